@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Verbs only. What they do stands in ci/, layers/build.mk, harness/build.mk and in the command `cadge`.
+.DEFAULT_GOAL := help
+.PHONY: help setup build sweep report test check bench long fresh clean
+SHELL := /bin/bash
+
+SWEEP ?= default
+export TESTBED LAYERS INVENTORY TUNE SETUP
+
+cadge := .venv/bin/cadge
+options := $(if $(TESTBED),--testbed $(TESTBED)) $(if $(INVENTORY),--inventory $(INVENTORY)) \
+	$(if $(LAYERS),--layers "$(LAYERS)") $(if $(filter yes,$(TUNE)),--tune)
+jobs := $(shell nproc 2>/dev/null || echo 1)
+build := $(MAKE) --no-print-directory -j$(jobs) -f
+
+help: ## list the verbs
+	@echo 'make VERB [NAME=VALUE ...]'; echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  SWEEP=smoke|default|full|PATH   the sweep (default: default)    LAYERS="a b"     a subset of the layers'
+	@echo '  TESTBED=local|emulated          default: emulated where it can be  INVENTORY=PATH   the same on a cluster'
+	@echo '  SETUP=no                        install nothing                 TUNE=yes         tune the nodes, and restore them'
+
+setup: ## bring this machine to what a sweep needs (apt, Python); shows first what it installs
+	@ci/setup sweep
+
+build: setup ## build the driver and every layer whose library is here
+	@$(build) layers/build.mk
+	@$(build) harness/build.mk
+
+sweep: build ## set-up, build, testbed, sweep over every layer, store, report: one command
+	@$(cadge) run --sweep $(SWEEP) $(options)
+
+report: ## make the report of the last campaign again (RUN=ID for another)
+	@$(cadge) report $(RUN)
+
+test: ## set-up for tests, then every test that takes seconds
+	@ci/setup test
+	@ci/test
+
+check: ## linters, types and the rules of the architecture
+	@ci/setup test
+	@ci/check
+
+bench: ## the figures: adapter tax beside native tools, the harness's own cost
+	@ci/setup bench
+	@$(MAKE) --no-print-directory build SETUP=no
+	@ci/bench
+
+long: ## the long jobs: 100 kills, conformance under every sanitizer, full sweep
+	@ci/setup test
+	@ci/long
+
+fresh: ## the README's commands on fresh machines: Debian 12 and 13, root, sudo user, no sudo (needs root)
+	@ci/fresh
+
+clean: ## remove what was built; results stay
+	rm -rf build

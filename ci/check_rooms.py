@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check the architecture: which room may use which, and what may stand at the top level.
+
+The rules are data below, one row a room; the Python rooms are checked by import-linter (pyproject.toml). Exit 0 when every rule
+holds, 1 with one line for each violation.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TOP_LEVEL = {
+    "Makefile", "layers", "harness", "playbooks", "results", "analysis", "ci", "README.md",
+    "LICENSE", "CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "pyproject.toml",
+}  # fmt: skip
+
+TRANSPORT_HEADERS = re.compile(r"^(ucp|uct|ucs|ucm)/|^rdma/|^infiniband/|^mpi\.h$|^xdp/|^bpf/")
+C_STANDARD = {
+    "assert.h", "errno.h", "inttypes.h", "limits.h", "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h",
+    "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h",
+}  # fmt: skip
+CLOCK_CALL = re.compile(r"\b(clock_gettime|gettimeofday|__rdtsc|_mm_lfence|timespec_get)\s*\(")
+FILE_CALL = re.compile(r"\b(fopen|opendir|creat)\s*\(")
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule: where and what."""
+
+    path: Path
+    line: int
+    message: str
+
+
+def tracked(root: Path) -> list[Path]:
+    """Return the files that git tracks below `root`, relative to it."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+    return [Path(name) for name in listing.split("\0") if name]
+
+
+def includes(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line number and name of each header that a C file includes."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match.group(1)
+
+
+def style_folders(root: Path) -> set[str]:
+    """Return the folders that hold adapters: those with a layer file."""
+    return {path.parent.name for path in (root / "layers").glob("*/*.layer.yml")} - {"shims"}
+
+
+def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation]:
+    """Yield what is wrong with one C file or header."""
+    parts = path.parts
+    text = (root / path).read_text(encoding="utf-8")
+    room = parts[1] if parts[0] == "layers" else parts[0] + "/" + parts[1]
+    in_tests = "tests" in parts
+    for line, header in includes(text):
+        first = header.split("/")[0]
+        if parts[:2] == ("layers", "include") and header not in C_STANDARD and first != "cadge":
+            yield Violation(path, line, f"the contract may include C standard headers alone, not <{header}>")
+        if room in styles and not in_tests:
+            if first in styles - {room} and (root / "layers" / header).exists():
+                yield Violation(path, line, f"an adapter may not use another layer: {header}")
+            if "driver/" in header or header.startswith("harness/"):
+                yield Violation(path, line, f"an adapter may not use the driver: {header}")
+        if room == "peregrine" and "engine" in parts and first in {"cadge", "common"}:
+            yield Violation(path, line, f"the engine knows nothing of Cadge: {header}")
+        if room == "shims" and first in styles:
+            yield Violation(path, line, f"a shim may not use a concrete layer: {header}")
+        if room == "harness/driver" and TRANSPORT_HEADERS.search(header):
+            yield Violation(path, line, f"the driver may not use a transport library: {header}")
+    if room in styles and not in_tests:
+        for number, code in enumerate(text.splitlines(), 1):
+            if CLOCK_CALL.search(code) and "cadge: protocol timer" not in code:
+                yield Violation(path, number, "an adapter reads no clock (a protocol's own timer says so on the line)")
+            if FILE_CALL.search(code):
+                yield Violation(path, number, "an adapter opens no file")
+    if room == "harness/driver" and not in_tests:
+        names = {p.name for p in (root / "layers").glob("*/*.layer.yml")}
+        layers = {f"{p.parent.name}-{p.name.removesuffix('.layer.yml')}" for p in (root / "layers").glob("*/*.layer.yml")}
+        for number, code in enumerate(text.splitlines(), 1):
+            if names and "strcmp" in code and any(f'"{layer}"' in code for layer in layers):
+                yield Violation(path, number, "the driver knows no layer by name")
+
+
+def check(root: Path) -> list[Violation]:
+    """Return every violation in the checkout at `root`."""
+    found: list[Violation] = []
+    styles = style_folders(root)
+    for path in tracked(root):
+        top = path.parts[0]
+        if not top.startswith(".") and top not in TOP_LEVEL:
+            found.append(Violation(path, 1, f"'{top}' has no place at the top level"))
+        if path.suffix in {".c", ".h", ".cc"} and (root / path).exists():
+            found += check_c_file(root, path, styles)
+    return found
+
+
+def main() -> int:
+    """Print the violations; return the exit status."""
+    found = check(Path(__file__).resolve().parent.parent)
+    for item in found:
+        print(f"{item.path}:{item.line}: {item.message}", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

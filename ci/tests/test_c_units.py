@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run every C unit test program, as built without and with sanitizers; exit status 77 is a skip, with its reason."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = sorted(
+    path
+    for tree in (ROOT / "build/tests", ROOT / "build/asan/tests")
+    for path in tree.glob("unit-*")
+    if os.access(path, os.X_OK) and path.is_file() and not path.suffix
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT / "build")))
+def test_unit(program: Path) -> None:
+    """TAP on stdout; 0 passed, 77 skipped with the last line as reason, anything else failed."""
+    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    if done.returncode == 77:
+        pytest.skip(((done.stdout + done.stderr).strip().splitlines() or ["no reason given"])[-1])
+    assert done.returncode == 0, f"{program.name} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+def test_there_are_unit_tests() -> None:
+    """An empty build tree must not pass for a tested one."""
+    assert PROGRAMS, "no C unit test programs in build/tests: run make test"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rules of the architecture hold here, and each is seen to fail where it is broken."""
+
+import importlib.util
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("check_rooms", ROOT / "ci/check_rooms.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["check_rooms"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+rooms = load()
+
+
+def test_this_checkout_keeps_the_rules() -> None:
+    assert rooms.check(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("notes.txt", "", "has no place at the top level"),
+        ("layers/include/cadge/layer.h", "#include <sys/socket.h>\n", "C standard headers alone"),
+        ("layers/am/ucx.c", '#include "native/ucx.h"\n', "may not use another layer"),
+        ("layers/am/ucx.c", '#include "driver/clock.h"\n', "may not use the driver"),
+        ("layers/am/ucx.c", "x = clock_gettime(CLOCK_MONOTONIC, &t);\n", "reads no clock"),
+        ("layers/am/ucx.c", 'f = fopen("/tmp/x", "r");\n', "opens no file"),
+        ("layers/shims/trace.c", '#include "native/ucx.h"\n', "a shim may not use a concrete layer"),
+        ("layers/peregrine/engine/call.c", '#include "cadge/layer.h"\n', "knows nothing of Cadge"),
+        ("harness/driver/main.c", "#include <ucp/api/ucp.h>\n", "may not use a transport library"),
+        ("harness/driver/main.c", 'if (!strcmp(name, "native-ucx")) {}\n', "knows no layer by name"),
+    ],
+)
+def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, message: str) -> None:
+    for name in ("layers/native/ucx.layer.yml", "layers/native/ucx.h", "layers/am/ucx.layer.yml", path):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / path).write_text(text)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "add", "-A"], cwd=tmp_path, check=True)
+    found = [item for item in rooms.check(tmp_path) if message in item.message]
+    assert [str(item.path) for item in found] == [path]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check the architecture: which room may use which, and what may stand at the top level.
 
-The rules are data below, one row a room; the Python rooms are checked by import-linter (pyproject.toml). Exit 0 when every rule
-holds, 1 with one line for each violation.
+The Python rooms are checked by import-linter (see pyproject.toml). Exit 0 when every rule holds, 1 with one line for
+each violation.
 """
 
 import re
@@ -83,7 +83,9 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
                 yield Violation(path, number, "an adapter opens no file")
     if room == "harness/driver" and not in_tests:
         names = {p.name for p in (root / "layers").glob("*/*.layer.yml")}
-        layers = {f"{p.parent.name}-{p.name.removesuffix('.layer.yml')}" for p in (root / "layers").glob("*/*.layer.yml")}
+        layers = {
+            f"{p.parent.name}-{p.name.removesuffix('.layer.yml')}" for p in (root / "layers").glob("*/*.layer.yml")
+        }
         for number, code in enumerate(text.splitlines(), 1):
             if names and "strcmp" in code and any(f'"{layer}"' in code for layer in layers):
                 yield Violation(path, number, "the driver knows no layer by name")

@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def load() -> ModuleType:
     spec = importlib.util.spec_from_file_location("check_rooms", ROOT / "ci/check_rooms.py")
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     import sys
 

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The native tools of the layers' own projects, run on this machine for one reading each.
+
+Every function starts a server pinned to core 0 and a client pinned to core 1, over loopback or shared memory, and
+returns the statistic that the tool itself prints, converted to nanoseconds of half a round trip or to bytes per second.
+"""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVER_CPU, CLIENT_CPU = "0", "1"
+ADDRESS = "127.0.0.1"
+TIMEOUT_S = 60
+
+
+class ToolError(Exception):
+    """A native tool is missing, failed, or printed something else than expected."""
+
+
+@contextmanager
+def server(command: list[str], env: dict[str, str]) -> Iterator[None]:
+    """Run a server for the duration of the block, pinned to its core."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            ["taskset", "-c", SERVER_CPU, *command],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **env},
+        )
+        try:
+            time.sleep(0.3)  # these tools have no way to say that they listen
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def client(command: list[str], env: dict[str, str]) -> str:
+    """Run a client, pinned to its core, and return what it printed."""
+    try:
+        done = subprocess.run(
+            ["taskset", "-c", CLIENT_CPU, *command],
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env={**os.environ, **env},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"{command[0]} did not end within {TIMEOUT_S} s") from error
+    if done.returncode != 0:
+        raise ToolError(f"{command[0]} ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
+    return done.stdout
+
+
+def last_numbers(text: str, least: int) -> list[float]:
+    """Return the numbers of the last line that holds at least `least` of them and nothing else."""
+    for line in reversed(text.splitlines()):
+        words = line.replace(",", " ").split()
+        try:
+            numbers = [float(word) for word in words]
+        except ValueError:
+            continue
+        if len(numbers) >= least:
+            return numbers
+    raise ToolError(f"no line of {least} numbers in: {text.strip()[-300:]}")
+
+
+def ucx_latency(port: int, size_bytes: int, transports: str) -> float:
+    """`ucx_perftest -t ucp_am_lat`: median half round trip, ns."""
+    env = {"UCX_NET_DEVICES": "lo", **({"UCX_TLS": transports} if transports else {})}
+    command = [
+        "ucx_perftest",
+        "-t",
+        "ucp_am_lat",
+        "-s",
+        str(size_bytes),
+        "-n",
+        "60000",
+        "-w",
+        "6000",
+        "-f",
+        "-v",
+        "-p",
+        str(port),
+    ]
+    with server(command, env):
+        return last_numbers(client([*command, ADDRESS], env), 8)[1] * 1e3
+
+
+def ucx_bandwidth(port: int, size_bytes: int, transports: str) -> float:
+    """`ucx_perftest -t tag_bw`: overall bytes per second."""
+    env = {"UCX_NET_DEVICES": "lo", **({"UCX_TLS": transports} if transports else {})}
+    command = [
+        "ucx_perftest",
+        "-t",
+        "tag_bw",
+        "-s",
+        str(size_bytes),
+        "-n",
+        "3000",
+        "-w",
+        "300",
+        "-f",
+        "-v",
+        "-p",
+        str(port),
+    ]
+    with server(command, env):
+        return last_numbers(client([*command, ADDRESS], env), 8)[5] * 2**20
+
+
+def ofi_latency(port: int, size_bytes: int, provider: str) -> float:
+    """`fi_pingpong`: mean half round trip, ns."""
+    env = {"FI_TCP_IFACE": "lo"}
+    command = [
+        "fi_pingpong",
+        "-p",
+        provider,
+        "-e",
+        "rdm",
+        "-I",
+        "60000",
+        "-S",
+        str(size_bytes),
+        "-B",
+        str(port),
+    ]
+    with server(command, env):
+        out = client([*command[:-2], "-P", str(port), ADDRESS], env)
+    fields = out.strip().splitlines()[-1].split()
+    if len(fields) < 7:
+        raise ToolError(f"fi_pingpong printed: {out.strip()[-300:]}")
+    return float(fields[-2]) * 1e3
+
+
+def mpi_latency(port: int, size_bytes: int, _variant: str) -> float:
+    """`NPopenmpi -a`: half round trip of its best trial, ns."""
+    del port
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "np.out"
+        env = {**os.environ}
+        if os.geteuid() == 0:
+            env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        command = [
+            "mpirun", "-n", "2", "--bind-to", "core", "--oversubscribe",
+            "NPopenmpi", "-a", "-l", str(size_bytes), "-u", str(size_bytes), "-p", "0", "-o", str(out),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env)
+        if done.returncode != 0:
+            raise ToolError(f"NPopenmpi ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        return last_numbers(out.read_text(), 3)[2] * 1e9
+
+
+def sockperf_latency(port: int, size_bytes: int, _variant: str) -> float:
+    """`sockperf ping-pong --tcp --nonblocked`: median half round trip, ns."""
+    with server(["sockperf", "server", "-i", ADDRESS, "-p", str(port), "--tcp", "--nonblocked"], {}):
+        out = client(
+            [
+                "sockperf",
+                "ping-pong",
+                "-i",
+                ADDRESS,
+                "-p",
+                str(port),
+                "--tcp",
+                "-m",
+                str(size_bytes),
+                "-t",
+                "1",
+                "--nonblocked",
+            ],
+            {},
+        )
+    match = re.search(r"percentile 50\.000 *= *([0-9.]+)", out)
+    if not match:
+        raise ToolError(f"sockperf printed: {out.strip()[-300:]}")
+    return float(match.group(1)) * 1e3
+
+
+def iperf_bandwidth(port: int, size_bytes: int, _variant: str) -> float:
+    """`iperf3`: bytes per second at the receiver."""
+    with server(["iperf3", "-s", "-1", "-B", ADDRESS, "-p", str(port)], {}):
+        out = client(["iperf3", "-c", ADDRESS, "-p", str(port), "-t", "1", "-l", str(size_bytes), "-J"], {})
+    return float(json.loads(out)["end"]["sum_received"]["bits_per_second"]) / 8

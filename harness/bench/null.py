@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Round trip of the null layer through driver and contract: what Cadge itself costs an operation, in ns.
+
+Usage: null.py [--rounds N]
+"""
+
+import argparse
+import statistics
+
+import ours
+from hdrh.histogram import HdrHistogram
+
+
+def main() -> None:
+    """Print the median over launches of the median and p99.9 for bare messages and for RPC."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    points = [
+        {"pattern": pattern, "request_bytes": 8, "reply_bytes": 8, "depth": 1, "duration_ms": 200}
+        for pattern in ("pingpong", "rpc")
+    ]
+    readings: dict[str, list[tuple[int, int]]] = {"pingpong": [], "rpc": []}
+    for number in range(rounds):
+        document = ours.launch_document("null-self", "self", {}, points, "direct")
+        for attempt in ours.run(document, 18490 - number % 50):
+            histogram = HdrHistogram.decode(attempt["histogram"])
+            pair = (histogram.get_value_at_percentile(50), histogram.get_value_at_percentile(99.9))
+            readings[attempt["pattern"]].append(pair)
+    for pattern, pairs in readings.items():
+        medians = [median for median, _ in pairs]
+        print(
+            f"null-self {pattern:8} 8 B: p50 {statistics.median(medians):.0f} ns "
+            f"[{min(medians)}, {max(medians)}], p99.9 {statistics.median(tail for _, tail in pairs):.0f} ns, "
+            f"{rounds} launches"
+        )
+
+
+if __name__ == "__main__":
+    main()

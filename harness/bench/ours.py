@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One launch of Cadge's own driver on this machine: the other half of each comparison with a native tool."""
+
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = ROOT / "build/bin/cadge-driver"
+MODULES = ROOT / "build/layers"
+ADDRESS = "127.0.0.1"
+TIMEOUT_S = 60
+
+
+class LaunchError(Exception):
+    """The driver gave no valid attempt."""
+
+
+def launch_document(
+    layer: str, place: str, settings: dict[str, str], points: list[dict[str, Any]], launcher: str
+) -> dict[str, Any]:
+    """Return a launch file for two processes of this machine, server on core 0 and client on core 1."""
+    end = {"host": "localhost", "device": "lo", "address": ADDRESS, "raw_device": ""}
+    ends = [{**end, "cpu": 1}] if place == "self" else [{**end, "cpu": 1}, {**end, "cpu": 0}]
+    filled = [
+        {"attempt_id": str(number), "point_id": f"{number:016x}", "deadline_ms": 20000, **point}
+        for number, point in enumerate(points, 1)
+    ]
+    return {
+        "schema": "cadge.launch/1",
+        "launch_id": "bench",
+        "campaign_id": "bench",
+        "kind": "layer",
+        "layer": layer,
+        "shims": [],
+        "launcher": launcher,
+        "place": place,
+        "wait": "poll",
+        "settings": settings,
+        "seed": secrets.randbelow(2**62),
+        "deadline_ms": 50000,
+        "ports": [18700, 18799],
+        "endpoints": ends,
+        "points": filled,
+    }
+
+
+def run(document: dict[str, Any], port: int) -> list[dict[str, Any]]:
+    """Run one launch and return its attempts; every one has to be valid."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "launch.json").write_text(json.dumps(document), encoding="utf-8")
+        token = folder / "token"
+        token.touch(mode=0o600)
+        token.write_text(secrets.token_hex(32), encoding="utf-8")
+        out = folder / "result.json"
+
+        def command(endpoint: int) -> list[str]:
+            return [
+                str(DRIVER),
+                "run",
+                "--launch",
+                str(folder / "launch.json"),
+                "--endpoint",
+                str(endpoint),
+                "--modules",
+                str(MODULES),
+                "--oob",
+                f"{ADDRESS}:{port}",
+                "--token-file",
+                str(token),
+                *(["--out", str(out)] if endpoint == 0 else []),
+            ]
+
+        environment = dict(os.environ)
+        if document["launcher"] == "mpirun":
+            if os.geteuid() == 0:
+                environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            ranks = [
+                "mpirun",
+                "--bind-to",
+                "none",
+                "--oversubscribe",
+                "-n",
+                "1",
+                *command(0),
+                ":",
+                "-n",
+                "1",
+                *command(1),
+            ]
+            commands = [ranks]
+        else:
+            commands = [command(end) for end in reversed(range(len(document["endpoints"])))]
+        processes = [
+            subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment) for c in commands
+        ]
+        messages = []
+        for process in processes:
+            try:
+                messages.append(process.communicate(timeout=TIMEOUT_S)[1].decode(errors="replace"))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                messages.append("did not end in time")
+        if not out.exists():
+            raise LaunchError(f"{document['layer']}: no result: {' '.join(messages).strip()[-300:]}")
+        result = json.loads(out.read_text(encoding="utf-8"))
+    if result["status"] != "done":
+        raise LaunchError(f"{document['layer']}: {result['status']}: {result['reason']}")
+    for attempt in result["attempts"]:
+        bad = [check for check in attempt["checks"] if not check["ok"] and check["name"] != "wait_mode"]
+        if attempt["status"] not in ("done", "unsound") or bad:
+            raise LaunchError(f"{document['layer']}: {attempt['status']}: {attempt['reason'] or bad}")
+    attempts: list[dict[str, Any]] = result["attempts"]
+    return attempts

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Adapter tax: Cadge's bare message exchange beside the native tool of the same library.
+
+Each round runs every cell once, ours and the tool's in random order, cells in random order; same cores, both polling,
+same bytes, and the statistic that the tool prints. The ratio is taken within a round; printed are the median over
+rounds and its rank interval.
+
+Usage: tax.py [--rounds N] [--cells NAME,NAME] [--seed N] [--json]
+"""
+
+import argparse
+import json
+import math
+import random
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import native
+import ours
+from hdrh.histogram import HdrHistogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One comparison: how to get our reading and the tool's, and what counts as good."""
+
+    name: str
+    tool: str
+    unit: str  # "ns": lower is better; "B/s": higher is better
+    measure: Callable[[int], float]  # ours, given a port
+    peer: Callable[[int], float]  # the tool's, given a port
+
+
+def half_p50_ns(attempts: list[dict[str, Any]]) -> float:
+    """Median half round trip of one launch, from its histogram, in ns."""
+    histogram = HdrHistogram.decode(attempts[0]["histogram"])
+    return float(histogram.get_value_at_percentile(50)) / 2
+
+
+def half_mean_ns(attempts: list[dict[str, Any]]) -> float:
+    """Mean half round trip of one launch, in ns."""
+    return float(attempts[0]["sum_ns"]) / float(attempts[0]["count"]) / 2
+
+
+def half_best_trial_ns(attempts: list[dict[str, Any]]) -> float:
+    """Lowest mean of the launch's attempts, as NetPIPE takes the best of its trials, in ns."""
+    return min(float(a["sum_ns"]) / float(a["count"]) for a in attempts) / 2
+
+
+def bytes_per_s(attempts: list[dict[str, Any]]) -> float:
+    """Receiver-confirmed payload bytes per second."""
+    return float(attempts[0]["bytes"]) / (float(attempts[0]["elapsed_ns"]) / 1e9)
+
+
+def ping(
+    layer: str, place: str, size: int, settings: dict[str, str], statistic: Callable[[list[dict[str, Any]]], float],
+    port: int, *, trials: int = 1, launcher: str = "direct",
+) -> float:  # fmt: skip
+    """Return one reading of the bare exchange through Cadge."""
+    point = {
+        "pattern": "pingpong",
+        "request_bytes": size,
+        "reply_bytes": size,
+        "depth": 1,
+        "duration_ms": 500 // trials,
+    }
+    return statistic(ours.run(ours.launch_document(layer, place, settings, [point] * trials, launcher), port))
+
+
+def stream(layer: str, place: str, size: int, settings: dict[str, str], window: int, port: int) -> float:
+    """Return one reading of one-way bandwidth through Cadge."""
+    point = {
+        "pattern": "stream",
+        "request_bytes": size,
+        "reply_bytes": 0,
+        "depth": window,
+        "duration_ms": 700,
+    }
+    return bytes_per_s(ours.run(ours.launch_document(layer, place, settings, [point], "direct"), port))
+
+
+TCP = {"transports": "tcp,self"}
+CELLS = [
+    Cell(name="native-ucx shm 8 B", tool="ucx_perftest ucp_am_lat", unit="ns",
+         measure=partial(ping, "native-ucx", "within", 8, {}, half_p50_ns),
+         peer=lambda port: native.ucx_latency(port, 8, "")),
+    Cell(name="native-ucx tcp 8 B", tool="ucx_perftest ucp_am_lat", unit="ns",
+         measure=partial(ping, "native-ucx", "between", 8, TCP, half_p50_ns),
+         peer=lambda port: native.ucx_latency(port, 8, "tcp,self")),
+    Cell(name="native-ofi shm 64 B", tool="fi_pingpong", unit="ns",
+         measure=partial(ping, "native-ofi", "within", 64, {}, half_mean_ns),
+         peer=lambda port: native.ofi_latency(port, 64, "shm")),
+    Cell(name="native-ofi tcp;ofi_rxm 64 B", tool="fi_pingpong", unit="ns",
+         measure=partial(ping, "native-ofi", "between", 64, {}, half_mean_ns),
+         peer=lambda port: native.ofi_latency(port, 64, "tcp;ofi_rxm")),
+    Cell(name="mpi-p2p shm 8 B", tool="NPopenmpi -a", unit="ns",
+         measure=partial(ping, "mpi-p2p", "within", 8, {}, half_best_trial_ns, trials=5, launcher="mpirun"),
+         peer=lambda port: native.mpi_latency(port, 8, "")),
+    Cell(name="sockets-tcp 64 B", tool="sockperf --nonblocked", unit="ns",
+         measure=partial(ping, "sockets-tcp", "within", 64, {}, half_p50_ns),
+         peer=lambda port: native.sockperf_latency(port, 64, "")),
+    Cell(name="native-ucx shm 1 MiB stream", tool="ucx_perftest tag_bw", unit="B/s",
+         measure=partial(stream, "native-ucx", "within", 2**20, {}, 32),
+         peer=lambda port: native.ucx_bandwidth(port, 2**20, "")),
+    Cell(name="sockets-tcp 1 MiB stream", tool="iperf3", unit="B/s",
+         measure=partial(stream, "sockets-tcp", "within", 2**20, {}, 8),
+         peer=lambda port: native.iperf_bandwidth(port, 2**20, "")),
+]  # fmt: skip
+
+
+def rank_interval(values: list[float]) -> tuple[float, float, float]:
+    """Return low, high and coverage of the narrowest order-statistic interval of the median that covers >= 95 %."""
+    ordered, n = sorted(values), len(values)
+    best = (ordered[0], ordered[-1], 1 - 2 * 0.5**n)
+    for skip in range(1, n // 2):
+        tail = sum(math.comb(n, k) for k in range(skip + 1)) / 2**n
+        if 1 - 2 * tail < 0.95:
+            break
+        best = (ordered[skip], ordered[n - 1 - skip], 1 - 2 * tail)
+    return best
+
+
+def shown(value: float, unit: str) -> str:
+    """Return a reading as people write it."""
+    return f"{value:.0f} ns" if unit == "ns" else f"{value / 1e6:.0f} MB/s"
+
+
+def main() -> int:
+    """Run the rounds and print one line a cell; exit 1 where a cell could not be measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--cells", default="", help="comma-separated parts of names")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    wanted = [part for part in options.cells.split(",") if part]
+    cells = [cell for cell in CELLS if not wanted or any(part in cell.name for part in wanted)]
+    order = random.Random(options.seed)  # noqa: S311 -- order of measurement, not a secret
+    readings: dict[str, list[tuple[float, float]]] = {cell.name: [] for cell in cells}
+    problems: dict[str, str] = {}
+    port = 18500
+    for number in range(options.rounds):
+        for cell in order.sample(cells, len(cells)):
+            port = 18500 + (port - 18499) % 150
+            pair: dict[str, float] = {}
+            try:
+                for side in order.sample(["ours", "tool"], 2):
+                    pair[side] = cell.measure(port) if side == "ours" else cell.peer(port + 150)
+            except (ours.LaunchError, native.ToolError, OSError) as error:
+                problems[cell.name] = str(error)
+                continue
+            readings[cell.name].append((pair["ours"], pair["tool"]))
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    rows = []
+    for cell in cells:
+        pairs = readings[cell.name]
+        if not pairs:
+            rows.append({"cell": cell.name, "tool": cell.tool, "problem": problems.get(cell.name, "no reading")})
+            continue
+        ratios = [a / b for a, b in pairs]
+        low, high, coverage = rank_interval(ratios)
+        rows.append(
+            {"cell": cell.name, "tool": cell.tool, "rounds": len(pairs), "ours": statistics.median(a for a, _ in pairs),
+             "native": statistics.median(b for _, b in pairs), "unit": cell.unit, "ratio": statistics.median(ratios),
+             "low": low, "high": high, "coverage": coverage, "problem": problems.get(cell.name)}
+        )  # fmt: skip
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        print(
+            f"{'cell':29} {'native tool':25} {'rounds':>6} {'ours':>11} {'tool':>11} {'ratio':>6}  interval (coverage)"
+        )
+        for row in rows:
+            if "ratio" not in row:
+                print(f"{row['cell']:29} {row['tool']:25} not measured: {row['problem']}")
+                continue
+            print(
+                f"{row['cell']:29} {row['tool']:25} {row['rounds']:6} {shown(row['ours'], row['unit']):>11} "
+                f"{shown(row['native'], row['unit']):>11} {row['ratio']:6.3f}  [{row['low']:.3f}, {row['high']:.3f}] "
+                f"({row['coverage']:.1%})"
+            )
+    return 1 if any("ratio" not in row for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

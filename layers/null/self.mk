@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+LAYER_SOURCES := null/self.c null/calls.c
+LAYER_PKGS :=

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Compile rules for layers and their unit tests: the same flags for all, objects apart for each user, rebuilt when the
+# compiler, a flag or a package's version changes. Needs LAYERS_ROOT, BUILD, PROFILE, PKG_CONFIG.
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-function-type -Wvla -Werror
+C_WARNINGS := -Wstrict-prototypes -Wmissing-prototypes
+COMMON_FLAGS := -O2 -g -fno-omit-frame-pointer -fvisibility=hidden -fPIC -pthread
+ifeq ($(PROFILE),asan)
+COMMON_FLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else ifneq ($(PROFILE),release)
+$(error PROFILE is release or asan, not $(PROFILE))
+endif
+
+INCLUDES := -I$(LAYERS_ROOT)/include -I$(LAYERS_ROOT)
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(COMMON_FLAGS) $(WARNINGS) $(C_WARNINGS) $(INCLUDES) $(EXTRA_CFLAGS)
+ALL_CXXFLAGS = -std=c++17 -D_GNU_SOURCE $(COMMON_FLAGS) $(WARNINGS) $(INCLUDES) $(EXTRA_CFLAGS)
+# Clang links its sanitizer runtime into programs only, gcc into both: modules leave those symbols undefined.
+ALL_LDFLAGS = $(COMMON_FLAGS) $(EXTRA_LDFLAGS)
+Q := $(if $(V),,@)
+
+# Results of pkg-config, asked once for each set of packages. Library headers are not ours to warn about.
+packages-missing = $(strip $(foreach p,$(1),$(if $(shell $(PKG_CONFIG) --exists '$(p)' && echo yes),,$(p))))
+packages-cflags = $(if $(strip $(1)),$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)))
+packages-libs = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
+packages-versions = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --modversion $(1) 2>/dev/null))
+
+# $(1) user of the objects, $(2) sources relative to layers/
+objects-of = $(foreach s,$(2),$(BUILD)/obj/$(1)/$(subst /,_,$(basename $(s))).o)
+
+# $(1) user, $(2) sources, $(3) further flags, $(4) packages
+define object-rules
+$(BUILD)/obj/$(1)/flags: FORCE
+	@mkdir -p $$(@D)
+	@line='$(CC) $(CXX) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(3) $(call packages-versions,$(4))'; \
+	if [ "$$$$(cat $$@ 2>/dev/null)" != "$$$$line" ]; then echo "$$$$line" >$$@; fi
+$(foreach s,$(2),$(call one-object,$(1),$(s),$(3)))
+-include $(patsubst %.o,%.d,$(call objects-of,$(1),$(2)))
+endef
+
+# $(1) user, $(2) one source, $(3) further flags
+define one-object
+$(call objects-of,$(1),$(2)): $(LAYERS_ROOT)/$(2) $(BUILD)/obj/$(1)/flags
+	@mkdir -p $$(@D)
+	$(Q)$(if $(filter %.cc,$(2)),$(CXX) $(ALL_CXXFLAGS),$(CC) $(ALL_CFLAGS)) $(3) -MMD -MP -c $$< -o $$@
+
+endef
+
+FORCE:

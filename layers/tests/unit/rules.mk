@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Unit tests: each layers/tests/unit/<name>.c is a program (TAP on stdout; exit 0 passed, 1 failed, 77 skipped), and each
+# <name>.sh a script of the same kind. An optional <name>.mk beside it sets TEST_SOURCES (what else to link, relative to
+# layers/), TEST_PKGS and TEST_LIBS; a program whose package is missing is not built. Programs find the layers through
+# the environment: CADGE_MODULES is the folder of the built modules.
+
+UNIT_FOLDER := $(LAYERS_ROOT)/tests/unit
+UNIT_SECONDS ?= 120
+UNIT_TESTS ?= $(sort $(basename $(notdir $(wildcard $(UNIT_FOLDER)/*.c))))
+UNIT_SCRIPTS ?= $(sort $(wildcard $(UNIT_FOLDER)/*.sh))
+UNIT_PROGRAMS :=
+
+define unit-read
+TEST_SOURCES :=
+TEST_PKGS :=
+TEST_LIBS :=
+-include $(UNIT_FOLDER)/$(1).mk
+UNIT_SOURCES_$(1) := tests/unit/$(1).c $$(TEST_SOURCES)
+UNIT_PKGS_$(1) := $$(TEST_PKGS)
+UNIT_CFLAGS_$(1) := $$(call packages-cflags,$$(TEST_PKGS))
+UNIT_LIBS_$(1) := $$(TEST_LIBS) $$(call packages-libs,$$(TEST_PKGS))
+ifeq ($$(call packages-missing,$$(TEST_PKGS)),)
+UNIT_PROGRAMS += $(BUILD)/tests/unit-$(1)
+endif
+endef
+
+define unit-rules
+$(call object-rules,unit-$(1),$(UNIT_SOURCES_$(1)),$(UNIT_CFLAGS_$(1)),$(UNIT_PKGS_$(1)))
+$(BUILD)/tests/unit-$(1): $(call objects-of,unit-$(1),$(UNIT_SOURCES_$(1)))
+	@mkdir -p $$(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$^ $(UNIT_LIBS_$(1)) -ldl
+endef
+
+$(foreach n,$(UNIT_TESTS),$(eval $(call unit-read,$(n))))
+$(foreach n,$(UNIT_TESTS),$(eval $(call unit-rules,$(n))))
+
+unit-programs: $(UNIT_PROGRAMS)
+
+unit: layers unit-programs
+	@failed=; for test in $(UNIT_PROGRAMS) $(UNIT_SCRIPTS); do \
+		echo "# $$test"; \
+		CADGE_MODULES=$(abspath $(BUILD))/layers CADGE_LAYERS_ROOT=$(abspath $(LAYERS_ROOT)) CADGE_CC='$(CC)' \
+		timeout --kill-after=5 $(UNIT_SECONDS) $$test; status=$$?; \
+		if [ $$status -eq 77 ]; then echo "# skipped: $$test"; \
+		elif [ $$status -ne 0 ]; then echo "# failed with $$status: $$test"; failed="$$failed $$test"; fi; \
+	done; if [ -n "$$failed" ]; then echo "unit tests failed:$$failed"; exit 1; fi

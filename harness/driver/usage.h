@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a stretch of work cost this process: CPU time, context switches, page faults. */
+#ifndef DRV_USAGE_H
+#define DRV_USAGE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "fail.h"
+
+struct drv_usage {
+	/* the whole process, the library's own threads included (RUSAGE_SELF) */
+	uint64_t user_ns, system_ns;
+	uint64_t voluntary_switches, involuntary_switches;
+	uint64_t minor_faults, major_faults;
+	/* the measuring thread alone (RUSAGE_THREAD): proves the wait mode */
+	uint64_t thread_voluntary_switches;
+};
+
+/* Reads the counters now. Two system calls. */
+void drv_usage_read(struct drv_usage *usage_out);
+
+/* later - earlier, field by field. */
+struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct drv_usage *later);
+
+/* As in a result ("cpu"); with the thread's switches when `whole`, for the other endpoint. New reference or NULL. */
+json_t *drv_usage_json(const struct drv_usage *usage, int whole);
+
+/* Reads the whole form that came from the other endpoint. */
+int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct drv_fail *fail);
+
+#endif

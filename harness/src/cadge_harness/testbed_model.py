@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a testbed is: its hosts, how Ansible reaches them, and what can be wrong with it."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DEFAULT_PORTS = (18600, 18699)
+
+
+class TestbedError(Exception):
+    """A testbed that cannot be had or used. The message says what is wrong and what to do; `exit_code` how to end.
+
+    TestbedError
+      UsageError    2  the user asked for something that cannot be meant (bad inventory, unknown host)
+      UnfitError    3  this machine or this account cannot do it; `commands` are what to run, may be empty
+      UnreachableError 4  a host does not answer
+    """
+
+    __test__ = False  # the name is not that of a test
+    exit_code = 3
+
+    def __init__(self, message: str, commands: tuple[str, ...] = ()) -> None:
+        """`commands`: what the user can run to get further, one a line."""
+        super().__init__(message)
+        self.commands = commands
+
+
+class UsageError(TestbedError):
+    """The user asked for something that cannot be meant."""
+
+    exit_code = 2
+
+
+class UnfitError(TestbedError):
+    """This machine or this account cannot do it."""
+
+    exit_code = 3
+
+
+class UnreachableError(TestbedError):
+    """A host does not answer, or is not who it should be."""
+
+    exit_code = 4
+
+
+class Kind(StrEnum):
+    """What sort of testbed it is."""
+
+    __test__ = False
+    LOCAL = "local"
+    EMULATED = "emulated"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One host of a testbed.
+
+    `device` and `address` are those of the data network, which every layer is given. `raw_device` is a link of its
+    own for AF_XDP, "" where there is none. `cpus` are the processors for the endpoints, in the order of their use;
+    empty means that nothing is pinned.
+    """
+
+    name: str
+    management_address: str
+    device: str
+    address: str
+    raw_device: str
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testbed:
+    """A testbed ready for use.
+
+    exec_prefix puts a command into the testbed's network namespace ([] where there is none). It may go through sudo,
+    which clears the environment and closes descriptors above 2: see `command_with_environment`.
+    ssh_config is the throw-away configuration on the controller, host_ssh_config the same as a host sees it (for
+    mpirun); None for a cluster, whose user has his own. ports: inclusive range that layers and the agent may listen on.
+    """
+
+    __test__ = False
+    name: str
+    kind: Kind
+    hosts: tuple[Host, ...]
+    inventory_path: Path
+    exec_prefix: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ports: tuple[int, int] = DEFAULT_PORTS
+    ssh_config: Path | None = None
+    host_ssh_config: str | None = None
+    started_here: bool = False
+    host_variables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def command_with_environment(self, argv: list[str], environment: dict[str, str]) -> list[str]:
+        """`argv` with exec_prefix, with exactly `environment`, whatever the prefix does to its own."""
+        return [*self.exec_prefix, "env", "-i", *(f"{k}={v}" for k, v in environment.items()), *argv]
+
+
+def is_ipv4(text: str) -> bool:
+    """Whether `text` is a dotted IPv4 address."""
+    try:
+        socket.inet_pton(socket.AF_INET, text)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every stored format has in common: strictness, freezing, versions, canonical JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self, cast
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from cadge_results.errors import FormatError, SchemaTooNewError
+
+_SCHEMA_KEY = re.compile(r"^(?P<name>[a-z]+(?:\.[a-z-]+)+)/(?P<major>\d+)(?:\.(?P<minor>\d+))?$")
+
+Place = Literal["self", "within", "between"]
+Wait = Literal["poll", "block"]
+Pattern = Literal["pingpong", "rpc", "stream", "onesided"]
+Operation = Literal["put", "get", "fetch_add"]
+Target = Literal["active", "passive"]
+Kind = Literal["layer", "floor"]
+Launcher = Literal["direct", "mpirun"]
+
+
+class Frozen(BaseModel):
+    """Part of a document: unknown keys are errors, nothing is coerced, nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True)
+
+
+class Unknown(Frozen):
+    """A fact that could not be found out, and why."""
+
+    unknown: str
+
+
+class Document(Frozen):
+    """A whole document. `NAME` and `MAJOR` are what its `schema` key has to say.
+
+    The major version changes when an old reader would misread the document; a minor version only adds.
+    """
+
+    NAME: ClassVar[str]
+    MAJOR: ClassVar[int] = 1
+
+    schema_: str = Field(alias="schema")
+
+    @classmethod
+    def schema_id(cls) -> str:
+        """Return what this program writes into the `schema` key."""
+        return f"{cls.NAME}/{cls.MAJOR}"
+
+    @classmethod
+    def parse(cls, text: str | bytes, *, source: str) -> Self:
+        """Read a document from JSON; `source` names it in errors.
+
+        Raises FormatError, or SchemaTooNewError for a larger major version.
+        """
+        try:
+            raw: object = json.loads(text)
+        except ValueError as error:
+            raise FormatError(f"{source}: not JSON: {error}") from error
+        return cls.from_object(raw, source=source)
+
+    @classmethod
+    def from_object(cls, raw: object, *, source: str) -> Self:
+        """Read a document from parsed JSON (dicts, lists, strings, numbers)."""
+        check_version(raw, name=cls.NAME, major=cls.MAJOR, source=source)
+        try:
+            return cls.model_validate_json(json.dumps(raw))
+        except ValidationError as error:
+            raise FormatError(f"{source}: {explain(error)}") from error
+
+    def to_object(self) -> dict[str, JsonValue]:
+        """Return the document as JSON values, keys as stored."""
+        return cast(dict[str, JsonValue], self.model_dump(mode="json", by_alias=True))
+
+    def to_json(self) -> str:
+        """Return the document as it is stored: indented, one newline at the end."""
+        return json.dumps(self.to_object(), indent=1, ensure_ascii=False) + "\n"
+
+
+def check_version(raw: object, *, name: str, major: int, source: str) -> None:
+    """Refuse a document of another kind or of a larger major version."""
+    if not isinstance(raw, Mapping):
+        raise FormatError(f"{source}: a JSON object with a schema key was expected")
+    stated = raw.get("schema")
+    match = _SCHEMA_KEY.match(stated) if isinstance(stated, str) else None
+    if match is None or match["name"] != name:
+        raise FormatError(f"{source}: schema is {stated!r}, expected {name}/{major}")
+    if int(match["major"]) > major:
+        raise SchemaTooNewError(
+            f"{source}: written as {stated} by {_writer(raw)}; this cadge reads {name} up to version {major}. "
+            f"Use that version or a newer one."
+        )
+    if int(match["major"]) < major:
+        raise FormatError(f"{source}: {stated} is older than what this cadge reads ({name}/{major})")
+
+
+def _writer(raw: Mapping[str, object]) -> str:
+    for key in ("tool", "driver"):
+        part = raw.get(key)
+        if isinstance(part, Mapping) and isinstance(part.get("version"), str):
+            return f"cadge {part['version']}"
+    for key in ("agent_version", "tool_version"):
+        if isinstance(raw.get(key), str):
+            return f"cadge {raw[key]}"
+    return "a newer cadge"
+
+
+def explain(error: ValidationError) -> str:
+    """Turn pydantic's errors into one line: `key: what is wrong`, at most four of them."""
+    lines = []
+    for item in error.errors(include_url=False)[:4]:
+        where = ".".join(str(part) for part in item["loc"]) or "document"
+        lines.append(f"{where}: {item['msg']}")
+    left = error.error_count() - len(lines)
+    if left > 0:
+        lines.append(f"and {left} more")
+    return "; ".join(lines)
+
+
+def canonical(value: object) -> str:
+    """Return canonical JSON: sorted keys, no spaces, so that equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of canonical JSON as 64 hex digits."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The campaign file: who measured what, when, with which command (`cadge.campaign/1`)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, NonNegativeInt
+
+from cadge_results.base import Document, Frozen
+
+CampaignStatus = Literal["running", "finished", "interrupted"]
+
+CAMPAIGN_ID = r"^[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}$"
+
+
+class TestbedFacts(Frozen):
+    """The testbed's name, its kind (local, emulated, inventory) and the names of its hosts."""
+
+    __test__ = False  # not a test class, whatever pytest makes of the name
+
+    name: str
+    kind: str
+    hosts: tuple[str, ...]
+
+
+class ToolFacts(Frozen):
+    """Which cadge made the campaign; `dirty` where the checkout had changes that were not committed."""
+
+    version: str
+    revision: str
+    dirty: bool
+
+
+class Planned(Frozen):
+    """How much was planned. `points` includes refused ones; `attempts` are points times launches."""
+
+    points: NonNegativeInt
+    attempts: NonNegativeInt
+    launches: NonNegativeInt
+    wall_s: float
+
+
+class CampaignMeta(Document):
+    """`campaign.json`: the only file of a campaign that changes, until the campaign is finished."""
+
+    NAME: ClassVar[str] = "cadge.campaign"
+
+    campaign_id: str = Field(pattern=CAMPAIGN_ID)
+    created_utc: str
+    finished_utc: str | None = None
+    status: CampaignStatus
+    sweep: str
+    testbed: TestbedFacts
+    seed: NonNegativeInt
+    plan_hash: str
+    tool: ToolFacts
+    command: tuple[str, ...]
+    planned: Planned
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Errors of the store, one tree.
+
+ResultsError
+├── FormatError              a document does not fit its format (key, value, or damaged file)
+│   └── SchemaTooNewError    a document was written by a newer cadge
+├── NotFoundError            no such campaign or launch
+├── DuplicateLaunchError     the launch is in the campaign already
+├── StoreBusyError           another process is writing to the campaign
+└── StoreUnwritableError     the folder cannot be written
+    └── StoreFullError       no room left; nothing half written was kept
+"""
+
+from __future__ import annotations
+
+
+class ResultsError(Exception):
+    """Anything that the store refuses, with a sentence for the user."""
+
+
+class FormatError(ResultsError):
+    """A document does not fit its format."""
+
+
+class SchemaTooNewError(FormatError):
+    """A document was written in a larger major version than this program reads."""
+
+
+class NotFoundError(ResultsError):
+    """The campaign or launch that was asked for is not there."""
+
+
+class DuplicateLaunchError(ResultsError):
+    """A launch that is stored already was offered again."""
+
+
+class StoreBusyError(ResultsError):
+    """Another process holds the campaign for writing."""
+
+
+class StoreUnwritableError(ResultsError):
+    """The folder of the store cannot be written."""
+
+
+class StoreFullError(StoreUnwritableError):
+    """The disk or a file-size limit is exhausted."""

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The layer file: what is known of a layer before anything of it is built (`cadge.layer/1`)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, NonNegativeInt
+
+from cadge_results.base import Document, Frozen, Launcher, Pattern, Place, Wait
+
+
+class LimitWhen(Frozen):
+    """Which points a limit refuses: all given keys have to match; a list matches any of its members."""
+
+    place: Place | None = None
+    wait: Wait | None = None
+    pattern: Pattern | None = None
+    min_bytes: NonNegativeInt | None = None
+    """Matches where the request or the reply has at least that many bytes."""
+
+
+class Limit(Frozen):
+    """A reason, found by test, for which points are refused without trying."""
+
+    when: LimitWhen
+    reason: str = Field(min_length=1)
+    reason_code: str | None = None
+
+
+class Packages(Frozen):
+    """Debian packages that the layer needs; `build` includes what `run` needs."""
+
+    build: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+class LayerFile(Document):
+    """One layer: `layers/<style>/<substrate>.layer.yml`."""
+
+    NAME: ClassVar[str] = "cadge.layer"
+
+    title: str
+    style: str = Field(pattern=r"^[a-z0-9]+$")
+    substrate: str = Field(pattern=r"^[a-z0-9]+$")
+    library: str
+    licence: str
+    rpc: Literal["native", "emulated"]
+    launcher: Launcher = "direct"
+    reliable: bool = True
+    places: tuple[Place, ...]
+    packages: Packages = Packages()
+    limits: tuple[Limit, ...] = ()
+    notes: str = ""
+
+    @property
+    def name(self) -> str:
+        """The layer's name, `style-substrate`."""
+        return f"{self.style}-{self.substrate}"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The node file: what one host is (`cadge.node/1`). A fact that could not be read says why."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, JsonValue
+
+from cadge_results.base import Document
+
+
+class NodeFacts(Document):
+    """Facts of one host, as its own script read them.
+
+    The values under each key are the operating system's own words; an unknown one is {"unknown": reason}.
+    """
+
+    NAME: ClassVar[str] = "cadge.node"
+
+    host: str
+    kernel: JsonValue = None
+    cmdline: JsonValue = None
+    cpu: JsonValue = None
+    cores: JsonValue = None
+    mitigations: JsonValue = None
+    governor: JsonValue = None
+    virtualisation: JsonValue = None
+    clocksource: JsonValue = None
+    tsc: JsonValue = None
+    memory: JsonValue = None
+    hugepages: JsonValue = None
+    thp: JsonValue = None
+    libc: JsonValue = None
+    python: JsonValue = None
+    libraries: JsonValue = Field(default_factory=dict)
+    namespaces: JsonValue = Field(default_factory=dict)
+    limits: JsonValue = Field(default_factory=dict)
+    interfaces: JsonValue = Field(default_factory=dict)
+    yama: JsonValue = None
+    can: JsonValue = Field(default_factory=dict)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What became of each planned point: missing, refused, failed, unsound or valid.
+
+Every planned attempt (a point in a launch) has exactly one outcome, and every point that was refused when
+planning has one outcome without a launch; so the outcomes of a campaign always add up to its plan.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cadge_results.plan import Plan, PlanLaunch, PlanPoint
+from cadge_results.record import LaunchRecord
+from cadge_results.result import Attempt, Check
+
+OutcomeStatus = Literal["missing", "refused", "failed", "unsound", "valid"]
+STATUSES: tuple[OutcomeStatus, ...] = ("valid", "unsound", "failed", "refused", "missing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointOutcome:
+    """One planned attempt and what became of it. `launch_id` is None for a point refused by the plan."""
+
+    point: PlanPoint
+    launch_id: str | None
+    round: int | None
+    status: OutcomeStatus
+    reason: str | None = None
+    reason_code: str | None = None
+    failed_checks: tuple[Check, ...] = ()
+    attempt: Attempt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointSummary:
+    """One planned point and how many of its attempts ended how."""
+
+    point: PlanPoint
+    counts: Mapping[OutcomeStatus, int]
+
+    @property
+    def status(self) -> OutcomeStatus:
+        """One word for the point: valid where any attempt is, else the gravest thing that is known."""
+        for status in STATUSES:
+            if self.counts.get(status, 0):
+                return status
+        return "missing"
+
+
+def outcomes_of(plan: Plan, records: Iterable[LaunchRecord]) -> list[PointOutcome]:
+    """Return the outcome of every planned attempt, in the plan's order."""
+    by_launch = {record.launch_id: record for record in records}
+    points = {point.point_id: point for point in plan.points}
+    found = [
+        PointOutcome(
+            point=point,
+            launch_id=None,
+            round=None,
+            status="refused",
+            reason=point.reason,
+            reason_code=point.reason_code,
+        )
+        for point in plan.points
+        if point.state == "refused"
+    ]
+    for launch in plan.launches:
+        record = by_launch.get(launch.launch_id)
+        attempts = _attempts(record)
+        found.extend(_outcome(points[item], launch, record, attempts.get(item)) for item in launch.point_ids)
+    return found
+
+
+def summaries_of(plan: Plan, outcomes: Iterable[PointOutcome]) -> list[PointSummary]:
+    """Return one summary for each planned point, in the plan's order."""
+    counts: dict[str, Counter[OutcomeStatus]] = {point.point_id: Counter() for point in plan.points}
+    for outcome in outcomes:
+        counts[outcome.point.point_id][outcome.status] += 1
+    return [PointSummary(point=point, counts=dict(counts[point.point_id])) for point in plan.points]
+
+
+def _attempts(record: LaunchRecord | None) -> dict[str, Attempt]:
+    if record is None or record.result is None:
+        return {}
+    return {attempt.point_id: attempt for attempt in record.result.attempts}
+
+
+def _outcome(
+    point: PlanPoint, launch: PlanLaunch, record: LaunchRecord | None, attempt: Attempt | None
+) -> PointOutcome:
+    status: OutcomeStatus
+    reason: str | None
+    code: str | None
+    failed: tuple[Check, ...] = ()
+    if record is None:
+        status, reason, code = "missing", "the launch has not been made", None
+    elif attempt is None:
+        status, reason, code = _without_attempt(record)
+    elif attempt.status in ("refused", "failed"):
+        status = "refused" if attempt.status == "refused" else "failed"
+        reason, code = attempt.reason, attempt.reason_code
+    else:
+        failed = failed_checks(record, attempt)
+        status = "unsound" if failed or attempt.status == "unsound" else "valid"
+        reason, code = attempt.reason, attempt.reason_code
+        if failed and reason is None:
+            reason = "; ".join(f"{check.name}: {check.detail}" if check.detail else check.name for check in failed)
+            code = "UNSOUND"
+    return PointOutcome(
+        point=point,
+        launch_id=launch.launch_id,
+        round=launch.round,
+        status=status,
+        reason=reason,
+        reason_code=code,
+        failed_checks=failed,
+        attempt=attempt,
+    )
+
+
+def _without_attempt(record: LaunchRecord) -> tuple[OutcomeStatus, str | None, str | None]:
+    source = record.result if record.result is not None and record.result.status != "done" else record
+    reason = source.reason or record.reason
+    code = source.reason_code or record.reason_code
+    if source.status == "refused":
+        return "refused", reason, code
+    return "failed", reason or "the driver wrote no attempt for this point", code
+
+
+def failed_checks(record: LaunchRecord, attempt: Attempt) -> tuple[Check, ...]:
+    """Return every check that speaks against an attempt: its own, its launch's, and the harness's."""
+    launch_wide = record.result.checks if record.result is not None else ()
+    every = (*attempt.checks, *launch_wide, *record.crosschecks)
+    return tuple(check for check in every if not check.ok)

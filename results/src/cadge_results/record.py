@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The launch record: a launch, its result, and what surrounded it (`cadge.launch-record/1`)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, JsonValue, NonNegativeInt
+
+from cadge_results.base import Document, Frozen
+from cadge_results.launch import LaunchFile
+from cadge_results.result import Check, LaunchStatus, Result
+
+
+class InterfaceCount(Frozen):
+    """Counters of one network interface."""
+
+    rx_bytes: NonNegativeInt
+    tx_bytes: NonNegativeInt
+    rx_packets: NonNegativeInt
+    tx_packets: NonNegativeInt
+
+
+class HostCounters(Frozen):
+    """One host's interface counters around the launch, by interface name."""
+
+    host: str
+    before: dict[str, InterfaceCount] = Field(default_factory=dict)
+    after: dict[str, InterfaceCount] = Field(default_factory=dict)
+
+
+class LinkState(Frozen):
+    """State of the data link: an attached XDP program, and the offloads that are switched on or off."""
+
+    xdp: bool | None = None
+    offloads: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class HostLink(Frozen):
+    """One host's data link around the launch."""
+
+    host: str
+    before: LinkState
+    after: LinkState
+
+
+class HostLoad(Frozen):
+    """How busy the host was: 1-minute load average and time stolen by a hypervisor during the launch."""
+
+    host: str
+    loadavg: float | None = None
+    steal_ns: NonNegativeInt | None = None
+
+
+class LaunchRecord(Document):
+    """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
+
+    NAME: ClassVar[str] = "cadge.launch-record"
+
+    launch: LaunchFile
+    result: Result | None = None
+    status: LaunchStatus
+    reason: str | None = None
+    reason_code: str | None = None
+    counters: tuple[HostCounters, ...] = ()
+    link: tuple[HostLink, ...] = ()
+    load: tuple[HostLoad, ...] = ()
+    exit_codes: tuple[int | None, ...] = ()
+    log_tail: tuple[str, ...] = ()
+    agent_version: str = ""
+    crosschecks: tuple[Check, ...] = ()
+
+    @property
+    def launch_id(self) -> str:
+        """The launch's name, unique in its campaign."""
+        return self.launch.launch_id

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writing a campaign: one writer at a time, nothing half written, nothing changed once stored."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cadge_results.campaign import CampaignMeta, CampaignStatus
+from cadge_results.errors import (
+    DuplicateLaunchError,
+    FormatError,
+    ResultsError,
+    StoreBusyError,
+    StoreFullError,
+    StoreUnwritableError,
+)
+from cadge_results.node import NodeFacts
+from cadge_results.plan import Plan
+from cadge_results.record import LaunchRecord
+from cadge_results.store import Campaign, Layout
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def campaign_id(created: datetime, plan_hash: str) -> str:
+    """Return the name of a campaign: UTC second of its making and eight digits of its plan's hash."""
+    return f"{created.astimezone(UTC):%Y%m%dT%H%M%SZ}-{plan_hash[:8]}"
+
+
+class CampaignWriter:
+    """Holds a campaign for writing from `create` or `resume` until `close`."""
+
+    def __init__(self, path: Path, lock_fd: int) -> None:
+        """Take over a folder whose lock is held; use `create` or `resume`."""
+        self.campaign = Campaign(path)
+        self._layout = Layout(path)
+        self._lock_fd = lock_fd
+        self._stored: set[str] = set(self.campaign.launch_ids())
+
+    @classmethod
+    def create(cls, root: Path, *, meta: CampaignMeta, plan: Plan, sweep_text: str) -> Self:
+        """Make the folder of a new campaign under `root` and hold it.
+
+        Raises StoreUnwritableError, StoreFullError, StoreBusyError; ResultsError where the campaign exists already.
+        """
+        if plan.plan_hash != plan.expected_hash() or meta.plan_hash != plan.plan_hash:
+            raise FormatError("the plan's hash does not fit its content")
+        path = root / meta.campaign_id
+        layout = Layout(path)
+        with _explained(path):
+            root.mkdir(parents=True, exist_ok=True)
+            try:
+                path.mkdir()
+            except FileExistsError as error:
+                raise ResultsError(f"{path} exists already") from error
+            for folder in (layout.nodes, layout.launches, layout.blocks):
+                folder.mkdir()
+        lock_fd = _lock(layout.lock)
+        try:
+            _put(layout.sweep, sweep_text, read_only=True)
+            _put(layout.plan, plan.to_json(), read_only=True)
+            _put(layout.meta, meta.to_json(), read_only=False)
+        except BaseException:
+            os.close(lock_fd)
+            raise
+        return cls(path, lock_fd)
+
+    @classmethod
+    def resume(cls, path: Path) -> Self:
+        """Hold an existing campaign in order to add what is missing, and mark it running again.
+
+        Raises NotFoundError, FormatError, StoreBusyError, StoreUnwritableError, StoreFullError.
+        """
+        campaign = Campaign(path)
+        meta = campaign.meta
+        if campaign.plan.plan_hash != campaign.plan.expected_hash():
+            raise FormatError(f"{campaign.layout.plan} was changed after it was written")
+        lock_fd = _lock(campaign.layout.lock)
+        try:
+            for folder in (campaign.layout.launches, campaign.layout.nodes, path):
+                for scratch in folder.glob(".*.part"):
+                    scratch.unlink(missing_ok=True)
+            again = meta.model_copy(update={"status": "running", "finished_utc": None})
+            _put(campaign.layout.meta, again.to_json(), read_only=False)
+        except BaseException:
+            os.close(lock_fd)
+            raise
+        return cls(path, lock_fd)
+
+    def add_launch(self, record: LaunchRecord) -> None:
+        """Store a finished launch for ever.
+
+        Raises DuplicateLaunchError, FormatError (not of this campaign's plan), StoreFullError, StoreUnwritableError.
+        """
+        launch_id = record.launch_id
+        path = self._layout.launch(launch_id)
+        if launch_id in self._stored or path.exists():
+            raise DuplicateLaunchError(f"launch {launch_id} is stored already")
+        planned = next((item for item in self.campaign.plan.launches if item.launch_id == launch_id), None)
+        if planned is None:
+            raise FormatError(f"launch {launch_id} is not in the plan of {self.campaign.path.name}")
+        _check_belongs(record, planned.point_ids, self.campaign.path.name)
+        checked = LaunchRecord.from_object(record.to_object(), source=launch_id)
+        _put(path, checked.to_json(), read_only=True)
+        self._stored.add(launch_id)
+
+    def add_node(self, node: NodeFacts) -> None:
+        """Store the facts of a host; the first ones stay (a resumed campaign keeps what it began with)."""
+        path = self._layout.node(node.host)
+        if not path.exists():
+            _put(path, node.to_json(), read_only=True)
+
+    def add_block_file(self, block_id: str, name: str, text: str) -> None:
+        """Keep what a block was given or what its play said; a later one replaces it."""
+        folder = self._layout.blocks / block_id
+        with _explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        _put(folder / name, text, read_only=False)
+
+    def finish(self, status: CampaignStatus, *, at: datetime, problems: tuple[str, ...] = ()) -> None:
+        """Say how the campaign ended. Raises StoreFullError, StoreUnwritableError."""
+        meta = self.campaign.meta
+        known = (*meta.problems, *(item for item in problems if item not in meta.problems))
+        done = meta.model_copy(
+            update={
+                "status": status,
+                "finished_utc": f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if status != "running" else None,
+                "problems": known,
+            }
+        )
+        _put(self._layout.meta, done.to_json(), read_only=False)
+
+    def close(self) -> None:
+        """Let go of the campaign. May be called twice."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of the campaign."""
+        self.close()
+
+
+def is_held(path: Path) -> bool:
+    """Say whether some process writes to a campaign now."""
+    try:
+        os.close(_lock(Layout(path).lock))
+    except StoreBusyError:
+        return True
+    except ResultsError:
+        return False
+    return False
+
+
+def _check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: str) -> None:
+    if record.launch.campaign_id != campaign:
+        raise FormatError(f"launch {record.launch_id} belongs to campaign {record.launch.campaign_id}, not {campaign}")
+    result = record.result
+    if result is None:
+        return
+    if result.launch_id != record.launch_id:
+        raise FormatError(f"launch {record.launch_id} carries the result of launch {result.launch_id}")
+    seen: set[str] = set()
+    for attempt in result.attempts:
+        if attempt.point_id not in point_ids or attempt.point_id in seen:
+            raise FormatError(f"launch {record.launch_id} has an unplanned or repeated attempt of {attempt.point_id}")
+        seen.add(attempt.point_id)
+
+
+def _lock(path: Path) -> int:
+    with _explained(path):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(fd)
+        raise StoreBusyError(f"another cadge writes to {path.parent}") from error
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _put(path: Path, text: str, *, read_only: bool) -> None:
+    """Write a whole file or nothing: scratch file, fsync, rename, fsync of the folder."""
+    scratch = path.with_name(f".{path.name}.part")
+    with _explained(path):
+        try:
+            with scratch.open("wb") as stream:
+                stream.write(text.encode())
+                stream.flush()
+                os.fchmod(stream.fileno(), 0o444 if read_only else 0o644)
+                os.fsync(stream.fileno())
+            scratch.rename(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals into sentences."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise StoreFullError(
+                f"no room to write {path}: {error.strerror}. Launches stored so far are whole; "
+                f"make room and continue with: cadge resume"
+            ) from error
+        raise StoreUnwritableError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strictness, versions, schemas that equal the models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cadge_results import FormatError, LaunchRecord, Plan, SchemaTooNewError
+from cadge_results.base import canonical
+from cadge_results.schemas import DOCUMENTS, file_name, schema_text
+from cadge_results.units import format_bytes, parse_bytes, parse_ms
+
+SCHEMAS = Path(__file__).parents[1] / "schema"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.NAME)
+def test_committed_schema_equals_the_model(document: type) -> None:
+    committed = (SCHEMAS / file_name(document)).read_text(encoding="utf-8")
+    assert committed == schema_text(document), "run: python -m cadge_results.schemas results/schema"
+
+
+def test_no_schema_without_a_model() -> None:
+    assert {path.name for path in SCHEMAS.glob("*.json")} == {file_name(document) for document in DOCUMENTS}
+
+
+def test_documents_fit_their_schemas(plan: Plan, record: Callable[..., LaunchRecord]) -> None:
+    for document in (plan, record(0), record(0).launch, record(0).result):
+        assert document is not None
+        schema = json.loads((SCHEMAS / file_name(type(document))).read_text(encoding="utf-8"))
+        jsonschema.validate(document.to_object(), schema)
+
+
+def test_round_trip(plan: Plan) -> None:
+    assert Plan.parse(plan.to_json(), source="x") == plan
+
+
+def test_older_minor_is_read_and_larger_major_is_not(plan: Plan) -> None:
+    raw = plan.to_object()
+    assert Plan.from_object({**raw, "schema": "cadge.plan/1.0"}, source="x").points == plan.points
+    with pytest.raises(SchemaTooNewError, match=r"x: written as cadge.plan/2 by cadge 9.9; this cadge reads"):
+        Plan.from_object({**raw, "schema": "cadge.plan/2", "tool": {"version": "9.9"}}, source="x")
+    with pytest.raises(SchemaTooNewError, match="by a newer cadge"):
+        Plan.from_object({**raw, "schema": "cadge.plan/2"}, source="x")
+    with pytest.raises(FormatError, match="older"):
+        Plan.from_object({**raw, "schema": "cadge.plan/0"}, source="x")
+
+
+@pytest.mark.parametrize("schema", [None, 1, "cadge.result/1", "cadge.plan", "cadge.plan/x"])
+def test_other_documents_are_refused(plan: Plan, schema: object) -> None:
+    with pytest.raises(FormatError, match=r"expected cadge\.plan/1"):
+        Plan.from_object({**plan.to_object(), "schema": schema}, source="x")
+
+
+def test_unknown_keys_and_wrong_types_are_refused(plan: Plan) -> None:
+    raw = plan.to_object()
+    with pytest.raises(FormatError, match="colour"):
+        Plan.from_object({**raw, "colour": 1}, source="x")
+    with pytest.raises(FormatError, match="seed"):
+        Plan.from_object({**raw, "seed": "1"}, source="x")
+    with pytest.raises(FormatError, match="not JSON"):
+        Plan.parse("{", source="x")
+    with pytest.raises(FormatError, match="object"):
+        Plan.parse("[]", source="x")
+
+
+def test_models_are_frozen(plan: Plan) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        plan.seed = 3  # type: ignore[misc]
+
+
+def test_canonical_json_does_not_depend_on_order() -> None:
+    assert canonical({"b": 1, "a": [2, {"d": 1, "c": 2}]}) == '{"a":[2,{"c":2,"d":1}],"b":1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("0B", 0), ("8B", 8), ("4KiB", 4096), ("4 MiB", 4 << 20), ("1kB", 1000), ("2GiB", 2 << 30)]
+)
+def test_sizes(text: str, count: int) -> None:
+    assert parse_bytes(text) == count
+    assert parse_bytes(format_bytes(count)) == count
+
+
+@pytest.mark.parametrize(("text", "ms"), [("250ms", 250), ("2s", 2000), ("5 min", 300_000), ("1h", 3_600_000)])
+def test_durations(text: str, ms: int) -> None:
+    assert parse_ms(text) == ms
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (8, "8 has no unit; a size is written like 8B"),
+        ("8", "has no unit"),
+        ("4KB", r"did you mean KiB \(1024\) or kB \(1000\)"),
+        ("4 bytes", "unknown unit"),
+        ("x", "not a size"),
+        ("-8B", "not a size"),
+        (None, "not a size"),
+        (True, "not a size"),
+    ],
+)
+def test_bad_sizes(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_bytes(value)
+
+
+def test_bad_duration() -> None:
+    with pytest.raises(ValueError, match="5 has no unit; a duration is written like 250ms"):
+        parse_ms(5)

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the sockets layers listen and how a peer learns of it: address blobs, ports, the route that the kernel takes.
+ */
+#ifndef CADGE_SOCKETS_ENDPOINT_H
+#define CADGE_SOCKETS_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "cadge/layer.h"
+
+enum {
+	SOCK_ENDPOINT_BYTES = 40,
+	SOCK_BLOB_BYTES = 56,
+	SOCK_NONCE_BYTES = 8,
+	SOCK_ABSTRACT_NAME_BYTES = 32,
+};
+
+/*
+ * What an address blob says: "reach me at this endpoint, call yourself `slot`, and prove with `nonce` that you have
+ * read this". The endpoint is a socket address in fixed bytes, comparable with memcmp.
+ */
+struct sock_blob {
+	uint32_t slot;
+	uint64_t nonce;
+	unsigned char endpoint[SOCK_ENDPOINT_BYTES];
+};
+
+void sock_blob_write(const struct sock_blob *blob, unsigned char to[SOCK_BLOB_BYTES]);
+/* DONE or E_ARGUMENT: not a blob of ours. */
+int sock_blob_read(const void *from, size_t bytes, struct sock_blob *blob_out);
+
+/* The endpoint of a socket address (IPv4, IPv6, abstract UNIX), and back. DONE or E_ARGUMENT. */
+int sock_endpoint_write(const struct sockaddr_storage *address, socklen_t address_bytes,
+			unsigned char to[SOCK_ENDPOINT_BYTES]);
+int sock_endpoint_read(const unsigned char from[SOCK_ENDPOINT_BYTES], struct sockaddr_storage *address_out,
+		       socklen_t *address_bytes_out);
+
+/* A random number from the kernel. DONE or E_LIBRARY. */
+int sock_nonce(uint64_t *nonce_out);
+
+/* Fills args->error as printf does and returns `code`. */
+int sock_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* A number of the peer's own choice in text, 0 when it is none. DONE or E_TRANSPORT with the reason in args->error. */
+int sock_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
+		       socklen_t *address_bytes_out);
+
+/*
+ * Opens a non-blocking internet socket of `type` bound to args->address, at the first free port of the range. Returns
+ * DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION with the reason in args->error.
+ */
+int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out);
+
+/* Opens a non-blocking UNIX stream socket bound to a random abstract name. As above. */
+int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out);
+
+/*
+ * Fills medium, as_asked, asked, device and note of path_out for a connected internet socket: the interface comes from
+ * the kernel's routing table, not from what was asked. DONE or E_LIBRARY.
+ */
+int sock_describe_route(int fd, enum cadge_place place, const char *device, struct cadge_path *path_out);
+
+/* The code of the contract that fits an errno of socket, bind, connect. */
+int sock_code(int error);
+
+/* The kernel's release, static. */
+const char *sock_kernel_release(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The slots that sockets-tcp and sockets-unix share: contexts, the meeting of peers, poll and wait over streams. Each
+ * has a listening socket; of two peers the one with the smaller endpoint dials. The dialler says hello with the slot and
+ * the nonce of the address blob it was given; the listener drops whoever does not know them, and answers with the nonce
+ * of the dialler's own blob.
+ */
+#ifndef CADGE_SOCKETS_SESSION_H
+#define CADGE_SOCKETS_SESSION_H
+
+#include "cadge/layer.h"
+#include "sockets/settings.h"
+
+/* What differs between the two. */
+struct sock_family {
+	uint64_t caps;
+	const struct cadge_option *options;
+	/* Opens a non-blocking listening socket. DONE or a code, with the reason in args->error. */
+	int (*listen)(const struct cadge_open_args *args, int *fd_out);
+	/* Sets the options of a connection before it is used. DONE or a code of the contract. */
+	int (*tune)(const struct sock_settings *settings, int fd);
+	/* Fills path_out, whose `bytes` is set and the rest zero. */
+	int (*describe)(int fd, enum cadge_place place, const char *device, struct cadge_path *path_out);
+};
+
+int sock_session_open(const struct sock_family *family, const struct cadge_open_args *args,
+		      struct cadge_ctx **ctx_out);
+
+/* Slots as layer.h describes them. */
+void sock_session_close(struct cadge_ctx *ctx);
+void sock_session_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out);
+int sock_session_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout);
+int sock_session_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+			 struct cadge_chan **chan_out);
+int sock_session_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan);
+int sock_session_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		      uint64_t token);
+int sock_session_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
+int sock_session_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
+void sock_session_release(struct cadge_ctx *ctx, struct cadge_lend *lend);
+int sock_session_describe_path(struct cadge_chan *chan, struct cadge_path *path_out);
+void sock_session_library(struct cadge_library *library_out);
+void sock_session_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
+
+#endif

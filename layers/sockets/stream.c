@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sockets/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/wire.h"
+
+enum {
+	/* The first header of a block ends on a cache line, so that the first payload begins on one. */
+	BLOCK_START = 64 - SOCK_HEADER_BYTES,
+	ROOM_LEAST = 4096, /* less room than this at the end of a block is not worth a system call */
+};
+
+int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t depth, uint64_t message_bytes_max,
+		     struct sock_blocks *blocks)
+{
+	*stream = (struct sock_stream){
+		.fd = fd,
+		.peer = peer,
+		.depth = depth,
+		.message_bytes_max = message_bytes_max,
+		.blocks = blocks,
+		.head = BLOCK_START,
+		.tail = BLOCK_START,
+		.chunk_bytes = SOCK_BLOCK_BYTES,
+	};
+	stream->unsent = calloc(depth, sizeof(*stream->unsent));
+	if (!stream->unsent)
+		return CADGE_E_MEMORY;
+	stream->block = sock_block_take(blocks, BLOCK_START + SOCK_BLOCK_BYTES);
+	if (!stream->block) {
+		free(stream->unsent);
+		stream->unsent = NULL;
+		return CADGE_E_MEMORY;
+	}
+	return CADGE_DONE;
+}
+
+void sock_stream_free(struct sock_stream *stream)
+{
+	if (stream->block)
+		sock_block_detach(stream->blocks, stream->block);
+	stream->block = NULL;
+	free(stream->unsent);
+	stream->unsent = NULL;
+	stream->unsent_count = 0;
+}
+
+/* Bytes that the kernel took, 0 when it takes none now, -1 when the socket failed. */
+static ssize_t send_iov(int fd, struct iovec *iov, uint32_t count)
+{
+	struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+	ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (sent >= 0)
+		return sent;
+	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+}
+
+/* Takes `bytes` sent bytes off the front of iov[*first_inout..count). */
+static void advance(struct iovec *iov, uint32_t count, uint32_t *first_inout, size_t bytes)
+{
+	uint32_t first = *first_inout;
+
+	while (first < count && bytes >= iov[first].iov_len)
+		bytes -= iov[first++].iov_len;
+	if (first < count) {
+		iov[first].iov_base = (unsigned char *)iov[first].iov_base + bytes;
+		iov[first].iov_len -= bytes;
+	}
+	*first_inout = first;
+}
+
+/* Queues iov[first..count); entry 0 is the header, which has to move to the entry. */
+static void enqueue(struct sock_stream *stream, const struct iovec *iov, uint32_t first, uint32_t count,
+		    const unsigned char *header, uint64_t token)
+{
+	uint32_t at = stream->unsent_head + stream->unsent_count++;
+	struct sock_unsent *unsent = &stream->unsent[at < stream->depth ? at : at - stream->depth];
+
+	unsent->token = token;
+	unsent->first = first;
+	unsent->count = count;
+	memcpy(unsent->header, header, SOCK_HEADER_BYTES);
+	memcpy(unsent->iov, iov, count * sizeof(*iov));
+	if (first == 0)
+		unsent->iov[0].iov_base = unsent->header + (SOCK_HEADER_BYTES - iov[0].iov_len);
+}
+
+int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, uint32_t count, uint64_t token)
+{
+	unsigned char header[SOCK_HEADER_BYTES];
+	struct iovec gather[SOCK_IOV_MAX + 1];
+	size_t bytes = 0;
+	uint32_t first = 0;
+	ssize_t sent;
+
+	if (count > SOCK_IOV_MAX)
+		return CADGE_E_ARGUMENT;
+	for (uint32_t i = 0; i < count; i++) {
+		if (iov[i].bytes > stream->message_bytes_max - bytes)
+			return CADGE_E_TOO_LARGE;
+		bytes += iov[i].bytes;
+		gather[i + 1].iov_base = iov[i].base;
+		gather[i + 1].iov_len = iov[i].bytes;
+	}
+	if (stream->broken)
+		return CADGE_E_DOWN;
+	if (stream->unsent_count == stream->depth)
+		return CADGE_BUSY;
+	cadge_store32(header, (uint32_t)bytes);
+	gather[0].iov_base = header;
+	gather[0].iov_len = SOCK_HEADER_BYTES;
+	if (!stream->unsent_count) {
+		sent = send_iov(stream->fd, gather, count + 1);
+		if (sent == (ssize_t)(bytes + SOCK_HEADER_BYTES))
+			return CADGE_DONE;
+		if (sent < 0) {
+			stream->broken = true;
+			return CADGE_E_DOWN;
+		}
+		advance(gather, count + 1, &first, (size_t)sent);
+	}
+	enqueue(stream, gather, first, count + 1, header, token);
+	return CADGE_QUEUED;
+}
+
+/* Takes the oldest entry out and tells its owner. The callback may post, so the entry is gone before. */
+static void finish_first(struct sock_stream *stream, struct cadge_sink *sink, int code)
+{
+	uint64_t token = stream->unsent[stream->unsent_head].token;
+
+	stream->unsent_head = stream->unsent_head + 1 < stream->depth ? stream->unsent_head + 1 : 0;
+	stream->unsent_count--;
+	sink->sent(sink, stream->peer, token, code);
+}
+
+int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink)
+{
+	int events = 0;
+
+	for (uint32_t left = stream->unsent_count; left && !stream->broken; left--) {
+		struct sock_unsent *unsent = &stream->unsent[stream->unsent_head];
+		ssize_t sent = send_iov(stream->fd, unsent->iov + unsent->first, unsent->count - unsent->first);
+
+		if (sent < 0) {
+			stream->broken = true;
+			break;
+		}
+		advance(unsent->iov, unsent->count, &unsent->first, (size_t)sent);
+		if (unsent->first < unsent->count)
+			break;
+		finish_first(stream, sink, CADGE_DONE);
+		events++;
+	}
+	return events;
+}
+
+int sock_stream_abandon(struct sock_stream *stream, struct cadge_sink *sink)
+{
+	int events = 0;
+
+	for (uint32_t left = stream->unsent_count; left; left--, events++)
+		finish_first(stream, sink, CADGE_E_DOWN);
+	return events;
+}
+
+/* Bytes of the frame that begins at head, or 0 while its length is not there. */
+static size_t frame_bytes(const struct sock_stream *stream)
+{
+	if (stream->tail - stream->head < SOCK_HEADER_BYTES)
+		return 0;
+	return SOCK_HEADER_BYTES + (size_t)cadge_load32(stream->block->data + stream->head);
+}
+
+/*
+ * Makes room behind tail and returns how many bytes to read now, 0 when memory ran out. Reads end where a message is
+ * expected to end: then the block is empty afterwards, the next message starts at its front, and nothing is moved.
+ */
+static size_t make_room(struct sock_stream *stream)
+{
+	struct cadge_lend *block = stream->block;
+	const size_t have_bytes = stream->tail - stream->head, frame = frame_bytes(stream);
+	const size_t goal_bytes = frame > stream->chunk_bytes ? frame : stream->chunk_bytes; /* from head on */
+	size_t need_bytes = ROOM_LEAST, room_bytes;
+
+	if (frame > have_bytes + ROOM_LEAST)
+		need_bytes = frame - have_bytes;
+	else if (!frame && goal_bytes > SOCK_BLOCK_BYTES)
+		need_bytes = goal_bytes - have_bytes;
+	if (!have_bytes && !block->keeps)
+		stream->head = stream->tail = BLOCK_START;
+	if (block->room_bytes - stream->tail < need_bytes) {
+		size_t least_bytes = BLOCK_START + (goal_bytes > SOCK_BLOCK_BYTES ? goal_bytes : SOCK_BLOCK_BYTES);
+
+		if (block->keeps || block->room_bytes < least_bytes) {
+			struct cadge_lend *fresh = sock_block_take(stream->blocks, least_bytes);
+
+			if (!fresh)
+				return 0;
+			memcpy(fresh->data + BLOCK_START, block->data + stream->head, have_bytes);
+			sock_block_detach(stream->blocks, block);
+			stream->block = block = fresh;
+		} else {
+			memmove(block->data + BLOCK_START, block->data + stream->head, have_bytes);
+		}
+		stream->head = BLOCK_START;
+		stream->tail = BLOCK_START + have_bytes;
+	}
+	room_bytes = block->room_bytes - stream->tail;
+	return room_bytes < goal_bytes - have_bytes ? room_bytes : goal_bytes - have_bytes;
+}
+
+int sock_stream_fill(struct sock_stream *stream, int flags)
+{
+	const size_t room_bytes = make_room(stream);
+	ssize_t got;
+
+	if (!room_bytes)
+		return CADGE_E_MEMORY;
+	got = recv(stream->fd, stream->block->data + stream->tail, room_bytes, flags);
+	if (got > 0) {
+		stream->tail += (size_t)got;
+		return 1;
+	}
+	if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+		stream->broken = true;
+	return 0;
+}
+
+bool sock_stream_ready(const struct sock_stream *stream)
+{
+	const size_t frame = frame_bytes(stream);
+
+	return frame && (frame <= stream->tail - stream->head ||
+			 frame > stream->message_bytes_max + SOCK_HEADER_BYTES);
+}
+
+/* Messages of one size are the rule: from now on read as many whole ones at a time as a short block holds. */
+static void expect_more_of(struct sock_stream *stream, size_t frame)
+{
+	stream->last_frame_bytes = frame;
+	stream->chunk_bytes = frame < SOCK_BLOCK_BYTES ? SOCK_BLOCK_BYTES / frame * frame : frame;
+}
+
+int sock_stream_deliver(struct sock_stream *stream, struct cadge_sink *sink, int most)
+{
+	int events = 0;
+
+	while (events < most) {
+		struct cadge_lend *block = stream->block;
+		const size_t frame = frame_bytes(stream);
+		const unsigned char *data = block->data + stream->head + SOCK_HEADER_BYTES;
+
+		if (frame > stream->message_bytes_max + SOCK_HEADER_BYTES)
+			return CADGE_E_DOWN;
+		if (!frame || frame > stream->tail - stream->head)
+			break;
+		stream->head += frame;
+		if (frame != stream->last_frame_bytes)
+			expect_more_of(stream, frame);
+		events++;
+		if (sink->recv(sink, stream->peer, data, frame - SOCK_HEADER_BYTES, block) == CADGE_KEEP)
+			block->keeps++;
+	}
+	return events;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "common/ofi.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OFI_SHM "shm"
+#define OFI_NETWORK "tcp;ofi_rxm"
+
+const struct cadge_option cadge_ofi_options[] = {
+	{"provider", "", "libfabric provider, e.g. tcp;ofi_rxm; by default shm within a host, tcp;ofi_rxm between hosts"},
+	{NULL, NULL, NULL},
+};
+
+int cadge_ofi_code(long error)
+{
+	switch (error < 0 ? -error : error) {
+	case FI_ENOMEM:
+	case FI_ENOSPC:
+		return CADGE_E_MEMORY;
+	case FI_EACCES:
+	case FI_EPERM:
+		return CADGE_E_PERMISSION;
+	case FI_EADDRINUSE:
+		return CADGE_E_PORT;
+	case FI_ENODATA:
+	case FI_ENODEV:
+	case FI_EADDRNOTAVAIL:
+		return CADGE_E_TRANSPORT;
+	case FI_EMSGSIZE:
+	case FI_ETOOSMALL:
+		return CADGE_E_TOO_LARGE;
+	default:
+		return CADGE_E_LIBRARY;
+	}
+}
+
+static int ofi_failed(const struct cadge_open_args *args, const char *call, long error)
+{
+	snprintf(args->error, args->error_bytes, "%s: %s", call, fi_strerror((int)(error < 0 ? -error : error)));
+	return cadge_ofi_code(error);
+}
+
+/* What the loaded library says of itself, e.g. "1.17.0". In a buffer of libfabric that its next fi_tostr overwrites. */
+static const char *ofi_version(void)
+{
+	uint32_t version = fi_version();
+
+	return fi_tostr(&version, FI_TYPE_VERSION);
+}
+
+/* The names of all providers that this libfabric has, each once, as "a, b, c". */
+static void ofi_providers(char *list, size_t list_bytes)
+{
+	struct fi_info *infos = NULL, *one;
+	size_t used_bytes = 0;
+
+	list[0] = '\0';
+	if (fi_getinfo(CADGE_OFI_VERSION, NULL, NULL, FI_PROV_ATTR_ONLY, NULL, &infos))
+		return;
+	for (one = infos; one; one = one->next) {
+		const char *name = one->fabric_attr->prov_name;
+		int wrote;
+
+		if (strncmp(name, "ofi_hook", 8) == 0)
+			continue;
+		wrote = snprintf(list + used_bytes, list_bytes - used_bytes, "%s%s", used_bytes ? ", " : "", name);
+		if (wrote < 0 || (size_t)wrote >= list_bytes - used_bytes)
+			break;
+		used_bytes += (size_t)wrote;
+	}
+	fi_freeinfo(infos);
+}
+
+/* Why no fi_info came back, as the code and sentence of open. */
+static int ofi_none(const struct cadge_ofi *ofi, const struct cadge_open_args *args, int error)
+{
+	char list[256];
+
+	ofi_providers(list, sizeof(list));
+	if (strcmp(ofi->asked, OFI_SHM) == 0 && strstr(list, OFI_SHM)) {
+		snprintf(args->error, args->error_bytes,
+			 "libfabric has the provider shm but cannot use it here: %s; it needs some free MiB in /dev/shm",
+			 fi_strerror(-error));
+		return CADGE_E_MEMORY;
+	}
+	snprintf(args->error, args->error_bytes,
+		 "libfabric %s has no provider %s for device %s and address %s (%s); it knows: %s",
+		 ofi_version(), ofi->asked, args->device, args->address,
+		 fi_strerror(-error), list);
+	return CADGE_E_TRANSPORT;
+}
+
+static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *args)
+{
+	const char *provider = "";
+	size_t i;
+
+	for (i = 0; i < args->settings_count; i++) {
+		if (strcmp(args->settings[i].name, "provider") != 0) {
+			snprintf(args->error, args->error_bytes, "unknown setting '%s'; there is: provider",
+				 args->settings[i].name);
+			return CADGE_E_ARGUMENT;
+		}
+		provider = args->settings[i].value;
+	}
+	if (!provider[0])
+		provider = args->place == CADGE_PLACE_HOST ? OFI_SHM : OFI_NETWORK;
+	snprintf(ofi->asked, sizeof(ofi->asked), "%s", provider);
+	snprintf(ofi->device, sizeof(ofi->device), "%s", args->device);
+	ofi->place = args->place;
+	ofi->network = strncmp(provider, OFI_SHM, strlen(OFI_SHM)) != 0;
+	if (args->place != CADGE_PLACE_HOST && !ofi->network) {
+		snprintf(args->error, args->error_bytes, "provider %s serves one host only", provider);
+		return CADGE_E_UNSUPPORTED;
+	}
+	/* Read by the provider when it lists interfaces; the binding itself is the source address below. */
+	if (ofi->network && setenv("FI_TCP_IFACE", args->device, 1)) {
+		snprintf(args->error, args->error_bytes, "FI_TCP_IFACE cannot be set");
+		return CADGE_E_MEMORY;
+	}
+	return CADGE_DONE;
+}
+
+static int ofi_getinfo(const struct cadge_ofi *ofi, const struct cadge_open_args *args,
+		       const struct cadge_ofi_needs *needs, uint64_t caps, const char *port, struct fi_info **info_out)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret;
+
+	if (!hints)
+		return -FI_ENOMEM;
+	hints->caps = caps;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = needs->mr_mode;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->cq_data_size = sizeof(uint32_t);
+	hints->tx_attr->msg_order = needs->msg_order;
+	hints->rx_attr->msg_order = needs->msg_order;
+	hints->tx_attr->op_flags = FI_COMPLETION;
+	hints->fabric_attr->prov_name = strdup(ofi->asked);
+	if (!hints->fabric_attr->prov_name) {
+		fi_freeinfo(hints);
+		return -FI_ENOMEM;
+	}
+	if (ofi->network)
+		ret = fi_getinfo(CADGE_OFI_VERSION, args->address, port, FI_SOURCE, hints, info_out);
+	else
+		ret = fi_getinfo(CADGE_OFI_VERSION, NULL, NULL, 0, hints, info_out);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static void ofi_close_fid(struct fid **fid)
+{
+	if (*fid) {
+		int ret = fi_close(*fid);
+
+		/* Never in a measured path; a provider that cannot close leaks, and conformance counts leaks. */
+		if (ret)
+			fprintf(stderr, "cadge: libfabric could not close an object: %s\n", fi_strerror(-ret));
+	}
+	*fid = NULL;
+}
+
+#define OFI_CLOSE(object)                                                   \
+	do {                                                                \
+		struct fid *fid_ = (object) ? &(object)->fid : NULL;        \
+		ofi_close_fid(&fid_);                                       \
+		(object) = NULL;                                            \
+	} while (0)
+
+void cadge_ofi_close(struct cadge_ofi *ofi)
+{
+	OFI_CLOSE(ofi->ep);
+	OFI_CLOSE(ofi->cq);
+	OFI_CLOSE(ofi->av);
+	OFI_CLOSE(ofi->domain);
+	OFI_CLOSE(ofi->fabric);
+	if (ofi->info)
+		fi_freeinfo(ofi->info);
+	ofi->info = NULL;
+}
+
+/* Everything below one fi_info. Returns 0 or the negative libfabric error, with the name of the call that failed. */
+static int ofi_build(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs,
+		     const char **call_out)
+{
+	struct fi_av_attr av_attr = {.type = FI_AV_UNSPEC, .count = args->peers_max};
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_DATA, .size = needs->completions, .wait_obj = FI_WAIT_NONE};
+	int ret;
+
+	ofi->wait_fd = -1;
+	if (args->wait_mode == CADGE_WAIT_BLOCK)
+		cq_attr.wait_obj = FI_WAIT_FD;
+	*call_out = "fi_fabric";
+	ret = fi_fabric(ofi->info->fabric_attr, &ofi->fabric, NULL);
+	if (ret)
+		return ret;
+	*call_out = "fi_domain";
+	ret = fi_domain(ofi->fabric, ofi->info, &ofi->domain, NULL);
+	if (ret)
+		return ret;
+	*call_out = "fi_av_open";
+	ret = fi_av_open(ofi->domain, &av_attr, &ofi->av, NULL);
+	if (ret)
+		return ret;
+	*call_out = "fi_cq_open";
+	ret = fi_cq_open(ofi->domain, &cq_attr, &ofi->cq, NULL);
+	if (ret)
+		return ret;
+	*call_out = "fi_endpoint";
+	ret = fi_endpoint(ofi->domain, ofi->info, &ofi->ep, NULL);
+	if (ret)
+		return ret;
+	*call_out = "fi_ep_bind";
+	ret = fi_ep_bind(ofi->ep, &ofi->av->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(ofi->ep, &ofi->cq->fid, FI_RECV);
+	if (!ret)
+		ret = fi_ep_bind(ofi->ep, &ofi->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+	if (ret)
+		return ret;
+	*call_out = "fi_enable";
+	ret = fi_enable(ofi->ep);
+	if (ret || args->wait_mode != CADGE_WAIT_BLOCK)
+		return ret;
+	*call_out = "FI_GETWAIT";
+	return fi_control(&ofi->cq->fid, FI_GETWAIT, &ofi->wait_fd);
+}
+
+/* One try with one port; port is NULL for any. */
+static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs,
+		   const char *port)
+{
+	const char *call = "fi_getinfo";
+	int ret, code;
+
+	ret = ofi_getinfo(ofi, args, needs, needs->caps | needs->caps_wanted, port, &ofi->info);
+	if (ret == -FI_ENODATA && needs->caps_wanted)
+		ret = ofi_getinfo(ofi, args, needs, needs->caps, port, &ofi->info);
+	if (ret)
+		return ofi_none(ofi, args, ret);
+	ret = ofi_build(ofi, args, needs, &call);
+	if (!ret) {
+		snprintf(ofi->interface, sizeof(ofi->interface), "%s", ofi->info->domain_attr->name);
+		return CADGE_DONE;
+	}
+	if (args->wait_mode == CADGE_WAIT_BLOCK && strcmp(call, "fi_cq_open") == 0) {
+		snprintf(args->error, args->error_bytes,
+			 "libfabric's provider %s has no descriptor to sleep on (FI_WAIT_FD): %s",
+			 ofi->info->fabric_attr->prov_name, fi_strerror(-ret));
+		code = CADGE_E_UNSUPPORTED;
+	} else {
+		code = ofi_failed(args, call, ret);
+	}
+	cadge_ofi_close(ofi);
+	return code;
+}
+
+int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
+{
+	uint32_t port;
+	int code;
+
+	memset(ofi, 0, sizeof(*ofi));
+	ofi->wait_fd = -1;
+	code = ofi_settings(ofi, args);
+	if (code)
+		return code;
+	if (!ofi->network || !args->port_first)
+		return ofi_try(ofi, args, needs, NULL);
+	for (port = args->port_first; port <= args->port_last; port++) {
+		char text[8];
+
+		snprintf(text, sizeof(text), "%u", port);
+		code = ofi_try(ofi, args, needs, text);
+		if (code != CADGE_E_PORT)
+			return code;
+	}
+	snprintf(args->error, args->error_bytes, "no free port between %u and %u on %s", args->port_first,
+		 args->port_last, args->address);
+	return CADGE_E_PORT;
+}
+
+int cadge_ofi_name(const struct cadge_ofi *ofi, void *name, size_t *bytes_inout)
+{
+	int ret = fi_getname(&ofi->ep->fid, name, bytes_inout);
+
+	if (ret == -FI_ETOOSMALL)
+		return CADGE_E_ARGUMENT;
+	return ret ? CADGE_E_LIBRARY : CADGE_DONE;
+}
+
+int cadge_ofi_insert(const struct cadge_ofi *ofi, const void *name, fi_addr_t *addr_out)
+{
+	return fi_av_insert(ofi->av, name, 1, addr_out, 0, NULL) == 1 ? CADGE_DONE : CADGE_E_LIBRARY;
+}
+
+void cadge_ofi_remove(const struct cadge_ofi *ofi, fi_addr_t addr)
+{
+	int ret = fi_av_remove(ofi->av, &addr, 1, 0);
+
+	if (ret)
+		fprintf(stderr, "cadge: libfabric could not forget an address: %s\n", fi_strerror(-ret));
+}
+
+int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns)
+{
+	struct fid *fid = &ofi->cq->fid;
+	struct pollfd entry = {.fd = ofi->wait_fd, .events = POLLIN};
+	struct timespec limit = {
+		.tv_sec = (time_t)(timeout_ns / 1000000000u),
+		.tv_nsec = (long)(timeout_ns % 1000000000u),
+	};
+	int ret = fi_trywait(ofi->fabric, &fid, 1);
+
+	if (ret == -FI_EAGAIN)
+		return CADGE_DONE;
+	if (ret)
+		return CADGE_E_LIBRARY;
+	/* A signal or the time running out is an early return, which is legal. */
+	return ppoll(&entry, 1, &limit, NULL) < 0 && errno != EINTR ? CADGE_E_LIBRARY : CADGE_DONE;
+}
+
+/* True where the granted source address is the address that was bound. */
+static void ofi_source(const struct cadge_ofi *ofi, char *text, size_t text_bytes)
+{
+	const struct fi_info *info = ofi->info;
+
+	text[0] = '\0';
+	if (info->addr_format == FI_SOCKADDR_IN && info->src_addr) {
+		const struct sockaddr_in *in = info->src_addr;
+
+		if (!inet_ntop(AF_INET, &in->sin_addr, text, (socklen_t)text_bytes))
+			text[0] = '\0';
+	}
+}
+
+void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out)
+{
+	const struct fi_info *info = ofi->info;
+	char source[INET_ADDRSTRLEN];
+	bool provider_ok = strcmp(info->fabric_attr->prov_name, ofi->asked) == 0;
+	bool device_ok = !ofi->network || strcmp(ofi->interface, ofi->device) == 0;
+
+	ofi_source(ofi, source, sizeof(source));
+	if (!ofi->network)
+		path_out->medium = CADGE_MEDIUM_MEMORY;
+	else
+		path_out->medium = ofi->place == CADGE_PLACE_NET ? CADGE_MEDIUM_NETWORK : CADGE_MEDIUM_LOOPBACK;
+	path_out->as_asked = provider_ok && device_ok;
+	snprintf(path_out->asked, sizeof(path_out->asked), "provider %s%s%s", ofi->asked,
+		 ofi->network ? ", device " : "", ofi->network ? ofi->device : "");
+	snprintf(path_out->used, sizeof(path_out->used), "provider %s, domain %s%s%s", info->fabric_attr->prov_name,
+		 ofi->interface, source[0] ? ", source " : "", source);
+	snprintf(path_out->device, sizeof(path_out->device), "%s", ofi->network ? ofi->interface : "");
+	path_out->note[0] = '\0';
+}
+
+void cadge_ofi_library(struct cadge_library *library_out)
+{
+	static char version[32];
+
+	snprintf(version, sizeof(version), "%s", ofi_version());
+	library_out->name = "libfabric";
+	library_out->stated_version = version;
+	library_out->symbol = (const void *)(uintptr_t)&fi_getinfo;
+}

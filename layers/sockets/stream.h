@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages over one connected stream socket, TCP or UNIX. On the wire a message is its length (four bytes, little-endian)
- * and its bytes. One sendmsg gathers both from where they are; what the kernel does not take waits in a queue of
- * descriptors, never of copies. Receiving reads into a block and lends messages from it.
+ * and its bytes. One sendmsg gathers both from where they are, and short messages are copied to their header for a cheaper send; what
+ * the kernel does not take waits in a queue of descriptors, never of copies. Receiving reads into a block and lends messages from it.
  *
  * A stream belongs to one thread, never blocks (but for sock_stream_fill without MSG_DONTWAIT), and does not own its socket.
  */

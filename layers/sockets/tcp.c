@@ -71,7 +71,7 @@ static const struct cadge_layer tcp_layer = {
 	.abi = CADGE_ABI, .bytes = sizeof(tcp_layer),
 	.name = "sockets-tcp", .style = "sockets", .substrate = "tcp", .caps = tcp_caps,
 	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC, .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 0, .copies_on_receive = 0, .multiprogramming = 1},
+		   .copies_on_send = 1, .copies_on_receive = 0, .multiprogramming = 1},
 	.options = tcp_options,
 	.open = tcp_open, .close = sock_session_close, .limits = sock_session_limits,
 	.address = sock_session_address, .connect = sock_session_connect, .disconnect = sock_session_disconnect,

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sockets-udp: each message is one datagram, as unreliable as UDP is. Nothing is sent again: what is lost is lost, and
+ * the caller's deadlines find out. Only the meeting of peers repeats itself.
+ *
+ * Each peer has a socket of its own, connected to the peer's, so that the kernel drops what others send. Eight bytes stand
+ * before each message: the kind (4) and a tag (4), half of the nonce that our address blob gave to the peer; what arrived
+ * before the socket was connected, or comes from a stranger on the peer's own port, does not know it.
+ *
+ * Meeting: each side sends hello until a welcome comes; who gets a hello answers welcome. A welcome proves both ways.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <net/if.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cadge/layer.h"
+#include "common/wire.h"
+#include "sockets/blocks.h"
+#include "sockets/endpoint.h"
+#include "sockets/settings.h"
+
+enum {
+	UDP_HEADER_BYTES = 8,
+	UDP_MESSAGE_BYTES_MAX = 65507 - UDP_HEADER_BYTES, /* the largest datagram of IPv4 */
+	UDP_HEADERS_BELOW = 28 + UDP_HEADER_BYTES,	  /* IPv4, UDP and ours, in one frame */
+	UDP_IOV_MAX = 8,
+	UDP_PEERS_MAX = 1024,
+	UDP_MESSAGES_A_POLL = 16,
+	UDP_COPY_BYTES_MAX = 1024, /* as in stream.c: up to here a copy is cheaper than sendmsg */
+	UDP_DATAGRAM_ROOM = 65536,
+};
+#define UDP_HELLO_PERIOD_NS UINT64_C(20000000)
+
+/* Header kinds, little-endian letters "data", "helo", "welc". */
+static const uint32_t kind_data = 0x61746164, kind_hello = 0x6f6c6568, kind_welcome = 0x636c6577;
+
+enum udp_state { UDP_UNUSED, UDP_NAMED, UDP_MEETING, UDP_UP, UDP_FAILED, UDP_DOWN };
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	uint32_t peer;
+	enum udp_state state;
+	int fd;
+	uint32_t my_tag, their_tag;
+	bool refused_room; /* the last post was BUSY: wait for room as well */
+	uint64_t hello_due_ns;
+};
+
+struct cadge_ctx {
+	struct sock_settings settings;
+	enum cadge_place place;
+	char device[64], address[64];
+	uint16_t port_first, port_last;
+	uint64_t short_bytes_max;
+	uint32_t peers, depth, connected, unsettled;
+	struct cadge_chan *chans;  /* by peer */
+	struct cadge_chan **active; /* connected ones, in any order */
+	struct pollfd *pollfds;
+	struct sock_blocks blocks;
+	struct cadge_lend *block; /* the next datagram goes here */
+	uint64_t strangers, lost_controls;
+};
+
+static const struct cadge_option udp_options[] = {
+	{"send_buffer_bytes", "", "SO_SNDBUF; empty: the kernel's default."},
+	{"receive_buffer_bytes", "", "SO_RCVBUF; empty: the kernel's default."},
+	{0},
+};
+
+static const uint64_t udp_caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
+				 CADGE_CAP_WAIT | CADGE_CAP_COUNTERS;
+
+static void udp_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	for (uint32_t i = 0; ctx->chans && i < ctx->peers; i++)
+		if (ctx->chans[i].fd >= 0)
+			close(ctx->chans[i].fd);
+	sock_blocks_free(&ctx->blocks);
+	free(ctx->pollfds);
+	free(ctx->active);
+	free(ctx->chans);
+	free(ctx);
+}
+
+/* The payload that still goes out in one frame, from the interface that the datagrams will leave by. */
+static uint64_t one_frame_bytes(const struct cadge_ctx *ctx, int fd)
+{
+	struct ifreq request = {0};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s", ctx->place == CADGE_PLACE_NET ? ctx->device : "lo");
+	if (ioctl(fd, SIOCGIFMTU, &request) < 0 || request.ifr_mtu <= UDP_HEADERS_BELOW)
+		return 0;
+	return request.ifr_mtu - UDP_HEADERS_BELOW < UDP_MESSAGE_BYTES_MAX
+		       ? (uint64_t)(request.ifr_mtu - UDP_HEADERS_BELOW)
+		       : UDP_MESSAGE_BYTES_MAX;
+}
+
+static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx;
+	int code, fd;
+
+	if (args->place == CADGE_PLACE_SELF)
+		return sock_refuse(args, CADGE_E_UNSUPPORTED, "these sockets do not reach that place");
+	if (!args->peers_max || args->peers_max > UDP_PEERS_MAX || !args->depth_max)
+		return sock_refuse(args, CADGE_E_ARGUMENT, "peers must be 1 to %d and depth at least 1", UDP_PEERS_MAX);
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return sock_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->place = args->place;
+	ctx->peers = args->peers_max;
+	ctx->depth = args->depth_max;
+	ctx->port_first = args->port_first;
+	ctx->port_last = args->port_last;
+	snprintf(ctx->device, sizeof(ctx->device), "%s", args->device);
+	snprintf(ctx->address, sizeof(ctx->address), "%s", args->address);
+	code = sock_settings_read(args, udp_options, &ctx->settings);
+	if (code < 0)
+		goto close_ctx;
+	ctx->chans = calloc(ctx->peers, sizeof(*ctx->chans));
+	for (uint32_t i = 0; ctx->chans && i < ctx->peers; i++)
+		ctx->chans[i] = (struct cadge_chan){.ctx = ctx, .peer = i, .fd = -1};
+	ctx->active = calloc(ctx->peers, sizeof(struct cadge_chan *));
+	ctx->pollfds = calloc(ctx->peers, sizeof(*ctx->pollfds));
+	ctx->block = sock_block_take(&ctx->blocks, UDP_DATAGRAM_ROOM);
+	if (!ctx->chans || !ctx->active || !ctx->pollfds || !ctx->block) {
+		code = sock_refuse(args, CADGE_E_MEMORY, "out of memory");
+		goto close_ctx;
+	}
+	/* The first peer's socket is opened now, so that a wrong address or a full port range is found now. */
+	code = sock_bind_in_range(args, SOCK_DGRAM, &fd);
+	if (code < 0)
+		goto close_ctx;
+	ctx->chans[0].fd = fd;
+	ctx->short_bytes_max = one_frame_bytes(ctx, fd);
+	*ctx_out = ctx;
+	return CADGE_DONE;
+close_ctx:
+	udp_close(ctx);
+	return code;
+}
+
+static void udp_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	*limits_out = (struct cadge_limits){
+		.bytes = sizeof(*limits_out),
+		.caps = udp_caps & ~(ctx->place == CADGE_PLACE_NET ? CADGE_CAP_HOST : CADGE_CAP_NET),
+		.message_bytes_max = UDP_MESSAGE_BYTES_MAX,
+		.depth_max = ctx->depth,
+		.iov_max = UDP_IOV_MAX,
+		.wire_overhead_bytes = UDP_HEADER_BYTES,
+		.short_bytes_max = ctx->short_bytes_max,
+		.short_path = "one frame",
+		.long_path = "IP fragments, made by the kernel",
+	};
+}
+
+static int open_peer_socket(struct cadge_ctx *ctx, int *fd_out)
+{
+	char error[128];
+	const struct cadge_open_args args = {
+		.address = ctx->address, .port_first = ctx->port_first, .port_last = ctx->port_last,
+		.error = error, .error_bytes = sizeof(error),
+	};
+
+	return sock_bind_in_range(&args, SOCK_DGRAM, fd_out);
+}
+
+static int udp_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	struct sock_blob mine = {.slot = peer};
+	struct sockaddr_storage bound;
+	socklen_t bound_bytes = sizeof(bound);
+	struct cadge_chan *chan;
+	int code;
+
+	if (peer >= ctx->peers || *bytes_inout < SOCK_BLOB_BYTES || ctx->chans[peer].state > UDP_NAMED)
+		return CADGE_E_ARGUMENT;
+	chan = &ctx->chans[peer];
+	if (sock_nonce(&mine.nonce) < 0)
+		return CADGE_E_LIBRARY;
+	code = chan->fd >= 0 ? CADGE_DONE : open_peer_socket(ctx, &chan->fd);
+	if (code < 0)
+		return code;
+	code = sock_settings_apply(&ctx->settings, chan->fd);
+	if (code < 0)
+		return code;
+	if (getsockname(chan->fd, (struct sockaddr *)&bound, &bound_bytes) < 0 ||
+	    sock_endpoint_write(&bound, bound_bytes, mine.endpoint) < 0)
+		return CADGE_E_LIBRARY;
+	chan->state = UDP_NAMED;
+	chan->my_tag = (uint32_t)mine.nonce;
+	sock_blob_write(&mine, blob);
+	*bytes_inout = SOCK_BLOB_BYTES;
+	return CADGE_DONE;
+}
+
+static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes, struct cadge_chan **chan_out)
+{
+	struct sock_blob theirs;
+	struct sockaddr_storage to;
+	socklen_t to_bytes;
+	struct cadge_chan *chan;
+
+	if (peer >= ctx->peers || ctx->chans[peer].state != UDP_NAMED || sock_blob_read(blob, bytes, &theirs) < 0 ||
+	    sock_endpoint_read(theirs.endpoint, &to, &to_bytes) < 0)
+		return CADGE_E_ARGUMENT;
+	chan = &ctx->chans[peer];
+	if (connect(chan->fd, (const struct sockaddr *)&to, to_bytes) < 0)
+		return sock_code(errno);
+	chan->their_tag = (uint32_t)theirs.nonce;
+	chan->state = UDP_MEETING;
+	chan->hello_due_ns = 0;
+	ctx->active[ctx->connected++] = chan;
+	ctx->unsettled++;
+	*chan_out = chan;
+	return CADGE_DONE;
+}
+
+static int udp_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	for (uint32_t i = 0; i < ctx->connected; i++)
+		if (ctx->active[i] == chan)
+			ctx->active[i] = ctx->active[--ctx->connected];
+	if (chan->state == UDP_MEETING || chan->state == UDP_FAILED)
+		ctx->unsettled--;
+	close(chan->fd);
+	*chan = (struct cadge_chan){.ctx = ctx, .peer = chan->peer, .fd = -1};
+	return CADGE_DONE;
+}
+
+/* The next poll tells. A datagram that came back refused means that the peer's socket is gone. */
+static int fail(struct cadge_chan *chan)
+{
+	if (chan->state == UDP_UP)
+		chan->ctx->unsettled++;
+	chan->state = UDP_FAILED;
+	return CADGE_E_DOWN;
+}
+
+static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
+{
+	unsigned char packet[UDP_HEADER_BYTES + UDP_COPY_BYTES_MAX];
+	struct iovec gather[UDP_IOV_MAX + 1];
+	struct msghdr message = {.msg_iov = gather, .msg_iovlen = count + 1};
+	size_t bytes = 0;
+	ssize_t sent;
+
+	(void)flags, (void)token;
+	if (count > UDP_IOV_MAX)
+		return CADGE_E_ARGUMENT;
+	for (uint32_t i = 0; i < count; i++) {
+		if (iov[i].bytes > UDP_MESSAGE_BYTES_MAX - bytes)
+			return CADGE_E_TOO_LARGE;
+		if (bytes + iov[i].bytes <= UDP_COPY_BYTES_MAX && iov[i].bytes)
+			memcpy(packet + UDP_HEADER_BYTES + bytes, iov[i].base, iov[i].bytes);
+		bytes += iov[i].bytes;
+		gather[i + 1] = (struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
+	}
+	if (chan->state != UDP_UP)
+		return chan->state == UDP_MEETING ? CADGE_BUSY : CADGE_E_DOWN;
+	cadge_store32(packet, kind_data);
+	cadge_store32(packet + 4, chan->their_tag);
+	gather[0] = (struct iovec){.iov_base = packet, .iov_len = UDP_HEADER_BYTES};
+	if (bytes <= UDP_COPY_BYTES_MAX)
+		sent = send(chan->fd, packet, UDP_HEADER_BYTES + bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		sent = sendmsg(chan->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent >= 0)
+		return CADGE_DONE;
+	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS || errno == ENOMEM) {
+		chan->refused_room = true;
+		return CADGE_BUSY;
+	}
+	return errno == EMSGSIZE ? CADGE_E_TOO_LARGE : fail(chan);
+}
+
+static void send_control(struct cadge_chan *chan, uint32_t kind)
+{
+	unsigned char packet[UDP_HEADER_BYTES];
+
+	cadge_store32(packet, kind);
+	cadge_store32(packet + 4, chan->their_tag);
+	/* What is not sent now is as good as lost, and hellos are repeated until they are answered. */
+	if (send(chan->fd, packet, sizeof(packet), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		chan->ctx->lost_controls++;
+}
+
+static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	if (chan->state != UDP_MEETING)
+		return 0;
+	chan->state = UDP_UP;
+	chan->ctx->unsettled--;
+	sink->up(sink, chan->peer);
+	return 1;
+}
+
+/* What one datagram means. Returns the number of events, or E_MEMORY. */
+static int take_datagram(struct cadge_chan *chan, struct cadge_sink *sink, size_t bytes)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	struct cadge_lend *block = ctx->block;
+	uint32_t kind;
+	int events = 0;
+
+	if (bytes < UDP_HEADER_BYTES || cadge_load32(block->data + 4) != chan->my_tag) {
+		ctx->strangers++;
+		return 0;
+	}
+	kind = cadge_load32(block->data);
+	if (kind == kind_hello) {
+		send_control(chan, kind_welcome);
+		return 0;
+	}
+	/* Data proves as much as a welcome: its sender has had ours. */
+	if (kind == kind_welcome || kind == kind_data)
+		events += go_up(chan, sink);
+	if (kind != kind_data)
+		return events;
+	if (sink->recv(sink, chan->peer, block->data + UDP_HEADER_BYTES, bytes - UDP_HEADER_BYTES, block) == CADGE_TAKEN)
+		return events + 1;
+	block->keeps++;
+	sock_block_detach(&ctx->blocks, block);
+	ctx->block = sock_block_take(&ctx->blocks, UDP_DATAGRAM_ROOM);
+	return ctx->block ? events + 1 : CADGE_E_MEMORY;
+}
+
+static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	int events = 0, code;
+
+	if (!ctx->block)
+		ctx->block = sock_block_take(&ctx->blocks, UDP_DATAGRAM_ROOM);
+	if (!ctx->block)
+		return CADGE_E_MEMORY;
+	chan->refused_room = false;
+	for (int i = 0; i < UDP_MESSAGES_A_POLL; i++) {
+		ssize_t got = recv(chan->fd, ctx->block->data, UDP_DATAGRAM_ROOM, MSG_DONTWAIT);
+
+		if (got >= 0) {
+			code = take_datagram(chan, sink, (size_t)got);
+			if (code < 0)
+				return code;
+			events += code;
+			if (code > 0)
+				break; /* one message a system call: looking again at once would cost the next reply */
+			continue;
+		}
+		/* While meeting, the peer's socket may not be connected to ours yet. */
+		if (errno == ECONNREFUSED && chan->state == UDP_UP)
+			(void)fail(chan);
+		break;
+	}
+	return events;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Repeats hellos and tells of failures. The only user of a clock, and not once all peers are up. */
+static int settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	const uint64_t time_ns = now_ns();
+	int events = 0;
+
+	for (uint32_t i = ctx->connected; i-- > 0;) {
+		struct cadge_chan *chan = ctx->active[i];
+
+		if (chan->state == UDP_FAILED) {
+			chan->state = UDP_DOWN;
+			ctx->unsettled--;
+			ctx->active[i] = ctx->active[--ctx->connected];
+			events++;
+			sink->down(sink, chan->peer, CADGE_E_DOWN);
+		} else if (chan->state == UDP_MEETING && time_ns >= chan->hello_due_ns) {
+			chan->hello_due_ns = time_ns + UDP_HELLO_PERIOD_NS;
+			send_control(chan, kind_hello);
+		}
+	}
+	return events;
+}
+
+static int udp_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int events = 0, code;
+
+	for (uint32_t i = ctx->connected; i-- > 0;) {
+		code = poll_chan(ctx->active[i], sink);
+		if (code < 0)
+			return code;
+		events += code;
+	}
+	return ctx->unsettled ? events + settle(ctx, sink) : events;
+}
+
+static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	struct timespec timeout;
+
+	if (ctx->unsettled && timeout_ns > UDP_HELLO_PERIOD_NS)
+		timeout_ns = UDP_HELLO_PERIOD_NS;
+	if (timeout_ns > UINT64_C(3600) * 1000000000)
+		timeout_ns = UINT64_C(3600) * 1000000000;
+	timeout = (struct timespec){.tv_sec = (time_t)(timeout_ns / 1000000000), .tv_nsec = (long)(timeout_ns % 1000000000)};
+	for (uint32_t i = 0; i < ctx->connected; i++) {
+		if (ctx->active[i]->state == UDP_FAILED)
+			return CADGE_DONE;
+		ctx->pollfds[i] = (struct pollfd){
+			.fd = ctx->active[i]->fd,
+			.events = (short)(POLLIN | (ctx->active[i]->refused_room ? POLLOUT : 0)),
+		};
+	}
+	if (ppoll(ctx->pollfds, ctx->connected, &timeout, NULL) < 0 && errno != EINTR)
+		return CADGE_E_LIBRARY;
+	return CADGE_DONE;
+}
+
+static void udp_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	sock_block_release(&ctx->blocks, lend);
+}
+
+static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	struct cadge_path path = {.bytes = sizeof(path)};
+	int send_bytes = 0, receive_bytes = 0, code;
+	socklen_t bytes = sizeof(int);
+
+	if (chan->state != UDP_UP)
+		return chan->state == UDP_MEETING ? CADGE_BUSY : CADGE_E_DOWN;
+	if (getsockopt(chan->fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, &bytes) < 0 ||
+	    getsockopt(chan->fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, &bytes) < 0)
+		return CADGE_E_LIBRARY;
+	snprintf(path.used, sizeof(path.used), "udp; send buffer %d B, receive buffer %d B", send_bytes, receive_bytes);
+	code = sock_describe_route(chan->fd, chan->ctx->place, chan->ctx->device, &path);
+	if (code == CADGE_DONE)
+		*path_out = path;
+	return code;
+}
+
+static void udp_library(struct cadge_library *library_out)
+{
+	*library_out = (struct cadge_library){.name = "Linux sockets", .stated_version = sock_kernel_release()};
+}
+
+static void udp_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	(void)ctx;
+	*semantics_out = (struct cadge_semantics){.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY};
+}
+
+static void udp_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	each(arg, "strangers_dropped_datagrams", ctx->strangers);
+	each(arg, "controls_not_sent_datagrams", ctx->lost_controls);
+}
+
+static const struct cadge_layer udp_layer = {
+	.abi = CADGE_ABI, .bytes = sizeof(udp_layer),
+	.name = "sockets-udp", .style = "sockets", .substrate = "udp", .caps = udp_caps,
+	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC, .control_transfer = CADGE_CONTROL_INTERRUPT,
+		   .copies_on_send = 1, .copies_on_receive = 0, .multiprogramming = 1},
+	.options = udp_options,
+	.open = udp_open, .close = udp_close, .limits = udp_limits, .address = udp_address, .connect = udp_connect,
+	.disconnect = udp_disconnect, .post = udp_post, .poll = udp_poll, .describe_path = udp_describe_path,
+	.library = udp_library, .semantics = udp_semantics, .wait = udp_wait, .release = udp_release,
+	.counters = udp_counters,
+};
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &udp_layer;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes that cross from one process to another: fixed widths, little-endian, and a bounded writer and reader for
- * address blobs. Nothing here looks at a length from the wire before checking it.
+ * Bytes that cross from one process to another: fixed widths, little-endian, and a bounded writer and reader
+ * for address blobs. Nothing here looks at a length from the wire before checking it.
  */
 #ifndef CADGE_COMMON_WIRE_H
 #define CADGE_COMMON_WIRE_H
@@ -58,7 +58,8 @@ static inline uint64_t cadge_load64(const void *at)
 	return cadge_le64(value);
 }
 
-/* Writes a blob into room given by the caller. `ok` turns false at the first item that does not fit, and stays so. */
+/* Writes a blob into room given by the caller. `ok` turns false at the first item that does not fit, and
+ * stays so. */
 struct cadge_blob_out {
 	uint8_t *at;
 	size_t room_bytes;
@@ -102,7 +103,8 @@ static inline void cadge_blob_bytes(struct cadge_blob_out *out, const void *data
 	cadge_blob_raw(out, data, bytes);
 }
 
-/* Reads a blob of a peer. `ok` turns false at the first item that is not there; items then read as 0 or NULL. */
+/* Reads a blob of a peer. `ok` turns false at the first item that is not there; items then read as 0 or NULL.
+ */
 struct cadge_blob_in {
 	const uint8_t *at;
 	size_t left_bytes;

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "common/ucx.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Rounds of progress that a closing context spends on what can still be sent. About 10 ms where all is idle.
+ */
+#define DRAIN_ROUNDS 50000u
+
+const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise)
+{
+	for (size_t i = 0; i < args->settings_count; i++)
+		if (!strcmp(args->settings[i].name, name))
+			return args->settings[i].value;
+	return otherwise;
+}
+
+int cadge_ucx_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
+{
+	va_list list;
+
+	if (args->error && args->error_bytes) {
+		va_start(list, format);
+		vsnprintf(args->error, args->error_bytes, format, list);
+		va_end(list);
+	}
+	return code;
+}
+
+int cadge_ucx_check_settings(const struct cadge_open_args *args, const struct cadge_option *options)
+{
+	for (size_t i = 0; i < args->settings_count; i++) {
+		const struct cadge_option *option = options;
+
+		while (option->name && strcmp(option->name, args->settings[i].name) != 0)
+			option++;
+		if (!option->name)
+			return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "unknown setting '%s'",
+						args->settings[i].name);
+	}
+	return CADGE_DONE;
+}
+
+int cadge_ucx_code(ucs_status_t status)
+{
+	switch (status) {
+	case UCS_OK: return CADGE_DONE;
+	case UCS_ERR_NO_MEMORY: return CADGE_E_MEMORY;
+	case UCS_ERR_NO_RESOURCE: return CADGE_BUSY;
+	case UCS_ERR_INVALID_PARAM: return CADGE_E_ARGUMENT;
+	case UCS_ERR_UNSUPPORTED:
+	case UCS_ERR_NOT_IMPLEMENTED: return CADGE_E_UNSUPPORTED;
+	case UCS_ERR_NO_DEVICE:
+	case UCS_ERR_UNREACHABLE: return CADGE_E_TRANSPORT;
+	case UCS_ERR_CANCELED:
+	case UCS_ERR_NOT_CONNECTED:
+	case UCS_ERR_CONNECTION_RESET:
+	case UCS_ERR_ENDPOINT_TIMEOUT:
+	case UCS_ERR_REJECTED:
+	case UCS_ERR_TIMED_OUT:
+	case UCS_ERR_IO_ERROR: return CADGE_E_DOWN;
+	default: return CADGE_E_LIBRARY;
+	}
+}
+
+/* A context with these transports ("" = the library decides). Configuration files and UCX_* variables still
+ * count. */
+static ucs_status_t start_context(const char *device, const char *transports, uint64_t features,
+				  ucp_context_h *context_out)
+{
+	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = features};
+	ucp_config_t *config;
+	ucs_status_t status = ucp_config_read(NULL, NULL, &config);
+
+	if (status != UCS_OK)
+		return status;
+	status = ucp_config_modify(config, "NET_DEVICES", device);
+	if (status == UCS_OK && *transports)
+		status = ucp_config_modify(config, "TLS", transports);
+	if (status == UCS_OK)
+		status = ucp_init(&params, config, context_out);
+	ucp_config_release(config);
+	return status;
+}
+
+/*
+ * UCX only warns when one of several transports asked for does not exist. Ask for each alone, so that a
+ * campaign never takes "tcp,typo" for "tcp". Lists that exclude ("^tcp") have nothing that must be there.
+ */
+static int check_transports(const struct cadge_open_args *args, const char *transports, uint64_t features)
+{
+	char list[sizeof(((struct cadge_ucx *)0)->transports)], *rest = NULL;
+
+	if (strlen(transports) >= sizeof(list))
+		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT,
+					"the list of transports is longer than %zu bytes", sizeof(list) - 1);
+	if (*transports == '^')
+		return CADGE_DONE;
+	memcpy(list, transports, strlen(transports) + 1);
+	for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+		ucp_context_h context;
+		ucs_status_t status = start_context(args->device, name, features, &context);
+
+		if (status != UCS_OK)
+			return cadge_ucx_refuse(args, CADGE_E_TRANSPORT,
+						"UCX has no transport '%s' that works on device %s here (%s)",
+						name, args->device, ucs_status_string(status));
+		ucp_cleanup(context);
+	}
+	return CADGE_DONE;
+}
+
+static int open_worker(const struct cadge_open_args *args, struct cadge_ucx *ucx)
+{
+	ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+				      .thread_mode = UCS_THREAD_MODE_SINGLE};
+	ucs_status_t status = ucp_worker_create(ucx->context, &params, &ucx->worker);
+
+	if (status != UCS_OK) {
+		ucx->worker = NULL;
+		return cadge_ucx_refuse(args, status == UCS_ERR_NO_MEMORY ? CADGE_E_MEMORY : CADGE_E_LIBRARY,
+					"ucp_worker_create: %s", ucs_status_string(status));
+	}
+	status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_bytes);
+	if (status != UCS_OK) {
+		ucx->address = NULL;
+		return cadge_ucx_refuse(args, CADGE_E_LIBRARY, "ucp_worker_get_address: %s",
+					ucs_status_string(status));
+	}
+	if (args->wait_mode != CADGE_WAIT_BLOCK)
+		return CADGE_DONE;
+	status = ucp_worker_get_efd(ucx->worker, &ucx->wake_fd);
+	if (status != UCS_OK) {
+		ucx->wake_fd = -1;
+		return cadge_ucx_refuse(args, CADGE_E_UNSUPPORTED,
+					"these transports cannot wake a sleeper: %s",
+					ucs_status_string(status));
+	}
+	return CADGE_DONE;
+}
+
+int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct cadge_ucx *ucx)
+{
+	const char *transports = cadge_ucx_setting(args, "transports", "");
+	ucs_status_t status;
+	int code;
+
+	memset(ucx, 0, sizeof(*ucx));
+	if (args->place != CADGE_PLACE_HOST && args->place != CADGE_PLACE_NET)
+		return cadge_ucx_refuse(args, CADGE_E_UNSUPPORTED,
+					"this layer connects two processes, not one to itself");
+	if (!if_nametoindex(args->device))
+		return cadge_ucx_refuse(args, CADGE_E_TRANSPORT, "there is no network interface '%s'",
+					args->device);
+	if (args->wait_mode == CADGE_WAIT_BLOCK)
+		features |= UCP_FEATURE_WAKEUP;
+	code = check_transports(args, transports, features);
+	if (code != CADGE_DONE)
+		return code;
+	status = start_context(args->device, transports, features, &ucx->context);
+	if (status != UCS_OK) {
+		ucx->context = NULL;
+		return cadge_ucx_refuse(args,
+					status == UCS_ERR_NO_DEVICE ? CADGE_E_TRANSPORT : CADGE_E_LIBRARY,
+					"ucp_init on device %s: %s", args->device, ucs_status_string(status));
+	}
+	ucx->place = args->place;
+	ucx->wake_fd = -1;
+	ucx->transports_given = *transports != '\0';
+	snprintf(ucx->device, sizeof(ucx->device), "%s", args->device);
+	snprintf(ucx->transports, sizeof(ucx->transports), "%s", transports);
+	code = open_worker(args, ucx);
+	if (code != CADGE_DONE)
+		cadge_ucx_close(ucx);
+	return code;
+}
+
+void cadge_ucx_close(struct cadge_ucx *ucx)
+{
+	for (unsigned int i = 0; i < ucx->closing_count; i++)
+		ucp_request_free(ucx->closing[i]);
+	if (ucx->address)
+		ucp_worker_release_address(ucx->worker, ucx->address);
+	if (ucx->worker)
+		ucp_worker_destroy(ucx->worker);
+	if (ucx->context)
+		ucp_cleanup(ucx->context);
+	memset(ucx, 0, sizeof(*ucx));
+}
+
+int cadge_ucx_connect(struct cadge_ucx *ucx, const void *address, ucp_err_handler_cb_t on_error, void *arg,
+		      ucp_ep_h *ep_out)
+{
+	ucp_ep_params_t params = {
+		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+			      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+		.address = address,
+		.err_mode = UCP_ERR_HANDLING_MODE_NONE,
+		.err_handler = {.cb = on_error, .arg = arg},
+	};
+
+	return cadge_ucx_code(ucp_ep_create(ucx->worker, &params, ep_out));
+}
+
+void cadge_ucx_disconnect(struct cadge_ucx *ucx, ucp_ep_h ep)
+{
+	const ucp_request_param_t param = {.op_attr_mask = 0};
+	void *request = ucp_ep_close_nbx(ep, &param);
+
+	if (!UCS_PTR_IS_PTR(request))
+		return;
+	cadge_ucx_reap(ucx);
+	if (ucx->closing_count < CADGE_UCX_CLOSING_MAX)
+		ucx->closing[ucx->closing_count++] = request;
+	else
+		ucp_request_free(request); /* it goes on by itself; we only stop watching */
+}
+
+void cadge_ucx_reap(struct cadge_ucx *ucx)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < ucx->closing_count; i++) {
+		if (ucp_request_check_status(ucx->closing[i]) == UCS_INPROGRESS)
+			ucx->closing[kept++] = ucx->closing[i];
+		else
+			ucp_request_free(ucx->closing[i]);
+	}
+	ucx->closing_count = kept;
+}
+
+void cadge_ucx_drain(struct cadge_ucx *ucx)
+{
+	for (unsigned int round = 0; round < DRAIN_ROUNDS && ucx->closing_count; round++) {
+		ucp_worker_progress(ucx->worker);
+		cadge_ucx_reap(ucx);
+	}
+}
+
+int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
+{
+	const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
+					 .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
+	struct pollfd wake = {.fd = ucx->wake_fd, .events = POLLIN};
+	ucs_status_t status = ucp_worker_arm(ucx->worker);
+
+	if (status == UCS_ERR_BUSY)
+		return CADGE_DONE;
+	if (status != UCS_OK)
+		return CADGE_E_LIBRARY;
+	if (ppoll(&wake, 1, &timeout, NULL) < 0 && errno != EINTR)
+		return CADGE_E_LIBRARY;
+	return CADGE_DONE;
+}
+
+void cadge_ucx_library(struct cadge_library *library_out)
+{
+	library_out->name = "UCX";
+	library_out->stated_version = ucp_get_version_string();
+	library_out->symbol = (const void *)(uintptr_t)&ucp_worker_progress;
+}
+
+/* ---- reading back the lanes ---- */
+
+struct lanes {
+	bool memory, network, foreign; /* foreign: a network device that was not asked for */
+	char device[64];
+	char used[384];
+};
+
+static void lanes_append(struct lanes *lanes, const char *uses, const char *transport, const char *device)
+{
+	size_t used = strlen(lanes->used);
+
+	snprintf(lanes->used + used, sizeof(lanes->used) - used, "%s%s: %s/%s", used ? "; " : "", uses,
+		 transport, device);
+}
+
+/*
+ * One line of ucp_ep_print_info, e.g.
+ *   #                 lane[1]:  4:cma/memory.0 md[4]     -> md[4]/cma/sysdev[255] rma_bw#0
+ * is "transport/device.path" and, after the second transport, what the lane is for.
+ */
+static void lanes_line(struct lanes *lanes, const struct cadge_ucx *ucx, const char *line)
+{
+	char transport[32], device[64], uses[128];
+	const char *at = strstr(line, "lane["), *tail;
+	int end = 0;
+
+	if (!at || sscanf(at, "lane[%*d]: %*d:%31[^/]/%63[^ ]%n", transport, device, &end) != 2)
+		return;
+	tail = strstr(at + end, "-> ");
+	tail = tail ? strchr(tail + 3, ' ') : NULL;
+	snprintf(uses, sizeof(uses), "%s", tail ? tail + 1 : "?");
+	uses[strcspn(uses, "\n")] = '\0';
+	if (strrchr(device, '.'))
+		*strrchr(device, '.') = '\0';
+	lanes_append(lanes, uses, transport, device);
+	if (!strcmp(device, "memory")) {
+		lanes->memory = true;
+		return;
+	}
+	lanes->network = true;
+	if (strcmp(device, ucx->device) != 0)
+		lanes->foreign = true;
+	if (!*lanes->device)
+		snprintf(lanes->device, sizeof(lanes->device), "%s", device);
+}
+
+int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out)
+{
+	struct lanes lanes = {0};
+	char *text = NULL, *rest = NULL;
+	size_t text_bytes = 0;
+	FILE *stream = open_memstream(&text, &text_bytes);
+	bool loopback = !strcmp(ucx->device, "lo");
+
+	if (!stream)
+		return CADGE_E_MEMORY;
+	ucp_ep_print_info(ep, stream);
+	if (fclose(stream)) {
+		free(text);
+		return CADGE_E_MEMORY;
+	}
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		lanes_line(&lanes, ucx, line);
+	free(text);
+	path_out->medium = lanes.network  ? (loopback ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK)
+			   : lanes.memory ? CADGE_MEDIUM_MEMORY
+					  : CADGE_MEDIUM_UNKNOWN;
+	/*
+	 * Between hosts every lane has to be on the device that was asked for. Within one host it is shared
+	 * memory unless the setting "transports" said otherwise; both at a time would be two paths in one
+	 * figure.
+	 */
+	if (ucx->place == CADGE_PLACE_NET)
+		path_out->as_asked = lanes.network && !lanes.memory && !lanes.foreign;
+	else
+		path_out->as_asked = !lanes.foreign && lanes.network != lanes.memory &&
+				     (lanes.memory || ucx->transports_given);
+	snprintf(path_out->asked, sizeof(path_out->asked), "%s%s%s%s",
+		 ucx->place == CADGE_PLACE_NET ? "device " : "one host, device ", ucx->device,
+		 ucx->transports_given ? ", transports " : "", ucx->transports);
+	snprintf(path_out->used, sizeof(path_out->used), "%s", *lanes.used ? lanes.used : "no lanes yet");
+	snprintf(path_out->device, sizeof(path_out->device), "%s", lanes.device);
+	path_out->note[0] = '\0';
+	return CADGE_DONE;
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * native-ucx: UCP active messages as they are.
+ *
+ * A message is one active message without a header of ours. Who sent it is told by its id: the receiver puts
+ * an id of its own choice in the address that it gives to each peer, and an id is used for one life of a
+ * channel, so what is still under way when a channel ends is not taken for a message of the next one. A
+ * greeting is an active message *with* a header; it makes `up` symmetric.
+ *
+ * Eager messages are given to the sink inside UCX's handler. For rendezvous the data are fetched into a
+ * landing buffer; when none is free the offer waits, which holds the sender back.
+ */
+#include <stdlib.h>
+
+#include "cadge/layer.h"
+#include "common/ucx.h"
+#include "common/ucx_landing.h"
+#include "common/wire.h"
+
+#define IOV_MAX_ENTRIES   4u
+#define BOUNCE_BYTES      1024u /* gathered by us up to here, by UCX above: measured, see post */
+#define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
+#define DEPTH_MAX         4096u
+#define IDS               4096u /* active message ids, used round and round */
+
+struct op {
+	struct op *next; /* free list of the channel, or finished list of the context */
+	struct cadge_chan *chan;
+	uint64_t token;
+	uint32_t life; /* of the channel when posted: events of an earlier life are dropped */
+	int code;
+	bool tell; /* the caller waits for an event */
+	ucp_dt_iov_t iov[IOV_MAX_ENTRIES];
+	unsigned char bounce[BOUNCE_BYTES];
+};
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	ucp_ep_h ep; /* NULL: not connected */
+	struct op *idle;
+	unsigned int id_out; /* what the peer wants us to send with */
+	unsigned int id_in;  /* what we gave to the peer, or IDS */
+	uint32_t peer;
+	uint32_t life;
+	bool up, greeted, broken, told_down;
+};
+
+struct cadge_ctx {
+	struct cadge_ucx ucx;
+	struct cadge_sink *sink;
+	int events;
+	bool news; /* something below waits for deliver_news */
+	bool lend;
+	uint32_t peers, depth;
+	unsigned int id_next;
+	size_t message_bytes_max;
+	struct op *ops, *finished;
+	struct cadge_ucx_landings *landings;
+	struct cadge_chan chans[];
+};
+
+static const struct cadge_option ucx_options[] = {
+	CADGE_UCX_OPTION_TRANSPORTS,
+	{"lend", "no",
+	 "yes: received data can be kept without a copy, at the cost of a descriptor for each message"},
+	{NULL, NULL, NULL},
+};
+
+/* ---- receiving ---- */
+
+static void chan_break(struct cadge_chan *chan)
+{
+	chan->broken = true;
+	chan->ctx->news = true;
+}
+
+static enum cadge_keep on_landed(void *user, uint32_t life, void *data, size_t bytes, ucs_status_t status)
+{
+	struct cadge_chan *chan = user;
+	struct cadge_ctx *ctx = chan->ctx;
+
+	ctx->news = true; /* a buffer may have become free for an offer that waits */
+	if (life != chan->life || !ctx->sink)
+		return CADGE_TAKEN;
+	if (status != UCS_OK) {
+		chan_break(chan);
+		return CADGE_TAKEN;
+	}
+	ctx->events++;
+	return ctx->sink->recv(ctx->sink, chan->peer, data, bytes, ctx->lend ? data : NULL);
+}
+
+static ucs_status_t on_offer(struct cadge_chan *chan, void *offer, size_t bytes)
+{
+	if (chan->ep && cadge_ucx_land(chan->ctx->landings, offer, bytes, chan, chan->life))
+		return UCS_INPROGRESS;
+	chan_break(chan); /* a peer that does not keep to our limits */
+	return UCS_OK;
+}
+
+static ucs_status_t on_message(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
+			       const ucp_am_recv_param_t *param)
+{
+	struct cadge_chan *chan = arg;
+	struct cadge_ctx *ctx = chan->ctx;
+	struct cadge_lend *lend;
+
+	(void)header;
+	if (__builtin_expect(header_bytes != 0, 0)) {
+		chan->greeted = true;
+		ctx->news = true;
+		return UCS_OK;
+	}
+	if (__builtin_expect((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0, 0))
+		return on_offer(chan, data, bytes);
+	if (__builtin_expect(!ctx->sink, 0))
+		return UCS_OK; /* closing */
+	lend = ctx->lend ? data : NULL;
+	ctx->events++;
+	return ctx->sink->recv(ctx->sink, chan->peer, data, bytes, lend) == CADGE_KEEP ? UCS_INPROGRESS
+										       : UCS_OK;
+}
+
+/* What arrives for a channel that has ended. */
+static ucs_status_t on_stale(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
+			     const ucp_am_recv_param_t *param)
+{
+	(void)arg, (void)header, (void)header_bytes, (void)data, (void)bytes, (void)param;
+	return UCS_OK;
+}
+
+static ucs_status_t set_handler(struct cadge_ctx *ctx, unsigned int id, ucp_am_recv_callback_t handler,
+				void *arg)
+{
+	const ucp_am_handler_param_t param = {
+		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+			      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+		.id = id,
+		.flags = UCP_AM_FLAG_WHOLE_MSG | (ctx->lend ? UCP_AM_FLAG_PERSISTENT_DATA : 0),
+		.cb = handler,
+		.arg = arg,
+	};
+
+	return ucp_worker_set_am_recv_handler(ctx->ucx.worker, &param);
+}
+
+static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	if (!cadge_ucx_landing_owns(ctx->landings, lend)) {
+		ucp_am_data_release(ctx->ucx.worker, lend);
+		return;
+	}
+	cadge_ucx_landing_free(ctx->landings, lend);
+	ctx->news = true;
+}
+
+/* ---- sending ---- */
+
+static void op_retire(struct op *op)
+{
+	op->next = op->chan->idle;
+	op->chan->idle = op;
+}
+
+static void on_sent(void *request, ucs_status_t status, void *arg)
+{
+	struct op *op = arg;
+	struct cadge_chan *chan = op->chan;
+	struct cadge_ctx *ctx = chan->ctx;
+	uint64_t token = op->token;
+
+	ucp_request_free(request);
+	if (op->life == chan->life) {
+		if (status != UCS_OK)
+			chan_break(chan);
+		if (op->tell && !ctx->sink) { /* a library call outside of poll finished it */
+			op->code = cadge_ucx_code(status);
+			op->next = ctx->finished;
+			ctx->finished = op;
+			ctx->news = true;
+			return;
+		}
+		if (op->tell) {
+			op_retire(op);
+			ctx->events++;
+			ctx->sink->sent(ctx->sink, chan->peer, token, cadge_ucx_code(status));
+			return;
+		}
+	}
+	op_retire(op);
+}
+
+static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
+{
+	struct op *op = chan->idle;
+	ucp_request_param_t param;
+	const void *data;
+	size_t bytes, units;
+	bool copied = false;
+	void *request;
+
+	(void)flags;
+	if (__builtin_expect(!op || !chan->up, 0))
+		return chan->broken ? CADGE_E_DOWN : CADGE_BUSY;
+	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+	param.cb.send = on_sent;
+	param.user_data = op;
+	if (count == 1) {
+		data = iov[0].base;
+		units = bytes = iov[0].bytes;
+	} else {
+		if (count > IOV_MAX_ENTRIES)
+			return CADGE_E_ARGUMENT;
+		bytes = 0;
+		for (uint32_t i = 0; i < count; i++)
+			bytes += iov[i].bytes;
+		if (bytes <= BOUNCE_BYTES) {
+			unsigned char *at = op->bounce;
+
+			for (uint32_t i = 0; i < count; i++) {
+				if (iov[i].bytes)
+					memcpy(at, iov[i].base, iov[i].bytes);
+				at += iov[i].bytes;
+			}
+			data = op->bounce;
+			units = bytes;
+			copied = true;
+		} else {
+			for (uint32_t i = 0; i < count; i++)
+				op->iov[i] = (ucp_dt_iov_t){.buffer = iov[i].base, .length = iov[i].bytes};
+			data = op->iov;
+			units = count;
+			param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+			param.datatype = ucp_dt_make_iov();
+		}
+	}
+	if (__builtin_expect(bytes > chan->ctx->message_bytes_max, 0))
+		return CADGE_E_TOO_LARGE;
+	request = ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, data, units, &param);
+	if (__builtin_expect(!request, 1))
+		return CADGE_DONE;
+	if (UCS_PTR_IS_ERR(request)) {
+		int code = cadge_ucx_code(UCS_PTR_STATUS(request));
+
+		if (code == CADGE_E_DOWN)
+			chan_break(chan);
+		return code;
+	}
+	chan->idle = op->next;
+	op->token = token;
+	op->life = chan->life;
+	op->tell = !copied;
+	return copied ? CADGE_DONE : CADGE_QUEUED;
+}
+
+/* ---- progress ---- */
+
+/* What could not be delivered where it happened: ups and downs, late sends, offers that waited. */
+static void deliver_news(struct cadge_ctx *ctx)
+{
+	struct op *op = ctx->finished;
+
+	ctx->news = false;
+	ctx->finished = NULL;
+	while (op) {
+		struct op *next = op->next;
+		struct cadge_chan *chan = op->chan;
+		uint64_t token = op->token;
+		bool live = op->life == chan->life;
+		int code = op->code;
+
+		op_retire(op);
+		if (live) {
+			ctx->events++;
+			ctx->sink->sent(ctx->sink, chan->peer, token, code);
+		}
+		op = next;
+	}
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		struct cadge_chan *chan = &ctx->chans[i];
+
+		if (!chan->ep)
+			continue;
+		if (chan->greeted && !chan->up && !chan->broken) {
+			chan->up = true;
+			ctx->events++;
+			ctx->sink->up(ctx->sink, i);
+		}
+		if (chan->broken && !chan->told_down) {
+			chan->told_down = true;
+			chan->up = false;
+			ctx->events++;
+			ctx->sink->down(ctx->sink, i, CADGE_E_DOWN);
+		}
+	}
+	cadge_ucx_landings_resume(ctx->landings);
+}
+
+static int ucx_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	ctx->sink = sink;
+	ctx->events = 0;
+	ucp_worker_progress(ctx->ucx.worker);
+	if (__builtin_expect(ctx->news, 0))
+		deliver_news(ctx);
+	ctx->sink = NULL;
+	return ctx->events;
+}
+
+static int ucx_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return ctx->news ? CADGE_DONE : cadge_ucx_wait(&ctx->ucx, timeout_ns);
+}
+
+/* ---- connecting ---- */
+
+static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+	struct cadge_chan *chan = arg;
+
+	(void)status;
+	if (chan->ep == ep)
+		chan_break(chan);
+}
+
+static int ucx_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	struct cadge_blob_out out = {.at = blob, .room_bytes = *bytes_inout, .ok = true};
+	struct cadge_chan *chan;
+
+	if (peer >= ctx->peers)
+		return CADGE_E_ARGUMENT;
+	chan = &ctx->chans[peer];
+	if (chan->id_in == IDS) {
+		unsigned int id = ctx->id_next;
+
+		if (set_handler(ctx, id, on_message, chan) != UCS_OK)
+			return CADGE_E_MEMORY;
+		ctx->id_next = (id + 1) % IDS;
+		chan->id_in = id;
+	}
+	cadge_blob_u32(&out, chan->id_in);
+	cadge_blob_bytes(&out, ctx->ucx.address, ctx->ucx.address_bytes);
+	if (!out.ok)
+		return CADGE_E_TOO_LARGE;
+	*bytes_inout = out.used_bytes;
+	return CADGE_DONE;
+}
+
+static int ucx_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		       struct cadge_chan **chan_out)
+{
+	static const unsigned char greeting[4] = {'c', 'd', 'g', '1'};
+	const ucp_request_param_t param = {.op_attr_mask = 0};
+	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
+	unsigned int id = cadge_blob_take_u32(&in);
+	size_t address_bytes;
+	const void *address = cadge_blob_take_bytes(&in, &address_bytes);
+	struct cadge_chan *chan;
+	void *request;
+	int code;
+
+	if (!in.ok || in.left_bytes || id >= IDS || !address_bytes || peer >= ctx->peers ||
+	    ctx->chans[peer].ep)
+		return CADGE_E_ARGUMENT;
+	chan = &ctx->chans[peer];
+	code = cadge_ucx_connect(&ctx->ucx, address, on_error, chan, &chan->ep);
+	if (code != CADGE_DONE)
+		return code;
+	chan->id_out = id;
+	chan->broken = chan->told_down = chan->up = false;
+	request = ucp_am_send_nbx(chan->ep, id, greeting, sizeof(greeting), NULL, 0, &param);
+	if (UCS_PTR_IS_ERR(request)) {
+		cadge_ucx_disconnect(&ctx->ucx, chan->ep);
+		chan->ep = NULL;
+		return cadge_ucx_code(UCS_PTR_STATUS(request));
+	}
+	if (request)
+		ucp_request_free(request);
+	ctx->news = true; /* the peer's greeting may have come before */
+	*chan_out = chan;
+	return CADGE_DONE;
+}
+
+/*
+ * The life number keeps late events away; what the library still sends goes on in the background, since UCX
+ * cannot cancel a send on an endpoint without error handling.
+ */
+static int ucx_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	if (chan->ctx != ctx || !chan->ep)
+		return CADGE_E_ARGUMENT;
+	if (set_handler(ctx, chan->id_in, on_stale, NULL) != UCS_OK)
+		return CADGE_E_LIBRARY;
+	chan->id_in = IDS;
+	chan->life++;
+	chan->greeted = chan->up = false;
+	cadge_ucx_disconnect(&ctx->ucx, chan->ep);
+	chan->ep = NULL;
+	return CADGE_DONE;
+}
+
+static int ucx_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	return chan->ep ? cadge_ucx_describe(&chan->ctx->ucx, chan->ep, path_out) : CADGE_E_DOWN;
+}
+
+/* ---- life of a context ---- */
+
+static void ucx_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		ctx->chans[i].life++;
+		if (ctx->chans[i].ep && !ctx->chans[i].broken) /* broken ones go with the worker */
+			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].ep);
+	}
+	cadge_ucx_drain(&ctx->ucx);
+	cadge_ucx_close(&ctx->ucx);
+	cadge_ucx_landings_destroy(ctx->landings);
+	free(ctx->ops);
+	free(ctx);
+}
+
+/* Everything that the path will need. */
+static bool make_pools(struct cadge_ctx *ctx)
+{
+	const uint32_t ops = ctx->peers * ctx->depth;
+
+	ctx->ops = calloc(ops, sizeof(*ctx->ops));
+	ctx->landings = cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, ops, on_landed);
+	if (!ctx->ops || !ctx->landings)
+		return false;
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		ctx->chans[i] = (struct cadge_chan){.ctx = ctx, .peer = i, .id_in = IDS};
+		for (uint32_t k = 0; k < ctx->depth; k++) {
+			struct op *op = &ctx->ops[(size_t)i * ctx->depth + k];
+
+			op->chan = &ctx->chans[i];
+			op_retire(op);
+		}
+	}
+	return true;
+}
+
+static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	const char *lend = cadge_ucx_setting(args, "lend", "no");
+	uint64_t bytes_max =
+		args->message_bytes_max < MESSAGE_BYTES_MAX ? args->message_bytes_max : MESSAGE_BYTES_MAX;
+	struct cadge_ctx *ctx;
+	int code = cadge_ucx_check_settings(args, ucx_options);
+
+	if (code != CADGE_DONE)
+		return code;
+	if (strcmp(lend, "yes") != 0 && strcmp(lend, "no") != 0)
+		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "setting lend is yes or no, not '%s'", lend);
+	if (!args->peers_max || args->peers_max > IDS / 4 || !args->depth_max)
+		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "1 to %u peers and a depth of at least 1",
+					IDS / 4);
+	ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
+	if (!ctx)
+		return cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->depth = args->depth_max < DEPTH_MAX ? args->depth_max : DEPTH_MAX;
+	ctx->lend = *lend == 'y';
+	ctx->message_bytes_max = (size_t)bytes_max;
+	code = cadge_ucx_open(args, UCP_FEATURE_AM, &ctx->ucx);
+	if (code == CADGE_DONE) {
+		ctx->peers = args->peers_max;
+		if (!make_pools(ctx))
+			code = cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers",
+						args->peers_max);
+	}
+	if (code != CADGE_DONE) {
+		ucx_close(ctx);
+		return code;
+	}
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+#define CAPS                                                                                                 \
+	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL |                      \
+	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_LEND | CADGE_CAP_WAIT)
+
+static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	*limits_out = (struct cadge_limits){
+		.bytes = limits_out->bytes,
+		.caps = CAPS & ~(ctx->lend ? 0 : CADGE_CAP_LEND) &
+			~(ctx->ucx.wake_fd < 0 ? CADGE_CAP_WAIT : 0),
+		.message_bytes_max = ctx->message_bytes_max,
+		.depth_max = ctx->depth,
+		.iov_max = IOV_MAX_ENTRIES,
+		.wire_overhead_bytes = 8, /* UCX's own active message header; none of ours */
+		.short_bytes_max =
+			8185, /* one fragment of UCX's default segments; the library's own choice above */
+		.short_path = "eager",
+		.long_path = "rendezvous (or several eager fragments), as the library decides",
+	};
+}
+
+static void ucx_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	(void)ctx;
+	*semantics_out =
+		(struct cadge_semantics){.bytes = semantics_out->bytes, .message = CADGE_PROGRESS_LIBRARY};
+}
+
+static const struct cadge_layer ucx_layer = {
+	.abi = CADGE_ABI,
+	.bytes = sizeof(struct cadge_layer),
+	.name = "native-ucx",
+	.style = "native",
+	.substrate = "ucx",
+	.caps = CAPS,
+	.traits = {CADGE_PROTECT_RECEIVER_LIBRARY, CADGE_CONTROL_HANDLER, 1, 0, 1},
+	.options = ucx_options,
+	.open = ucx_open,
+	.close = ucx_close,
+	.limits = ucx_limits,
+	.address = ucx_address,
+	.connect = ucx_connect,
+	.disconnect = ucx_disconnect,
+	.post = ucx_post,
+	.poll = ucx_poll,
+	.describe_path = ucx_describe_path,
+	.library = cadge_ucx_library,
+	.semantics = ucx_semantics,
+	.wait = ucx_wait,
+	.release = ucx_release,
+};
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &ucx_layer;
+}

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+LAYER_SOURCES := native/ucx.c common/ucx.c common/ucx_landing.c
+LAYER_PKGS := ucx

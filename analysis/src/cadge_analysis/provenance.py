@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the numbers come from: campaign, tool, hosts, libraries, clocks, pinning, and how to make them again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from cadge_analysis import stats, units, words
+from cadge_analysis.compare import Comparison
+from cadge_analysis.load import Dataset, LaunchFacts, Series
+from cadge_analysis.viewmodel import Fact, FactTable, Key, LayerCard
+
+_NODE_FACTS = (
+    ("kernel", "kernel"),
+    ("cmdline", "kernel command line"),
+    ("cpu", "processor"),
+    ("cores", "cores"),
+    ("mitigations", "mitigations"),
+    ("governor", "frequency governor"),
+    ("virtualisation", "virtualisation"),
+    ("clocksource", "clock source"),
+    ("tsc", "TSC"),
+    ("memory", "memory"),
+    ("hugepages", "huge pages"),
+    ("thp", "transparent huge pages"),
+    ("libc", "C library"),
+    ("python", "Python"),
+    ("libraries", "libraries"),
+    ("namespaces", "namespaces"),
+    ("limits", "limits"),
+    ("interfaces", "interfaces"),
+    ("yama", "ptrace scope"),
+    ("can", "permitted"),
+)
+
+
+def plain(value: object) -> str:
+    """Return a stored fact for people: nested objects as `name: value`, an unknown one with its reason."""
+    if value is None:
+        return "not stored"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        if set(value) == {"unknown"}:
+            return f"unknown: {value['unknown']}"
+        return "; ".join(f"{key}: {_inner(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(item) for item in value) or "none"
+    return str(value)
+
+
+def _inner(value: object) -> str:
+    text = plain(value)
+    return f"({text})" if isinstance(value, Mapping) and set(value) != {"unknown"} else text
+
+
+def moment(text: str) -> datetime:
+    """Return a stored UTC time."""
+    return datetime.fromisoformat(text)
+
+
+def deck(data: Dataset) -> str:
+    """Return the line under the title: what, where, when."""
+    meta = data.meta
+    created = moment(meta.created_utc)
+    layers = {cell.series for cell in data.cells if cell.series.kind == "layer"}
+    places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in data.cells)]
+    until = ""
+    if meta.finished_utc:
+        finished = moment(meta.finished_utc)
+        until = f", {units.duration((finished - created).total_seconds())}"
+    hosts = units.count_of(len(meta.testbed.hosts), "host")
+    return (
+        f"{units.count_of(len(layers), 'communication layer')}, {words.listing(places)}, "
+        f"{units.count_of(data.rounds, 'launch', 'launches')} of each, on testbed \u201c{meta.testbed.name}\u201d "
+        f"({hosts}: {', '.join(meta.testbed.hosts)}). "
+        f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
+    )
+
+
+def layer_cards(
+    data: Dataset, keys: Mapping[Series, Key], facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+) -> tuple[LayerCard, ...]:
+    """Return every planned layer: library, file, and the path that ran, by place."""
+    cards = []
+    for series in data.layers:
+        mine = {key: found for key, found in facts.items() if key[0] == series}
+        every = [one for found in mine.values() for one in found]
+        paths: dict[str, list[str]] = defaultdict(list)
+        for (_, place, _), found in sorted(mine.items(), key=lambda item: words.PLACE_ORDER.index(item[0][1])):
+            paths[words.PLACES_SHORT[place]].extend(one.used for one in found if one.used)
+        tally = Counter(cell.state for cell in data.cells if cell.series == series)
+        cards.append(
+            LayerCard(
+                key=keys[series],
+                library=_unique(f"{one.library} {one.version}".strip() for one in every) or "never opened",
+                file=_unique(one.file for one in every),
+                build_id=_unique(one.build_id for one in every),
+                paths=tuple((place, _unique(used)) for place, used in paths.items()),
+                rpc=_unique(one.rpc for one in every),
+                work=_unique(_semantics(one) for one in every),
+                state=", ".join(f"{tally[s]} {s}" for s in words.STATES if tally[s]),
+            )
+        )
+    return tuple(cards)
+
+
+def _semantics(facts: LaunchFacts) -> str:
+    return "; ".join(f"{name}: {who}" for name, who in facts.semantics.items() if who and who != "none")
+
+
+def _unique(values: Iterable[str]) -> str:
+    return " | ".join(dict.fromkeys(value for value in values if value))
+
+
+def floor_table(comparison: Comparison, *, veth: bool) -> FactTable:
+    """Return every floor that divides something: place, wait mode, size, name, value with interval."""
+    rows = []
+    for (place, wait, kind, size), numbers in sorted(comparison.floors.items(), key=lambda item: item[0]):
+        central = numbers.central
+        scale = 1.0 if kind == "rate" else 1 / units.NS_PER_US
+        unit = "MB/s" if kind == "rate" else "\u00b5s"
+        ends = ""
+        if central.low is not None and central.high is not None:
+            ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
+        rows.append(
+            (
+                words.PLACES_SHORT[place],
+                words.WAITS[wait],
+                "round trip, p50" if kind == "latency" else "stream",
+                units.size(size),
+                words.floor_name(numbers.cell.series, veth=veth),
+                f"{units.sig3(central.value * scale)}{ends} {unit}",
+                units.grouped(central.launches),
+            )
+        )
+    return FactTable(
+        title="The fastest floor at each size",
+        columns=("place", "waits by", "what", "size", "floor", "median [interval]", "launches"),
+        rows=tuple(rows),
+    )
+
+
+def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return identity of campaign, plan and tool."""
+    meta = data.meta
+    drivers = _unique(
+        f"{r.result.driver.version}, ABI {r.result.driver.abi}, {r.result.driver.revision}, {r.result.driver.compiler}"
+        for r in data.records
+        if r.result
+    )
+    return (
+        Fact(name="Campaign", text=meta.campaign_id, code=True),
+        Fact(name="Status", text=meta.status),
+        Fact(name="Made", text=f"{meta.created_utc} to {meta.finished_utc or 'unfinished'}"),
+        Fact(name="Sweep", text=meta.sweep),
+        Fact(name="Seed", text=str(meta.seed), code=True),
+        Fact(name="Plan hash", text=meta.plan_hash, code=True),
+        Fact(
+            name="Planned",
+            text=f"{units.count_of(meta.planned.points, 'point')}, {units.count_of(meta.planned.attempts, 'attempt')}, "
+            f"{units.count_of(meta.planned.launches, 'launch', 'launches')}, {units.duration(meta.planned.wall_s)}",
+        ),
+        Fact(name="Testbed", text=f"{meta.testbed.name} ({meta.testbed.kind}): {', '.join(meta.testbed.hosts)}"),
+        Fact(
+            name="Tool",
+            text=f"cadge {meta.tool.version}, revision {meta.tool.revision}{' with changes' if meta.tool.dirty else ''}",
+        ),
+        Fact(name="Driver", text=drivers or "no launch was stored"),
+    )
+
+
+def command(data: Dataset) -> str:
+    """Return the command that makes the campaign again, quoted for a shell."""
+    return shlex.join(data.meta.command)
+
+
+def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> FactTable:
+    rows = dict.fromkeys(
+        (
+            series.label,
+            f"{one.library} {one.version}".strip(),
+            one.file or units.MISSING,
+            one.build_id or units.MISSING,
+            one.adapter_file or units.MISSING,
+            one.adapter_build_id or units.MISSING,
+        )
+        for (series, _, _), found in sorted(facts.items(), key=lambda item: item[0])
+        if series in data.layers
+        for one in found
+    )
+    return FactTable(
+        title="Libraries and adapters as loaded",
+        columns=("layer", "library", "file", "build id", "adapter", "build id"),
+        rows=tuple(rows),
+    )
+
+
+def _clock_table(data: Dataset) -> FactTable:
+    groups: dict[tuple[str, str, int], list[tuple[float, float, float]]] = defaultdict(list)
+    for record in data.records:
+        result = record.result
+        if result is None:
+            continue
+        for endpoint, clock in zip(result.endpoints, result.clock, strict=False):
+            key = (endpoint.host, clock.source, clock.hz // 1_000_000)
+            groups[key].append((clock.read_cost_ns, abs(clock.drift_ppm), clock.bracket_ns))
+    return FactTable(
+        title="Clocks",
+        columns=("host", "source", "MHz", "read cost, median", "drift, worst", "bracket, worst", "readings"),
+        rows=tuple(
+            (
+                host,
+                source,
+                units.grouped(mhz),
+                f"{units.sig3(stats.median([cost for cost, _, _ in found]))} ns",
+                f"{units.sig3(max(drift for _, drift, _ in found))} ppm",
+                f"{units.sig3(max(bracket for _, _, bracket in found))} ns",
+                units.grouped(len(found)),
+            )
+            for (host, source, mhz), found in sorted(groups.items())
+        ),
+    )
+
+
+def _pin_table(data: Dataset) -> FactTable:
+    tally: Counter[tuple[str, str, str, str, str]] = Counter()
+    for record in data.records:
+        result = record.result
+        if result is None:
+            continue
+        for number, (endpoint, pin) in enumerate(zip(result.endpoints, result.pinning, strict=False)):
+            asked = "none" if pin.asked < 0 else f"CPU {pin.asked}"
+            actual = ", ".join(f"CPU {cpu}" for cpu in pin.actual)
+            role = ("client", "server")[number] if number < 2 else str(number)
+            tally[endpoint.host, role, asked, actual, "yes" if pin.ok else "no"] += 1
+    return FactTable(
+        title="Pinning, read back",
+        columns=("host", "endpoint", "asked", "found", "as asked", "launches"),
+        rows=tuple((*key, units.grouped(often)) for key, often in sorted(tally.items())),
+    )
+
+
+def fact_tables(
+    data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+) -> tuple[FactTable, ...]:
+    """Return libraries, clocks and pinning."""
+    return _library_table(data, facts), _clock_table(data), _pin_table(data)
+
+
+def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
+    """Return every host's fingerprint."""
+    return tuple(
+        (node.host, tuple(Fact(name=name, text=plain(getattr(node, key))) for key, name in _NODE_FACTS))
+        for node in data.nodes
+    )
+
+
+def embedded(comparison: Comparison) -> dict[str, object]:
+    """Return the numbers behind the report for programs: each launch's own value, cell by cell, with its unit."""
+    cells = []
+    for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers):
+        cells.append(
+            {
+                "point_id": numbers.cell.point_id,
+                "series": numbers.cell.series.label,
+                "kind": numbers.cell.series.kind,
+                "unit": "MB/s" if numbers.is_rate else "ns",
+                "by_launch": {sample.launch_id: numbers.by_round[sample.round] for sample in numbers.cell.samples},
+            }
+        )
+    return {"schema": "cadge.report-data/1", "campaign_id": comparison.data.campaign_id, "cells": cells}
+
+
+def as_json(value: object) -> str:
+    """Return JSON that may stand inside a script element: no `<`, `>` or `&` survives as such."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Statistics over launches: distribution-free, exact where that can be had, and never averages of percentiles.
+
+A launch (a fresh pair of processes) is the unit of replication; the many samples inside one launch share its memory
+layout, its connection and its moment, so they say nothing about another launch (Georges et al., OOPSLA 2007; Kalibera
+and Jones, ISMM 2013). From each launch one number is taken, its own quantile or rate; over launches the median of these
+numbers is shown with the order-statistic interval. All times are nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+
+TARGET_COVERAGE = 0.95
+TAIL_SAMPLES = 100
+
+
+Counts = tuple[tuple[int, int], ...]  # (value in ns, how often), values rising: a histogram's non-empty buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A median over launches and the interval that covers the true median with the stated probability.
+
+    `low` and `high` are None for a single launch: one value has no interval. `coverage` is then 0.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    coverage: float
+    launches: int
+    paired: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """A quantile of all samples of all launches together, with the range that single launches gave.
+
+    `value` is None where fewer than `TAIL_SAMPLES` samples lie beyond the quantile; `reason` says so. The range
+    (`low`, `high`) is of launches' own quantiles; it is a description, not a confidence interval.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    samples: int
+    reason: str | None
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle value, or the middle of the two middle ones (Hyndman and Fan 1996, type 7, at 1/2)."""
+    if not values:
+        raise ValueError("the median of nothing")
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[half]
+    return (ordered[half - 1] + ordered[half]) / 2
+
+
+def rank_coverage(launches: int, rank: int) -> float:
+    """Return the probability that the `rank`-th smallest and `rank`-th largest of n values enclose the median.
+
+    Exact for any continuous distribution: 1 - 2 P(Binomial(n, 1/2) < rank) (David and Nagaraja, Order Statistics,
+    3rd edition, section 7.1). Six launches and rank 1 give 0.96875.
+    """
+    below = sum(comb(launches, k) for k in range(rank))
+    return 1.0 - 2 * below / (1 << launches)
+
+
+def rank_of_interval(launches: int) -> int:
+    """Return the largest rank whose interval still covers 95 %; 1 where even the full range covers less."""
+    rank = 1
+    while rank + 1 <= launches - rank and rank_coverage(launches, rank + 1) >= TARGET_COVERAGE:
+        rank += 1
+    return rank
+
+
+def over_launches(values: Sequence[float], *, paired: bool = False) -> Estimate:
+    """Return the median over launches and its order-statistic interval, with the coverage that it really has."""
+    n = len(values)
+    if n == 1:
+        return Estimate(value=values[0], low=None, high=None, coverage=0.0, launches=1, paired=paired)
+    ordered = sorted(values)
+    rank = rank_of_interval(n)
+    return Estimate(
+        value=median(ordered),
+        low=ordered[rank - 1],
+        high=ordered[n - rank],
+        coverage=rank_coverage(n, rank),
+        launches=n,
+        paired=paired,
+    )
+
+
+def merged(histograms: Iterable[Counts]) -> Counts:
+    """Return the sum of histograms: the counts of equal values added. Quantiles are taken after this, never before."""
+    total: Counter[int] = Counter()
+    for histogram in histograms:
+        for value, often in histogram:
+            total[value] += often
+    return tuple(sorted(total.items()))
+
+
+def size_of(histogram: Counts) -> int:
+    """Return how many samples a histogram holds."""
+    return sum(often for _, often in histogram)
+
+
+def quantile(histogram: Counts, per_mille: int) -> int:
+    """Return the value at a quantile given in thousandths (500 = median, 999 = p99.9), by HdrHistogram's rule.
+
+    That is the upper end of the first bucket at which the cumulative count reaches floor(q n + 1/2), at least 1
+    (`getValueAtPercentile` of every HdrHistogram library); integers throughout, so that no rounding can differ.
+    """
+    n = size_of(histogram)
+    if n == 0:
+        raise ValueError("a quantile of no samples")
+    wanted = max(1, (2 * per_mille * n + 1000) // 2000)
+    seen = 0
+    for value, often in histogram:
+        seen += often
+        if seen >= wanted:
+            return value
+    return histogram[-1][0]
+
+
+def tail(histograms: Sequence[Counts], per_mille: int) -> Tail:
+    """Return a tail quantile of all launches' samples together, if enough samples lie beyond it.
+
+    Needed are `TAIL_SAMPLES` samples beyond the quantile, all launches together; so p99 asks for 10,000 samples and
+    p99.9 for 100,000. Samples of one launch follow one another and are not independent; with fewer, a single pause of
+    the machine would decide the value.
+    """
+    pooled = merged(histograms)
+    n = size_of(pooled)
+    beyond = n * (1000 - per_mille) // 1000
+    if beyond < TAIL_SAMPLES:
+        needed = TAIL_SAMPLES * 1000 // (1000 - per_mille)
+        reason = f"needs {needed:,} samples so that {TAIL_SAMPLES} lie beyond it; there are {n:,}"
+        return Tail(value=None, low=None, high=None, samples=n, reason=reason)
+    own = [quantile(histogram, per_mille) for histogram in histograms if histogram]
+    return Tail(value=quantile(pooled, per_mille), low=min(own), high=max(own), samples=n, reason=None)
+
+
+def _unpaired_ratio(ours: Estimate, base: Estimate) -> Estimate:
+    """Return the ratio of two medians; the interval joins the extreme ends and covers at least the product."""
+    if ours.low is None or ours.high is None or base.low is None or base.high is None:
+        low = high = None
+        coverage = 0.0
+    else:
+        low, high = ours.low / base.high, ours.high / base.low
+        coverage = ours.coverage * base.coverage
+    return Estimate(
+        value=ours.value / base.value,
+        low=low,
+        high=high,
+        coverage=coverage,
+        launches=min(ours.launches, base.launches),
+    )
+
+
+def _unpaired_difference(ours: Estimate, base: Estimate) -> Estimate:
+    """Return the difference of two medians, with its interval joined like that of the ratio."""
+    if ours.low is None or ours.high is None or base.low is None or base.high is None:
+        low = high = None
+        coverage = 0.0
+    else:
+        low, high = ours.low - base.high, ours.high - base.low
+        coverage = ours.coverage * base.coverage
+    return Estimate(
+        value=ours.value - base.value,
+        low=low,
+        high=high,
+        coverage=coverage,
+        launches=min(ours.launches, base.launches),
+    )
+
+
+def _pairs(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> list[tuple[float, float]]:
+    """Return values of the same rounds, or nothing unless every launch of ours has its partner."""
+    if not ours or any(number not in base for number in ours):
+        return []
+    return [(value, base[number]) for number, value in sorted(ours.items())]
+
+
+def ratio(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> Estimate:
+    """Return ours ÷ base over launches; both are keyed by round (and launch in it).
+
+    Launches of one round ran close together in time, so where every launch of ours has a partner in its round the
+    ratio is taken round by round, and median and rank interval are those of the ratios: what drifts with the machine
+    cancels. Otherwise it is the ratio of the two medians, with an interval from the ends of both (coverage at least
+    the product of both coverages, the launches being independent).
+    """
+    pairs = _pairs(ours, base)
+    if pairs:
+        return over_launches([x / y for x, y in pairs], paired=True)
+    return _unpaired_ratio(over_launches(list(ours.values())), over_launches(list(base.values())))
+
+
+def difference(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> Estimate:
+    """Return ours - base over launches, paired by round like `ratio`."""
+    pairs = _pairs(ours, base)
+    if pairs:
+        return over_launches([x - y for x, y in pairs], paired=True)
+    return _unpaired_difference(over_launches(list(ours.values())), over_launches(list(base.values())))

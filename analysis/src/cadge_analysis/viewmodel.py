@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the templates receive: finished strings in frozen shapes. A template computes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a sentence; strong for names and numbers that carry the answer."""
+
+    text: str
+    strong: bool = False
+
+
+Sentence = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A series' marker beside its name; `href` leads to its row in the table of layers where there is one."""
+
+    label: str
+    slot: int
+    shape: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """Something that limits what the numbers mean. `grave` ones stand in the banner."""
+
+    grave: bool
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A table's column: `key` names its field for programs, `head` and `unit` are for people."""
+
+    key: str
+    head: str
+    unit: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One cell of a table.
+
+    `raw` holds the value, and the ends of its interval where there is one, unrounded and parted by spaces, in the base
+    unit (ns, MB/s, ratio, counts): what a program reads, and what the text was made from. An empty cell has a `reason`.
+    """
+
+    text: str
+    detail: str = ""
+    raw: str = ""
+    reason: str = ""
+    flag: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One series in one case."""
+
+    key: Key
+    point_id: str
+    layer: str
+    wait: str
+    cells: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTable:
+    """All series of one workload size: collapsed under `title`, with a one-line answer beside it."""
+
+    title: str
+    case: str
+    gist: str
+    rows: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryCell:
+    """A number, its interval, its ratio to the floor and the length of the ratio's bar in percent."""
+
+    text: str
+    detail: str
+    ratio: str
+    bar: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRow:
+    """One layer across the summary's sizes."""
+
+    key: Key
+    cells: tuple[SummaryCell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The short table of a section: a few sizes, one wait mode."""
+
+    caption: str
+    note: str
+    sizes: tuple[str, ...]
+    rows: tuple[SummaryRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataTable:
+    """The numbers behind a figure, as text."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A chart, how to read it, one small chart a series, and its data."""
+
+    name: str
+    title: str
+    svg: Markup
+    caption: str
+    keys: tuple[Key, ...]
+    small: tuple[tuple[Key, Markup], ...]
+    table: DataTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One pattern at one place."""
+
+    anchor: str
+    short: str
+    heading: str
+    lede: str
+    figures: tuple[Figure, ...]
+    summaries: tuple[Summary, ...]
+    columns: tuple[Column, ...]
+    tables: tuple[CaseTable, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCard:
+    """A layer: what it is, which library served it, and the path that really ran."""
+
+    key: Key
+    library: str
+    file: str
+    build_id: str
+    paths: tuple[tuple[str, str], ...]
+    rpc: str
+    work: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixCell:
+    """Coverage of one layer in one column: `state` decides its hatching, `text` says it in words."""
+
+    state: str
+    text: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Coverage: layers against pattern, place and wait mode."""
+
+    columns: tuple[tuple[str, str, str], ...]
+    rows: tuple[tuple[Key, tuple[MatrixCell, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeRow:
+    """How many planned points and attempts ended in one state."""
+
+    state: str
+    meaning: str
+    points: str
+    attempts: str
+    raw_points: int
+    raw_attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TroubleRow:
+    """Why some points have no number."""
+
+    state: str
+    layer: str
+    code: str
+    where: str
+    reason: str
+    points: str
+    attempts: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A name and what is known under it."""
+
+    name: str
+    text: str
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactTable:
+    """A small table of provenance."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The whole report."""
+
+    title: str
+    deck: str
+    verdict: str
+    remarks: tuple[Remark, ...]
+    answers: tuple[Sentence, ...]
+    cannot: tuple[str, ...]
+    layers: tuple[LayerCard, ...]
+    sections: tuple[Section, ...]
+    matrix: Matrix
+    outcomes: tuple[OutcomeRow, ...]
+    planned_points: str
+    planned_attempts: str
+    troubles: tuple[TroubleRow, ...]
+    floors: FactTable
+    method: tuple[Fact, ...]
+    facts: tuple[Fact, ...]
+    fact_tables: tuple[FactTable, ...]
+    hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
+    command: str
+    palette_light: tuple[tuple[str, str], ...]
+    palette_dark: tuple[tuple[str, str], ...]
+    data_json: Markup
+    generated: str

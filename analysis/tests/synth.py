@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes synthetic campaigns through the store's own writer: made-up numbers, valid in every format.
+
+Everything comes from a seed, so the same options give the same bytes. Numbers have the shape of real ones (a start-up
+cost, a cost a byte, a launch's own offset, a tail), nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram
+
+from cadge_results import (
+    Campaign,
+    CampaignMeta,
+    CampaignWriter,
+    LaunchRecord,
+    NodeFacts,
+    Plan,
+    campaign_id,
+)
+
+SIZES = (8, 64, 512, 4096, 16384, 65536, 262144, 1048576, 4194304)
+LAYERS = (
+    "mpi-p2p",
+    "native-ofi",
+    "native-ucx",
+    "rdma-ofi",
+    "rdma-ucx",
+    "sockets-tcp",
+    "sockets-udp",
+    "sockets-unix",
+)
+CREATED = datetime(2026, 11, 21, 3, 12, 4, tzinfo=UTC)
+
+# (start-up ns, bytes a ns) of a round trip by place and layer; a guess at the shape, never a measurement
+COST = {
+    "within": {
+        "sockets-tcp": (9000, 3.0),
+        "sockets-udp": (8500, 2.2),
+        "sockets-unix": (7000, 4.0),
+        "native-ucx": (650, 8.0),
+        "native-ofi": (1900, 6.0),
+        "rdma-ucx": (350, 9.0),
+        "rdma-ofi": (900, 6.5),
+        "mpi-p2p": (720, 7.0),
+        "floor-cacheline": (210, 2.0),
+        "floor-copyflag": (232, 11.0),
+        "floor-futex": (7000, 9.0),
+    },
+    "between": {
+        "sockets-tcp": (11000, 4.0),
+        "sockets-udp": (10500, 2.5),
+        "native-ucx": (13000, 3.1),
+        "native-ofi": (16000, 2.9),
+        "rdma-ucx": (13500, 3.0),
+        "rdma-ofi": (18000, 2.8),
+        "mpi-p2p": (11800, 3.3),
+        "floor-xdp": (3200, 1.4),
+        "floor-udp": (6500, 2.7),
+        "floor-tcp": (7400, 4.6),
+    },
+    "self": {"null-self": (40, 200.0)},
+}
+FLOORS = {
+    ("within", "poll"): {"floor-cacheline": 64, "floor-copyflag": 1 << 22},
+    ("within", "block"): {"floor-futex": 64, "floor-tcp": 0},
+    ("between", "poll"): {"floor-xdp": 1024, "floor-udp": 1024, "floor-tcp": 1 << 22},
+    ("between", "block"): {"floor-udp": 1024, "floor-tcp": 1 << 22},
+}
+REFUSED = {
+    ("native-ofi", "within", "block"): ("NO_WAIT", "libfabric's shm has no wait that sleeps: fi_cq_sread spins"),
+    ("rdma-ofi", "within", "block"): ("NO_WAIT", "libfabric's shm has no wait that sleeps: fi_cq_sread spins"),
+    ("mpi-p2p", "within", "block"): ("NO_WAIT", "Open MPI has no wait that sleeps; it yields"),
+    ("mpi-p2p", "between", "block"): ("NO_WAIT", "Open MPI has no wait that sleeps; it yields"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the campaign should look like."""
+
+    layers: Sequence[str] = LAYERS
+    sizes: Sequence[int] = SIZES
+    places: Sequence[str] = ("within", "between")
+    waits: Sequence[str] = ("poll", "block")
+    patterns: Sequence[tuple[str, int]] = (("rpc", 1), ("stream", 64))
+    launches: int = 6
+    samples: int = 4000
+    floors: bool = True
+    troubles: bool = True
+    status: str = "finished"
+    seed: int = 7
+    virtual: bool = True
+    titles: Mapping[str, str] = field(default_factory=dict)
+    drop_launches: int = 0
+    attempt_hook: Callable[[dict[str, object], dict[str, object], int], None] | None = None
+
+
+def point_id(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def encoded(values: Iterable[tuple[int, int]]) -> str:
+    """Return an HDR V2 histogram of (value in ns, how often)."""
+    histogram = HdrHistogram(1, 100_000_000_000, 3)
+    for value, often in values:
+        histogram.record_value(value, often)
+    text: bytes = histogram.encode()
+    return text.decode()
+
+
+def _draw(rng: random.Random, center: float, samples: int) -> list[tuple[int, int]]:
+    """Return samples around a centre, with a long right tail; each drawn value stands for several."""
+    weight = max(1, samples // 160)
+    drawn: list[tuple[int, int]] = []
+    left = samples
+    while left > 0:
+        often = min(weight, left)
+        spread = math.exp(abs(rng.gauss(0, 0.06)) if rng.random() < 0.97 else abs(rng.gauss(0.5, 0.6)))
+        drawn.append((max(1, round(center * 0.97 * spread)), often))
+        left -= often
+    return drawn
+
+
+def _points(options: Options) -> list[dict[str, object]]:
+    points: list[dict[str, object]] = []
+    for place in options.places:
+        for wait in options.waits:
+            for layer in options.layers:
+                if place == "self" and layer != "null-self":
+                    continue
+                points.extend(_layer_points(options, layer, place, wait))
+            if options.floors:
+                for floor, largest in FLOORS.get((place, wait), {}).items():
+                    points.extend(_floor_points(options, floor, place, wait, largest))
+    return points
+
+
+def _point(kind: str, layer: str, place: str, wait: str, pattern: str, size: int, depth: int) -> dict[str, object]:
+    operation, target = ("put", "passive") if pattern == "onesided" else (None, None)
+    return {
+        "point_id": point_id(kind, layer, place, wait, pattern, size, depth),
+        "kind": kind,
+        "layer": layer,
+        "place": place,
+        "wait": wait,
+        "pattern": pattern,
+        "request_bytes": size,
+        "reply_bytes": 0 if pattern in ("stream", "onesided") else size,
+        "depth": depth,
+        "operation": operation,
+        "target": target,
+        "duration_ms": 25,
+        "state": "planned",
+    }
+
+
+def _layer_points(options: Options, layer: str, place: str, wait: str) -> list[dict[str, object]]:
+    points = []
+    for pattern, depth in options.patterns:
+        for size in options.sizes:
+            point = _point("layer", layer, place, wait, pattern, size, depth)
+            if options.troubles:
+                refused: tuple[str, str] | None = REFUSED.get((layer, place, wait))
+                if layer == "sockets-unix" and place == "between":
+                    refused = ("NO_CAP", "a Unix socket does not leave its host")
+                if layer == "sockets-udp" and size > 65507:
+                    refused = ("MSG_TOO_LARGE", "a UDP datagram holds at most 65,507 bytes; the driver never fragments")
+                if refused:
+                    point |= {"state": "refused", "reason_code": refused[0], "reason": refused[1]}
+            points.append(point)
+    return points
+
+
+def _floor_points(options: Options, floor: str, place: str, wait: str, largest: int) -> list[dict[str, object]]:
+    sizes = [size for size in options.sizes if size <= largest]
+    points = [_point("floor", floor, place, wait, "pingpong", size, 1) for size in sizes]
+    if any(pattern == "stream" for pattern, _ in options.patterns) and largest > 1024:
+        points += [_point("floor", floor, place, wait, "stream", size, 1) for size in sizes]
+    return points
+
+
+def _plan(options: Options) -> Plan:
+    points = _points(options)
+    launches: list[dict[str, object]] = []
+    keys = sorted({(p["place"], p["wait"], p["layer"], p["kind"]) for p in points if p["state"] == "planned"})
+    rng = random.Random(options.seed)
+    for number in range(options.launches):
+        order = list(keys)
+        rng.shuffle(order)
+        for place, wait, layer, kind in order:
+            ids = [
+                p["point_id"]
+                for p in points
+                if (p["place"], p["wait"], p["layer"], p["state"]) == (place, wait, layer, "planned")
+            ]
+            rng.shuffle(ids)
+            launches.append(
+                {
+                    "launch_id": f"{place[0]}-{len(launches):04d}-{point_id(place, wait, layer, number)[:8]}",
+                    "block": f"b-{place}",
+                    "layer": layer,
+                    "kind": kind,
+                    "place": place,
+                    "wait": wait,
+                    "round": number,
+                    "seed": rng.randrange(2**40),
+                    "point_ids": ids,
+                    "wall_ms": 900,
+                    "deadline_ms": 20000,
+                }
+            )
+    document: dict[str, object] = {
+        "schema": "cadge.plan/1",
+        "plan_hash": "0" * 64,
+        "sweep": {"name": "synthetic"},
+        "seed": options.seed,
+        "points": points,
+        "launches": launches,
+        "blocks": [
+            {
+                "block_id": f"b-{place}",
+                "place": place,
+                "hosts": 2 if place == "between" else 1,
+                "launch_ids": [x["launch_id"] for x in launches if x["place"] == place],
+                "wall_ms": 60000,
+            }
+            for place in options.places
+        ],
+        "estimate": {"wall_s": 212.0, "disk_bytes": 9_000_000},
+    }
+    draft = Plan.from_object(document, source="synthetic plan")
+    return Plan.from_object(document | {"plan_hash": draft.expected_hash()}, source="synthetic plan")
+
+
+def _cost(layer: str, place: str, wait: str, size: int) -> float:
+    start, per_ns = COST[place].get(layer, (5000, 2.0))
+    sleeping = 0 if wait == "poll" or layer == "floor-futex" else 4200 + start * 0.3
+    return start + sleeping + 2 * size / per_ns
+
+
+def _cpu(total_ns: int, wait: str, operations: int) -> dict[str, int]:
+    busy = total_ns if wait == "poll" else total_ns // 2
+    return {
+        "user_ns": busy * 3 // 5,
+        "system_ns": busy * 2 // 5,
+        "voluntary_switches": operations if wait == "block" else 1,
+        "involuntary_switches": 2,
+        "minor_faults": 3,
+        "major_faults": 0,
+    }
+
+
+def _attempt(
+    options: Options, point: dict[str, object], order: int, number: int, rng: random.Random, skew: float
+) -> dict[str, object]:
+    layer, place, wait = str(point["layer"]), str(point["place"]), str(point["wait"])
+    size = int(str(point["request_bytes"]))
+    depth = int(str(point["depth"]))
+    shared = ("point_id", "pattern", "request_bytes", "reply_bytes", "depth", "operation", "target")
+    attempt: dict[str, object] = {key: point[key] for key in shared}
+    attempt |= {"attempt_id": str(order), "order": order, "status": "done"}
+    center = _cost(layer, place, wait, size) * skew * math.exp(rng.gauss(0, 0.006)) * max(1, depth // 8)
+    if point["pattern"] == "stream":
+        operations = max(10, round(25e6 / (200 + size / 6)))
+        elapsed = round(operations * (_cost(layer, place, wait, size) * skew / 24 + size / 9) * rng.uniform(0.98, 1.02))
+        attempt |= {"histogram": None, "bytes": operations * size, "lost": 0, "late": 0}
+    else:
+        values = _draw(rng, center, options.samples)
+        operations = sum(often for _, often in values)
+        elapsed = sum(value * often for value, often in values)
+        attempt |= {
+            "histogram": encoded(values),
+            "count": operations,
+            "sum_ns": elapsed,
+            "min_ns": min(value for value, _ in values),
+            "max_ns": max(value for value, _ in values),
+            "sum_sq_ns2": str(sum(value * value * often for value, often in values)),
+            "first_ns": [value for value, _ in values][:20],
+            "bytes": operations * size,
+            "lost": 3 if layer == "sockets-udp" and number == 1 and size == 8 else 0,
+            "late": 0,
+        }
+        if point["pattern"] == "onesided":
+            attempt["histogram_remote"] = encoded((2 * value, often) for value, often in values)
+    attempt |= {
+        "started_ns_since_launch": 1_000_000 * order,
+        "warmup": {"operations": 500, "ns": 2_000_000, "steady": True, "rule": "three windows within 2 %"},
+        "elapsed_ns": elapsed,
+        "operations": operations,
+        "executions": {"expected": operations, "server": operations},
+        "verified": {"in_loop": operations, "full_before": 8, "full_after": 8, "mismatches": 0},
+        "cpu": [_cpu(elapsed, wait, operations), _cpu(elapsed * 9 // 10, wait, operations)],
+        "checks": [{"name": "payload", "ok": True, "detail": ""}],
+    }
+    if options.troubles and layer == "rdma-ofi" and place == "between" and size >= 1 << 20 and number in (2, 4):
+        _spoil(attempt, "DEADLINE", "no progress for 3000 ms: 41 of 64 writes completed")
+    if options.attempt_hook:
+        options.attempt_hook(point, attempt, number)
+    return attempt
+
+
+def _spoil(attempt: dict[str, object], code: str, reason: str) -> None:
+    for key in ("histogram", "count", "elapsed_ns", "operations", "bytes", "cpu", "executions", "verified", "warmup"):
+        attempt[key] = None
+    attempt |= {"status": "failed", "reason_code": code, "reason": reason, "checks": []}
+
+
+def _library(layer: str) -> dict[str, object]:
+    part = layer.partition("-")[2]
+    known = {
+        "ucx": ("UCX", "1.13.1", "/usr/lib/x86_64-linux-gnu/libucp.so.0.0.0"),
+        "ofi": ("libfabric", "1.17.0", "/usr/lib/x86_64-linux-gnu/libfabric.so.1.19.0"),
+        "p2p": ("Open MPI", "4.1.4", "/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4"),
+    }
+    name, version, file = known.get(part, ("Linux sockets", "6.18.5", None))
+    build_id = hashlib.sha1(part.encode(), usedforsecurity=False).hexdigest() if file else None
+    return {"name": name, "stated_version": version, "file": file, "build_id": build_id}
+
+
+def _used(layer: str, place: str) -> str:
+    part = layer.partition("-")[2]
+    network = {
+        "ucx": "tcp/data0",
+        "ofi": "tcp;ofi_rxm",
+        "p2p": "pml ob1 / btl tcp",
+        "tcp": "TCP",
+        "udp": "UDP",
+        "xdp": "AF_XDP copy mode",
+    }
+    memory = {"ucx": "posix/memory, cma", "ofi": "shm", "p2p": "pml ob1 / btl vader", "tcp": "TCP over loopback"}
+    return (network if place == "between" else memory).get(part, part)
+
+
+def _record(
+    options: Options, launch: dict[str, object], by_id: Mapping[str, dict[str, object]], campaign: str
+) -> dict[str, object]:
+    layer, place, wait = str(launch["layer"]), str(launch["place"]), str(launch["wait"])
+    number = int(str(launch["round"]))
+    rng = random.Random(f"{options.seed}/{launch['launch_id']}")
+    drift = random.Random(f"{options.seed}/{place}/{number}").gauss(0, 0.02)
+    skew = math.exp(drift + rng.gauss(0, 0.008))
+    point_ids = launch["point_ids"]
+    assert isinstance(point_ids, list | tuple)
+    points = [by_id[str(item)] for item in point_ids]
+    attempts = [_attempt(options, point, order, number, rng, skew) for order, point in enumerate(points)]
+    unsound = options.troubles and (layer, place, wait, number) == ("native-ucx", "within", "poll", 3)
+    style, _, substrate = layer.partition("-")
+    hosts = ["h1", "h2"] if place == "between" else ["h1", "h1"]
+    launch_file = {
+        "schema": "cadge.launch/1",
+        "campaign_id": campaign,
+        **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed", "deadline_ms")},
+        "launcher": "mpirun" if style == "mpi" else "direct",
+        "ports": [18600, 18699],
+        "endpoints": [
+            {"host": host, "cpu": cpu, "device": "data0", "address": f"198.19.0.1{cpu + 1}", "raw_device": "raw0"}
+            for cpu, host in enumerate(hosts)
+        ],
+        "points": [],
+    }
+    semantics = {"message": "cadge" if style == "rdma" else "library", "put": "direct" if style == "rdma" else "none"}
+    result = {
+        "schema": "cadge.result/1",
+        **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed")},
+        "status": "done",
+        "driver": {"version": "0.1.0", "abi": 1, "revision": "1f3a9c2e", "compiler": "gcc 12.2.0"},
+        "started_utc": f"2026-11-21T03:{12 + number:02d}:05.123456Z",
+        "wall_ns": 900_000_000,
+        "phases_ns": {"open": 3_000_000, "measure": 700_000_000},
+        "library": _library(layer),
+        "adapter": {
+            "name": layer,
+            "style": style,
+            "substrate": substrate,
+            "file": f"build/layers/{layer}.so",
+            "rpc": "emulated",
+            "caps": ["RELIABLE"],
+            "semantics": semantics,
+        },
+        "limits": {"message_bytes_max": 1 << 24, "depth_max": 128, "short_bytes_max": 8192 if "u" in layer else 0},
+        "path": [
+            {
+                "medium": "network" if place == "between" else "memory",
+                "as_asked": True,
+                "asked": "data0",
+                "used": _used(layer, place),
+                "device": "data0",
+            }
+        ]
+        * 2,
+        "clock": [
+            {
+                "source": "tsc",
+                "hz": 2_400_000_000,
+                "read_cost_ns": 14.0,
+                "drift_ppm": 0.4,
+                "bracket_ns": 41.0,
+                "ok": True,
+            }
+        ]
+        * 2,
+        "pinning": [{"asked": cpu, "actual": [cpu], "ok": True} for cpu in (0, 1)],
+        "endpoints": [{"host": host, "pid": 100 + i, "kernel": "6.18.5"} for i, host in enumerate(hosts)],
+        "checks": [
+            {
+                "name": "path",
+                "ok": not unsound,
+                "detail": "asked for posix/memory, ran tcp/lo" if unsound else "",
+            }
+        ],
+        "attempts": attempts,
+    }
+    return {
+        "schema": "cadge.launch-record/1",
+        "launch": launch_file,
+        "result": result,
+        "status": "done",
+        "load": [{"host": hosts[0], "loadavg": 1.9, "steal_ns": 1_200_000}],
+        "exit_codes": [0, 0],
+        "agent_version": "0.1.0",
+    }
+
+
+def _node(host: str, options: Options) -> dict[str, object]:
+    return {
+        "schema": "cadge.node/1",
+        "host": host,
+        "kernel": "6.18.5",
+        "cpu": {"model": "AMD EPYC 9B14", "cores": 2},
+        "cores": 2,
+        "mitigations": {"spectre_v2": "Mitigation: Retpolines", "meltdown": "Not affected"},
+        "governor": {"unknown": "no cpufreq in this kernel"},
+        "virtualisation": "kvm" if options.virtual else "none",
+        "clocksource": "tsc",
+        "tsc": {"constant": True, "nonstop": True},
+        "memory": {"total_bytes": 25276514304},
+        "thp": "madvise",
+        "libc": "glibc 2.36",
+        "python": "3.11.2",
+        "libraries": {"libucp.so.0": {"version": "1.13.1", "build_id": "ab" * 20}},
+        "namespaces": {"net": "net:[4026532000]"},
+        "interfaces": {
+            "data0": {"mtu": 1500, "driver": "veth", "speed": 10000},
+            "raw0": {"mtu": 1500, "driver": "veth", "speed": 10000},
+        },
+    }
+
+
+def make(root: Path, options: Options | None = None) -> Campaign:
+    """Write a campaign under `root` and return it for reading."""
+    options = options or Options()
+    plan = _plan(options)
+    name = campaign_id(CREATED, plan.plan_hash)
+    meta = CampaignMeta.from_object(
+        {
+            "schema": "cadge.campaign/1",
+            "campaign_id": name,
+            "created_utc": "2026-11-21T03:12:04Z",
+            "status": "running",
+            "sweep": "default",
+            "testbed": {"name": "emulated", "kind": "emulated", "hosts": ["h1", "h2"]},
+            "seed": options.seed,
+            "plan_hash": plan.plan_hash,
+            "tool": {"version": "0.1.0", "revision": "1f3a9c2e5b70", "dirty": False},
+            "command": ["cadge", "run", "--sweep", "default"],
+            "planned": {
+                "points": len(plan.points),
+                "attempts": sum(len(launch.point_ids) for launch in plan.launches),
+                "launches": len(plan.launches),
+                "wall_s": 212.0,
+            },
+        },
+        source="synthetic meta",
+    )
+    by_id = {str(point["point_id"]): point for point in _points(options)}
+    with CampaignWriter.create(root, meta=meta, plan=plan, sweep_text="schema: cadge.sweep/1\n") as writer:
+        for host in ("h1", "h2"):
+            writer.add_node(NodeFacts.from_object(_node(host, options), source=host))
+        launches = plan.launches[: len(plan.launches) - options.drop_launches]
+        for launch in launches:
+            raw = launch.model_dump(mode="json", by_alias=True)
+            writer.add_launch(LaunchRecord.from_object(_record(options, raw, by_id, name), source=launch.launch_id))
+        status = "finished" if options.status == "finished" else "interrupted"
+        writer.finish(status, at=datetime(2026, 11, 21, 3, 16, 40, tzinfo=UTC))
+        return writer.campaign

@@ -44,6 +44,7 @@ class Document(Frozen):
 
     NAME: ClassVar[str]
     MAJOR: ClassVar[int] = 1
+    INDENT: ClassVar[int | None] = 1
 
     schema_: str = Field(alias="schema")
 
@@ -78,8 +79,9 @@ class Document(Frozen):
         return cast(dict[str, JsonValue], self.model_dump(mode="json", by_alias=True))
 
     def to_json(self) -> str:
-        """Return the document as it is stored: indented, one newline at the end."""
-        return json.dumps(self.to_object(), indent=1, ensure_ascii=False) + "\n"
+        """Return the document as it is stored: indented unless it is large, one newline at the end."""
+        separators = (",", ":") if self.INDENT is None else None
+        return json.dumps(self.to_object(), indent=self.INDENT, separators=separators, ensure_ascii=False) + "\n"
 
 
 def check_version(raw: object, *, name: str, major: int, source: str) -> None:

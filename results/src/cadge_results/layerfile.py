@@ -11,7 +11,7 @@ from cadge_results.base import Document, Frozen, Launcher, Pattern, Place, Wait
 
 
 class LimitWhen(Frozen):
-    """Which points a limit refuses: all given keys have to match; a list matches any of its members."""
+    """Which points a limit refuses: all given keys have to match."""
 
     place: Place | None = None
     wait: Wait | None = None

@@ -56,6 +56,7 @@ class LaunchRecord(Document):
     """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
 
     NAME: ClassVar[str] = "cadge.launch-record"
+    INDENT: ClassVar[int | None] = None
 
     launch: LaunchFile
     result: Result | None = None

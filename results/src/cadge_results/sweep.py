@@ -22,7 +22,14 @@ SIZE_BYTES_MAX = 1024**3
 
 
 def _listed(value: object) -> object:
-    return value if isinstance(value, list | tuple) else [value]
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _settings(value: object) -> object:
+    """Write whole numbers as text, as the layers take them."""
+    if not isinstance(value, dict):
+        return value
+    return {key: str(item) if type(item) is int else item for key, item in value.items()}
 
 
 def _sizes(value: object) -> object:
@@ -30,7 +37,7 @@ def _sizes(value: object) -> object:
     if isinstance(value, str) and value.isalpha():
         return value
     values = value if isinstance(value, list | tuple) else [value]
-    return [parse_bytes(item) for item in values]
+    return tuple(parse_bytes(item) for item in values)
 
 
 _SIZE_SCHEMA = {"type": "string", "pattern": "^([0-9]+ ?(B|KiB|MiB|GiB|kB|MB|GB)|[A-Za-z]+)$"}
@@ -111,9 +118,9 @@ class LayerEntry(Frozen):
     """A layer under other than default conditions: wrapped in shims, or with settings of its own."""
 
     layer: str
-    shims: tuple[str, ...] = ()
+    shims: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     """Outermost first."""
-    settings: dict[str, str] = Field(default_factory=dict)
+    settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
     """Open-time options; those of a shim carry its name and a dot in front."""
 
 
@@ -151,9 +158,9 @@ class Durations(Frozen):
 
 def _layers(value: object) -> object:
     if value == "all":
-        return []
+        return ()
     values = value if isinstance(value, list | tuple) else [value]
-    return [{"layer": item} if isinstance(item, str) else item for item in values]
+    return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 
 
 Layers = Annotated[

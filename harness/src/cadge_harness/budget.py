@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Spending a time budget: points are shortened, launches never, and nothing below 20 ms a point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cadge_harness.errors import UsageError
+from cadge_results.sweep import POINT_MS_MIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """One point: how often it is attempted, how long it should be measured, and whether it is in focus."""
+
+    point_id: str
+    attempts: int
+    duration_ms: int
+    focus: bool
+    layer: str
+    around_ms: int
+
+
+def spend(
+    demands: Sequence[Demand], *, fixed_ms: int, budget_ms: int | None, least_ms: int
+) -> tuple[Mapping[str, int], str | None]:
+    """Return a duration for each point id, and a notice where points were shortened.
+
+    `fixed_ms` is everything but measuring. In order: all points at their wish; points out of focus shortened, down to
+    `least_ms`; points in focus shortened towards the same; all points equally, down to 20 ms. Raises UsageError, with
+    what to leave out, where even that is too long.
+    """
+    wish = {demand.point_id: demand.duration_ms for demand in demands}
+    if budget_ms is None or fixed_ms + _total(demands, wish) <= budget_ms:
+        return wish, None
+    room_ms = budget_ms - fixed_ms
+    shorter = _shorten(demands, wish, room_ms, least_ms)
+    if shorter is None:
+        raise UsageError(_refusal(demands, fixed_ms, budget_ms))
+    kept = sorted({shorter[demand.point_id] for demand in demands if not demand.focus})
+    note = f"points shortened to fit the budget of {_clock(budget_ms)}"
+    if kept:
+        note += f": {kept[0]} ms" if len(kept) == 1 else f": {kept[0]} to {kept[-1]} ms"
+    return shorter, note
+
+
+def _shorten(demands: Sequence[Demand], wish: dict[str, int], room_ms: int, least_ms: int) -> Mapping[str, int] | None:
+    plain = [demand for demand in demands if not demand.focus]
+    focus = [demand for demand in demands if demand.focus]
+    plain_wish, focus_wish = _total(plain, wish), _total(focus, wish)
+    plain_least = sum(demand.attempts * min(demand.duration_ms, least_ms) for demand in plain)
+    if plain and room_ms - focus_wish >= plain_least:
+        share = (room_ms - focus_wish) / plain_wish
+        return wish | {
+            item.point_id: max(int(item.duration_ms * share), min(item.duration_ms, least_ms)) for item in plain
+        }
+    focus_least = sum(demand.attempts * min(demand.duration_ms, least_ms) for demand in focus)
+    low = {demand.point_id: min(demand.duration_ms, least_ms) for demand in demands}
+    if room_ms >= plain_least + focus_least:
+        spread = focus_wish - focus_least
+        share = (room_ms - plain_least - focus_least) / spread if spread else 0.0
+        return low | {
+            item.point_id: low[item.point_id] + int((item.duration_ms - low[item.point_id]) * share) for item in focus
+        }
+    attempts = sum(demand.attempts for demand in demands)
+    each_ms = room_ms // attempts if attempts else POINT_MS_MIN
+    if each_ms < POINT_MS_MIN:
+        return None
+    return {demand.point_id: min(each_ms, demand.duration_ms) for demand in demands}
+
+
+def _total(demands: Sequence[Demand], durations: Mapping[str, int]) -> int:
+    return sum(demand.attempts * durations[demand.point_id] for demand in demands)
+
+
+def _refusal(demands: Sequence[Demand], fixed_ms: int, budget_ms: int) -> str:
+    needed_ms = fixed_ms + sum(demand.attempts for demand in demands) * POINT_MS_MIN
+    by_layer: dict[str, int] = {}
+    for demand in demands:
+        cost = demand.attempts * (POINT_MS_MIN + demand.around_ms)
+        by_layer[demand.layer] = by_layer.get(demand.layer, 0) + cost
+    dearest = sorted(by_layer, key=lambda name: (-by_layer[name], name))[:3]
+    listed = ", ".join(f"{name} ({_clock(by_layer[name])})" for name in dearest)
+    return (
+        f"a budget of {_clock(budget_ms)} does not hold this sweep: at {POINT_MS_MIN} ms a point, the shortest that "
+        f"is measured, it takes {_clock(needed_ms)}. Leave out sizes, a place, or layers (the dearest: {listed}), or "
+        f"raise the budget to {-(-needed_ms // 60_000)}min"
+    )
+
+
+def _clock(ms: int) -> str:
+    """Return a duration for people, e.g. 4 min 30 s."""
+    seconds = -(-ms // 1000)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"

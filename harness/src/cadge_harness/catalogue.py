@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which layers there are: layer files found by wildcard, and what the build made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cadge_harness.errors import UsageError
+from cadge_harness.paths import Checkout
+from cadge_harness.yamlfile import load_document, nearest
+from cadge_results import LayerFile
+from cadge_results.base import Place, Wait
+
+SHIM_STYLE = "shim"
+"""Shims have layer files as well, but are measured only around a layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why something cannot be: a code for programs and a sentence for people."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a layer grants at one place in one wait mode, as the driver found it on this machine."""
+
+    caps: frozenset[str] = frozenset()
+    message_bytes_max: int | None = None
+    rma_bytes_max: int | None = None
+    depth_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What the driver says of a built layer: its library, and what opens where."""
+
+    library: str | None = None
+    version: str | None = None
+    options: tuple[str, ...] = ()
+    contexts: Mapping[tuple[Place, Wait], Context | Refusal] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerInfo:
+    """One layer. `absent` is None where it was built; `description` is None where nobody asked the driver."""
+
+    file: LayerFile
+    absent: Refusal | None = None
+    description: Description | None = None
+
+    @property
+    def name(self) -> str:
+        """The layer's name, `style-substrate`."""
+        return self.file.name
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every layer of a checkout, by name, and the names of the built shims."""
+
+    layers: tuple[LayerInfo, ...]
+    shims: tuple[str, ...] = ()
+
+    def get(self, name: str) -> LayerInfo:
+        """Return a layer. Raises UsageError with the nearest name."""
+        for info in self.layers:
+            if info.name == name:
+                return info
+        raise UsageError(f"unknown layer {name!r}{nearest(name, self.names())}")
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names in order."""
+        return tuple(info.name for info in self.layers)
+
+    def check_shim(self, name: str) -> None:
+        """Raise UsageError with the nearest name for a shim that is not there."""
+        if name not in self.shims:
+            raise UsageError(f"unknown shim {name!r}{nearest(name, self.shims)}")
+
+
+def read_catalogue(checkout: Checkout) -> Catalogue:
+    """Read every layer file and look into the build tree. Raises UsageError for a wrong layer file."""
+    layers = []
+    for path in sorted(checkout.layers.glob("*/*.layer.yml")):
+        file = load_document(path.read_text(encoding="utf-8"), LayerFile, source=str(path))
+        if file.style == SHIM_STYLE:
+            continue
+        expected = f"{path.parent.name}-{path.name.removesuffix('.layer.yml')}"
+        if file.name != expected:
+            raise UsageError(f"{path}: style and substrate make {file.name}, but the file's place says {expected}")
+        layers.append(LayerInfo(file=file, absent=_absent(checkout, file.name)))
+    shims = sorted(path.stem.removeprefix("shim-") for path in checkout.modules.glob("shim-*.so"))
+    return Catalogue(tuple(layers), tuple(shims))
+
+
+def _absent(checkout: Checkout, name: str) -> Refusal | None:
+    if (checkout.modules / f"{name}.so").is_file():
+        return None
+    note = checkout.modules / f"{name}.absent"
+    if note.is_file():
+        reason = note.read_text(encoding="utf-8", errors="replace").strip() or "its library is missing"
+        return Refusal(code="BUILD_ABSENT", reason=f"not built: {reason}")
+    return Refusal(code="BUILD_ABSENT", reason="not built; run: make build")
+
+
+def select(catalogue: Catalogue, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the named layers in the order of the catalogue. Raises UsageError for unknown ones."""
+    chosen = {catalogue.get(name).name for name in names}
+    return tuple(name for name in catalogue.names() if name in chosen)

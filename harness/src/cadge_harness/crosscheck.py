@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Judging a collected launch by what surrounded it: whether its payload went where it was asked to.
+
+The verdicts are computed once, when a launch is stored, from the counters and link states that the agent read around
+it and the paths that the libraries stated. A verdict that is not ok makes every attempt of the launch unsound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cadge_results import Check, LaunchRecord, NodeFacts
+from cadge_results.record import HostCounters
+from cadge_results.result import Attempt
+
+STRAY_BYTES_MIN = 256 * 1024
+"""Below this much payload counters say nothing: control traffic is as large."""
+STRAY_SHARE = 0.2
+"""An interface that was not asked for may carry this share of the payload at most."""
+DATA_SHARE = 0.8
+"""The data network carries at least this share of what was asked to go through it."""
+
+
+def crosschecks(record: LaunchRecord) -> tuple[Check, ...]:
+    """Return every verdict on a launch; none for one that measured nothing."""
+    result = record.result
+    if result is None or result.status != "done":
+        return ()
+    checks = [_as_asked(record), _link(record)]
+    if record.counters:
+        checks.append(_counters(record))
+    return tuple(checks)
+
+
+def with_crosschecks(record: LaunchRecord) -> LaunchRecord:
+    """Return the record with its verdicts."""
+    return record.model_copy(update={"crosschecks": crosschecks(record)})
+
+
+def _as_asked(record: LaunchRecord) -> Check:
+    paths = record.result.path if record.result is not None else ()
+    wrong = [
+        f"endpoint {end} asked for {path.asked}, used {path.used}"
+        for end, path in enumerate(paths)
+        if not path.as_asked
+    ]
+    return Check(name="path_as_asked", ok=not wrong, detail="; ".join(wrong))
+
+
+def _link(record: LaunchRecord) -> Check:
+    """Judge the data link: an XDP program on it, or offloads that changed, cost TCP most of its speed."""
+    wrong = []
+    for link in record.link:
+        if link.before.xdp or link.after.xdp:
+            wrong.append(f"{link.host}: an XDP program is attached to the data link")
+        changed = sorted(
+            name
+            for name in link.before.offloads.keys() | link.after.offloads.keys()
+            if link.before.offloads.get(name) != link.after.offloads.get(name)
+        )
+        if changed:
+            wrong.append(f"{link.host}: offloads of the data link changed: {', '.join(changed)}")
+    return Check(name="data_link", ok=not wrong, detail="; ".join(wrong))
+
+
+def payload_bytes(attempts: Iterable[Attempt]) -> int:
+    """Return how many bytes the measured loops moved, both ways; warm-up comes on top."""
+    total = 0
+    for attempt in attempts:
+        if attempt.pattern == "stream":
+            total += attempt.bytes or 0
+        else:
+            total += (attempt.operations or 0) * (attempt.request_bytes + attempt.reply_bytes)
+    return total
+
+
+def _counters(record: LaunchRecord) -> Check:
+    """Compare what the interfaces carried with the payload that was measured."""
+    result = record.result
+    payload = payload_bytes(result.attempts) if result is not None else 0
+    carried = [_carried(host) for host in record.counters]
+    if payload < STRAY_BYTES_MIN:
+        return Check(name="counters", ok=True, detail=f"payload of {payload} bytes is too little to judge by")
+    devices = {end.host: end.device for end in record.launch.endpoints}
+    raw = {end.raw_device for end in record.launch.endpoints if end.raw_device}
+    wrong = []
+    for host, deltas in zip(record.counters, carried, strict=True):
+        allowed = _allowed(record, devices.get(host.host, ""), raw)
+        for name, delta in sorted(deltas.items()):
+            if name not in allowed and delta > payload * STRAY_SHARE:
+                wrong.append(f"{host.host}: {delta} bytes went through {name}; the payload was {payload} bytes")
+        if record.launch.place == "between" and not _on_allowed(deltas, allowed) >= payload * DATA_SHARE:
+            seen = _on_allowed(deltas, allowed)
+            wrong.append(f"{host.host}: {' and '.join(sorted(allowed))} carried {seen} of {payload} bytes of payload")
+    return Check(name="counters", ok=not wrong, detail="; ".join(wrong))
+
+
+def _allowed(record: LaunchRecord, device: str, raw: set[str]) -> set[str]:
+    """Return what payload may use: the data network's device; the raw link for raw frames; within, loopback."""
+    if record.launch.place != "between":
+        return {"lo"}
+    path = record.result.path if record.result is not None else ()
+    used = {entry.device for entry in path} & raw
+    return used or {device}
+
+
+def _on_allowed(deltas: dict[str, int], allowed: set[str]) -> int:
+    return sum(delta for name, delta in deltas.items() if name in allowed)
+
+
+def _carried(host: HostCounters) -> dict[str, int]:
+    """Return bytes sent and received by each interface during the launch.
+
+    Loopback counts each byte on both sides, so one side is taken.
+    """
+    deltas = {}
+    for name, after in host.after.items():
+        before = host.before.get(name)
+        if before is None:
+            continue
+        sent, received = after.tx_bytes - before.tx_bytes, after.rx_bytes - before.rx_bytes
+        deltas[name] = sent if name == "lo" else sent + received
+    return deltas
+
+
+def node_problems(nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
+    """Return a sentence for each library that is not the same on all hosts of a testbed."""
+    seen: dict[str, dict[str, list[str]]] = {}
+    for node in nodes:
+        if not isinstance(node.libraries, dict):
+            continue
+        for name, facts in node.libraries.items():
+            version = facts.get("version") if isinstance(facts, dict) else None
+            if isinstance(version, str):
+                seen.setdefault(name, {}).setdefault(version, []).append(node.host)
+    return tuple(
+        f"{name} differs between hosts: "
+        + ", ".join(f"{version} on {' and '.join(hosts)}" for version, hosts in sorted(versions.items()))
+        for name, versions in sorted(seen.items())
+        if len(versions) > 1
+    )
+
+
+def version_problems(records: Iterable[LaunchRecord]) -> tuple[str, ...]:
+    """Return a sentence for each layer whose launches did not all load the same library."""
+    seen: dict[str, dict[str, None]] = {}
+    for record in records:
+        library = record.result.library if record.result is not None else None
+        if library is None:
+            continue
+        build = f" (build {library.build_id[:12]})" if library.build_id else ""
+        seen.setdefault(record.launch.layer, {})[f"{library.stated_version}{build}"] = None
+    return tuple(
+        f"{layer}: launches used different libraries: {', '.join(versions)}"
+        for layer, versions in sorted(seen.items())
+        if len(versions) > 1
+    )

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Errors of the harness and the exit codes that they end in, one tree.
+
+HarnessError
+├── UsageError             2   the command line, a sweep or a layer file is wrong: the user fixes it
+├── NothingSelectedError   5   the selection matched nothing, or there is no data
+├── UnfitError             3   this machine or testbed cannot do it; nothing was measured
+├── UnreachableError       4   a host cannot be reached, or was lost
+└── StoppedEarlyError      6   ended before the plan did, and can be resumed
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_BAD_ANSWER = 1
+EXIT_USAGE = 2
+EXIT_UNFIT = 3
+EXIT_UNREACHABLE = 4
+EXIT_NOTHING = 5
+EXIT_STOPPED = 6
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+EXIT_CODES = {
+    EXIT_OK: "all done, nothing judged bad",
+    EXIT_BAD_ANSWER: "done, but points failed or are unsound",
+    EXIT_USAGE: "usage or configuration error",
+    EXIT_UNFIT: "machine or testbed unfit; nothing was measured",
+    EXIT_UNREACHABLE: "host unreachable or lost",
+    EXIT_NOTHING: "selection matched nothing, or no data",
+    EXIT_STOPPED: "stopped early, resumable",
+    EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
+    EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
+    EXIT_TERMINATED: "terminated; results so far are complete and resumable",
+}
+
+
+class HarnessError(Exception):
+    """Something the harness cannot do, in a sentence that says what to change.
+
+    `commands` are what the user can run to get further, one each.
+    """
+
+    exit_code = EXIT_INTERNAL
+
+    def __init__(self, message: str, *, commands: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.commands = commands
+
+
+class UsageError(HarnessError):
+    """The command line, a sweep file or a layer file is wrong."""
+
+    exit_code = EXIT_USAGE
+
+
+class NothingSelectedError(HarnessError):
+    """The selection matched nothing, or there is no data."""
+
+    exit_code = EXIT_NOTHING
+
+
+class UnfitError(HarnessError):
+    """This machine or testbed cannot do it; nothing was measured."""
+
+    exit_code = EXIT_UNFIT
+
+
+class UnreachableError(HarnessError):
+    """A host cannot be reached or was lost."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class StoppedEarlyError(HarnessError):
+    """The campaign ended before its plan did and can be resumed."""
+
+    exit_code = EXIT_STOPPED

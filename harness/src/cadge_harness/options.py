@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options that several commands share. Each can be given in the environment as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cadge_harness.output import Output
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def json_option(command: _F) -> _F:
+    """Add --json."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="One JSON object on stdout: {ok, code, data, problems}."
+    )(command)
+
+
+def testbed_options(command: _F) -> _F:
+    """Add --testbed and --inventory."""
+    command = click.option(
+        "--inventory",
+        type=click.Path(path_type=Path),
+        envvar=["CADGE_INVENTORY", "INVENTORY"],
+        help="An Ansible inventory with a group `cadge`: measure on a cluster.",
+    )(command)
+    return click.option(
+        "--testbed",
+        "testbed_name",
+        default="auto",
+        show_default=True,
+        metavar="auto|local|emulated",
+        envvar=["CADGE_TESTBED", "TESTBED"],
+        help="Where to measure. auto: emulated where it can be, else local.",
+    )(command)
+
+
+def sweep_options(command: _F) -> _F:
+    """Add --sweep, --layers, --seed and --budget."""
+    command = click.option("--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Time to spend, e.g. 5min.")(command)
+    command = click.option("--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Order seed.")(
+        command
+    )
+    command = click.option(
+        "--layers",
+        "layer_names",
+        multiple=True,
+        metavar="NAMES",
+        envvar=["CADGE_LAYERS", "LAYERS"],
+        help='Only these layers, e.g. "sockets-tcp native-ucx".',
+    )(command)
+    return click.option(
+        "--sweep",
+        "sweep_name",
+        default="default",
+        show_default=True,
+        metavar="NAME|FILE",
+        envvar=["CADGE_SWEEP", "SWEEP"],
+        help="What to measure.",
+    )(command)
+
+
+def results_option(command: _F) -> _F:
+    """Add --results."""
+    return click.option(
+        "--results",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="CADGE_RESULTS",
+        help="Folder of campaigns (default: results/campaigns of the checkout).",
+    )(command)
+
+
+def output_of(ctx: click.Context, as_json: bool) -> Output:
+    """Return where a command answers; --json counts before and after the command's name."""
+    parent = ctx.find_root().obj or {}
+    return Output(as_json=as_json or bool(parent.get("json")))
+
+
+def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names given with spaces or commas between them, or as an option each."""
+    return tuple(name for value in values for name in re.split(r"[\s,]+", value) if name)

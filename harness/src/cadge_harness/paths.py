@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where things lie: the checkout, its build tree, its campaigns, its sweeps."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_harness.errors import UnfitError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout of Cadge."""
+
+    root: Path
+
+    @property
+    def build(self) -> Path:
+        """The build tree."""
+        return Path(os.environ.get("CADGE_BUILD") or self.root / "build")
+
+    @property
+    def modules(self) -> Path:
+        """Built layers."""
+        return self.build / "layers"
+
+    @property
+    def driver(self) -> Path:
+        """The measuring program."""
+        return self.build / "bin" / "cadge-driver"
+
+    @property
+    def floor(self) -> Path:
+        """The program that measures the machine's limits."""
+        return self.build / "bin" / "cadge-floor"
+
+    @property
+    def layers(self) -> Path:
+        """Sources of the layers, and their layer files."""
+        return self.root / "layers"
+
+    @property
+    def sweeps(self) -> Path:
+        """The sweeps that come with Cadge."""
+        return self.root / "harness" / "sweeps"
+
+    @property
+    def campaigns(self) -> Path:
+        """Where campaigns go unless told otherwise."""
+        return self.root / "results" / "campaigns"
+
+
+def find_checkout() -> Checkout:
+    """Return the checkout: $CADGE_ROOT, or the one that this package is installed from.
+
+    Raises UsageError where $CADGE_ROOT is none, UnfitError where neither leads to one (a moved checkout).
+    """
+    stated = os.environ.get("CADGE_ROOT")
+    if stated:
+        root = Path(stated)
+        if not _is_checkout(root):
+            raise UsageError(f"CADGE_ROOT={stated} is not a checkout of Cadge: it has no layers/include/cadge/layer.h")
+        return Checkout(root.resolve())
+    root = Path(__file__).resolve().parents[3]
+    if _is_checkout(root):
+        return Checkout(root)
+    raise UnfitError(
+        f"the checkout that this cadge was installed from is not at {root} any more; "
+        "run make setup in the checkout again, or set CADGE_ROOT",
+        commands=("make setup",),
+    )
+
+
+def _is_checkout(root: Path) -> bool:
+    return (root / "layers" / "include" / "cadge" / "layer.h").is_file()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Refusing points without trying them: from tested limits, the build, the testbed and what the driver described."""
+
+from __future__ import annotations
+
+from cadge_harness.catalogue import Context, LayerInfo, Refusal
+from cadge_harness.site import Site, refuse_place
+from cadge_harness.sweep import Wanted, Workload
+from cadge_results.layerfile import Limit
+
+_CAP_BY_OPERATION = {"put": "PUT", "get": "GET", "fetch_add": "FETCH_ADD"}
+
+
+def refuse_point(info: LayerInfo, wanted: Wanted, site: Site) -> Refusal | None:
+    """Return why a point is planned as refused, or None. The first reason that holds is given.
+
+    In order: limits of the layer file (tested, and the best explained), places, the build, the testbed, and what the
+    driver found that a context grants here.
+    """
+    for limit in info.file.limits:
+        if _matches(limit, wanted):
+            return Refusal(code=limit.reason_code or _code_of(limit), reason=limit.reason)
+    if wanted.place not in info.file.places:
+        return Refusal(code="PLACE", reason=f"{info.name} works at {' and '.join(info.file.places)} alone")
+    if info.absent is not None:
+        return info.absent
+    return refuse_place(site, wanted.place, wanted.wait) or _described(info, wanted)
+
+
+def _matches(limit: Limit, wanted: Wanted) -> bool:
+    when, workload = limit.when, wanted.workload
+    largest = max(workload.request_bytes, workload.reply_bytes)
+    return (
+        when.place in (None, wanted.place)
+        and when.wait in (None, wanted.wait)
+        and when.pattern in (None, workload.pattern)
+        and (when.min_bytes is None or largest >= when.min_bytes)
+    )
+
+
+def _code_of(limit: Limit) -> str:
+    if limit.when.wait is not None:
+        return "NO_WAIT" if limit.when.wait == "block" else "NO_POLL"
+    if limit.when.min_bytes is not None:
+        return "MSG_TOO_LARGE"
+    return "NO_CAP" if limit.when.pattern is not None else "PLACE"
+
+
+def _described(info: LayerInfo, wanted: Wanted) -> Refusal | None:
+    if info.description is None:
+        return None
+    context = info.description.contexts.get((wanted.place, wanted.wait))
+    if isinstance(context, Refusal):
+        return context
+    return None if context is None else _over_limits(info.name, context, wanted.workload)
+
+
+def _over_limits(name: str, context: Context, workload: Workload) -> Refusal | None:
+    cap = _CAP_BY_OPERATION.get(workload.operation or "")
+    if cap is not None and cap not in context.caps:
+        return Refusal(code="NO_CAP", reason=f"{name} has no {workload.operation}")
+    largest = max(workload.request_bytes, workload.reply_bytes)
+    limit = context.rma_bytes_max if workload.pattern == "onesided" else context.message_bytes_max
+    if limit is not None and largest > limit:
+        return Refusal(code="MSG_TOO_LARGE", reason=f"{largest} bytes are more than the {limit} that {name} carries")
+    if context.depth_max is not None and workload.depth > context.depth_max:
+        reason = f"{workload.depth} operations outstanding are more than the {context.depth_max} that {name} takes"
+        return Refusal(code="DEPTH_TOO_DEEP", reason=reason)
+    return None

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""YAML with positions: every complaint about a file names its line, its column, and the nearest valid name.
+
+Only what JSON can say is read (YAML 1.2's core: `yes` and `no` are strings, a date is a string).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, JsonValue, ValidationError
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from cadge_harness.errors import UsageError
+from cadge_results import ResultsError
+from cadge_results.base import Document, check_version
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+_Path = tuple[str | int, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the scalars of JSON and nothing else."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, regexp)
+        for tag, regexp in resolvers
+        if tag in {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:null"}
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where each key and each value of a file stands, as (line, column) from 1."""
+
+    values: dict[_Path, tuple[int, int]] = field(default_factory=dict)
+    keys: dict[_Path, tuple[int, int]] = field(default_factory=dict)
+
+    def nearest(self, path: _Path, *, key: bool = False) -> tuple[int, int]:
+        """Return the position of a path or of the innermost part of it that is there."""
+        if key and path in self.keys:
+            return self.keys[path]
+        while path and path not in self.values:
+            path = path[:-1]
+        return self.values.get(path, (1, 1))
+
+
+def load_document(text: str, kind: type[DocumentT], *, source: str) -> DocumentT:
+    """Read one document of a format from YAML. Raises UsageError: `source:line:column: key: what is wrong`."""
+    raw, marks = load(text, source=source)
+    try:
+        check_version(raw, name=kind.NAME, major=kind.MAJOR, source=source)
+    except ResultsError as error:
+        raise UsageError(str(error)) from error
+    try:
+        return kind.model_validate_json(json.dumps(raw))
+    except ValidationError as error:
+        raise UsageError(_explain(error, kind, marks, source)) from error
+
+
+def load(text: str, *, source: str) -> tuple[JsonValue, Marks]:
+    """Read YAML into JSON values and their positions. Raises UsageError with line and column."""
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
+        context = f" {error.context}" if error.context else ""
+        raise UsageError(f"{source}:{where}: malformed YAML: {error.problem}{context}") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"{source}: malformed YAML: {error}") from error
+    if node is None:
+        raise UsageError(f"{source}:1:1: the file is empty")
+    marks = Marks()
+    return _value(node, (), marks, source, frozenset()), marks
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` where a known name is near, else the names that are known."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; known: {', '.join(names)}" if names else ""
+
+
+def _value(node: Node, path: _Path, marks: Marks, source: str, above: frozenset[int]) -> JsonValue:
+    marks.values[path] = _at(node)
+    if id(node) in above:
+        raise UsageError(f"{source}:{_colon(node)}: an alias contains itself")
+    inside = above | {id(node)}
+    if isinstance(node, MappingNode):
+        return _mapping(node, path, marks, source, inside)
+    if isinstance(node, SequenceNode):
+        return [_value(item, (*path, index), marks, source, inside) for index, item in enumerate(node.value)]
+    return _scalar(node, source)
+
+
+def _mapping(node: MappingNode, path: _Path, marks: Marks, source: str, above: frozenset[int]) -> JsonValue:
+    found: dict[str, JsonValue] = {}
+    for key_node, value_node in node.value:
+        key = key_node.value
+        if not isinstance(key_node, ScalarNode) or not isinstance(key, str):
+            raise UsageError(f"{source}:{_colon(key_node)}: a key has to be a word")
+        if key in found:
+            raise UsageError(f"{source}:{_colon(key_node)}: {key} is given twice")
+        marks.keys[*path, key] = _at(key_node)
+        found[key] = _value(value_node, (*path, key), marks, source, above)
+    return found
+
+
+def _scalar(node: Node, source: str) -> JsonValue:
+    text = str(node.value)
+    if isinstance(node, ScalarNode) and node.style is None:
+        if node.tag == "tag:yaml.org,2002:null":
+            return None
+        if text in {"true", "false"}:
+            return text == "true"
+        if node.tag == "tag:yaml.org,2002:int" and text.removeprefix("-").isdecimal():
+            return int(text)
+        if node.tag == "tag:yaml.org,2002:float":
+            return _float(text)
+    if node.tag.startswith("!") or node.tag not in _PLAIN_TAGS:
+        raise UsageError(f"{source}:{_colon(node)}: the tag {node.tag} is not allowed")
+    return text
+
+
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "null", "bool"))
+
+
+def _float(text: str) -> JsonValue:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return value if value - value == 0 else text
+
+
+def _at(node: Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _colon(node: Node) -> str:
+    line, column = _at(node)
+    return f"{line}:{column}"
+
+
+def _explain(error: ValidationError, kind: type[BaseModel], marks: Marks, source: str) -> str:
+    lines = []
+    for item in error.errors(include_url=False)[:5]:
+        path = tuple(item["loc"])
+        extra = item["type"] == "extra_forbidden"
+        line, column = marks.nearest(path, key=extra)
+        name = ".".join(str(part) for part in path if not _is_label(part))
+        what = item["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        if extra:
+            what = f"unknown key{nearest(str(path[-1]), _keys_at(kind, path[:-1]))}"
+        elif item["type"] == "literal_error":
+            allowed = str(item.get("ctx", {}).get("expected", ""))
+            names = [part.strip(" '") for part in allowed.replace(" or ", ", ").split(",")]
+            what = f"{item['input']!r} is not allowed{nearest(str(item['input']), names)}"
+        elif item["type"] == "missing":
+            what = "is missing"
+        lines.append(f"{source}:{line}:{column}: {name + ': ' if name else ''}{what}")
+    return "\n".join(lines)
+
+
+def _is_label(part: str | int) -> bool:
+    """Say whether a part of pydantic's path names a branch of a union and not a key."""
+    return isinstance(part, str) and ("[" in part or part in {"str", "function-before", "function-after"})
+
+
+def _keys_at(kind: Any, path: _Path) -> list[str]:  # noqa: ANN401 - walks pydantic's own annotations
+    """Return the keys that a model allows at a path."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+        named = next((info for key, info in fields.items() if part in (key, info.alias)), None)
+        if named is None:
+            return []
+        kind = _model_in(named.annotation)
+    fields = getattr(kind, "model_fields", {})
+    return [info.alias or key for key, info in fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:  # noqa: ANN401
+    """Return the first model inside an annotation such as tuple[Model, ...] or Model | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        found = _model_in(inner)
+        if found is not None:
+            return found
+    return None

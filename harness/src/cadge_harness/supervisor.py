@@ -7,12 +7,12 @@ Run as root, as a program of its own (standard library alone, so that it also ru
     supervisor.py start FILE     make the testbed that FILE (JSON, see Plan) describes and leave it running; prints
                                  {"pid": ..., "start_time": ...} once every host answers, else exits 1 with the reason
 
-`start` leaves one process behind: pid 1 of new pid, network, mount, IPC and UTS namespaces. Every host is a child of it in
-namespaces of its own. When that process ends, however it ends, the kernel takes all of it away: processes, devices,
+`start` leaves one process behind: pid 1 of new pid, network, mount, IPC and UTS namespaces. Every host is a child of it
+in namespaces of its own. When that process ends, however it ends, the kernel takes all of it away: processes, devices,
 mounts. Nothing is made in the machine's own network namespace, and nothing is written outside the plan's folder.
 
-What a host sees of its own: /proc, /sys, /dev/shm, /run, /etc/hosts, /etc/hostname, /etc/passwd and /etc/shadow (the same
-people, but the one who may log in has an unlocked account and a plain shell). Everything else is the machine's.
+What a host sees of its own: /proc, /sys, /dev/shm, /run, /etc/hosts, /etc/hostname, /etc/passwd and /etc/shadow (the
+same people, but the one who may log in has an unlocked account and a plain shell). Everything else is the machine's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Unable(Exception):  # noqa: N818 - reads as a sentence at the raise
+class UnableError(Exception):
     """Something that a testbed needs cannot be had here; the message is the sentence shown to the user."""
 
 
@@ -81,7 +81,7 @@ class Plan:
 def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise Unable(f"{what}: {os.strerror(number)}")
+        raise UnableError(f"{what}: {os.strerror(number)}")
 
 
 def unshare(flags: int) -> None:
@@ -90,7 +90,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: Path | str, kind: str | None, flags: int = 0, options: str = "") -> None:
-    """mount(2)."""
+    """Mount as mount(2) does; `kind` None for a bind mount or a change of flags."""
     result = _libc.mount(
         source.encode(),
         str(target).encode(),
@@ -112,7 +112,7 @@ def ip(*lines: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise Unable(f"network devices cannot be made: {done.stderr.strip().splitlines()[0]}")
+        raise UnableError(f"network devices cannot be made: {done.stderr.strip().splitlines()[0]}")
 
 
 def start_time(pid: int | str) -> int:
@@ -167,7 +167,7 @@ class Host:
         plan = self.plan
         _private_mounts()
         mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-        with contextlib.suppress(Unable):  # libxdp pins its programs here; without it, it does without
+        with contextlib.suppress(UnableError):  # libxdp pins its programs here; without it, it does without
             mount("bpf", "/sys/fs/bpf", "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700")
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")  # noqa: S108 - the mount point itself
         # the files to be shown lie in the plan's folder, which is about to be hidden if it is under /run
@@ -181,9 +181,9 @@ class Host:
         os.chown(own, plan.uid, plan.gid)
         HOST_FOLDER.mkdir(mode=0o755)
         for name, data in contents.items():
-            path = HOST_FOLDER / name
-            path.touch(mode=_HOST_FILES[name])
-            path.write_bytes(data)
+            copy = HOST_FOLDER / name
+            copy.touch(mode=_HOST_FILES[name])
+            copy.write_bytes(data)
         os.chown(HOST_FOLDER / "id_ed25519", plan.uid, plan.gid)
         accounts(plan.uid)
         for name in ("hosts", "hostname", "passwd", "shadow"):
@@ -211,7 +211,7 @@ class Host:
             trial.unlink()
         done = subprocess.run(["/usr/sbin/sshd", "-t", "-f", str(config)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise Unable(f"sshd refuses its configuration: {done.stderr.strip()}")
+            raise UnableError(f"sshd refuses its configuration: {done.stderr.strip()}")
 
     def run(self, ready: int) -> NoReturn:
         """Be pid 1: write "ok" or a reason to descriptor `ready`, then reap, and keep sshd running."""
@@ -224,7 +224,7 @@ class Host:
             self.start_sshd()
             _await_port(self._addresses(self.plan.management_prefix), 22)
             os.write(ready, b"ok")
-        except (Unable, OSError, subprocess.SubprocessError) as error:
+        except (UnableError, OSError, subprocess.SubprocessError) as error:
             os.write(ready, f"host {self.name}: {error}".encode())
             sys.exit(1)
         os.close(ready)
@@ -277,7 +277,7 @@ def _await_port(address: str, port: int) -> None:
         if any(row.split()[1] == wanted and row.split()[3] == "0A" for row in rows):
             return
         time.sleep(0.01)
-    raise Unable(f"sshd did not listen on {address}:{port} within {READY_TIMEOUT_S:.0f} s")
+    raise UnableError(f"sshd did not listen on {address}:{port} within {READY_TIMEOUT_S:.0f} s")
 
 
 # -------------------------------------------------------------------------------------------------------- supervisor
@@ -302,7 +302,7 @@ def _fork_host(plan: Plan, index: int) -> tuple[int, int, int]:
                 os._exit(1)
             os.close(go_read)
             Host(plan, index).run(ready_write)
-        except Unable as error:
+        except UnableError as error:
             os.write(ready_write, str(error).encode())
         finally:
             os._exit(1)
@@ -312,7 +312,7 @@ def _fork_host(plan: Plan, index: int) -> tuple[int, int, int]:
     text = os.read(pid_read, 32)
     os.close(pid_read)
     if not text:
-        raise Unable(os.read(ready_read, 4096).decode() or "a host's namespaces cannot be made")
+        raise UnableError(os.read(ready_read, 4096).decode() or "a host's namespaces cannot be made")
     return int(text), go_write, ready_read
 
 
@@ -360,9 +360,9 @@ def supervise(plan: Plan, report: int) -> NoReturn:
             answer = os.read(ready, 4096).decode()
             os.close(ready)
             if answer != "ok":
-                raise Unable(answer or "a host ended before it was ready")
+                raise UnableError(answer or "a host ended before it was ready")
         os.write(report, b"ok")
-    except (Unable, OSError, subprocess.SubprocessError) as error:
+    except (UnableError, OSError, subprocess.SubprocessError) as error:
         os.write(report, str(error).encode())
         sys.exit(1)
     os.close(report)
@@ -387,7 +387,7 @@ def _daemon(plan: Plan, report: int, pid_out: int) -> NoReturn:
     os.umask(0o022)
     try:
         unshare(ALL_NAMESPACES)
-    except Unable as error:
+    except UnableError as error:
         os.write(report, str(error).encode())
         os._exit(1)
     first = os.fork()
@@ -403,7 +403,7 @@ def start(plan: Plan) -> dict[str, int]:
     """Make the testbed and return how to know its process again: {"pid", "start_time"}."""
     for tool in ("ip", "sshd"):
         if shutil.which(tool, path=TOOLS) is None:
-            raise Unable(f"the program {tool} is missing")
+            raise UnableError(f"the program {tool} is missing")
     pid_read, pid_write = os.pipe()
     report_read, report_write = os.pipe()
     child = os.fork()
@@ -421,17 +421,17 @@ def start(plan: Plan) -> dict[str, int]:
     identity = {"pid": int(pid), "start_time": start_time(int(pid))} if pid else {}
     answer = os.read(report_read, 4096).decode()
     if answer != "ok" or not identity:
-        raise Unable(answer or "the testbed's first process ended before it was ready")
+        raise UnableError(answer or "the testbed's first process ended before it was ready")
     return identity
 
 
 def probe() -> None:
-    """Try all that a testbed is made of, in a process that then ends and takes it away. Raises Unable."""
+    """Try all that a testbed is made of, in a process that then ends and takes it away. Raises UnableError."""
     if os.geteuid() != 0:
-        raise Unable("this needs root")
+        raise UnableError("this needs root")
     for tool in ("ip", "sshd"):
         if shutil.which(tool, path=TOOLS) is None:
-            raise Unable(f"the program {tool} is missing")
+            raise UnableError(f"the program {tool} is missing")
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -448,7 +448,7 @@ def probe() -> None:
                 os.write(write, b"ok")
                 os._exit(0)
             os.waitpid(inner, 0)
-        except (Unable, OSError, subprocess.SubprocessError) as error:
+        except (UnableError, OSError, subprocess.SubprocessError) as error:
             os.write(write, str(error).encode())
         finally:
             os._exit(0)
@@ -456,7 +456,7 @@ def probe() -> None:
     answer = os.read(read, 4096).decode()
     os.waitpid(child, 0)
     if answer != "ok":
-        raise Unable(answer or "a process in new namespaces ended at once")
+        raise UnableError(answer or "a process in new namespaces ended at once")
 
 
 def main(arguments: list[str]) -> int:
@@ -470,7 +470,7 @@ def main(arguments: list[str]) -> int:
         else:
             sys.stderr.write("usage: supervisor.py probe | start FILE\n")
             return 2
-    except Unable as error:
+    except UnableError as error:
         sys.stdout.write(f"{error}\n")
         return 1
     return 0

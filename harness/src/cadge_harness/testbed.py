@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cadge_harness import testbed_emulated as emulated
 from cadge_harness import testbed_inventory
-from cadge_harness.testbed_model import (
-    Host,
-    Kind,
-    Testbed,
-    TestbedError,
-    UnfitError,
-    UnreachableError,
-    UsageError,
-)
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.testbed_model import Host, Kind, Testbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +21,6 @@ __all__ = [
     "Host",
     "Kind",
     "Testbed",
-    "TestbedError",
-    "UnfitError",
-    "UnreachableError",
-    "UsageError",
     "down",
     "exec_command",
     "release",
@@ -44,7 +33,7 @@ KINDS = ("auto", "local", "emulated")
 
 
 def local(*, notes: tuple[str, ...] = ()) -> Testbed:
-    """This machine alone: loopback and shared memory, Ansible's local connection, no root."""
+    """Describe this machine alone: loopback and shared memory, Ansible's local connection, no root."""
     folder = emulated.state_folder()
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     host = Host(
@@ -71,7 +60,7 @@ def local(*, notes: tuple[str, ...] = ()) -> Testbed:
 
 
 def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = True) -> Testbed:
-    """The testbed to use, ready for use.
+    """Choose the testbed to use and make it for use.
 
     kind: auto | local | emulated; an inventory decides alone. auto is emulated where root can be had and namespaces
     can be made (it is tried), else local with a line in `notes` that says why. start=False describes an emulated
@@ -97,7 +86,7 @@ def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = 
     if reason := emulated.probe():
         if kind == "auto":
             return local(notes=(f"testbed local, not emulated: {reason}",))
-        raise UnfitError(f"the emulated testbed cannot be made: {reason}", ("make sweep TESTBED=local",))
+        raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
     if not start:
         names = [f"h{number + 1}" for number in range(emulated.DEFAULT_HOSTS)]
         return emulated.describe({"folder": now["folder"], "hosts": names}, started_here=False)
@@ -132,7 +121,7 @@ def exec_command(argv: list[str], host: str | None = None) -> int:
     """Run a command in the testbed's network namespace, or on one of its hosts. Returns its exit status."""
     now = emulated.status()
     if now["state"] != "up":
-        raise UnfitError("no emulated testbed is up", ("cadge testbed up",))
+        raise UnfitError("no emulated testbed is up", commands=("cadge testbed up",))
     prefix = list(emulated.exec_prefix(now["pid"]))
     if host is None:
         return subprocess.run([*prefix, *argv], check=False).returncode
@@ -140,4 +129,3 @@ def exec_command(argv: list[str], host: str | None = None) -> int:
         raise UsageError(f"the testbed has no host {host!r}; it has {', '.join(now['hosts'])}")
     ssh = ["ssh", "-F", f"{now['folder']}/ssh_config", host, "--", *map(shlex.quote, argv)]
     return subprocess.run([*prefix, *ssh], check=False).returncode
-

@@ -23,7 +23,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cadge_harness.testbed_model import Host, Kind, Testbed, UnfitError, UsageError
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.testbed_model import Host, Kind, Testbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,7 @@ Subsystem sftp internal-sftp
 
 
 def state_folder() -> Path:
-    """The user's state folder, made if missing. Refuses one that somebody else could have put there."""
+    """Find or make the user's state folder. Refuses one that somebody else could have put there."""
     uid = os.geteuid()
     if given := os.environ.get("CADGE_STATE"):
         candidates = [Path(given)]
@@ -157,7 +158,7 @@ def as_root(argv: list[str]) -> list[str]:
                 return ["sudo", "-n", "--", *argv]
             raise UnfitError("sudo did not let you through")
         commands = ("sudo -v", "make sweep", "# or, without root: make sweep TESTBED=local")
-        raise UnfitError(f"an emulated testbed needs root: {why}", commands if wanted else commands[2:])
+        raise UnfitError(f"an emulated testbed needs root: {why}", commands=commands if wanted else commands[2:])
     return ["sudo", "-n", "--", *argv]
 
 
@@ -225,7 +226,7 @@ def _write_files(folder: Path, names: list[str]) -> None:
     """Make keys and every generated file anew."""
     for tool in ("ssh-keygen", "ssh", "ip"):
         if shutil.which(tool) is None and not Path("/usr/sbin", tool).exists():
-            raise UnfitError(f"the program {tool} is missing", ("make setup",))
+            raise UnfitError(f"the program {tool} is missing", commands=("make setup",))
     hosts = folder / "hosts"
     shutil.rmtree(hosts, ignore_errors=True)
     hosts.mkdir(mode=0o700)
@@ -274,7 +275,7 @@ def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
         if now["state"] == "up":
             if len(now["hosts"]) != hosts:
                 had = len(now["hosts"])
-                raise UsageError(f"a testbed of {had} hosts is up, not {hosts}", ("cadge testbed down",))
+                raise UsageError(f"a testbed of {had} hosts is up, not {hosts}", commands=("cadge testbed down",))
             return now, False
         names = [f"h{number + 1}" for number in range(hosts)]
         _write_files(folder, names)
@@ -291,7 +292,7 @@ def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
         if done.returncode != 0:
             reason = (done.stdout.strip() or done.stderr.strip() or "no reason was given").splitlines()[-1]
-            raise UnfitError(f"the emulated testbed cannot be made: {reason}", ("make sweep TESTBED=local",))
+            raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
         state = {
             **json.loads(done.stdout),
             "boot_id": _boot_id(),
@@ -315,7 +316,9 @@ def down() -> bool:
             deadline = time.monotonic() + 20
             while _alive(state):
                 if time.monotonic() > deadline:
-                    raise UnfitError(f"process {state['pid']}, the testbed, does not end", (f"sudo kill {state['pid']}",))
+                    raise UnfitError(
+                        f"process {state['pid']}, the testbed, does not end", commands=(f"sudo kill {state['pid']}",)
+                    )
                 time.sleep(0.02)
         for name in ("testbed.json", "plan.json", "id_ed25519", "id_ed25519.pub", "known_hosts", "ssh_config"):
             (folder / name).unlink(missing_ok=True)
@@ -326,7 +329,7 @@ def down() -> bool:
 
 
 def exec_prefix(pid: int) -> tuple[str, ...]:
-    """What puts a command into the testbed's network namespace, as the user who called."""
+    """Return what puts a command into the testbed's network namespace, as the user who called."""
     inside = ["nsenter", f"--net=/proc/{pid}/ns/net", "--"]
     if os.geteuid() == 0:
         return tuple(inside)
@@ -335,13 +338,13 @@ def exec_prefix(pid: int) -> tuple[str, ...]:
 
 
 def interpreter() -> str:
-    """The Python that Ansible is told to use on hosts that share this machine's files."""
+    """Choose the Python that Ansible is told to use on hosts that share this machine's files."""
     system = Path("/usr/bin/python3")
     return str(system) if system.exists() else sys.executable
 
 
 def describe(now: dict[str, Any], *, started_here: bool) -> Testbed:
-    """The Testbed of a status that says up; writes its inventory."""
+    """Make the Testbed of a status that says up; writes its inventory."""
     folder = Path(now["folder"])
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     hosts = tuple(

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cadge_harness.testbed_model import DEFAULT_PORTS, Host, Kind, Testbed, UnfitError, UsageError, is_ipv4
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.testbed_model import DEFAULT_PORTS, Host, Kind, Testbed, is_ipv4
 
 GROUP = "cadge"
 
@@ -22,7 +23,7 @@ def tool(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        raise UnfitError(f"the program {name} is missing", ("make setup",))
+        raise UnfitError(f"the program {name} is missing", commands=("make setup",))
     return found
 
 
@@ -114,7 +115,7 @@ def _ports(variables: dict[str, dict[str, Any]]) -> tuple[int, int]:
 
 
 def load(path: Path) -> Testbed:
-    """The testbed that an inventory describes. Raises UsageError for whatever is wrong in it."""
+    """Read the testbed that an inventory describes. Raises UsageError for whatever is wrong in it."""
     if not path.exists():
         raise UsageError(f"there is no inventory at {path}")
     listing = _list(path)

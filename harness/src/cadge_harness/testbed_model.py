@@ -15,42 +15,6 @@ if TYPE_CHECKING:
 DEFAULT_PORTS = (18600, 18699)
 
 
-class TestbedError(Exception):
-    """A testbed that cannot be had or used. The message says what is wrong and what to do; `exit_code` how to end.
-
-    TestbedError
-      UsageError    2  the user asked for something that cannot be meant (bad inventory, unknown host)
-      UnfitError    3  this machine or this account cannot do it; `commands` are what to run, may be empty
-      UnreachableError 4  a host does not answer
-    """
-
-    __test__ = False  # the name is not that of a test
-    exit_code = 3
-
-    def __init__(self, message: str, commands: tuple[str, ...] = ()) -> None:
-        """`commands`: what the user can run to get further, one a line."""
-        super().__init__(message)
-        self.commands = commands
-
-
-class UsageError(TestbedError):
-    """The user asked for something that cannot be meant."""
-
-    exit_code = 2
-
-
-class UnfitError(TestbedError):
-    """This machine or this account cannot do it."""
-
-    exit_code = 3
-
-
-class UnreachableError(TestbedError):
-    """A host does not answer, or is not who it should be."""
-
-    exit_code = 4
-
-
 class Kind(StrEnum):
     """What sort of testbed it is."""
 

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The controller's side of the lease that agents hold, and of Ansible's events: one unix socket, one loop.
+
+Agents reach it through playbooks/action_plugins/cadge_agent.py, Ansible through callback_plugins/cadge_events.py. As
+long as this process lives and keeps their connections open, they work. The loop sleeps until somebody speaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Peer:
+    """One connection: an agent's (host and block set) or Ansible's."""
+
+    connection: socket.socket
+    host: str = ""
+    block_id: str = ""
+    partial: bytearray = field(default_factory=bytearray)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether an agent is at the other end."""
+        return bool(self.host)
+
+    def send(self, message: dict[str, object]) -> None:
+        """Send one line; a peer that is gone is noticed when it is read."""
+        with contextlib.suppress(OSError):
+            self.connection.sendall((json.dumps(message) + "\n").encode())
+
+
+class LeaseServer:
+    """Accepts, reads lines, and calls `on_line(peer, message)` and `on_gone(peer)` from `run`'s thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        on_line: Callable[[Peer, dict[str, Any]], None],
+        on_gone: Callable[[Peer], None],
+    ) -> None:
+        """`path`: where to listen; in a folder that nobody else may enter, for whoever connects is believed."""
+        self._on_line = on_line
+        self._on_gone = on_gone
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._listener.bind(str(path))
+        self._listener.listen(128)
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self.peers: list[Peer] = []
+        self._closed = threading.Lock()
+
+    def wake(self) -> None:
+        """Make `run` look at its condition; from any thread."""
+        with contextlib.suppress(OSError):
+            os.write(self._wake_write, b"w")
+
+    def wake_when(self, event: threading.Event) -> None:
+        """Call `wake` once `event` is set, without looking at it again and again."""
+
+        def wait() -> None:
+            event.wait()
+            if self._closed.acquire(blocking=False):
+                self.wake()
+                self._closed.release()
+
+        threading.Thread(target=wait, name="cadge-stop", daemon=True).start()
+
+    def watch_process(self, pid: int) -> int:
+        """Wake `run` when a process ends; returns the descriptor to close afterwards."""
+        descriptor = os.pidfd_open(pid)
+        self._selector.register(descriptor, selectors.EVENT_READ, "once")
+        return descriptor
+
+    def run(self, until: Callable[[], bool], timeout_s: float | None = None) -> None:
+        """Serve until `until()` holds after something happened, or until nothing happened for `timeout_s`."""
+        while not until():
+            ready = self._selector.select(timeout_s)
+            if not ready:
+                return
+            for key, _ in ready:
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif isinstance(key.data, Peer):
+                    self._read(key.data)
+                elif key.data == "once":
+                    self._selector.unregister(key.fileobj)
+                else:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._wake_read, 4096)
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        peer = Peer(connection)
+        self.peers.append(peer)
+        self._selector.register(connection, selectors.EVENT_READ, peer)
+
+    def _read(self, peer: Peer) -> None:
+        try:
+            data = peer.connection.recv(_CHUNK_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(peer)
+            self._on_gone(peer)
+            return
+        peer.partial += data
+        *lines, rest = peer.partial.split(b"\n")
+        peer.partial = bytearray(rest)
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                message = json.loads(line)
+                if message.get("hello") == "agent":
+                    peer.host, peer.block_id = str(message["host"]), str(message["block_id"])
+                else:
+                    self._on_line(peer, message)
+
+    def _drop(self, peer: Peer) -> None:
+        self._selector.unregister(peer.connection)
+        peer.connection.close()
+        self.peers.remove(peer)
+
+    def drop_agents(self) -> None:
+        """End the lease of every agent."""
+        for peer in [peer for peer in self.peers if peer.is_agent]:
+            self._drop(peer)
+
+    def close(self) -> None:
+        """End every lease and stop listening."""
+        self._closed.acquire()
+        for peer in list(self.peers):
+            self._drop(peer)
+        self._selector.close()
+        self._listener.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)

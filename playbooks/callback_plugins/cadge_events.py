@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tells the controller what Ansible does, as JSON lines over the unix socket named by CADGE_EVENT_SOCKET.
+
+    {"event": "task", "name", "role"}                a task begins
+    {"event": "failed" | "unreachable", "host", "task", "message"}
+    {"event": "stats", "hosts": {host: {"ok", "changed", "failures", "unreachable"}}}
+
+When the controller's end of that socket closes, this process ends itself: sudo, which may stand between the two, hides
+the death of a parent. While agents run, Ansible looks for their end once a second instead of a hundred times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from typing import Any
+
+from ansible import constants
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = r"""
+name: cadge_events
+type: notification
+short_description: Events for the controller of a campaign
+description:
+  - Writes JSON lines to the unix socket named by the environment variable CADGE_EVENT_SOCKET, and does nothing without it.
+"""
+
+AGENT_ACTION = "cadge_agent"
+WAIT_S = 1.0
+
+
+class CallbackModule(CallbackBase):
+    """One connection to the controller for the life of the process."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "cadge_events"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._poll_s = constants.DEFAULT_INTERNAL_POLL_INTERVAL
+        self._task = ""
+        self._socket: socket.socket | None = None
+        if path := os.environ.get("CADGE_EVENT_SOCKET"):
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.connect(path)
+            self._send(event="begin", pid=os.getpid())
+            threading.Thread(target=self._watch, args=(self._socket, os.getpid()), daemon=True).start()
+
+    @staticmethod
+    def _watch(connection: socket.socket, pid: int) -> None:
+        with contextlib.suppress(OSError):
+            while connection.recv(4096):
+                pass
+        if os.getpid() == pid:
+            os._exit(143)
+
+    def _send(self, **fields: object) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.sendall((json.dumps(fields) + "\n").encode())
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        """Tell the name of the task."""
+        del is_conditional
+        waits = str(task.action).rpartition(".")[2] == AGENT_ACTION
+        constants.DEFAULT_INTERNAL_POLL_INTERVAL = WAIT_S if waits else self._poll_s
+        self._task = str(task.name or task.action)
+        role = getattr(task, "_role", None)
+        if str(task.action).rpartition(".")[2] == "validate_argument_spec":
+            self._task = "Check the variables"
+        self._send(event="task", name=self._task, role=role.get_name() if role else "")
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """Tell what failed, unless the playbook goes on."""
+        if not ignore_errors:
+            self._problem("failed", result)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """Tell which host does not answer."""
+        self._problem("unreachable", result)
+
+    def _problem(self, event: str, result: Any) -> None:
+        answer = result.result if hasattr(result, "result") else result._result
+        host = result.host if hasattr(result, "host") else result._host
+        hidden = bool(answer.get("_ansible_no_log")) or "censored" in answer
+        message = (
+            "its output is kept secret" if hidden else str(answer.get("msg") or answer.get("stderr") or "no message")
+        )
+        if not hidden and answer.get("stderr") and answer.get("rc"):
+            message = str(answer["stderr"]).strip().splitlines()[-1]
+        self._send(event=event, host=host.get_name(), task=self._task, message=message[-2000:])
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """Tell the totals, by host."""
+        hosts = {}
+        for host in stats.processed:
+            total = stats.summarize(host)
+            hosts[host] = {key: total[key] for key in ("ok", "changed", "failures", "unreachable")}
+        self._send(event="stats", hosts=hosts)

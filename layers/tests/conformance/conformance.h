@@ -108,6 +108,8 @@ struct rank {
 
 /* rank.c: the out-of-band channel and verdicts. All int functions return 0, or -1 after fail(). */
 int rank_main(const struct options *opt, const char *socket_name, unsigned int number);
+/* A connected socket to the referee of that (abstract) name, or -1 with a message on stderr. */
+int referee_connect(const char *socket_name);
 int fail(struct rank *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int skip(struct rank *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void note(struct rank *r, const char *what);
@@ -249,7 +251,8 @@ uint64_t voluntary_switches(void);
 uint64_t cpu_ns(void);
 uint64_t interface_rx_bytes(const char *device);
 bool process_is_stopped(pid_t pid);
-bool isolated(void); /* own mount, IPC and (on lo) network namespaces: counts are exact */
+bool isolated(void);	/* own mount and IPC namespaces: counts of /dev/shm and segments are exact */
+bool own_network(void);	/* own network namespace: interface counters are exact */
 
 /* The tests. */
 void test_table_is_sound(struct rank *r);

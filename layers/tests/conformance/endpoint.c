@@ -397,11 +397,11 @@ int endpoint_stop(struct endpoint *ep)
 {
 	struct rank *r = ep->r;
 
-	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
+	if (endpoint_drain(ep) < 0)
 		return -1;
-	/* The other side may be gone a moment before us from here on. */
+	/* Who leaves the barrier first is gone while the other one still polls in it. */
 	ep->may_lose_peer = true;
-	if (endpoint_disconnect(ep) < 0)
+	if (oob_barrier(r) < 0 || endpoint_disconnect(ep) < 0)
 		return -1;
 	return endpoint_close(ep);
 }

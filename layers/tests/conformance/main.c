@@ -3,17 +3,15 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "referee.h"
 
 /* In this order; tests that need more ranks, or end them, come last. */
@@ -69,7 +67,7 @@ static const char usage[] =
 	"  --shim NAME          through DIR/shim-NAME.so\n"
 	"  --place self|within|between   (within; between uses the network between two processes here)\n"
 	"  --wait poll|block    (poll)\n"
-	"  --device IF --address IP      (lo, 127.0.0.1)\n"
+	"  --device IF --address IP      (lo, 127.0.0.1; between, as root: two emulated hosts instead)\n"
 	"  --set NAME=VALUE     an open-time setting; may be repeated\n"
 	"  --cycles N           of no_growth (1000)\n"
 	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
@@ -183,25 +181,25 @@ static int parse(int argc, char **argv, struct options *opt)
  * Own mount, IPC and, on the loopback device, network namespaces where we may: then /dev/shm, SysV segments and the
  * counters of `lo` show nothing but what the layer does. Without the right to, the counts are those of the machine.
  */
-static void isolate(const struct options *opt)
+static bool isolate(void)
 {
-	struct ifreq request = {.ifr_name = "lo"};
-	int sock;
-
 	if (unshare(CLONE_NEWNS | CLONE_NEWIPC) < 0)
-		return;
+		return false;
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
-		return;
-	if (strcmp(opt->device, "lo") == 0 && unshare(CLONE_NEWNET) == 0) {
-		sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		request.ifr_flags = IFF_UP | IFF_RUNNING;
-		if (sock < 0 || ioctl(sock, SIOCSIFFLAGS, &request) < 0)
-			perror("cadge-conformance: cannot bring up lo in a namespace of its own");
-		if (sock >= 0)
-			close(sock);
-	}
+		return false;
 	setenv("CADGE_CONFORMANCE_ISOLATED", "1", 1);
+	return true;
+}
+
+static bool isolate_network(void)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return false;
+	if (interface_up("lo") < 0)
+		perror("cadge-conformance: cannot bring up lo in a network namespace of its own");
+	setenv("CADGE_CONFORMANCE_OWN_NETWORK", "1", 1);
+	return true;
 }
 
 static void print_json_string(const char *text)
@@ -297,7 +295,7 @@ static int look_outside(const struct options *opt, bool *one_init_out, char *rea
 	return answer.rc;
 }
 
-static int run_all(const struct options *opt, char **argv, bool mpirun)
+static int run_all(const struct options *opt, char **argv, bool mpirun, bool hosts)
 {
 	unsigned int number = 0, planned = 0, passed = 0, failed = 0;
 	bool unsupported = false;
@@ -310,7 +308,7 @@ static int run_all(const struct options *opt, char **argv, bool mpirun)
 		fprintf(stderr, "cadge-conformance: no test is called '%s'\n", opt->only);
 		return 2;
 	}
-	if (set_init(&set, opt, argv, mpirun) < 0)
+	if (set_init(&set, opt, argv, mpirun, hosts) < 0)
 		return 2;
 	if (!opt->json)
 		printf("TAP version 13\n1..%u\n", planned + 1);
@@ -350,7 +348,7 @@ int main(int argc, char **argv)
 	const char *socket_name = getenv("CADGE_CONFORMANCE_SOCKET"), *number = getenv("CADGE_CONFORMANCE_RANK");
 	char reason[REASON_BYTES] = "", self[PATH_MAX];
 	char **again = calloc((size_t)argc + 1, sizeof(*again));
-	bool one_init = false;
+	bool one_init = false, hosts = false;
 	ssize_t length;
 	int rc;
 
@@ -398,8 +396,9 @@ int main(int argc, char **argv)
 			puts("]");
 		return 1;
 	}
-	isolate(&opt);
-	rc = run_all(&opt, again, one_init);
+	if (isolate() && strcmp(opt.device, "lo") == 0 && isolate_network())
+		hosts = opt.place == CADGE_PLACE_NET && !one_init && hosts_prepare() == 0;
+	rc = run_all(&opt, again, one_init, hosts);
 	for (int i = 1; i < argc; i++)
 		free(again[i]);
 	free(again);

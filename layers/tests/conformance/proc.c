@@ -131,3 +131,8 @@ bool isolated(void)
 {
 	return getenv("CADGE_CONFORMANCE_ISOLATED") != NULL;
 }
+
+bool own_network(void)
+{
+	return getenv("CADGE_CONFORMANCE_OWN_NETWORK") != NULL;
+}

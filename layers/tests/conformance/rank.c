@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank: runs the tests that the referee names, and talks to the other ranks through it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
@@ -190,21 +191,32 @@ static void parcels_drop(struct rank *r)
 	}
 }
 
-static int rank_join(struct rank *r, const char *socket_name)
+int referee_connect(const char *socket_name)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	size_t length = strlen(socket_name);
-	struct packet p;
+	int sock;
 
 	if (length + 1 > sizeof(to.sun_path))
 		return -1;
 	memcpy(to.sun_path + 1, socket_name, length);
-	r->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (r->sock < 0 ||
-	    connect(r->sock, (const void *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0) {
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0 ||
+	    connect(sock, (const void *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0) {
 		perror("cadge-conformance: cannot reach the referee");
 		return -1;
 	}
+	return sock;
+}
+
+static int rank_join(struct rank *r, const char *socket_name)
+{
+	const char *fd = getenv("CADGE_CONFORMANCE_FD"); /* connected already, from another network namespace */
+	struct packet p;
+
+	r->sock = fd ? atoi(fd) : referee_connect(socket_name);
+	if (r->sock < 0 || fcntl(r->sock, F_SETFD, FD_CLOEXEC) < 0)
+		return -1;
 	if (packet_send(r, PACKET_HELLO, r->number, (uint32_t)getpid(), NULL, 0) < 0)
 		return -1;
 	packet_take(r, &p, 0);

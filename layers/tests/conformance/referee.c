@@ -14,9 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "referee.h"
 
-int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun)
+int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun, bool hosts)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	size_t length;
@@ -25,6 +26,7 @@ int set_init(struct set *set, const struct options *opt, char **argv, bool mpiru
 	set->opt = opt;
 	set->argv = argv;
 	set->mpirun = mpirun;
+	set->hosts = hosts;
 	for (unsigned int i = 0; i < RANKS_MAX; i++)
 		set->socks[i] = -1;
 	snprintf(set->socket_name, sizeof(set->socket_name), "cadge-conformance-%d-%llx", (int)getpid(),
@@ -47,20 +49,38 @@ void set_free(struct set *set)
 	close(set->listener);
 }
 
-static void child_exec(struct set *set, unsigned int number, unsigned int ranks)
+static void rank_exec(struct set *set, unsigned int number, int ready_fd, int go_fd)
+{
+	char text[16], *args[64];
+	unsigned int n = 0;
+	int sock;
+
+	snprintf(text, sizeof(text), "%u", number);
+	setenv("CADGE_CONFORMANCE_RANK", text, 1);
+	for (char **arg = set->argv; *arg && n < 59; arg++)
+		args[n++] = *arg;
+	if (set->hosts) {
+		/* The referee's socket cannot be reached from another network namespace: connect first. */
+		sock = referee_connect(set->socket_name);
+		if (sock < 0 || fcntl(sock, F_SETFD, 0) < 0 || host_enter(number, ready_fd, go_fd) < 0)
+			_exit(126);
+		snprintf(text, sizeof(text), "%d", sock);
+		setenv("CADGE_CONFORMANCE_FD", text, 1);
+		args[n++] = (char *)(uintptr_t)"--device";
+		args[n++] = (char *)(uintptr_t)HOSTS_DEVICE;
+		args[n++] = (char *)(uintptr_t)"--address";
+		args[n++] = (char *)(uintptr_t)host_address(number);
+	}
+	args[n] = NULL;
+	execv("/proc/self/exe", args);
+	_exit(127);
+}
+
+static void mpirun_exec(struct set *set, unsigned int ranks)
 {
 	char text[16], *args[64];
 	unsigned int n = 0;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for TAP */
-	setenv("CADGE_CONFORMANCE_SOCKET", set->socket_name, 1);
-	if (!set->mpirun) {
-		snprintf(text, sizeof(text), "%u", number);
-		setenv("CADGE_CONFORMANCE_RANK", text, 1);
-		execv("/proc/self/exe", set->argv);
-		_exit(127);
-	}
 	/* Settings by environment: Open MPI 4 and 5 each read their own and ignore the other's. */
 	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
 	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -82,23 +102,41 @@ static void child_exec(struct set *set, unsigned int number, unsigned int ranks)
 	_exit(127);
 }
 
+/* Forks rank `number`, or mpirun for all of them. With hosts, returns when the cable to it lies. */
 static int spawn(struct set *set, unsigned int number, unsigned int ranks, pid_t *pid_out)
 {
+	int null, ready[2], go[2], rc = 0;
+	char byte;
 	pid_t pid;
-	int null;
 
 	fflush(stdout);
+	if (pipe2(ready, O_CLOEXEC) < 0 || pipe2(go, O_CLOEXEC) < 0)
+		return -1;
 	pid = fork();
 	if (pid < 0)
 		return -1;
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		null = open("/dev/null", O_RDONLY);
 		if (null >= 0)
 			dup2(null, STDIN_FILENO);
-		child_exec(set, number, ranks);
+		dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for TAP */
+		setenv("CADGE_CONFORMANCE_SOCKET", set->socket_name, 1);
+		if (set->mpirun)
+			mpirun_exec(set, ranks);
+		close(ready[0]);
+		rank_exec(set, number, ready[1], go[0]);
 	}
 	*pid_out = pid;
-	return 0;
+	close(ready[1]);
+	close(go[0]);
+	if (set->hosts && (read(ready[0], &byte, 1) != 1 || host_connect(pid) < 0 || write(go[1], "", 1) != 1)) {
+		fputs("cadge-conformance: cannot make an emulated host\n", stderr);
+		rc = -1;
+	}
+	close(ready[0]);
+	close(go[1]);
+	return rc;
 }
 
 /* Waits until one rank says hello. */

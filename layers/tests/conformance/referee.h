@@ -15,6 +15,7 @@ struct set {
 	const struct options *opt;
 	char **argv;
 	bool mpirun;
+	bool hosts;	      /* each rank on an emulated host of its own: hosts.h */
 	int listener;
 	char socket_name[64];
 	unsigned int ranks;   /* 0: no set is running */
@@ -25,7 +26,7 @@ struct set {
 };
 
 /* argv is what ranks are started with. 0 or -1 with a message on stderr. */
-int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun);
+int set_init(struct set *set, const struct options *opt, char **argv, bool mpirun, bool hosts);
 /* Runs test number `index` in a set of the right size; starts or restarts it as needed. */
 void set_run(struct set *set, unsigned int index, struct outcome *out);
 /* Ends a running set in good order. -1 and a reason: a rank did not end with 0. */

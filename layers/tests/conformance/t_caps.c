@@ -225,7 +225,8 @@ static int path_check(struct rank *r, const struct cadge_path *path)
 		return fail(r, "describe_path does not say what is used");
 	if (medium == CADGE_MEDIUM_UNKNOWN || medium > CADGE_MEDIUM_NETWORK)
 		return fail(r, "describe_path does not know the medium (%d)", (int)medium);
-	if (!path->as_asked)
+	/* Two processes here are no two hosts: what a layer for a network makes of lo is not judged. */
+	if (!path->as_asked && !(r->opt->place == CADGE_PLACE_NET && strcmp(r->opt->device, "lo") == 0))
 		return fail(r, "the library uses '%s' where '%s' was asked", path->used, path->asked);
 	if (r->opt->place == CADGE_PLACE_HOST && medium != CADGE_MEDIUM_MEMORY && medium != CADGE_MEDIUM_LOOPBACK)
 		return fail(r, "within one host the medium is said to be number %d ('%s')", (int)medium, path->used);
@@ -260,16 +261,15 @@ void test_describe_path_true(struct rank *r)
 	if (oob_barrier(r) < 0 || flow_run(ep, 0, &f) < 0)
 		return;
 	moved = interface_rx_bytes(r->opt->device) - before;
-	/* In a network namespace of our own the counters of lo show this traffic and no other. */
-	if (isolated() && strcmp(r->opt->device, "lo") == 0) {
+	if (own_network() && rank_answers(r)) {
 		uint64_t payload = (f.receive ? f.received : f.messages) * f.bytes_max;
 
 		if ((path.medium == CADGE_MEDIUM_MEMORY || path.medium == CADGE_MEDIUM_PROCESS) && moved > payload / 4)
-			fail(r, "said to be memory, but %llu bytes passed the loopback interface for %llu of payload",
-			     (unsigned long long)moved, (unsigned long long)payload);
+			fail(r, "said to be memory, but %llu bytes came over '%s' for %llu of payload",
+			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 		if (path.medium == CADGE_MEDIUM_NETWORK && moved < payload / 4 * 3)
-			fail(r, "said to be the network, but only %llu bytes passed the interface for %llu of payload",
-			     (unsigned long long)moved, (unsigned long long)payload);
+			fail(r, "said to be the network, but only %llu bytes came over '%s' for %llu of payload",
+			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 	}
 	endpoint_stop(ep);
 }

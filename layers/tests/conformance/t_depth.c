@@ -182,7 +182,8 @@ void test_depth_max(struct rank *r)
 		if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
 			return;
 	}
-	if (pile.foreign)
+	/* Answers of the first part may come late where messages may be lost. */
+	if (pile.foreign && (ep->limits.caps & CADGE_CAP_RELIABLE))
 		fail(r, "%u messages arrived that were not those posted", pile.foreign);
 	endpoint_stop(ep);
 }

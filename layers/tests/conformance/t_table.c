@@ -74,8 +74,8 @@ void test_library_stated(struct rank *r)
 		r->layer->library(&library);
 	if (!library.name || !*library.name)
 		fail(r, "the library has no name");
-	else if (!library.stated_version || !isdigit((unsigned char)library.stated_version[0]))
-		fail(r, "the stated version of %s is '%s', which does not begin with a number", library.name,
+	else if (!library.stated_version || !strpbrk(library.stated_version, "0123456789"))
+		fail(r, "the stated version of %s is '%s', which holds no number", library.name,
 		     library.stated_version ? library.stated_version : "");
 	else if (library.symbol && (!dladdr(library.symbol, &info) || !info.dli_fname))
 		fail(r, "the symbol given for %s lies in no loaded file", library.name);
@@ -103,7 +103,7 @@ static void limits_check(struct endpoint *ep, bool with_region)
 		     (unsigned long long)limits->message_bytes_max, limits->depth_max, limits->iov_max);
 	else if (!limits->short_path || !limits->long_path || !*limits->short_path || !*limits->long_path)
 		fail(r, "limits do not name the short and the long path");
-	else if (limits->short_bytes_max > limits->message_bytes_max)
+	else if (with_region && limits->short_bytes_max > limits->message_bytes_max)
 		fail(r, "short_bytes_max is larger than message_bytes_max");
 	else if (!!(limits->caps & CADGE_CAP_RPC) != !!limits->token_bytes)
 		fail(r, "token_bytes is %u, and RPC is %s", limits->token_bytes,

@@ -211,6 +211,8 @@ void test_busy_then_progress(struct rank *r)
 	if (!iov.base)
 		return;
 	pattern_fill(iov.base, bytes, pile.seed, 0);
+	if (oob_barrier(r) < 0)
+		return;
 	if (rank_starts(r)) {
 		while (!busy && sum < FLOOD_BYTES_MAX) {
 			token = token_new(ep, NULL);

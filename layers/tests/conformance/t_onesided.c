@@ -9,6 +9,8 @@
 #include "rma.h"
 
 #define REGION_BYTES (1024u * 1024u)
+/* How long an operation may take while its target is stopped. */
+#define STOPPED_NS (150 * NS_PER_MS)
 
 /* Starts and opens a region. 1: this layer has none of `caps` (skip was called). */
 static int begin(struct rank *r, uint64_t caps, struct endpoint **ep_out, struct rma *rma)
@@ -295,7 +297,7 @@ static int prove(struct rma *rma, struct proof *proof, size_t size, uint64_t rou
 		pattern_fill(at, size, 60 + round, 0);
 		if (rma_put(rma, at, size, 0) < 0 || rma_quiet(rma) < 0)
 			break;
-		done = poll_for(ep, 300 * NS_PER_MS);
+		done = poll_for(ep, STOPPED_NS);
 		proof->direct = done > 0 && (!rma->can_peek || (rma_peek(rma, 0, copy, size) == 0 &&
 								 pattern_check(copy, size, 60 + round, 0, &wrong)));
 		break;
@@ -303,13 +305,13 @@ static int prove(struct rma *rma, struct proof *proof, size_t size, uint64_t rou
 		memset(at, 0, size);
 		if (rma_get(rma, at, size, 512 * 1024) < 0)
 			break;
-		done = poll_for(ep, 300 * NS_PER_MS);
+		done = poll_for(ep, STOPPED_NS);
 		proof->direct = done > 0 && pattern_check(at, size, 59, 0, &wrong);
 		break;
 	default:
 		if (rma_fetch_add(rma, 7, word, REGION_BYTES - 128) < 0)
 			break;
-		done = poll_for(ep, 300 * NS_PER_MS);
+		done = poll_for(ep, STOPPED_NS);
 		proof->direct = done > 0 && (!rma->can_peek || (rma_peek(rma, REGION_BYTES - 128, &seen, 8) == 0 &&
 								 seen == *word + 7));
 		break;

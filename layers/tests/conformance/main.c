@@ -347,11 +347,12 @@ int main(int argc, char **argv)
 			      .place = CADGE_PLACE_HOST, .cycles = 1000, .scale = UNDER_SANITIZER ? 3 : 1};
 	const char *socket_name = getenv("CADGE_CONFORMANCE_SOCKET"), *number = getenv("CADGE_CONFORMANCE_RANK");
 	char reason[REASON_BYTES] = "", self[PATH_MAX];
-	char **again = calloc((size_t)argc + 1, sizeof(*again));
+	static char **again; /* lives as long as the process */
 	bool one_init = false, hosts = false;
 	ssize_t length;
 	int rc;
 
+	again = calloc((size_t)argc + 1, sizeof(*again));
 	if (!again)
 		return 70;
 	for (int i = 0; i < argc; i++)
@@ -376,6 +377,7 @@ int main(int argc, char **argv)
 	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (length > 0) {
 		self[length] = 0;
+		free(again[0]);
 		again[0] = self;
 	}
 	rc = look_outside(&opt, &one_init, reason, sizeof(reason));
@@ -398,9 +400,5 @@ int main(int argc, char **argv)
 	}
 	if (isolate() && strcmp(opt.device, "lo") == 0 && isolate_network())
 		hosts = opt.place == CADGE_PLACE_NET && !one_init && hosts_prepare() == 0;
-	rc = run_all(&opt, again, one_init, hosts);
-	for (int i = 1; i < argc; i++)
-		free(again[i]);
-	free(again);
-	return rc;
+	return run_all(&opt, again, one_init, hosts);
 }

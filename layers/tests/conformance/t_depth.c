@@ -165,6 +165,8 @@ void test_depth_max(struct rank *r)
 		return;
 	bytes = (size_t)(ep->limits.message_bytes_max < 32768 ? ep->limits.message_bytes_max : 32768);
 	pile = (struct pile){.seed = 23};
+	if (oob_barrier(r) < 0)
+		return;
 	if (ep->limits.depth_max <= 1024) {
 		if (rank_starts(r) && depth_bounded(ep, ep->limits.depth_max, bytes, &posted) < 0)
 			return;

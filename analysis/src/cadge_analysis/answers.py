@@ -11,9 +11,7 @@ from cadge_analysis.compare import Comparison, Row, Standing, decided, standing
 from cadge_analysis.figures import estimate_text, main_family
 from cadge_analysis.load import Case
 from cadge_analysis.stats import Estimate
-from cadge_analysis.viewmodel import Sentence, Span
-
-_NAMED = 3
+from cadge_analysis.viewmodel import Answer, Span
 
 
 def _pick(rows: Sequence[Row], size: int) -> list[Row]:
@@ -38,58 +36,57 @@ def _ratio_text(ratio: Estimate) -> str:
     return f"{text} {units.interval(units.sig3(ratio.low), units.sig3(ratio.high))}"
 
 
-def _opening(case: Case) -> str:
-    where = {
-        "within": "Within one host",
-        "between": "Between two hosts",
-        "self": "In one process",
-    }[case.place]
-    return f"{where}, {words.WAITS[case.wait]}, "
+def _topic(case: Case) -> str:
+    """Return what a sentence is about: "RPC of 8 B, within one host, polling"."""
+    where = f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}"
+    return f"{words.PATTERNS[case.pattern]} of {words.workload(case)}, {where}"
 
 
 def _against(found: Standing) -> list[Span]:
-    """Return how the others stand to the best: nearest ones by name, the farthest, those not to be told apart."""
+    """Return how the others stand to the best: those not to be told apart, the nearest, and the farthest."""
+    name = found.best.cell.series.label
+    ties = sorted(row.cell.series.label for row, ratio in found.others if not decided(ratio))
+    clear = [(row.cell.series.label, ratio) for row, ratio in found.others if decided(ratio)]
     spans: list[Span] = []
-    ties = [row.cell.series.label for row, ratio in found.others if not decided(ratio)]
-    clear = [(row, ratio) for row, ratio in found.others if decided(ratio)]
     if ties:
-        verb = "cannot be told apart from it"
-        spans.append(Span(f" {words.listing(sorted(ties))} {verb}."))
-    shown = clear[: _NAMED - 1] + (clear[-1:] if len(clear) >= _NAMED else clear[_NAMED - 1 :])
-    if shown:
-        parts = [f"{row.cell.series.label} takes {_ratio_text(ratio)}" for row, ratio in shown]
-        if found.best.numbers.is_rate:
-            parts = [f"{row.cell.series.label} reaches {_ratio_text(ratio)}" for row, ratio in shown]
-        left = len(clear) - len(shown)
-        more = f"; {left} more lie between" if left else ""
-        spans.append(Span(f" Of its {'rate' if found.best.numbers.is_rate else 'time'}, {words.listing(parts)}{more}."))
+        spans.append(Span(f" {words.listing(ties)} cannot be told apart from {name}."))
+    if not clear:
+        return spans
+    measure = "rate" if found.best.numbers.is_rate else "time"
+    verb = "reaches" if found.best.numbers.is_rate else "takes"
+    near, far = clear[0], clear[-1]
+    text = f" {near[0]} {verb} {_ratio_text(near[1])} of that {measure}"
+    if len(clear) > 1:
+        between = len(clear) - 2
+        text += f", {far[0]} {_ratio_text(far[1])}"
+        text += f"; {units.count_of(between, 'layer')} between them" if between else ""
+    spans.append(Span(f"{text}."))
     return spans
 
 
-def _sentence(rows: Sequence[Row], *, veth: bool) -> Sentence | None:
+def _answer(rows: Sequence[Row], *, veth: bool) -> Answer | None:
     found = standing(rows)
     if found is None:
         return None
     best, case = found.best, found.case
-    name = best.cell.series.label
     if best.numbers.is_rate:
-        value = f"{estimate_text(best.numbers.central, 1.0)} MB/s"
-        text = f"{_opening(case)}a stream of {words.workload(case)} is fastest on "
+        value = f"{estimate_text(best.numbers.central, 1.0)}\u00a0MB/s"
+        text = " is fastest: "
     else:
-        value = f"{estimate_text(best.numbers.central, 1 / units.NS_PER_US)} \u00b5s"
-        kind = {"rpc": "an RPC of", "pingpong": "a bare exchange of"}.get(case.pattern, "a")
-        measure = "median time" if case.pattern == "onesided" else "median round trip"
-        text = f"{_opening(case)}{kind} {words.workload(case)} has its lowest {measure} on "
-    spans = [Span(text), Span(name, strong=True), Span(": "), Span(value, strong=True)]
+        value = f"{estimate_text(best.numbers.central, 1 / units.NS_PER_US)}\u00a0\u00b5s"
+        text = f" has the lowest median {'time' if case.pattern == 'onesided' else 'round trip'}: "
+    spans = [Span(best.cell.series.label, strong=True), Span(text), Span(value, strong=True)]
     if best.ratio is not None and best.floor is not None:
         floor = words.floor_name(best.floor.cell.series, veth=veth)
-        spans.append(Span(f", {_ratio_text(best.ratio)} of its floor ({floor})"))
+        spans.append(Span(f", {_ratio_text(best.ratio)} its floor ({floor})"))
+    if not found.others:
+        spans.append(Span(" (the only layer with a number here)"))
     spans.append(Span("."))
     spans.extend(_against(found))
-    return tuple(spans)
+    return Answer(topic=_topic(case), spans=tuple(spans))
 
 
-def answers(comparison: Comparison) -> tuple[Sentence, ...]:
+def answers(comparison: Comparison) -> tuple[Answer, ...]:
     """Return the sentences of the first screen: small RPCs and large streams, by place, polling before blocking."""
     veth = words.on_veth(comparison.data)
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
@@ -100,13 +97,13 @@ def answers(comparison: Comparison) -> tuple[Sentence, ...]:
     patterns = {pattern for pattern, _, _ in groups}
     if "rpc" not in patterns:
         wanted = [("pingpong", 8), ("onesided", 8), ("stream", units.MIB)]
-    sentences = []
+    found = []
     for wait in words.WAIT_ORDER:
         for pattern, size in wanted:
             if wait == "block" and pattern == "stream":
                 continue
             for place in words.PLACE_ORDER:
-                sentence = _sentence(_pick(groups.get((pattern, place, wait), []), size), veth=veth)
-                if sentence is not None:
-                    sentences.append(sentence)
-    return tuple(sentences)
+                answer = _answer(_pick(groups.get((pattern, place, wait), []), size), veth=veth)
+                if answer is not None:
+                    found.append(answer)
+    return tuple(found)

@@ -84,8 +84,9 @@ def _matrix_cell(cells: list[Cell]) -> MatrixCell:
     worst = next((state for state in STATES[1:] if tally[state]), "valid")
     detail = ", ".join(f"{tally[state]} {state}" for state in STATES if tally[state])
     if short:
-        detail += f"; {short} with fewer launches than planned"
+        detail += f"; {short} on fewer launches"
     if valid == total:
+        detail = f"{short} on fewer launches" if short else ""
         return MatrixCell(state="partly" if short else "valid", text=f"{total}", detail=detail)
     text = f"{valid}/{total}" if valid else worst
     return MatrixCell(state="partly" if valid else worst, text=text, detail=detail)

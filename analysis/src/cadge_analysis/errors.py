@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of the analysis.
+"""Errors of the analysis. Each carries the exit code that the command ends with.
 
 ::
 
     AnalysisError
-    ├── NoDataError       the campaign holds nothing that could be shown (exit code 5)
-    ├── BadCampaignError  a stored file is not what its schema promises (exit code 2)
-    └── PictureError      a chart could not be drawn: a bug of ours (exit code 70)
+    ├── NoDataError    5    the campaign holds nothing that could be shown
+    ├── BadInputError  2    an argument or an environment variable is wrong, or a file cannot be written
+    └── PictureError   70   a chart could not be drawn: a bug of ours
 """
 
 from __future__ import annotations
@@ -15,14 +15,22 @@ from __future__ import annotations
 class AnalysisError(Exception):
     """Base of everything that the analysis raises on purpose."""
 
+    exit_code = 70
+
 
 class NoDataError(AnalysisError):
-    """There is no campaign, or it holds no point at all."""
+    """The campaign planned nothing."""
+
+    exit_code = 5
 
 
-class BadCampaignError(AnalysisError):
-    """A stored file cannot be read as what it claims to be."""
+class BadInputError(AnalysisError):
+    """The caller asked for something that cannot be done."""
+
+    exit_code = 2
 
 
 class PictureError(AnalysisError):
     """The renderer refused a specification that we made."""
+
+    exit_code = 70

@@ -14,7 +14,7 @@ from cadge_analysis.stats import Estimate
 from cadge_analysis.viewmodel import DataTable, Figure, Key
 
 MANY = 6  # from seven series on, each also gets a picture of its own
-MAIN_PX = 620
+MAIN_PX = 720
 Family = tuple[str, str, int]  # operation, target, depth
 
 
@@ -115,8 +115,7 @@ def _data_table(chart: plots.Chart) -> DataTable:
         cells = [units.size(size)]
         at = floor.get(size)
         cells.append(f"{units.sig3(at.value)} ({at.name})" if at else units.MISSING)
-        for line in chart.lines:
-            cells.append(_marked(by_size[size].get(line.label)))
+        cells.extend(_marked(by_size[size].get(line.label)) for line in chart.lines)
         rows.append(tuple(cells))
     return DataTable(columns=("size", f"floor, {unit}", *(f"{x.label}, {unit}" for x in chart.lines)), rows=tuple(rows))
 
@@ -153,9 +152,9 @@ def _caption(chart: plots.Chart, rows: Sequence[Row]) -> str:
     )
     if rows[0].cell.case.pattern == "onesided":
         what = "Each marker is the median over launches of the launch's own p50 until local completion."
-    if any(mark.ratio is not None for line in chart.lines for mark in line.marks):
+    if plots.has_ratio(chart):
         better = "up to 1\u00d7, higher is better" if chart.is_rate else "from 1\u00d7, lower is better"
-        floor = f" The dotted line is the fastest floor measured at that very size; the lower panel divides by it ({better})."
+        floor = f" Dotted: the fastest floor measured at that very size; the lower panel divides by it ({better})."
     else:
         floor = " No floor of its kind was measured here, so there is no ratio panel."
     gap = (
@@ -183,12 +182,12 @@ def figure(
     what = "Bandwidth" if chart.is_rate else "Latency"
     extra = ""
     if case.pattern == "onesided":
-        extra = f" of {case.operation.replace('_', '-')}"
+        extra = f", {case.operation.replace('_', '-')}"
     if chart.is_rate:
         extra += f", window {case.depth}"
     elif case.depth != 1:
         extra += f", {case.depth} in flight"
-    title = f"{what}{extra} against size, {words.WAITS[case.wait]}"
+    title = f"{what} against size{extra}, {words.WAITS[case.wait]}"
     series = [s for s in keys if s in {row.cell.series for row in rows}]
     by_label = {s.label: keys[s] for s in series}
     small = []
@@ -207,6 +206,11 @@ def figure(
         svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
         caption=_caption(chart, rows),
         keys=tuple(by_label[line.label] for line in chart.lines),
+        small_title=(
+            "Each layer alone: ratio to the floor, the others in grey"
+            if plots.has_ratio(chart)
+            else "Each layer alone, the others in grey"
+        ),
         small=tuple(small),
         table=_data_table(chart),
     )

@@ -17,7 +17,7 @@ from cadge_analysis.palette import FLOOR, GHOST, GRID, INK, MUTED, Identity
 from cadge_analysis.scales import Axis, labelled, linear_axis, log_axis, positions, spread
 from cadge_analysis.svg import Spec
 
-WIDTH, HEIGHT, RATIO_HEIGHT = 600, 300, 200
+WIDTH, HEIGHT, RATIO_HEIGHT = 680, 310, 210
 SMALL_WIDTH, SMALL_HEIGHT = 190, 112
 TEXT_PX = 11
 _FLOOR_LABEL = "floor"
@@ -181,6 +181,7 @@ def _y(axis: Axis, title: str | None, expr: str) -> Spec:
 
 
 _TICK = "replace(format(datum.value,',~r'),',','\u202f')"
+_RATIO_TICK = f"{_TICK}+'\\u00d7'"
 
 
 def _panel(
@@ -197,7 +198,7 @@ def _panel(
         "scale": {"domain": [first - 8 * unit, last + 8 * unit], "nice": False, "zero": False},
         "axis": _x_axis(spots, title=x_title, width=WIDTH, room_px=44),
     }
-    y = _y(axis, title, f"{_TICK}+'\u00d7'" if ratio else _TICK)
+    y = _y(axis, title, _RATIO_TICK if ratio else _TICK)
     rows = _rows(lines, spots, ratio=ratio)
     floor_rows = (
         [{"x": x_at, "y": 1.0, "s": _FLOOR_LABEL, "g": "1"} for x_at in (first - 8 * unit, last + 8 * unit)]
@@ -301,7 +302,7 @@ def _config() -> Spec:
 def main_figure(chart: Chart) -> Spec:
     """Return the figure: all series above their ratio to the floor; without floors the ratio panel is left out."""
     spots = _spots(chart)
-    has_ratio = any(mark.ratio is not None for line in chart.lines for mark in line.marks)
+    below = has_ratio(chart)
     top_title = "MB/s" if chart.is_rate else "round trip, p50, \u00b5s"
     panels = [
         _panel(
@@ -311,10 +312,10 @@ def main_figure(chart: Chart) -> Spec:
             ratio=False,
             height=HEIGHT,
             title=top_title,
-            x_title=None if has_ratio else "message size",
+            x_title=None if below else "message size",
         )
     ]
-    if has_ratio:
+    if below:
         panels.append(
             _panel(
                 chart,
@@ -334,10 +335,20 @@ def main_figure(chart: Chart) -> Spec:
     }
 
 
+def has_ratio(chart: Chart) -> bool:
+    """Tell whether any mark of a chart has a floor to be divided by."""
+    return any(mark.ratio is not None for line in chart.lines for mark in line.marks)
+
+
 def single_figure(chart: Chart, line: Line) -> Spec:
-    """Return a small picture of one series, its interval as a band, the others behind it in grey."""
+    """Return a small picture of one series, its interval as a band, the others behind it in grey.
+
+    It shows the ratio to the floor where there is one (absolute values of unlike layers lie on top of each other), else
+    the value itself.
+    """
     spots = _spots(chart)
-    axis = _main_axis(chart)
+    ratio = has_ratio(chart)
+    axis = _ratio_axis(chart) if ratio else _main_axis(chart)
     first, last = min(spots.values()), max(spots.values())
     margin = (last - first or 1.0) * 6 / SMALL_WIDTH
     x: Spec = {
@@ -347,10 +358,14 @@ def single_figure(chart: Chart, line: Line) -> Spec:
         "axis": _x_axis(spots, title=None, width=SMALL_WIDTH, room_px=46),
     }
     coarse = tuple(t for t in axis.ticks if not axis.log or abs(math.log10(t) - round(math.log10(t))) < 1e-9)
-    y = _y(Axis(axis.low, axis.high, coarse if len(coarse) > 1 else axis.ticks, axis.log), None, _TICK)
-    own = _rows([line], spots, ratio=False)
-    others = _rows([other for other in chart.lines if other is not line], spots, ratio=False)
-    floor = [{"x": round(spots[m.size], 4), "y": m.value, "g": m.name} for m in chart.floor]
+    ticks = coarse if len(coarse) > 1 else axis.ticks
+    y = _y(Axis(axis.low, axis.high, ticks, axis.log), None, _RATIO_TICK if ratio else _TICK)
+    own = _rows([line], spots, ratio=ratio)
+    others = _rows([other for other in chart.lines if other is not line], spots, ratio=ratio)
+    floor: list[dict[str, object]] = [
+        {"x": round(spots[m.size], 4), "y": 1.0 if ratio else m.value, "g": "1" if ratio else m.name}
+        for m in chart.floor
+    ]
     colour = line.look.light
     layers: list[Spec] = [
         {

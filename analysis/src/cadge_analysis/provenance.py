@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from cadge_analysis import stats, units, words
-from cadge_analysis.compare import Comparison
+from cadge_analysis.compare import Comparison, Numbers
 from cadge_analysis.load import Dataset, LaunchFacts, Series
 from cadge_analysis.viewmodel import Fact, FactTable, Key, LayerCard
 
@@ -63,23 +63,34 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def title(data: Dataset) -> str:
+    """Return the report's own title: what was compared, and where."""
+    places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in data.cells)]
+    return f"Communication layers compared, {words.listing(places)}"
+
+
 def deck(data: Dataset) -> str:
     """Return the line under the title: what, where, when."""
     meta = data.meta
     created = moment(meta.created_utc)
-    layers = {cell.series for cell in data.cells if cell.series.kind == "layer"}
-    places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in data.cells)]
     until = ""
     if meta.finished_utc:
-        finished = moment(meta.finished_utc)
-        until = f", {units.duration((finished - created).total_seconds())}"
-    hosts = units.count_of(len(meta.testbed.hosts), "host")
+        until = f", {units.duration((moment(meta.finished_utc) - created).total_seconds())}"
+    machines = " and ".join(dict.fromkeys(filter(None, (_processor(node.cpu) for node in data.nodes))))
     return (
-        f"{units.count_of(len(layers), 'communication layer')}, {words.listing(places)}, "
-        f"{units.count_of(data.rounds, 'launch', 'launches')} of each, on testbed \u201c{meta.testbed.name}\u201d "
-        f"({hosts}: {', '.join(meta.testbed.hosts)}). "
+        f"{units.count_of(len(data.layers), 'layer')}, {units.count_of(data.rounds, 'launch', 'launches')} of each, on "
+        f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
+        f"{', '.join(meta.testbed.hosts)}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
         f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
     )
+
+
+def _processor(cpu: object) -> str:
+    """Return the processor's own name, where the host's facts have one."""
+    if not isinstance(cpu, Mapping):
+        return ""
+    model = cpu.get("model")
+    return model if isinstance(model, str) else ""
 
 
 def layer_cards(
@@ -118,31 +129,39 @@ def _unique(values: Iterable[str]) -> str:
 
 
 def floor_table(comparison: Comparison, *, veth: bool) -> FactTable:
-    """Return every floor that divides something: place, wait mode, size, name, value with interval."""
+    """Return every floor that divides something, a row a size: value with interval, and which floor it is."""
+    columns = sorted({key[:3] for key in comparison.floors}, key=_floor_order)
+    sizes = sorted({key[3] for key in comparison.floors})
     rows = []
-    for (place, wait, kind, size), numbers in sorted(comparison.floors.items(), key=lambda item: item[0]):
-        central = numbers.central
-        scale = 1.0 if kind == "rate" else 1 / units.NS_PER_US
-        unit = "MB/s" if kind == "rate" else "\u00b5s"
-        ends = ""
-        if central.low is not None and central.high is not None:
-            ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
-        rows.append(
-            (
-                words.PLACES_SHORT[place],
-                words.WAITS[wait],
-                "round trip, p50" if kind == "latency" else "stream",
-                units.size(size),
-                words.floor_name(numbers.cell.series, veth=veth),
-                f"{units.sig3(central.value * scale)}{ends} {unit}",
-                units.grouped(central.launches),
-            )
-        )
+    for size in sizes:
+        found = (comparison.floors.get((*column, size)) for column in columns)
+        rows.append((units.size(size), *(_floor_text(numbers, veth=veth) for numbers in found)))
     return FactTable(
-        title="The fastest floor at each size",
-        columns=("place", "waits by", "what", "size", "floor", "median [interval]", "launches"),
+        title="The fastest floor at each size: median over launches with its interval",
+        columns=("size", *(_floor_head(*column) for column in columns)),
         rows=tuple(rows),
     )
+
+
+def _floor_order(column: tuple[str, str, str]) -> tuple[str, int, int]:
+    place, wait, kind = column
+    return kind, words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait)
+
+
+def _floor_head(place: str, wait: str, kind: str) -> str:
+    what = "round trip, p50, \u00b5s" if kind == "latency" else "stream, MB/s"
+    return f"{what}; {words.PLACES_SHORT[place]}, {words.WAITS[wait]}"
+
+
+def _floor_text(numbers: Numbers | None, *, veth: bool) -> str:
+    if numbers is None:
+        return units.MISSING
+    central = numbers.central
+    scale = 1.0 if numbers.is_rate else 1 / units.NS_PER_US
+    ends = ""
+    if central.low is not None and central.high is not None:
+        ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
+    return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(numbers.cell.series, veth=veth)}"
 
 
 def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
@@ -168,7 +187,8 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Testbed", text=f"{meta.testbed.name} ({meta.testbed.kind}): {', '.join(meta.testbed.hosts)}"),
         Fact(
             name="Tool",
-            text=f"cadge {meta.tool.version}, revision {meta.tool.revision}{' with changes' if meta.tool.dirty else ''}",
+            text=f"cadge {meta.tool.version}, revision {meta.tool.revision}"
+            + (" with changes that were not committed" if meta.tool.dirty else ""),
         ),
         Fact(name="Driver", text=drivers or "no launch was stored"),
     )
@@ -262,17 +282,16 @@ def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
 
 def embedded(comparison: Comparison) -> dict[str, object]:
     """Return the numbers behind the report for programs: each launch's own value, cell by cell, with its unit."""
-    cells = []
-    for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers):
-        cells.append(
-            {
-                "point_id": numbers.cell.point_id,
-                "series": numbers.cell.series.label,
-                "kind": numbers.cell.series.kind,
-                "unit": "MB/s" if numbers.is_rate else "ns",
-                "by_launch": {sample.launch_id: numbers.by_round[sample.round] for sample in numbers.cell.samples},
-            }
-        )
+    cells = [
+        {
+            "point_id": numbers.cell.point_id,
+            "series": numbers.cell.series.label,
+            "kind": numbers.cell.series.kind,
+            "unit": "MB/s" if numbers.is_rate else "ns",
+            "by_launch": {sample.launch_id: numbers.by_round[sample.round] for sample in numbers.cell.samples},
+        }
+        for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)
+    ]
     return {"schema": "cadge.report-data/1", "campaign_id": comparison.data.campaign_id, "cells": cells}
 
 

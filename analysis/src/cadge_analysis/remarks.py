@@ -13,7 +13,7 @@ from cadge_analysis.viewmodel import Remark
 
 _STEAL_SHARE = 0.01
 _PHYSICAL = {"none", "no", "physical", ""}
-_NAMED = 6
+_NAMED = 3
 
 
 def virtualisation(data: Dataset) -> tuple[str, ...]:
@@ -34,17 +34,15 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
         yield Remark(
             grave=True,
             title="Measured on a virtual machine",
-            text=f"The hosts say: {', '.join(found)}. Other guests share the hardware, the clock passes through a "
-            "hypervisor, and a virtual CPU can be taken away at any moment. Ratios between layers measured here "
-            "hold here; absolute times do not carry over to real hardware.",
+            text=f"The hosts say: {', '.join(found)}. Ratios between layers hold here; absolute times do not carry "
+            "over to real hardware, where no other guest shares it and no hypervisor takes a CPU away.",
         )
     if words.on_veth(data):
         yield Remark(
             grave=True,
             title="The network is emulated",
-            text="The hosts are namespaces of one kernel, joined by virtual interfaces. What stands under "
-            "\u201cbetween two hosts\u201d has no wire and no network card in it; its floor of raw frames "
-            "includes that kernel's work.",
+            text="The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween two hosts\u201d "
+            "has no wire and no network card in it, and its floor of raw frames includes that kernel's work.",
         )
     if not data.nodes:
         yield Remark(grave=True, title="The hosts are unknown", text="No host's facts were stored with this campaign.")
@@ -87,8 +85,8 @@ def _floors(rows: tuple[Row, ...], *, veth: bool) -> Iterator[Remark]:
         yield Remark(
             grave=True,
             title=f"{units.count_of(len(beaten), 'measurement')} better than the floor",
-            text="Nothing can be faster than the machine, so either the floor is weak or something of ours is wrong. "
-            f"Trust these ratios least: {'; '.join(names)}{rest}.",
+            text="Either the floor is weak or something of ours is wrong; trust these ratios least: "
+            f"{'; '.join(names)}{rest}.",
         )
     without = sum(row.ratio is None for row in rows)
     if without:

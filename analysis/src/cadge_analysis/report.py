@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cadge_results import Campaign
-
 from cadge_analysis import compare, load, provenance, render, views
-from cadge_analysis.errors import AnalysisError
+from cadge_analysis.errors import BadInputError
+from cadge_results import Campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,20 +36,30 @@ def _stamp(data: load.Dataset) -> str:
         try:
             return f"{datetime.fromtimestamp(int(epoch), UTC):%Y-%m-%d %H:%M:%S} UTC"
         except (ValueError, OverflowError, OSError) as error:
-            raise AnalysisError(f"SOURCE_DATE_EPOCH is {epoch!r}, which is not a time in seconds") from error
+            raise BadInputError(f"SOURCE_DATE_EPOCH is {epoch!r}, which is not a time in seconds") from error
     made = provenance.moment(data.meta.finished_utc or data.meta.created_utc)
     return f"records of {made:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def _write(path: Path, content: bytes) -> None:
+    """Put a whole file in its place, or leave what was there."""
+    scratch = path.with_name(f".{path.name}.part")
+    try:
+        scratch.write_bytes(content)
+        scratch.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        raise BadInputError(f"cannot write {path}: {error.strerror}") from error
+
+
 def build_campaign(campaign: Campaign, out_path: Path, *, title: str | None = None) -> Built:
-    """Write the report of an opened campaign. Raises AnalysisError, cadge_results.ResultsError, OSError."""
+    """Write the report of an opened campaign. Raises AnalysisError, cadge_results.ResultsError."""
     data = load.read(campaign)
     comparison = compare.compare(data)
     page = views.page(comparison, title=title, generated=_stamp(data))
     encoded = render.html(page).encode()
-    scratch = out_path.with_name(f".{out_path.name}.part")
-    scratch.write_bytes(encoded)
-    scratch.replace(out_path)
+    _write(out_path, encoded)
     return Built(
         path=out_path,
         size_bytes=len(encoded),
@@ -61,5 +71,5 @@ def build_campaign(campaign: Campaign, out_path: Path, *, title: str | None = No
 
 
 def build(campaign_path: Path, out_path: Path, title: str | None = None) -> None:
-    """Write the report of the campaign in a folder. Raises AnalysisError, cadge_results.ResultsError, OSError."""
+    """Write the report of the campaign in a folder. Raises AnalysisError, cadge_results.ResultsError."""
     build_campaign(Campaign(campaign_path), out_path, title=title)

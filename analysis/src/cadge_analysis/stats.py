@@ -141,8 +141,7 @@ def tail(histograms: Sequence[Counts], per_mille: int) -> Tail:
     beyond = n * (1000 - per_mille) // 1000
     if beyond < TAIL_SAMPLES:
         needed = TAIL_SAMPLES * 1000 // (1000 - per_mille)
-        reason = f"needs {needed:,} samples so that {TAIL_SAMPLES} lie beyond it; there are {n:,}"
-        return Tail(value=None, low=None, high=None, samples=n, reason=reason)
+        return Tail(value=None, low=None, high=None, samples=n, reason=f"{n:,} samples; needs {needed:,}")
     own = [quantile(histogram, per_mille) for histogram in histograms if histogram]
     return Tail(value=quantile(pooled, per_mille), low=min(own), high=max(own), samples=n, reason=None)
 

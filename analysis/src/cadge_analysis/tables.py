@@ -86,7 +86,7 @@ def _estimate(estimate: Estimate | None, *, scale: float, reason: str, flag: str
 
 def _tail(tail: Tail | None) -> Value:
     if tail is None or tail.value is None or tail.low is None or tail.high is None:
-        return Value(text=units.MISSING, reason=tail.reason or "" if tail else "no samples")
+        return Value(text=units.MISSING, reason=(tail.reason or "").replace(",", units.THIN) if tail else "no samples")
     return Value(
         text=units.us(tail.value),
         detail=f"{units.us(tail.low)}\u2026{units.us(tail.high)}",
@@ -173,7 +173,7 @@ def case_tables(
         groups[_without_wait(row.cell.case)].append(row)
     tables = []
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
-        ordered = sorted(members, key=lambda r: (r.cell.series, words.WAIT_ORDER.index(r.cell.case.wait)))
+        ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
         columns = columns_of(case.pattern)
         shown = []
         for row in ordered:

@@ -16,7 +16,12 @@ class Span:
     strong: bool = False
 
 
-Sentence = tuple[Span, ...]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer: what it is about, and the sentences."""
+
+    topic: str
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +134,7 @@ class Figure:
     svg: Markup
     caption: str
     keys: tuple[Key, ...]
+    small_title: str
     small: tuple[tuple[Key, Markup], ...]
     table: DataTable
 
@@ -230,7 +236,7 @@ class Page:
     deck: str
     verdict: str
     remarks: tuple[Remark, ...]
-    answers: tuple[Sentence, ...]
+    answers: tuple[Answer, ...]
     cannot: tuple[str, ...]
     layers: tuple[LayerCard, ...]
     sections: tuple[Section, ...]

@@ -164,7 +164,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     neutral_dark = {"ink": "#e9eaee", "muted": "#a3a6b1", "grid": "#2b2e36", "floor": "#c6c8d0", "ghost": "#454954"}
     light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Page(
-        title=title or f"Communication layers on \u201c{data.meta.testbed.name}\u201d, sweep {data.meta.sweep}",
+        title=title or provenance.title(data),
         deck=provenance.deck(data),
         verdict=f"Valid with {units.count_of(len(found), 'remark')}, {grave} of them grave"
         if found

@@ -22,6 +22,7 @@
 
 enum {
 	OFI_POSTED = 8,		 /* receive buffers posted at a time */
+	OFI_POSTED_LOW = 4,	 /* below this they are posted at once, else when nothing else is to do */
 	OFI_SPARE = 16,		 /* buffers beyond those that a caller may keep */
 	OFI_EVENTS = 16,	 /* most events in one poll */
 	OFI_PEERS_MAX = 0xffff,	 /* slots that fit into the immediate data */
@@ -62,7 +63,7 @@ struct cadge_ctx {
 	struct cadge_ofi ofi;
 	uint32_t peers, depth;
 	uint32_t pending;	  /* channels that are connected and not yet announced */
-	uint32_t posted, posted_want;
+	uint32_t posted;
 	uint64_t message_bytes_max;
 	size_t inject_bytes, pool_bytes;
 	uint32_t iov_max;
@@ -79,10 +80,10 @@ static uint32_t ofi_stamp(enum ofi_kind kind, uint32_t stamp)
 	return (uint32_t)kind << OFI_KIND_SHIFT | stamp;
 }
 
-/* Posts free buffers until enough are posted. A full receive queue is no error: the next poll tries again. */
-static int ofi_repost(struct cadge_ctx *ctx)
+/* Posts free buffers until so many are posted. A full receive queue is no error: the next poll tries again. */
+static int ofi_repost(struct cadge_ctx *ctx, uint32_t wanted)
 {
-	while (ctx->posted < ctx->posted_want && ctx->free_lend) {
+	while (ctx->posted < wanted && ctx->free_lend) {
 		struct cadge_lend *lend = ctx->free_lend;
 		ssize_t ret = fi_recv(ctx->ofi.ep, lend->data, ctx->message_bytes_max, NULL, FI_ADDR_UNSPEC,
 				      &lend->context);
@@ -130,7 +131,7 @@ static int ofi_make_buffers(struct cadge_ctx *ctx, uint32_t count, size_t stride
 		ctx->lends[i].data = (char *)ctx->pool + i * stride_bytes;
 		ofi_free_lend(ctx, &ctx->lends[i]);
 	}
-	return ofi_repost(ctx);
+	return ofi_repost(ctx, OFI_POSTED);
 }
 
 static int ofi_make_sends(struct cadge_ctx *ctx)
@@ -179,7 +180,6 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	}
 	ctx->iov_max = (uint32_t)ctx->ofi.info->tx_attr->iov_limit;
 	ctx->inject_bytes = ctx->ofi.info->tx_attr->inject_size;
-	ctx->posted_want = OFI_POSTED;
 	ctx->chan = calloc(ctx->peers, sizeof(*ctx->chan));
 	code = ctx->chan ? ofi_make_sends(ctx) : CADGE_E_MEMORY;
 	if (!code)
@@ -478,8 +478,9 @@ static int ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	} else if (count != -FI_EAGAIN) {
 		return CADGE_E_LIBRARY;
 	}
-	if (ctx->posted < ctx->posted_want) {
-		code = ofi_repost(ctx);
+	if (ctx->posted < OFI_POSTED) {
+		/* One buffer more when there is time to spare, so that posting it delays no reply. */
+		code = ofi_repost(ctx, count == -FI_EAGAIN ? ctx->posted + 1 : OFI_POSTED_LOW);
 		if (code)
 			return code;
 	}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI says nothing of transports, and Open MPI's tools interface (MPI_T) shows what was asked for, not what was chosen. So
+ * this reads Open MPI's own tables: the selected pml, and for pml ob1 the endpoint of the one peer. It needs the
+ * library's internal headers, which Debian's development packages contain; where they are missing it says so.
+ */
+#include "mpi/path.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint64_t mpi_path_eager_bytes(const char *btl)
+{
+	char name[64];
+	MPI_T_cvar_handle handle;
+	uint64_t value = 0;
+	int provided, index, count = 0;
+
+	if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
+		return 0;
+	snprintf(name, sizeof(name), "btl_%s_eager_limit", btl);
+	/* The variable is a size_t in Open MPI; one of another width is not read. */
+	if (MPI_T_cvar_get_index(name, &index) == MPI_SUCCESS &&
+	    MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
+		size_t read_value = 0;
+
+		if (count == 1 && MPI_T_cvar_read(handle, &read_value) == MPI_SUCCESS)
+			value = read_value;
+		if (MPI_T_cvar_handle_free(&handle) != MPI_SUCCESS)
+			value = 0;
+	}
+	return MPI_T_finalize() == MPI_SUCCESS ? value : 0;
+}
+
+#if defined(OPEN_MPI) && defined(__has_include)
+#if __has_include(<ompi_config.h>) && __has_include(<ompi/mca/bml/bml.h>) && __has_include(<ompi/mca/mtl/mtl.h>)
+#define MPI_PATH_READABLE 1
+#endif
+#endif
+
+#ifdef MPI_PATH_READABLE
+#include <ompi_config.h>
+
+#include <ompi/communicator/communicator.h>
+#include <ompi/mca/bml/bml.h>
+#include <ompi/mca/mtl/base/base.h>
+#include <ompi/mca/pml/base/base.h>
+#include <ompi/proc/proc.h>
+#include <opal/mca/btl/btl.h>
+
+/* The transports that carry short and long messages to `proc`, each with its name, in the order of their use. */
+static void path_transports(const ompi_proc_t *proc, char *text, size_t text_bytes)
+{
+	mca_bml_base_endpoint_t *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+	size_t used_bytes = 0, i;
+
+	text[0] = '\0';
+	for (i = 0; endpoint && i < endpoint->btl_send.arr_size; i++) {
+		const mca_btl_base_module_t *btl = endpoint->btl_send.bml_btls[i].btl;
+		int wrote = snprintf(text + used_bytes, text_bytes - used_bytes, "%s%s", used_bytes ? "," : "",
+				     btl->btl_component->btl_version.mca_component_name);
+
+		if (wrote < 0 || (size_t)wrote >= text_bytes - used_bytes)
+			return;
+		used_bytes += (size_t)wrote;
+	}
+}
+
+void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
+{
+	const ompi_proc_t *proc = ompi_comm_peer_lookup(comm, rank);
+
+	memset(path_out, 0, sizeof(*path_out));
+	path_out->method = "read from Open MPI's endpoint of this peer";
+	snprintf(path_out->pml, sizeof(path_out->pml), "%s", mca_pml_base_selected_component.pmlm_version.mca_component_name);
+	if (strcmp(path_out->pml, "cm") == 0 && ompi_mtl)
+		snprintf(path_out->mtl, sizeof(path_out->mtl), "%s",
+			 ompi_mtl_base_selected_component->mtl_version.mca_component_name);
+	else if (proc)
+		path_transports(proc, path_out->btl, sizeof(path_out->btl));
+}
+
+#else
+
+void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
+{
+	(void)comm;
+	(void)rank;
+	memset(path_out, 0, sizeof(*path_out));
+	path_out->method = "not readable: this MPI was installed without its internal headers";
+}
+
+#endif

@@ -6,14 +6,16 @@
  * One struct cadge_mailbox is one end of one connection: what this side receives from one peer and sends to
  *it. Each end has an *area* of its own memory that the peer writes:
  *
- *	slots[]  short messages whole, and the descriptors of long ones, used round and round
+ *	ring     lines of 64 bytes: short messages whole, and the descriptors of pieces of long ones
  *	bulk     a ring of bytes for the pieces of long messages
- *	credit   one line in which the peer says how many of *our* slots it has consumed
+ *	credit   one line in which the peer says how far it has consumed *its* ring, that is, what we sent
  *
  * Only two things are asked of the library: put, and quiet (all earlier puts of this connection are visible).
  *No order between puts, no order inside a put, no atomic store is assumed; mailbox.c gives the argument. The
- *mailbox is reliable and ordered as far as put is reliable, never drops, and says BUSY when the peer's slots
- *are used up.
+ *mailbox is reliable and ordered as far as put is reliable, never drops, and says BUSY when the peer's ring
+ *is used up.
+ *
+ * Sources: common/mailbox.c and common/mailbox_send.c.
  *
  * Everything here runs on the one thread of its context and never blocks. Nothing is allocated after create.
  */
@@ -26,7 +28,11 @@
 
 #include "cadge/layer.h"
 
-/* What is lent to the library while one of its operations runs. Only the mailbox looks inside. */
+/*
+ * Names an operation that the library carries out for the mailbox. Several operations may carry the same
+ * pointer; each answer QUEUED is followed by exactly one cadge_mailbox_done with that pointer. Only the
+ * mailbox looks inside.
+ */
 struct cadge_mailbox_op {
 	struct cadge_mailbox *mailbox;
 	uint32_t kind;
@@ -68,11 +74,12 @@ struct cadge_mailbox_ops {
 	int (*notify)(void *link, const void *note);
 };
 
-/* Geometry of an area. All powers of two; bulk_bytes is 0 where no message is long. */
+/* Geometry of an area, told to the peer by the card. An adapter may lower short_bytes before create. */
 struct cadge_mailbox_shape {
-	uint32_t slots;
-	uint32_t slot_bytes;
-	uint32_t bulk_bytes;
+	uint32_t lines;       /* of the ring, a power of two */
+	uint32_t short_bytes; /* longest message that travels whole in the ring; with its header at most lines
+				 / 4 lines */
+	uint32_t bulk_bytes;  /* a power of two, 0 where no message is long */
 	uint32_t chunk_bytes; /* longest piece of a long message; at most a quarter of bulk_bytes */
 };
 
@@ -91,12 +98,9 @@ struct cadge_mailbox_config {
 /* A good shape for so many messages in flight and so long messages. */
 void cadge_mailbox_shape(uint32_t depth_max, uint64_t message_bytes_max,
 			 struct cadge_mailbox_shape *shape_out);
-/* Memory that a shape needs: the area, written by the peer, and staging, read by our own puts. Multiples
- * of 64. */
+/* Memory for a shape: the area, written by the peer, and staging, read by our own puts. Multiples of 64. */
 size_t cadge_mailbox_area_bytes(const struct cadge_mailbox_shape *shape);
-size_t cadge_mailbox_staging_bytes(const struct cadge_mailbox_shape *shape);
-/* Longest message that travels in one slot (the short path). */
-size_t cadge_mailbox_short_bytes(const struct cadge_mailbox_shape *shape);
+size_t cadge_mailbox_staging_bytes(const struct cadge_mailbox_shape *shape, bool put_anywhere);
 /* Bytes that are written beside the payload of a short message. */
 size_t cadge_mailbox_overhead_bytes(void);
 
@@ -127,8 +131,7 @@ int cadge_mailbox_post(struct cadge_mailbox *mailbox, const struct cadge_iov *io
 		       uint64_t token);
 /*
  * Delivers what has arrived, reports sent messages, continues long ones, returns credits. The adapter calls
- * it after the progress of its library. Number of events, or negative when the connection broke (then also
- * sink.down, once).
+ * it after the progress of its library. Returns the number of events delivered, sink.down among them (once).
  */
 int cadge_mailbox_poll(struct cadge_mailbox *mailbox, struct cadge_sink *sink);
 
@@ -136,13 +139,16 @@ int cadge_mailbox_poll(struct cadge_mailbox *mailbox, struct cadge_sink *sink);
  * operation. */
 void cadge_mailbox_done(struct cadge_mailbox_op *op, int code);
 
+/* The library says that the connection broke: the next poll tells the sink; operations not yet begun fail. */
+void cadge_mailbox_fail(struct cadge_mailbox *mailbox);
+
 /* Block mode: a notification of the peer arrived. */
 void cadge_mailbox_notified(struct cadge_mailbox *mailbox, const void *note);
 /*
  * Block mode: true where it is safe to sleep until the library wakes us: nothing has arrived, nothing was
  * announced that is not visible yet, nothing of ours waits to be issued again after BUSY.
  */
-bool cadge_mailbox_may_sleep(const struct cadge_mailbox *mailbox);
+bool cadge_mailbox_may_sleep(struct cadge_mailbox *mailbox);
 
 /* For counters: calls each(arg, name, value). */
 void cadge_mailbox_counters(const struct cadge_mailbox *mailbox,

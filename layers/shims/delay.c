@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shim-delay: holds each message back for delay_ns, counted from its post, before the inner layer sees it. With the shim on
+ * both sides a round trip takes 2 * delay_ns longer.
+ *
+ * Option delay_ns arrives as setting "delay.delay_ns"; settings without the prefix "delay." go on to the inner layer. See
+ * shims/shim.h; the caller has nothing to strip.
+ *
+ * A held message is the caller's iov, not a copy: post says QUEUED, poll passes the message on when its time has come, and
+ * its sent event follows then. Order is kept. What would pass by undelayed (native calls, one-sided operations, batches)
+ * is not granted.
+ *
+ * Accuracy: a message leaves at the poll that is nearest to its due time, early or late by half the time between two polls at
+ * most, so that the mean delay is right; and what the shim itself costs a message, about three readings of the clock, is
+ * taken off. Nothing spins here: the inner layer is polled all the while, as it would be without the shim, and stays as warm.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shims/shim.h"
+
+enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
+#define DELAY_NS_MAX  UINT64_C(10000000000)
+#define PERIOD_NS_MAX UINT64_C(2000) /* the longest time between two polls that still counts as polling */
+#define NO_SLEEP_NS   UINT64_C(200000) /* closer than this, wait does not sleep: waking up may take that long */
+
+static const uint64_t delay_caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE |
+				   CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND |
+				   CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_MEM_ALLOC |
+				   CADGE_CAP_MEM_REG | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT;
+
+struct held {
+	uint64_t due_ns, token;
+	uint32_t flags, count;
+	struct cadge_iov iov[IOV_MAX_HERE];
+};
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	struct cadge_chan *inner;
+	uint32_t peer;
+	bool is_up, is_down;
+	struct held *held; /* ring of depth */
+	uint32_t head, held_count;
+};
+
+struct cadge_ctx {
+	struct cadge_sink sink; /* what the inner layer calls; first, so that it leads back here */
+	struct cadge_sink *outer; /* the sink of the poll that runs */
+	const struct cadge_layer *inner;
+	struct cadge_ctx *inner_ctx;
+	uint64_t delay_ns, hold_ns, message_bytes_max, late_messages, held_messages;
+	uint32_t depth, iov_max, peers;
+	uint64_t polled_ns, half_period_ns; /* time of the last poll; half the usual time between two */
+	int further_events; /* delivered by the shim itself during an inner poll */
+	struct cadge_chan **chans; /* by peer, NULL where not connected */
+};
+
+static struct cadge_ctx *ctx_of(struct cadge_sink *sink)
+{
+	return (struct cadge_ctx *)sink;
+}
+
+static int take_setting(void *arg, const char *name, const char *value)
+{
+	struct cadge_ctx *ctx = arg;
+
+	return strcmp(name, "delay_ns") == 0 ? shim_number(value, DELAY_NS_MAX, &ctx->delay_ns) : CADGE_E_ARGUMENT;
+}
+
+/* ---- from the inner layer ---- */
+
+static void finish_first(struct cadge_chan *chan, struct cadge_sink *outer, int code)
+{
+	const uint64_t token = chan->held[chan->head].token;
+
+	chan->head = chan->head + 1 < chan->ctx->depth ? chan->head + 1 : 0;
+	chan->held_count--;
+	outer->sent(outer, chan->peer, token, code);
+}
+
+static void on_up(struct cadge_sink *self, uint32_t peer)
+{
+	struct cadge_ctx *ctx = ctx_of(self);
+
+	ctx->chans[peer]->is_up = true;
+	ctx->outer->up(ctx->outer, peer);
+}
+
+static void on_down(struct cadge_sink *self, uint32_t peer, int code)
+{
+	struct cadge_ctx *ctx = ctx_of(self);
+	struct cadge_chan *chan = ctx->chans[peer];
+
+	chan->is_down = true;
+	for (uint32_t left = chan->held_count; left; left--, ctx->further_events++)
+		finish_first(chan, ctx->outer, CADGE_E_DOWN);
+	ctx->outer->down(ctx->outer, peer, code);
+}
+
+static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct cadge_sink *outer = ctx_of(self)->outer;
+
+	return outer->recv(outer, peer, data, bytes, lend);
+}
+
+static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int code)
+{
+	struct cadge_sink *outer = ctx_of(self)->outer;
+
+	outer->sent(outer, peer, token, code);
+}
+
+/* The inner layer has no native calls as far as this shim's caller knows, so it gets none. */
+static void on_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+		    const struct cadge_reply_to *reply_to)
+{
+	struct cadge_sink *outer = ctx_of(self)->outer;
+
+	outer->call(outer, peer, op, args, bytes, reply_to);
+}
+
+static enum cadge_keep on_replied(struct cadge_sink *self, uint32_t peer, uint64_t token, int code,
+				  enum cadge_placement placement, const void *data, size_t bytes,
+				  struct cadge_lend *lend)
+{
+	struct cadge_sink *outer = ctx_of(self)->outer;
+
+	return outer->replied(outer, peer, token, code, placement, data, bytes, lend);
+}
+
+/* ---- slots ---- */
+
+static void delay_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	if (ctx->inner_ctx)
+		ctx->inner->close(ctx->inner_ctx);
+	for (uint32_t i = 0; ctx->chans && i < ctx->peers; i++) {
+		if (!ctx->chans[i])
+			continue;
+		free(ctx->chans[i]->held);
+		free(ctx->chans[i]);
+	}
+	free(ctx->chans);
+	free(ctx);
+}
+
+/* What one reading of the clock costs: the least of 16 means, since anything else that happens only adds. */
+static uint64_t clock_cost_ns(void)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (int i = 0; i < 16; i++) {
+		const uint64_t begin_ns = shim_now_ns();
+		uint64_t spent_ns = 0;
+
+		for (int j = 0; j < 64; j++)
+			spent_ns = shim_now_ns() - begin_ns;
+		if (spent_ns / 64 < least_ns)
+			least_ns = spent_ns / 64;
+	}
+	return least_ns;
+}
+
+static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx));
+	uint64_t own_ns;
+	int code;
+
+	if (!ctx)
+		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->sink = (struct cadge_sink){.up = on_up, .down = on_down, .recv = on_recv, .sent = on_sent,
+					.call = on_call, .replied = on_replied};
+	ctx->inner = args->inner;
+	ctx->peers = args->peers_max;
+	ctx->chans = calloc(ctx->peers ? ctx->peers : 1, sizeof(struct cadge_chan *));
+	code = ctx->chans ? shim_open_inner(args, "delay", take_setting, ctx, &ctx->inner_ctx)
+			  : shim_refuse(args, CADGE_E_MEMORY, "out of memory");
+	if (code < 0) {
+		delay_close(ctx);
+		return code;
+	}
+	own_ns = 3 * clock_cost_ns();
+	ctx->hold_ns = ctx->delay_ns > own_ns ? ctx->delay_ns - own_ns : 0;
+	ctx->inner->limits(ctx->inner_ctx, &limits);
+	ctx->message_bytes_max = limits.message_bytes_max;
+	ctx->iov_max = limits.iov_max < IOV_MAX_HERE ? limits.iov_max : IOV_MAX_HERE;
+	ctx->depth = limits.depth_max < HELD_MAX ? limits.depth_max : HELD_MAX;
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+static void delay_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	ctx->inner->limits(ctx->inner_ctx, limits_out);
+	limits_out->caps = (limits_out->caps & delay_caps) | CADGE_CAP_COUNTERS;
+	limits_out->rma_bytes_max = 0;
+	limits_out->token_bytes = 0;
+	limits_out->depth_max = ctx->depth;
+	limits_out->iov_max = ctx->iov_max;
+}
+
+static int delay_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	return ctx->inner->address(ctx->inner_ctx, peer, blob, bytes_inout);
+}
+
+static int delay_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+			 struct cadge_chan **chan_out)
+{
+	struct cadge_chan *chan;
+	int code;
+
+	if (peer >= ctx->peers || ctx->chans[peer])
+		return CADGE_E_ARGUMENT;
+	chan = calloc(1, sizeof(*chan));
+	if (!chan)
+		return CADGE_E_MEMORY;
+	chan->ctx = ctx;
+	chan->peer = peer;
+	chan->held = calloc(ctx->depth, sizeof(*chan->held));
+	code = chan->held ? ctx->inner->connect(ctx->inner_ctx, peer, blob, bytes, &chan->inner) : CADGE_E_MEMORY;
+	if (code < 0) {
+		free(chan->held);
+		free(chan);
+		return code;
+	}
+	ctx->chans[peer] = chan;
+	*chan_out = chan;
+	return code;
+}
+
+static int delay_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	int code = ctx->inner->disconnect(ctx->inner_ctx, chan->inner);
+
+	ctx->chans[chan->peer] = NULL;
+	free(chan->held);
+	free(chan);
+	return code;
+}
+
+static int delay_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		      uint64_t token)
+{
+	const struct cadge_ctx *ctx = chan->ctx;
+	const uint64_t time_ns = shim_now_ns();
+	struct held *held;
+	uint64_t bytes = 0;
+	uint32_t at;
+
+	if (count > ctx->iov_max)
+		return CADGE_E_ARGUMENT;
+	for (uint32_t i = 0; i < count; i++) {
+		if (iov[i].bytes > ctx->message_bytes_max - bytes)
+			return CADGE_E_TOO_LARGE;
+		bytes += iov[i].bytes;
+	}
+	if (chan->is_down)
+		return CADGE_E_DOWN;
+	if (!chan->is_up || chan->held_count == ctx->depth)
+		return CADGE_BUSY;
+	at = chan->head + chan->held_count++;
+	held = &chan->held[at < ctx->depth ? at : at - ctx->depth];
+	held->due_ns = time_ns + ctx->hold_ns;
+	held->token = token;
+	held->flags = flags & ~CADGE_MORE; /* one by one, each at its own time */
+	held->count = count;
+	for (uint32_t i = 0; i < count; i++)
+		held->iov[i] = iov[i];
+	return CADGE_QUEUED;
+}
+
+/* Passes on what is due, or nearer to its time now than at the next poll. Returns the number of events. */
+static int pass_on(struct cadge_chan *chan, struct cadge_sink *outer, uint64_t time_ns)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	int events = 0;
+
+	for (uint32_t left = chan->held_count; left && !chan->is_down; left--) {
+		struct held *held = &chan->held[chan->head];
+		int code;
+
+		if (time_ns + ctx->half_period_ns < held->due_ns)
+			break;
+		code = ctx->inner->post(chan->inner, held->iov, held->count, held->flags, held->token);
+		if (code == CADGE_BUSY)
+			break;
+		ctx->held_messages++;
+		ctx->late_messages += time_ns > held->due_ns + PERIOD_NS_MAX;
+		if (code == CADGE_QUEUED) {
+			/* The inner layer's own event will carry the token. */
+			chan->head = chan->head + 1 < ctx->depth ? chan->head + 1 : 0;
+			chan->held_count--;
+			continue;
+		}
+		finish_first(chan, outer, code);
+		events++;
+	}
+	return events;
+}
+
+static bool holds_any(const struct cadge_ctx *ctx)
+{
+	for (uint32_t i = 0; i < ctx->peers; i++)
+		if (ctx->chans[i] && ctx->chans[i]->held_count)
+			return true;
+	return false;
+}
+
+/* The clock is read only while something is held. */
+static int release_due(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	const uint64_t time_ns = shim_now_ns(), period_ns = time_ns - ctx->polled_ns;
+	int events = 0;
+
+	if (ctx->polled_ns && period_ns <= PERIOD_NS_MAX)
+		ctx->half_period_ns = (7 * ctx->half_period_ns + period_ns / 2) / 8;
+	for (uint32_t i = 0; i < ctx->peers; i++)
+		if (ctx->chans[i] && ctx->chans[i]->held_count)
+			events += pass_on(ctx->chans[i], sink, time_ns);
+	ctx->polled_ns = events ? 0 : time_ns;
+	return events;
+}
+
+static int delay_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int events = 0, code;
+
+	if (holds_any(ctx))
+		events = release_due(ctx, sink);
+	else
+		ctx->polled_ns = 0;
+	ctx->outer = sink;
+	ctx->further_events = 0;
+	code = ctx->inner->poll(ctx->inner_ctx, &ctx->sink);
+	return code < 0 ? code : events + code + ctx->further_events;
+}
+
+static int delay_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	int code = chan->ctx->inner->describe_path(chan->inner, path_out);
+
+	if (code == CADGE_DONE) {
+		const size_t used_bytes = strlen(path_out->note);
+
+		snprintf(path_out->note + used_bytes, sizeof(path_out->note) - used_bytes,
+			 "%smessages are held back for %llu ns", used_bytes ? "; " : "",
+			 (unsigned long long)chan->ctx->delay_ns);
+	}
+	return code;
+}
+
+static void delay_library(struct cadge_library *library_out)
+{
+	*library_out = (struct cadge_library){.name = "shim", .stated_version = ""};
+}
+
+static void delay_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	ctx->inner->semantics(ctx->inner_ctx, semantics_out);
+	semantics_out->put = semantics_out->get = semantics_out->fetch_add = CADGE_PROGRESS_NONE;
+}
+
+static int delay_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	uint64_t due_ns = UINT64_MAX, time_ns;
+
+	if (!ctx->inner->wait)
+		return CADGE_E_UNSUPPORTED;
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		const struct cadge_chan *chan = ctx->chans[i];
+
+		if (chan && chan->held_count && chan->held[chan->head].due_ns < due_ns)
+			due_ns = chan->held[chan->head].due_ns;
+	}
+	if (due_ns < UINT64_MAX) {
+		time_ns = shim_now_ns();
+		if (due_ns < time_ns + NO_SLEEP_NS)
+			return CADGE_DONE;
+		if (timeout_ns > due_ns - time_ns - NO_SLEEP_NS)
+			timeout_ns = due_ns - time_ns - NO_SLEEP_NS;
+	}
+	return ctx->inner->wait(ctx->inner_ctx, timeout_ns);
+}
+
+static void delay_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	if (ctx->inner->release)
+		ctx->inner->release(ctx->inner_ctx, lend);
+}
+
+static void *delay_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
+{
+	return ctx->inner->mem_alloc ? ctx->inner->mem_alloc(ctx->inner_ctx, bytes) : NULL;
+}
+
+static void delay_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	if (ctx->inner->mem_free)
+		ctx->inner->mem_free(ctx->inner_ctx, base, bytes);
+}
+
+static int delay_mem_reg(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	return ctx->inner->mem_reg ? ctx->inner->mem_reg(ctx->inner_ctx, base, bytes) : CADGE_E_UNSUPPORTED;
+}
+
+static int delay_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	return ctx->inner->mem_dereg ? ctx->inner->mem_dereg(ctx->inner_ctx, base, bytes) : CADGE_E_UNSUPPORTED;
+}
+
+static void delay_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
+			   void *arg)
+{
+	each(arg, "delay.held_messages", ctx->held_messages);
+	each(arg, "delay.late_messages", ctx->late_messages);
+	if (ctx->inner->counters)
+		ctx->inner->counters(ctx->inner_ctx, each, arg);
+}
+
+static const struct cadge_option delay_options[] = {
+	{"delay_ns", "0", "How long each message is held back before it is sent, in nanoseconds."},
+	{0},
+};
+
+static const struct cadge_layer delay_layer = {
+	.abi = CADGE_ABI, .bytes = sizeof(delay_layer),
+	.name = "shim-delay", .style = "shim", .substrate = "delay", .caps = delay_caps,
+	.traits = {.protection = CADGE_PROTECT_NONE, .control_transfer = CADGE_CONTROL_POLL, .multiprogramming = 1},
+	.options = delay_options,
+	.open = delay_open, .close = delay_close, .limits = delay_limits, .address = delay_address,
+	.connect = delay_connect, .disconnect = delay_disconnect, .post = delay_post, .poll = delay_poll,
+	.describe_path = delay_describe_path, .library = delay_library, .semantics = delay_semantics,
+	.wait = delay_wait, .release = delay_release, .mem_alloc = delay_mem_alloc, .mem_free = delay_mem_free,
+	.mem_reg = delay_mem_reg, .mem_dereg = delay_mem_dereg, .counters = delay_counters,
+};
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &delay_layer;
+}

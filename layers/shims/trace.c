@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shim-trace: counts and times each slot call and each event of the inner layer, and keeps the last of them in a ring.
+ * Everything comes out of `counters`:
+ *
+ *	calls.<slot>, ns.<slot>      how often, and how long in all
+ *	events.<event>               how often
+ *	ring.<n>.<slot or event>.<result>   when, in ns since open: the oldest entry first; n counts from open. A poll that
+ *	                             found nothing is counted but not in the ring
+ *
+ * Option entries arrives as setting "trace.entries"; settings without the prefix "trace." go on to the inner layer.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shims/shim.h"
+
+#define TRACE_CALLS(X)                                                                                               \
+	X(address) X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) X(release) X(flush) X(call)     \
+	X(reply) X(fail) X(delegate) X(expose) X(unexpose) X(attach) X(detach) X(put) X(get) X(fetch_add) X(quiet)   \
+	X(mem_alloc) X(mem_free) X(mem_reg) X(mem_dereg)
+#define TRACE_EVENTS(X) X(on_up) X(on_down) X(on_recv) X(on_sent) X(on_call) X(on_replied)
+
+#define TRACE_ENUM(name) TRACE_##name,
+enum trace_what { TRACE_CALLS(TRACE_ENUM) TRACE_EVENTS(TRACE_ENUM) TRACE_KINDS };
+#define TRACE_NAME(name) #name,
+static const char *const trace_names[] = {TRACE_CALLS(TRACE_NAME) TRACE_EVENTS(TRACE_NAME)};
+
+enum { TRACE_FIRST_EVENT = TRACE_on_up };
+#define TRACE_ENTRIES_MAX UINT64_C(1048576)
+
+struct entry {
+	uint64_t at_ns;
+	enum trace_what what;
+	int result;
+};
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	struct cadge_chan *inner;
+	struct cadge_chan *next; /* of the context */
+};
+
+struct cadge_ctx {
+	struct cadge_sink sink; /* what the inner layer calls; first, so that it leads back here */
+	struct cadge_sink *outer;
+	const struct cadge_layer *inner;
+	struct cadge_ctx *inner_ctx;
+	struct cadge_chan *chans;
+	uint64_t opened_ns, counts[TRACE_KINDS], spent_ns[TRACE_KINDS];
+	struct entry *ring;
+	uint64_t entries, written; /* room of the ring; entries ever written */
+};
+
+static void note(struct cadge_ctx *ctx, enum trace_what what, uint64_t at_ns, int result)
+{
+	ctx->counts[what]++;
+	ctx->ring[ctx->written++ % ctx->entries] =
+		(struct entry){.at_ns = at_ns - ctx->opened_ns, .what = what, .result = result};
+}
+
+static int called(struct cadge_ctx *ctx, enum trace_what what, uint64_t begin_ns, int result)
+{
+	ctx->spent_ns[what] += shim_now_ns() - begin_ns;
+	note(ctx, what, begin_ns, result);
+	return result;
+}
+
+/* Calls a slot of the inner layer that returns a code. */
+#define TRACED(ctx, slot, ...)                                                                                       \
+	do {                                                                                                         \
+		const uint64_t begin_ns = shim_now_ns();                                                             \
+                                                                                                                     \
+		if (!(ctx)->inner->slot)                                                                             \
+			return CADGE_E_UNSUPPORTED;                                                                  \
+		return called(ctx, TRACE_##slot, begin_ns, (ctx)->inner->slot(__VA_ARGS__));                         \
+	} while (0)
+
+/* And one that returns nothing. */
+#define TRACED_VOID(ctx, slot, ...)                                                                                  \
+	do {                                                                                                         \
+		const uint64_t begin_ns = shim_now_ns();                                                             \
+                                                                                                                     \
+		if (!(ctx)->inner->slot)                                                                             \
+			return;                                                                                      \
+		(ctx)->inner->slot(__VA_ARGS__);                                                                     \
+		(void)called(ctx, TRACE_##slot, begin_ns, CADGE_DONE);                                               \
+	} while (0)
+
+/* ---- events ---- */
+
+static struct cadge_ctx *event(struct cadge_sink *self, enum trace_what what, int result)
+{
+	struct cadge_ctx *ctx = (struct cadge_ctx *)self;
+
+	note(ctx, what, shim_now_ns(), result);
+	return ctx;
+}
+
+static void on_up(struct cadge_sink *self, uint32_t peer)
+{
+	struct cadge_sink *outer = event(self, TRACE_on_up, CADGE_DONE)->outer;
+
+	outer->up(outer, peer);
+}
+
+static void on_down(struct cadge_sink *self, uint32_t peer, int code)
+{
+	struct cadge_sink *outer = event(self, TRACE_on_down, code)->outer;
+
+	outer->down(outer, peer, code);
+}
+
+static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct cadge_sink *outer = event(self, TRACE_on_recv, CADGE_DONE)->outer;
+
+	return outer->recv(outer, peer, data, bytes, lend);
+}
+
+static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int code)
+{
+	struct cadge_sink *outer = event(self, TRACE_on_sent, code)->outer;
+
+	outer->sent(outer, peer, token, code);
+}
+
+static void on_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+		    const struct cadge_reply_to *reply_to)
+{
+	struct cadge_sink *outer = event(self, TRACE_on_call, CADGE_DONE)->outer;
+
+	outer->call(outer, peer, op, args, bytes, reply_to);
+}
+
+static enum cadge_keep on_replied(struct cadge_sink *self, uint32_t peer, uint64_t token, int code,
+				  enum cadge_placement placement, const void *data, size_t bytes,
+				  struct cadge_lend *lend)
+{
+	struct cadge_sink *outer = event(self, TRACE_on_replied, code)->outer;
+
+	return outer->replied(outer, peer, token, code, placement, data, bytes, lend);
+}
+
+/* ---- slots ---- */
+
+static int take_setting(void *arg, const char *name, const char *value)
+{
+	struct cadge_ctx *ctx = arg;
+	int code = strcmp(name, "entries") == 0 ? shim_number(value, TRACE_ENTRIES_MAX, &ctx->entries)
+						: CADGE_E_ARGUMENT;
+
+	return code == CADGE_DONE && !ctx->entries ? CADGE_E_ARGUMENT : code;
+}
+
+static void trace_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	if (ctx->inner_ctx)
+		ctx->inner->close(ctx->inner_ctx);
+	while (ctx->chans) {
+		struct cadge_chan *chan = ctx->chans;
+
+		ctx->chans = chan->next;
+		free(chan);
+	}
+	free(ctx->ring);
+	free(ctx);
+}
+
+static int trace_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx));
+	int code;
+
+	if (!ctx)
+		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->sink = (struct cadge_sink){.up = on_up, .down = on_down, .recv = on_recv, .sent = on_sent,
+					.call = on_call, .replied = on_replied};
+	ctx->inner = args->inner;
+	ctx->entries = 1024;
+	ctx->opened_ns = shim_now_ns();
+	code = shim_open_inner(args, "trace", take_setting, ctx, &ctx->inner_ctx);
+	if (code == CADGE_DONE) {
+		ctx->ring = calloc(ctx->entries, sizeof(*ctx->ring));
+		if (!ctx->ring)
+			code = shim_refuse(args, CADGE_E_MEMORY, "no memory for the ring");
+	}
+	if (code < 0) {
+		trace_close(ctx);
+		return code;
+	}
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+static void trace_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	ctx->inner->limits(ctx->inner_ctx, limits_out);
+	limits_out->caps |= CADGE_CAP_COUNTERS;
+}
+
+static int trace_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	TRACED(ctx, address, ctx->inner_ctx, peer, blob, bytes_inout);
+}
+
+static int trace_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+			 struct cadge_chan **chan_out)
+{
+	const uint64_t begin_ns = shim_now_ns();
+	struct cadge_chan *chan = calloc(1, sizeof(*chan));
+	int code;
+
+	if (!chan)
+		return CADGE_E_MEMORY;
+	code = called(ctx, TRACE_connect, begin_ns,
+		      ctx->inner->connect(ctx->inner_ctx, peer, blob, bytes, &chan->inner));
+	if (code < 0) {
+		free(chan);
+		return code;
+	}
+	chan->ctx = ctx;
+	chan->next = ctx->chans;
+	ctx->chans = chan;
+	*chan_out = chan;
+	return code;
+}
+
+static int trace_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	const uint64_t begin_ns = shim_now_ns();
+	struct cadge_chan **at = &ctx->chans;
+	struct cadge_chan *inner = chan->inner;
+
+	while (*at != chan)
+		at = &(*at)->next;
+	*at = chan->next;
+	free(chan);
+	return called(ctx, TRACE_disconnect, begin_ns, ctx->inner->disconnect(ctx->inner_ctx, inner));
+}
+
+static int trace_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		      uint64_t token)
+{
+	TRACED(chan->ctx, post, chan->inner, iov, count, flags, token);
+}
+
+static int trace_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	const uint64_t begin_ns = shim_now_ns();
+	int events;
+
+	ctx->outer = sink;
+	events = ctx->inner->poll(ctx->inner_ctx, &ctx->sink);
+	if (events)
+		return called(ctx, TRACE_poll, begin_ns, events);
+	ctx->counts[TRACE_poll]++;
+	ctx->spent_ns[TRACE_poll] += shim_now_ns() - begin_ns;
+	return 0;
+}
+
+static int trace_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	TRACED(chan->ctx, describe_path, chan->inner, path_out);
+}
+
+static void trace_library(struct cadge_library *library_out)
+{
+	*library_out = (struct cadge_library){.name = "shim", .stated_version = ""};
+}
+
+static void trace_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	ctx->inner->semantics(ctx->inner_ctx, semantics_out);
+}
+
+static int trace_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	TRACED(ctx, wait, ctx->inner_ctx, timeout_ns);
+}
+
+static void trace_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	TRACED_VOID(ctx, release, ctx->inner_ctx, lend);
+}
+
+static int trace_flush(struct cadge_chan *chan)
+{
+	TRACED(chan->ctx, flush, chan->inner);
+}
+
+static int trace_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
+		      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
+{
+	TRACED(chan->ctx, call, chan->inner, op, in_iov, in_count, out_iov, out_count, token);
+}
+
+static int trace_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
+		       uint32_t count, uint32_t flags, uint64_t token)
+{
+	TRACED(ctx, reply, ctx->inner_ctx, reply_to, iov, count, flags, token);
+}
+
+static int trace_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code)
+{
+	TRACED(ctx, fail, ctx->inner_ctx, reply_to, code);
+}
+
+static int trace_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
+			  const struct cadge_iov *iov, uint32_t count, uint64_t token)
+{
+	TRACED(to->ctx, delegate, to->inner, reply_to, op, iov, count, token);
+}
+
+static int trace_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
+			struct cadge_region **region_out)
+{
+	TRACED(ctx, expose, ctx->inner_ctx, base, bytes, key, key_bytes_inout, region_out);
+}
+
+static void trace_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
+{
+	TRACED_VOID(ctx, unexpose, ctx->inner_ctx, region);
+}
+
+static int trace_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out)
+{
+	TRACED(chan->ctx, attach, chan->inner, key, key_bytes, remote_out);
+}
+
+static void trace_detach(struct cadge_chan *chan, struct cadge_remote *remote)
+{
+	TRACED_VOID(chan->ctx, detach, chan->inner, remote);
+}
+
+static int trace_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+		     uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	TRACED(chan->ctx, put, chan->inner, local, bytes, remote, offset_bytes, flags, token);
+}
+
+static int trace_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+		     uint64_t offset_bytes, uint64_t token)
+{
+	TRACED(chan->ctx, get, chan->inner, local, bytes, remote, offset_bytes, token);
+}
+
+static int trace_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+			   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+{
+	TRACED(chan->ctx, fetch_add, chan->inner, addend, before_out, remote, offset_bytes, token);
+}
+
+static int trace_quiet(struct cadge_chan *chan, uint64_t token)
+{
+	TRACED(chan->ctx, quiet, chan->inner, token);
+}
+
+static void *trace_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
+{
+	const uint64_t begin_ns = shim_now_ns();
+	void *base = ctx->inner->mem_alloc ? ctx->inner->mem_alloc(ctx->inner_ctx, bytes) : NULL;
+
+	(void)called(ctx, TRACE_mem_alloc, begin_ns, base ? CADGE_DONE : CADGE_E_MEMORY);
+	return base;
+}
+
+static void trace_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	TRACED_VOID(ctx, mem_free, ctx->inner_ctx, base, bytes);
+}
+
+static int trace_mem_reg(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	TRACED(ctx, mem_reg, ctx->inner_ctx, base, bytes);
+}
+
+static int trace_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	TRACED(ctx, mem_dereg, ctx->inner_ctx, base, bytes);
+}
+
+static void trace_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
+			   void *arg)
+{
+	char name[96];
+
+	for (int what = 0; what < TRACE_KINDS; what++) {
+		const int is_event = what >= TRACE_FIRST_EVENT;
+
+		if (!ctx->counts[what])
+			continue;
+		/* Events are named without their "on_". */
+		snprintf(name, sizeof(name), "%s.%s", is_event ? "events" : "calls", trace_names[what] + 3 * is_event);
+		each(arg, name, ctx->counts[what]);
+		if (is_event)
+			continue;
+		snprintf(name, sizeof(name), "ns.%s", trace_names[what]);
+		each(arg, name, ctx->spent_ns[what]);
+	}
+	for (uint64_t n = ctx->written > ctx->entries ? ctx->written - ctx->entries : 0; n < ctx->written; n++) {
+		const struct entry *entry = &ctx->ring[n % ctx->entries];
+
+		snprintf(name, sizeof(name), "ring.%" PRIu64 ".%s.%d", n, trace_names[entry->what], entry->result);
+		each(arg, name, entry->at_ns);
+	}
+	if (ctx->inner->counters)
+		ctx->inner->counters(ctx->inner_ctx, each, arg);
+}
+
+static const struct cadge_option trace_options[] = {
+	{"entries", "1024", "How many of the last calls and events are kept."},
+	{0},
+};
+
+static const struct cadge_layer trace_layer = {
+	.abi = CADGE_ABI, .bytes = sizeof(trace_layer),
+	.name = "shim-trace", .style = "shim", .substrate = "trace",
+	.caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
+		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_RPC |
+		CADGE_CAP_DELEGATE | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_MEM_ALLOC |
+		CADGE_CAP_MEM_REG | CADGE_CAP_BATCH | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS |
+		CADGE_CAP_ONE_INIT,
+	.traits = {.protection = CADGE_PROTECT_NONE, .control_transfer = CADGE_CONTROL_POLL, .multiprogramming = 1},
+	.options = trace_options,
+	.open = trace_open, .close = trace_close, .limits = trace_limits, .address = trace_address,
+	.connect = trace_connect, .disconnect = trace_disconnect, .post = trace_post, .poll = trace_poll,
+	.describe_path = trace_describe_path, .library = trace_library, .semantics = trace_semantics,
+	.wait = trace_wait, .release = trace_release, .flush = trace_flush, .call = trace_call,
+	.reply = trace_reply, .fail = trace_fail, .delegate = trace_delegate, .expose = trace_expose,
+	.unexpose = trace_unexpose, .attach = trace_attach, .detach = trace_detach, .put = trace_put,
+	.get = trace_get, .fetch_add = trace_fetch_add, .quiet = trace_quiet, .mem_alloc = trace_mem_alloc,
+	.mem_free = trace_mem_free, .mem_reg = trace_mem_reg, .mem_dereg = trace_mem_dereg,
+	.counters = trace_counters,
+};
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &trace_layer;
+}

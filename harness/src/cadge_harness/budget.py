@@ -45,29 +45,33 @@ def spend(
     return shorter, note
 
 
-def _shorten(demands: Sequence[Demand], wish: dict[str, int], room_ms: int, least_ms: int) -> Mapping[str, int] | None:
+def _shorten(
+    demands: Sequence[Demand], wish: dict[str, int], room_ms: int, least_ms: int
+) -> Mapping[str, int] | None:
     plain = [demand for demand in demands if not demand.focus]
     focus = [demand for demand in demands if demand.focus]
-    plain_wish, focus_wish = _total(plain, wish), _total(focus, wish)
-    plain_least = sum(demand.attempts * min(demand.duration_ms, least_ms) for demand in plain)
-    if plain and room_ms - focus_wish >= plain_least:
-        share = (room_ms - focus_wish) / plain_wish
-        return wish | {
-            item.point_id: max(int(item.duration_ms * share), min(item.duration_ms, least_ms)) for item in plain
-        }
-    focus_least = sum(demand.attempts * min(demand.duration_ms, least_ms) for demand in focus)
-    low = {demand.point_id: min(demand.duration_ms, least_ms) for demand in demands}
-    if room_ms >= plain_least + focus_least:
-        spread = focus_wish - focus_least
-        share = (room_ms - plain_least - focus_least) / spread if spread else 0.0
-        return low | {
-            item.point_id: low[item.point_id] + int((item.duration_ms - low[item.point_id]) * share) for item in focus
-        }
+    least = {demand.point_id: min(demand.duration_ms, least_ms) for demand in demands}
+    if room_ms >= _total(plain, least) + _total(focus, wish):
+        return wish | _between(plain, least, wish, room_ms - _total(focus, wish))
+    if room_ms >= _total(demands, least):
+        return least | _between(focus, least, wish, room_ms - _total(plain, least))
     attempts = sum(demand.attempts for demand in demands)
     each_ms = room_ms // attempts if attempts else POINT_MS_MIN
     if each_ms < POINT_MS_MIN:
         return None
     return {demand.point_id: min(each_ms, demand.duration_ms) for demand in demands}
+
+
+def _between(
+    demands: Sequence[Demand], least: Mapping[str, int], wish: Mapping[str, int], room_ms: int
+) -> dict[str, int]:
+    """Return durations that all stand at the same share of the way from least to wish, and fit the room."""
+    low_ms, high_ms = _total(demands, least), _total(demands, wish)
+    share = min((room_ms - low_ms) / (high_ms - low_ms), 1.0) if high_ms > low_ms else 0.0
+    return {
+        item.point_id: least[item.point_id] + int((wish[item.point_id] - least[item.point_id]) * share)
+        for item in demands
+    }
 
 
 def _total(demands: Sequence[Demand], durations: Mapping[str, int]) -> int:

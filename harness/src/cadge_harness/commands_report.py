@@ -61,9 +61,9 @@ def report(ctx: click.Context, campaign: str, out: Path | None, results: Path | 
 def export(ctx: click.Context, campaign: str, kind: str, out: Path | None, results: Path | None, as_json: bool) -> int:
     """Write a campaign's figures as CSV or JSON: to stdout, or with -o to a file."""
     output = output_of(ctx, as_json)
+    found = Store(results or find_checkout().campaigns).open(campaign)
     if output.as_json and out is None:
         raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")
-    found = Store(results or find_checkout().campaigns).open(campaign)
     write = _analysis("export", "write")
     if out is None:
         write(found, kind, sys.stdout)

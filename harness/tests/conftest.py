@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A checkout with three made-up layers, testbeds without hosts, and a runner that answers without measuring."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from cadge_harness import cli, commands_plan, commands_run, testbed
+from cadge_harness.catalogue import Catalogue, read_catalogue
+from cadge_harness.paths import Checkout
+from cadge_harness.session import Ended, OnEvent, OnLaunch
+from cadge_harness.site import Site
+from cadge_harness.testbed_model import Host, Kind, Testbed
+
+LAYER = """\
+schema: cadge.layer/1
+title: A layer for tests
+style: {style}
+substrate: {substrate}
+library: Sockets
+licence: BSD-3-Clause
+rpc: emulated
+launcher: {launcher}
+places: [within, between]
+limits: [{limits}]
+"""
+
+TINY = """\
+schema: cadge.sweep/1
+title: tiny
+vectors:
+  sizes: [8B, 4KiB]
+patterns:
+  - {pattern: rpc, request: sizes}
+launches: 3
+seed: 7
+duration: {default: 20ms}
+"""
+
+HISTOGRAM = "HISTFAAAACp4nJNpmSzMwMDAyQABzFCaEYjFPcpeMNh/gAic52c6y880lYMJAILuBp0="
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    """A checkout where a-one and b-two are built, c-three is not, and b-two cannot block."""
+    root = tmp_path / "checkout"
+    (root / "layers/include/cadge").mkdir(parents=True)
+    (root / "layers/include/cadge/layer.h").write_text("")
+    for name, launcher, limits in (
+        ("a-one", "direct", ""),
+        ("b-two", "mpirun", "{when: {wait: block}, reason: b-two only polls}"),
+        ("c-three", "direct", ""),
+    ):
+        style, substrate = name.split("-")
+        (root / "layers" / style).mkdir()
+        text = LAYER.format(style=style, substrate=substrate, launcher=launcher, limits=limits)
+        (root / "layers" / style / f"{substrate}.layer.yml").write_text(text)
+    (root / "build/layers").mkdir(parents=True)
+    (root / "build/bin").mkdir()
+    for name in ("a-one.so", "b-two.so", "shim-delay.so"):
+        (root / "build/layers" / name).write_text("")
+    (root / "build/layers/c-three.absent").write_text("libthree is missing (pkg-config three)\n")
+    for name in ("cadge-driver", "cadge-floor"):
+        program = root / "build/bin" / name
+        program.write_text("#!/bin/sh\nexit 2\n")
+        program.chmod(0o755)
+    (root / "harness/sweeps").mkdir(parents=True)
+    (root / "harness/sweeps/tiny.yml").write_text(TINY)
+    monkeypatch.setenv("CADGE_ROOT", str(root))
+    monkeypatch.setenv("CADGE_LOCK", str(tmp_path / "lock"))
+    monkeypatch.delenv("CADGE_BUILD", raising=False)
+    for name in ("TESTBED", "INVENTORY", "LAYERS", "SWEEP", "TUNE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(f"CADGE_{name}", raising=False)
+    return Checkout(root)
+
+
+@pytest.fixture
+def catalogue(checkout: Checkout) -> Catalogue:
+    """The layers of the checkout."""
+    return read_catalogue(checkout)
+
+
+@pytest.fixture
+def site() -> Site:
+    """Two hosts on a machine with two cores."""
+    return Site(name="emulated", hosts=2, cores_within=2, cores_between=2, raw_links=True, ports=(18600, 18699))
+
+
+def make_testbed(kind: Kind = Kind.EMULATED, hosts: int = 2) -> Testbed:
+    """Return a testbed that nobody made."""
+    return Testbed(
+        name=str(kind),
+        kind=kind,
+        hosts=tuple(
+            Host(
+                name=f"h{number}",
+                management_address=f"198.18.0.1{number}",
+                device="data0",
+                address=f"198.19.0.1{number}",
+                raw_device="raw0",
+                cpus=(0, 1),
+            )
+            for number in range(1, hosts + 1)
+        ),
+        inventory_path=Path("/nowhere"),
+    )
+
+
+def make_record(launch: dict[str, JsonValue], **changes: object) -> dict[str, object]:
+    """Return what an agent would send for a launch where everything went well."""
+    points = launch["points"]
+    assert isinstance(points, list)
+    attempts = []
+    for order, point in enumerate(points):
+        assert isinstance(point, dict)
+        kept = {key: value for key, value in point.items() if key not in {"duration_ms", "deadline_ms"}}
+        attempts.append(
+            kept
+            | {
+                "order": order,
+                "status": "done",
+                "elapsed_ns": 20_000_000,
+                "operations": 1000,
+                "bytes": 8000,
+                "histogram": HISTOGRAM,
+                "checks": [{"name": "payload", "ok": True}],
+            }
+        )
+    result = {
+        "schema": "cadge.result/1",
+        **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed")},
+        "status": "done",
+        "driver": {"version": "0.1.0", "abi": 1, "revision": "r", "compiler": "gcc"},
+        "started_utc": "2026-11-21T03:00:00.123456Z",
+        "wall_ns": 300_000_000,
+        "attempts": attempts,
+    }
+    record = {"schema": "cadge.launch-record/1", "launch": launch, "result": result, "status": "done"}
+    return record | {"exit_codes": [0, 0], "agent_version": "0.1.0"} | changes
+
+
+@dataclass
+class FakeRunner:
+    """Stands for Ansible: answers each launch at once. `stop_after` asks to stop after so many launches."""
+
+    stop_after: int | None = None
+    ended: Ended = field(default_factory=lambda: Ended(ok=True, exit_code=0))
+    change: Callable[[dict[str, object]], dict[str, object] | None] = lambda record: record
+    made: list[str] = field(default_factory=list)
+    before_launch: Callable[[int], None] = lambda _number: None
+
+    def __call__(
+        self,
+        testbed: Testbed,
+        blocks: list[dict[str, JsonValue]],
+        campaign: Path,
+        on_event: OnEvent,
+        on_launch: OnLaunch,
+        stop: threading.Event,
+    ) -> Ended:
+        del testbed, campaign
+        for block in blocks:
+            launches = block["launches"]
+            assert isinstance(launches, list)
+            for launch in launches:
+                assert isinstance(launch, dict)
+                if stop.is_set() or len(self.made) == self.stop_after:
+                    return Ended(ok=False, exit_code=6)
+                self.before_launch(len(self.made))
+                on_event("launch_started", {"launch_id": launch["launch_id"]})
+                record = self.change(make_record(launch))
+                if record is not None:
+                    on_launch(record)
+                    self.made.append(str(launch["launch_id"]))
+        return self.ended
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> FakeRunner:
+    """Put a fake runner and a testbed without hosts in the place of the real ones."""
+    fake = FakeRunner()
+    monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: fake)
+    monkeypatch.setattr(testbed, "resolve", lambda *_args, **_named: make_testbed())
+    monkeypatch.setattr(testbed, "release", lambda _testbed: None)
+    assert commands_plan is not None
+    return fake
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cadge(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
+    """Run a command in this process."""
+
+    def call(*argv: str) -> Answer:
+        code = cli.invoke(list(argv))
+        said = capsys.readouterr()
+        return Answer(code, said.out, said.err)
+
+    return call

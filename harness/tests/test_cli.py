@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command: quick help with examples, exit codes, one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from cadge_harness import cli, errors
+from cadge_harness.paths import Checkout
+
+from .conftest import Answer, FakeRunner
+
+Cadge = Callable[..., Answer]
+
+
+def test_help_is_quick() -> None:
+    argv = [sys.executable, "-c", "from cadge_harness.cli import main; main(['--help'])"]
+    took = []
+    for _ in range(7):
+        begun = time.perf_counter()
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+        took.append(time.perf_counter() - begun)
+        assert "Examples:" in done.stdout
+    bare = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "pass"], check=True, timeout=60)
+        bare.append(time.perf_counter() - begun)
+    # On a machine that is busy with something else even the bare interpreter is slow; that is not ours.
+    assert min(took) <= max(0.15, 6 * min(bare)), took
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from cadge_harness import cli; cli.invoke(['--help'])\n"
+        "heavy = {'pydantic', 'yaml', 'rich', 'ansible', 'cadge_results', 'cadge_analysis', 'jinja2'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_every_command_has_examples(name: str, cadge: Cadge) -> None:
+    answer = cadge(name, "--help")
+    assert answer.code == 0
+    assert "Examples:" in answer.out
+    assert f"cadge {name}" in answer.out
+
+
+def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
+    text = cadge("--help").out
+    assert all(f"{code:>3}  {meaning}" in text for code, meaning in errors.EXIT_CODES.items())
+    assert {0, 1, 2, 3, 4, 5, 6, 70, 130, 143} == set(errors.EXIT_CODES)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["pln"], 2, "no command 'pln'; did you mean plan?"),
+        (["plan", "--swep", "x"], 2, "No such option"),
+        (["plan", "--sweep", "defualt"], 2, "unknown sweep 'defualt'"),
+        (["plan", "--sweep", "tiny", "--layers", "a-on"], 2, "unknown layer 'a-on'; did you mean a-one?"),
+        (
+            ["plan", "--sweep", "tiny", "--layers", "c-three"],
+            5,
+            "nothing can be measured: c-three within/poll: not built",
+        ),
+        (["plan", "--sweep", "tiny", "--budget", "5"], 2, "--budget: 5 has no unit"),
+        (["plan", "--sweep", "tiny", "--budget", "1s"], 2, "a budget of 1 s does not hold this sweep"),
+        (["plan", "--sweep", "tiny", "--testbed", "moon"], 2, "moon"),
+        (["status"], 5, "there is no campaign"),
+        (["report"], 5, "there is no campaign"),
+        (["export", "nothing"], 5, "no campaign 'nothing'"),
+        (["resume"], 5, "there is no campaign"),
+    ],
+)
+def test_mistakes_have_a_sentence_and_a_code(
+    argv: list[str], code: int, said: str, checkout: Checkout, cadge: Cadge
+) -> None:
+    assert checkout
+    answer = cadge(*argv)
+    assert (answer.code, answer.out) == (code, "")
+    assert said in answer.err
+    answer = cadge(*argv, "--json")
+    document = json.loads(answer.out)
+    assert (document["ok"], document["code"]) == (False, code)
+    assert said in document["problems"][0]
+
+
+def test_layers(checkout: Checkout, cadge: Cadge) -> None:
+    assert checkout
+    document = json.loads(cadge("layers", "--json").out)
+    assert (document["ok"], document["code"], document["problems"]) == (True, 0, [])
+    found = {entry["name"]: entry for entry in document["data"]["layers"]}
+    assert set(found) == {"a-one", "b-two", "c-three"}
+    assert {"name", "style", "substrate", "version", "available", "reason"} <= set(found["a-one"])
+    assert (found["a-one"]["available"], found["a-one"]["reason"]) == (True, None)
+    assert (found["c-three"]["available"], found["c-three"]["reason"]) == (
+        False,
+        "not built: libthree is missing (pkg-config three)",
+    )
+    assert "2 of 3 layers are built." in cadge("layers").out
+    assert json.loads(cadge("--json", "layers").out) == document
+
+
+def test_layers_show_what_the_driver_says(checkout: Checkout, cadge: Cadge) -> None:
+    said = {"library": {"name": "Sockets", "stated_version": "6.1"}, "contexts": []}
+    checkout.driver.write_text(f"#!/bin/sh\ncat <<'E'\n{json.dumps(said)}\nE\n")
+    assert json.loads(cadge("layers", "--json").out)["data"]["layers"][0]["version"] == "6.1"
+
+
+def test_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:
+    assert checkout
+    assert runner
+    answer = cadge("plan", "--sweep", "tiny", "--json", "--write", str(tmp_path / "plan.json"))
+    data = json.loads(answer.out)["data"]
+    assert data["points"]["planned"] > 0
+    assert data["points"]["refused"] > 0
+    assert data["wall_s"] > 0
+    assert data["disk_bytes"] > 0
+    assert data["ports"] == [18600, 18699]
+    assert [block["place"] for block in data["blocks"]] == ["within", "between"]
+    assert json.loads((tmp_path / "plan.json").read_text())["plan_hash"] == data["plan_hash"]
+    text = cadge("plan", "--sweep", "tiny").out
+    assert "time about" in text
+    assert "c-three within/poll: 2 points: not built: libthree" in text
+    fewer = json.loads(cadge("plan", "--sweep", "tiny", "--layers", "a-one", "--json").out)["data"]
+    assert fewer["launches"] < data["launches"]
+
+
+def test_options_come_from_the_environment(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checkout
+    assert runner
+    monkeypatch.setenv("SWEEP", "tiny")
+    monkeypatch.setenv("LAYERS", "a-one b-two")
+    monkeypatch.setenv("INVENTORY", "")
+    data = json.loads(cadge("plan", "--json").out)["data"]
+    assert {entry["layer"] for entry in data["refused"]} <= {"floor-cacheline", "floor-xdp"}
+
+
+def test_bugs_end_with_70_and_a_traceback(cadge: Cadge, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_args: object, **_named: object) -> None:
+        raise RuntimeError("oh")
+
+    monkeypatch.setattr(cli.cadge, "main", broken)
+    answer = cadge("layers")
+    assert answer.code == 70
+    path = Path(answer.err.rsplit("traceback in ", 1)[1].strip())
+    assert "RuntimeError: oh" in path.read_text()
+    path.unlink()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_interruption_ends_with_130(cadge: Cadge, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def stopped(*_args: object, **_named: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.cadge, "main", stopped)
+    assert cadge("layers").code == 130
+
+
+@pytest.mark.parametrize("locale", ["tr_TR.UTF-8", "C", "POSIX"])
+def test_the_locale_changes_nothing(locale: str, checkout: Checkout) -> None:
+    environment = {**os.environ, "LC_ALL": locale, "LANG": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    sweep = checkout.sweeps / "tiny.yml"
+    sweep.write_text(sweep.read_text().replace("title: tiny", "title: İıÇ Iİ 8 µs"), encoding="utf-8")
+    argv = [sys.executable, "-m", "cadge_harness.cli"]
+    plan = [*argv, "plan", "--sweep", "tiny", "--testbed", "local", "--layers", "a-one", "--json"]
+    done = subprocess.run(plan, capture_output=True, check=False, timeout=60, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.decode("ascii"))["ok"]
+    wrong = [*argv, "plan", "--sweep", "İı"]
+    done = subprocess.run(wrong, capture_output=True, check=False, timeout=60, env=environment)
+    assert done.returncode == 2, done.stderr
+
+
+def test_doctor(checkout: Checkout, cadge: Cadge) -> None:
+    answer = cadge("doctor", "--json")
+    found = json.loads(answer.out)["data"]["findings"]
+    assert all({"code", "level", "text", "fix"} == set(finding) for finding in found)
+    assert answer.code == 0, answer.out
+    checkout.driver.unlink()
+    answer = cadge("doctor")
+    assert answer.code == 3
+    assert "fix: make build" in answer.out
+
+
+def test_a_reader_that_goes_away_is_no_error(checkout: Checkout) -> None:
+    assert checkout
+    script = f"{sys.executable} -m cadge_harness.cli layers | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

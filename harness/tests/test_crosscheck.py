@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the payload went, judged from counters, links and paths."""
+
+from __future__ import annotations
+
+from cadge_harness.crosscheck import crosschecks, node_problems, version_problems, with_crosschecks
+from cadge_results import LaunchRecord, NodeFacts
+from cadge_results.base import Place
+
+from .conftest import make_record
+
+OPERATIONS = 1000
+SIZE = 65_536
+PAYLOAD = OPERATIONS * SIZE * 2
+
+
+def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **changes: object) -> LaunchRecord:
+    """A launch that moved PAYLOAD bytes, with so many bytes on each interface of both hosts."""
+    device = "data0" if place == "between" else "lo"
+    end = {"cpu": 0, "device": device, "address": "198.19.0.11", "raw_device": "raw0"}
+    launch = {
+        "schema": "cadge.launch/1",
+        "launch_id": "b1-0000-00000000",
+        "campaign_id": "c",
+        "kind": "layer",
+        "layer": "a-one",
+        "launcher": "direct",
+        "place": place,
+        "wait": "poll",
+        "seed": 1,
+        "deadline_ms": 1000,
+        "ports": [1, 2],
+        "endpoints": [end | {"host": "h1"}, end | {"host": "h2"}],
+        "points": [
+            {
+                "attempt_id": "0",
+                "point_id": "a" * 16,
+                "pattern": "rpc",
+                "request_bytes": SIZE,
+                "reply_bytes": SIZE,
+                "depth": 1,
+                "duration_ms": 20,
+                "deadline_ms": 1000,
+            }
+        ],
+    }
+    found = make_record(launch, **changes)
+    seen = deltas or {}
+    zero = {"rx_bytes": 1000, "tx_bytes": 1000, "rx_packets": 0, "tx_packets": 0}
+    hosts = ("h1", "h2") if place == "between" else ("h1",)
+    found["counters"] = [
+        {
+            "host": host,
+            "before": dict.fromkeys(seen, zero),
+            "after": {
+                name: zero | {"rx_bytes": 1000 + count // 2, "tx_bytes": 1000 + count // 2}
+                for name, count in seen.items()
+            },
+        }
+        for host in hosts
+    ]
+    return LaunchRecord.from_object(found, source="test")
+
+
+def verdicts(given: LaunchRecord) -> dict[str, str]:
+    return {check.name: "" if check.ok else check.detail for check in crosschecks(given)}
+
+
+def test_payload_on_the_data_network_is_sound() -> None:
+    good = record(deltas={"data0": PAYLOAD + 5_000_000, "mgmt0": 50_000, "lo": 1000})
+    assert set(verdicts(good).values()) == {""}
+    assert with_crosschecks(good).crosschecks == crosschecks(good)
+    assert len(crosschecks(good)) == 3
+
+
+def test_payload_on_the_management_network_is_unsound() -> None:
+    found = verdicts(record(deltas={"data0": 1000, "mgmt0": PAYLOAD, "lo": 0}))
+    assert f"h1: {PAYLOAD} bytes went through mgmt0; the payload was {PAYLOAD} bytes" in found["counters"]
+    assert f"data0 carried 1000 of {PAYLOAD} bytes of payload" in found["counters"]
+
+
+def test_payload_striped_over_both_networks_is_unsound() -> None:
+    assert "mgmt0" in verdicts(record(deltas={"data0": PAYLOAD, "mgmt0": PAYLOAD // 2}))["counters"]
+
+
+def test_shared_memory_between_hosts_is_unsound() -> None:
+    assert "data0 carried 0" in verdicts(record(deltas={"data0": 0, "mgmt0": 0, "lo": 0}))["counters"]
+
+
+def test_within_a_host_memory_and_loopback_are_sound_and_networks_are_not() -> None:
+    assert verdicts(record("within", deltas={"lo": PAYLOAD * 2, "data0": 0}))["counters"] == ""
+    assert verdicts(record("within", deltas={"lo": 0, "data0": 0}))["counters"] == ""
+    assert "went through data0" in verdicts(record("within", deltas={"lo": 0, "data0": PAYLOAD}))["counters"]
+
+
+def test_raw_frames_go_through_their_own_link() -> None:
+    raw = record(deltas={"data0": 0, "raw0": PAYLOAD})
+    assert raw.result is not None
+    path = {"medium": "network", "as_asked": True, "device": "raw0"}
+    through = LaunchRecord.from_object(
+        {**raw.to_object(), "result": {**raw.result.to_object(), "path": [path, path]}}, source="t"
+    )
+    assert verdicts(through)["counters"] == ""
+    assert "raw0" in verdicts(raw)["counters"]
+
+
+def test_little_payload_is_not_judged_by_counters() -> None:
+    small = record(deltas={"data0": 0, "mgmt0": 10**9})
+    assert small.result is not None
+    attempt = small.result.attempts[0].model_copy(update={"operations": 1})
+    few = small.model_copy(update={"result": small.result.model_copy(update={"attempts": (attempt,)})})
+    assert verdicts(few)["counters"] == ""
+
+
+def test_programs_and_offloads_on_the_data_link() -> None:
+    plain = {"xdp": False, "offloads": {"tso": True, "gro": True}}
+    link = [
+        {"host": "h1", "before": plain, "after": plain | {"offloads": {"tso": False, "gro": True}}},
+        {"host": "h2", "before": plain, "after": plain | {"xdp": True}},
+    ]
+    found = verdicts(record(link=link))
+    assert found["data_link"] == (
+        "h1: offloads of the data link changed: tso; h2: an XDP program is attached to the data link"
+    )
+    assert verdicts(record(link=[{"host": "h1", "before": plain, "after": plain}]))["data_link"] == ""
+
+
+def test_another_transport_than_asked() -> None:
+    good = record(deltas={"data0": PAYLOAD})
+    assert good.result is not None
+    path = {"medium": "network", "as_asked": False, "asked": "device data0", "used": "tcp/mgmt0"}
+    wrong = {**good.to_object(), "result": {**good.result.to_object(), "path": [path]}}
+    assert verdicts(LaunchRecord.from_object(wrong, source="t"))["path_as_asked"] == (
+        "endpoint 0 asked for device data0, used tcp/mgmt0"
+    )
+
+
+def test_launches_without_a_result_are_not_judged() -> None:
+    assert crosschecks(record(result=None, status="failed", reason="x")) == ()
+
+
+def test_libraries_that_differ_between_hosts() -> None:
+    nodes = [
+        NodeFacts.from_object(
+            {
+                "schema": "cadge.node/1",
+                "host": host,
+                "libraries": {"UCX": {"version": version, "file": "f"}, "libc": {"version": "2.36"}},
+            },
+            source="t",
+        )
+        for host, version in (("h1", "1.13.1"), ("h2", "1.18.1"))
+    ]  # fmt: skip
+    assert node_problems(nodes) == ("UCX differs between hosts: 1.13.1 on h1, 1.18.1 on h2",)
+    assert node_problems(nodes[:1]) == ()
+
+
+def test_libraries_that_differ_between_launches() -> None:
+    first, second = record(), record()
+    assert first.result is not None
+    results = [
+        {**first.result.to_object(), "library": {"name": "UCX", "stated_version": version, "build_id": "0123456789ab"}}
+        for version in ("1.13.1", "1.18.1")
+    ]  # fmt: skip
+    records = [
+        LaunchRecord.from_object({**item.to_object(), "result": result}, source="t")
+        for item, result in zip((first, second), results, strict=True)
+    ]
+    assert version_problems(records) == (
+        "a-one: launches used different libraries: 1.13.1 (build 0123456789ab), 1.18.1 (build 0123456789ab)",
+    )
+    assert version_problems(records[:1]) == ()

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Campaigns from beginning to end with a fake runner: stored, interrupted, resumed, and nothing made twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_harness import commands_run, testbed
+from cadge_harness.paths import Checkout
+from cadge_harness.session import Ended
+from cadge_results import Campaign, Store
+
+from .conftest import Answer, FakeRunner, make_testbed
+
+Cadge = Callable[..., Answer]
+RUN = ("run", "--sweep", "tiny", "--no-report")
+
+SLOW_RUN = """
+import importlib.util, sys, time
+spec = importlib.util.spec_from_file_location("made_up", sys.argv[1])
+made_up = importlib.util.module_from_spec(spec)
+sys.modules["made_up"] = made_up
+spec.loader.exec_module(made_up)
+from cadge_harness import cli, commands_run, testbed
+fake = made_up.FakeRunner(before_launch=lambda _number: time.sleep(0.02))
+commands_run.AnsibleRunner = lambda *_args, **_named: fake
+testbed.resolve = lambda *_args, **_named: made_up.make_testbed()
+testbed.release = lambda _testbed: None
+sys.exit(cli.invoke(sys.argv[2:]))
+"""
+
+
+def last(checkout: Checkout) -> Campaign:
+    return Store(checkout.campaigns).open("last")
+
+
+def test_a_whole_campaign(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    answer = cadge(*RUN, "--json")
+    assert answer.code == 0, answer.err
+    document = json.loads(answer.out)
+    campaign = last(checkout)
+    assert document["data"]["campaign_id"] == campaign.campaign_id
+    assert document["data"]["missing_launches"] == 0
+    assert runner.made == [launch.launch_id for launch in campaign.plan.launches]
+    assert campaign.meta.status == "finished"
+    assert campaign.meta.command[0] == "cadge"
+    outcomes = campaign.outcomes()
+    refused = sum(1 for point in campaign.plan.points if point.state == "refused")
+    assert len(outcomes) == refused + sum(len(launch.point_ids) for launch in campaign.plan.launches)
+    assert {item.status for item in outcomes} == {"valid", "refused"}
+    assert (campaign.path / "blocks/b1/block.json").is_file()
+    assert "about" in answer.err
+
+
+def test_resume_makes_exactly_what_is_missing(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    runner.stop_after = 5
+    answer = cadge(*RUN)
+    assert answer.code == 6
+    campaign = last(checkout)
+    assert campaign.meta.status == "interrupted"
+    assert f"cadge resume {campaign.campaign_id}" in answer.out
+    missing = campaign.missing_launch_ids()
+    before = {path.name: path.read_bytes() for path in campaign.layout.launches.iterdir()}
+    plan = campaign.layout.plan.read_bytes()
+    runner.made.clear()
+    runner.stop_after = None
+    assert cadge("resume", "--no-report").code == 0
+    assert tuple(runner.made) == missing
+    assert len(before) == 5
+    assert all((campaign.layout.launches / name).read_bytes() == content for name, content in before.items())
+    assert campaign.layout.plan.read_bytes() == plan
+    assert last(checkout).meta.status == "finished"
+    runner.made.clear()
+    answer = cadge("resume", "--json")
+    assert (answer.code, json.loads(answer.out)["data"]["made"], runner.made) == (0, 0, [])
+
+
+def test_resume_refuses_other_hosts(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checkout
+    runner.stop_after = 1
+    cadge(*RUN)
+    monkeypatch.setattr(testbed, "resolve", lambda *_args, **_named: make_testbed(hosts=3))
+    answer = cadge("resume")
+    assert answer.code == 2
+    assert "began on h1, h2, and the testbed has h1, h2, h3" in answer.err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_stop_after_the_launch(
+    number: int, code: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    runner.before_launch = lambda index: os.kill(os.getpid(), number) if index == 3 else None
+    answer = cadge(*RUN)
+    assert answer.code == code
+    assert "stopping after this launch" in answer.err
+    assert len(last(checkout).launch_ids()) == 4
+    assert last(checkout).meta.status == "interrupted"
+    runner.before_launch = lambda _index: None
+    assert cadge("resume", "--no-report").code == 0
+
+
+def test_a_second_interruption_ends_at_once_and_stays_resumable(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    def twice(index: int) -> None:
+        if index == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    runner.before_launch = twice
+    assert cadge(*RUN).code == 130
+    assert len(last(checkout).launch_ids()) == 2
+    assert last(checkout).meta.status == "interrupted"
+    runner.before_launch = lambda _index: None
+    assert cadge("resume", "--no-report").code == 0
+
+
+@pytest.mark.usefixtures("runner")
+def test_lost_hosts_end_with_4_and_keep_what_was_made(
+    checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lost(FakeRunner):
+        def __call__(self, *args: object, **named: object) -> Ended:
+            super().__call__(*args, **named)  # type: ignore[arg-type]
+            return Ended(ok=False, exit_code=4, problems=("h2 was lost",))
+
+    lost = Lost(stop_after=4)
+    monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: lost)
+    answer = cadge(*RUN, "--json")
+    document = json.loads(answer.out)
+    assert (answer.code, document["code"], document["problems"]) == (4, 4, ["h2 was lost"])
+    assert last(checkout).meta.problems == ("h2 was lost",)
+    assert len(last(checkout).launch_ids()) == 4
+
+
+def test_unsound_attempts_end_with_1(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    assert checkout
+
+    def unsound(record: dict[str, object]) -> dict[str, object]:
+        launch = record["launch"]
+        assert isinstance(launch, dict)
+        if launch["layer"] == "a-one" and launch["place"] == "between":
+            link = {"xdp": True, "offloads": {}}
+            return record | {"link": [{"host": "h1", "before": link, "after": link}]}
+        return record
+
+    runner.change = unsound
+    answer = cadge(*RUN)
+    assert answer.code == 1
+    assert "h1: an XDP program is attached to the data link" in answer.out
+    assert "unsound" in answer.out
+
+
+@pytest.mark.usefixtures("runner")
+def test_what_comes_twice_is_stored_once(checkout: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    class Twice(FakeRunner):
+        def __call__(self, testbed, blocks, campaign, on_event, on_launch, stop):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
+            def again(record: dict[str, object]) -> None:
+                on_launch(record)
+                on_launch(record)
+
+            return super().__call__(testbed, blocks, campaign, on_event, again, stop)
+
+    twice = Twice()
+    monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: twice)
+    assert cadge(*RUN).code == 0
+    assert not last(checkout).meta.problems
+
+
+def test_records_that_fit_no_format_are_not_stored(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    runner.change = lambda record: record | {"colour": "blue"}
+    answer = cadge(*RUN)
+    assert answer.code == 6
+    assert "a launch was not stored: launch record: colour: Extra inputs" in answer.err
+    assert not last(checkout).launch_ids()
+
+
+@pytest.fixture
+def room() -> Iterator[Callable[[int], None]]:
+    """Limit how large files may grow, as a full disk would; undone afterwards."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda count: resource.setrlimit(resource.RLIMIT_FSIZE, (count, old[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+def test_a_full_disk_stops_the_campaign_and_leaves_whole_files(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, room: Callable[[int], None]
+) -> None:
+    runner.before_launch = lambda index: room(1000) if index == 3 else None
+    answer = cadge(*RUN)
+    assert answer.code == 6
+    assert "no room to write" in answer.err
+    room(resource.RLIM_INFINITY)
+    assert len(list(last(checkout).launches())) == 3
+    assert len(runner.made) == 4, "the campaign went on although nothing could be stored"
+    runner.before_launch = lambda _index: None
+    assert cadge("resume", "--no-report").code == 0
+    assert last(checkout).meta.status == "finished"
+
+
+def test_a_killed_process_leaves_a_campaign_that_can_be_resumed(checkout: Checkout, cadge: Cadge) -> None:
+    """Kill -9 of the whole command while launches arrive: every stored file is whole, nothing is locked."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_RUN, str(Path(__file__).with_name("conftest.py")), *RUN],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(list(checkout.campaigns.glob("*/launches/*.json"))) < 4:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    campaign = last(checkout)
+    stored = len(list(campaign.launches()))
+    assert 4 <= stored < len(campaign.plan.launches)
+    assert json.loads(cadge("status", "--json").out)["data"]["state"] == "broken off"
+
+
+def test_a_second_sweep_waits(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:
+    assert checkout
+    held = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); input()"
+    argv = [sys.executable, "-c", held, str(tmp_path / "lock")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdin
+        holder.stdout.readline()
+        release = threading.Timer(1.2, holder.stdin.close)
+        release.start()
+        begun = time.monotonic()
+        answer = cadge(*RUN)
+        release.join()
+    assert answer.code == 0
+    assert time.monotonic() - begun > 1
+    assert "another sweep measures on this machine" in answer.err
+    assert runner.made

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Progress: plain lines where there is no terminal, a live display where there is one; status from outside."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.output import Output, clock, is_terminal, table
+from cadge_harness.paths import Checkout
+from cadge_harness.progress import PlainProgress, launch_troubles, make_progress
+from cadge_harness.runstate import RunState, attempt_counts
+from cadge_results import Campaign, CampaignWriter, LaunchRecord, Store
+
+from .conftest import Answer, FakeRunner
+
+Cadge = Callable[..., Answer]
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def campaign(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> Campaign:
+    """A campaign that was stopped after five launches."""
+    runner.stop_after = 5
+    assert cadge("run", "--sweep", "tiny", "--no-report").code == 6
+    return Store(checkout.campaigns).open("last")
+
+
+def state_of(campaign: Campaign, now: Clock) -> RunState:
+    return RunState(campaign.plan, campaign.campaign_id, "emulated", now())
+
+
+def test_plain_progress_says_little(campaign: Campaign) -> None:
+    now, stream = Clock(), io.StringIO()
+    progress = make_progress(state_of(campaign, now), Output(stderr=stream), now)
+    assert isinstance(progress, PlainProgress)
+    progress.stage("Deploy the build")
+    for record in campaign.launches():
+        progress.begin_launch(record.launch_id)
+        now.now_s += 1
+        progress.add(record)
+    progress.close()
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "Deploy the build"
+    assert lines[1].startswith(f"measure: {len(campaign.plan.launches)} launches, about ")
+    assert len(lines) == 2, "it spoke although nothing happened"
+    now.now_s += 31
+    progress.add(next(campaign.launches()))
+    assert (
+        stream.getvalue()
+        .splitlines()[2]
+        .startswith(f"6 of {len(campaign.plan.launches)} launches, 36 s so far, about ")
+    )
+
+
+def test_failures_are_said_at_once_and_once(campaign: Campaign) -> None:
+    now, stream = Clock(), io.StringIO()
+    progress = make_progress(state_of(campaign, now), Output(stderr=stream), now)
+    record = next(campaign.launches()).model_copy(update={"status": "failed", "reason": "peer lost", "result": None})
+    progress.add(record)
+    progress.add(record)
+    assert stream.getvalue().count("failed: peer lost") == 1
+    assert attempt_counts(record) == {"failed": len(record.launch.points)}
+
+
+def test_troubles_name_checks() -> None:
+    from .test_crosscheck import record as make
+
+    good = make(deltas={"data0": 10**9})
+    assert launch_troubles(good) == []
+    raw = good.to_object()
+    assert isinstance(raw["result"], dict)
+    raw["result"]["checks"] = [{"name": "clock", "ok": False, "detail": "drift of 120 ppm"}]
+    assert launch_troubles(LaunchRecord.from_object(raw, source="t")) == ["unsound: clock: drift of 120 ppm"]
+    assert attempt_counts(LaunchRecord.from_object(raw, source="t")) == {"unsound": 1}
+
+
+def test_the_estimate_follows_the_pace(campaign: Campaign) -> None:
+    now = Clock()
+    state = state_of(campaign, now)
+    plan_s = sum(launch.wall_ms for launch in campaign.plan.launches) / 1000
+    assert state.left_s(now()) == pytest.approx(plan_s)
+    for record in campaign.launches():
+        state.begin_launch(record.launch_id, now())
+        wall = next(item.wall_ms for item in campaign.plan.launches if item.launch_id == record.launch_id)
+        now.now_s += 2 * wall / 1000
+        state.add(record, attempt_counts(record))
+    left_s = plan_s - state.wall_done_ms / 1000
+    assert state.left_s(now()) == pytest.approx(2 * left_s)
+
+
+def test_a_terminal_gets_a_live_display(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    master, slave = pty.openpty()
+    now = Clock()
+    with os.fdopen(slave, "w") as stream:
+        assert is_terminal(stream)
+        progress = make_progress(state_of(campaign, now), Output(stderr=stream), now)
+        progress.stage("measure")
+        for record in campaign.launches():
+            progress.begin_launch(record.launch_id)
+            progress.add(record)
+        progress.note("a note")
+        progress.close()
+        stream.flush()
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert campaign.campaign_id in shown
+    assert "a note" in shown
+    assert "cadge resume" in shown
+    assert shown.count("\x1b[") > 3
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb")])
+def test_where_no_live_display_is_wanted(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in ("NO_COLOR", "CI"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    _master, slave = pty.openpty()
+    with os.fdopen(slave, "w") as stream:
+        assert not is_terminal(stream)
+    os.close(_master)
+
+
+def test_status_from_another_terminal(campaign: Campaign, cadge: Cadge) -> None:
+    data = json.loads(cadge("status", "--json").out)["data"]
+    assert data["campaign_id"] == campaign.campaign_id
+    assert data["state"] == "interrupted"
+    assert data["launches"] == {"planned": len(campaign.plan.launches), "stored": 5}
+    assert data["left_s"] > 0
+    assert sum(data["outcomes"].values()) == len(campaign.outcomes())
+    answer = cadge("status", campaign.campaign_id[:15])
+    assert f"continue with: cadge resume {campaign.campaign_id}" in answer.out
+    with CampaignWriter.resume(campaign.path):
+        assert json.loads(cadge("status", "--json").out)["data"]["state"] == "running"
+    assert json.loads(cadge("status", "--json").out)["data"]["state"] == "broken off"
+
+
+def test_watching_ends_with_the_campaign(campaign: Campaign, cadge: Cadge) -> None:
+    answer = cadge("status", "--watch")
+    assert (answer.code, answer.err) == (0, "")
+    assert campaign.campaign_id in answer.out
+
+
+def test_words() -> None:
+    assert [clock(value) for value in (0.4, 59, 60, 3599, 3600)] == ["0 s", "59 s", "1:00", "59:59", "1:00:00"]
+    assert table([("a", "b"), ("long", "x")]) == ["a     b", "long  x"]
+    assert table([]) == []
+
+
+def test_an_encoding_that_lacks_letters(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w", encoding="ascii") as stream:
+        Output(stderr=stream).say("8 µs")
+    assert (tmp_path / "out").read_text() == "8 \\xb5s\n"

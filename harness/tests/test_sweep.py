@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sweep files: vectors, zips, matrices; and complaints that name line, column and the nearest word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.errors import UsageError
+from cadge_harness.sweep import Workload, find_sweep, read_sweep, wanted
+from cadge_harness.yamlfile import load
+from cadge_results import SweepFile
+
+HEAD = "schema: cadge.sweep/1\ntitle: t\nlaunches: 2\nduration: {default: 25ms}\n"
+
+
+def sweep_of(text: str, tmp_path: Path) -> SweepFile:
+    path = tmp_path / "s.yml"
+    path.write_text(HEAD + text)
+    return read_sweep(path)[0]
+
+
+def workloads(text: str, tmp_path: Path) -> list[Workload]:
+    return [item.workload for item in wanted(sweep_of("places: within\n" + text, tmp_path))]
+
+
+def pairs(text: str, tmp_path: Path) -> list[tuple[int, int, int]]:
+    return [(item.request_bytes, item.reply_bytes, item.depth) for item in workloads(text, tmp_path)]
+
+
+def test_values_of_several_fields_make_a_matrix(tmp_path: Path) -> None:
+    text = "patterns: [{pattern: rpc, request: [8B, 64B], reply: [0B, 1KiB], depth: [1, 4]}]\n"
+    assert len(set(pairs(text, tmp_path))) == 8
+
+
+def test_zip_advances_fields_together(tmp_path: Path) -> None:
+    text = "patterns: [{pattern: rpc, request: [8B, 64B], reply: [1B, 2B], depth: [1, 4], zip: [[request, reply]]}]\n"
+    assert pairs(text, tmp_path) == [(8, 1, 1), (8, 1, 4), (64, 2, 1), (64, 2, 4)]
+    with pytest.raises(UsageError, match="request has 2, reply has 1"):
+        pairs(text.replace("[1B, 2B]", "[1B]"), tmp_path)
+
+
+def test_vectors_and_the_reply_that_is_the_same(tmp_path: Path) -> None:
+    text = "vectors: {few: [0B, 1B]}\npatterns: [{pattern: rpc, request: few}, {pattern: pingpong, bytes: few}]\n"
+    assert pairs(text, tmp_path) == [(0, 0, 1), (1, 1, 1)] * 2
+
+
+def test_what_is_named_twice_is_made_once(tmp_path: Path) -> None:
+    text = "patterns: [{pattern: rpc, request: [8B, 8B]}, {pattern: rpc, request: 8 B, reply: 8B}]\n"
+    assert pairs(text, tmp_path) == [(8, 8, 1)]
+
+
+def test_streams_and_one_sided_operations(tmp_path: Path) -> None:
+    text = (
+        "patterns:\n- {pattern: stream, bytes: 1MiB, depth: [2, 4]}\n"
+        "- {pattern: onesided, bytes: [8B, 64B], operation: [put, fetch_add], target: [active, passive]}\n"
+    )
+    found = workloads(text, tmp_path)
+    assert [(item.request_bytes, item.reply_bytes, item.depth) for item in found[:2]] == [(2**20, 0, 2), (2**20, 0, 4)]
+    assert sorted((item.operation, item.request_bytes, item.target) for item in found[2:]) == sorted(  # type: ignore[type-var]
+        [
+            *(("put", size, target) for size in (8, 64) for target in ("active", "passive")),
+            ("fetch_add", 8, "active"),
+            ("fetch_add", 8, "passive"),
+        ]
+    )
+
+
+def test_places_and_waits_of_a_pattern_go_before_the_sweep_s(tmp_path: Path) -> None:
+    text = "waits: [poll, block]\npatterns: [{pattern: rpc, request: 8B, waits: block, places: between}]\n"
+    assert [(item.place, item.wait) for item in wanted(sweep_of(text, tmp_path))] == [("between", "block")]
+
+
+GOOD = "patterns:\n- {pattern: rpc, request: 8B}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "patterns:\n- {pattern: rpx, request: 8B}\n",
+            r"s.yml:6:13: patterns.0.pattern: 'rpx' is not allowed; did you mean rpc\?",
+        ),
+        (
+            "patterns:\n- {pattern: rpc, requst: 8B}\n",
+            r"s.yml:6:18: patterns.0.requst: unknown key; did you mean request\?",
+        ),
+        (
+            "patterns:\n- {pattern: rpc, request: 8}\n",
+            r"s.yml:6:27: patterns.0.request: 8 has no unit; a size is written",
+        ),
+        ("patterns:\n- {pattern: rpc, request: 4KB}\n", r"s.yml:6:27: .*did you mean KiB \(1024\) or kB \(1000\)\?"),
+        (
+            "patterns:\n- {pattern: rpc, bytes: 8B}\n",
+            r"s.yml:6:3: patterns.0: bytes does not belong to rpc; it takes depth",
+        ),
+        ("patterns:\n- {pattern: rpc}\n", "rpc needs request"),
+        ("patterns:\n- {pattern: rpc, request: many}\n", "no vector is called 'many'; vectors here: none"),
+        ("patterns:\n- {pattern: onesided, bytes: 8B}\n", "onesided needs operation"),
+        ("patterns:\n- {pattern: rpc, request: 8B, depth: 0}\n", "patterns.0.depth.0: Input should be greater than"),
+        (GOOD + "seed: -1\n", "s.yml:7:7: seed: "),
+        (GOOD + "plases: within\n", r"s.yml:7:1: plases: unknown key; did you mean places\?"),
+        (GOOD + "places: outside\n", r"places.0: 'outside' is not allowed"),
+        (GOOD + "waits: blok\n", r"did you mean block\?"),
+        (GOOD + "budget: 300\n", "s.yml:7:9: budget: 300 has no unit; a duration is written like 250ms or 5min"),
+        (GOOD + "seed: 1\nseed: 2\n", "s.yml:8:1: seed is given twice"),
+        (GOOD + "layers: [a, b\n", r"s.yml:8:1: malformed YAML: expected ',' or ']'"),
+        (GOOD + "  bad: indent\n", r"s.yml:7:3: malformed YAML: "),
+        (GOOD + "seed: !!python/object:x 1\n", r"s.yml:7:7: the tag .* is not allowed"),
+        (GOOD + "layers: &x [*x]\n", "an alias contains itself"),
+    ],
+)
+def test_complaints(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        sweep_of(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "s.yml:1:1: the file is empty"),
+        ("[]", "a JSON object with a schema key was expected"),
+        ("schema: cadge.plan/1\n", r"schema is 'cadge.plan/1', expected cadge.sweep/1"),
+        ("schema: cadge.sweep/2\n", "s.yml: written as cadge.sweep/2 by a newer cadge"),
+        (HEAD.replace("25ms", "19ms") + GOOD, "19ms is too short; a point is measured for at least 20ms"),
+        (HEAD.replace("25ms", "25ms, least: 30ms") + GOOD, "least is longer than default"),
+        (HEAD.replace("launches: 2", "") + GOOD, "launches: is missing"),
+    ],
+)
+def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.yml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_sweep(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not there"):
+        find_sweep("./none.yml", tmp_path)
+    (tmp_path / "smoke.yml").write_text("")
+    with pytest.raises(UsageError, match=r"unknown sweep 'smok'; did you mean smoke\?"):
+        find_sweep("smok", tmp_path)
+    (tmp_path / "latin.yml").write_bytes(b"title: \xff\n")
+    with pytest.raises(UsageError, match="not UTF-8 text"):
+        read_sweep(tmp_path / "latin.yml")
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_sweep(tmp_path)
+
+
+def test_yaml_is_read_as_json_would_be() -> None:
+    raw, marks = load("a: yes\nb: 2026-11-21\nc: 0x10\nd: [1, 1.5, null, true, '1']\n", source="x")
+    assert raw == {"a": "yes", "b": "2026-11-21", "c": "0x10", "d": [1, 1.5, None, True, "1"]}
+    assert marks.values["d", 3] == (4, 19)
+    assert marks.keys[("d",)] == (4, 1)

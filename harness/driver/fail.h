@@ -28,6 +28,7 @@ enum drv_reason {
 	DRV_TOKEN,	      /* failed: the two endpoints hold different tokens */
 	DRV_PROTOCOL,	      /* failed: the endpoints disagree, or speak nonsense */
 	DRV_STOPPED,	      /* failed: told to stop by a signal or by the other endpoint */
+	DRV_CHECK,	      /* unsound: measured, but a check did not hold */
 	DRV_SYSTEM,	      /* failed: a system call failed */
 	DRV_REASONS,
 };

@@ -75,6 +75,9 @@ int drv_oob_expect(struct drv_oob *oob, const char *name, const struct drv_idle 
  */
 int drv_oob_try(struct drv_oob *oob, json_t **message_out, struct drv_fail *fail);
 
+/* Notices that the peer is gone or aborted (-1), and leaves a message that is due later in its place. Once per idle while. */
+int drv_oob_peek(struct drv_oob *oob, struct drv_fail *fail);
+
 /* Both send `mine` (an object called `name`) and receive the other's of that name: an exchange, and a barrier. */
 int drv_oob_exchange(struct drv_oob *oob, const char *name, const json_t *mine, const struct drv_idle *idle,
 		     uint64_t deadline_ns, json_t **theirs_out, struct drv_fail *fail);

@@ -77,7 +77,7 @@ struct drv_result {
 	const struct drv_launch *launch;
 	enum drv_status status; /* of the launch: done, refused, failed */
 	struct drv_fail fail;
-	char started_utc[32];
+	char started_utc[48];
 	uint64_t started_ns; /* drv_now_ns at the start */
 	struct drv_phases phases;
 	/* Parts that are JSON already, by endpoint where there are two; NULL is written as null. Owned references. */

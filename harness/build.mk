@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Builds the driver, the floors and their unit tests.
+#
+#   make -f harness/build.mk              driver and floors into build/bin
+#   make -f harness/build.mk unit         unit tests, built and run
+#   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
+#
+# jansson and zlib are linked statically, so that a binary copied to a node needs libc alone. Everything but the two
+# main programs lives in libcadge-harness.a.
+
+HARNESS_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+LAYERS_ROOT  := $(patsubst %/,%,$(dir $(HARNESS_ROOT)))/layers
+ifeq ($(wildcard $(LAYERS_ROOT)/include/cadge/layer.h),)
+LAYERS_ROOT  := layers
+endif
+PROFILE ?= release
+BUILD   ?= build$(if $(filter asan,$(PROFILE)),/asan)
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+MAKEFLAGS += --no-builtin-rules
+
+H_WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wcast-function-type -Wvla \
+	-Werror
+H_FLAGS := -O2 -g -fno-omit-frame-pointer -pthread
+ifeq ($(PROFILE),asan)
+H_FLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else ifneq ($(PROFILE),release)
+$(error PROFILE is release or asan, not $(PROFILE))
+endif
+H_INCLUDES := -I$(HARNESS_ROOT)/driver -I$(LAYERS_ROOT)/include -I$(BUILD)/obj/harness
+H_CFLAGS = -std=c11 -D_GNU_SOURCE $(H_FLAGS) $(H_WARNINGS) $(H_INCLUDES) $(EXTRA_CFLAGS)
+H_LDFLAGS = $(H_FLAGS) $(EXTRA_LDFLAGS)
+H_LIBS := -l:libjansson.a -l:libz.a -ldl
+H_QUIET := $(if $(V),,@)
+
+# The objects are rebuilt when compiler or flags change, version.o when the version or the revision does.
+H_OBJ := $(BUILD)/obj/harness
+H_VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' $(HARNESS_ROOT)/../pyproject.toml 2>/dev/null)
+H_REVISION := $(shell git -C $(HARNESS_ROOT) describe --always --dirty --exclude '*' 2>/dev/null)
+# A tree without its history (an archive, a copy on a node) may carry its revision in a file or a variable.
+REVISION ?= $(or $(H_REVISION),$(shell cat $(HARNESS_ROOT)/../REVISION 2>/dev/null),unknown)
+
+.PHONY: all driver unit unit-programs HARNESS_FORCE
+all: driver
+HARNESS_FORCE:
+
+$(H_OBJ)/flags: HARNESS_FORCE
+	@mkdir -p $(@D)
+	@line='$(CC) $(H_CFLAGS) $(H_LDFLAGS)'; \
+	if [ "$$(cat $@ 2>/dev/null)" != "$$line" ]; then echo "$$line" >$@; fi
+$(H_OBJ)/cadge-version.h: HARNESS_FORCE
+	@mkdir -p $(@D)
+	@text='#define CADGE_VERSION "$(or $(H_VERSION),0)"|#define CADGE_REVISION "$(REVISION)"|#define CADGE_PROFILE "$(if \
+		$(filter asan,$(PROFILE)), asan)"'; \
+	text=$$(printf '%s' "$$text" | tr '|' '\n'); \
+	if [ "$$(cat $@ 2>/dev/null)" != "$$text" ]; then printf '%s\n' "$$text" >$@; fi
+
+H_MAIN := $(HARNESS_ROOT)/driver/main.c
+H_SOURCES := $(filter-out $(H_MAIN),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c)))
+H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES))
+H_LIBRARY := $(BUILD)/libcadge-harness.a
+
+$(H_OBJ)/%.o: $(HARNESS_ROOT)/%.c $(H_OBJ)/flags $(H_OBJ)/cadge-version.h
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
+$(H_LIBRARY): $(H_OBJECTS)
+	@rm -f $@
+	$(H_QUIET)$(AR) rcs $@ $^
+driver: $(BUILD)/bin/cadge-driver
+$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(H_LIBRARY)
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+
+# Unit tests: each harness/driver/tests/test_*.c is a program that prints TAP; tool_*.c are programs that other tests run.
+H_TESTS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
+	$(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c)))
+H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
+	$(wildcard $(HARNESS_ROOT)/driver/tests/tool_*.c)))
+$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_LIBRARY)
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+unit-programs: $(H_TESTS) $(H_TOOLS)
+unit: unit-programs
+	@status=0; for program in $(H_TESTS); do \
+		echo "# $$program"; timeout 120 $$program; code=$$?; \
+		if [ $$code -ne 0 ] && [ $$code -ne 77 ]; then status=1; echo "# $$program: status $$code"; fi; \
+	done; exit $$status
+
+-include $(sort $(shell find $(H_OBJ) -name '*.d' 2>/dev/null))
+# The floors bring their own fragment: it adds to `all` and `unit`.
+-include $(HARNESS_ROOT)/floors/build.mk

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "both.h"
+
+#include <string.h>
+
+static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+			       struct cadge_lend *lend)
+{
+	struct drv_both *both = (struct drv_both *)sink;
+	const uint8_t *at = data;
+	bool to_client = false;
+
+	if (both->stream) {
+		to_client = bytes == drv_control_bytes(both->stream->point->request_bytes) &&
+			    drv_load64(at) == DRV_STREAM_MAGIC && (drv_load64(at + 8) & 0xff) == DRV_STREAM_CONFIRM;
+		return to_client ? drv_stream_on_recv(&both->stream->port.sink, peer, data, bytes, lend) :
+				   drv_server_on_recv(&both->server->port.sink, peer, data, bytes, lend);
+	}
+	if (both->client->form == DRV_FORM_BARE) {
+		to_client = both->to_client;
+		both->to_client = !to_client;
+	} else if (bytes >= DRV_RPC_HEADER_BYTES) {
+		to_client = drv_load64(at + 8) == ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY);
+	}
+	if (to_client)
+		return both->client->port.sink.recv(&both->client->port.sink, peer, data, bytes, lend);
+	return drv_server_on_recv(&both->server->port.sink, peer, data, bytes, lend);
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct drv_both *both = (struct drv_both *)sink;
+
+	if (token & DRV_TOKEN_SERVER)
+		drv_server_on_sent(&both->server->port.sink, peer, token, code);
+	else if (both->stream)
+		drv_stream_on_sent(&both->stream->port.sink, peer, token, code);
+	else
+		both->client->port.sink.sent(&both->client->port.sink, peer, token, code);
+}
+
+static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+		    const struct cadge_reply_to *reply_to)
+{
+	drv_server_on_call(&((struct drv_both *)sink)->server->port.sink, peer, op, args, bytes, reply_to);
+}
+
+static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
+				  enum cadge_placement placement, const void *data, size_t bytes, struct cadge_lend *lend)
+{
+	struct cadge_sink *client = &((struct drv_both *)sink)->client->port.sink;
+
+	return client->replied(client, peer, token, code, placement, data, bytes, lend);
+}
+
+void drv_both_start(struct drv_both *both, struct drv_engine *engine, struct drv_server *server,
+		    struct drv_client *client, struct drv_stream *stream)
+{
+	memset(both, 0, sizeof(*both));
+	drv_port_start(&both->port, engine);
+	both->port.sink.recv = on_recv;
+	both->port.sink.sent = on_sent;
+	both->server = server;
+	both->client = client;
+	both->stream = stream;
+	if (client) {
+		both->port.sink.call = on_call;
+		both->port.sink.replied = on_replied;
+		client->sink = &both->port.sink;
+	} else {
+		stream->sink = &both->port.sink;
+	}
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_MASK ((UINT64_C(1) << DRV_SLOT_BITS) - 1)
+#define FULL_BYTES_MAX (UINT64_C(16) << 20)
+#define WAIT_NS UINT64_C(10000000)
+#define QUIET_NS UINT64_C(2000000)
+#define QUIET_MAX_NS UINT64_C(20000000)
+#define SETTLE_NS UINT64_C(500000000)
+#define OP_DEADLINE_MAX_NS UINT64_C(200000000)
+#define OP_DEADLINE_MIN_NS UINT64_C(1000000)
+
+_Static_assert(DRV_DEPTH_MAX <= 1u << DRV_SLOT_BITS, "a slot number fits its bits of the token");
+
+uint64_t drv_full_messages(const struct drv_point *point)
+{
+	const uint64_t larger = point->request_bytes > point->reply_bytes ? point->request_bytes : point->reply_bytes;
+	const uint64_t fit = larger ? FULL_BYTES_MAX / larger : point->depth;
+
+	if (fit >= point->depth)
+		return point->depth;
+	return fit ? fit : 1;
+}
+
+static void __attribute__((cold, noinline, format(printf, 2, 3)))
+note_mismatch(struct drv_client *client, const char *format, ...)
+{
+	va_list arguments;
+
+	if (client->mismatches++)
+		return;
+	va_start(arguments, format);
+	if (vsnprintf(client->mismatch, sizeof(client->mismatch), format, arguments) < 0)
+		client->mismatch[0] = '\0';
+	va_end(arguments);
+}
+
+static void __attribute__((cold, noinline)) note_failure(struct drv_client *client, const char *what, int code)
+{
+	if (!client->failed)
+		drv_engine_fail(what, code, &client->fail);
+	client->failed = true;
+	client->ending = true;
+}
+
+DRV_INLINE void make_ready(struct drv_client *client, uint32_t index)
+{
+	client->ready[client->ready_tail++ & client->ready_mask] = index;
+}
+
+/* What a completion means outside the measurement. */
+static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot, uint64_t now)
+{
+	if (client->mode == DRV_MODE_WARMUP && drv_warmup_add(&client->warmup, now, now - slot->start))
+		client->ending = true;
+}
+
+/* The reply of a slot is here: the one time stamp of an iteration. */
+DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *data, size_t bytes)
+{
+	struct drv_slot *slot = &client->slots[index];
+	struct drv_engine *engine = client->port.engine;
+	const uint64_t now = drv_clock_now(&engine->clock);
+
+	slot->waiting = false;
+	client->completed++;
+	client->last = now;
+	if (DRV_LIKELY(client->mode == DRV_MODE_MEASURE)) {
+		drv_attempt_sample(client->attempt, drv_clock_to_ns(&engine->clock, now - slot->start));
+		if (DRV_UNLIKELY(now >= client->end))
+			client->ending = true;
+	} else {
+		complete_other(client, slot, now);
+	}
+	slot->start = now;
+	if (DRV_LIKELY(bytes == client->point->reply_bytes &&
+		       drv_head_holds(data, bytes, ~client->seed, slot->key)))
+		client->checked++;
+	else
+		note_mismatch(client, "client: the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
+			      slot->number, bytes);
+	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY)) {
+		client->full_checked++;
+		if (bytes == client->point->reply_bytes &&
+		    !drv_body_holds(data, bytes, ~client->seed, client->phase, slot->key))
+			note_mismatch(client, "client: the reply to operation %" PRIu64 " has a wrong body", slot->number);
+	}
+	if (DRV_LIKELY(!slot->lent))
+		make_ready(client, index);
+}
+
+/* A reply that nobody waits for: late after a loss, else something is wrong. */
+static void __attribute__((cold, noinline)) stray_reply(struct drv_client *client, const char *what, size_t bytes)
+{
+	if (!client->reliable && client->late < client->lost)
+		client->late++;
+	else
+		note_mismatch(client, "client: %s of %zu bytes that answers nothing", what, bytes);
+}
+
+/* Bare messages have no identity but their place in the order, and from 1 byte on what they hold. */
+static enum cadge_keep on_recv_bare(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				    struct cadge_lend *lend)
+{
+	struct drv_client *client = (struct drv_client *)sink;
+	const struct drv_slot *slot = &client->slots[0];
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(!slot->waiting || (!client->reliable && client->late < client->lost &&
+					    !drv_head_holds(data, bytes, ~client->seed, slot->key))))
+		stray_reply(client, "a message", bytes);
+	else
+		complete(client, 0, data, bytes);
+	return CADGE_TAKEN;
+}
+
+static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+					struct cadge_lend *lend)
+{
+	struct drv_client *client = (struct drv_client *)sink;
+	const uint8_t *at = data;
+	uint64_t token, index;
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(bytes < DRV_RPC_HEADER_BYTES ||
+			 drv_load64(at + 8) != ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY))) {
+		note_mismatch(client, "client: a message of %zu bytes that is no reply", bytes);
+		return CADGE_TAKEN;
+	}
+	token = drv_load64(at);
+	index = token & SLOT_MASK;
+	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].waiting ||
+			 client->slots[index].number != token >> DRV_SLOT_BITS))
+		stray_reply(client, "a reply", bytes);
+	else
+		complete(client, (uint32_t)index, at + DRV_RPC_HEADER_BYTES, bytes - DRV_RPC_HEADER_BYTES);
+	return CADGE_TAKEN;
+}
+
+static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
+				  enum cadge_placement placement, const void *data, size_t bytes, struct cadge_lend *lend)
+{
+	struct drv_client *client = (struct drv_client *)sink;
+	const uint64_t index = token & SLOT_MASK;
+
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].waiting ||
+			 client->slots[index].number != token >> DRV_SLOT_BITS)) {
+		stray_reply(client, "a result", bytes);
+		return CADGE_TAKEN;
+	}
+	if (DRV_UNLIKELY(code < 0)) {
+		client->slots[index].waiting = false;
+		client->completed++;
+		note_failure(client, "call", code);
+		return CADGE_TAKEN;
+	}
+	complete(client, (uint32_t)index, placement == CADGE_PLACED ? client->slots[index].result : data, bytes);
+	return CADGE_TAKEN;
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	struct drv_client *client = (struct drv_client *)sink;
+	const uint64_t index = token & SLOT_MASK;
+
+	(void)peer;
+	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].lent)) {
+		note_mismatch(client, "client: a completion for token %" PRIu64 " that is not outstanding", token);
+		return;
+	}
+	client->slots[index].lent = false;
+	client->lents--;
+	if (!client->slots[index].waiting)
+		make_ready(client, (uint32_t)index);
+	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
+		note_failure(client, "post", code);
+}
+
+/* Hands one operation over. 1: done; 0: the layer is busy; -1: failed. */
+DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32_t index)
+{
+	const struct drv_engine *engine = client->port.engine;
+	struct drv_slot *slot = &client->slots[index];
+	const size_t bytes = (size_t)client->point->request_bytes;
+	const uint64_t number = client->next_number;
+	const uint64_t token = number << DRV_SLOT_BITS | index;
+	const uint64_t key = drv_head_write(slot->payload, bytes, client->seed, number);
+	struct cadge_iov iov[2] = { [1] = { .base = slot->payload, .bytes = bytes } };
+	int code;
+
+	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY && !slot->filled)) {
+		drv_body_fill(slot->payload, bytes, client->seed, client->phase, number);
+		slot->filled = true;
+	}
+	if (form == DRV_FORM_EMULATED) {
+		uint8_t *header = slot->payload - DRV_RPC_HEADER_BYTES;
+
+		drv_store64(header, token);
+		drv_store64(header + 8, (uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REQUEST);
+		iov[0].base = header;
+		iov[0].bytes = DRV_RPC_HEADER_BYTES;
+		code = engine->layer->post(engine->chan, iov, bytes ? 2 : 1, 0, token);
+	} else if (form == DRV_FORM_NATIVE) {
+		iov[0].base = slot->result;
+		iov[0].bytes = (size_t)client->point->reply_bytes;
+		code = engine->layer->call(engine->chan, 1, iov + 1, 1, iov, client->point->reply_bytes ? 1 : 0, token);
+	} else {
+		code = engine->layer->post(engine->chan, iov + 1, 1, 0, token);
+	}
+	if (DRV_UNLIKELY(code == CADGE_BUSY))
+		return 0;
+	if (DRV_UNLIKELY(code != CADGE_DONE && code != CADGE_QUEUED)) {
+		note_failure(client, form == DRV_FORM_NATIVE ? "call" : "post", code);
+		return -1;
+	}
+	if (form != DRV_FORM_NATIVE && code == CADGE_QUEUED) {
+		slot->lent = true;
+		client->lents++;
+	}
+	slot->number = number;
+	slot->key = key;
+	slot->waiting = true;
+	slot->filled = false;
+	client->next_number++;
+	client->key_sum += key;
+	if (DRV_UNLIKELY(++client->posted == client->limit))
+		client->ending = true;
+	return 1;
+}
+
+static uint64_t outstanding(const struct drv_client *client)
+{
+	return client->posted - client->completed - client->lost;
+}
+
+/* After a loss of messages without identity: nothing more is sent until what is on its way has come in. */
+static int quieten(struct drv_client *client, struct drv_fail *fail)
+{
+	struct drv_engine *engine = client->port.engine;
+	const uint64_t quiet_ns = QUIET_NS;
+	const uint64_t latest_ns = drv_now_ns() + QUIET_MAX_NS;
+	uint64_t until_ns = drv_now_ns() + quiet_ns;
+
+	while (drv_now_ns() < until_ns && drv_now_ns() < latest_ns) {
+		const uint64_t late = client->late;
+		const int events = engine->layer->poll(engine->ctx, client->sink);
+
+		if (events < 0)
+			return drv_engine_fail("poll", events, fail);
+		if (client->late != late)
+			until_ns = drv_now_ns() + quiet_ns;
+		if (events == 0 && engine->block && drv_engine_wait(engine, quiet_ns, fail))
+			return -1;
+	}
+	return 0;
+}
+
+/* Over an unreliable layer: operations past their deadline are lost, their slots start again. */
+static int expire(struct drv_client *client, uint64_t now, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = client->port.engine;
+	const bool bare = client->form == DRV_FORM_BARE;
+
+	for (uint32_t index = 0; index < client->point->depth; index++) {
+		struct drv_slot *slot = &client->slots[index];
+
+		if (!slot->waiting || now - slot->start < client->op_deadline)
+			continue;
+		slot->waiting = false;
+		client->lost++;
+		if (bare && quieten(client, fail))
+			return -1;
+		slot->start = drv_clock_now(&engine->clock);
+		if (!slot->lent)
+			make_ready(client, index);
+	}
+	if (client->mode == DRV_MODE_WARMUP && drv_warmup_expired(&client->warmup, now))
+		client->ending = true;
+	if (client->mode == DRV_MODE_MEASURE && now >= client->end)
+		client->ending = true;
+	return 0;
+}
+
+static int __attribute__((noinline)) look_around(struct drv_client *client, struct drv_fail *fail)
+{
+	struct drv_engine *engine = client->port.engine;
+	const uint64_t now = drv_clock_now(&engine->clock);
+
+	if (!client->reliable && expire(client, now, fail))
+		return -1;
+	return drv_engine_look(engine, now, NULL, fail);
+}
+
+/* The loop. Compiled for each form and way of waiting, so that none of these is asked inside. */
+DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block, const bool self,
+		    struct drv_fail *fail)
+{
+	struct drv_engine *engine = client->port.engine;
+	const struct cadge_layer *layer = engine->layer;
+	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX ?
+					 WAIT_NS :
+					 drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
+
+	for (;;) {
+		uint64_t before;
+		int events;
+
+		while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->ending)) {
+			const int status = issue(client, form, client->ready[client->ready_head & client->ready_mask]);
+
+			if (DRV_UNLIKELY(status <= 0))
+				break;
+			client->ready_head++;
+		}
+		if (DRV_UNLIKELY(client->ending)) {
+			if (client->failed) {
+				*fail = client->fail;
+				return -1;
+			}
+			if (outstanding(client) == 0 && client->lents == 0)
+				return 0;
+		}
+		before = client->completed;
+		events = layer->poll(engine->ctx, client->sink);
+		if (self && DRV_UNLIKELY(drv_server_drain(client->server))) {
+			*fail = client->server->fail;
+			return -1;
+		}
+		if (DRV_LIKELY(client->completed != before))
+			continue;
+		if (DRV_UNLIKELY(events < 0))
+			return drv_engine_fail("poll", events, fail);
+		if (block && events == 0) {
+			client->waits++;
+			if (drv_engine_wait(engine, wait_ns, fail))
+				return -1;
+		} else if (DRV_LIKELY(++client->idle & 63)) {
+			continue;
+		}
+		if (look_around(client, fail))
+			return -1;
+	}
+}
+
+#define LOOP(name, form, block, self)                                                                       \
+	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)        \
+	{                                                                                                   \
+		return loop(client, form, block, self, fail);                                               \
+	}
+LOOP(loop_bare_poll, DRV_FORM_BARE, false, false)
+LOOP(loop_bare_block, DRV_FORM_BARE, true, false)
+LOOP(loop_bare_self, DRV_FORM_BARE, false, true)
+LOOP(loop_bare_self_block, DRV_FORM_BARE, true, true)
+LOOP(loop_emulated_poll, DRV_FORM_EMULATED, false, false)
+LOOP(loop_emulated_block, DRV_FORM_EMULATED, true, false)
+LOOP(loop_emulated_self, DRV_FORM_EMULATED, false, true)
+LOOP(loop_emulated_self_block, DRV_FORM_EMULATED, true, true)
+LOOP(loop_native_poll, DRV_FORM_NATIVE, false, false)
+LOOP(loop_native_block, DRV_FORM_NATIVE, true, false)
+LOOP(loop_native_self, DRV_FORM_NATIVE, false, true)
+LOOP(loop_native_self_block, DRV_FORM_NATIVE, true, true)
+
+/* Starts all slots at this moment and runs. */
+static int run(struct drv_client *client, struct drv_fail *fail)
+{
+	static int (*const loops[3][4])(struct drv_client *, struct drv_fail *) = {
+		{ loop_bare_poll, loop_bare_block, loop_bare_self, loop_bare_self_block },
+		{ loop_emulated_poll, loop_emulated_block, loop_emulated_self, loop_emulated_self_block },
+		{ loop_native_poll, loop_native_block, loop_native_self, loop_native_self_block },
+	};
+	struct drv_engine *engine = client->port.engine;
+	const uint64_t now = drv_clock_now(&engine->clock);
+
+	client->ready_head = client->ready_tail = 0;
+	client->ending = false;
+	client->last = now;
+	for (uint32_t index = 0; index < client->point->depth; index++) {
+		client->slots[index].start = now;
+		make_ready(client, index);
+	}
+	if (loops[client->form][(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
+		return -1;
+	/* what was given up as lost must not turn up in a later phase */
+	return client->lost > client->late ? quieten(client, fail) : 0;
+}
+
+int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail *fail)
+{
+	client->mode = DRV_MODE_VERIFY;
+	client->phase = phase;
+	client->limit = client->posted + drv_full_messages(client->point);
+	return run(client, fail);
+}
+
+int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct drv_engine *engine = client->port.engine;
+	uint64_t deadline_ns;
+
+	client->mode = DRV_MODE_WARMUP;
+	client->limit = UINT64_MAX;
+	drv_warmup_start(&client->warmup, drv_clock_now(&engine->clock), drv_clock_to_ticks(&engine->clock, 100000),
+			 drv_clock_to_ticks(&engine->clock, cap_ns));
+	if (run(client, fail))
+		return -1;
+	/* from here on an operation is lost after 100 times what is usual, within reason */
+	deadline_ns = drv_clock_to_ns(&engine->clock, client->warmup.median) * 100;
+	if (deadline_ns > OP_DEADLINE_MAX_NS || client->warmup.operations == 0)
+		deadline_ns = OP_DEADLINE_MAX_NS;
+	if (deadline_ns < OP_DEADLINE_MIN_NS)
+		deadline_ns = OP_DEADLINE_MIN_NS;
+	client->op_deadline = drv_clock_to_ticks(&engine->clock, deadline_ns);
+	return 0;
+}
+
+int drv_client_measure(struct drv_client *client, struct drv_attempt *attempt, struct drv_fail *fail)
+{
+	struct drv_engine *engine = client->port.engine;
+	const uint64_t completed = client->completed, lost = client->lost, late = client->late;
+	uint64_t started, ended;
+	int status;
+
+	client->mode = DRV_MODE_MEASURE;
+	client->limit = UINT64_MAX;
+	client->attempt = attempt;
+	started = drv_clock_now(&engine->clock);
+	client->end = started + drv_clock_to_ticks(&engine->clock, client->point->duration_ns);
+	status = run(client, fail);
+	/* a loss at the end took time as well, which no completion marks */
+	ended = client->lost == lost ? client->last : drv_clock_now(&engine->clock);
+	attempt->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
+	attempt->operations = client->completed - completed;
+	attempt->bytes = attempt->operations * (client->point->request_bytes + client->point->reply_bytes);
+	attempt->lost = client->lost - lost;
+	attempt->late = client->late - late;
+	return status;
+}
+
+bool drv_client_settle(struct drv_client *client)
+{
+	struct drv_engine *engine = client->port.engine;
+	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+	bool waiting = true;
+
+	client->mode = DRV_MODE_WARMUP; /* nothing is recorded any more */
+	client->warmup.over = true;
+	client->ending = true;
+	while (waiting && !engine->down_code && drv_now_ns() < until_ns) {
+		if (engine->layer->poll(engine->ctx, client->sink) < 0)
+			return false;
+		if (client->server && drv_server_drain(client->server))
+			return false;
+		waiting = client->lents > 0;
+		for (uint32_t index = 0; index < client->point->depth; index++)
+			waiting |= client->slots[index].waiting;
+	}
+	return !waiting;
+}
+
+int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
+		     struct drv_server *server, struct drv_fail *fail)
+{
+	const size_t request_stride = drv_memory_stride(point->request_bytes);
+	const size_t result_stride = drv_memory_stride(point->reply_bytes);
+	uint32_t ring = 1;
+	bool native;
+
+	memset(client, 0, sizeof(*client));
+	drv_port_start(&client->port, engine);
+	client->form = drv_form_of(point, &engine->both);
+	native = client->form == DRV_FORM_NATIVE;
+	client->port.sink.recv = client->form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
+	client->port.sink.sent = on_sent;
+	client->port.sink.replied = on_replied;
+	client->sink = &client->port.sink;
+	client->server = server;
+	client->point = point;
+	client->seed = seed;
+	client->reliable = (engine->both.caps & CADGE_CAP_RELIABLE) != 0;
+	client->op_deadline = drv_clock_to_ticks(&engine->clock, OP_DEADLINE_MAX_NS);
+	while (ring < point->depth)
+		ring *= 2;
+	client->ready_mask = ring - 1;
+	client->ready = calloc(ring, sizeof(*client->ready));
+	client->slots = calloc(point->depth, sizeof(*client->slots));
+	if (!client->ready || !client->slots) {
+		drv_client_stop(client);
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for the client's slots");
+	}
+	if (drv_memory_make(engine, point->depth * (request_stride + (native ? result_stride : 0)), &client->memory, fail)) {
+		drv_client_stop(client);
+		return -1;
+	}
+	for (uint32_t index = 0; index < point->depth; index++) {
+		struct drv_slot *slot = &client->slots[index];
+
+		slot->payload = client->memory.base + index * request_stride + drv_memory_lead(point->request_bytes);
+		if (native)
+			slot->result = client->memory.base + point->depth * request_stride + index * result_stride +
+				       drv_memory_lead(point->reply_bytes);
+	}
+	return 0;
+}
+
+void drv_client_stop(struct drv_client *client)
+{
+	if (client->port.engine)
+		drv_memory_free(client->port.engine, &client->memory);
+	free(client->ready);
+	free(client->slots);
+	client->ready = NULL;
+	client->slots = NULL;
+}

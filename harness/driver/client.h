@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The calling side of pingpong and rpc: a closed loop that keeps `depth` operations outstanding. Each is timed from the
+ * moment it may be handed over (the end of the operation before it in its slot: one time stamp serves both, and waiting for
+ * a busy layer counts) to the moment its reply is there. The same loop runs the verification phases, the warm-up and
+ * the measurement.
+ *
+ * Over an unreliable layer each operation has a deadline. One that passes it is lost: counted, not timed. A reply that comes
+ * after is late: counted, dropped.
+ */
+#ifndef DRV_CLIENT_H
+#define DRV_CLIENT_H
+
+#include "engine.h"
+#include "histogram.h"
+#include "result.h"
+#include "server.h"
+#include "warmup.h"
+
+enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE };
+
+struct drv_slot {
+	uint8_t *payload; /* the header lies in the 16 bytes before it */
+	uint8_t *result;  /* native calls: where the reply is placed */
+	uint64_t start;	  /* ticks */
+	uint64_t number, key;
+	bool waiting; /* for a reply */
+	bool lent;    /* the layer has the payload */
+	bool filled;  /* body written for this full comparison */
+};
+
+struct drv_client {
+	struct drv_port port;
+	const struct drv_point *point;
+	enum drv_form form;
+	enum drv_mode mode;
+	uint64_t seed, phase;
+	bool reliable;
+	bool ending; /* nothing new is started */
+	bool failed;
+
+	struct drv_slot *slots;
+	struct drv_memory memory;
+	uint32_t *ready; /* ring of slots that may start: power of two */
+	uint32_t ready_head, ready_tail, ready_mask;
+	uint32_t idle;
+
+	uint64_t next_number;
+	uint64_t posted, completed, lents; /* posted - completed - lost: outstanding */
+	uint64_t key_sum;
+	uint64_t checked, full_checked, mismatches;
+	uint64_t lost, late;
+	uint64_t limit; /* verify: how many to start */
+
+	struct drv_attempt *attempt; /* measure: histogram and first samples */
+	struct drv_warmup warmup;
+	uint64_t end;	      /* measure: ticks */
+	uint64_t last;	      /* time stamp of the latest completion */
+	uint64_t op_deadline; /* unreliable: span in ticks */
+	uint64_t waits;	      /* calls of the layer's wait */
+
+	struct drv_server *server; /* place self: the other role, in this process */
+	struct cadge_sink *sink;   /* its own, or that of both roles */
+	struct drv_fail fail;
+	char mismatch[160];
+};
+
+/* Makes buffers for one attempt. `server` only at place self. */
+int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
+		     struct drv_server *server, struct drv_fail *fail);
+void drv_client_stop(struct drv_client *client);
+
+/*
+ * Each runs the loop until its end and until nothing is outstanding. -1: *fail says why; what was outstanding is then waited
+ * for by drv_client_settle.
+ */
+int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail *fail);
+int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fail *fail);
+int drv_client_measure(struct drv_client *client, struct drv_attempt *attempt, struct drv_fail *fail);
+
+/* After a failure: polls for up to half a second until the layer has given everything back. False: it has not. */
+bool drv_client_settle(struct drv_client *client);
+
+/* How many slots a full comparison goes through: all, or as many as 16 MiB of them. */
+uint64_t drv_full_messages(const struct drv_point *point);
+
+/* The first samples, in time order. */
+DRV_INLINE void drv_attempt_sample(struct drv_attempt *attempt, uint64_t span_ns)
+{
+	drv_histogram_record(attempt->histogram, span_ns);
+	if (DRV_UNLIKELY(attempt->first_count < DRV_FIRST_MAX))
+		attempt->first_ns[attempt->first_count++] = span_ns;
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One opened layer with its one channel, and what every loop on it shares: the sink's base, the slow path of waiting, buffers.
+ * Everything here belongs to one thread.
+ */
+#ifndef DRV_ENGINE_H
+#define DRV_ENGINE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cadge/layer.h"
+#include "clock.h"
+#include "fail.h"
+#include "launch.h"
+#include "loader.h"
+#include "negotiate.h"
+#include "oob.h"
+#include "watchdog.h"
+
+#define DRV_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define DRV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define DRV_INLINE static inline __attribute__((always_inline))
+
+#define DRV_SLOT_BITS 12 /* of a token: which slot; the rest is the operation's number */
+#define DRV_TOKEN_SERVER (UINT64_C(1) << 63) /* tokens of the serving role, where one process plays both */
+
+struct drv_engine {
+	const struct drv_launch *launch;
+	struct drv_loaded loaded;
+	const struct cadge_layer *layer; /* loaded.layer */
+	struct cadge_ctx *ctx;
+	struct cadge_chan *chan;
+	struct drv_oob *oob; /* NULL at place self */
+	struct drv_clock clock;
+	struct drv_ability both; /* what both ends can */
+	int endpoint;
+	bool block, self;
+	bool up;	/* sink.up came */
+	int down_code;	/* not 0: sink.down came */
+	bool broken;	/* operations were left unfinished: no further attempt makes sense */
+	struct cadge_sink *sink; /* who gets events now */
+	uint64_t oob_period;	 /* ticks between looks at the out-of-band channel while idle */
+	uint64_t oob_next;	 /* next look, in ticks */
+	uint64_t deadline;	 /* of the step in progress, in ticks */
+};
+
+/* The base of every sink of ours. */
+struct drv_port {
+	struct cadge_sink sink; /* first: callbacks get a pointer to it */
+	struct drv_engine *engine;
+};
+
+/* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep nothing. */
+void drv_port_start(struct drv_port *port, struct drv_engine *engine);
+
+/*
+ * The slow path of a loop, to be called now and then while nothing happens: looks for a stop signal, a broken channel, the
+ * step's deadline and, at most every oob_period, for a message. 1: *message_out holds one; 0: go on; -1: give up.
+ * With a NULL message_out messages stay where they are and only the peer's death is noticed.
+ */
+int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail);
+
+/* Turns a negative code of the layer into a reason. Returns -1. */
+int drv_engine_fail(const char *what, int code, struct drv_fail *fail);
+
+/*
+ * The layer lost its peer. Whether the peer died or the layer is wrong is what the out-of-band channel knows within half a
+ * second: sets the reason accordingly and returns -1. The engine is broken then.
+ */
+int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail);
+
+/* For out-of-band waits: polls the layer, and in block mode sleeps in it for up to 0.5 ms when it found nothing. */
+struct drv_idle drv_engine_idle(struct drv_engine *engine);
+
+/* Sleeps in the layer's wait; 0 or -1. Block mode only. */
+DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail)
+{
+	const int code = engine->layer->wait(engine->ctx, timeout_ns);
+
+	return DRV_LIKELY(code >= 0) ? 0 : drv_engine_fail("wait", code, fail);
+}
+
+/*
+ * Opens the layer for the whole launch. A code of open becomes the reason, with the sentence that the layer gave. The
+ * limits asked for are those of the launch's largest point.
+ */
+int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail);
+
+/* Exchanges addresses, connects and waits until the channel is up on both sides. */
+int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail);
+
+/* Disconnects and closes. Legal at any stage. */
+void drv_engine_close(struct drv_engine *engine);
+
+/* Memory for buffers: from the layer where it has some, else ours; page-aligned, touched, registered where needed. */
+struct drv_memory {
+	uint8_t *base;
+	size_t bytes;
+	bool from_layer, registered;
+};
+
+int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out, struct drv_fail *fail);
+void drv_memory_free(struct drv_engine *engine, struct drv_memory *memory);
+
+/* Room of one buffer with its 64-byte header line in front; pages for large ones. */
+static inline size_t drv_memory_stride(uint64_t bytes)
+{
+	const uint64_t unit = bytes >= 4096 ? 4096 : 64;
+
+	return (size_t)((bytes + unit - 1) / unit * unit + unit + (bytes ? 0 : unit));
+}
+
+/* How many slots a one-sided point works on in the peer's region: a power of two, so that no loop divides. */
+static inline uint32_t drv_region_slots(uint32_t depth)
+{
+	uint32_t slots = 2;
+
+	while (slots < depth)
+		slots *= 2;
+	return slots;
+}
+
+/* Where the payload of a buffer starts within its stride. */
+static inline size_t drv_memory_lead(uint64_t bytes)
+{
+	return bytes >= 4096 ? 4096 : 64;
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "negotiate.h"
+
+#include <inttypes.h>
+
+#include "text.h"
+
+static const char *progress_name(enum cadge_progress progress)
+{
+	switch (progress) {
+	case CADGE_PROGRESS_DIRECT: return "direct";
+	case CADGE_PROGRESS_LIBRARY: return "library";
+	case CADGE_PROGRESS_CADGE: return "cadge";
+	case CADGE_PROGRESS_NONE: break;
+	}
+	return "none";
+}
+
+void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *ctx, struct drv_ability *ability_out)
+{
+	struct cadge_limits limits = { .bytes = sizeof(limits) };
+	struct cadge_semantics semantics = { .bytes = sizeof(semantics) };
+
+	layer->limits(ctx, &limits);
+	layer->semantics(ctx, &semantics);
+	*ability_out = (struct drv_ability){
+		.caps = limits.caps & layer->caps,
+		.message_bytes_max = limits.message_bytes_max,
+		.rma_bytes_max = limits.rma_bytes_max,
+		.depth_max = limits.depth_max,
+		.iov_max = limits.iov_max,
+		.put = semantics.put,
+		.get = semantics.get,
+		.fetch_add = semantics.fetch_add,
+	};
+}
+
+json_t *drv_ability_json(const struct drv_ability *ability)
+{
+	/* capabilities as text: 64 bits do not fit a JSON integer */
+	char caps[32];
+
+	snprintf(caps, sizeof(caps), "%" PRIx64, ability->caps);
+	return json_pack("{s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:i}", "caps", caps, "message_bytes_max",
+			 drv_json_count(ability->message_bytes_max), "rma_bytes_max",
+			 drv_json_count(ability->rma_bytes_max), "depth_max", (json_int_t)ability->depth_max, "iov_max",
+			 (json_int_t)ability->iov_max, "put", (int)ability->put, "get", (int)ability->get, "fetch_add",
+			 (int)ability->fetch_add);
+}
+
+static enum cadge_progress progress_from(int value)
+{
+	return value >= CADGE_PROGRESS_NONE && value <= CADGE_PROGRESS_CADGE ? (enum cadge_progress)value :
+									       CADGE_PROGRESS_NONE;
+}
+
+int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail)
+{
+	json_int_t message, rma, depth, iov;
+	const char *caps;
+	int put, get, add;
+	char end;
+
+	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "caps", &caps, "message_bytes_max",
+			&message, "rma_bytes_max", &rma, "depth_max", &depth, "iov_max", &iov, "put", &put, "get", &get,
+			"fetch_add", &add) ||
+	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 || depth < 0 ||
+	    depth > UINT32_MAX || iov < 0 || iov > UINT32_MAX)
+		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent limits that make no sense");
+	ability_out->message_bytes_max = (uint64_t)message;
+	ability_out->rma_bytes_max = (uint64_t)rma;
+	ability_out->depth_max = (uint32_t)depth;
+	ability_out->iov_max = (uint32_t)iov;
+	ability_out->put = progress_from(put);
+	ability_out->get = progress_from(get);
+	ability_out->fetch_add = progress_from(add);
+	return 0;
+}
+
+static uint64_t smaller(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
+
+/* The weaker claim: direct at one end only is not direct. */
+static enum cadge_progress weaker(enum cadge_progress left, enum cadge_progress right)
+{
+	if (left == CADGE_PROGRESS_NONE || right == CADGE_PROGRESS_NONE)
+		return CADGE_PROGRESS_NONE;
+	return left > right ? left : right;
+}
+
+struct drv_ability drv_ability_both(const struct drv_ability *left, const struct drv_ability *right)
+{
+	return (struct drv_ability){
+		.caps = left->caps & right->caps,
+		.message_bytes_max = smaller(left->message_bytes_max, right->message_bytes_max),
+		.rma_bytes_max = smaller(left->rma_bytes_max, right->rma_bytes_max),
+		.depth_max = (uint32_t)smaller(left->depth_max, right->depth_max),
+		.iov_max = (uint32_t)smaller(left->iov_max, right->iov_max),
+		.put = weaker(left->put, right->put),
+		.get = weaker(left->get, right->get),
+		.fetch_add = weaker(left->fetch_add, right->fetch_add),
+	};
+}
+
+int drv_negotiate_launch(enum drv_place place, enum drv_wait wait, uint64_t caps, struct drv_fail *fail)
+{
+	static const uint64_t places[] = { CADGE_CAP_SELF, CADGE_CAP_HOST, CADGE_CAP_NET };
+
+	if (!(caps & places[place]))
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted place %s, the layer does not connect there",
+				    drv_place_name(place));
+	if (wait == DRV_WAIT_BLOCK && !(caps & CADGE_CAP_WAIT))
+		return drv_fail_set(fail, DRV_NO_WAIT, "wanted to sleep while waiting, the layer can only poll");
+	return 0;
+}
+
+static int check_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both, struct drv_fail *fail)
+{
+	if (wanted_bytes <= both->message_bytes_max)
+		return 0;
+	return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
+			    "wanted a %s of %" PRIu64 " bytes, the largest message here has %" PRIu64, what, wanted_bytes,
+			    both->message_bytes_max);
+}
+
+static int check_onesided(const struct drv_point *point, enum drv_place place, const struct drv_ability *both,
+			  struct drv_fail *fail)
+{
+	static const uint64_t caps[] = { 0, CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD };
+	const enum cadge_progress progress[] = { CADGE_PROGRESS_NONE, both->put, both->get, both->fetch_add };
+	const char *name = drv_operation_name(point->operation);
+
+	if (!(both->caps & caps[point->operation]))
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted %s, the layer has no such operation", name);
+	if (point->request_bytes == 0)
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted a %s of 0 bytes, which moves nothing that could be seen", name);
+	if (point->operation != DRV_FETCH_ADD && point->request_bytes > both->rma_bytes_max)
+		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
+				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,
+				    point->request_bytes, both->rma_bytes_max);
+	if (point->target == DRV_TARGET_PASSIVE && place == DRV_PLACE_SELF)
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted a passive target, but at place self the target is the caller");
+	if (point->target == DRV_TARGET_PASSIVE && progress[point->operation] != CADGE_PROGRESS_DIRECT)
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted a passive target, which needs %s to be direct; here it is %s",
+				    name, progress_name(progress[point->operation]));
+	return 0;
+}
+
+int drv_negotiate_point(const struct drv_point *point, enum drv_place place, const struct drv_ability *both,
+			struct drv_fail *fail)
+{
+	const uint64_t header_bytes = drv_rpc_is_native(both) ? 0 : DRV_RPC_HEADER_BYTES;
+	int status = 0;
+
+	if (point->depth > both->depth_max)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP, "wanted %u operations outstanding, the layer takes %u",
+				    point->depth, both->depth_max);
+	switch (point->pattern) {
+	case DRV_PINGPONG:
+		status = check_message(point->request_bytes, "message", both, fail);
+		break;
+	case DRV_RPC:
+		status = check_message(point->request_bytes + header_bytes, "request", both, fail);
+		if (!status)
+			status = check_message(point->reply_bytes + header_bytes, "reply", both, fail);
+		if (!status && header_bytes && both->iov_max < 2)
+			status = drv_fail_set(fail, DRV_NO_CAP, "wanted header and payload gathered, the layer takes one piece");
+		break;
+	case DRV_STREAM:
+		status = check_message(point->request_bytes, "message", both, fail);
+		if (!status)
+			status = check_message(DRV_CONTROL_BYTES, "closing message", both, fail);
+		break;
+	case DRV_ONESIDED:
+		status = check_onesided(point, place, both, fail);
+		break;
+	}
+	return status;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "oob_auth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "sha256.h"
+#include "watchdog.h"
+
+#define MAGIC "CADGEOB1"
+#define MAGIC_BYTES 8
+#define NONCE_BYTES 32
+#define LABEL_BYTES 6
+
+struct opening {
+	uint8_t magic[MAGIC_BYTES];
+	uint8_t nonce[NONCE_BYTES];
+};
+
+static int wait_for(int fd, short events, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	struct pollfd entry = { .fd = fd, .events = events };
+	const uint64_t now_ns = drv_now_ns();
+
+	if (drv_stop_signal)
+		return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
+	if (now_ns >= deadline_ns)
+		return drv_fail_set(fail, DRV_DEADLINE, "the other endpoint did not answer in time");
+	/* rounded up, so that the last wait does not spin; a signal ends it early */
+	if (poll(&entry, 1, (int)((deadline_ns - now_ns) / 1000000 > 1000 ? 1000 : (deadline_ns - now_ns) / 1000000 + 1)) < 0 &&
+	    errno != EINTR)
+		return drv_fail_set(fail, DRV_SYSTEM, "poll failed: %s", strerror(errno));
+	return 0;
+}
+
+int drv_oob_write_all(int fd, const void *bytes, size_t count, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	const char *at = bytes;
+
+	while (count > 0) {
+		const ssize_t sent = send(fd, at, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (sent > 0) {
+			at += sent;
+			count -= (size_t)sent;
+		} else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s", strerror(errno));
+		} else if (wait_for(fd, POLLOUT, deadline_ns, fail)) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
+int drv_oob_read_all(int fd, void *bytes, size_t count, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	char *at = bytes;
+
+	while (count > 0) {
+		const ssize_t got = recv(fd, at, count, MSG_DONTWAIT);
+
+		if (got > 0) {
+			at += got;
+			count -= (size_t)got;
+		} else if (got == 0) {
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint closed the connection");
+		} else if (errno != EAGAIN && errno != EINTR) {
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s", strerror(errno));
+		} else if (wait_for(fd, POLLIN, deadline_ns, fail)) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* HMAC over label, client's nonce, server's nonce. */
+static void prove(const struct drv_oob_token *token, const char *label, const struct opening *client,
+		  const struct opening *server, uint8_t proof_out[DRV_SHA256_BYTES])
+{
+	uint8_t text[LABEL_BYTES + 2 * NONCE_BYTES];
+
+	memcpy(text, label, LABEL_BYTES);
+	memcpy(text + LABEL_BYTES, client->nonce, NONCE_BYTES);
+	memcpy(text + LABEL_BYTES + NONCE_BYTES, server->nonce, NONCE_BYTES);
+	drv_hmac_sha256(token->bytes, token->count, text, sizeof(text), proof_out);
+}
+
+/* Takes the same time wherever the difference is. */
+static int proofs_differ(const uint8_t *left, const uint8_t *right)
+{
+	unsigned difference = 0;
+
+	for (size_t i = 0; i < DRV_SHA256_BYTES; i++)
+		difference |= (unsigned)(left[i] ^ right[i]);
+	return difference != 0;
+}
+
+static int make_opening(struct opening *opening, struct drv_fail *fail)
+{
+	memcpy(opening->magic, MAGIC, MAGIC_BYTES);
+	if (getrandom(opening->nonce, NONCE_BYTES, 0) != NONCE_BYTES)
+		return drv_fail_set(fail, DRV_SYSTEM, "no random bytes: %s", strerror(errno));
+	return 0;
+}
+
+int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	uint8_t mine[DRV_SHA256_BYTES], theirs[DRV_SHA256_BYTES], wanted[DRV_SHA256_BYTES], verdict;
+	struct opening client, server;
+
+	if (make_opening(&client, fail) || drv_oob_write_all(fd, &client, sizeof(client), deadline_ns, fail) ||
+	    drv_oob_read_all(fd, &server, sizeof(server), deadline_ns, fail))
+		return -1;
+	if (memcmp(server.magic, MAGIC, MAGIC_BYTES) != 0)
+		return drv_fail_set(fail, DRV_PROTOCOL, "what listens there is not an endpoint of this version");
+	prove(token, "client", &client, &server, mine);
+	if (drv_oob_write_all(fd, mine, sizeof(mine), deadline_ns, fail) ||
+	    drv_oob_read_all(fd, &verdict, 1, deadline_ns, fail))
+		return -1;
+	if (verdict != 'Y')
+		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint refused our token");
+	if (drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
+		return -1;
+	prove(token, "server", &client, &server, wanted);
+	if (proofs_differ(theirs, wanted))
+		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint does not hold our token");
+	return 0;
+}
+
+int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	uint8_t theirs[DRV_SHA256_BYTES], wanted[DRV_SHA256_BYTES], answer[1 + DRV_SHA256_BYTES];
+	struct opening client, server;
+
+	if (drv_oob_read_all(fd, &client, sizeof(client), deadline_ns, fail))
+		return -1;
+	if (memcmp(client.magic, MAGIC, MAGIC_BYTES) != 0)
+		return drv_fail_set(fail, DRV_PROTOCOL, "a connection did not speak our protocol");
+	if (make_opening(&server, fail) || drv_oob_write_all(fd, &server, sizeof(server), deadline_ns, fail) ||
+	    drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
+		return -1;
+	prove(token, "client", &client, &server, wanted);
+	if (proofs_differ(theirs, wanted)) {
+		struct drv_fail ignored; /* the verdict is a courtesy */
+
+		if (drv_oob_write_all(fd, "N", 1, deadline_ns, &ignored))
+			return drv_fail_set(fail, DRV_TOKEN, "a connection came with another token, and left");
+		return drv_fail_set(fail, DRV_TOKEN, "a connection came with another token");
+	}
+	answer[0] = 'Y';
+	prove(token, "server", &client, &server, answer + 1);
+	return drv_oob_write_all(fd, answer, sizeof(answer), deadline_ns, fail);
+}
+
+int drv_oob_token_read(const char *path, struct drv_oob_token *token_out, struct drv_fail *fail)
+{
+	struct drv_oob_token token = { .count = 0 };
+	const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat facts;
+	ssize_t count;
+	int status = -1;
+
+	if (file < 0)
+		return drv_fail_set(fail, DRV_ARGUMENT, "token file %s: %s", path, strerror(errno));
+	if (fstat(file, &facts) || !S_ISREG(facts.st_mode)) {
+		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: not a regular file", path);
+		goto done;
+	}
+	if ((facts.st_mode & 07777) != 0600 || facts.st_uid != geteuid()) {
+		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: must belong to this user with mode 0600, has mode %04o", path,
+			     (unsigned)(facts.st_mode & 07777));
+		goto done;
+	}
+	count = read(file, token.bytes, sizeof(token.bytes));
+	if (count < 0 || facts.st_size > DRV_OOB_TOKEN_MAX) {
+		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: cannot be read, or holds more than %d bytes", path,
+			     DRV_OOB_TOKEN_MAX);
+		goto done;
+	}
+	token.count = (size_t)count;
+	if (token.count > 0 && token.bytes[token.count - 1] == '\n')
+		token.count--;
+	if (token.count < 16) {
+		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: holds fewer than 16 bytes", path);
+		goto done;
+	}
+	*token_out = token;
+	status = 0;
+done:
+	explicit_bzero(&token, sizeof(token));
+	close(file);
+	return status;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int check_combination(const struct drv_run_options *options, enum drv_kind kind, struct drv_fail *fail)
+{
+	const struct drv_launch *launch = &options->launch;
+
+	if (launch->kind != kind)
+		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: kind must be \"%s\" for this program",
+				    kind == DRV_KIND_LAYER ? "layer" : "floor");
+	if (launch->shims_count > 1)
+		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: shims may hold one entry at most");
+	if (kind == DRV_KIND_FLOOR && launch->shims_count > 0)
+		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: shims do not apply to floors");
+	if ((size_t)options->endpoint >= launch->endpoints_count)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint %d: place self has endpoint 0 alone", options->endpoint);
+	if (kind == DRV_KIND_LAYER && !options->modules)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--modules is missing");
+	if (launch->place != DRV_PLACE_SELF && !options->host_port)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--oob is missing");
+	if (launch->place != DRV_PLACE_SELF && !options->token_path)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--token-file is missing");
+	if (options->endpoint == 0 && !options->out)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--out is missing: endpoint 0 writes the result");
+	if (options->endpoint == 1 && options->out)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--out belongs to endpoint 0");
+	return 0;
+}
+
+int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_options *options_out,
+		    struct drv_fail *fail)
+{
+	struct drv_run_options options = { .endpoint = -1 };
+	const char *endpoint = NULL;
+	const struct {
+		const char *name;
+		const char **value;
+	} known[] = {
+		{ "--launch", &options.launch_path }, { "--modules", &options.modules },
+		{ "--oob", &options.host_port },      { "--token-file", &options.token_path },
+		{ "--out", &options.out },	      { "--endpoint", &endpoint },
+	};
+
+	for (int i = 0; i < argc; i += 2) {
+		const char **value = NULL;
+
+		for (size_t j = 0; j < sizeof(known) / sizeof(known[0]); j++)
+			if (!strcmp(argv[i], known[j].name))
+				value = known[j].value;
+		if (!value)
+			return drv_fail_set(fail, DRV_ARGUMENT, "unknown argument '%s'", argv[i]);
+		if (i + 1 == argc || !argv[i + 1][0])
+			return drv_fail_set(fail, DRV_ARGUMENT, "%s needs a value", argv[i]);
+		if (*value)
+			return drv_fail_set(fail, DRV_ARGUMENT, "%s stands there twice", argv[i]);
+		*value = argv[i + 1];
+	}
+	if (!options.launch_path)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--launch is missing");
+	if (!endpoint || (strcmp(endpoint, "0") != 0 && strcmp(endpoint, "1") != 0))
+		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint must be 0 or 1");
+	options.endpoint = endpoint[0] - '0';
+	if (drv_launch_read(options.launch_path, &options.launch, fail))
+		return -1;
+	if (check_combination(&options, kind, fail) ||
+	    (options.launch.place != DRV_PLACE_SELF && drv_oob_token_read(options.token_path, &options.token, fail))) {
+		drv_launch_free(&options.launch);
+		return -1;
+	}
+	*options_out = options;
+	return 0;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "result.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cadge/layer.h"
+#include "text.h"
+#include "version.h"
+
+static const char *const status_names[] = { "done", "refused", "failed", "unsound" };
+
+void drv_check_add(struct drv_checks *checks, const char *name, bool ok, const char *format, ...)
+{
+	struct drv_check *check = NULL;
+	va_list arguments;
+
+	for (size_t i = 0; i < checks->count; i++)
+		if (!strcmp(checks->list[i].name, name))
+			check = &checks->list[i];
+	if (check && (ok || !check->ok))
+		return;
+	if (!check) {
+		if (checks->count == DRV_CHECKS_MAX)
+			abort(); /* names are few and static: a mistake of ours */
+		check = &checks->list[checks->count++];
+	}
+	check->name = name;
+	check->ok = ok;
+	va_start(arguments, format);
+	if (vsnprintf(check->detail, sizeof(check->detail), format, arguments) < 0)
+		check->detail[0] = '\0';
+	va_end(arguments);
+}
+
+bool drv_checks_hold(const struct drv_checks *checks)
+{
+	for (size_t i = 0; i < checks->count; i++)
+		if (!checks->list[i].ok)
+			return false;
+	return true;
+}
+
+int drv_attempt_prepare(struct drv_attempt *attempt, bool histogram, bool remote, struct drv_fail *fail)
+{
+	if (histogram) {
+		attempt->histogram = malloc(sizeof(*attempt->histogram));
+		attempt->first_ns = calloc(DRV_FIRST_MAX, sizeof(*attempt->first_ns));
+	}
+	if (remote)
+		attempt->remote = malloc(sizeof(*attempt->remote));
+	if ((histogram && (!attempt->histogram || !attempt->first_ns)) || (remote && !attempt->remote)) {
+		drv_attempt_free(attempt);
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for histograms");
+	}
+	if (histogram)
+		drv_histogram_clear(attempt->histogram);
+	if (remote)
+		drv_histogram_clear(attempt->remote);
+	return 0;
+}
+
+void drv_attempt_free(struct drv_attempt *attempt)
+{
+	free(attempt->histogram);
+	free(attempt->remote);
+	free(attempt->first_ns);
+	attempt->histogram = attempt->remote = NULL;
+	attempt->first_ns = NULL;
+}
+
+void drv_result_start(struct drv_result *result, const struct drv_launch *launch)
+{
+	struct timespec now;
+	struct tm parts;
+	char day[32];
+
+	memset(result, 0, sizeof(*result));
+	result->launch = launch;
+	result->started_ns = drv_now_ns();
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (gmtime_r(&now.tv_sec, &parts) && strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &parts))
+		snprintf(result->started_utc, sizeof(result->started_utc), "%.19s.%06dZ", day,
+			 (int)(now.tv_nsec / 1000));
+}
+
+void drv_result_free(struct drv_result *result)
+{
+	json_decref(result->library);
+	json_decref(result->adapter);
+	json_decref(result->limits);
+	for (int i = 0; i < 2; i++) {
+		json_decref(result->path[i]);
+		json_decref(result->clock[i]);
+		json_decref(result->pinning[i]);
+		json_decref(result->endpoint[i]);
+	}
+	for (size_t i = 0; i < result->attempts_count; i++)
+		drv_attempt_free(&result->attempts[i]);
+	free(result->attempts);
+	memset(result, 0, sizeof(*result));
+}
+
+/*
+ * A growing object that remembers whether any member could not be made, so that building one is a list of lines.
+ */
+struct builder {
+	json_t *object;
+	bool failed;
+};
+
+static void put(struct builder *builder, const char *key, json_t *value)
+{
+	if (drv_json_set(builder->object, key, value))
+		builder->failed = true;
+}
+
+static void put_count(struct builder *builder, const char *key, uint64_t count)
+{
+	put(builder, key, drv_json_count(count));
+}
+
+static void put_text(struct builder *builder, const char *key, const char *text)
+{
+	put(builder, key, drv_json_text(text));
+}
+
+static json_t *finish(struct builder *builder)
+{
+	if (!builder->failed)
+		return builder->object;
+	json_decref(builder->object);
+	return NULL;
+}
+
+static json_t *checks_json(const struct drv_checks *checks)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < checks->count; i++) {
+		struct builder check = { .object = json_object() };
+
+		put_text(&check, "name", checks->list[i].name);
+		put(&check, "ok", json_boolean(checks->list[i].ok));
+		put_text(&check, "detail", checks->list[i].detail);
+		if (json_array_append_new(list, finish(&check))) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+/* Both endpoints' parts; with one endpoint (place self) a list of one. */
+static json_t *pair_json(json_t *const pair[2])
+{
+	json_t *list = json_array();
+
+	for (int i = 0; list && i < 2; i++)
+		if (pair[i] && json_array_append(list, pair[i])) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
+static json_t *maybe(json_t *value)
+{
+	return value ? json_incref(value) : json_null();
+}
+
+static json_t *histogram_json(const struct drv_histogram *histogram)
+{
+	char *text;
+	json_t *value;
+
+	if (!histogram)
+		return json_null();
+	text = drv_histogram_base64(histogram);
+	value = text ? json_string_nocheck(text) : NULL;
+	free(text);
+	return value;
+}
+
+static void put_samples(struct builder *object, const struct drv_attempt *attempt)
+{
+	const struct drv_histogram *histogram = attempt->histogram;
+	const bool any = histogram && histogram->count > 0;
+	json_t *first = json_array();
+	char digits[40];
+
+	put(object, "histogram", histogram_json(histogram));
+	put_count(object, "count", any ? histogram->count : 0);
+	put_count(object, "sum_ns", any ? histogram->sum_ns : 0);
+	put_count(object, "min_ns", any ? histogram->min_ns : 0);
+	put_count(object, "max_ns", any ? histogram->max_ns : 0);
+	put_text(object, "sum_sq_ns2", drv_histogram_decimal(any ? histogram->sum_sq_ns2 : 0, digits));
+	for (uint32_t i = 0; i < attempt->first_count; i++)
+		if (json_array_append_new(first, drv_json_count(attempt->first_ns[i])))
+			object->failed = true;
+	put(object, "first_ns", first);
+	put(object, "histogram_remote", histogram_json(attempt->remote));
+}
+
+static json_t *warmup_json(const struct drv_attempt *attempt)
+{
+	struct builder object = { .object = json_object() };
+
+	put_count(&object, "operations", attempt->warmup_operations);
+	put_count(&object, "ns", attempt->warmup_ns);
+	put(&object, "steady", json_boolean(attempt->warmup_steady));
+	put_text(&object, "rule", attempt->warmup_rule ? attempt->warmup_rule : "none");
+	return finish(&object);
+}
+
+static json_t *counted_json(const struct drv_attempt *attempt)
+{
+	struct builder object = { .object = json_object() };
+
+	if (!attempt->executions_known) {
+		json_decref(object.object);
+		return json_null();
+	}
+	put_count(&object, "expected", attempt->executions_expected);
+	put_count(&object, "server", attempt->executions_server);
+	return finish(&object);
+}
+
+static json_t *verified_json(const struct drv_attempt *attempt)
+{
+	struct builder object = { .object = json_object() };
+
+	put_count(&object, "in_loop", attempt->verified_in_loop);
+	put_count(&object, "full_before", attempt->verified_before);
+	put_count(&object, "full_after", attempt->verified_after);
+	put_count(&object, "mismatches", attempt->mismatches);
+	return finish(&object);
+}
+
+static json_t *attempt_json(const struct drv_attempt *attempt)
+{
+	struct builder object = { .object = json_object() };
+	const struct drv_point *point = attempt->point;
+	const bool explained = attempt->status != DRV_DONE;
+	json_t *cpu = json_array();
+
+	put_text(&object, "attempt_id", point->attempt_id);
+	put_text(&object, "point_id", point->point_id);
+	put_text(&object, "pattern", drv_pattern_name(point->pattern));
+	put_count(&object, "request_bytes", point->request_bytes);
+	put_count(&object, "reply_bytes", point->reply_bytes);
+	put_count(&object, "depth", point->depth);
+	put_text(&object, "operation", drv_operation_name(point->operation));
+	put_count(&object, "order", attempt->order);
+	put_text(&object, "status", status_names[attempt->status]);
+	put_text(&object, "reason", explained ? attempt->fail.text : NULL);
+	put_text(&object, "reason_code", explained ? drv_reason_name(attempt->fail.reason) : NULL);
+	put_count(&object, "started_ns_since_launch", attempt->started_ns);
+	put(&object, "warmup", warmup_json(attempt));
+	put_count(&object, "elapsed_ns", attempt->elapsed_ns);
+	put_count(&object, "operations", attempt->operations);
+	put_count(&object, "bytes", attempt->bytes);
+	put_count(&object, "lost", attempt->lost);
+	put_count(&object, "late", attempt->late);
+	put_samples(&object, attempt);
+	put(&object, "executions", counted_json(attempt));
+	put(&object, "verified", verified_json(attempt));
+	for (size_t i = 0; i < attempt->cpu_count; i++)
+		if (json_array_append_new(cpu, drv_usage_json(&attempt->cpu[i], 0)))
+			object.failed = true;
+	put(&object, "cpu", cpu);
+	put(&object, "checks", checks_json(&attempt->checks));
+	return finish(&object);
+}
+
+static json_t *phases_json(const struct drv_phases *phases)
+{
+	struct builder object = { .object = json_object() };
+
+	put_count(&object, "open", phases->open_ns);
+	put_count(&object, "connect", phases->connect_ns);
+	put_count(&object, "verify", phases->verify_ns);
+	put_count(&object, "warmup", phases->warmup_ns);
+	put_count(&object, "measure", phases->measure_ns);
+	put_count(&object, "close", phases->close_ns);
+	return finish(&object);
+}
+
+json_t *drv_driver_json(void)
+{
+	struct builder object = { .object = json_object() };
+
+	put_text(&object, "version", drv_version());
+	put_count(&object, "abi", CADGE_ABI);
+	put_text(&object, "revision", drv_revision());
+	put_text(&object, "compiler", drv_compiler());
+	return finish(&object);
+}
+
+json_t *drv_result_clock_json(const struct drv_clock *clock)
+{
+	struct builder object = { .object = json_object() };
+
+	put_text(&object, "source", drv_clock_source(clock));
+	put_count(&object, "hz", clock->hz);
+	put_count(&object, "read_cost_ns", clock->read_cost_ns);
+	put(&object, "drift_ppm", json_real(clock->drift_ppm));
+	put_count(&object, "bracket_ns", clock->bracket_ns);
+	put(&object, "ok", json_boolean(clock->ok));
+	return finish(&object);
+}
+
+json_t *drv_result_endpoint_json(const char *host)
+{
+	struct builder object = { .object = json_object() };
+	struct utsname system;
+
+	put_text(&object, "host", host);
+	put_count(&object, "pid", (uint64_t)getpid());
+	put_text(&object, "kernel", uname(&system) ? "unknown" : system.release);
+	return finish(&object);
+}
+
+char *drv_result_text(const struct drv_result *result)
+{
+	struct builder object = { .object = json_object() };
+	const struct drv_launch *launch = result->launch;
+	const bool explained = result->status != DRV_DONE;
+	json_t *attempts = json_array();
+	json_t *document;
+	char *text;
+
+	put_text(&object, "schema", DRV_RESULT_SCHEMA);
+	put_text(&object, "launch_id", launch->launch_id);
+	put_text(&object, "kind", launch->kind == DRV_KIND_FLOOR ? "floor" : "layer");
+	put_text(&object, "layer", launch->layer);
+	put_text(&object, "place", drv_place_name(launch->place));
+	put_text(&object, "wait", drv_wait_name(launch->wait));
+	put_count(&object, "seed", launch->seed);
+	put_text(&object, "status", status_names[result->status]);
+	put_text(&object, "reason", explained ? result->fail.text : NULL);
+	put_text(&object, "reason_code", explained ? drv_reason_name(result->fail.reason) : NULL);
+	put(&object, "driver", drv_driver_json());
+	put_text(&object, "started_utc", result->started_utc);
+	put_count(&object, "wall_ns", drv_now_ns() - result->started_ns);
+	put(&object, "phases_ns", phases_json(&result->phases));
+	put(&object, "library", maybe(result->library));
+	put(&object, "adapter", maybe(result->adapter));
+	put(&object, "limits", maybe(result->limits));
+	put(&object, "path", pair_json(result->path));
+	put(&object, "clock", pair_json(result->clock));
+	put(&object, "pinning", pair_json(result->pinning));
+	put(&object, "endpoints", pair_json(result->endpoint));
+	put(&object, "checks", checks_json(&result->checks));
+	/* a launch that was refused or failed as a whole has no attempts to show */
+	for (size_t i = 0; !explained && i < result->attempts_count; i++)
+		if (json_array_append_new(attempts, attempt_json(&result->attempts[i])))
+			object.failed = true;
+	put(&object, "attempts", attempts);
+	document = finish(&object);
+	text = document ? json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(document);
+	return text;
+}
+
+int drv_result_store(const char *path, const char *text, struct drv_fail *fail)
+{
+	const size_t bytes = strlen(text);
+	char part[4096 + 8];
+	size_t done = 0;
+	int file;
+
+	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
+		return drv_fail_set(fail, DRV_ARGUMENT, "--out: the path is too long");
+	file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (file < 0)
+		return drv_fail_set(fail, DRV_ARGUMENT, "%s cannot be written: %s", part, strerror(errno));
+	while (done < bytes) {
+		const ssize_t count = write(file, text + done, bytes - done);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			break;
+		done += (size_t)count;
+	}
+	if (done < bytes || fsync(file)) {
+		drv_fail_set(fail, DRV_SYSTEM, "%s cannot be written: %s", part, strerror(errno));
+		close(file);
+		unlink(part);
+		return -1;
+	}
+	if (close(file) || rename(part, path)) {
+		drv_fail_set(fail, DRV_SYSTEM, "%s cannot be stored: %s", path, strerror(errno));
+		unlink(part);
+		return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When a measurement is warm: operations are grouped into windows of at least 16 operations and 100 us; it is steady when
+ * the medians of the last 5 windows lie within 3 % of each other; it ends then, or when a cap of time is reached.
+ */
+#ifndef DRV_WARMUP_H
+#define DRV_WARMUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DRV_WARMUP_RULE "medians of the last 5 windows (>= 16 operations and 100 us each) within 3 %"
+#define DRV_WARMUP_WINDOWS 5
+#define DRV_WARMUP_KEPT 128 /* values of a window that its median is taken from: the latest */
+
+struct drv_warmup {
+	uint64_t window_ticks, cap_ticks; /* spans */
+	uint64_t started, window_started; /* clock */
+	uint32_t in_window;		  /* operations so far */
+	uint64_t values[DRV_WARMUP_KEPT];
+	uint64_t medians[DRV_WARMUP_WINDOWS];
+	uint32_t windows;
+	uint64_t operations;
+	bool steady, over;
+	uint64_t median; /* of the latest whole window, in ticks; of the values so far when there is none */
+};
+
+/* Begins at `now`. The cap is max(10 ms, 20 % of the point's duration), given in ticks. */
+void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_ticks, uint64_t cap_ticks);
+
+/* Adds one operation that took `span` ticks and ended at `now`. Returns true when the warm-up is over. */
+bool drv_warmup_add(struct drv_warmup *warmup, uint64_t now, uint64_t span);
+
+/* Notes that time passed without an operation; true when the cap is reached. */
+bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now);
+
+/* The cap in ns for a point of this duration. */
+static inline uint64_t drv_warmup_cap_ns(uint64_t duration_ns)
+{
+	return duration_ns / 5 > UINT64_C(10000000) ? duration_ns / 5 : UINT64_C(10000000);
+}
+
+#endif

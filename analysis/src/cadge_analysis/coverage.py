@@ -18,9 +18,8 @@ def outcome_rows(data: Dataset) -> tuple[OutcomeRow, ...]:
     """
     points = Counter(cell.state for cell in data.cells)
     attempts: Counter[str] = Counter()
-    refused = {p.point_id for p in data.plan.points if p.state == "refused"}
     for cell in data.cells:
-        if cell.point_id not in refused:
+        if cell.planned:
             attempts.update(cell.states)
     return tuple(
         OutcomeRow(
@@ -53,11 +52,10 @@ def _where(cells: list[Cell]) -> str:
 def trouble_rows(data: Dataset) -> tuple[TroubleRow, ...]:
     """Return why points or attempts have no number, one row a reason and layer."""
     groups: dict[tuple[int, str, str, str, str], list[tuple[Cell, int]]] = defaultdict(list)
-    planned_refused = {p.point_id for p in data.plan.points if p.state == "refused"}
     for cell in data.cells:
         for trouble in cell.troubles:
             key = (STATES.index(trouble.state), cell.series.label, trouble.code, trouble.reason, cell.case.place)
-            groups[key].append((cell, 0 if cell.point_id in planned_refused else trouble.attempts))
+            groups[key].append((cell, trouble.attempts if cell.planned else 0))
     rows = []
     for (state, label, code, reason, _), found in sorted(groups.items()):
         attempts = sum(n for _, n in found)

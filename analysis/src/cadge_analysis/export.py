@@ -40,7 +40,7 @@ def _identity(cell: Cell, campaign_id: str) -> Record:
         "depth": case.depth,
         "state": cell.state,
         "reason": "; ".join(trouble.reason for trouble in cell.troubles),
-        "attempts_planned": sum(cell.states.values()) if cell.state != "refused" or cell.samples else 0,
+        "attempts_planned": cell.planned,
         "attempts_valid": len(cell.samples),
     }
 

@@ -97,11 +97,16 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A series in a case: its samples and the account of its planned attempts (states → how many)."""
+    """A series in a case: its samples and the account of its planned attempts (states → how many).
+
+    `planned` counts the launches that were to attempt it; it is 0 for a point that the plan refused, whose one state
+    entry is "refused".
+    """
 
     series: Series
     case: Case
     point_id: str
+    planned: int
     samples: tuple[Sample, ...]
     states: Mapping[str, int]
     troubles: tuple[Trouble, ...]
@@ -205,6 +210,7 @@ def _cell(point: PlanPoint, found: list[PointOutcome]) -> Cell:
         series=_series(point),
         case=_case(point),
         point_id=point.point_id,
+        planned=sum(outcome.launch_id is not None for outcome in found),
         samples=tuple(samples),
         states=states,
         troubles=tuple(

@@ -54,6 +54,7 @@ SHAPES = (
 # Neutral inks of charts. Each is replaced by a variable of the page, so they must differ from every series colour.
 INK, MUTED, GRID, FLOOR, GHOST = "#1c1d21", "#5c5f68", "#e4e5e9", "#3b3d44", "#cfd1d8"
 NEUTRALS = {INK: "ink", MUTED: "muted", GRID: "grid", FLOOR: "floor", GHOST: "ghost"}
+NEUTRALS_DARK = {"ink": "#e9eaee", "muted": "#a3a6b1", "grid": "#2b2e36", "floor": "#c6c8d0", "ghost": "#454954"}
 
 _SALT = 187611  # chosen once, so that the layers of the first release take ten places without a collision
 

@@ -189,7 +189,7 @@ def case_tables(
                 )
             )
         title = words.workload(case)
-        tables.append(CaseTable(title=title, case=title, gist=_gist(members), rows=tuple(shown)))
+        tables.append(CaseTable(title=title, case=case_key(case), gist=_gist(members), rows=tuple(shown)))
     return tuple(tables)
 
 

@@ -161,7 +161,6 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     found = remarks(comparison, every_fact)
     outcomes = coverage.outcome_rows(data)
     grave = sum(remark.grave for remark in found)
-    neutral_dark = {"ink": "#e9eaee", "muted": "#a3a6b1", "grid": "#2b2e36", "floor": "#c6c8d0", "ghost": "#454954"}
     light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Page(
         title=title or provenance.title(data),
@@ -186,7 +185,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         hosts=provenance.host_facts(data),
         command=provenance.command(data),
         palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
-        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *neutral_dark.items()),
+        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
         data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json
         generated=generated,
     )

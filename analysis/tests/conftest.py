@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Synthetic campaigns and their reports, made once a test session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside this file: synthetic, chromium
+
+import chromium
+import synthetic
+
+from cadge_analysis import report
+from cadge_results import Campaign
+
+
+@pytest.fixture(scope="session")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """Eight layers, both places, polling and blocking, with refused, failed and unsound attempts."""
+    options = synthetic.Options(sizes=(8, 4096, 65536, 1048576), samples=2000)
+    return synthetic.make(tmp_path_factory.mktemp("campaigns"), options)
+
+
+@pytest.fixture(scope="session")
+def report_path(campaign: Campaign, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of `campaign`."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    report.build(campaign.path, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def report_text(report_path: Path) -> str:
+    """The report of `campaign` as text."""
+    return report_path.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[chromium.Browser]:
+    """A headless Chromium; tests that need it are skipped where there is none."""
+    program = chromium.find()
+    if program is None:
+        pytest.skip("no Chromium on this machine")
+    with chromium.Browser(program) as found:
+        yield found

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The checker: every table cell of a report, computed again from the raw files by other means.
+
+Raw launch records are read as plain JSON, histograms by the `hdrhistogram` package, and everything else is done with
+fractions and the statistics of the standard library. Nothing of cadge_analysis is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pagereader
+import pytest
+from hdrh.histogram import HdrHistogram
+from pagereader import Node
+
+from cadge_results import Campaign
+
+THIN, NBSP, DASH, TIMES = "\u202f", "\u00a0", "\u2013", "\u00d7"
+CLOSE = 1e-12
+
+
+@dataclass
+class Point:
+    """A planned point with what the raw files say of it: a list of valid attempts with their round."""
+
+    plan: dict[str, Any]
+    launches: int = 0
+    valid: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def stream(self) -> bool:
+        return bool(self.plan["pattern"] == "stream")
+
+    @property
+    def case(self) -> tuple[str, str, str, int]:
+        kind = "rate" if self.stream else "time"
+        return self.plan["place"], self.plan["wait"], kind, self.plan["request_bytes"]
+
+    def by_round(self) -> dict[int, float]:
+        if self.stream:
+            return {number: attempt["bytes"] * 1000 / attempt["elapsed_ns"] for number, attempt in self.valid}
+        return {number: hdr(attempt["histogram"]).get_value_at_percentile(50.0) for number, attempt in self.valid}
+
+    def outcome(self) -> str:
+        return next(s for s in ("valid", "unsound", "failed", "refused", "missing") if self.outcomes[s])
+
+
+def hdr(text: str) -> HdrHistogram:
+    return HdrHistogram.decode(text)
+
+
+def fine(checks: list[dict[str, Any]]) -> bool:
+    return all(check["ok"] for check in checks)
+
+
+def read_raw(folder: Path) -> dict[str, Point]:
+    """Return every planned point with its raw attempts."""
+    plan = json.loads((folder / "plan.json").read_text())
+    points = {entry["point_id"]: Point(entry) for entry in plan["points"]}
+    for point in points.values():
+        if point.plan["state"] == "refused":
+            point.outcomes["refused"] += 1
+    for launch in plan["launches"]:
+        path = folder / "launches" / f"{launch['launch_id']}.json"
+        record = json.loads(path.read_text()) if path.exists() else None
+        attempts = {a["point_id"]: a for a in record["result"]["attempts"]} if record and record["result"] else {}
+        for point_id in launch["point_ids"]:
+            point = points[point_id]
+            point.launches += 1
+            attempt = attempts.get(point_id)
+            if record is None:
+                point.outcomes["missing"] += 1
+                continue
+            point.facts = record["result"]["adapter"]
+            assert attempt is not None
+            sound = fine(attempt["checks"]) and fine(record["result"]["checks"]) and fine(record["crosschecks"])
+            if attempt["status"] in ("refused", "failed"):
+                point.outcomes[attempt["status"]] += 1
+            elif attempt["status"] == "unsound" or not sound:
+                point.outcomes["unsound"] += 1
+            else:
+                point.outcomes["valid"] += 1
+                point.valid.append((launch["round"], attempt))
+    return points
+
+
+def show(value: float) -> str:
+    """Three significant digits without exponent, by rules of decimal's own."""
+    if value == 0:
+        return "0"
+    number = Decimal(repr(float(value)))
+    if abs(number) < Decimal("0.0001"):
+        return ("\u2212" if number < 0 else "") + "<0.0001"
+    rounded = Context(prec=3, rounding=ROUND_HALF_EVEN).plus(number)
+    places = max(0, 2 - rounded.adjusted())
+    return f"{rounded:,.{places}f}".replace(",", THIN).replace("-", "\u2212")
+
+
+def spread(values: list[float]) -> tuple[list[float], float]:
+    """Return [median, low, high] (or the median alone) and the coverage of the order-statistic interval."""
+    n = len(values)
+    if n == 1:
+        return [values[0]], 0.0
+    ordered = sorted(values)
+
+    def coverage(rank: int) -> float:
+        return 1 - 2 * sum(math.comb(n, k) for k in range(rank)) / 2**n
+
+    rank = max((r for r in range(1, n // 2 + 1) if coverage(r) >= 0.95), default=1)
+    return [median(ordered), ordered[rank - 1], ordered[n - rank]], coverage(rank)
+
+
+def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Point]:
+    best: dict[tuple[str, str, str, int], Point] = {}
+    for point in sorted(points.values(), key=lambda p: str(p.plan["layer"])):
+        if point.plan["kind"] != "floor" or not point.valid:
+            continue
+        middle = median(point.by_round().values())
+        if point.case in best:
+            other = median(best[point.case].by_round().values())
+            if not (middle > other if point.stream else middle < other):
+                continue
+        best[point.case] = point
+    return best
+
+
+def floor_for(point: Point, floors: dict[tuple[str, str, str, int], Point]) -> Point | None:
+    plan = point.plan
+    if plan["pattern"] == "onesided":
+        return None
+    if not point.stream and (plan["depth"] != 1 or plan["request_bytes"] != plan["reply_bytes"]):
+        return None
+    return floors.get(point.case)
+
+
+def paired(point: Point, floor: Point) -> tuple[list[float], list[float]]:
+    """Return ratios and differences, round by round; the synthetic floors are there in every round."""
+    ours, base = point.by_round(), floor.by_round()
+    assert set(ours) <= set(base)
+    return [ours[r] / base[r] for r in sorted(ours)], [ours[r] - base[r] for r in sorted(ours)]
+
+
+def pooled_tail(point: Point, percent: float) -> tuple[list[float], int]:
+    parts = [hdr(attempt["histogram"]) for _, attempt in point.valid]
+    whole = HdrHistogram(1, 100_000_000_000, 3)
+    for part in parts:
+        whole.add(part)
+    n = whole.get_total_count()
+    if n * (100 - percent) / 100 < 100 - 1e-9:
+        return [], n
+    own = [part.get_value_at_percentile(percent) for part in parts]
+    return [whole.get_value_at_percentile(percent), min(own), max(own)], n
+
+
+def interval(numbers: list[float], scale: float) -> list[str]:
+    if len(numbers) == 1:
+        return ["1 launch, no interval"]
+    return [f"[{show(numbers[1] * scale)},{NBSP}{show(numbers[2] * scale)}]"]
+
+
+class Checker:
+    """Compares cells and counts what it compared."""
+
+    def __init__(self) -> None:
+        self.cells = 0
+
+    def __call__(self, cell: pagereader.Field, numbers: list[float], text: str, smalls: list[str] | None) -> None:
+        self.cells += 1
+        assert cell.text == text
+        if smalls is not None:
+            assert cell.smalls == smalls
+        assert len(cell.numbers) == len(numbers)
+        for shown, computed in zip(cell.numbers, numbers, strict=True):
+            assert math.isclose(shown, computed, rel_tol=CLOSE, abs_tol=1e-9)
+
+    def estimate(self, cell: pagereader.Field, values: list[float], scale: float) -> None:
+        numbers, _ = spread(values)
+        self(cell, numbers, show(numbers[0] * scale), interval(numbers, scale))
+
+
+def check_cost(check: Checker, row: pagereader.FullRow, point: Point) -> None:
+    operations = sum(a["operations"] for _, a in point.valid)
+    busy = [sum(a["cpu"][i]["user_ns"] + a["cpu"][i]["system_ns"] for _, a in point.valid) / operations for i in (0, 1)]
+    slept = [sum(a["cpu"][i]["voluntary_switches"] for _, a in point.valid) / operations for i in (0, 1)]
+    for name, value in zip(("cpu_client", "cpu_server", "cpu_both"), (*busy, sum(busy)), strict=True):
+        check(row.fields[name], [value], show(value / 1000), [])
+    for name, value in zip(("switches_client", "switches_server"), slept, strict=True):
+        check(row.fields[name], [value], show(value), [])
+    lost = sum(a["lost"] for _, a in point.valid)
+    check(row.fields["lost"], [lost], f"{lost:,}".replace(",", THIN), [])
+    per_second = operations * 1e9 / sum(a["elapsed_ns"] for _, a in point.valid)
+    check(row.fields["rate"], [per_second], show(per_second), [])
+
+
+def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Point | None) -> None:
+    plan = point.plan
+    scale = 1.0 if point.stream else 0.001
+    values = list(point.by_round().values())
+    assert (row.layer, row.label, row.wait) == (plan["layer"], plan["layer"], plan["wait"])
+    check(row.fields["wait"], [], plan["wait"], [])
+    check.estimate(row.fields["p50"], values, scale)
+    _, coverage = spread(values)
+    percent = f"{coverage * 100:.1f}{THIN}%" if coverage else "no interval"
+    check(row.fields["launches"], [len(values)], str(len(values)), [percent])
+    if point.stream:
+        total = sum(a["bytes"] for _, a in point.valid) * 1000 / sum(a["elapsed_ns"] for _, a in point.valid)
+        check(row.fields["pooled"], [total], show(total), [])
+    else:
+        for name, quantile, needed in (("p99", 99.0, 10_000), ("p999", 99.9, 100_000)):
+            numbers, n = pooled_tail(point, quantile)
+            if numbers:
+                ends = f"{show(numbers[1] / 1000)}\u2026{show(numbers[2] / 1000)}"
+                check(row.fields[name], numbers, show(numbers[0] / 1000), [ends])
+            else:
+                check(row.fields[name], [], DASH, [f"{n:,} samples; needs {needed:,}".replace(",", THIN)])
+    if floor is None:
+        assert row.fields["ratio"].text == row.fields["floor"].text == DASH
+        assert row.fields["ratio"].smalls
+    else:
+        ratios, differences = paired(point, floor)
+        check.estimate(row.fields["ratio"], ratios, 1.0)
+        if not point.stream:
+            check.estimate(row.fields["above"], differences, 0.001)
+    check_cost(check, row, point)
+    done_by = point.facts["semantics"][plan["operation"] if plan["pattern"] == "onesided" else "message"]
+    check(row.fields["work"], [], done_by, [])
+    check(row.fields["rpc"], [], point.facts["rpc"] if plan["pattern"] == "rpc" else DASH, [])
+
+
+@pytest.fixture(scope="module")
+def points(campaign: Campaign) -> dict[str, Point]:
+    return read_raw(campaign.path)
+
+
+@pytest.fixture(scope="module")
+def root(report_text: str) -> Node:
+    return pagereader.read(report_text)
+
+
+def test_every_cell_of_the_full_tables(points: dict[str, Point], root: Node) -> None:
+    check = Checker()
+    floors = floors_of(points)
+    rows = pagereader.full_rows(root)
+    for row in rows:
+        point = points[row.point_id]
+        check_row(check, row, point, floor_for(point, floors))
+    measured = {pid for pid, point in points.items() if point.valid and point.plan["kind"] == "layer"}
+    assert {row.point_id for row in rows} == measured
+    assert len(rows) == len(measured)
+    assert check.cells > 12 * len(rows)
+
+
+def sizes_text(count: int) -> str:
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count and count % unit == 0:
+            return f"{count // unit} {name}"
+    return f"{count} B"
+
+
+def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> None:
+    floors = floors_of(points)
+    seen = 0
+    for section in root.all("section"):
+        pattern, _, place = section.attrs.get("id", "").partition("-")
+        for table in section.all("table", class_="summary"):
+            wait = {"Polling": "poll", "Blocking": "block"}[table.one("caption").text.partition(":")[0]]
+            sizes = [h.text for h in table.one("thead").all("th", class_="num")]
+            assert sizes == ["8 B", "4 KiB", "1 MiB"]
+            for line in table.one("tbody").all("tr"):
+                layer = line.one("th").text
+                for size, cell, ratio in zip(sizes, line.all("td")[::2], line.all("td")[1::2], strict=True):
+                    (point,) = (
+                        p
+                        for p in points.values()
+                        if (p.plan["layer"], p.plan["pattern"], p.plan["place"], p.plan["wait"])
+                        == (layer, pattern, place, wait)
+                        and sizes_text(p.plan["request_bytes"]) == size
+                    )
+                    seen += 1
+                    if not point.valid:
+                        assert (cell.own, cell.smalls) == (DASH, [point.outcome()])
+                        continue
+                    scale = 1.0 if point.stream else 0.001
+                    numbers, _ = spread(list(point.by_round().values()))
+                    assert (cell.own, cell.smalls) == (show(numbers[0] * scale), interval(numbers, scale))
+                    floor = floor_for(point, floors)
+                    expected = show(spread(paired(point, floor)[0])[0][0]) + TIMES if floor else ""
+                    assert ratio.text == expected
+    assert seen == 8 * 8 * 3
+
+
+def test_every_number_behind_the_figures(points: dict[str, Point], root: Node) -> None:
+    floors = floors_of(points)
+    index: dict[tuple[str, str, str, str, str], Point] = {}
+    for point in points.values():
+        plan = point.plan
+        size = sizes_text(plan["request_bytes"])
+        index[plan["pattern"], plan["place"], plan["wait"], plan["layer"], size] = point
+    seen = 0
+    for figure in root.all("figure"):
+        pattern, place, wait = figure.attrs["id"].removeprefix("fig-").split("-")
+        table = figure.one("table")
+        layers = [head.text.partition(",")[0] for head in table.one("thead").all("th")[2:]]
+        for line in table.one("tbody").all("tr"):
+            size = line.one("th").text
+            for layer, cell in zip(layers, line.all("td")[1:], strict=True):
+                point = index[pattern, place, wait, layer, size]
+                seen += 1
+                if not point.valid:
+                    assert cell.text == DASH
+                    continue
+                scale = 1.0 if point.stream else 0.001
+                numbers, _ = spread(list(point.by_round().values()))
+                expected = f"{show(numbers[0] * scale)} {interval(numbers, scale)[0]}"
+                floor = floor_for(point, floors)
+                if floor:
+                    expected += f"; {show(spread(paired(point, floor)[0])[0][0])}{TIMES}"
+                assert cell.text == expected
+    assert seen > 150
+
+
+def test_every_floor(points: dict[str, Point], root: Node) -> None:
+    table = root.one("section", id="floors").one("table")
+    texts = Counter(cell.text.partition(" ")[0] for cell in table.one("tbody").all("td") if cell.text != DASH)
+    rows = table.one("tbody").all("tr")
+    shown = Counter(cell.text.partition(" ")[0] for row in rows for cell in row.all("td")[1:] if cell.text != DASH)
+    expected: Counter[str] = Counter()
+    for point in floors_of(points).values():
+        numbers, _ = spread(list(point.by_round().values()))
+        expected[show(numbers[0] * (1.0 if point.stream else 0.001))] += 1
+    assert shown == expected
+    assert texts
+
+
+def test_planned_points_are_the_sum_of_their_outcomes(points: dict[str, Point], root: Node) -> None:
+    table = root.one("table", class_="outcomes")
+    shown = {
+        row.attrs["data-outcome"]: [int(cell.attrs["data-v"]) for cell in row.all("td") if "data-v" in cell.attrs]
+        for row in table.one("tbody").all("tr")
+    }
+    by_point = Counter(point.outcome() for point in points.values())
+    by_attempt: Counter[str] = Counter()
+    for point in points.values():
+        if point.launches:
+            by_attempt.update(point.outcomes)
+    assert shown == {state: [by_point[state], by_attempt[state]] for state in shown}
+    totals = [cell.text.replace(THIN, "") for cell in table.one("tfoot").all("td", class_="num")]
+    assert totals == [str(len(points)), str(sum(point.launches for point in points.values()))]
+
+
+def test_every_reason_is_shown(points: dict[str, Point], root: Node) -> None:
+    text = root.one("table", class_="reasons").text
+    for point in points.values():
+        if point.plan["state"] == "refused":
+            assert point.plan["reason"] in text
+    assert "asked for posix/memory, ran tcp/lo" in text
+    assert "no progress for 3000 ms: 41 of 64 writes completed" in text
+
+
+def test_coverage_matrix_counts_points(points: dict[str, Point], root: Node) -> None:
+    groups: dict[tuple[str, str, str, str], list[Point]] = defaultdict(list)
+    names = {"rpc": "RPC", "stream": "Stream"}
+    waits = {"poll": "polling", "block": "blocking"}
+    for point in points.values():
+        plan = point.plan
+        if plan["kind"] == "layer":
+            groups[plan["layer"], names[plan["pattern"]], plan["place"], waits[plan["wait"]]].append(point)
+    table = root.one("table", class_="matrix")
+    columns = [(head.own, *head.smalls) for head in table.one("thead").all("th")[1:]]
+    for row in table.one("tbody").all("tr"):
+        for column, cell in zip(columns, row.all("td"), strict=True):
+            members = groups[(row.one("th").text, *column)]
+            valid = sum(bool(point.valid) for point in members)
+            if valid == len(members):
+                assert cell.one("span").text == str(valid)
+            elif valid:
+                assert cell.one("span").text == f"{valid}/{len(members)}"
+            else:
+                assert cell.one("span").text == members[0].outcome()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -113,11 +113,11 @@ def make_testbed(kind: Kind = Kind.EMULATED, hosts: int = 2) -> Testbed:
     )
 
 
-def make_record(launch: dict[str, JsonValue], **changes: object) -> dict[str, object]:
+def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, object]:
     """Return what an agent would send for a launch where everything went well."""
     points = launch["points"]
     assert isinstance(points, list)
-    attempts = []
+    attempts: list[dict[str, object]] = []
     for order, point in enumerate(points):
         assert isinstance(point, dict)
         kept = {key: value for key, value in point.items() if key not in {"duration_ms", "deadline_ms"}}
@@ -133,7 +133,7 @@ def make_record(launch: dict[str, JsonValue], **changes: object) -> dict[str, ob
                 "checks": [{"name": "payload", "ok": True}],
             }
         )
-    result = {
+    result: dict[str, object] = {
         "schema": "cadge.result/1",
         **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed")},
         "status": "done",
@@ -142,7 +142,12 @@ def make_record(launch: dict[str, JsonValue], **changes: object) -> dict[str, ob
         "wall_ns": 300_000_000,
         "attempts": attempts,
     }
-    record = {"schema": "cadge.launch-record/1", "launch": launch, "result": result, "status": "done"}
+    record: dict[str, object] = {
+        "schema": "cadge.launch-record/1",
+        "launch": launch,
+        "result": result,
+        "status": "done",
+    }
     return record | {"exit_codes": [0, 0], "agent_version": "0.1.0"} | changes
 
 

@@ -214,13 +214,9 @@ def test_a_really_full_disk(quiet: Checkout, cadge: Cadge, runner: FakeRunner, t
 def test_the_report_fails_and_the_campaign_stays(
     quiet: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cadge_harness import commands_run
-
     broken = subprocess.CompletedProcess([], 1, "", "cadge: no figures\n")
     real = subprocess.run
-    monkeypatch.setattr(
-        commands_run.subprocess, "run", lambda argv, **named: broken if "report" in argv else real(argv, **named)
-    )
+    monkeypatch.setattr(subprocess, "run", lambda argv, **named: broken if "report" in argv else real(argv, **named))
     answer = cadge("run", "--sweep", "tiny", "--json")
     document = json.loads(answer.out)
     assert (answer.code, document["data"]["report"]) == (0, None)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -169,7 +169,7 @@ def test_what_comes_twice_is_stored_once(checkout: Checkout, cadge: Cadge, monke
 
     class Twice(FakeRunner):
         def __call__(self, testbed, blocks, campaign, on_event, on_launch, stop):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
-            def again(record: dict[str, object]) -> None:
+            def again(record: Mapping[str, object]) -> None:
                 on_launch(record)
                 on_launch(record)
 

@@ -50,13 +50,14 @@ def test_plain_progress_says_little(campaign: Campaign) -> None:
     progress = make_progress(state_of(campaign, now), Output(stderr=stream), now)
     assert isinstance(progress, PlainProgress)
     progress.stage("Deploy the build")
+    progress.stage("Copy the agent")
     for record in campaign.launches():
         progress.begin_launch(record.launch_id)
         now.now_s += 1
         progress.add(record)
     progress.close()
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "Deploy the build"
+    assert lines[0] == "prepare the hosts"
     assert lines[1].startswith(f"measure: {len(campaign.plan.launches)} launches, about ")
     assert len(lines) == 2, "it spoke although nothing happened"
     now.now_s += 31

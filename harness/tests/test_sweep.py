@@ -58,7 +58,7 @@ def test_streams_and_one_sided_operations(tmp_path: Path) -> None:
     )
     found = workloads(text, tmp_path)
     assert [(item.request_bytes, item.reply_bytes, item.depth) for item in found[:2]] == [(2**20, 0, 2), (2**20, 0, 4)]
-    assert sorted((item.operation, item.request_bytes, item.target) for item in found[2:]) == sorted(  # type: ignore[type-var]
+    assert sorted((item.operation, item.request_bytes, item.target) for item in found[2:]) == sorted(
         [
             *(("put", size, target) for size in (8, 64) for target in ("active", "passive")),
             ("fetch_add", 8, "active"),

@@ -46,7 +46,7 @@ def make_progress(state: RunState, output: Output, clock_s: Callable[[], float] 
 
 
 class PlainProgress:
-    """A line at each stage, each failure, and every 30 s."""
+    """A line at each stage, each kind of failure, and every 30 s."""
 
     def __init__(self, state: RunState, output: Output, clock_s: Callable[[], float]) -> None:
         self._state = state
@@ -56,9 +56,12 @@ class PlainProgress:
         self._seen: set[str] = set()
 
     def stage(self, name: str) -> None:
-        """Print the stage."""
+        """Print when the hosts begin to be prepared, and when they begin to be put back; not each step of it."""
         self._state.stage = name
-        self._say(name)
+        measuring = self._state.measuring_since_s is not None
+        phase = "collect and restore" if measuring else "prepare the hosts"
+        if self._state.done in {0, self._state.total} or not measuring:
+            self._once(phase)
 
     def begin_launch(self, launch_id: str) -> None:
         """Print nothing but the first time."""
@@ -73,10 +76,7 @@ class PlainProgress:
         counts = attempt_counts(record)
         self._state.add(record, counts)
         for text in launch_troubles(record):
-            key = f"{record.launch.layer} {record.launch.place}/{record.launch.wait}: {text}"
-            if key not in self._seen:
-                self._seen.add(key)
-                self._say(key)
+            self._once(f"{record.launch.layer} {record.launch.place}/{record.launch.wait}: {text}")
         if self._clock_s() - self._spoke_s >= EVERY_S or self._state.done == self._state.total:
             self._say(summary_line(self._state, self._clock_s()))
 
@@ -86,6 +86,11 @@ class PlainProgress:
 
     def close(self) -> None:
         """Do nothing: lines need no end."""
+
+    def _once(self, text: str) -> None:
+        if text not in self._seen:
+            self._seen.add(text)
+            self._say(text)
 
     def _say(self, text: str) -> None:
         self._spoke_s = self._clock_s()

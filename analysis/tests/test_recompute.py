@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -46,7 +47,9 @@ class Point:
         kind = "rate" if self.stream else "time"
         return self.plan["place"], self.plan["wait"], kind, self.plan["request_bytes"]
 
-    def by_round(self) -> dict[int, float]:
+    @cached_property
+    def medians(self) -> dict[int, float]:
+        """Each round's own number: p50 in ns, or bytes over time in MB/s."""
         if self.stream:
             return {number: attempt["bytes"] * 1000 / attempt["elapsed_ns"] for number, attempt in self.valid}
         return {number: hdr(attempt["histogram"]).get_value_at_percentile(50.0) for number, attempt in self.valid}
@@ -55,7 +58,9 @@ class Point:
         return next(s for s in ("valid", "unsound", "failed", "refused", "missing") if self.outcomes[s])
 
 
+@cache
 def hdr(text: str) -> HdrHistogram:
+    """Return a stored histogram, to be read only."""
     return HdrHistogram.decode(text)
 
 
@@ -125,9 +130,9 @@ def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Point
     for point in sorted(points.values(), key=lambda p: str(p.plan["layer"])):
         if point.plan["kind"] != "floor" or not point.valid:
             continue
-        middle = median(point.by_round().values())
+        middle = median(point.medians.values())
         if point.case in best:
-            other = median(best[point.case].by_round().values())
+            other = median(best[point.case].medians.values())
             if not (middle > other if point.stream else middle < other):
                 continue
         best[point.case] = point
@@ -145,7 +150,7 @@ def floor_for(point: Point, floors: dict[tuple[str, str, str, int], Point]) -> P
 
 def paired(point: Point, floor: Point) -> tuple[list[float], list[float]]:
     """Return ratios and differences, round by round; the synthetic floors are there in every round."""
-    ours, base = point.by_round(), floor.by_round()
+    ours, base = point.medians, floor.medians
     assert set(ours) <= set(base)
     return [ours[r] / base[r] for r in sorted(ours)], [ours[r] - base[r] for r in sorted(ours)]
 
@@ -205,7 +210,7 @@ def check_cost(check: Checker, row: pagereader.FullRow, point: Point) -> None:
 def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Point | None) -> None:
     plan = point.plan
     scale = 1.0 if point.stream else 0.001
-    values = list(point.by_round().values())
+    values = list(point.medians.values())
     assert (row.layer, row.label, row.wait) == (plan["layer"], plan["layer"], plan["wait"])
     check(row.fields["wait"], [], plan["wait"], [])
     check.estimate(row.fields["p50"], values, scale)
@@ -260,6 +265,22 @@ def test_every_cell_of_the_full_tables(points: dict[str, Point], root: Node) -> 
     assert check.cells > 12 * len(rows)
 
 
+def test_the_checker_notices_one_changed_digit(points: dict[str, Point], root: Node) -> None:
+    row = next(row for row in pagereader.full_rows(root) if points[row.point_id].plan["kind"] == "layer")
+    point = points[row.point_id]
+    floor = floor_for(point, floors_of(points))
+    check_row(Checker(), row, point, floor)
+    for name in ("p50", "p99", "launches", "cpu_both", "rate", "work"):
+        cell = row.fields[name]
+        changed = {**row.fields, name: replace(cell, text=cell.text + "1")}
+        with pytest.raises(AssertionError):
+            check_row(Checker(), replace(row, fields=changed), point, floor)
+        if cell.numbers:
+            changed[name] = replace(cell, numbers=[cell.numbers[0] * (1 + 1e-9), *cell.numbers[1:]])
+            with pytest.raises(AssertionError):
+                check_row(Checker(), replace(row, fields=changed), point, floor)
+
+
 def sizes_text(count: int) -> str:
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if count and count % unit == 0:
@@ -291,7 +312,7 @@ def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> No
                         assert (cell.own, cell.smalls) == (DASH, [point.outcome()])
                         continue
                     scale = 1.0 if point.stream else 0.001
-                    numbers, _ = spread(list(point.by_round().values()))
+                    numbers, _ = spread(list(point.medians.values()))
                     assert (cell.own, cell.smalls) == (show(numbers[0] * scale), interval(numbers, scale))
                     floor = floor_for(point, floors)
                     expected = show(spread(paired(point, floor)[0])[0][0]) + TIMES if floor else ""
@@ -320,7 +341,7 @@ def test_every_number_behind_the_figures(points: dict[str, Point], root: Node) -
                     assert cell.text == DASH
                     continue
                 scale = 1.0 if point.stream else 0.001
-                numbers, _ = spread(list(point.by_round().values()))
+                numbers, _ = spread(list(point.medians.values()))
                 expected = f"{show(numbers[0] * scale)} {interval(numbers, scale)[0]}"
                 floor = floor_for(point, floors)
                 if floor:
@@ -331,15 +352,14 @@ def test_every_number_behind_the_figures(points: dict[str, Point], root: Node) -
 
 def test_every_floor(points: dict[str, Point], root: Node) -> None:
     table = root.one("section", id="floors").one("table")
-    texts = Counter(cell.text.partition(" ")[0] for cell in table.one("tbody").all("td") if cell.text != DASH)
     rows = table.one("tbody").all("tr")
     shown = Counter(cell.text.partition(" ")[0] for row in rows for cell in row.all("td")[1:] if cell.text != DASH)
     expected: Counter[str] = Counter()
     for point in floors_of(points).values():
-        numbers, _ = spread(list(point.by_round().values()))
+        numbers, _ = spread(list(point.medians.values()))
         expected[show(numbers[0] * (1.0 if point.stream else 0.001))] += 1
     assert shown == expected
-    assert texts
+    assert expected
 
 
 def test_planned_points_are_the_sum_of_their_outcomes(points: dict[str, Point], root: Node) -> None:

@@ -35,7 +35,9 @@ _NOISE = (
     re.compile(r' font-family="[^"]*"| font-size="11px"'),
 )
 _LONG_NUMBER = re.compile(r"(?<![\w.#])-?\d*\.\d{3,}(?![\w.])|(?<=[MLHVZA,])-?\d*\.\d{3,}")
-_BACKDROP = re.compile(r'<path d="[^"]*"(?: (?:stroke|fill)="(?:none|transparent)")*\s*/>|<g>\s*</g>')
+_BACKDROP = re.compile(
+    r'<path d="" display="none"\s*/>|<path d="[^"]*"(?: (?:stroke|fill)="(?:none|transparent)")*\s*/>|<g>\s*</g>'
+)
 _IDS = re.compile(r'id="([^"]+)"')
 
 

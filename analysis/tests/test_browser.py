@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report in a real browser: phone and desktop, light and dark, scripts off, no network, no complaint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from chromium import Browser
+
+COLOUR = "getComputedStyle(document.querySelector('{selector}')).{name}"
+TOO_WIDE = """
+Array.from(document.querySelectorAll('body *')).filter(e => {
+  if (e.closest('svg') && e.tagName !== 'svg') return false;
+  if (e.closest('.scroll') && !e.classList.contains('scroll')) return false;
+  if (e.closest('nav ul') || e.closest('.skip') || e.tagName === 'INPUT') return false;
+  const box = e.getBoundingClientRect();
+  return box.width > 0 && box.right > document.documentElement.clientWidth + 0.5;
+}).map(e => e.tagName + '.' + e.className).slice(0, 5)
+"""
+OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
+
+
+@pytest.mark.parametrize("width", [375, 768, 1280])
+@pytest.mark.parametrize("opened", [False, True])
+def test_the_page_never_scrolls_sideways(browser: Browser, report_path: Path, width: int, opened: bool) -> None:
+    browser.open(report_path, width=width)
+    if opened:
+        browser.value(OPEN_ALL)
+    assert browser.value("document.documentElement.scrollWidth") == width
+    assert browser.value(TOO_WIDE) == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_asks_for_nothing_and_has_nothing_to_complain_of(browser: Browser, report_path: Path, dark: bool) -> None:
+    browser.open(report_path, width=1280, dark=dark)
+    assert browser.complaints() == []
+    assert browser.requests() == [report_path.resolve().as_uri()]
+
+
+def test_it_is_complete_with_scripts_off(browser: Browser, report_path: Path) -> None:
+    browser.open(report_path, width=1280, scripts=False)
+    assert browser.value("document.querySelectorAll('svg.chart').length") > 8
+    assert browser.value("document.querySelectorAll('table.full tbody tr').length") > 100
+    assert browser.value("document.querySelector('figure svg.chart').getBoundingClientRect().height") > 200
+    assert browser.complaints() == []
+
+
+def luminance(colour: str) -> float:
+    channels = [float(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Path, dark: bool) -> None:
+    browser.open(report_path, width=1280, dark=dark)
+    page = luminance(browser.value(COLOUR.format(selector="body", name="backgroundColor")))
+    assert (page < 0.05) is dark
+
+    def contrast(selector: str, name: str = "color", ground: float = page) -> float:
+        shade = luminance(browser.value(COLOUR.format(selector=selector, name=name)))
+        return (max(shade, ground) + 0.05) / (min(shade, ground) + 0.05)
+
+    for selector in (".answers li", ".deck", "figcaption", ".full small", "nav a", "summary", "td.below"):
+        if browser.value(f"document.querySelector('{selector}') !== null"):
+            assert contrast(selector) >= 4.5, selector
+    assert contrast("figure svg.chart text", "fill") >= 4.5
+    for slot in range(10):
+        if browser.value(f"document.querySelector('figure svg.chart path[fill^=\"var(--s{slot},\"]') !== null"):
+            assert contrast(f'figure svg.chart path[fill^="var(--s{slot},"]', "fill") >= 3.0
+    banner = luminance(browser.value(COLOUR.format(selector=".banner", name="backgroundColor")))
+    assert contrast(".banner p", ground=banner) >= 4.5
+    assert contrast(".banner h2", ground=banner) >= 4.5
+
+
+def test_a_layer_can_be_picked_out_without_scripts(browser: Browser, report_path: Path) -> None:
+    browser.open(report_path, width=1280)
+    faint = (
+        "Array.from(document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--s\"]'))"
+        ".filter(e => getComputedStyle(e).opacity < 0.2).length"
+    )
+    assert browser.value(faint) == 0
+    browser.value("document.querySelectorAll('#fig-rpc-within-poll input')[3].click()")
+    hidden = browser.value(faint)
+    total = browser.value("document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--s\"]').length")
+    assert 0 < hidden < total
+
+
+def test_labels_of_charts_do_not_leave_the_picture(browser: Browser, report_path: Path) -> None:
+    browser.open(report_path, width=1280)
+    outside = """
+    Array.from(document.querySelectorAll('svg.chart')).flatMap(svg => {
+      const box = svg.getBoundingClientRect();
+      return Array.from(svg.querySelectorAll('text')).filter(t => {
+        const b = t.getBoundingClientRect();
+        return b.width > 0 && (b.right > box.right + 1 || b.left < box.left - 1 || b.bottom > box.bottom + 1
+                               || b.top < box.top - 1);
+      }).map(t => svg.querySelector('title').textContent + ': ' + t.textContent);
+    }).slice(0, 5)
+    """
+    assert browser.value(outside) == []
+
+
+def test_it_prints_with_every_section_on_paper(browser: Browser, report_path: Path) -> None:
+    browser.open(report_path, width=1280)
+    printed = browser.send("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+    assert len(printed) > 100_000

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exports: a row for every planned point, the same numbers as the report, readable by any tool."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pagereader
+import pytest
+
+from cadge_analysis import export
+from cadge_analysis.errors import BadInputError
+from cadge_results import Campaign
+
+
+def exported(campaign: Campaign, kind: str) -> str:
+    stream = io.StringIO()
+    export.write(campaign, kind, stream)
+    return stream.getvalue()
+
+
+def test_csv_has_a_row_for_every_planned_point(campaign: Campaign) -> None:
+    rows = list(csv.DictReader(io.StringIO(exported(campaign, "csv"))))
+    assert {row["point_id"] for row in rows} == {point.point_id for point in campaign.plan.points}
+    assert len(rows) == len(campaign.plan.points)
+    refused = [row for row in rows if row["state"] == "refused"]
+    assert refused
+    for row in refused:
+        assert row["reason"]
+        assert row["p50_ns"] == row["rate_mb_s"] == row["ratio"] == ""
+        assert row["attempts_planned"] == "0"
+
+
+def test_csv_and_report_show_the_same_numbers(campaign: Campaign, report_text: str) -> None:
+    rows = {row["point_id"]: row for row in csv.DictReader(io.StringIO(exported(campaign, "csv")))}
+    compared = 0
+    for shown in pagereader.full_rows(pagereader.read(report_text)):
+        row = rows[shown.point_id]
+        name = "rate_mb_s" if row["pattern"] == "stream" else "p50_ns"
+        assert shown.fields["p50"].numbers[0] == float(row[name])
+        for column, field in (("ratio", "ratio"), ("cpu_both", "cpu_both_ns"), ("rate", "operations_per_s")):
+            numbers = shown.fields[column].numbers
+            assert (row[field] == "") is (numbers == [])
+            if numbers:
+                assert numbers[0] == float(row[field])
+                compared += 1
+    assert compared > 300
+
+
+def test_json_holds_every_launch(campaign: Campaign) -> None:
+    document = json.loads(exported(campaign, "json"))
+    assert document["schema"] == "cadge.export/1"
+    assert document["campaign_id"] == campaign.campaign_id
+    by_id = {row["point_id"]: row for row in document["rows"]}
+    assert len(by_id) == len(campaign.plan.points)
+    for row in by_id.values():
+        assert len(row["by_launch"]) == row["attempts_valid"]
+        if row["attempts_valid"]:
+            middle = row["rate_mb_s"] if row["pattern"] == "stream" else row["p50_ns"]
+            assert min(row["by_launch"].values()) <= middle <= max(row["by_launch"].values())
+
+
+def test_exports_are_the_same_each_time(campaign: Campaign) -> None:
+    for kind in export.FORMATS:
+        assert exported(campaign, kind) == exported(campaign, kind)
+
+
+def test_an_unknown_format_is_named(campaign: Campaign) -> None:
+    with pytest.raises(BadInputError, match=r"parquet.*csv, json"):
+        exported(campaign, "parquet")

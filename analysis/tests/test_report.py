@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report as a document: self-contained, escaped, complete without a browser, the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import report
+from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_results import Campaign
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+SMALL = synthetic.Options(
+    layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), patterns=(("rpc", 1),), samples=200
+)
+
+
+def test_it_is_one_file_that_asks_for_nothing(report_text: str) -> None:
+    root = pagereader.read(report_text)
+    metas = {m.attrs.get("http-equiv"): m.attrs.get("content") for m in root.all("meta")}
+    assert metas["Content-Security-Policy"] == POLICY
+    assert not root.all("link")
+    assert not root.all("img")
+    assert not root.all("iframe")
+    assert [script.attrs for script in root.all("script")] == [{"type": "application/json", "id": "data"}]
+    for node in root.walk():
+        for name, value in node.attrs.items():
+            assert not name.startswith("on"), f"{node.tag} has a handler"
+            if name in ("src", "href", "xlink:href", "action", "data"):
+                assert value.startswith("#"), f"{node.tag} {name}={value}"
+    assert "http:" not in report_text
+    assert "https:" not in report_text
+    assert "@import" not in report_text
+    assert not re.findall(r"url\((?!#)", report_text)
+
+
+def test_its_links_lead_somewhere_and_ids_are_unique(report_text: str) -> None:
+    root = pagereader.read(report_text)
+    ids = [node.attrs["id"] for node in root.walk() if "id" in node.attrs]
+    assert len(ids) == len(set(ids))
+    for link in root.all("a"):
+        assert link.attrs["href"].removeprefix("#") in ids
+    for node in root.walk():
+        for reference in node.attrs.get("aria-labelledby", "").split():
+            assert reference in ids
+    for reference in re.findall(r"url\(#([^)]+)\)", report_text):
+        assert reference in ids
+
+
+def test_size_stays_small(report_text: str) -> None:
+    assert len(report_text.encode()) <= 3_000_000
+
+
+def test_figures_are_told_in_words_and_numbers(report_text: str) -> None:
+    root = pagereader.read(report_text)
+    figures = root.all("figure")
+    assert len(figures) == 8  # rpc and stream, within and between, polling and blocking
+    for figure in figures:
+        assert figure.one("figcaption").text.startswith("Each marker is the median")
+        assert figure.one("details").one("table").all("td")
+        for svg in figure.all("svg", role="img"):
+            assert svg.all("title")[0].text
+            assert svg.all("desc")[0].text
+    main = [figure.all("svg", role="img")[0] for figure in figures]
+    with_ratio = [figure.attrs["id"] for figure, svg in zip(figures, main, strict=True) if "ratio to" in svg.text]
+    assert set(with_ratio) == {figure.attrs["id"] for figure in figures} - {"fig-stream-within-block"}
+
+
+def test_colours_are_variables_with_fallbacks(report_text: str) -> None:
+    root = pagereader.read(report_text)
+    for svg in root.all("svg", role="img"):
+        for node in svg.walk():
+            for name in ("fill", "stroke"):
+                value = node.attrs.get(name, "none")
+                assert value in ("none", "transparent") or re.fullmatch(r"var\(--\w+,#[0-9a-f]{6}\)", value), value
+
+
+def test_the_first_screen_answers(report_text: str) -> None:
+    root = pagereader.read(report_text)
+    assert "Measured on a virtual machine" in root.one("section", class_="banner").text
+    answers = root.one("ul", class_="answers").all("li")
+    assert len(answers) == 6
+    assert "RPC of 8 B, within one host, polling" in answers[0].text
+    assert "has the lowest median round trip" in answers[0].text
+    assert root.one("h1").text == "Communication layers compared, within one host and between two hosts"
+
+
+def test_raw_frames_over_a_veth_are_never_called_hardware(report_text: str) -> None:
+    assert "raw-frame floor, kernel included" in report_text
+    assert "hardware floor" not in report_text
+
+
+def test_the_command_that_makes_it_again(report_text: str) -> None:
+    assert pagereader.read(report_text).one("pre").text == "cadge run --sweep default"
+
+
+def test_equal_records_give_equal_bytes(
+    campaign: Campaign, report_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    monkeypatch.setenv("LC_ALL", "C")
+    report.build(campaign.path, tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == report_path.read_bytes()
+
+
+def test_source_date_epoch_is_the_only_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = synthetic.make(tmp_path, SMALL)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    report.build(found.path, tmp_path / "r.html")
+    assert "(1970-01-01 00:00:00 UTC)" in (tmp_path / "r.html").read_text()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "tomorrow")
+    with pytest.raises(BadInputError, match="tomorrow"):
+        report.build(found.path, tmp_path / "r.html")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>",
+        '"><img src=x onerror=alert(1)>',
+        "</script><script>alert(1)</script>",
+        "]]>--></style><b>",
+        "{{ 7*7 }}",
+        "a'+alert(1)+'b",
+    ],
+)
+def test_a_layer_with_a_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
+    def hostile(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        if number == 1 and point["kind"] == "layer":
+            attempt |= {"status": "failed", "reason": name, "reason_code": name, "checks": []}
+
+    options = synthetic.Options(
+        layers=(name,),
+        sizes=(8, 64),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("rpc", 1),),
+        samples=200,
+        troubles=False,
+        attempt_hook=hostile,
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path, title=name)
+    root = pagereader.read(path.read_text())
+    assert root.one("h1").text == name
+    assert pagereader.full_rows(root)[0].layer == name
+    assert len(root.all("script")) == 1
+    assert not root.all("img")
+    assert not root.all("b", class_="x")
+    assert name in root.one("table", class_="reasons").text
+    assert name in root.all("svg", role="img")[0].text
+    cells = json.loads(root.one("script").text)["cells"]
+    assert name in {cell["series"] for cell in cells}
+
+
+def test_an_unfinished_campaign_says_what_is_missing(tmp_path: Path) -> None:
+    options = synthetic.Options(
+        layers=("sockets-tcp", "native-ucx"),
+        sizes=(8,),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("rpc", 1),),
+        samples=200,
+        troubles=False,
+        status="interrupted",
+        drop_launches=5,
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    root = pagereader.read(path.read_text())
+    banner = root.one("section", class_="banner").text
+    assert "5 planned attempts are missing" in banner
+    assert "too few launches" in banner
+    outcomes = {r.attrs["data-outcome"]: r.all("td")[1].text for r in root.all("tr") if "data-outcome" in r.attrs}
+    assert outcomes["missing"] == "5"
+
+
+def test_a_campaign_without_any_number_still_has_a_report(tmp_path: Path) -> None:
+    options = synthetic.Options(
+        layers=("sockets-tcp",),
+        sizes=(8,),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("rpc", 1),),
+        floors=False,
+        troubles=False,
+        drop_launches=6,
+        status="interrupted",
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    text = path.read_text()
+    assert "No point of a layer has a number" in text
+    assert "No floor was measured" in text
+
+
+def test_one_launch_and_one_layer(tmp_path: Path) -> None:
+    options = synthetic.Options(
+        layers=("sockets-tcp",),
+        sizes=(8, 64),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("rpc", 1),),
+        launches=1,
+        samples=200,
+        floors=False,
+        troubles=False,
+        virtual=False,
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    root = pagereader.read(path.read_text())
+    row = pagereader.full_rows(root)[0]
+    assert row.fields["p50"].smalls == ["1 launch, no interval"]
+    assert row.fields["ratio"].smalls == ["no floor was measured here at 8 B in poll mode"]
+    assert "the only layer with a number here" in root.one("ul", class_="answers").text
+    assert "virtual machine" not in root.one("section", class_="banner").text
+    assert "no ratio panel" in root.one("figcaption").text
+
+
+def test_other_patterns_depths_and_zero_bytes(tmp_path: Path) -> None:
+    options = synthetic.Options(
+        layers=("rdma-ucx", "null-self"),
+        sizes=(0, 1, 8, 65536),
+        places=("self", "within"),
+        waits=("poll",),
+        patterns=(("pingpong", 1), ("rpc", 8), ("onesided", 1)),
+        launches=2,
+        samples=200,
+        troubles=False,
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    root = pagereader.read(path.read_text())
+    rows = {row.case: row for row in pagereader.full_rows(root)}
+    assert rows["rpc/within/8/8/8"].fields["ratio"].smalls == ["a floor has one operation in flight"]
+    put = rows["onesided/within/8/0/1/put/passive"]
+    assert put.fields["remote"].numbers[0] > put.fields["p50"].numbers[0]
+    assert put.fields["work"].text == "direct"
+    assert "no floor of its kind" in put.fields["ratio"].smalls[0]
+    assert rows["pingpong/within/0/0/1"].fields["p50"].numbers[0] > 0
+    assert root.one("section", id="pingpong-self")
+    assert "0 B" in root.one("figure", id="fig-pingpong-within-poll").text
+
+
+def test_many_layers_get_a_picture_each(report_text: str) -> None:
+    figure = pagereader.read(report_text).one("figure", id="fig-rpc-within-poll")
+    assert len(figure.one("div", class_="small-multiples").all("svg", role="img")) == 8
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    found = synthetic.make(tmp_path, SMALL)
+    with pytest.raises(BadInputError, match="cannot write"):
+        report.build(found.path, tmp_path / "nowhere" / "r.html")
+
+
+def test_a_campaign_without_points_is_no_data(tmp_path: Path) -> None:
+    options = synthetic.Options(layers=(), floors=False)
+    with pytest.raises(NoDataError):
+        report.build(synthetic.make(tmp_path, options).path, tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()

@@ -14,7 +14,7 @@
 #define QUIET_MAX_NS UINT64_C(20000000)
 #define SETTLE_NS UINT64_C(500000000)
 #define OP_DEADLINE_MAX_NS UINT64_C(200000000)
-#define OP_DEADLINE_MIN_NS UINT64_C(1000000)
+#define OP_DEADLINE_MIN_NS UINT64_C(20000000) /* longer than the scheduler keeps a process waiting */
 
 _Static_assert(DRV_DEPTH_MAX <= 1u << DRV_SLOT_BITS, "a slot number fits its bits of the token");
 

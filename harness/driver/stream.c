@@ -56,8 +56,8 @@ void drv_stream_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, 
 		note_failure(stream, code);
 }
 
-/* Polls once; sleeps or looks around when there was nothing. */
-DRV_INLINE int turn(struct drv_stream *stream, struct drv_fail *fail)
+/* Polls once; now and then looks around. Where nothing can go on without an event it may sleep, in block mode. */
+DRV_INLINE int turn(struct drv_stream *stream, const bool may_sleep, struct drv_fail *fail)
 {
 	struct drv_engine *engine = stream->port.engine;
 	const int events = engine->layer->poll(engine->ctx, stream->sink);
@@ -72,7 +72,7 @@ DRV_INLINE int turn(struct drv_stream *stream, struct drv_fail *fail)
 	}
 	if (DRV_UNLIKELY(events < 0))
 		return drv_engine_fail("poll", events, fail);
-	if (engine->block && events == 0) {
+	if (may_sleep && engine->block && events == 0) {
 		stream->waits++;
 		if (drv_engine_wait(engine, stream->reliable ? WAIT_NS : REPEAT_NS, fail))
 			return -1;
@@ -93,7 +93,7 @@ DRV_INLINE int send_one(struct drv_stream *stream, const bool full, uint64_t pha
 	uint64_t key;
 
 	while (DRV_UNLIKELY(stream->lent[slot]))
-		if (turn(stream, fail))
+		if (turn(stream, true, fail))
 			return -1;
 	key = drv_head_write(payload, bytes, stream->seed, stream->next_number);
 	if (full)
@@ -108,7 +108,7 @@ DRV_INLINE int send_one(struct drv_stream *stream, const bool full, uint64_t pha
 		}
 		if (DRV_UNLIKELY(code != CADGE_BUSY))
 			return drv_engine_fail("post", code, fail);
-		if (turn(stream, fail))
+		if (turn(stream, true, fail))
 			return -1;
 	}
 	stream->next_number++;
@@ -147,7 +147,7 @@ static int finish(struct drv_stream *stream, struct drv_fail *fail)
 				stream->lents += code == CADGE_QUEUED;
 			}
 		}
-		if (turn(stream, fail))
+		if (turn(stream, true, fail))
 			return -1;
 	}
 	return 0;
@@ -180,7 +180,7 @@ static int run(struct drv_stream *stream, enum stop stop, uint64_t bound, uint64
 			break;
 		last = now;
 		/* an adapter that takes everything is never asked for events otherwise */
-		if (turn(stream, fail))
+		if (turn(stream, false, fail))
 			return -1;
 	}
 	return finish(stream, fail);

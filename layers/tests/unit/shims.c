@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The shims: how exact shim-delay is, and that it keeps order, depth and ends; what shim-trace counts.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/support/pair.h"
+#include "tests/unit/support/tap.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum { MESSAGES = 2001 };
+
+static int compare(const void *left, const void *right)
+{
+	const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* The null layer, wrapped or not, connected to itself. */
+static void open_self(struct pair_end *end, const struct cadge_layer *layer, const struct cadge_layer *inner,
+		      const struct cadge_setting *settings, size_t settings_count)
+{
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+
+	args.place = CADGE_PLACE_SELF;
+	args.inner = inner;
+	args.settings = settings;
+	args.settings_count = settings_count;
+	if (pair_open(end, layer, &args) < 0)
+		tap_bail(args.error);
+	if (layer->connect(end->ctx, 0, end->blob, end->blob_bytes, &end->chan) < 0 ||
+	    !pair_poll_until(end, NULL, &end->seen.ups, 1, 1000))
+		tap_bail("the context does not reach itself");
+}
+
+/* Median time from post to recv. */
+static uint64_t median_ns(const struct cadge_layer *layer, const struct cadge_layer *inner, const char *delay)
+{
+	static uint64_t spent_ns[MESSAGES];
+	const struct cadge_setting setting = {"delay.delay_ns", delay};
+	unsigned char payload[64] = {0};
+	const struct cadge_iov iov = {payload, sizeof(payload)};
+	struct pair_end end;
+
+	open_self(&end, layer, inner, &setting, delay != NULL);
+	for (int i = 0; i < MESSAGES; i++) {
+		const uint64_t begin_ns = pair_now_ns();
+
+		if (layer->post(end.chan, &iov, 1, 0, 1) < 0)
+			tap_bail("post failed");
+		while (end.seen.received <= i)
+			if (layer->poll(end.ctx, &end.seen.sink) < 0)
+				tap_bail("poll failed");
+		spent_ns[i] = pair_now_ns() - begin_ns;
+	}
+	pair_close(&end);
+	qsort(spent_ns, MESSAGES, sizeof(*spent_ns), compare);
+	return spent_ns[MESSAGES / 2];
+}
+
+static void delay_is_exact(void)
+{
+	static const char *const delays[] = {"5000", "20000", "100000"};
+	const struct cadge_layer *null = pair_load("null-self"), *shim = pair_load("shim-delay");
+
+	for (size_t i = 0; i < sizeof(delays) / sizeof(*delays); i++) {
+		const double asked = atof(delays[i]);
+		/* Half a per cent, and the reading of the test's own clock; sanitized code is slower everywhere. */
+		const double tolerance = asked * 0.005 + (SANITIZED ? 2000 : 60);
+		double error = 0;
+
+		/* The median of one run is moved by what else the machine does; three tries. */
+		for (int attempt = 0; attempt < 3; attempt++) {
+			const uint64_t plain_ns = median_ns(null, NULL, NULL);
+
+			error = (double)median_ns(shim, null, delays[i]) - (double)plain_ns - asked;
+			if (error <= tolerance && error >= -tolerance)
+				break;
+		}
+		ok(error <= tolerance && error >= -tolerance, "shim-delay: a delay of %s ns is wrong by %.0f ns", delays[i],
+		   error);
+	}
+}
+
+/* Through a real layer: many messages held at a time, in order, each with one sent event. */
+static void delay_keeps_order(void)
+{
+	enum { BATCH = 60 };
+	static const struct cadge_setting settings[] = {{"delay.delay_ns", "200000"}, {"send_buffer_bytes", "300000"}};
+	const struct cadge_layer *shim = pair_load("shim-delay");
+	struct cadge_open_args args = pair_args(CADGE_WAIT_BLOCK);
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+	static uint32_t numbers[BATCH], landing[BATCH];
+	struct pair_end a, b;
+	uint64_t begin_ns, first_ns = 0;
+	bool in_order = true;
+	int code;
+
+	args.inner = pair_load("sockets-unix");
+	args.settings = settings;
+	args.settings_count = 2;
+	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_meet(&a, &b))
+		tap_bail(args.error);
+	shim->limits(a.ctx, &limits);
+	ok((limits.caps & CADGE_CAP_ORDERED) && (limits.caps & CADGE_CAP_WAIT) && !(limits.caps & CADGE_CAP_RPC),
+	   "shim-delay: what the inner layer grants is granted");
+	b.seen.data = (unsigned char *)landing;
+	b.seen.data_room_bytes = sizeof(landing);
+	begin_ns = pair_now_ns();
+	for (uint32_t i = 0; i < BATCH; i++) {
+		numbers[i] = i;
+		if (pair_post(&a, NULL, &numbers[i], sizeof(numbers[i]), i) != CADGE_QUEUED)
+			tap_bail("a message is not held");
+	}
+	while (b.seen.received < BATCH && pair_now_ns() - begin_ns < UINT64_C(2000000000)) {
+		pair_poll_until(&a, &b, &b.seen.received, BATCH, 0);
+		if (shim->poll(a.ctx, &a.seen.sink) < 0 || shim->poll(b.ctx, &b.seen.sink) < 0 ||
+		    shim->wait(a.ctx, 1000000000) < 0)
+			tap_bail("poll or wait failed");
+		if (b.seen.received && !first_ns)
+			first_ns = pair_now_ns() - begin_ns;
+	}
+	for (uint32_t i = 0; i < BATCH; i++)
+		in_order &= landing[i] == i && a.seen.sent_tokens[i] == i;
+	ok(b.seen.received == BATCH && a.seen.sent == BATCH && in_order,
+	   "shim-delay: %d held messages arrive in order, each with one sent event", b.seen.received);
+	ok(first_ns >= 190000 && first_ns < 100000000, "shim-delay: none early, and wait does not oversleep (%llu us)",
+	   (unsigned long long)first_ns / 1000);
+	for (code = 0; code < 1000 && shim->post(a.chan, &(struct cadge_iov){numbers, 4}, 1, 0, 9) == CADGE_QUEUED;)
+		code++;
+	ok(code == (int)limits.depth_max, "shim-delay: BUSY comes at depth");
+	a.seen.sent = 0;
+	pair_close(&b);
+	pair_poll_until(&a, NULL, &a.seen.downs, 1, 2000);
+	ok(a.seen.downs == 1 && a.seen.sent == code, "shim-delay: when the peer goes, each held message ends with an event");
+	pair_close(&a);
+}
+
+static void settings_and_inner(void)
+{
+	const struct cadge_layer *shim = pair_load("shim-delay"), *null = pair_load("null-self");
+	static const struct cadge_setting unknown = {"delay.height", "1"}, word = {"delay.delay_ns", "long"},
+					  inner = {"delay_ns", "1"};
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+	struct cadge_ctx *ctx;
+
+	args.place = CADGE_PLACE_SELF;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "shim-delay: %s", args.error);
+	args.inner = pair_load("shim-trace");
+	ok(shim->open(&args, &ctx) == CADGE_E_UNSUPPORTED, "shim-delay: %s", args.error);
+	args.inner = null;
+	args.settings = &unknown;
+	args.settings_count = 1;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
+	args.settings = &word;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
+	args.settings = &inner;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "a setting without prefix is the inner layer's: %s", args.error);
+}
+
+struct count {
+	uint64_t posts, polls, received, ring, ring_first;
+};
+
+static void add(void *arg, const char *name, uint64_t value)
+{
+	struct count *count = arg;
+
+	if (strcmp(name, "calls.post") == 0)
+		count->posts = value;
+	else if (strcmp(name, "calls.poll") == 0)
+		count->polls = value;
+	else if (strcmp(name, "events.recv") == 0)
+		count->received = value;
+	else if (strncmp(name, "ring.", 5) == 0 && !count->ring++)
+		count->ring_first = strtoull(name + 5, NULL, 10);
+}
+
+static void trace_counts(void)
+{
+	const struct cadge_setting setting = {"trace.entries", "16"};
+	const struct cadge_layer *shim = pair_load("shim-trace"), *null = pair_load("null-self");
+	struct cadge_limits limits = {.bytes = sizeof(limits)}, inner_limits = {.bytes = sizeof(inner_limits)};
+	struct count count = {0};
+	struct pair_end end, plain;
+
+	open_self(&end, shim, null, &setting, 1);
+	open_self(&plain, null, NULL, NULL, 0);
+	shim->limits(end.ctx, &limits);
+	null->limits(plain.ctx, &inner_limits);
+	ok(limits.caps == (inner_limits.caps | CADGE_CAP_COUNTERS), "shim-trace: grants what the inner layer grants");
+	for (int i = 0; i < 100; i++)
+		if (pair_post(&end, NULL, "x", 1, 1) < 0 || !pair_poll_until(&end, NULL, &end.seen.received, i + 1, 100))
+			tap_bail("a message is missing");
+	shim->counters(end.ctx, add, &count);
+	ok(count.posts == 100 && count.received == 100 && count.polls >= 100,
+	   "shim-trace: counts %llu posts, %llu messages, %llu polls", (unsigned long long)count.posts,
+	   (unsigned long long)count.received, (unsigned long long)count.polls);
+	ok(count.ring == 16 && count.ring_first > 100, "shim-trace: keeps the last 16 entries, from number %llu on",
+	   (unsigned long long)count.ring_first);
+	ok(shim->flush(end.chan) == CADGE_E_UNSUPPORTED, "shim-trace: a slot that the inner layer lacks says so");
+	pair_close(&end);
+	pair_close(&plain);
+}
+
+int main(void)
+{
+	delay_is_exact();
+	delay_keeps_order();
+	settings_and_inner();
+	trace_counts();
+	return tap_done();
+}

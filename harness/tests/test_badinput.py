@@ -17,6 +17,7 @@ from cadge_harness import testbed
 from cadge_harness.errors import UnfitError
 from cadge_harness.machine_lock import machine_lock
 from cadge_harness.paths import Checkout, find_checkout
+from cadge_results import Store
 
 from .conftest import Answer, FakeRunner
 
@@ -83,24 +84,28 @@ def test_a_layer_file_in_the_wrong_place(quiet: Checkout, cadge: Cadge) -> None:
 
 
 def test_a_layer_without_the_transport_asked_for(quiet: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
-    said = {
-        "library": {"name": "One", "stated_version": "1"},
-        "contexts": [
-            {
-                "place": "between",
-                "wait": "poll",
-                "opens": False,
-                "reason_code": "TRANSPORT",
-                "reason": "no provider tcp",
-            }
-        ],
-    }
-    quiet.driver.write_text(f"#!/bin/sh\ncat <<'E'\n{json.dumps(said)}\nE\n")
-    data = json.loads(cadge("plan", "--sweep", "tiny", "--json").out)["data"]
-    assert {"layer": "a-one", "place": "between", "wait": "poll", "reason": "no provider tcp", "points": 2} in data[
-        "refused"
-    ]
-    assert runner.made == []
+    """What a library has not is found by its launch, and ends as refused rows with the library's own reason."""
+
+    def refuse(record: dict[str, object]) -> dict[str, object]:
+        launch = record["launch"]
+        assert isinstance(launch, dict)
+        if launch["layer"] != "a-one" or launch["place"] != "between":
+            return record
+        why = {
+            "status": "refused",
+            "reason": "libone: no provider tcp;one for device data0",
+            "reason_code": "TRANSPORT",
+        }
+        result = record["result"]
+        assert isinstance(result, dict)
+        return record | why | {"result": result | why | {"attempts": []}}
+
+    runner.change = refuse
+    answer = cadge(*RUN)
+    assert answer.code == 0, answer.err
+    outcomes = Store(quiet.campaigns).open("last").outcomes()
+    found = {(item.status, item.reason_code) for item in outcomes if item.point.layer == "a-one"}
+    assert found == {("valid", None), ("refused", "TRANSPORT")}
 
 
 def test_unwritable_results(quiet: Checkout, cadge: Cadge, tmp_path: Path) -> None:

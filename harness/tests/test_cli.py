@@ -114,7 +114,7 @@ def test_layers(checkout: Checkout, cadge: Cadge) -> None:
 
 
 def test_layers_show_what_the_driver_says(checkout: Checkout, cadge: Cadge) -> None:
-    said = {"library": {"name": "Sockets", "stated_version": "6.1"}, "contexts": []}
+    said = {"table": {"library": {"name": "Sockets", "stated_version": "6.1"}}, "opens": []}
     checkout.driver.write_text(f"#!/bin/sh\ncat <<'E'\n{json.dumps(said)}\nE\n")
     assert json.loads(cadge("layers", "--json").out)["data"]["layers"][0]["version"] == "6.1"
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from cadge_harness.blocks import make_blocks
 from cadge_harness.budget import Demand, spend
-from cadge_harness.catalogue import Catalogue, Context, Description, Refusal
+from cadge_harness.catalogue import Catalogue
+from cadge_harness.describe import read_description
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan import Subject, make_plan, point_id
 from cadge_harness.site import Site, site_of
@@ -152,31 +153,44 @@ def test_more_pollers_than_cores_are_refused(catalogue: Catalogue, site: Site) -
 
 
 def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Site) -> None:
-    info = catalogue.get("a-one")
-    context = Context(caps=frozenset({"PUT"}), message_bytes_max=1000, rma_bytes_max=100, depth_max=4)
-    description = Description(
-        contexts={("within", "poll"): context, ("between", "poll"): Refusal(code="TRANSPORT", reason="no tcp here")}
-    )
-    described = Catalogue((replace(info, description=description),), ())
+    answer = {
+        "schema": "cadge.describe/1",
+        "layer": "a-one",
+        "table": {"library": {"name": "One", "stated_version": "1.0"}, "options": [{"name": "depth"}]},
+        "reason": None,
+        "opens": [
+            {"place": "within", "wait": "poll", "opens": True, "caps": ["HOST", "PUT"]},
+            {
+                "place": "within",
+                "wait": "block",
+                "opens": False,
+                "reason_code": "NO_WAIT",
+                "reason": "it can only poll",
+            },
+            {
+                "place": "between",
+                "wait": "poll",
+                "opens": False,
+                "reason_code": "TRANSPORT",
+                "reason": "no device here",
+            },
+        ],
+    }
+    description = read_description(answer)
+    assert (description.library, description.version, description.options) == ("One", "1.0", ("depth",))
+    described = Catalogue((replace(catalogue.get("a-one"), description=description),), ())
     patterns = [
-        {"pattern": "rpc", "request": ["8B", "4KiB"], "depth": [1, 8]},
-        {"pattern": "onesided", "bytes": "8B", "operation": ["put", "get"]},
+        {"pattern": "rpc", "request": "8B"},
+        {"pattern": "onesided", "bytes": "8B", "operation": ["put", "get", "fetch_add"]},
     ]
-    plan = make_plan(tiny(patterns=patterns, floors=False), described, site)
-    codes = {
-        (point.request_bytes, point.depth, point.operation): point.reason_code
-        for point in plan.points
-        if point.place == "within"
-    }
-    assert codes == {
-        (8, 1, None): None,
-        (8, 8, None): "DEPTH_TOO_DEEP",
-        (4096, 1, None): "MSG_TOO_LARGE",
-        (4096, 8, None): "MSG_TOO_LARGE",
-        (8, 1, "put"): None,
-        (8, 1, "get"): "NO_CAP",
-    }
-    assert {point.reason for point in plan.points if point.place == "between"} == {"no tcp here"}
+    plan = make_plan(tiny(patterns=patterns, waits=["poll", "block"], floors=False), described, site)
+    codes = {(point.place, point.wait, point.operation): point.reason_code for point in plan.points}
+    assert codes["within", "poll", None] is None
+    assert codes["within", "poll", "put"] is None
+    assert codes["within", "poll", "get"] == codes["within", "poll", "fetch_add"] == "NO_CAP"
+    assert codes["within", "block", None] == "NO_WAIT"
+    assert codes["between", "poll", None] is None, "what only this machine lacks was refused for all"
+    assert codes["between", "block", "get"] is None
 
 
 def test_nothing_to_measure(catalogue: Catalogue, site: Site) -> None:

@@ -45,9 +45,7 @@ def spend(
     return shorter, note
 
 
-def _shorten(
-    demands: Sequence[Demand], wish: dict[str, int], room_ms: int, least_ms: int
-) -> Mapping[str, int] | None:
+def _shorten(demands: Sequence[Demand], wish: dict[str, int], room_ms: int, least_ms: int) -> Mapping[str, int] | None:
     plain = [demand for demand in demands if not demand.focus]
     focus = [demand for demand in demands if demand.focus]
     least = {demand.point_id: min(demand.duration_ms, least_ms) for demand in demands}

@@ -29,19 +29,18 @@ class Context:
     """What a layer grants at one place in one wait mode, as the driver found it on this machine."""
 
     caps: frozenset[str] = frozenset()
-    message_bytes_max: int | None = None
-    rma_bytes_max: int | None = None
-    depth_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What the driver says of a built layer: its library, and what opens where."""
+    """What the driver says of a built layer: its library, and what it grants where."""
 
     library: str | None = None
     version: str | None = None
     options: tuple[str, ...] = ()
     contexts: Mapping[tuple[Place, Wait], Context | Refusal] = field(default_factory=dict)
+    trouble: str | None = None
+    """Why the layer cannot even be loaded; None where it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

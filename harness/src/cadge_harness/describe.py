@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Asking the driver what each built layer is: its library, and what opens where on this machine.
+"""Asking the driver what each built layer is: its library, and what it grants where.
 
-Answers are facts of this machine alone; planning uses them to refuse without trying. A driver that cannot answer
+Only what a layer says of itself leads to refusals when planning: which places, wait modes and operations it has.
+Whether a transport or a device is there is a fact of the nodes, and found by launches. A driver that cannot answer
 leaves the layer undescribed, and the launch then says what is wrong.
 """
 
@@ -20,6 +21,8 @@ from cadge_results.base import Place, Wait
 _TIMEOUT_S = 20
 _PLACES: tuple[Place, ...] = ("self", "within", "between")
 _WAITS: tuple[Wait, ...] = ("poll", "block")
+_OF_THE_LAYER = frozenset({"NO_CAP", "NO_WAIT"})
+"""Codes that do not depend on the machine."""
 
 
 def describe_layers(catalogue: Catalogue, checkout: Checkout) -> Catalogue:
@@ -46,36 +49,34 @@ def _describe(info: LayerInfo, checkout: Checkout) -> LayerInfo:
 
 
 def read_description(raw: Mapping[str, object]) -> Description:
-    """Read the driver's answer; what it does not say stays unknown."""
-    library = raw.get("library")
-    library = library if isinstance(library, Mapping) else {}
+    """Read the driver's answer (cadge.describe/1); what it does not say stays unknown."""
+    table = _mapping(raw.get("table"))
     contexts: dict[tuple[Place, Wait], Context | Refusal] = {}
-    for entry in _list(raw.get("contexts")):
+    versions = [_text(_mapping(table.get("library")).get("stated_version"))]
+    for entry in _list(raw.get("opens")):
+        versions.insert(0, _text(_mapping(entry.get("library")).get("stated_version")))
         place = next((item for item in _PLACES if item == entry.get("place")), None)
         wait = next((item for item in _WAITS if item == entry.get("wait")), None)
-        if place is not None and wait is not None:
-            contexts[place, wait] = _context(entry)
+        context = _context(entry)
+        if place is not None and wait is not None and context is not None:
+            contexts[place, wait] = context
     return Description(
-        library=_text(library.get("name")),
-        version=_text(library.get("stated_version")),
-        options=tuple(str(item.get("name")) for item in _list(raw.get("options"))),
+        library=_text(_mapping(table.get("library")).get("name")),
+        version=next((version for version in versions if version), None),
+        options=tuple(str(item.get("name")) for item in _list(table.get("options"))),
         contexts=contexts,
+        trouble=_text(raw.get("reason")),
     )
 
 
-def _context(entry: Mapping[str, object]) -> Context | Refusal:
-    if entry.get("opens") is False:
-        code = _text(entry.get("reason_code")) or "LIBRARY"
-        return Refusal(code=code, reason=_text(entry.get("reason")) or "it cannot be opened here")
-    limits = entry.get("limits")
-    limits = limits if isinstance(limits, Mapping) else {}
-    caps = entry.get("caps")
-    return Context(
-        caps=frozenset(str(item) for item in caps) if isinstance(caps, list) else frozenset(),
-        message_bytes_max=_number(limits.get("message_bytes_max")),
-        rma_bytes_max=_number(limits.get("rma_bytes_max")),
-        depth_max=_number(limits.get("depth_max")),
-    )
+def _context(entry: Mapping[str, object]) -> Context | Refusal | None:
+    if entry.get("opens") is True:
+        caps = entry.get("caps")
+        return Context(caps=frozenset(str(item) for item in caps)) if isinstance(caps, list) else None
+    code = _text(entry.get("reason_code"))
+    if code not in _OF_THE_LAYER or code is None:
+        return None
+    return Refusal(code=code, reason=_text(entry.get("reason")) or "the layer does not have it")
 
 
 def _list(value: object) -> list[Mapping[str, object]]:
@@ -86,5 +87,5 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

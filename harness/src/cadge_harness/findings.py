@@ -88,6 +88,9 @@ def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:
             yield Finding(code="D21", level="skip", text=f"{info.name}: {info.absent.reason}")
             continue
         version = info.description.version if info.description else None
+        if info.description is not None and info.description.trouble:
+            yield Finding(code="D23", level="warn", text=f"{info.name}: {info.description.trouble}", fix="make build")
+            continue
         yield Finding(code="D20", level="ok", text=f"{info.name}  {info.file.library} {version or ''}".rstrip())
     if not any(info.absent is None for info in catalogue.layers):
         text = f"no layer is built in {checkout.modules}"

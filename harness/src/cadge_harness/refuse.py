@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from cadge_harness.catalogue import Context, LayerInfo, Refusal
+from cadge_harness.catalogue import LayerInfo, Refusal
 from cadge_harness.site import Site, refuse_place
-from cadge_harness.sweep import Wanted, Workload
+from cadge_harness.sweep import Wanted
 from cadge_results.layerfile import Limit
 
 _CAP_BY_OPERATION = {"put": "PUT", "get": "GET", "fetch_add": "FETCH_ADD"}
@@ -15,7 +15,7 @@ def refuse_point(info: LayerInfo, wanted: Wanted, site: Site) -> Refusal | None:
     """Return why a point is planned as refused, or None. The first reason that holds is given.
 
     In order: limits of the layer file (tested, and the best explained), places, the build, the testbed, and what the
-    driver found that a context grants here.
+    driver found that the layer grants there.
     """
     for limit in info.file.limits:
         if _matches(limit, wanted):
@@ -50,20 +50,9 @@ def _described(info: LayerInfo, wanted: Wanted) -> Refusal | None:
     if info.description is None:
         return None
     context = info.description.contexts.get((wanted.place, wanted.wait))
-    if isinstance(context, Refusal):
+    if isinstance(context, Refusal) or context is None:
         return context
-    return None if context is None else _over_limits(info.name, context, wanted.workload)
-
-
-def _over_limits(name: str, context: Context, workload: Workload) -> Refusal | None:
-    cap = _CAP_BY_OPERATION.get(workload.operation or "")
-    if cap is not None and cap not in context.caps:
-        return Refusal(code="NO_CAP", reason=f"{name} has no {workload.operation}")
-    largest = max(workload.request_bytes, workload.reply_bytes)
-    limit = context.rma_bytes_max if workload.pattern == "onesided" else context.message_bytes_max
-    if limit is not None and largest > limit:
-        return Refusal(code="MSG_TOO_LARGE", reason=f"{largest} bytes are more than the {limit} that {name} carries")
-    if context.depth_max is not None and workload.depth > context.depth_max:
-        reason = f"{workload.depth} operations outstanding are more than the {context.depth_max} that {name} takes"
-        return Refusal(code="DEPTH_TOO_DEEP", reason=reason)
+    operation = wanted.workload.operation
+    if operation is not None and _CAP_BY_OPERATION[operation] not in context.caps:
+        return Refusal(code="NO_CAP", reason=f"{info.name} has no {operation}")
     return None

@@ -31,8 +31,9 @@ layer-file = $(firstword $(foreach f,$(LAYER_FILES),$(if $(filter $(1),$(call la
 
 LAYER_FILES := $(sort $(wildcard $(LAYERS_ROOT)/*/*.layer.yml))
 LAYERS_ALL  := $(foreach f,$(LAYER_FILES),$(call layer-name,$(f)))
-LAYERS      ?= $(LAYERS_ALL)
-LAYERS_UNKNOWN := $(filter-out $(LAYERS_ALL),$(LAYERS))
+# Empty means all, as an exported but unset LAYERS arrives.
+WANTED      := $(or $(strip $(LAYERS)),$(LAYERS_ALL))
+LAYERS_UNKNOWN := $(filter-out $(LAYERS_ALL),$(WANTED))
 ifneq ($(LAYERS_UNKNOWN),)
 $(error no such layer: $(LAYERS_UNKNOWN); there are: $(LAYERS_ALL))
 endif
@@ -78,8 +79,8 @@ endef
 # The Debian packages that a layer file names for the build: packages: {build: [a, b], ...}
 layer-packages = $(strip $(shell sed -n 's/^packages:.*build: *\[\([^]]*\)\].*/\1/p' $(1) | tr -d ','))
 
-$(foreach n,$(LAYERS),$(eval $(call layer-read,$(n),$(call layer-file,$(n)))))
-$(foreach n,$(LAYERS),$(eval $(call layer-rules,$(n),$(call layer-file,$(n)))))
+$(foreach n,$(WANTED),$(eval $(call layer-read,$(n),$(call layer-file,$(n)))))
+$(foreach n,$(WANTED),$(eval $(call layer-rules,$(n),$(call layer-file,$(n)))))
 
 .PHONY: layers unit unit-programs check-exports clean-strangers list FORCE
 layers: $(LAYER_MODULES) $(LAYER_ABSENT) clean-strangers

@@ -125,12 +125,12 @@ static void delay_keeps_order(void)
 			tap_bail("a message is not held");
 	}
 	while (b.seen.received < BATCH && pair_now_ns() - begin_ns < UINT64_C(2000000000)) {
-		pair_poll_until(&a, &b, &b.seen.received, BATCH, 0);
-		if (shim->poll(a.ctx, &a.seen.sink) < 0 || shim->poll(b.ctx, &b.seen.sink) < 0 ||
-		    shim->wait(a.ctx, 1000000000) < 0)
-			tap_bail("poll or wait failed");
+		if (shim->poll(a.ctx, &a.seen.sink) < 0 || shim->poll(b.ctx, &b.seen.sink) < 0)
+			tap_bail("poll failed");
 		if (b.seen.received && !first_ns)
 			first_ns = pair_now_ns() - begin_ns;
+		if (b.seen.received < BATCH && shim->wait(a.ctx, 1000000000) < 0)
+			tap_bail("wait failed");
 	}
 	for (uint32_t i = 0; i < BATCH; i++)
 		in_order &= landing[i] == i && a.seen.sent_tokens[i] == i;

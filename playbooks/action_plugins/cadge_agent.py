@@ -84,7 +84,7 @@ class ActionModule(ActionBase):
         return result
 
     def _command(self, argv: list[str]) -> list[Any]:
-        """The local command that runs `argv` on the host."""
+        """Make the local command that runs `argv` on the host."""
         kind = self._connection.transport
         if kind in LOCAL:
             return argv
@@ -101,8 +101,8 @@ class ActionModule(ActionBase):
     @staticmethod
     def _join(lease: socket.socket, agent: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
         """Carry bytes both ways until the agent ends; returns (end of its standard error, whether the lease ended)."""
-        assert agent.stdin and agent.stdout and agent.stderr  # noqa: S101 - they are pipes
-        agent.stdin.flush()
+        if agent.stdin is None or agent.stdout is None or agent.stderr is None:
+            raise AnsibleActionFail("the agent was started without pipes")
         streams = {agent.stdout.fileno(): "out", agent.stderr.fileno(): "err"}
         descriptors = [lease.fileno(), *streams]
         errors, lost, until = b"", False, float("inf")

@@ -16,17 +16,22 @@ import json
 import os
 import socket
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ansible import constants
 from ansible.plugins.callback import CallbackBase
+
+if TYPE_CHECKING:
+    from ansible.executor.stats import AggregateStats
+    from ansible.executor.task_result import CallbackTaskResult as TaskResult
+    from ansible.playbook.task import Task
 
 DOCUMENTATION = r"""
 name: cadge_events
 type: notification
 short_description: Events for the controller of a campaign
 description:
-  - Writes JSON lines to the unix socket named by the environment variable CADGE_EVENT_SOCKET, and does nothing without it.
+  - Writes JSON lines to the unix socket named by CADGE_EVENT_SOCKET, and does nothing where that is not set.
 """
 
 AGENT_ACTION = "cadge_agent"
@@ -65,7 +70,7 @@ class CallbackModule(CallbackBase):
             with contextlib.suppress(OSError):
                 self._socket.sendall((json.dumps(fields) + "\n").encode())
 
-    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+    def v2_playbook_on_task_start(self, task: Task, is_conditional: bool) -> None:
         """Tell the name of the task."""
         del is_conditional
         waits = str(task.action).rpartition(".")[2] == AGENT_ACTION
@@ -76,16 +81,16 @@ class CallbackModule(CallbackBase):
             self._task = "Check the variables"
         self._send(event="task", name=self._task, role=role.get_name() if role else "")
 
-    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+    def v2_runner_on_failed(self, result: TaskResult, ignore_errors: bool = False) -> None:
         """Tell what failed, unless the playbook goes on."""
         if not ignore_errors:
             self._problem("failed", result)
 
-    def v2_runner_on_unreachable(self, result: Any) -> None:
+    def v2_runner_on_unreachable(self, result: TaskResult) -> None:
         """Tell which host does not answer."""
         self._problem("unreachable", result)
 
-    def _problem(self, event: str, result: Any) -> None:
+    def _problem(self, event: str, result: TaskResult) -> None:
         answer = result.result if hasattr(result, "result") else result._result
         host = result.host if hasattr(result, "host") else result._host
         hidden = bool(answer.get("_ansible_no_log")) or "censored" in answer
@@ -96,7 +101,7 @@ class CallbackModule(CallbackBase):
             message = str(answer["stderr"]).strip().splitlines()[-1]
         self._send(event=event, host=host.get_name(), task=self._task, message=message[-2000:])
 
-    def v2_playbook_on_stats(self, stats: Any) -> None:
+    def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         """Tell the totals, by host."""
         hosts = {}
         for host in stats.processed:

@@ -673,13 +673,13 @@ def control_ports(block: Json) -> List[int]:
 def connect_follower(host: Json, block: Json, token: bytes, reactor: Reactor) -> Line:
     """Find a follower on one of its ports and prove to each other who we are. Raises HostLostError."""
     until = time.monotonic() + CONNECT_S
-    why = "nobody listens"
+    why: dict[int, str] = {}
     while time.monotonic() < until:
         for port in control_ports(block):
             try:
                 handle = socket.create_connection((host["management_address"], port), timeout=2)
             except OSError as error:
-                why = f"port {port}: {error.strerror or error}"
+                why.setdefault(port, str(error.strerror or error))
                 continue
             line = Line(handle, reactor)
             try:
@@ -695,11 +695,12 @@ def connect_follower(host: Json, block: Json, token: bytes, reactor: Reactor) ->
                     raise HostLostError(str(answer.get("reason", "it refused")))
             except HostLostError as error:
                 line.close()
-                why = f"port {port}: {error}"
+                why[port] = str(error)
                 continue
             return line
         reactor.wait(lambda: False, 0.05)
-    raise HostLostError(f"{host['name']} does not answer on {host['management_address']}: {why}")
+    said = "; ".join(f"port {port}: {reason}" for port, reason in why.items())
+    raise HostLostError(f"{host['name']} does not answer on {host['management_address']}: {said}")
 
 
 class Follower:

@@ -194,17 +194,24 @@ def _command(testbed: Testbed, argv: list[str], env: dict[str, str]) -> list[str
 
 
 def _end(process: subprocess.Popen[bytes], server: LeaseServer) -> None:
-    """End Ansible and everything that it started."""
-    server.drop_agents()
-    if process.poll() is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.run(lambda: process.poll() is not None, timeout_s=_KILL_S)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
+    """End what is left: first the agents, in order, then Ansible."""
+    server.end_leases()
+    server.run(lambda: not any(peer.is_agent for peer in server.peers), timeout_s=_END_S)
+    server.drop_all()
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None and process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_KILL_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_S)
+
+
+def _end_masters(testbed: Testbed, sockets: Path) -> None:
+    """End the ssh processes that kept connections open for the next task, rather than let them run out of time."""
+    for path in (sockets / "cp").glob("*"):
+        argv = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", testbed.hosts[0].name]
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=5)
 
 
 def _playbook(
@@ -232,6 +239,7 @@ def _playbook(
             _serve(run, server, process, stop)
         finally:
             _end(process, server)
+            _end_masters(testbed, sockets)
             os.close(watched)
             server.close()
         return process.returncode
@@ -330,7 +338,7 @@ def run_campaign(
 def _clean_up(run: _Run, variables: Path, work: Path) -> None:
     """After a failure: fetch what was not acknowledged, end what runs, remove the folders, where hosts answer."""
     kept = list(run.state.problems)
-    _playbook(run, ["collect", "restore"], variables, work, None, [])
+    _playbook(run, ["cleanup"], variables, work, None, [])
     run.state.problems[:] = kept
 
 
@@ -380,4 +388,4 @@ def restore(testbed: Testbed, campaign_id: str, work: Path) -> RunOutcome:
         "cadge_build_name": "none",
     }
     variables = files.write_json(work / "variables.json", given)
-    return _outcome(run, _playbook(run, ["collect", "restore"], variables, work, None, []))
+    return _outcome(run, _playbook(run, ["cleanup"], variables, work, None, []))

@@ -13,6 +13,7 @@ import os
 import selectors
 import socket
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +90,13 @@ class LeaseServer:
         return descriptor
 
     def run(self, until: Callable[[], bool], timeout_s: float | None = None) -> None:
-        """Serve until `until()` holds after something happened, or until nothing happened for `timeout_s`."""
+        """Serve until `until()` holds (it is asked whenever something happened), or for `timeout_s` at most."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
         while not until():
-            ready = self._selector.select(timeout_s)
-            if not ready:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
                 return
+            ready = self._selector.select(left)
             for key, _ in ready:
                 if key.fileobj is self._listener:
                     self._accept()
@@ -136,16 +139,22 @@ class LeaseServer:
         peer.connection.close()
         self.peers.remove(peer)
 
-    def drop_agents(self) -> None:
-        """End the lease of every agent."""
-        for peer in [peer for peer in self.peers if peer.is_agent]:
+    def end_leases(self) -> None:
+        """End the lease of every agent, and go on listening to what they say meanwhile."""
+        for peer in self.peers:
+            if peer.is_agent:
+                with contextlib.suppress(OSError):
+                    peer.connection.shutdown(socket.SHUT_WR)
+
+    def drop_all(self) -> None:
+        """Close every connection: Ansible ends itself when it sees that."""
+        for peer in list(self.peers):
             self._drop(peer)
 
     def close(self) -> None:
         """End every lease and stop listening."""
         self._closed.acquire()
-        for peer in list(self.peers):
-            self._drop(peer)
+        self.drop_all()
         self._selector.close()
         self._listener.close()
         os.close(self._wake_read)

@@ -90,7 +90,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: Path | str, kind: str | None, flags: int = 0, options: str = "") -> None:
-    """Mount as mount(2) does; `kind` None for a bind mount or a change of flags."""
+    """Make one mount; `kind` None for a bind mount or a change of flags. Raises UnableError."""
     result = _libc.mount(
         source.encode(),
         str(target).encode(),

@@ -123,7 +123,7 @@ def exec_command(argv: list[str], host: str | None = None) -> int:
     if now["state"] != "up":
         raise UnfitError("no emulated testbed is up", commands=("cadge testbed up",))
     prefix = list(emulated.exec_prefix(now["pid"]))
-    if host is None:
+    if not host:
         return subprocess.run([*prefix, *argv], check=False).returncode
     if host not in now["hosts"]:
         raise UsageError(f"the testbed has no host {host!r}; it has {', '.join(now['hosts'])}")

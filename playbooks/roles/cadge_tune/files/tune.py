@@ -52,7 +52,7 @@ def set_all(state: Path, pairs: list[str]) -> None:
     wanted = {}
     for pair in pairs:
         pattern, _, value = pair.partition("=")
-        wanted.update({name: value for name in sorted(glob.glob(pattern))})  # noqa: PTH207 - absolute patterns
+        wanted.update(dict.fromkeys(sorted(glob.glob(pattern)), value))  # noqa: PTH207 - absolute patterns
     saved = json.loads(state.read_text(encoding="utf-8")) if state.exists() else {}
     save(state, {**{name: value_of(Path(name)) for name in wanted}, **saved})
     for name, value in wanted.items():

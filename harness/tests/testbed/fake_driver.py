@@ -5,7 +5,8 @@
 fake.mode: ok (default), hang (endpoint 0 never ends), crash (endpoint 1 aborts), refuse, silent (ends well, writes no
 result), busy_port (says that a port is taken, unless the launch's first port is the block's second half), grandchild
 (endpoint 0 starts a process of its own session that would stay), shm (endpoint 0 leaves a file in /dev/shm and hangs).
-fake.sleep_ms: how long a launch takes. fake.pidfile: where endpoint 0 and 1 append their process numbers.
+fake.sleep_ms: how long a launch takes. fake.ledger: where endpoint 0 adds the launch's name when it has written its
+result. fake.pidfile: where endpoint 0 and 1 append their process numbers.
 """
 
 import ctypes
@@ -19,11 +20,11 @@ import time
 from pathlib import Path
 
 
-def option(name, default=None):
-    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+def option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1]
 
 
-def connect(address, deadline):
+def connect(address: tuple[str, int], deadline: float) -> socket.socket:
     while True:
         try:
             return socket.create_connection(address, timeout=1)
@@ -33,7 +34,7 @@ def connect(address, deadline):
             time.sleep(0.02)
 
 
-def pair(endpoint, oob, token, deadline):
+def pair(endpoint: int, oob: str, token: bytes, deadline: float) -> socket.socket:
     host, _, port = oob.rpartition(":")
     if endpoint == 1:
         listener = socket.socket()
@@ -51,9 +52,13 @@ def pair(endpoint, oob, token, deadline):
     return peer
 
 
-def main():
+def main() -> int:
     if sys.argv[1] == "version":
-        print(json.dumps({"version": "0.1.0", "abi": 1, "schema": "cadge.result/1", "compiler": "none", "revision": "fake"}))
+        print(
+            json.dumps(
+                {"version": "0.1.0", "abi": 1, "schema": "cadge.result/1", "compiler": "none", "revision": "fake"}
+            )
+        )
         return 0
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     launch = json.loads(Path(option("--launch")).read_text())
@@ -100,6 +105,9 @@ def main():
     out = Path(option("--out"))
     out.with_suffix(".part").write_text(json.dumps(result))
     out.with_suffix(".part").replace(out)
+    if "fake.ledger" in settings:
+        with Path(settings["fake.ledger"]).open("a") as file:
+            file.write(launch["launch_id"] + "\n")
     return 3 if mode == "refuse" else 0
 
 

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The agent by itself, with a driver that measures nothing, on this machine or on two emulated hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed_helpers import AGENT, make_block, make_launch, processes, read_json
+
+from cadge_harness import testbed
+from cadge_harness.testbed_model import Testbed
+
+Json = dict[str, Any]
+
+
+class Agent:
+    """An agent process that this test is the controller of."""
+
+    def __init__(self, block: Json, host: str, work: Path, build: Path, prefix: list[str]) -> None:
+        work.mkdir(exist_ok=True)
+        (work / "token").write_text("secret\n")
+        (work / "block.json").write_text(
+            json.dumps({"control_port": block["ports"][1], "token_file": "token", **block})
+        )
+        argv = [sys.executable, str(AGENT), "run", "--block", str(work / "block.json"), "--host", host]
+        argv += ["--work", str(work), "--build", str(build)]
+        self.process = subprocess.Popen([*prefix, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.events: list[Json] = []
+
+    def say(self, **message: object) -> None:
+        assert self.process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+
+    def read(self) -> Iterator[Json]:
+        """Events, acknowledging records."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            event = json.loads(line)
+            self.events.append(event)
+            if event["event"] == "launch_record":
+                self.say(ack=event["launch_id"])
+            yield event
+
+    def until(self, kind: str) -> Json:
+        return next(event for event in self.read() if event["event"] == kind)
+
+    def records(self) -> dict[str, Json]:
+        """Run to the end; returns the records by launch."""
+        for _ in self.read():
+            pass
+        self.process.wait(30)
+        return {e["launch_id"]: e["record"] for e in self.events if e["event"] == "launch_record"}
+
+    def close(self) -> None:
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(30)
+
+
+Start = Callable[..., Agent]
+
+
+@pytest.fixture
+def start(tmp_path: Path, fake_build: Path) -> Iterator[Start]:
+    started: list[Agent] = []
+
+    def make(block: Json, host: str = "localhost", prefix: list[str] | None = None) -> Agent:
+        started.append(Agent(block, host, tmp_path / host, fake_build, prefix or []))
+        return started[-1]
+
+    yield make
+    for agent in started:
+        agent.close()
+
+
+@pytest.fixture
+def here(state: Path) -> Testbed:
+    del state
+    return testbed.resolve("local")
+
+
+def block_here(here: Testbed, *launches: Json, deadline_s: float = 120) -> Json:
+    first = random.randrange(20000, 30000)
+    return {**make_block(here, "c1", "b1", list(launches), deadline_s), "ports": [first, first + 99]}
+
+
+def one(name: str, **settings: object) -> Json:
+    return make_launch(name, ["localhost", "localhost"], **settings)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.05)
+
+
+def test_launches_are_made_stored_and_reported(start: Start, here: Testbed, tmp_path: Path) -> None:
+    agent = start(block_here(here, one("l1"), make_launch("l2", ["localhost"]), one("l3", mode="refuse")))
+    records = agent.records()
+    assert agent.process.returncode == 0
+    assert [e["event"] for e in agent.events] == [
+        "ready",
+        *["launch_started", "launch_finished", "launch_record"] * 3,
+        "block_finished",
+    ]
+    assert {name: record["status"] for name, record in records.items()} == {"l1": "done", "l2": "done", "l3": "refused"}
+    assert records["l1"]["exit_codes"] == [0, 0]
+    assert records["l2"]["exit_codes"] == [0]
+    assert records["l3"]["reason"] == "it does not want to"
+    assert records["l3"]["reason_code"] == "NO_CAP"
+    assert (
+        records["l1"]["counters"][0]["after"]["lo"]["tx_bytes"]
+        > records["l1"]["counters"][0]["before"]["lo"]["tx_bytes"]
+    )
+    assert records["l1"]["link"][0]["before"]["xdp"] is False
+    assert set(records["l1"]["link"][0]["after"]["offloads"]) >= {"tso", "gso", "gro"}
+    for name, record in records.items():
+        assert read_json(tmp_path / "localhost" / "collected" / f"{name}.json") == record
+    assert list((tmp_path / "localhost" / "done").iterdir()) == []
+    assert list((tmp_path / "localhost" / "logs").iterdir()) == []
+
+
+def test_finished_launches_are_not_made_again(start: Start, here: Testbed, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    block = block_here(here, one("l1", pidfile=ledger), one("l2", pidfile=ledger))
+    start({**block, "launches": block["launches"][:1]}).records()
+    ran = ledger.read_text().split()
+    agent = start(block)
+    records = agent.records()
+    assert set(records) == {"l1", "l2"}
+    kept = {e["launch_id"]: e["kept"] for e in agent.events if e["event"] == "launch_finished"}
+    assert kept == {"l1": True, "l2": False}
+    assert agent.events[0]["todo"] == 1
+    assert ledger.read_text().split()[: len(ran)] == ran
+    assert len(ledger.read_text().split()) == 2 * len(ran)
+
+
+def test_a_record_that_nobody_acknowledged_stays_done(start: Start, here: Testbed, tmp_path: Path) -> None:
+    agent = start(block_here(here, one("l1")))
+    assert agent.process.stdout
+    for line in agent.process.stdout:
+        if json.loads(line)["event"] == "launch_record":
+            break
+    agent.close()
+    assert read_json(tmp_path / "localhost" / "done" / "l1.json")["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "code", "reason"),
+    [
+        ("crash", "failed", "PEER_LOST", r"endpoint 1 ended early by signal 6 \(SIGABRT\)"),
+        ("hang", "failed", "DEADLINE", "did not end within 1000 ms"),
+        ("silent", "failed", "LIBRARY", "ended with exit status 0 and left no result"),
+    ],
+)
+def test_a_launch_that_goes_wrong_says_how(
+    start: Start, here: Testbed, mode: str, status: str, code: str, reason: str
+) -> None:
+    agent = start(block_here(here, one("bad", mode=mode, deadline_ms=1000), one("good")))
+    records = agent.records()
+    assert (records["bad"]["status"], records["bad"]["reason_code"]) == (status, code)
+    assert re.search(reason, records["bad"]["reason"])
+    assert records["good"]["status"] == "done"
+
+
+def test_a_layer_that_was_not_built_is_refused_with_the_builds_reason(start: Start, here: Testbed) -> None:
+    record = start(block_here(here, one("l1", layer="lost"))).records()["l1"]
+    assert (record["status"], record["reason_code"]) == ("refused", "BUILD_ABSENT")
+    assert "pkg-config knows no package named lost" in record["reason"]
+
+
+def test_mpirun_that_is_not_there_is_refused(start: Start, here: Testbed) -> None:
+    block = block_here(here, {**one("l1"), "launcher": "mpirun"})
+    record = start({**block, "mpirun": {"path": "no-such-mpirun", "options": []}}).records()["l1"]
+    assert (record["status"], record["reason_code"]) == ("refused", "NODE_LACKS")
+
+
+def test_a_taken_port_is_tried_once_more_elsewhere(start: Start, here: Testbed) -> None:
+    block = block_here(here, one("l1"))
+    first = block["ports"][0]
+    block["launches"] = [
+        {**one("l1", mode="busy_port", first_port=first), "campaign_id": "c1"},
+        {**one("l2", mode="busy_port", first_port=0), "campaign_id": "c1"},
+    ]
+    records = start(block).records()
+    assert records["l1"]["status"] == "done"
+    assert records["l1"]["launch"]["ports"][0] > first
+    assert records["l2"]["launch"]["ports"][0] == first
+
+
+@pytest.mark.parametrize("how", ["lease", "term", "kill"])
+@pytest.mark.parametrize("mode", ["hang", "grandchild"])
+def test_everything_dies_with_the_lease(start: Start, here: Testbed, tmp_path: Path, how: str, mode: str) -> None:
+    if (how, mode) == ("kill", "grandchild"):
+        pytest.skip("what a driver starts outlives an agent that is killed; the next check ends it, see below")
+    pids = tmp_path / "pids"
+    agent = start(block_here(here, one("l1", mode=mode, pidfile=pids, sleep_ms=60000)))
+    agent.until("launch_started")
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    if mode == "grandchild":
+        wait_until(lambda: any("sleep 3600" in line for line in processes("c1:b1").values()))
+    if how == "lease":
+        assert agent.process.stdin
+        agent.process.stdin.close()
+    else:
+        agent.process.send_signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
+    agent.process.wait(10)
+    assert agent.process.returncode == (-9 if how == "kill" else 5)
+    wait_until(lambda: not processes("c1:b1"))
+    assert not (tmp_path / "localhost" / "done" / "l1.json").exists()
+
+
+def test_check_ends_what_a_killed_agent_left(start: Start, here: Testbed, tmp_path: Path, fake_build: Path) -> None:
+    agent = start(block_here(here, one("l1", mode="grandchild", sleep_ms=60000)))
+    agent.until("launch_started")
+    wait_until(lambda: any("sleep 3600" in line for line in processes("c1:b1").values()))
+    agent.process.kill()
+    agent.process.wait(10)
+    wait_until(lambda: all("sleep 3600" in line for line in processes("c1:b1").values()))
+    assert processes("c1:b1")
+    argv = [sys.executable, str(AGENT), "check", "--work", str(tmp_path / "localhost"), "--campaign", "c1"]
+    argv += ["--host", "localhost", "--build", str(fake_build)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    wait_until(lambda: not processes("c1:b1"))
+    assert json.loads(done.stdout)["revision"] == "fake"
+    node = read_json(tmp_path / "localhost" / "node.json")
+    assert node["schema"] == "cadge.node/1"
+    assert node["kernel"]["release"] == os.uname().release
+    assert node["interfaces"]["lo"]["xdp"] is False
+
+
+def test_shared_memory_of_a_killed_driver_is_removed_and_other_files_are_not(start: Start, here: Testbed) -> None:
+    mine = Path(f"/dev/shm/test-{os.getpid()}")
+    mine.write_text("kept")
+    try:
+        records = start(block_here(here, one("l1", mode="shm", deadline_ms=1000))).records()
+        assert records["l1"]["reason_code"] == "DEADLINE"
+        assert not list(Path("/dev/shm").glob("fake-*"))
+        assert mine.exists()
+    finally:
+        mine.unlink()
+
+
+def test_stop_finishes_the_launch_that_runs(start: Start, here: Testbed) -> None:
+    agent = start(block_here(here, one("l1", sleep_ms=500), one("l2")))
+    agent.until("launch_started")
+    agent.say(stop="enough")
+    records = agent.records()
+    assert agent.process.returncode == 0
+    assert {name: record["status"] for name, record in records.items()} == {"l1": "done"}
+    assert agent.events[-1]["stopped"] is True
+
+
+def test_the_blocks_deadline_ends_it(start: Start, here: Testbed) -> None:
+    agent = start(block_here(here, one("l1", mode="hang", deadline_ms=60000), deadline_s=2))
+    agent.records()
+    assert agent.process.returncode == 5
+    assert not processes("c1:b1")
+
+
+def test_an_agent_sleeps_while_a_launch_runs(start: Start, here: Testbed) -> None:
+    agent = start(block_here(here, one("l1", sleep_ms=3000)))
+    agent.until("launch_started")
+    time.sleep(0.5)
+
+    def switches() -> int:
+        status = Path(f"/proc/{agent.process.pid}/status").read_text()
+        return int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[0])
+
+    before = switches()
+    time.sleep(1.5)
+    assert switches() == before
+    agent.records()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+def test_a_full_disk_is_said_and_the_record_still_arrives(
+    start: Start, here: Testbed, tmp_path: Path, can_emulate: None
+) -> None:
+    del can_emulate
+    done = tmp_path / "localhost" / "done"
+    done.mkdir(parents=True)
+    script = 'mount -t tmpfs -o size=4k tmpfs "$0" && head -c 4096 /dev/zero >"$0/full"; exec "$@"'
+    agent = start(block_here(here, one("l1")), prefix=["unshare", "--mount", "sh", "-c", script, str(done)])
+    records = agent.records()
+    assert records["l1"]["status"] == "done"
+    problems = [e["reason"] for e in agent.events if e["event"] == "problem"]
+    assert any("No space left on device" in reason for reason in problems)
+
+
+def test_a_bad_block_is_refused(start: Start, here: Testbed) -> None:
+    agent = start({**block_here(here, one("l1")), "schema": "cadge.block/0"})
+    agent.records()
+    assert agent.process.returncode == 2
+
+
+# ------------------------------------------------------------------------------------------------------------ two hosts
+
+
+@pytest.fixture
+def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
+    def make(*launches: Json) -> tuple[Agent, Agent]:
+        block = make_block(emulated, "c1", "b1", list(launches))
+        now = testbed.status()
+        agents = []
+        for host in ("h1", "h2"):
+            inside = ["nsenter", "-t", str(host_process(now["pid"], host)), "--net", "--uts", "--"]
+            agents.append(start(block, host, inside))
+        return agents[0], agents[1]
+
+    if os.geteuid() != 0:
+        pytest.skip("enters the hosts' namespaces directly, as root")
+    return make
+
+
+def host_process(supervisor: int, host: str) -> int:
+    """A process of an emulated host, seen from outside."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    for child in children:
+        name = subprocess.run(["nsenter", "-t", child, "--uts", "hostname"], capture_output=True, text=True, check=True)
+        if name.stdout.strip() == host:
+            return int(child)
+    raise AssertionError(f"no process of {host}")
+
+
+def test_two_hosts(pair: Callable[..., tuple[Agent, Agent]]) -> None:
+    leader, follower = pair(
+        make_launch("l1", ["h1", "h2"]),
+        make_launch("l2", ["h1", "h1"]),
+        make_launch("l3", ["h1", "h2"], mode="crash"),
+        make_launch("l4", ["h1", "h2"]),
+    )
+    records = leader.records()
+    follower.records()
+    assert (leader.process.returncode, follower.process.returncode) == (0, 0)
+    assert {n: r["status"] for n, r in records.items()} == {"l1": "done", "l2": "done", "l3": "failed", "l4": "done"}
+    assert [c["host"] for c in records["l1"]["counters"]] == ["h1", "h2"]
+    assert set(records["l1"]["counters"][1]["before"]) == {"data0", "mgmt0", "raw0", "lo"}
+    assert records["l3"]["exit_codes"][1] == -6
+
+
+@pytest.mark.parametrize("victim", ["leader", "follower"])
+def test_the_loss_of_one_host_ends_the_other(pair: Callable[..., tuple[Agent, Agent]], victim: str) -> None:
+    leader, follower = pair(make_launch("l1", ["h1", "h2"], mode="hang"))
+    leader.until("launch_started")
+    wait_until(lambda: len([line for line in processes("c1:b1").values() if "cadge-driver" in line]) >= 2)
+    lost, left = (leader, follower) if victim == "leader" else (follower, leader)
+    lost.process.kill()
+    left.records()
+    assert left.process.returncode == 4
+    wait_until(lambda: not processes("c1:b1"))
+
+
+def test_a_follower_obeys_nobody_without_the_token(pair: Callable[..., tuple[Agent, Agent]], tmp_path: Path) -> None:
+    leader, follower = pair(make_launch("l1", ["h1", "h2"]))
+    leader.close()
+    follower.until("ready")
+    (tmp_path / "h1" / "token").write_text("another\n")
+    block = read_json(tmp_path / "h1" / "block.json")
+    code = (
+        "import json, pathlib, sys, importlib.util as u\n"
+        "s = u.spec_from_file_location('agent', sys.argv[1]); a = u.module_from_spec(s); s.loader.exec_module(a)\n"
+        "block = json.loads(pathlib.Path(sys.argv[2]).read_text()); a.CONNECT_S = 2\n"
+        "try:\n"
+        "    a.connect_follower(block['hosts'][1], block, b'another', a.Reactor(30))\n"
+        "except a.HostLostError as error:\n"
+        "    print(error); sys.exit(0)\n"
+        "sys.exit(1)\n"
+    )
+    path = tmp_path / "h1" / "block.json"
+    assert block["hosts"][1]["name"] == "h2"
+    inside = ["nsenter", "-t", str(host_process(testbed.status()["pid"], "h1")), "--net", "--"]
+    argv = [*inside, sys.executable, "-c", code, str(AGENT), str(path)]
+    stranger = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert stranger.stdout
+    with stranger.stdout:
+        said = stranger.stdout.read()
+    assert stranger.wait(60) == 0
+    assert "does not know the token" in said
+    if stranger.stdin:
+        stranger.stdin.close()
+    assert follower.process.poll() is None

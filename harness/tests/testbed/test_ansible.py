@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Playbooks and roles for real: over SSH on the emulated testbed, and on this machine by local connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from testbed_helpers import make_block, make_launch, node_folder, processes
+
+from cadge_harness import ansible_files, ansible_io, testbed
+from cadge_harness.ansible_io import Event, EventKind, RunOutcome
+from cadge_harness.errors import UnfitError
+from cadge_harness.testbed_model import Testbed
+
+Json = dict[str, Any]
+PLAYBOOKS = ansible_files.playbooks()
+
+
+class Campaign:
+    """A campaign and what came of it."""
+
+    def __init__(self, used: Testbed, work: Path, build: Path) -> None:
+        self.testbed, self.work, self.build = used, work, build
+        self.name = f"test-{os.getpid()}-{time.monotonic_ns()}"
+        self.events: list[Event] = []
+        self.records: list[Json] = []
+        self.stop = threading.Event()
+
+    def run(
+        self, *blocks: list[Json], on_event: Callable[[Event], None] | None = None, tune: bool = False
+    ) -> RunOutcome:
+        made = [make_block(self.testbed, self.name, f"b{n}", launches) for n, launches in enumerate(blocks)]
+
+        def event(what: Event) -> None:
+            self.events.append(what)
+            if on_event:
+                on_event(what)
+
+        return ansible_io.run_campaign(
+            self.testbed, made, self.work, event, self.records.append, self.stop, build=self.build, tune=tune
+        )
+
+    def folders(self) -> list[Path]:
+        return [folder for host in self.testbed.hosts if (folder := node_folder(self.name, host.name)).exists()]
+
+    def playbook(self, *names: str, extra: Json | None = None, check: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run playbooks by hand with this campaign's variables."""
+        given = {
+            **json.loads((self.work / "variables.json").read_text()),
+            "cadge_lease_socket": "/none",
+            **(extra or {}),
+        }
+        variables = ansible_files.write_json(self.work / "by-hand.json", given)
+        sockets = self.work / "s"
+        sockets.mkdir(exist_ok=True)
+        environment = ansible_files.environment(self.work, sockets, self.testbed)
+        del environment["CADGE_EVENT_SOCKET"]
+        environment["ANSIBLE_SSH_CONTROL_PATH_DIR"] = "/tmp/ct-cp"
+        argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.testbed.inventory_path)]
+        argv += ["-e", f"@{variables}", *(["--check"] if check else []), *(str(PLAYBOOKS / f"{n}.yml") for n in names)]
+        command = self.testbed.command_with_environment(argv, environment)
+        return subprocess.run(
+            command, cwd=PLAYBOOKS, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280, check=False
+        )
+
+
+@pytest.fixture
+def campaign(emulated: Testbed, tmp_path: Path, fake_build: Path) -> Campaign:
+    return Campaign(emulated, tmp_path / "work", fake_build)
+
+
+@pytest.fixture
+def campaign_here(state: Path, tmp_path: Path, fake_build: Path) -> Campaign:
+    del state
+    return Campaign(testbed.resolve("local"), tmp_path / "work", fake_build)
+
+
+def between(name: str, **settings: object) -> Json:
+    return make_launch(name, ["h1", "h2"], **settings)
+
+
+def changed(done: subprocess.CompletedProcess[str]) -> list[int]:
+    return [int(count) for count in re.findall(r"\bchanged=(\d+)", done.stdout)]
+
+
+def gone(campaign: Campaign) -> None:
+    """Nothing of the campaign is left, anywhere."""
+    deadline = time.monotonic() + 10
+    while left := processes(campaign.name, str(campaign.work)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    assert not campaign.folders()
+
+
+def test_a_campaign_over_ssh(campaign: Campaign) -> None:
+    home = Path.home()
+    before = {name: (home / name).exists() for name in (".ansible", ".ssh/known_hosts")}
+    outcome = campaign.run(
+        [between("l1"), make_launch("l2", ["h1", "h1"]), between("l3", mode="crash")],
+        [make_launch("l4", ["h2"])],
+    )
+    assert outcome.ok, outcome
+    assert outcome.launches == 4
+    assert outcome.tasks_before_first_launch <= 20
+    statuses = {record["launch"]["launch_id"]: record["status"] for record in campaign.records}
+    assert statuses == {"l1": "done", "l2": "done", "l3": "failed", "l4": "done"}
+    assert [record["launch"]["launch_id"] for record in campaign.records] == ["l1", "l2", "l3", "l4"]
+    kinds = [event.kind for event in campaign.events if event.kind is not EventKind.PHASE]
+    assert kinds.count(EventKind.LAUNCH_FINISHED) == 4
+    assert kinds.count(EventKind.BLOCK_FINISHED) == 2
+    node = json.loads((campaign.work / "nodes" / "h2.json").read_text())
+    assert node["host"] == "h2"
+    assert node["interfaces"]["data0"]["driver"] == "veth"
+    assert {name: (home / name).exists() for name in before} == before
+    secret = (campaign.work / "token").read_text().strip()
+    assert secret not in (campaign.work / "ansible.log").read_text()
+    assert (campaign.work / "token").stat().st_mode & 0o777 == 0o600
+    gone(campaign)
+
+
+def test_a_campaign_on_this_machine_alone(campaign_here: Campaign) -> None:
+    outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"]), make_launch("l2", ["localhost"])])
+    assert outcome.ok, outcome
+    assert [record["status"] for record in campaign_here.records] == ["done", "done"]
+    gone(campaign_here)
+
+
+def test_roles_converge_and_a_second_time_change_nothing(campaign: Campaign) -> None:
+    blocks = [make_block(campaign.testbed, campaign.name, "b0", [between("l1")])]
+    campaign.work.mkdir()
+    ansible_io._variables(campaign.testbed, blocks, campaign.work, campaign.build, tune=False)
+    first = campaign.playbook("validate", "prepare", "deploy")
+    assert first.returncode == 0, first.stdout
+    assert sum(changed(first)) > 0
+    assert len(campaign.folders()) == 2
+    for folder in campaign.folders():
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert (folder / "token").stat().st_mode & 0o777 == 0o600
+        assert json.loads((folder / "node.json").read_text())["schema"] == "cadge.node/1"
+        assert json.loads((folder / "b0.json").read_text())["block_id"] == "b0"
+        name = json.loads((campaign.work / "variables.json").read_text())["cadge_build_name"]
+        assert (folder / name / "bin" / "cadge-driver").read_bytes() == (
+            campaign.build / "bin/cadge-driver"
+        ).read_bytes()
+    second = campaign.playbook("validate", "prepare", "deploy")
+    assert second.returncode == 0, second.stdout
+    assert not any(changed(second)), second.stdout
+    dry = campaign.playbook("site", check=True)
+    assert dry.returncode == 0, dry.stdout
+    assert len(campaign.folders()) == 2
+    assert campaign.playbook("cleanup").returncode == 0
+    gone(campaign)
+    again = campaign.playbook("cleanup")
+    assert again.returncode == 0, again.stdout
+    assert not any(changed(again)), again.stdout
+
+
+def test_a_launch_that_was_not_acknowledged_is_fetched(campaign: Campaign) -> None:
+    blocks = [make_block(campaign.testbed, campaign.name, "b0", [between("l1")])]
+    campaign.work.mkdir()
+    ansible_io._variables(campaign.testbed, blocks, campaign.work, campaign.build, tune=False)
+    done = node_folder(campaign.name, "h1") / "done"
+    done.mkdir(parents=True)
+    (done / "lost.json").write_text(json.dumps({"launch": {"launch_id": "lost"}, "status": "done"}))
+    outcome = campaign.run([between("l1")])
+    assert outcome.ok, outcome
+    assert [record["launch"]["launch_id"] for record in campaign.records] == ["l1", "lost"]
+    gone(campaign)
+
+
+def test_tuning_is_put_back_also_after_a_kill(campaign: Campaign, tmp_path: Path) -> None:
+    setting = tmp_path / "setting"
+    setting.write_text("on [off] maybe\n")
+    plain = tmp_path / "plain"
+    plain.write_text("1\n")
+    blocks = [make_block(campaign.testbed, campaign.name, "b0", [make_launch("l1", ["h1"])])]
+    campaign.work.mkdir()
+    ansible_io._variables(campaign.testbed, blocks, campaign.work, campaign.build, tune=True)
+    extra = {
+        "cadge_tune_settings": [{"file": f"{tmp_path}/pla*", "value": "2"}, {"file": "/no/such", "value": "3"}],
+        "cadge_tune_become": False,
+    }
+    limit: Json = {**extra, "ansible_limit_hosts": "h1"}
+    first = campaign.playbook("prepare", extra=limit)
+    assert first.returncode == 0, first.stdout
+    assert plain.read_text().strip() == "2"
+    second = campaign.playbook("prepare", extra=limit)
+    assert not any(changed(second)), second.stdout
+    assert campaign.playbook("restore", extra=limit).returncode == 0
+    assert plain.read_text().strip() == "1"
+    assert setting.read_text() == "on [off] maybe\n"
+    gone(campaign)
+
+
+def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
+    def stop_at_second(event: Event) -> None:
+        if event.kind is EventKind.LAUNCH_STARTED and event.number == 2:
+            campaign.stop.set()
+
+    outcome = campaign.run([between(f"l{n}", sleep_ms=100) for n in range(1, 50)], on_event=stop_at_second)
+    assert outcome.exit_code == 6
+    assert not outcome.problems
+    assert [record["launch"]["launch_id"] for record in campaign.records] == ["l1", "l2"]
+    gone(campaign)
+
+
+def test_stop_before_the_first_launch(campaign: Campaign) -> None:
+    def stop_now(event: Event) -> None:
+        if event.kind is EventKind.PHASE and event.text == "Make the folder":
+            campaign.stop.set()
+
+    outcome = campaign.run([between("l1")], on_event=stop_now)
+    assert outcome.exit_code == 6
+    assert campaign.records == []
+    gone(campaign)
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+def with_hosts(campaign: Campaign, tmp_path: Path, change: Callable[[Json], None], **fields: object) -> Campaign:
+    """The campaign on a testbed whose inventory was changed."""
+    listing = json.loads(campaign.testbed.inventory_path.read_text())
+    change(listing["cadge"]["hosts"])
+    path = tmp_path / "inventory.json"
+    path.write_text(json.dumps(listing))
+    campaign.testbed = replace(campaign.testbed, inventory_path=path, **fields)  # type: ignore[arg-type]
+    return campaign
+
+
+def test_a_host_that_cannot_be_reached(campaign: Campaign, tmp_path: Path) -> None:
+    def change(hosts: Json) -> None:
+        hosts["h2"]["ansible_host"] = "198.18.0.99"
+
+    outcome = with_hosts(campaign, tmp_path, change).run([between("l1")])
+    assert outcome.exit_code == 4
+    assert any("h2 cannot be reached" in problem for problem in outcome.problems), outcome.problems
+    assert campaign.records == []
+    gone(campaign)
+
+
+def test_a_host_with_another_key(campaign: Campaign, tmp_path: Path) -> None:
+    assert campaign.testbed.ssh_config
+    text = campaign.testbed.ssh_config.read_text()
+    known = (campaign.testbed.ssh_config.parent / "known_hosts").read_text().splitlines()
+    swapped = [f"{a.split()[0]} {b.split(' ', 1)[1]}" for a, b in zip(known, reversed(known), strict=True)]
+    (tmp_path / "known_hosts").write_text("\n".join(swapped) + "\n")
+    config = tmp_path / "ssh_config"
+    config.write_text(re.sub(r"UserKnownHostsFile .*", f"UserKnownHostsFile {tmp_path}/known_hosts", text))
+
+    def change(hosts: Json) -> None:
+        for host in hosts.values():
+            host["ansible_ssh_common_args"] = f"-F {config}"
+
+    outcome = with_hosts(campaign, tmp_path, change).run([between("l1")])
+    assert outcome.exit_code == 4
+    assert any("host key verification failed" in p and "ssh h1 true" in p for p in outcome.problems), outcome.problems
+
+
+def test_a_host_without_the_build(campaign: Campaign, tmp_path: Path) -> None:
+    def change(hosts: Json) -> None:
+        hosts["h2"]["cadge_build_path"] = "/no/such/build"
+
+    outcome = with_hosts(campaign, tmp_path, change).run([between("l1")])
+    assert outcome.exit_code == 3
+    assert any("h2 has no build: there is no /no/such/build" in p for p in outcome.problems), outcome.problems
+    gone(campaign)
+
+
+def test_a_build_for_another_kind_of_machine(campaign: Campaign, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin" / "cadge-driver").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xf3\x00" + bytes(44))
+    (other / "bin" / "cadge-driver").chmod(0o755)
+
+    def change(hosts: Json) -> None:
+        hosts["h2"]["cadge_build_path"] = str(other)
+
+    outcome = with_hosts(campaign, tmp_path, change).run([between("l1")])
+    assert outcome.exit_code == 3
+    assert any("another kind of machine than h2" in problem for problem in outcome.problems), outcome.problems
+
+
+def test_versions_that_differ_between_hosts(campaign: Campaign, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(campaign.build, other)
+    driver = other / "bin" / "cadge-driver"
+    driver.write_text(driver.read_text().replace('"revision": "fake"', '"revision": "older"'))
+
+    def change(hosts: Json) -> None:
+        hosts["h2"]["cadge_build_path"] = str(other)
+
+    outcome = with_hosts(campaign, tmp_path, change).run([between("l1")])
+    assert outcome.exit_code == 3
+    assert any("The versions differ between hosts" in problem for problem in outcome.problems), outcome.problems
+    gone(campaign)
+
+
+def test_no_build_at_all(campaign: Campaign, tmp_path: Path) -> None:
+    campaign.build = tmp_path
+    with pytest.raises(UnfitError, match="there is no build"):
+        campaign.run([between("l1")])
+
+
+def test_an_odd_locale_and_a_checkout_that_anybody_may_write_to(
+    campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(PLAYBOOKS, tmp_path / "checkout" / "playbooks")
+    for folder, _, files in os.walk(tmp_path / "checkout"):
+        Path(folder).chmod(0o777)
+        for name in files:
+            (Path(folder) / name).chmod(0o666)
+    monkeypatch.setenv("CADGE_ROOT", str(tmp_path / "checkout"))
+    monkeypatch.setenv("LC_ALL", "xx_XX.ISO-8859-1")
+    monkeypatch.setenv("LANG", "xx_XX")
+    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "no_such_callback")
+    outcome = campaign_here.run([make_launch("l1", ["localhost"])])
+    assert outcome.ok, outcome
+    gone(campaign_here)
+
+
+# --------------------------------------------------------------------------------------------------------- documents
+
+
+def roles() -> list[Path]:
+    return sorted(path for path in (PLAYBOOKS / "roles").iterdir() if path.name != "cadge_setup")
+
+
+@pytest.mark.parametrize("role", roles(), ids=lambda role: role.name)
+def test_a_roles_readme_names_its_options(role: Path) -> None:
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    text = (role / "README.md").read_text()
+    assert text.startswith(f"# {role.name}\n")
+    for entry in specs.values():
+        assert entry["short_description"] in text
+        for option, spec in entry["options"].items():
+            assert f"| `{option}` |" in text
+            assert spec["description"] in text

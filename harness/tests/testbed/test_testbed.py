@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import getpass
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cadge_harness import testbed, testbed_emulated
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.testbed_model import Kind, Testbed
+
+Inside = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def own_state(short_folder: Path, can_emulate: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    del can_emulate
+    folder = short_folder / f"own-{time.monotonic_ns()}"
+    monkeypatch.setenv("CADGE_STATE", str(folder))
+    return folder
+
+
+def machine() -> dict[str, list[str]]:
+    """What must be the same before a testbed and after it."""
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout.splitlines()
+    ports = []
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        rows = Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        ports += [" ".join(row.split()[1:4]) for row in rows if row.split()[3] in ("0A", "07")]
+    return {
+        "links": sorted(line.split(":")[1].strip() for line in links),
+        "mounts": sorted(
+            row.split(" - ")[0].split()[4] for row in Path("/proc/self/mountinfo").read_text().splitlines()
+        ),
+        "ports": sorted(ports),
+        "shm": sorted(path.name for path in Path("/dev/shm").iterdir()),
+        "named": sorted(str(path) for path in Path("/run/netns").glob("*")),
+    }
+
+
+def supervisors(folder: Path) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in line and b"supervisor.py" in line:
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_up_twice_and_down_leave_the_machine_as_it_was(own_state: Path) -> None:
+    before = machine()
+    first = testbed.up()
+    assert first["state"] == "up"
+    assert first["made"]
+    during = machine()
+    assert during["links"] == before["links"]
+    assert during["ports"] == before["ports"]
+    assert during["mounts"] == before["mounts"]
+    again = testbed.up()
+    assert not again["made"]
+    assert again["pid"] == first["pid"]
+    assert testbed.status()["hosts"] == ["h1", "h2"]
+    assert supervisors(own_state)
+    assert testbed.down()
+    assert not testbed.down()
+    assert testbed.status()["state"] == "down"
+    assert not supervisors(own_state)
+    assert machine() == before
+    assert {path.name for path in own_state.iterdir()} == {"lock"}
+
+
+def test_ups_at_once_make_one(own_state: Path) -> None:
+    code = "import json; from cadge_harness import testbed; print(json.dumps(testbed.up()))"
+    started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    try:
+        answers = [json.loads(process.communicate(timeout=120)[0]) for process in started]
+        assert sorted(answer["made"] for answer in answers) == [False, False, True]
+        assert len({answer["pid"] for answer in answers}) == 1
+    finally:
+        testbed.down()
+    assert not supervisors(own_state)
+
+
+def test_a_testbed_that_was_killed_is_noticed_and_made_anew(own_state: Path) -> None:
+    first = testbed.up()
+    subprocess.run(testbed_emulated.as_root(["kill", "-KILL", str(first["pid"])]), check=True)
+    while testbed.status()["state"] == "up":
+        time.sleep(0.05)
+    assert testbed.status()["state"] == "stale"
+    with pytest.raises(UnfitError, match="no emulated testbed is up"):
+        testbed.exec_command(["true"])
+    second = testbed.up()
+    try:
+        assert second["made"]
+        assert second["pid"] != first["pid"]
+    finally:
+        testbed.down()
+    assert not supervisors(own_state)
+
+
+def test_three_hosts_share_data_and_raw_links(own_state: Path) -> None:
+    del own_state
+    testbed.up(3)
+    try:
+        with pytest.raises(UsageError, match="3 hosts is up, not 2"):
+            testbed.up(2)
+        if shutil.which("ping"):
+            assert testbed.exec_command(["ping", "-c1", "-W2", "198.19.0.13"], "h1") == 0
+        assert testbed.exec_command(["ip", "link", "show", "raw0"], "h3") == 0
+    finally:
+        testbed.down()
+
+
+def test_a_host_has_a_world_of_its_own(emulated: Testbed, inside: Inside) -> None:
+    assert emulated.kind is Kind.EMULATED
+    inside("touch", "/dev/shm/only-h1", host="h1")
+    assert "only-h1" in inside("ls", "/dev/shm", host="h1").stdout
+    assert "only-h1" not in inside("ls", "/dev/shm", host="h2").stdout
+    assert not Path("/dev/shm/only-h1").exists()
+    inside("rm", "/dev/shm/only-h1", host="h1")
+    assert inside("hostname", host="h2").stdout == "h2\n"
+    for kind in ("net", "pid", "mnt", "ipc", "uts"):
+        links = {inside("readlink", f"/proc/self/ns/{kind}", host=host).stdout for host in ("h1", "h2")}
+        assert len(links | {f"{Path(f'/proc/self/ns/{kind}').readlink()}\n"}) == 3, kind
+    devices = json.loads(inside("ip", "-json", "address", host="h1").stdout)
+    addresses = {dev["ifname"]: [a["local"] for a in dev["addr_info"]] for dev in devices}
+    assert addresses["mgmt0"] == ["198.18.0.11"]
+    assert addresses["data0"] == ["198.19.0.11"]
+    assert addresses["raw0"] == []
+    assert all("UP" in dev["flags"] for dev in devices)
+    assert "198.18.0.12 h2" in inside("cat", "/etc/hosts", host="h1").stdout
+    assert "198.18.0.12 h2" not in Path("/etc/hosts").read_text()
+
+
+def test_ssh_from_host_to_host_by_name(emulated: Testbed, inside: Inside) -> None:
+    config = emulated.host_ssh_config
+    assert config is not None
+    assert inside("ssh", "-F", config, "h2", "hostname", host="h1").stdout == "h2\n"
+    assert inside("ssh", "-F", config, "h1", "whoami", host="h2").stdout.strip() == getpass.getuser()
+
+
+def test_host_keys_are_checked(emulated: Testbed, inside: Inside, tmp_path: Path) -> None:
+    assert emulated.ssh_config is not None
+    settings = inside("ssh", "-F", str(emulated.ssh_config), "-G", "h1").stdout.splitlines()
+    assert {"stricthostkeychecking true", "batchmode yes", "identityagent none"} <= set(settings)
+    wrong = tmp_path / "known_hosts"
+    lines = (emulated.ssh_config.parent / "known_hosts").read_text().splitlines()
+    swapped = [
+        f"{line.split()[0]} {other.split(' ', 1)[1]}" for line, other in zip(lines, reversed(lines), strict=True)
+    ]
+    wrong.write_text("\n".join(swapped) + "\n")
+    options = ["-F", str(emulated.ssh_config), "-o", f"UserKnownHostsFile={wrong}"]
+    answer = inside("ssh", *options, "h1", "true", check=False)
+    assert answer.returncode == 255
+    assert "Host key verification failed" in answer.stderr
+
+
+def test_keys_are_the_users_alone(emulated: Testbed) -> None:
+    assert emulated.ssh_config is not None
+    folder = emulated.ssh_config.parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "id_ed25519").stat().st_mode & 0o777 == 0o600
+    assert (folder / "id_ed25519").stat().st_uid == os.geteuid()
+
+
+def test_exec_hands_on_words_and_exit_status(inside: Inside) -> None:
+    assert inside("printf", "%s|", "a b", "$HOME", "it's", host="h1").stdout == "a b|$HOME|it's|"
+    assert inside("sh", "-c", "exit 7", host="h1", check=False).returncode == 7
+    assert inside("sh", "-c", "exit 8", check=False).returncode == 8
+    assert "mgmt0" in inside("ip", "-br", "link").stdout
+    with pytest.raises(UsageError, match="no host 'h9'; it has h1, h2"):
+        testbed.exec_command(["true"], "h9")
+
+
+def test_sshd_that_dies_comes_back(emulated: Testbed, inside: Inside) -> None:
+    del emulated
+    listener = inside("sh", "-c", "ps -o pid= -C sshd | head -1", host="h1").stdout.strip()
+    inside("kill", "-KILL", listener, host="h1", check=False)
+    deadline = time.monotonic() + 20
+    while inside("true", host="h1", check=False).returncode != 0:
+        assert time.monotonic() < deadline
+
+
+# ------------------------------------------------------------------------------------------------ choosing a testbed
+
+
+def resolve_as(prefix: list[str], kind: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    code = (
+        "import json, sys\n"
+        "from cadge_harness import errors, testbed\n"
+        "try:\n"
+        "    found = testbed.resolve(sys.argv[1])\n"
+        "except errors.HarnessError as error:\n"
+        "    print(json.dumps({'error': str(error), 'commands': error.commands})); sys.exit(error.exit_code)\n"
+        "print(json.dumps({'kind': found.kind, 'notes': found.notes}))\n"
+    )
+    environment = {**os.environ, "CADGE_STATE": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [*prefix, sys.executable, "-c", code, kind]
+    return subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="drops root's rights, so it needs them")
+@pytest.mark.parametrize("how", ["capability", "user"])
+def test_without_the_right_to_make_namespaces_auto_is_local_and_says_why(how: str, short_folder: Path) -> None:
+    prefix = {
+        "capability": ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
+        "user": ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+    }[how]
+    folder = short_folder / f"state-{how}"
+    folder.mkdir(mode=0o700)
+    if how == "user":
+        os.chown(folder, 65534, 65534)
+        short_folder.chmod(0o711)
+        if subprocess.run([*prefix, sys.executable, "-c", "import cadge_harness"], check=False).returncode != 0:
+            pytest.skip("the Python environment is not readable for another user")
+    answer = resolve_as(prefix, "auto", folder)
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found["kind"] == "local"
+    assert len(found["notes"]) == 1
+    assert found["notes"][0].startswith("testbed local, not emulated: ")
+    assert "\n" not in found["notes"][0]
+    answer = resolve_as(prefix, "emulated", folder)
+    assert answer.returncode == 3
+    assert "TESTBED=local" in json.loads(answer.stdout)["commands"][-1]
+
+
+def test_sudo_that_needs_a_password_ends_with_the_commands_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testbed_emulated.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(testbed_emulated, "may_be_root", lambda: (False, "sudo needs your password"))
+    monkeypatch.setattr(testbed_emulated.sys, "stdin", io.StringIO())
+    with pytest.raises(UnfitError, match="sudo needs your password") as caught:
+        testbed_emulated.as_root(["true"])
+    assert caught.value.exit_code == 3
+    assert caught.value.commands[:2] == ("sudo -v", "make sweep")
+
+
+def test_local_needs_nothing(state: Path) -> None:
+    del state
+    found = testbed.resolve("local")
+    assert found.kind is Kind.LOCAL
+    assert [(host.device, host.address) for host in found.hosts] == [("lo", "127.0.0.1")]
+    assert found.exec_prefix == ()
+    listing = json.loads(found.inventory_path.read_text())
+    assert listing["cadge"]["hosts"]["localhost"]["ansible_connection"] == "local"
+
+
+def test_unknown_kind_and_two_answers_at_once(state: Path, tmp_path: Path) -> None:
+    del state
+    with pytest.raises(UsageError, match="there is no testbed 'lokal'"):
+        testbed.resolve("lokal")
+    with pytest.raises(UsageError, match="not both"):
+        testbed.resolve("local", tmp_path / "inventory.yml")
+
+
+def test_a_state_folder_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "state"
+    other.symlink_to(tmp_path)
+    monkeypatch.setenv("CADGE_STATE", str(other))
+    with pytest.raises(UnfitError, match="not a folder of your own"):
+        testbed.status()
+
+
+# -------------------------------------------------------------------------------------------------------- inventories
+
+GOOD = {"ansible_host": "10.0.0.1", "cadge_device": "ib0", "cadge_address": "10.1.0.1", "cadge_cpus": [2, 3]}
+
+
+def inventory(tmp_path: Path, group: str, **hosts: dict[str, object]) -> Path:
+    path = tmp_path / "lab.yml"
+    path.write_text(json.dumps({group: {"hosts": hosts}}))
+    return path
+
+
+def test_an_inventory_gives_its_hosts(tmp_path: Path) -> None:
+    second = {**GOOD, "cadge_address": "10.1.0.2", "cadge_management_address": "10.0.0.9", "cadge_raw_device": "eth9"}
+    path = inventory(tmp_path, "cadge", n1=GOOD, n2=second)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "others": {"hosts": {"login": {}}}}))
+    found = testbed.resolve("auto", path)
+    assert found.kind is Kind.CLUSTER
+    assert found.name == "lab"
+    assert [host.name for host in found.hosts] == ["n1", "n2"]
+    assert [host.management_address for host in found.hosts] == ["10.0.0.1", "10.0.0.9"]
+    assert found.hosts[0].cpus == (2, 3)
+    assert found.hosts[1].raw_device == "eth9"
+    assert found.ports == (18600, 18699)
+
+
+def test_hosts_of_child_groups_count(tmp_path: Path) -> None:
+    path = tmp_path / "inventory.ini"
+    path.write_text("[left]\nn1 cadge_device=ib0 cadge_address=10.1.0.1\n[cadge:children]\nleft\n")
+    assert [host.name for host in testbed.resolve("auto", path).hosts] == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cadge_device": None}, "host n1 lacks the variable cadge_device|cadge_device must be a text"),
+        ({"cadge_addres": "10.1.0.1"}, "there is no variable cadge_addres; did you mean cadge_address?"),
+        ({"cadge_address": "ten"}, "must be an IPv4 address"),
+        ({"cadge_cpus": "0-3"}, "must be a list of processor numbers"),
+        ({"cadge_port_first": 80}, "at least 32 ports within 1024-65535"),
+        ({"cadge_port_first": 20000, "cadge_port_last": 20010}, "at least 32 ports"),
+    ],
+)
+def test_what_is_wrong_with_an_inventory_is_said(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    path = inventory(tmp_path, "cadge", n1={**GOOD, **change})
+    with pytest.raises(UsageError, match=message):
+        testbed.resolve("auto", path)
+
+
+def test_no_host_matches_is_an_error(tmp_path: Path) -> None:
+    path = inventory(tmp_path, "cage", n1=GOOD)
+    with pytest.raises(UsageError, match=r"no host matches.*Groups there: cage. Did you mean 'cage'"):
+        testbed.resolve("auto", path)
+
+
+def test_an_inventory_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no inventory"):
+        testbed.resolve("auto", tmp_path / "none.yml")
+    broken = tmp_path / "broken.yml"
+    broken.write_text("cadge: [unclosed\n")
+    with pytest.raises(UsageError, match="cannot be read as an inventory"):
+        testbed.resolve("auto", broken)
+
+
+def test_two_hosts_with_one_address(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="same cadge_address"):
+        testbed.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD, n2=GOOD))
+
+
+def test_signals_end_the_supervisor(own_state: Path) -> None:
+    made = testbed.up()
+    subprocess.run(testbed_emulated.as_root(["kill", f"-{signal.SIGTERM}", str(made["pid"])]), check=True)
+    deadline = time.monotonic() + 20
+    while supervisors(own_state):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not testbed.down()

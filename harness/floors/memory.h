@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared memory between the two endpoints: a control page, and two regions of messages. A message lies in a *slot*: a flag
+ * of 8 bytes at its start, on a cache line of its own when the payload is large, and the payload after it. The flag is the
+ * number of the message, stored after the payload.
+ */
+#ifndef CADGE_FLOOR_MEMORY_H
+#define CADGE_FLOOR_MEMORY_H
+
+#include <string.h>
+
+#include "floor.h"
+
+#define MEMORY_PAIRS 64u	 /* pairs of lines that are tried */
+#define MEMORY_PAIR_BYTES 128u	 /* apart: the neighbour line is prefetched with the first */
+#define MEMORY_SCATTER (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
+#define MEMORY_APART_BYTES 4096u /* payloads from here on begin on a line of their own */
+#define MEMORY_RING_BYTES (UINT64_C(2) << 20)
+
+struct memory_control {
+	/* written by endpoint 0 while variants are tried: number of the candidate, from 1; 0: none yet */
+	_Alignas(64) uint32_t candidate;
+	/* stream: messages consumed; the producer sleeps on its low half */
+	_Alignas(64) uint64_t consumed;
+	/* who sleeps: [0] the reader of requests, [1] the reader of replies, [2] the producer of a stream */
+	_Alignas(64) uint32_t asleep[3 * 16];
+};
+
+enum memory_variant { MEMORY_TWO_LINES, MEMORY_ONE_LINE };
+
+struct floor_state {
+	uint8_t *area;
+	size_t area_bytes, region_bytes;
+	struct memory_control *control;
+	bool one_line, pause; /* chosen */
+	uint32_t pair;
+	uint64_t median_ns;	  /* of the chosen pair */
+	uint64_t worst_median_ns; /* of all that were tried */
+	uint32_t tried;
+	/* of the point */
+	uint8_t *request, *reply; /* slots of an exchange */
+	size_t payload_at;
+	uint64_t sent, received;
+	uint32_t *wake, *sleep; /* futex: flags in control of the other reader and of this one */
+	/* stream */
+	uint64_t slots, batch;
+	size_t stride;
+	uint64_t next; /* message */
+};
+
+/* Where the payload of a message begins in its slot. */
+FLOOR_INLINE size_t memory_payload_at(uint64_t bytes)
+{
+	return bytes >= MEMORY_APART_BYTES ? 64 : 8;
+}
+
+FLOOR_INLINE size_t memory_stride(uint64_t bytes)
+{
+	return ((size_t)bytes + memory_payload_at(bytes) + 63) / 64 * 64;
+}
+
+/* Slots of a stream's ring: no more than the window, and few enough to stay in the cache. */
+FLOOR_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
+{
+	uint64_t fit = MEMORY_RING_BYTES / memory_stride(bytes);
+
+	if (fit < 2)
+		fit = 2;
+	return fit < depth ? fit : depth;
+}
+
+FLOOR_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if (bytes == 8)
+		drv_store64(to, drv_load64(from));
+	else
+		memcpy(to, from, bytes);
+}
+
+FLOOR_INLINE void memory_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+FLOOR_INLINE uint64_t memory_flag(const uint8_t *slot)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)slot, __ATOMIC_ACQUIRE);
+}
+
+FLOOR_INLINE void memory_flag_set(uint8_t *slot, uint64_t flag)
+{
+	__atomic_store_n((uint64_t *)(void *)slot, flag, __ATOMIC_RELEASE);
+}
+
+/* Sleeps until the low half of *word is not `seen`, a few ms at most. `asleep` is this reader's mark. -1: errno. */
+int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep);
+/* After a store to *word: wakes its reader when it sleeps. -1: errno. */
+int memory_wake(uint32_t *word, uint32_t *asleep);
+
+int memory_open(struct floor_run *run, struct drv_fail *fail);
+int memory_connect(struct floor_run *run, struct drv_fail *fail);
+int memory_begin(struct floor_loop *loop, struct drv_fail *fail);
+void memory_close(struct floor_run *run);
+
+/* ring.c */
+int ring_client(struct floor_loop *loop);
+int ring_server(struct floor_loop *loop);
+
+#endif

@@ -5,17 +5,19 @@
  * 1. A ring entry is one put: header and payload. Its first word is a 64-bit check over everything else in
  * it, over the position in the endless ring, and over a key that the receiver chose for this life of the
  * area. The receiver takes an entry only when the check fits what it reads. Words that have not arrived still
- * hold something older, so the check fits before all has arrived with probability 2^-64 an attempt, whatever
- * the order of words, and whether a word is written at once or byte by byte. After it fitted, memory holds
- * the final bytes: a put writes each byte once, and what was read as new does not become old again
- * (coherence), so the payload can be lent where it lies.
+ * hold something older, so the check fits before memory holds the whole entry with probability 2^-64 an
+ * attempt, whatever the order of words, and whether a word is written at once or byte by byte. What was read
+ * as new does not become old again (coherence), so the payload can be lent where it lies.
  * 2. A piece of a long message is a put of any length to the bulk ring, and then an entry that describes it.
  * The entry is put only after quiet (or fence) has ordered the piece before it.
- * 3. Space is written again only after the receiver gave it back. It says how far it has consumed in the
- * header of each entry it sends the other way, and, when little goes that way, by a put to the credit line:
- * position and check, so a torn credit is ignored. Entries are taken in order, so their acknowledgements
- * never go back. Credits could overtake one another and leave an old one standing; therefore the next credit
- * is put only after quiet for the last one.
+ * 3. Space is written again only when two things are known. The receiver has consumed it: it says so in the
+ * header of each entry it sends the other way, and, when little goes that way, by a put to the credit line,
+ * position and check, so that a torn credit is ignored. Entries are taken in order, so their acknowledgements
+ * never go back; credits could overtake one another and leave an old one standing, therefore the next credit
+ * is put only after quiet for the last. And the put that filled it has ended: an entry can fit although parts
+ * of its put are still to come, where these happen to equal what lay there before, and would then spoil the
+ * next lap. A quiet for each quarter of the ring, asked for long before it is needed, settles that. (Bulk is
+ * settled by 2.)
  * 4. Order and exactly-once: the receiver looks at one position only, the next; a position is passed once.
  * 5. Nobody waits for ever: a sender that lacks space is owed a credit, since the receiver puts one as soon
  * as a quarter of ring or bulk is consumed and not yet told, and no message needs more than a quarter of
@@ -202,7 +204,7 @@ int cadge_mailbox_attach(struct cadge_mailbox *mb, const void *card, size_t card
 		mb->freed_size = peer.lines;
 	}
 	mb->peer_shape = peer;
-	mb->out = mb->acked = mb->promised_acked = peer.lines;
+	mb->out = mb->acked = mb->settled = mb->promised_acked = peer.lines;
 	mb->short_bytes = peer.short_bytes < mb->shape.short_bytes ? peer.short_bytes : mb->shape.short_bytes;
 	mb->chunk_bytes = mb->staged && mb->shape.chunk_bytes < peer.chunk_bytes ? mb->shape.chunk_bytes
 										 : peer.chunk_bytes;
@@ -349,7 +351,7 @@ int cadge_mailbox_poll(struct cadge_mailbox *mb, struct cadge_sink *sink)
 		return 0;
 	events = mb->broken ? 0 : receive(mb, sink);
 	if (!mb->broken && (mb->queue_count || mb->chunk_next != mb->chunk_first || mb->greeting_due ||
-			    mb->note_due || mailbox_owes_credit(mb)))
+			    mb->note_due || mailbox_must_settle(mb) || mailbox_owes_credit(mb)))
 		mailbox_pump(mb);
 	if (mb->finished_count || !mb->up || mb->broken)
 		events += report(mb, sink);

@@ -31,10 +31,14 @@ void mailbox_look_for_credit(struct cadge_mailbox *mb)
 	}
 }
 
+/* See 3 in mailbox.c: space is free when its last entry was consumed and that entry's put is known to have
+ * ended. */
 static bool has_lines(struct cadge_mailbox *mb, uint32_t lines)
 {
-	uint64_t end = after(mb->out, lines, mb->peer_shape.lines);
+	const uint64_t end = after(mb->out, lines, mb->peer_shape.lines);
 
+	if (end - mb->settled > mb->peer_shape.lines)
+		return false;
 	if (end - mb->acked > mb->peer_shape.lines)
 		mailbox_look_for_credit(mb);
 	return end - mb->acked <= mb->peer_shape.lines;
@@ -143,17 +147,29 @@ static int put_short(struct cadge_mailbox *mb, const struct cadge_iov *iov, uint
 
 /* ---- order between puts ---- */
 
-/* Asks for what was put up to wanted_serial to be visible before anything that is put later. */
+/* Entries before this position were all put. */
+static uint64_t put_before(const struct cadge_mailbox *mb)
+{
+	return mb->chunk_described == mb->chunk_next ? mb->out
+						     : mb->chunks[mb->chunk_described % CHUNKS].position;
+}
+
+static void ordered(struct cadge_mailbox *mb, uint64_t serial, uint64_t position)
+{
+	mb->visible_serial = serial;
+	mb->settled = position;
+}
+
+/* Asks for what was put so far to be visible before anything that is put later, where somebody needs that. */
 static void make_order(struct cadge_mailbox *mb)
 {
-	const uint64_t serial = mb->serial;
 	bool queued;
 
-	if (mb->visible_serial >= mb->wanted_serial || mb->quiet_busy)
+	if ((mb->visible_serial >= mb->wanted_serial && !mailbox_must_settle(mb)) || mb->quiet_busy)
 		return;
 	if (mb->ops->fence) {
 		if (finish_put(mb, mb->ops->fence(mb->link), &queued) == CADGE_DONE)
-			mb->visible_serial = serial;
+			ordered(mb, mb->serial, put_before(mb));
 		return;
 	}
 	if (finish_put(mb, mb->ops->quiet(mb->link, &mb->quiet_op), &queued) != CADGE_DONE)
@@ -161,9 +177,10 @@ static void make_order(struct cadge_mailbox *mb)
 	mb->quiets++;
 	if (queued) {
 		mb->quiet_busy = true;
-		mb->quiet_serial = serial;
+		mb->quiet_serial = mb->serial;
+		mb->quiet_position = put_before(mb);
 	} else {
-		mb->visible_serial = serial;
+		ordered(mb, mb->serial, put_before(mb));
 	}
 }
 
@@ -400,7 +417,7 @@ void cadge_mailbox_done(struct cadge_mailbox_op *op, int code)
 	case OP_CREDIT: mb->credit_busy = false; break;
 	case OP_QUIET:
 		mb->quiet_busy = false;
-		mb->visible_serial = mb->quiet_serial;
+		ordered(mb, mb->quiet_serial, mb->quiet_position);
 		break;
 	case OP_CHUNK:
 		chunk = &mb->chunks[op->index];

@@ -96,7 +96,8 @@ struct cadge_mailbox {
 	uint64_t serial;         /* of the last put that anybody cares about */
 	uint64_t visible_serial; /* everything up to it is visible before whatever is put from now on */
 	uint64_t wanted_serial;
-	uint64_t quiet_serial;
+	uint64_t settled; /* entries before this position have certainly been written to the end */
+	uint64_t quiet_serial, quiet_position; /* what the quiet that is under way will bring them to */
 	struct cadge_mailbox_op quiet_op;
 	bool quiet_busy;
 
@@ -197,6 +198,11 @@ void mailbox_look_for_credit(struct cadge_mailbox *mb);
 void mailbox_send_issued(struct cadge_mailbox *mb, struct send *send, int code);
 /* The peer has to be told what was consumed. */
 bool mailbox_owes_credit(const struct cadge_mailbox *mb);
+/* So much of the ring was put since the last quiet that the next lap would have to wait for one. */
+static inline bool mailbox_must_settle(const struct cadge_mailbox *mb)
+{
+	return mb->out - mb->settled >= mb->peer_shape.lines / 4;
+}
 /* Goes on with everything that is under way. */
 void mailbox_pump(struct cadge_mailbox *mb);
 

@@ -157,32 +157,32 @@ static int ofi_getinfo(const struct cadge_ofi *ofi, const struct cadge_open_args
 	return ret;
 }
 
-static void ofi_close_fid(struct fid **fid)
+static void ofi_close_fid(struct fid *fid, const char *what)
 {
-	if (*fid) {
-		int ret = fi_close(*fid);
+	int ret = fi_close(fid);
 
-		/* Never in a measured path; a provider that cannot close leaks, and conformance counts leaks. */
-		if (ret)
-			fprintf(stderr, "cadge: libfabric could not close an object: %s\n", fi_strerror(-ret));
-	}
-	*fid = NULL;
+	/* Never in a measured path; a provider that cannot close leaks, and conformance counts leaks. */
+	if (ret)
+		fprintf(stderr, "cadge: libfabric could not close the %s: %s\n", what, fi_strerror(-ret));
 }
-
-#define OFI_CLOSE(object)                                                   \
-	do {                                                                \
-		struct fid *fid_ = (object) ? &(object)->fid : NULL;        \
-		ofi_close_fid(&fid_);                                       \
-		(object) = NULL;                                            \
-	} while (0)
 
 void cadge_ofi_close(struct cadge_ofi *ofi)
 {
-	OFI_CLOSE(ofi->ep);
-	OFI_CLOSE(ofi->cq);
-	OFI_CLOSE(ofi->av);
-	OFI_CLOSE(ofi->domain);
-	OFI_CLOSE(ofi->fabric);
+	if (ofi->ep)
+		ofi_close_fid(&ofi->ep->fid, "endpoint");
+	if (ofi->cq)
+		ofi_close_fid(&ofi->cq->fid, "completion queue");
+	if (ofi->av)
+		ofi_close_fid(&ofi->av->fid, "address table");
+	if (ofi->domain)
+		ofi_close_fid(&ofi->domain->fid, "domain");
+	if (ofi->fabric)
+		ofi_close_fid(&ofi->fabric->fid, "fabric");
+	ofi->ep = NULL;
+	ofi->cq = NULL;
+	ofi->av = NULL;
+	ofi->domain = NULL;
+	ofi->fabric = NULL;
 	if (ofi->info)
 		fi_freeinfo(ofi->info);
 	ofi->info = NULL;

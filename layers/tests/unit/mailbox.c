@@ -71,6 +71,7 @@ struct scenario {
 	uint64_t message_bytes_max, messages,
 		largest_share; /* largest_share: every so many-th message is of any size */
 	bool put_anywhere, fence, notify;
+	bool bland; /* all messages alike: writes of one lap cannot be told from the last lap's by content */
 	unsigned int busy_pct, queued_pct, apply_pct;
 };
 
@@ -296,6 +297,8 @@ static void link_step(struct link *link)
 
 static uint8_t content(uint64_t salt, uint64_t number, size_t at)
 {
+	if (scenario->bland)
+		return 0;
 	return (uint8_t)((salt ^ number * 167) + at * 31 + (at >> 8) * 7);
 }
 
@@ -303,6 +306,8 @@ static size_t length_of(uint64_t salt, uint64_t number)
 {
 	const uint64_t mixed = (salt ^ number) * UINT64_C(0xff51afd7ed558ccd) >> 20;
 
+	if (scenario->bland)
+		return 400;
 	if (number % scenario->largest_share == scenario->largest_share - 1)
 		return number % (2 * scenario->largest_share) == scenario->largest_share - 1
 			       ? scenario->message_bytes_max
@@ -766,6 +771,15 @@ int main(void)
 		 .busy_pct = 5,
 		 .queued_pct = 30,
 		 .apply_pct = 95},
+		{.name = "late writes of bytes that were there already",
+		 .shape = flat,
+		 .depth = 8,
+		 .message_bytes_max = 500,
+		 .messages = 6000,
+		 .bland = true,
+		 .busy_pct = 5,
+		 .queued_pct = 10,
+		 .apply_pct = 50},
 		{.name = "up to 4 MiB, proposed shape",
 		 .depth = 6,
 		 .message_bytes_max = 4u << 20,

@@ -67,8 +67,8 @@ def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Pa
             assert contrast(selector) >= 4.5, selector
     assert contrast("figure svg.chart text", "fill") >= 4.5
     for slot in range(10):
-        if browser.value(f"document.querySelector('figure svg.chart path[fill^=\"var(--s{slot},\"]') !== null"):
-            assert contrast(f'figure svg.chart path[fill^="var(--s{slot},"]', "fill") >= 3.0
+        if browser.value(f"document.querySelector('figure svg.chart [fill^=\"var(--s{slot},\"]') !== null"):
+            assert contrast(f'figure svg.chart [fill^="var(--s{slot},"]', "fill") >= 3.0
     banner = luminance(browser.value(COLOUR.format(selector=".banner", name="backgroundColor")))
     assert contrast(".banner p", ground=banner) >= 4.5
     assert contrast(".banner h2", ground=banner) >= 4.5

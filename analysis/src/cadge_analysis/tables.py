@@ -66,7 +66,7 @@ def columns_of(pattern: str) -> tuple[Column, ...]:
 
 
 def _raw(*values: float | None) -> str:
-    return " ".join(repr(float(value)) for value in values if value is not None)
+    return " ".join(f"{value:.12g}" for value in values if value is not None)
 
 
 def _estimate(estimate: Estimate | None, *, scale: float, reason: str, flag: str = "") -> Value:

@@ -26,11 +26,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A series' marker beside its name; `href` leads to its row in the table of layers where there is one."""
+    """A series' marker, by its place in the palette, beside its name."""
 
     label: str
     slot: int
-    shape: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +55,8 @@ class Column:
 class Value:
     """One cell of a table.
 
-    `raw` holds the value, and the ends of its interval where there is one, unrounded and parted by spaces, in the base
-    unit (ns, MB/s, ratio, counts): what a program reads, and what the text was made from. An empty cell has a `reason`.
+    `raw` holds the value, and the ends of its interval where there is one, to twelve digits and parted by spaces, in
+    the base unit (ns, MB/s, ratio, counts), for programs. An empty cell has a `reason`.
     """
 
     text: str
@@ -251,6 +250,7 @@ class Page:
     fact_tables: tuple[FactTable, ...]
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
     command: str
+    shapes: tuple[str, ...]
     palette_light: tuple[tuple[str, str], ...]
     palette_dark: tuple[tuple[str, str], ...]
     data_json: Markup

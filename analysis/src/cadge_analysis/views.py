@@ -27,7 +27,7 @@ FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
 
 def _keys(series: tuple[Series, ...], looks: Mapping[str, Identity]) -> dict[Series, Key]:
-    return {s: Key(label=s.label, slot=looks[s.label].slot, shape=looks[s.label].shape) for s in series}
+    return {s: Key(label=s.label, slot=looks[s.label].slot) for s in series}
 
 
 def _figures(
@@ -184,6 +184,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
         command=provenance.command(data),
+        shapes=palette.SHAPES,
         palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
         palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
         data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json

@@ -2,7 +2,6 @@
 /* floor-tcp and floor-udp: one connected socket and bare system calls. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -74,15 +73,19 @@ static uint16_t port_of(int fd)
 	return ntohs(six.sin6_port);
 }
 
-/* A socket bound to the first free port of the launch's range on this end's address. -1 with fail. */
-static int socket_bound(struct floor_run *run, int type, struct drv_fail *fail)
+/*
+ * A socket bound to this end's address: what others send to is on the first free port of the launch's range, and who only
+ * connects takes any. -1 with fail.
+ */
+static int socket_bound(struct floor_run *run, int type, bool any_port, struct drv_fail *fail)
 {
+	const uint32_t first = any_port ? 0 : run->launch.port_first, last = any_port ? 0 : run->launch.port_last;
 	const char *address = address_of(run, run->endpoint);
 	struct sockaddr_storage at;
 	socklen_t bytes;
 	int fd, one = 1;
 
-	for (uint32_t port = run->launch.port_first; port <= run->launch.port_last; port++) {
+	for (uint32_t port = first; port <= last; port++) {
 		if (parse_address(address, (uint16_t)port, &at, &bytes, fail))
 			return -1;
 		fd = socket(at.ss_family, type | SOCK_CLOEXEC, 0);
@@ -132,11 +135,13 @@ static int sockets_open(struct floor_run *run, struct drv_fail *fail)
 	snprintf(run->path.used, sizeof(run->path.used), "%s socket, %s", is_tcp(run) ? "TCP" : "UDP",
 		 run->block ? "blocking calls" : "non-blocking calls in a loop");
 	if (is_tcp(run)) {
-		/* Both have a port; endpoint 1 listens on its, endpoint 0 connects from its. */
-		state->listener = socket_bound(run, SOCK_STREAM, fail);
-		return state->listener < 0 || (run->endpoint == 1 && listen(state->listener, 1) < 0) ? -1 : 0;
+		/* Endpoint 1 listens on it, endpoint 0 connects from it. */
+		state->listener = socket_bound(run, SOCK_STREAM, run->endpoint == 0, fail);
+		if (state->listener >= 0 && run->endpoint == 1 && listen(state->listener, 1) < 0)
+			return drv_fail_set(fail, DRV_PORT, "cannot listen: %s", strerror(errno));
+		return state->listener < 0 ? -1 : 0;
 	}
-	state->fd = socket_bound(run, SOCK_DGRAM, fail);
+	state->fd = socket_bound(run, SOCK_DGRAM, false, fail);
 	return state->fd < 0 ? -1 : 0;
 }
 

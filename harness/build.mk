@@ -79,7 +79,10 @@ H_TESTS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$
 	$(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c)))
 H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
 	$(wildcard $(HARNESS_ROOT)/driver/tests/tool_*.c)))
-$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_LIBRARY)
+# Whatever else stands there is shared by them.
+H_TESTING := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(filter-out %.h $(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c \
+	$(HARNESS_ROOT)/driver/tests/tool_*.c),$(wildcard $(HARNESS_ROOT)/driver/tests/*.c)))
+$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
 unit-programs: $(H_TESTS) $(H_TOOLS)

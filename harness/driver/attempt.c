@@ -201,18 +201,23 @@ static void check_waits(struct acting *acting, uint64_t waits)
 	check_wait(attempt, "server", block, attempt->cpu[1].thread_voluntary_switches, attempt->operations, round_trips);
 }
 
-static void judge(struct acting *acting, const struct totals *mine, const struct drv_counts *theirs)
+/* The checks in the order of what they say about the data, then the verdict. */
+static void judge(struct acting *acting, const struct drv_counts *before, const struct drv_counts *after,
+		  const struct drv_counts *last, const struct totals *from, const struct totals *to)
 {
 	struct drv_attempt *attempt = acting->attempt;
+	const struct totals mine = totals_of(acting);
 	const uint64_t overflows = attempt->histogram ? attempt->histogram->overflows : 0;
 	const bool confirmed_too_many = acting->point->pattern == DRV_STREAM &&
 					acting->stream.confirmed_count > acting->stream.run_posted;
 
-	attempt->mismatches = mine->mismatches + theirs->mismatches + confirmed_too_many;
+	attempt->mismatches = mine.mismatches + last->mismatches + confirmed_too_many;
 	drv_check_add(&attempt->checks, "payload", attempt->mismatches == 0, "%s",
-		      mine->mismatches	     ? mine->mismatch :
+		      mine.mismatches	     ? mine.mismatch :
 		      confirmed_too_many ? "more messages confirmed than were sent" :
-					   theirs->mismatch);
+					   last->mismatch);
+	check_executions(acting, before, after, from, to);
+	check_waits(acting, to->waits - from->waits);
 	drv_check_add(&attempt->checks, "range", overflows == 0, "%" PRIu64 " samples above 100 s", overflows);
 	drv_check_add(&attempt->checks, "samples", attempt->operations > 0, "%" PRIu64 " operations", attempt->operations);
 	attempt->status = DRV_DONE;
@@ -261,9 +266,7 @@ static int go_through(struct acting *acting, struct drv_fail *fail)
 	attempt->cpu_count = acting->engine->self ? 1 : 2;
 	attempt->verified_in_loop = to.checked - from.checked + after.checked - before.checked;
 	attempt->verified_after = end.full_checked - to.full_checked + last.full_checked - after.full_checked;
-	check_executions(acting, &before, &after, &from, &to);
-	check_waits(acting, to.waits - from.waits);
-	judge(acting, &end, &last);
+	judge(acting, &before, &after, &last, &from, &to);
 	return 0;
 }
 

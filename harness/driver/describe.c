@@ -32,7 +32,7 @@ static json_t *failure_json(const struct drv_fail *fail)
 
 static json_t *table_json(const struct cadge_layer *layer)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name", drv_json_text(layer->name), "style",
+	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "name", drv_json_text(layer->name), "style",
 			 drv_json_text(layer->style), "substrate", drv_json_text(layer->substrate), "abi", (int)layer->abi,
 			 "caps", drv_facts_caps(layer->caps), "traits", drv_facts_traits(&layer->traits), "options",
 			 drv_facts_options(layer), "library", drv_facts_library(layer));

@@ -44,6 +44,7 @@ DRV_INLINE void check_result(struct drv_remote *remote, const struct drv_remote_
 
 		remote->before_sum += before;
 		good = remote->point->depth > 1 || before == slot->number;
+		remote->full_checked += remote->mode == DRV_MODE_VERIFY; /* it has no more bytes than these */
 	} else if (remote->point->operation == DRV_GET) {
 		good = drv_head_holds(slot->local, bytes, remote->seed, where);
 		if (DRV_UNLIKELY(remote->mode == DRV_MODE_VERIFY)) {

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define QUEUE 4096u
+#define PER_POLL 8u
+
+struct fake_orders fake;
+uint64_t fake_messages;
+
+enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY };
+
+struct entry {
+	enum entry_kind kind;
+	uint8_t *data;
+	size_t bytes;
+	uint64_t token;
+	struct cadge_iov place;
+};
+
+struct cadge_ctx {
+	struct entry queue[QUEUE];
+	uint32_t head, tail, polls;
+	uint64_t operations;
+	bool up_due;
+};
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+};
+struct cadge_region {
+	int unused;
+};
+struct cadge_remote {
+	uint8_t *base;
+};
+
+static struct cadge_ctx context;
+static struct cadge_chan channel = { &context };
+static struct cadge_remote remote;
+static struct cadge_region region;
+
+static bool due(uint32_t every)
+{
+	return every && context.operations % every == 0;
+}
+
+/* True when this operation is to be refused. Each counts once, however often it is tried. */
+static bool busy(void)
+{
+	static uint64_t refused;
+
+	if (fake.busy_every == 1 || context.tail - context.head >= QUEUE / 2)
+		return true;
+	if (fake.busy_every && (context.operations + 1) % fake.busy_every == 0 && refused != context.operations) {
+		refused = context.operations;
+		return true;
+	}
+	context.operations++;
+	return false;
+}
+
+static struct entry *append(enum entry_kind kind, uint64_t token)
+{
+	struct entry *entry = &context.queue[context.tail++ % QUEUE];
+
+	memset(entry, 0, sizeof(*entry));
+	entry->kind = kind;
+	entry->token = token;
+	return entry;
+}
+
+static struct entry *append_data(enum entry_kind kind, const struct cadge_iov *iov, uint32_t count, uint64_t token)
+{
+	struct entry *entry = append(kind, token);
+
+	for (uint32_t i = 0; i < count; i++)
+		entry->bytes += iov[i].bytes;
+	entry->data = malloc(entry->bytes ? entry->bytes : 1);
+	if (!entry->data)
+		abort();
+	for (uint32_t i = 0, at = 0; i < count; at += (uint32_t)iov[i].bytes, i++)
+		if (iov[i].bytes)
+			memcpy(entry->data + at, iov[i].base, iov[i].bytes);
+	if (due(fake.flip_every) && entry->bytes > fake.flip_at)
+		entry->data[fake.flip_at] ^= 0x10;
+	fake_messages++;
+	return entry;
+}
+
+static int fake_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	(void)args;
+	memset(&context, 0, sizeof(context));
+	fake_messages = 0;
+	*ctx_out = &context;
+	return CADGE_DONE;
+}
+
+static void fake_close(struct cadge_ctx *ctx)
+{
+	for (; ctx && ctx->head != ctx->tail; ctx->head++)
+		free(ctx->queue[ctx->head % QUEUE].data);
+}
+
+static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits)
+{
+	(void)ctx;
+	limits->caps = CADGE_CAP_SELF | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD;
+	limits->caps |= fake.unreliable ? 0 : CADGE_CAP_RELIABLE;
+	limits->caps |= fake.unreliable || fake.unordered ? 0 : CADGE_CAP_ORDERED;
+	limits->caps |= fake.native ? CADGE_CAP_RPC : 0;
+	limits->caps |= fake.in_sink ? CADGE_CAP_POST_IN_SINK : 0;
+	limits->message_bytes_max = 1 << 20;
+	limits->rma_bytes_max = 1 << 20;
+	limits->depth_max = 64;
+	limits->iov_max = 4;
+	limits->short_path = limits->long_path = "copy";
+}
+
+static int fake_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes)
+{
+	(void)ctx, (void)peer, (void)blob;
+	*bytes = 0;
+	return CADGE_DONE;
+}
+
+static int fake_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes, struct cadge_chan **chan)
+{
+	(void)peer, (void)blob, (void)bytes;
+	ctx->up_due = true;
+	*chan = &channel;
+	return CADGE_DONE;
+}
+
+static int fake_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	(void)ctx, (void)chan;
+	return CADGE_DONE;
+}
+
+static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)flags;
+	if (busy())
+		return CADGE_BUSY;
+	if (!due(fake.drop_every))
+		append_data(ENTRY_MESSAGE, iov, count, 0);
+	if (due(fake.twice_every))
+		append_data(ENTRY_MESSAGE, iov, count, 0);
+	if (!fake.queued)
+		return CADGE_DONE;
+	append(ENTRY_SENT, token);
+	return CADGE_QUEUED;
+}
+
+static int fake_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in, uint32_t in_count,
+		     const struct cadge_iov *out, uint32_t out_count, uint64_t token)
+{
+	struct entry *entry;
+
+	(void)chan, (void)op;
+	if (busy())
+		return CADGE_BUSY;
+	entry = append_data(ENTRY_CALL, in, in_count, token);
+	if (out_count)
+		entry->place = *out;
+	return CADGE_QUEUED;
+}
+
+static int fake_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *to, const struct cadge_iov *iov, uint32_t count,
+		      uint32_t flags, uint64_t token)
+{
+	struct entry *entry;
+
+	(void)ctx, (void)flags;
+	if (busy())
+		return CADGE_BUSY;
+	entry = append_data(ENTRY_REPLY, iov, count, to->word[0]);
+	entry->place.base = (void *)(uintptr_t)to->word[1];
+	entry->place.bytes = (size_t)to->word[2];
+	if (!fake.queued)
+		return CADGE_DONE;
+	append(ENTRY_SENT, token);
+	return CADGE_QUEUED;
+}
+
+static int fake_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *to, int code)
+{
+	(void)ctx, (void)to, (void)code;
+	return CADGE_E_UNSUPPORTED;
+}
+
+static void deliver(struct entry *entry, struct cadge_sink *sink)
+{
+	const struct cadge_reply_to to = { { entry->token, (uintptr_t)entry->place.base, entry->place.bytes, 0 } };
+
+	switch (entry->kind) {
+	case ENTRY_MESSAGE:
+		sink->recv(sink, 0, entry->data, entry->bytes, NULL);
+		break;
+	case ENTRY_SENT:
+		sink->sent(sink, 0, entry->token, CADGE_DONE);
+		break;
+	case ENTRY_CALL:
+		sink->call(sink, 0, 1, entry->data, entry->bytes, &to);
+		break;
+	case ENTRY_REPLY:
+		if (entry->place.base) {
+			memcpy(entry->place.base, entry->data, entry->bytes);
+			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_PLACED, NULL, entry->bytes, NULL);
+		} else {
+			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_LENT, entry->data, entry->bytes, NULL);
+		}
+		break;
+	}
+	free(entry->data);
+}
+
+static int fake_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	const uint32_t waiting = ctx->tail - ctx->head;
+	int events = 0;
+
+	if (fake.fail_after && ++ctx->polls > fake.fail_after)
+		return CADGE_E_LIBRARY;
+	if (ctx->up_due) {
+		ctx->up_due = false;
+		sink->up(sink, 0);
+		return 1;
+	}
+	/* only what was there before: what callbacks post comes with the next poll */
+	for (uint32_t i = 0; i < waiting && i < PER_POLL; i++, events++) {
+		struct entry entry;
+
+		if (fake.unordered) {
+			/* the newest of what was there takes the place of the oldest */
+			const uint32_t newest = ctx->head + (waiting - 1 - i);
+
+			entry = ctx->queue[newest % QUEUE];
+			ctx->queue[newest % QUEUE] = ctx->queue[ctx->head % QUEUE];
+			ctx->head++;
+		} else {
+			entry = ctx->queue[ctx->head++ % QUEUE];
+		}
+		deliver(&entry, sink);
+	}
+	return events;
+}
+
+static int fake_path(struct cadge_chan *chan, struct cadge_path *path)
+{
+	(void)chan;
+	path->medium = CADGE_MEDIUM_PROCESS;
+	path->as_asked = 1;
+	return CADGE_DONE;
+}
+
+static void fake_library(struct cadge_library *library)
+{
+	library->name = "fake";
+	library->stated_version = "1";
+	library->symbol = NULL;
+}
+
+static void fake_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics)
+{
+	(void)ctx;
+	semantics->message = CADGE_PROGRESS_LIBRARY;
+	semantics->put = semantics->get = semantics->fetch_add = CADGE_PROGRESS_DIRECT;
+}
+
+static int fake_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes,
+		       struct cadge_region **out)
+{
+	(void)ctx, (void)bytes;
+	memcpy(key, &base, sizeof(base));
+	*key_bytes = sizeof(base);
+	*out = &region;
+	return CADGE_DONE;
+}
+
+static void fake_unexpose(struct cadge_ctx *ctx, struct cadge_region *which)
+{
+	(void)ctx, (void)which;
+}
+
+static int fake_attach(struct cadge_chan *chan, const void *key, size_t bytes, struct cadge_remote **out)
+{
+	(void)chan;
+	if (bytes != sizeof(remote.base))
+		return CADGE_E_ARGUMENT;
+	memcpy(&remote.base, key, sizeof(remote.base));
+	*out = &remote;
+	return CADGE_DONE;
+}
+
+static void fake_detach(struct cadge_chan *chan, struct cadge_remote *which)
+{
+	(void)chan, (void)which;
+}
+
+static int finish(uint64_t token)
+{
+	if (!fake.queued)
+		return CADGE_DONE;
+	append(ENTRY_SENT, token);
+	return CADGE_QUEUED;
+}
+
+static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *to, uint64_t offset,
+		    uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)flags;
+	if (busy())
+		return CADGE_BUSY;
+	if (!due(fake.put_lost))
+		memcpy(to->base + offset, local, bytes);
+	return finish(token);
+}
+
+static int fake_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *from, uint64_t offset,
+		    uint64_t token)
+{
+	(void)chan;
+	if (busy())
+		return CADGE_BUSY;
+	memcpy(local, from->base + offset, bytes);
+	if (due(fake.flip_every) && bytes > fake.flip_at)
+		((uint8_t *)local)[fake.flip_at] ^= 0x10;
+	return finish(token);
+}
+
+static int fake_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before, struct cadge_remote *at,
+			  uint64_t offset, uint64_t token)
+{
+	uint64_t value;
+
+	(void)chan;
+	if (busy())
+		return CADGE_BUSY;
+	memcpy(&value, at->base + offset, sizeof(value));
+	*before = value;
+	value += due(fake.add_twice) ? 2 * addend : addend;
+	memcpy(at->base + offset, &value, sizeof(value));
+	return finish(token);
+}
+
+static int fake_quiet(struct cadge_chan *chan, uint64_t token)
+{
+	(void)chan;
+	return busy() ? CADGE_BUSY : finish(token);
+}
+
+const struct cadge_layer *fake_layer(void)
+{
+	static const struct cadge_layer layer = {
+		.abi = CADGE_ABI,
+		.bytes = sizeof(layer),
+		.name = "fake-self",
+		.style = "fake",
+		.substrate = "self",
+		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK | CADGE_CAP_RPC |
+			CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD,
+		.open = fake_open,
+		.close = fake_close,
+		.limits = fake_limits,
+		.address = fake_address,
+		.connect = fake_connect,
+		.disconnect = fake_disconnect,
+		.post = fake_post,
+		.poll = fake_poll,
+		.describe_path = fake_path,
+		.library = fake_library,
+		.semantics = fake_semantics,
+		.call = fake_call,
+		.reply = fake_reply,
+		.fail = fake_fail,
+		.expose = fake_expose,
+		.unexpose = fake_unexpose,
+		.attach = fake_attach,
+		.detach = fake_detach,
+		.put = fake_put,
+		.get = fake_get,
+		.fetch_add = fake_fetch_add,
+		.quiet = fake_quiet,
+	};
+
+	return &layer;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The out-of-band channel: who gets in, what is agreed, and how soon its end is noticed. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "oob.h"
+#include "tap.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static const struct drv_oob_token token = { "0123456789abcdef", 16 }, other_token = { "fedcba9876543210", 16 };
+static char here[32];
+
+/* A port that was free a moment ago. */
+static void choose_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(address);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
+	    getsockname(fd, (struct sockaddr *)&address, &size))
+		exit(77);
+	close(fd);
+	snprintf(here, sizeof(here), "127.0.0.1:%d", ntohs(address.sin_port));
+}
+
+static int plain_connect(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const uint64_t until_ns = drv_now_ns() + 3 * SECOND;
+
+	address.sin_port = htons((uint16_t)atoi(strchr(here, ':') + 1));
+	for (;;) {
+		const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		if (fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof(address)))
+			return fd;
+		close(fd);
+		if (drv_now_ns() > until_ns)
+			exit(1);
+		usleep(1000);
+	}
+}
+
+/* Runs `body` as endpoint 0 in a child; its exit status is read by end_child. */
+static pid_t start_child(int (*body)(void))
+{
+	const pid_t child = fork();
+
+	if (child < 0)
+		exit(77);
+	if (child == 0)
+		_exit(body());
+	return child;
+}
+
+static int end_child(pid_t child)
+{
+	int state;
+
+	if (waitpid(child, &state, 0) != child)
+		return -1;
+	return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+static struct drv_oob *open_server(uint64_t limit_ns, struct drv_fail *fail)
+{
+	struct drv_oob *oob = NULL;
+
+	return drv_oob_open(1, here, &token, drv_now_ns() + limit_ns, &oob, fail) ? NULL : oob;
+}
+
+static int hello(struct drv_oob *oob, const char *revision, const char *launch, struct drv_fail *fail)
+{
+	json_t *mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", "1", "abi", 1, "schema", "s",
+				 "revision", revision, "launch", launch);
+	json_t *theirs = NULL;
+	const int status = drv_oob_hello(oob, mine, drv_now_ns() + SECOND, &theirs, fail);
+
+	json_decref(mine);
+	json_decref(theirs);
+	return status;
+}
+
+/* --- the other ends: exit status 0 when all went as it should --- */
+
+static int good_client(void)
+{
+	struct drv_oob *oob;
+	struct drv_fail fail;
+	json_t *message;
+	int status;
+
+	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail) ||
+	    hello(oob, "r", "l", &fail) ||
+	    drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) ||
+	    drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail))
+		return 1;
+	status = json_string_length(json_object_get(message, "text")) == 3000000 ? 0 : 2;
+	if (drv_oob_send(oob, message, drv_now_ns() + SECOND, &fail))
+		return 3;
+	drv_oob_abort(oob, DRV_TRANSPORT, "enough");
+	drv_oob_close(oob);
+	return status;
+}
+
+static int wrong_token_client(void)
+{
+	struct drv_oob *oob;
+	struct drv_fail fail = { 0 };
+
+	return drv_oob_open(0, here, &other_token, drv_now_ns() + 3 * SECOND, &oob, &fail) && fail.reason == DRV_TOKEN ? 0 : 1;
+}
+
+static int other_revision_client(void)
+{
+	struct drv_oob *oob;
+	struct drv_fail fail = { 0 };
+
+	if (drv_oob_open(0, here, &token, drv_now_ns() + 3 * SECOND, &oob, &fail))
+		return 1;
+	return hello(oob, "r2", "l", &fail) &&
+			       fail.reason == DRV_VERSION_MISMATCH ?
+		       0 :
+		       1;
+}
+
+static int other_launch_client(void)
+{
+	struct drv_oob *oob;
+	struct drv_fail fail = { 0 };
+
+	if (drv_oob_open(0, here, &token, drv_now_ns() + 3 * SECOND, &oob, &fail))
+		return 1;
+	return hello(oob, "r", "l2", &fail) && fail.reason == DRV_PROTOCOL ? 0 :
+															     1;
+}
+
+/* Strangers first, and they must not keep the right one out. */
+static int garbage_then_good_client(void)
+{
+	static const char garbage[] = "GET / HTTP/1.0\r\n\r\n and a little more than a greeting of ours takes";
+	struct drv_oob *oob;
+	struct drv_fail fail;
+	int fd = plain_connect();
+
+	if (write(fd, garbage, sizeof(garbage)) < 0)
+		return 2;
+	close(fd);
+	fd = plain_connect(); /* says nothing at all, and stays */
+	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail))
+		return 3;
+	close(fd);
+	drv_oob_close(oob);
+	return 0;
+}
+
+/* After the proof, each child misbehaves in its own way on the raw connection. */
+static int frame_client(const char *bytes, size_t count)
+{
+	struct drv_oob *oob;
+	struct drv_fail fail;
+	int fd;
+
+	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail))
+		return 1;
+	memcpy(&fd, oob, sizeof(fd)); /* the connection's descriptor is the struct's first member */
+	if (send(fd, bytes, count, MSG_NOSIGNAL) != (ssize_t)count)
+		return 2;
+	usleep(300000);
+	drv_oob_close(oob);
+	return 0;
+}
+
+static int huge_frame_client(void)
+{
+	return frame_client("\xff\xff\xff\xff....", 8);
+}
+
+static int no_json_client(void)
+{
+	return frame_client("\x04\0\0\0{{{{", 8);
+}
+
+static int no_message_client(void)
+{
+	return frame_client("\x07\0\0\0[1,2,3]", 11);
+}
+
+static int silent_client(void)
+{
+	return frame_client("\x20\0\0\0{", 5);
+}
+
+static int dying_client(void)
+{
+	struct drv_oob *oob;
+	struct drv_fail fail;
+
+	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail))
+		return 1;
+	usleep(100000);
+	return raise(SIGKILL);
+}
+
+/* --- this end --- */
+
+static void test_talk(void)
+{
+	struct drv_fail fail = { 0 };
+	const pid_t child = start_child(good_client);
+	struct drv_oob *oob = open_server(5 * SECOND, &fail);
+	json_t *message = NULL, *large;
+	char *text = malloc(3000001);
+
+	if (!tap_ok(oob != NULL, "both prove that they hold the token") || !text)
+		return;
+	memset(text, 'x', 3000000);
+	text[3000000] = '\0';
+	tap_ok(hello(oob, "r", "l", &fail) == 0, "equal versions agree");
+	usleep(20000);
+	tap_ok(drv_oob_peek(oob, &fail) == 0 && drv_oob_peek(oob, &fail) == 0, "looking for the peer's end takes no message");
+	tap_ok(drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) == 0, "a barrier");
+	large = json_pack("{s:s, s:s}", "m", "large", "text", text);
+	tap_ok(drv_oob_send(oob, large, drv_now_ns() + 5 * SECOND, &fail) == 0, "3 MB leave");
+	message = NULL;
+	tap_ok(drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail) == 0 && json_equal(message, large),
+	       "and come back");
+	json_decref(message);
+	tap_ok(drv_oob_receive(oob, NULL, drv_now_ns() + SECOND, &message, &fail) == -1 && fail.reason == DRV_TRANSPORT &&
+		       strstr(fail.text, "enough"),
+	       "an abort carries its reason: %s", fail.text);
+	tap_ok(end_child(child) == 0, "the other end agrees");
+	drv_oob_close(oob);
+	json_decref(large);
+	free(text);
+}
+
+static void test_refusals(void)
+{
+	struct drv_fail fail = { 0 };
+	pid_t child = start_child(wrong_token_client);
+	struct drv_oob *oob = open_server(SECOND / 2, &fail);
+
+	tap_ok(!oob && fail.reason == DRV_TOKEN, "a wrong token is not let in: %s", fail.text);
+	tap_ok(end_child(child) == 0, "and is told so");
+	child = start_child(other_revision_client);
+	oob = open_server(5 * SECOND, &fail);
+	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 &&
+		       fail.reason == DRV_VERSION_MISMATCH && strstr(fail.text, "r here, r2 there"),
+	       "another revision: %s", fail.text);
+	tap_ok(end_child(child) == 0, "is refused on both ends");
+	drv_oob_close(oob);
+	child = start_child(other_launch_client);
+	oob = open_server(5 * SECOND, &fail);
+	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 &&
+		       fail.reason == DRV_PROTOCOL,
+	       "another launch file: %s", fail.text);
+	tap_ok(end_child(child) == 0, "is refused on both ends");
+	drv_oob_close(oob);
+	child = start_child(garbage_then_good_client);
+	oob = open_server(5 * SECOND, &fail);
+	tap_ok(oob != NULL, "strangers do not keep the right one out");
+	tap_ok(end_child(child) == 0, "nor is it disturbed");
+	drv_oob_close(oob);
+}
+
+static void test_ends(void)
+{
+	static const struct {
+		int (*body)(void);
+		enum drv_reason reason;
+		const char *what;
+	} rows[] = {
+		{ huge_frame_client, DRV_PROTOCOL, "a frame of 4 GiB" },
+		{ no_json_client, DRV_PROTOCOL, "a frame that is not JSON" },
+		{ no_message_client, DRV_PROTOCOL, "a frame that is no message" },
+		{ silent_client, DRV_PEER_LOST, "half a frame, then nothing" },
+		{ dying_client, DRV_PEER_LOST, "a peer that is killed" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct drv_fail fail = { 0 };
+		const pid_t child = start_child(rows[i].body);
+		struct drv_oob *oob = open_server(5 * SECOND, &fail);
+		const uint64_t started_ns = drv_now_ns();
+		json_t *message;
+
+		tap_ok(oob && drv_oob_receive(oob, NULL, drv_now_ns() + 5 * SECOND, &message, &fail) == -1 &&
+			       fail.reason == rows[i].reason && drv_now_ns() - started_ns < 2 * SECOND,
+		       "%s: %s after %llu ms", rows[i].what, fail.text,
+		       (unsigned long long)((drv_now_ns() - started_ns) / 1000000));
+		drv_oob_close(oob);
+		end_child(child);
+	}
+}
+
+static int count_step(void *arg, struct drv_fail *fail)
+{
+	(void)fail;
+	++*(int *)arg;
+	return usleep(1000) ? 0 : 0;
+}
+
+static void test_deadlines(void)
+{
+	struct drv_fail fail = { 0 };
+	uint64_t started_ns = drv_now_ns();
+	struct drv_oob *oob = open_server(SECOND / 5, &fail);
+	json_t *message;
+	int steps = 0;
+	const struct drv_idle idle = { count_step, &steps };
+	pid_t child;
+
+	tap_ok(!oob && fail.reason == DRV_DEADLINE && drv_now_ns() - started_ns < SECOND, "nobody comes: %s", fail.text);
+	started_ns = drv_now_ns();
+	tap_ok(drv_oob_open(0, here, &token, drv_now_ns() + SECOND / 5, &oob, &fail) == -1 &&
+		       fail.reason == DRV_DEADLINE &&
+		       drv_now_ns() - started_ns < SECOND,
+	       "nobody listens: %s", fail.text);
+	child = start_child(dying_client);
+	oob = open_server(5 * SECOND, &fail);
+	started_ns = drv_now_ns();
+	tap_ok(oob && drv_oob_receive(oob, &idle, drv_now_ns() + SECOND / 20, &message, &fail) == -1 &&
+		       fail.reason == DRV_DEADLINE && steps > 5,
+	       "a peer that says nothing: %s, %d steps meanwhile", fail.text, steps);
+	drv_oob_close(oob);
+	end_child(child);
+}
+
+static void test_taken_port(void)
+{
+	struct drv_fail fail = { 0 };
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct drv_oob *oob = NULL;
+	const int yes = 1;
+
+	address.sin_port = htons((uint16_t)atoi(strchr(here, ':') + 1));
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1)) {
+		printf("# the port is gone: %s\n", strerror(errno));
+		close(fd);
+		return;
+	}
+	tap_ok(!open_server(SECOND, &fail) && fail.reason == DRV_PORT, "a port that is taken: %s", fail.text);
+	tap_ok(drv_oob_open(0, "nonsense", &token, drv_now_ns(), &oob, &fail) && fail.reason == DRV_ARGUMENT, "no port: %s",
+	       fail.text);
+	tap_ok(drv_oob_open(0, "host.invalid:1", &token, drv_now_ns(), &oob, &fail) && fail.reason == DRV_ARGUMENT,
+	       "no such host: %s", fail.text);
+	close(fd);
+}
+
+static void check_token(const char *content, mode_t mode, int good, const char *what)
+{
+	char path[] = "/tmp/cadge-token-XXXXXX";
+	const int fd = mkstemp(path);
+	struct drv_oob_token read_back;
+	struct drv_fail fail = { .text = "" };
+	int status;
+
+	if (fd < 0 || write(fd, content, strlen(content)) < 0 || fchmod(fd, mode))
+		exit(77);
+	close(fd);
+	status = drv_oob_token_read(path, &read_back, &fail);
+	tap_ok(good ? status == 0 && read_back.count == 16 : status == -1 && fail.reason == DRV_ARGUMENT, "%s: %s", what,
+	       fail.text);
+	tap_ok(!strstr(fail.text, content), "%s: the token is not told", what);
+	unlink(path);
+}
+
+static void test_tokens(void)
+{
+	struct drv_oob_token read_back;
+	struct drv_fail fail;
+
+	check_token("0123456789abcdef\n", 0600, 1, "a token file");
+	check_token("0123456789abcdef\n", 0644, 0, "readable by others");
+	check_token("0123456789abcdef\n", 0400, 0, "any other mode");
+	check_token("short\n", 0600, 0, "too short");
+	tap_ok(drv_oob_token_read("/nonexistent", &read_back, &fail) == -1, "none: %s", fail.text);
+	tap_ok(drv_oob_token_read("/tmp", &read_back, &fail) == -1, "a folder: %s", fail.text);
+}
+
+int main(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	choose_port();
+	test_talk();
+	test_refusals();
+	test_ends();
+	test_deadlines();
+	test_taken_port();
+	test_tokens();
+	return tap_done();
+}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Native calls of the null layer. A call's cell waits until it is answered or passed on; its answer is a cell of its own,
- * which takes over the call's origin and its place among the requests.
+ * Native calls of the null layer. A call's cell waits until it is answered or passed on; its answer is a cell
+ * of its own, which takes over the call's origin and its place among the requests.
  */
 #include <string.h>
 
 #include "null/null.h"
 
 int null_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-		     const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
+	      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
 {
 	struct cadge_lend *cell;
 	int code = out_count > NULL_IOV_MAX ? CADGE_E_ARGUMENT
@@ -110,8 +110,8 @@ enum cadge_keep null_deliver_reply(struct cadge_sink *sink, struct cadge_lend *c
 	size_t left = cell->bytes;
 
 	if (!origin->out_count || cell->code < 0)
-		return sink->replied(sink, cell->peer, origin->token, cell->code, CADGE_LENT, cell->data, cell->bytes,
-				     cell);
+		return sink->replied(sink, cell->peer, origin->token, cell->code, CADGE_LENT, cell->data,
+				     cell->bytes, cell);
 	for (uint32_t i = 0; i < origin->out_count && left; i++) {
 		size_t bytes = left < origin->out_iov[i].bytes ? left : origin->out_iov[i].bytes;
 
@@ -119,5 +119,6 @@ enum cadge_keep null_deliver_reply(struct cadge_sink *sink, struct cadge_lend *c
 		from += bytes;
 		left -= bytes;
 	}
-	return sink->replied(sink, cell->peer, origin->token, CADGE_DONE, CADGE_PLACED, NULL, cell->bytes, NULL);
+	return sink->replied(sink, cell->peer, origin->token, CADGE_DONE, CADGE_PLACED, NULL, cell->bytes,
+			     NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the null layer: cells, which self.c moves as messages and calls.c as calls and replies.
+ * Inside of the null layer: cells, which self.c moves as messages and calls.c as calls and replies, and the
+ * slots of memory.c.
  */
 #ifndef CADGE_NULL_H
 #define CADGE_NULL_H
@@ -53,11 +54,12 @@ void null_cell_queue(struct cadge_ctx *ctx, struct cadge_lend *cell);
 /* The cell is free again. */
 void null_cell_give(struct cadge_ctx *ctx, struct cadge_lend *cell);
 /* Sums up an iov: DONE, E_ARGUMENT or E_TOO_LARGE. */
-int null_iov_bytes(const struct cadge_ctx *ctx, const struct cadge_iov *iov, uint32_t count, size_t *bytes_out);
+int null_iov_bytes(const struct cadge_ctx *ctx, const struct cadge_iov *iov, uint32_t count,
+		   size_t *bytes_out);
 void null_iov_gather(unsigned char *to, const struct cadge_iov *iov, uint32_t count);
 /* Queues a message or a call; `inherits`: in place of a call that is passed on. DONE, BUSY or an error. */
-int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_iov *iov, uint32_t count, bool inherits,
-	      struct cadge_lend **cell_out);
+int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_iov *iov, uint32_t count,
+	      bool inherits, struct cadge_lend **cell_out);
 
 /* The slots of calls.c, as layer.h describes them. */
 int null_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
@@ -70,5 +72,19 @@ int null_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, 
 /* Delivers a call or a reply from poll. */
 void null_deliver_call(struct cadge_ctx *ctx, struct cadge_sink *sink, struct cadge_lend *call);
 enum cadge_keep null_deliver_reply(struct cadge_sink *sink, struct cadge_lend *cell);
+
+/* The slots of memory.c. */
+int null_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
+		struct cadge_region **region_out);
+void null_unexpose(struct cadge_ctx *ctx, struct cadge_region *region);
+int null_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out);
+void null_detach(struct cadge_chan *chan, struct cadge_remote *remote);
+int null_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+	     uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int null_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+	     uint64_t offset_bytes, uint64_t token);
+int null_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+		   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
+int null_quiet(struct cadge_chan *chan, uint64_t token);
 
 #endif

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The null layer: a context connected to itself. What is posted comes back at the next poll. It measures the driver
- * and the contract, and it is the adapter to read first.
+ * The null layer: a context connected to itself. What is posted comes back at the next poll. It measures the
+ * driver and the contract, and it is the adapter to read first.
  *
- * Everything in flight is a cell: the payload is copied into it once and lent from it, so that post is always DONE and
- * a receiver can keep the cell. Free cells are a stack, so that at depth 1 the same warm cell serves every message;
- * cells on their way are a queue. A request (message or call) needs at most two: its own, and that of its answer.
+ * Everything in flight is a cell: the payload is copied into it once and lent from it, so that post is always
+ * DONE and a receiver can keep the cell. Free cells are a stack, so that at depth 1 the same warm cell serves
+ * every message; cells on their way are a queue. A request (message or call) needs at most two: its own, and
+ * that of its answer.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "null/null.h"
-
-struct cadge_region {
-	unsigned char *base;
-	size_t bytes;
-};
-struct cadge_remote {
-	struct cadge_region region;
-};
 
 static void null_close(struct cadge_ctx *ctx)
 {
@@ -49,17 +42,20 @@ static int null_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	struct cadge_ctx *ctx;
 
 	if (args->place != CADGE_PLACE_SELF || args->wait_mode != CADGE_WAIT_POLL)
-		return refuse(args, CADGE_E_UNSUPPORTED, "the null layer joins a context to itself, and only polls");
+		return refuse(args, CADGE_E_UNSUPPORTED,
+			      "the null layer joins a context to itself, and only polls");
 	if (args->settings_count)
 		return refuse(args, CADGE_E_ARGUMENT, "the null layer has no settings");
 	if (!args->peers_max || args->peers_max > NULL_PEERS_MAX || !args->depth_max)
-		return refuse(args, CADGE_E_ARGUMENT, "the null layer takes 1 to 64 peers and a depth of at least 1");
+		return refuse(args, CADGE_E_ARGUMENT,
+			      "the null layer takes 1 to 64 peers and a depth of at least 1");
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return refuse(args, CADGE_E_MEMORY, "out of memory");
 	ctx->depth = args->depth_max < NULL_DEPTH_MAX ? args->depth_max : NULL_DEPTH_MAX;
 	ctx->peers = args->peers_max;
-	ctx->message_bytes_max = args->message_bytes_max < NULL_BYTES_MAX ? args->message_bytes_max : NULL_BYTES_MAX;
+	ctx->message_bytes_max =
+		args->message_bytes_max < NULL_BYTES_MAX ? args->message_bytes_max : NULL_BYTES_MAX;
 	ctx->cells = 2 * ctx->depth * ctx->peers;
 	ctx->cell = calloc(ctx->cells, sizeof(*ctx->cell));
 	ctx->free_stack = calloc(ctx->cells, sizeof(struct cadge_lend *));
@@ -75,17 +71,24 @@ static int null_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	return CADGE_DONE;
 }
 
-static const uint64_t null_caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL |
-				  CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_RPC | CADGE_CAP_DELEGATE |
-				  CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD;
+static const uint64_t null_caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
+				  CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
+				  CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT | CADGE_CAP_GET |
+				  CADGE_CAP_FETCH_ADD;
 
 static void null_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
 	*limits_out = (struct cadge_limits){
-		.bytes = sizeof(*limits_out), .caps = null_caps, .message_bytes_max = ctx->message_bytes_max,
-		.rma_bytes_max = NULL_BYTES_MAX, .depth_max = ctx->depth, .iov_max = NULL_IOV_MAX,
-		.token_bytes = sizeof(struct cadge_reply_to), .short_bytes_max = ctx->message_bytes_max,
-		.short_path = "one copy", .long_path = "one copy",
+		.bytes = sizeof(*limits_out),
+		.caps = null_caps,
+		.message_bytes_max = ctx->message_bytes_max,
+		.rma_bytes_max = NULL_BYTES_MAX,
+		.depth_max = ctx->depth,
+		.iov_max = NULL_IOV_MAX,
+		.token_bytes = sizeof(struct cadge_reply_to),
+		.short_bytes_max = ctx->message_bytes_max,
+		.short_path = "one copy",
+		.long_path = "one copy",
 	};
 }
 
@@ -103,7 +106,8 @@ static int null_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 {
 	struct cadge_chan *chan;
 
-	if (peer >= ctx->peers || ctx->chan[peer].connected || bytes != sizeof(ctx) || memcmp(blob, &ctx, bytes) != 0)
+	if (peer >= ctx->peers || ctx->chan[peer].connected || bytes != sizeof(ctx) ||
+	    memcmp(blob, &ctx, bytes) != 0)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chan[peer];
 	*chan = (struct cadge_chan){.ctx = ctx, .peer = peer, .connected = true};
@@ -151,7 +155,8 @@ void null_cell_give(struct cadge_ctx *ctx, struct cadge_lend *cell)
 	ctx->free_stack[ctx->free_cells++] = cell;
 }
 
-int null_iov_bytes(const struct cadge_ctx *ctx, const struct cadge_iov *iov, uint32_t count, size_t *bytes_out)
+int null_iov_bytes(const struct cadge_ctx *ctx, const struct cadge_iov *iov, uint32_t count,
+		   size_t *bytes_out)
 {
 	size_t bytes = 0;
 
@@ -175,7 +180,7 @@ void null_iov_gather(unsigned char *to, const struct cadge_iov *iov, uint32_t co
 
 /* Starts a request, or (call_cell given) passes on the one that this cell carries. */
 int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_iov *iov, uint32_t count,
-		     bool inherits, struct cadge_lend **cell_out)
+	      bool inherits, struct cadge_lend **cell_out)
 {
 	struct cadge_ctx *ctx = chan->ctx;
 	size_t bytes;
@@ -223,8 +228,9 @@ static int null_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		ctx->queued--;
 		if (cell->kind == NULL_CALL)
 			null_deliver_call(ctx, sink, cell);
-		else if ((cell->kind == NULL_MESSAGE ? sink->recv(sink, cell->peer, cell->data, cell->bytes, cell)
-						     : null_deliver_reply(sink, cell)) == CADGE_TAKEN)
+		else if ((cell->kind == NULL_MESSAGE
+				  ? sink->recv(sink, cell->peer, cell->data, cell->bytes, cell)
+				  : null_deliver_reply(sink, cell)) == CADGE_TAKEN)
 			null_cell_give(ctx, cell);
 	}
 	return events;
@@ -257,129 +263,70 @@ static int null_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return CADGE_DONE;
 }
 
-static int null_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		       struct cadge_region **region_out)
-{
-	struct cadge_region *region = malloc(sizeof(*region));
-
-	(void)ctx;
-	if (!region)
-		return CADGE_E_MEMORY;
-	*region = (struct cadge_region){.base = base, .bytes = bytes};
-	memcpy(key, region, sizeof(*region));
-	*key_bytes_inout = sizeof(*region);
-	*region_out = region;
-	return CADGE_DONE;
-}
-
-static void null_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
-{
-	(void)ctx;
-	free(region);
-}
-
-static int null_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out)
-{
-	struct cadge_remote *remote;
-
-	(void)chan;
-	if (key_bytes != sizeof(remote->region))
-		return CADGE_E_ARGUMENT;
-	remote = malloc(sizeof(*remote));
-	if (!remote)
-		return CADGE_E_MEMORY;
-	memcpy(&remote->region, key, key_bytes);
-	*remote_out = remote;
-	return CADGE_DONE;
-}
-
-static void null_detach(struct cadge_chan *chan, struct cadge_remote *remote)
-{
-	(void)chan;
-	free(remote);
-}
-
-static bool inside(const struct cadge_remote *remote, uint64_t offset_bytes, size_t bytes)
-{
-	return bytes <= remote->region.bytes && offset_bytes <= remote->region.bytes - bytes;
-}
-
-static int null_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
-		    uint64_t offset_bytes, uint32_t flags, uint64_t token)
-{
-	(void)chan, (void)flags, (void)token;
-	if (!inside(remote, offset_bytes, bytes))
-		return CADGE_E_ARGUMENT;
-	if (bytes)
-		memmove(remote->region.base + offset_bytes, local, bytes);
-	return CADGE_DONE;
-}
-
-static int null_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		    uint64_t offset_bytes, uint64_t token)
-{
-	(void)chan, (void)token;
-	if (!inside(remote, offset_bytes, bytes))
-		return CADGE_E_ARGUMENT;
-	if (bytes)
-		memmove(local, remote->region.base + offset_bytes, bytes);
-	return CADGE_DONE;
-}
-
-static int null_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out, struct cadge_remote *remote,
-			  uint64_t offset_bytes, uint64_t token)
-{
-	uint64_t word;
-
-	(void)chan, (void)token;
-	if (offset_bytes % sizeof(word) || !inside(remote, offset_bytes, sizeof(word)))
-		return CADGE_E_ARGUMENT;
-	memcpy(&word, remote->region.base + offset_bytes, sizeof(word));
-	*before_out = word;
-	word += addend;
-	memcpy(remote->region.base + offset_bytes, &word, sizeof(word));
-	return CADGE_DONE;
-}
-
-static int null_quiet(struct cadge_chan *chan, uint64_t token)
-{
-	(void)chan, (void)token;
-	return CADGE_DONE;
-}
-
 static int null_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	(void)chan;
-	*path_out = (struct cadge_path){.bytes = sizeof(*path_out), .medium = CADGE_MEDIUM_PROCESS, .as_asked = 1,
-					.asked = "this process", .used = "a queue within one context"};
+	*path_out = (struct cadge_path){.bytes = sizeof(*path_out),
+					.medium = CADGE_MEDIUM_PROCESS,
+					.as_asked = 1,
+					.asked = "this process",
+					.used = "a queue within one context"};
 	return CADGE_DONE;
 }
 
 static void null_library(struct cadge_library *library_out)
 {
-	*library_out = (struct cadge_library){.name = "none", .stated_version = "", .symbol = NULL};
+	*library_out = (struct cadge_library){.name = "none", .stated_version = "1", .symbol = NULL};
 }
 
 static void null_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
 	(void)ctx;
 	*semantics_out = (struct cadge_semantics){
-		.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY, .put = CADGE_PROGRESS_DIRECT,
-		.get = CADGE_PROGRESS_DIRECT, .fetch_add = CADGE_PROGRESS_DIRECT,
+		.bytes = sizeof(*semantics_out),
+		.message = CADGE_PROGRESS_LIBRARY,
+		.put = CADGE_PROGRESS_DIRECT,
+		.get = CADGE_PROGRESS_DIRECT,
+		.fetch_add = CADGE_PROGRESS_DIRECT,
 	};
 }
 
 static const struct cadge_layer null_layer = {
-	.abi = CADGE_ABI, .bytes = sizeof(null_layer),
-	.name = "null-self", .style = "null", .substrate = "self", .caps = null_caps,
-	.traits = {.protection = CADGE_PROTECT_NONE, .control_transfer = CADGE_CONTROL_POLL, .copies_on_send = 1,
-		   .copies_on_receive = 0, .multiprogramming = 1},
-	.open = null_open, .close = null_close, .limits = null_limits, .address = null_address,
-	.connect = null_connect, .disconnect = null_disconnect, .post = null_post, .poll = null_poll,
-	.describe_path = null_describe_path, .library = null_library, .semantics = null_semantics,
-	.release = null_release, .call = null_call, .reply = null_reply, .fail = null_fail,
-	.delegate = null_delegate, .expose = null_expose, .unexpose = null_unexpose, .attach = null_attach,
-	.detach = null_detach, .put = null_put, .get = null_get, .fetch_add = null_fetch_add, .quiet = null_quiet,
+	.abi = CADGE_ABI,
+	.bytes = sizeof(null_layer),
+	.name = "null-self",
+	.style = "null",
+	.substrate = "self",
+	.caps = null_caps,
+	.traits = {.protection = CADGE_PROTECT_NONE,
+		   .control_transfer = CADGE_CONTROL_POLL,
+		   .copies_on_send = 1,
+		   .copies_on_receive = 0,
+		   .multiprogramming = 1},
+	.open = null_open,
+	.close = null_close,
+	.limits = null_limits,
+	.address = null_address,
+	.connect = null_connect,
+	.disconnect = null_disconnect,
+	.post = null_post,
+	.poll = null_poll,
+	.describe_path = null_describe_path,
+	.library = null_library,
+	.semantics = null_semantics,
+	.release = null_release,
+	.call = null_call,
+	.reply = null_reply,
+	.fail = null_fail,
+	.delegate = null_delegate,
+	.expose = null_expose,
+	.unexpose = null_unexpose,
+	.attach = null_attach,
+	.detach = null_detach,
+	.put = null_put,
+	.get = null_get,
+	.fetch_add = null_fetch_add,
+	.quiet = null_quiet,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

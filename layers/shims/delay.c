@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shim-delay: holds each message back for delay_ns, counted from its post, before the inner layer sees it. With the shim on
- * both sides a round trip takes 2 * delay_ns longer.
+ * shim-delay: holds each message back for delay_ns, counted from its post, before the inner layer sees it.
+ * With the shim on both sides a round trip takes 2 * delay_ns longer.
  *
- * Option delay_ns arrives as setting "delay.delay_ns"; settings without the prefix "delay." go on to the inner layer. See
- * shims/shim.h; the caller has nothing to strip.
+ * Option delay_ns arrives as setting "delay.delay_ns"; settings without the prefix "delay." go on to the
+ * inner layer. See shims/shim.h; the caller has nothing to strip.
  *
- * A held message is the caller's iov, not a copy: post says QUEUED, poll passes the message on when its time has come, and
- * its sent event follows then. Order is kept. What would pass by undelayed (native calls, one-sided operations, batches)
- * is not granted.
+ * A held message is the caller's iov, not a copy: post says QUEUED, poll passes the message on when its time
+ * has come, and its sent event follows then. Order is kept. What would pass by undelayed (native calls,
+ * one-sided operations, batches) is not granted.
  *
- * Accuracy: a message leaves at the poll that is nearest to its due time, early or late by half the time between two polls at
- * most, so that the mean delay is right; and what the shim itself costs a message, about three readings of the clock, is
- * taken off. Nothing spins here: the inner layer is polled all the while, as it would be without the shim, and stays as warm.
+ * Accuracy: a message leaves at the poll that is nearest to its due time, early or late by half the time
+ * between two polls at most, so that the mean delay is right; and what the shim itself costs a message, about
+ * three readings of the clock, is taken off. Nothing spins here: the inner layer is polled all the while, as
+ * it would be without the shim, and stays as warm.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,13 +24,15 @@
 
 enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
 #define DELAY_NS_MAX  UINT64_C(10000000000)
-#define PERIOD_NS_MAX UINT64_C(2000) /* the longest time between two polls that still counts as polling */
-#define NO_SLEEP_NS   UINT64_C(200000) /* closer than this, wait does not sleep: waking up may take that long */
+#define PERIOD_NS_MAX UINT64_C(2000)   /* the longest time between two polls that still counts as polling */
+#define NO_SLEEP_NS   UINT64_C(200000) /* closer than this, wait does not sleep: waking up may take that long \
+					*/
 
 static const uint64_t delay_caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE |
 				   CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND |
 				   CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_MEM_ALLOC |
-				   CADGE_CAP_MEM_REG | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT;
+				   CADGE_CAP_MEM_REG | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS |
+				   CADGE_CAP_ONE_INIT;
 
 struct held {
 	uint64_t due_ns, token;
@@ -47,15 +50,15 @@ struct cadge_chan {
 };
 
 struct cadge_ctx {
-	struct cadge_sink sink; /* what the inner layer calls; first, so that it leads back here */
+	struct cadge_sink sink;   /* what the inner layer calls; first, so that it leads back here */
 	struct cadge_sink *outer; /* the sink of the poll that runs */
 	const struct cadge_layer *inner;
 	struct cadge_ctx *inner_ctx;
 	uint64_t delay_ns, hold_ns, message_bytes_max, late_messages, held_messages;
 	uint32_t depth, iov_max, peers;
 	uint64_t polled_ns, half_period_ns; /* time of the last poll; half the usual time between two */
-	int further_events; /* delivered by the shim itself during an inner poll */
-	struct cadge_chan **chans; /* by peer, NULL where not connected */
+	int further_events;                 /* delivered by the shim itself during an inner poll */
+	struct cadge_chan **chans;          /* by peer, NULL where not connected */
 };
 
 static struct cadge_ctx *ctx_of(struct cadge_sink *sink)
@@ -67,7 +70,8 @@ static int take_setting(void *arg, const char *name, const char *value)
 {
 	struct cadge_ctx *ctx = arg;
 
-	return strcmp(name, "delay_ns") == 0 ? shim_number(value, DELAY_NS_MAX, &ctx->delay_ns) : CADGE_E_ARGUMENT;
+	return strcmp(name, "delay_ns") == 0 ? shim_number(value, DELAY_NS_MAX, &ctx->delay_ns)
+					     : CADGE_E_ARGUMENT;
 }
 
 /* ---- from the inner layer ---- */
@@ -177,8 +181,12 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 
 	if (!ctx)
 		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->sink = (struct cadge_sink){.up = on_up, .down = on_down, .recv = on_recv, .sent = on_sent,
-					.call = on_call, .replied = on_replied};
+	ctx->sink = (struct cadge_sink){.up = on_up,
+					.down = on_down,
+					.recv = on_recv,
+					.sent = on_sent,
+					.call = on_call,
+					.replied = on_replied};
 	ctx->inner = args->inner;
 	ctx->peers = args->peers_max;
 	ctx->chans = calloc(ctx->peers ? ctx->peers : 1, sizeof(struct cadge_chan *));
@@ -227,7 +235,8 @@ static int delay_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 	chan->ctx = ctx;
 	chan->peer = peer;
 	chan->held = calloc(ctx->depth, sizeof(*chan->held));
-	code = chan->held ? ctx->inner->connect(ctx->inner_ctx, peer, blob, bytes, &chan->inner) : CADGE_E_MEMORY;
+	code = chan->held ? ctx->inner->connect(ctx->inner_ctx, peer, blob, bytes, &chan->inner)
+			  : CADGE_E_MEMORY;
 	if (code < 0) {
 		free(chan->held);
 		free(chan);
@@ -416,11 +425,12 @@ static int delay_mem_reg(struct cadge_ctx *ctx, void *base, size_t bytes)
 
 static int delay_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes)
 {
-	return ctx->inner->mem_dereg ? ctx->inner->mem_dereg(ctx->inner_ctx, base, bytes) : CADGE_E_UNSUPPORTED;
+	return ctx->inner->mem_dereg ? ctx->inner->mem_dereg(ctx->inner_ctx, base, bytes)
+				     : CADGE_E_UNSUPPORTED;
 }
 
-static void delay_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
-			   void *arg)
+static void delay_counters(const struct cadge_ctx *ctx,
+			   void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	each(arg, "delay.held_messages", ctx->held_messages);
 	each(arg, "delay.late_messages", ctx->late_messages);
@@ -434,15 +444,34 @@ static const struct cadge_option delay_options[] = {
 };
 
 static const struct cadge_layer delay_layer = {
-	.abi = CADGE_ABI, .bytes = sizeof(delay_layer),
-	.name = "shim-delay", .style = "shim", .substrate = "delay", .caps = delay_caps,
-	.traits = {.protection = CADGE_PROTECT_NONE, .control_transfer = CADGE_CONTROL_POLL, .multiprogramming = 1},
+	.abi = CADGE_ABI,
+	.bytes = sizeof(delay_layer),
+	.name = "shim-delay",
+	.style = "shim",
+	.substrate = "delay",
+	.caps = delay_caps,
+	.traits = {.protection = CADGE_PROTECT_NONE,
+		   .control_transfer = CADGE_CONTROL_POLL,
+		   .multiprogramming = 1},
 	.options = delay_options,
-	.open = delay_open, .close = delay_close, .limits = delay_limits, .address = delay_address,
-	.connect = delay_connect, .disconnect = delay_disconnect, .post = delay_post, .poll = delay_poll,
-	.describe_path = delay_describe_path, .library = delay_library, .semantics = delay_semantics,
-	.wait = delay_wait, .release = delay_release, .mem_alloc = delay_mem_alloc, .mem_free = delay_mem_free,
-	.mem_reg = delay_mem_reg, .mem_dereg = delay_mem_dereg, .counters = delay_counters,
+	.open = delay_open,
+	.close = delay_close,
+	.limits = delay_limits,
+	.address = delay_address,
+	.connect = delay_connect,
+	.disconnect = delay_disconnect,
+	.post = delay_post,
+	.poll = delay_poll,
+	.describe_path = delay_describe_path,
+	.library = delay_library,
+	.semantics = delay_semantics,
+	.wait = delay_wait,
+	.release = delay_release,
+	.mem_alloc = delay_mem_alloc,
+	.mem_free = delay_mem_free,
+	.mem_reg = delay_mem_reg,
+	.mem_dereg = delay_mem_dereg,
+	.counters = delay_counters,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

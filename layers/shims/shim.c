@@ -13,8 +13,8 @@ int shim_refuse(const struct cadge_open_args *args, int code, const char *reason
 	return code;
 }
 
-int shim_open_inner(const struct cadge_open_args *args, const char *substrate, shim_setting_fn take, void *arg,
-		    struct cadge_ctx **inner_out)
+int shim_open_inner(const struct cadge_open_args *args, const char *substrate, shim_setting_fn take,
+		    void *arg, struct cadge_ctx **inner_out)
 {
 	const size_t prefix_bytes = strlen(substrate);
 	struct cadge_open_args inner_args = *args;
@@ -38,8 +38,8 @@ int shim_open_inner(const struct cadge_open_args *args, const char *substrate, s
 		}
 		code = take(arg, name + prefix_bytes + 1, args->settings[i].value);
 		if (code < 0)
-			snprintf(args->error, args->error_bytes, "shim-%s does not take %s=%s", substrate, name,
-				 args->settings[i].value);
+			snprintf(args->error, args->error_bytes, "shim-%s does not take %s=%s", substrate,
+				 name, args->settings[i].value);
 	}
 	inner_args.inner = NULL;
 	inner_args.settings = settings;

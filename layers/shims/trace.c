@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shim-trace: counts and times each slot call and each event of the inner layer, and keeps the last of them in a ring.
- * Everything comes out of `counters`:
+ * shim-trace: counts and times each slot call and each event of the inner layer, and keeps the last of them
+ *in a ring. Everything comes out of `counters`:
  *
  *	calls.<slot>, ns.<slot>      how often, and how long in all
  *	events.<event>               how often
- *	ring.<n>.<slot or event>.<result>   when, in ns since open: the oldest entry first; n counts from open. A poll that
- *	                             found nothing is counted but not in the ring
+ *	ring.<n>.<slot or event>.<result>   when, in ns since open: the oldest entry first; n counts from
+ *open. A poll that found nothing is counted but not in the ring
  *
- * Option entries arrives as setting "trace.entries"; settings without the prefix "trace." go on to the inner layer.
+ * Option entries arrives as setting "trace.entries"; settings without the prefix "trace." go on to the inner
+ *layer.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +18,11 @@
 
 #include "shims/shim.h"
 
-#define TRACE_CALLS(X)                                                                                               \
-	X(address) X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) X(release) X(flush) X(call)     \
-	X(reply) X(fail) X(delegate) X(expose) X(unexpose) X(attach) X(detach) X(put) X(get) X(fetch_add) X(quiet)   \
-	X(mem_alloc) X(mem_free) X(mem_reg) X(mem_dereg)
+#define TRACE_CALLS(X)                                                                                       \
+	X(address)                                                                                           \
+	X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) X(release) X(flush) X(call)        \
+		X(reply) X(fail) X(delegate) X(expose) X(unexpose) X(attach) X(detach) X(put) X(get)         \
+			X(fetch_add) X(quiet) X(mem_alloc) X(mem_free) X(mem_reg) X(mem_dereg)
 #define TRACE_EVENTS(X) X(on_up) X(on_down) X(on_recv) X(on_sent) X(on_call) X(on_replied)
 
 #define TRACE_ENUM(name) TRACE_##name,
@@ -69,24 +71,24 @@ static int called(struct cadge_ctx *ctx, enum trace_what what, uint64_t begin_ns
 }
 
 /* Calls a slot of the inner layer that returns a code. */
-#define TRACED(ctx, slot, ...)                                                                                       \
-	do {                                                                                                         \
-		const uint64_t begin_ns = shim_now_ns();                                                             \
-                                                                                                                     \
-		if (!(ctx)->inner->slot)                                                                             \
-			return CADGE_E_UNSUPPORTED;                                                                  \
-		return called(ctx, TRACE_##slot, begin_ns, (ctx)->inner->slot(__VA_ARGS__));                         \
+#define TRACED(ctx, slot, ...)                                                                               \
+	do {                                                                                                 \
+		const uint64_t begin_ns = shim_now_ns();                                                     \
+                                                                                                             \
+		if (!(ctx)->inner->slot)                                                                     \
+			return CADGE_E_UNSUPPORTED;                                                          \
+		return called(ctx, TRACE_##slot, begin_ns, (ctx)->inner->slot(__VA_ARGS__));                 \
 	} while (0)
 
 /* And one that returns nothing. */
-#define TRACED_VOID(ctx, slot, ...)                                                                                  \
-	do {                                                                                                         \
-		const uint64_t begin_ns = shim_now_ns();                                                             \
-                                                                                                                     \
-		if (!(ctx)->inner->slot)                                                                             \
-			return;                                                                                      \
-		(ctx)->inner->slot(__VA_ARGS__);                                                                     \
-		(void)called(ctx, TRACE_##slot, begin_ns, CADGE_DONE);                                               \
+#define TRACED_VOID(ctx, slot, ...)                                                                          \
+	do {                                                                                                 \
+		const uint64_t begin_ns = shim_now_ns();                                                     \
+                                                                                                             \
+		if (!(ctx)->inner->slot)                                                                     \
+			return;                                                                              \
+		(ctx)->inner->slot(__VA_ARGS__);                                                             \
+		(void)called(ctx, TRACE_##slot, begin_ns, CADGE_DONE);                                       \
 	} while (0)
 
 /* ---- events ---- */
@@ -179,8 +181,12 @@ static int trace_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 
 	if (!ctx)
 		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->sink = (struct cadge_sink){.up = on_up, .down = on_down, .recv = on_recv, .sent = on_sent,
-					.call = on_call, .replied = on_replied};
+	ctx->sink = (struct cadge_sink){.up = on_up,
+					.down = on_down,
+					.recv = on_recv,
+					.sent = on_sent,
+					.call = on_call,
+					.replied = on_replied};
 	ctx->inner = args->inner;
 	ctx->entries = 1024;
 	ctx->opened_ns = shim_now_ns();
@@ -300,8 +306,8 @@ static int trace_call(struct cadge_chan *chan, uint32_t op, const struct cadge_i
 	TRACED(chan->ctx, call, chan->inner, op, in_iov, in_count, out_iov, out_count, token);
 }
 
-static int trace_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
-		       uint32_t count, uint32_t flags, uint64_t token)
+static int trace_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to,
+		       const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
 {
 	TRACED(ctx, reply, ctx->inner_ctx, reply_to, iov, count, flags, token);
 }
@@ -328,7 +334,8 @@ static void trace_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 	TRACED_VOID(ctx, unexpose, ctx->inner_ctx, region);
 }
 
-static int trace_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out)
+static int trace_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
+			struct cadge_remote **remote_out)
 {
 	TRACED(chan->ctx, attach, chan->inner, key, key_bytes, remote_out);
 }
@@ -385,8 +392,8 @@ static int trace_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes)
 	TRACED(ctx, mem_dereg, ctx->inner_ctx, base, bytes);
 }
 
-static void trace_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
-			   void *arg)
+static void trace_counters(const struct cadge_ctx *ctx,
+			   void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	char name[96];
 
@@ -396,17 +403,20 @@ static void trace_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, 
 		if (!ctx->counts[what])
 			continue;
 		/* Events are named without their "on_". */
-		snprintf(name, sizeof(name), "%s.%s", is_event ? "events" : "calls", trace_names[what] + 3 * is_event);
+		snprintf(name, sizeof(name), "%s.%s", is_event ? "events" : "calls",
+			 trace_names[what] + 3 * is_event);
 		each(arg, name, ctx->counts[what]);
 		if (is_event)
 			continue;
 		snprintf(name, sizeof(name), "ns.%s", trace_names[what]);
 		each(arg, name, ctx->spent_ns[what]);
 	}
-	for (uint64_t n = ctx->written > ctx->entries ? ctx->written - ctx->entries : 0; n < ctx->written; n++) {
+	for (uint64_t n = ctx->written > ctx->entries ? ctx->written - ctx->entries : 0; n < ctx->written;
+	     n++) {
 		const struct entry *entry = &ctx->ring[n % ctx->entries];
 
-		snprintf(name, sizeof(name), "ring.%" PRIu64 ".%s.%d", n, trace_names[entry->what], entry->result);
+		snprintf(name, sizeof(name), "ring.%" PRIu64 ".%s.%d", n, trace_names[entry->what],
+			 entry->result);
 		each(arg, name, entry->at_ns);
 	}
 	if (ctx->inner->counters)
@@ -419,23 +429,50 @@ static const struct cadge_option trace_options[] = {
 };
 
 static const struct cadge_layer trace_layer = {
-	.abi = CADGE_ABI, .bytes = sizeof(trace_layer),
-	.name = "shim-trace", .style = "shim", .substrate = "trace",
+	.abi = CADGE_ABI,
+	.bytes = sizeof(trace_layer),
+	.name = "shim-trace",
+	.style = "shim",
+	.substrate = "trace",
 	.caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
-		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_RPC |
-		CADGE_CAP_DELEGATE | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_MEM_ALLOC |
-		CADGE_CAP_MEM_REG | CADGE_CAP_BATCH | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS |
-		CADGE_CAP_ONE_INIT,
-	.traits = {.protection = CADGE_PROTECT_NONE, .control_transfer = CADGE_CONTROL_POLL, .multiprogramming = 1},
+		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |
+		CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD |
+		CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_BATCH | CADGE_CAP_COUNTERS |
+		CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT,
+	.traits = {.protection = CADGE_PROTECT_NONE,
+		   .control_transfer = CADGE_CONTROL_POLL,
+		   .multiprogramming = 1},
 	.options = trace_options,
-	.open = trace_open, .close = trace_close, .limits = trace_limits, .address = trace_address,
-	.connect = trace_connect, .disconnect = trace_disconnect, .post = trace_post, .poll = trace_poll,
-	.describe_path = trace_describe_path, .library = trace_library, .semantics = trace_semantics,
-	.wait = trace_wait, .release = trace_release, .flush = trace_flush, .call = trace_call,
-	.reply = trace_reply, .fail = trace_fail, .delegate = trace_delegate, .expose = trace_expose,
-	.unexpose = trace_unexpose, .attach = trace_attach, .detach = trace_detach, .put = trace_put,
-	.get = trace_get, .fetch_add = trace_fetch_add, .quiet = trace_quiet, .mem_alloc = trace_mem_alloc,
-	.mem_free = trace_mem_free, .mem_reg = trace_mem_reg, .mem_dereg = trace_mem_dereg,
+	.open = trace_open,
+	.close = trace_close,
+	.limits = trace_limits,
+	.address = trace_address,
+	.connect = trace_connect,
+	.disconnect = trace_disconnect,
+	.post = trace_post,
+	.poll = trace_poll,
+	.describe_path = trace_describe_path,
+	.library = trace_library,
+	.semantics = trace_semantics,
+	.wait = trace_wait,
+	.release = trace_release,
+	.flush = trace_flush,
+	.call = trace_call,
+	.reply = trace_reply,
+	.fail = trace_fail,
+	.delegate = trace_delegate,
+	.expose = trace_expose,
+	.unexpose = trace_unexpose,
+	.attach = trace_attach,
+	.detach = trace_detach,
+	.put = trace_put,
+	.get = trace_get,
+	.fetch_add = trace_fetch_add,
+	.quiet = trace_quiet,
+	.mem_alloc = trace_mem_alloc,
+	.mem_free = trace_mem_free,
+	.mem_reg = trace_mem_reg,
+	.mem_dereg = trace_mem_dereg,
 	.counters = trace_counters,
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive blocks: memory that a socket is read into and that messages are lent from, without a copy. A receiver that
- * keeps a message keeps its block. Blocks are reused; none is allocated while messages of a settled size flow.
+ * Receive blocks: memory that a socket is read into and that messages are lent from, without a copy. A
+ * receiver that keeps a message keeps its block. Blocks are reused; none is allocated while messages of a
+ * settled size flow.
  */
 #ifndef CADGE_SOCKETS_BLOCKS_H
 #define CADGE_SOCKETS_BLOCKS_H
@@ -15,8 +16,8 @@
 /* A block; completes cadge_lend, since it is what a receiver keeps. */
 struct cadge_lend {
 	struct cadge_lend *next, *previous; /* all blocks of the pool */
-	uint32_t keeps;			    /* messages in it that receivers keep */
-	bool attached;			    /* a socket is read into it */
+	uint32_t keeps;                     /* messages in it that receivers keep */
+	bool attached;                      /* a socket is read into it */
 	size_t room_bytes;
 	unsigned char *data; /* room_bytes, 64-byte aligned */
 };

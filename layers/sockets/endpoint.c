@@ -113,7 +113,8 @@ int sock_endpoint_read(const unsigned char from[SOCK_ENDPOINT_BYTES], struct soc
 
 int sock_nonce(uint64_t *nonce_out)
 {
-	return getrandom(nonce_out, sizeof(*nonce_out), 0) == sizeof(*nonce_out) ? CADGE_DONE : CADGE_E_LIBRARY;
+	return getrandom(nonce_out, sizeof(*nonce_out), 0) == sizeof(*nonce_out) ? CADGE_DONE
+										 : CADGE_E_LIBRARY;
 }
 
 int sock_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
@@ -184,7 +185,8 @@ int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out
 	fd = socket(address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return sock_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
-	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port instead. */
+	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port
+	 * instead. */
 	if (type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) {
 		error = errno;
 		goto close_fd;
@@ -230,7 +232,8 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	for (int attempt = 0; attempt < 16; attempt++) {
 		if (sock_nonce(&nonce) < 0)
 			break;
-		name_bytes = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "cadge-%016" PRIx64, nonce);
+		name_bytes = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "cadge-%016" PRIx64,
+				      nonce);
 		if (bind(fd, (const struct sockaddr *)&address,
 			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)name_bytes)) == 0) {
 			if (listen(fd, SOMAXCONN) < 0)
@@ -243,7 +246,8 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	}
 	error = errno;
 	close(fd);
-	return sock_refuse(args, sock_code(error), "cannot bind an abstract UNIX socket: %s", strerror(error));
+	return sock_refuse(args, sock_code(error), "cannot bind an abstract UNIX socket: %s",
+			   strerror(error));
 }
 
 const char *sock_kernel_release(void)

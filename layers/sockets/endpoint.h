@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the sockets layers listen and how a peer learns of it: address blobs, ports, the route that the kernel takes.
+ * Where the sockets layers listen and how a peer learns of it: address blobs, ports, the route that the
+ * kernel takes.
  */
 #ifndef CADGE_SOCKETS_ENDPOINT_H
 #define CADGE_SOCKETS_ENDPOINT_H
@@ -20,8 +21,8 @@ enum {
 };
 
 /*
- * What an address blob says: "reach me at this endpoint, call yourself `slot`, and prove with `nonce` that you have
- * read this". The endpoint is a socket address in fixed bytes, comparable with memcmp.
+ * What an address blob says: "reach me at this endpoint, call yourself `slot`, and prove with `nonce` that
+ * you have read this". The endpoint is a socket address in fixed bytes, comparable with memcmp.
  */
 struct sock_blob {
 	uint32_t slot;
@@ -46,13 +47,14 @@ int sock_nonce(uint64_t *nonce_out);
 int sock_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A number of the peer's own choice in text, 0 when it is none. DONE or E_TRANSPORT with the reason in args->error. */
+/* A number of the peer's own choice in text, 0 when it is none. DONE or E_TRANSPORT with the reason in
+ * args->error. */
 int sock_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
 		       socklen_t *address_bytes_out);
 
 /*
- * Opens a non-blocking internet socket of `type` bound to args->address, at the first free port of the range. Returns
- * DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION with the reason in args->error.
+ * Opens a non-blocking internet socket of `type` bound to args->address, at the first free port of the range.
+ * Returns DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION with the reason in args->error.
  */
 int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out);
 
@@ -60,8 +62,8 @@ int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out
 int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out);
 
 /*
- * Fills medium, as_asked, asked, device and note of path_out for a connected internet socket: the interface comes from
- * the kernel's routing table, not from what was asked. DONE or E_LIBRARY.
+ * Fills medium, as_asked, asked, device and note of path_out for a connected internet socket: the interface
+ * comes from the kernel's routing table, not from what was asked. DONE or E_LIBRARY.
  */
 int sock_describe_route(int fd, enum cadge_place place, const char *device, struct cadge_path *path_out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which interface the kernel uses between the two addresses of a socket: asked of its routing table over netlink.
+ * Which interface the kernel uses between the two addresses of a socket: asked of its routing table over
+ * netlink.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -28,7 +29,8 @@ static const void *ip_bytes(const struct sockaddr_storage *address, unsigned sho
 						    : offsetof(struct sockaddr_in, sin_addr));
 }
 
-static void add_address(struct route_request *request, unsigned short type, const struct sockaddr_storage *address)
+static void add_address(struct route_request *request, unsigned short type,
+			const struct sockaddr_storage *address)
 {
 	unsigned short bytes;
 	const void *data = ip_bytes(address, &bytes);
@@ -41,10 +43,12 @@ static void add_address(struct route_request *request, unsigned short type, cons
 }
 
 /* Index of the interface, and whether the target is this host; -1 when the kernel does not say. */
-static int route_index(const struct sockaddr_storage *from, const struct sockaddr_storage *to, bool *local_out)
+static int route_index(const struct sockaddr_storage *from, const struct sockaddr_storage *to,
+		       bool *local_out)
 {
 	struct route_request request = {
-		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)), .nlmsg_type = RTM_GETROUTE,
+		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+			   .nlmsg_type = RTM_GETROUTE,
 			   .nlmsg_flags = NLM_F_REQUEST},
 		.route = {.rtm_family = (unsigned char)to->ss_family},
 	};
@@ -59,7 +63,8 @@ static int route_index(const struct sockaddr_storage *from, const struct sockadd
 	add_address(&request, RTA_DST, to);
 	add_address(&request, RTA_SRC, from);
 	request.route.rtm_dst_len = request.route.rtm_src_len = to->ss_family == AF_INET6 ? 128 : 32;
-	bytes = send(fd, &request, request.header.nlmsg_len, 0) < 0 ? -1 : recv(fd, answer, sizeof(answer), 0);
+	bytes = send(fd, &request, request.header.nlmsg_len, 0) < 0 ? -1
+								    : recv(fd, answer, sizeof(answer), 0);
 	close(fd);
 	if (bytes < (ssize_t)NLMSG_LENGTH(sizeof(route)))
 		return -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slots that sockets-tcp and sockets-unix share: contexts, the meeting of peers, poll and wait over streams. Each
- * has a listening socket; of two peers the one with the smaller endpoint dials. The dialler says hello with the slot and
- * the nonce of the address blob it was given; the listener drops whoever does not know them, and answers with the nonce
- * of the dialler's own blob.
+ * The slots that sockets-tcp and sockets-unix share: contexts, the meeting of peers, poll and wait over
+ * streams. Each has a listening socket; of two peers the one with the smaller endpoint dials. The dialler
+ * says hello with the slot and the nonce of the address blob it was given; the listener drops whoever does
+ * not know them, and answers with the nonce of the dialler's own blob.
  */
 #ifndef CADGE_SOCKETS_SESSION_H
 #define CADGE_SOCKETS_SESSION_H

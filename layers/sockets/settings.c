@@ -10,7 +10,8 @@
 
 #include "sockets/endpoint.h"
 
-static int read_number(const struct cadge_open_args *args, const struct cadge_setting *setting, int most, int *out)
+static int read_number(const struct cadge_open_args *args, const struct cadge_setting *setting, int most,
+		       int *out)
 {
 	char *end;
 	long value;
@@ -18,8 +19,8 @@ static int read_number(const struct cadge_open_args *args, const struct cadge_se
 	errno = 0;
 	value = strtol(setting->value, &end, 10);
 	if (errno || end == setting->value || *end || value < 0 || value > most)
-		return sock_refuse(args, CADGE_E_ARGUMENT, "setting %s takes 0 to %d, not '%s'", setting->name, most,
-				   setting->value);
+		return sock_refuse(args, CADGE_E_ARGUMENT, "setting %s takes 0 to %d, not '%s'",
+				   setting->name, most, setting->value);
 	*out = (int)value;
 	return CADGE_DONE;
 }
@@ -50,7 +51,8 @@ int sock_settings_read(const struct cadge_open_args *args, const struct cadge_op
 		else if (strcmp(setting->name, "receive_buffer_bytes") == 0)
 			code = read_number(args, setting, INT_MAX / 2, &settings.receive_buffer_bytes);
 		else if (strlen(setting->value) < sizeof(settings.congestion_control))
-			snprintf(settings.congestion_control, sizeof(settings.congestion_control), "%s", setting->value);
+			snprintf(settings.congestion_control, sizeof(settings.congestion_control), "%s",
+				 setting->value);
 		else
 			code = sock_refuse(args, CADGE_E_ARGUMENT, "setting %s is too long", setting->name);
 	}
@@ -64,7 +66,8 @@ int sock_settings_apply(const struct sock_settings *settings, int fd)
 	const int send_bytes = settings->send_buffer_bytes, receive_bytes = settings->receive_buffer_bytes;
 
 	if ((send_bytes && setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes)) < 0) ||
-	    (receive_bytes && setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes)) < 0))
+	    (receive_bytes &&
+	     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes)) < 0))
 		return sock_code(errno);
 	return CADGE_DONE;
 }

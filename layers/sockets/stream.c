@@ -12,12 +12,13 @@ enum {
 	/* The first header of a block ends on a cache line, so that the first payload begins on one. */
 	BLOCK_START = 64 - SOCK_HEADER_BYTES,
 	ROOM_LEAST = 4096, /* less room than this at the end of a block is not worth a system call */
-	/* Up to here header and payload are copied together: a plain send takes the kernel 0.15 us less than sendmsg. */
+	/* Up to here header and payload are copied together: a plain send takes the kernel 0.15 us less than
+	   sendmsg. */
 	COPY_BYTES_MAX = 1024,
 };
 
-int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t depth, uint64_t message_bytes_max,
-		     struct sock_blocks *blocks)
+int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t depth,
+		     uint64_t message_bytes_max, struct sock_blocks *blocks)
 {
 	*stream = (struct sock_stream){
 		.fd = fd,
@@ -131,8 +132,9 @@ int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, ui
 	gather[0].iov_base = header;
 	gather[0].iov_len = SOCK_HEADER_BYTES;
 	if (!stream->unsent_count) {
-		sent = bytes <= COPY_BYTES_MAX ? send_copied(stream->fd, gather, count + 1, bytes + SOCK_HEADER_BYTES)
-					       : send_iov(stream->fd, gather, count + 1);
+		sent = bytes <= COPY_BYTES_MAX
+			       ? send_copied(stream->fd, gather, count + 1, bytes + SOCK_HEADER_BYTES)
+			       : send_iov(stream->fd, gather, count + 1);
 		if (sent == (ssize_t)(bytes + SOCK_HEADER_BYTES))
 			return CADGE_DONE;
 		if (sent < 0) {
@@ -161,7 +163,8 @@ int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink)
 
 	for (uint32_t left = stream->unsent_count; left && !stream->broken; left--) {
 		struct sock_unsent *unsent = &stream->unsent[stream->unsent_head];
-		ssize_t sent = send_iov(stream->fd, unsent->iov + unsent->first, unsent->count - unsent->first);
+		ssize_t sent =
+			send_iov(stream->fd, unsent->iov + unsent->first, unsent->count - unsent->first);
 
 		if (sent < 0) {
 			stream->broken = true;
@@ -194,14 +197,16 @@ static size_t frame_bytes(const struct sock_stream *stream)
 }
 
 /*
- * Makes room behind tail and returns how many bytes to read now, 0 when memory ran out. Reads end where a message is
- * expected to end: then the block is empty afterwards, the next message starts at its front, and nothing is moved.
+ * Makes room behind tail and returns how many bytes to read now, 0 when memory ran out. Reads end where a
+ * message is expected to end: then the block is empty afterwards, the next message starts at its front, and
+ * nothing is moved.
  */
 static size_t make_room(struct sock_stream *stream)
 {
 	struct cadge_lend *block = stream->block;
 	const size_t have_bytes = stream->tail - stream->head, frame = frame_bytes(stream);
-	const size_t goal_bytes = frame > stream->chunk_bytes ? frame : stream->chunk_bytes; /* from head on */
+	const size_t goal_bytes =
+		frame > stream->chunk_bytes ? frame : stream->chunk_bytes; /* from head on */
 	size_t need_bytes = ROOM_LEAST, room_bytes;
 
 	if (frame > have_bytes + ROOM_LEAST)
@@ -211,7 +216,8 @@ static size_t make_room(struct sock_stream *stream)
 	if (!have_bytes && !block->keeps)
 		stream->head = stream->tail = BLOCK_START;
 	if (block->room_bytes - stream->tail < need_bytes) {
-		size_t least_bytes = BLOCK_START + (goal_bytes > SOCK_BLOCK_BYTES ? goal_bytes : SOCK_BLOCK_BYTES);
+		size_t least_bytes =
+			BLOCK_START + (goal_bytes > SOCK_BLOCK_BYTES ? goal_bytes : SOCK_BLOCK_BYTES);
 
 		if (block->keeps || block->room_bytes < least_bytes) {
 			struct cadge_lend *fresh = sock_block_take(stream->blocks, least_bytes);

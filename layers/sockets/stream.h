@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages over one connected stream socket, TCP or UNIX. On the wire a message is its length (four bytes, little-endian)
- * and its bytes. One sendmsg gathers both from where they are, and short messages are copied to their header for a cheaper send; what
- * the kernel does not take waits in a queue of descriptors, never of copies. Receiving reads into a block and lends messages from it.
+ * Messages over one connected stream socket, TCP or UNIX. On the wire a message is its length (four bytes,
+ * little-endian) and its bytes. One sendmsg gathers both from where they are, and short messages are copied
+ * to their header for a cheaper send; what the kernel does not take waits in a queue of descriptors, never of
+ * copies. Receiving reads into a block and lends messages from it.
  *
- * A stream belongs to one thread, never blocks (but for sock_stream_fill without MSG_DONTWAIT), and does not own its socket.
+ * A stream belongs to one thread, never blocks (but for sock_stream_fill without MSG_DONTWAIT), and does not
+ * own its socket.
  */
 #ifndef CADGE_SOCKETS_STREAM_H
 #define CADGE_SOCKETS_STREAM_H
@@ -23,7 +25,7 @@ enum {
 	SOCK_BLOCK_BYTES = 64 * 1024, /* messages up to about this share a block, longer ones get their own */
 	SOCK_DEPTH_MAX = 4096,
 };
-#define SOCK_SHORT_BYTES_MAX (UINT64_C(65536) - 4)
+#define SOCK_SHORT_BYTES_MAX   (UINT64_C(65536) - 4)
 #define SOCK_MESSAGE_BYTES_MAX (UINT64_C(64) << 20)
 
 /* A message that the kernel has not taken whole. */
@@ -45,17 +47,17 @@ struct sock_stream {
 
 	struct sock_blocks *blocks;
 	struct cadge_lend *block; /* being read into */
-	size_t head, tail;	  /* unread bytes of it */
-	size_t chunk_bytes;	  /* to read at a message boundary */
+	size_t head, tail;        /* unread bytes of it */
+	size_t chunk_bytes;       /* to read at a message boundary */
 	size_t last_frame_bytes;
 };
 
 /*
- * Prepares a stream over the connected socket `fd`. depth (1 to SOCK_DEPTH_MAX): messages that may wait to be sent.
- * DONE or E_MEMORY.
+ * Prepares a stream over the connected socket `fd`. depth (1 to SOCK_DEPTH_MAX): messages that may wait to be
+ * sent. DONE or E_MEMORY.
  */
-int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t depth, uint64_t message_bytes_max,
-		     struct sock_blocks *blocks);
+int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t depth,
+		     uint64_t message_bytes_max, struct sock_blocks *blocks);
 
 /* Frees what init made; kept blocks stay. A zeroed stream is legal. */
 void sock_stream_free(struct sock_stream *stream);
@@ -63,12 +65,13 @@ void sock_stream_free(struct sock_stream *stream);
 /* As the post slot. */
 int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, uint32_t count, uint64_t token);
 
-/* Sends what waits, as far as the kernel takes it. Returns the number of sent events; sets broken on failure. */
+/* Sends what waits, as far as the kernel takes it. Returns the number of sent events; sets broken on failure.
+ */
 int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink);
 
 /*
- * Reads once. flags: MSG_DONTWAIT, or 0 to sleep as the socket is set. Returns 1 when something came, 0 when not (broken
- * is set when nothing will come any more), or E_MEMORY.
+ * Reads once. flags: MSG_DONTWAIT, or 0 to sleep as the socket is set. Returns 1 when something came, 0 when
+ * not (broken is set when nothing will come any more), or E_MEMORY.
  */
 int sock_stream_fill(struct sock_stream *stream, int flags);
 
@@ -76,8 +79,8 @@ int sock_stream_fill(struct sock_stream *stream, int flags);
 bool sock_stream_ready(const struct sock_stream *stream);
 
 /*
- * Delivers at most `most` messages that are there already. Returns their number, or E_DOWN for a length that no honest
- * peer sends.
+ * Delivers at most `most` messages that are there already. Returns their number, or E_DOWN for a length that
+ * no honest peer sends.
  */
 int sock_stream_deliver(struct sock_stream *stream, struct cadge_sink *sink, int most);
 

@@ -42,7 +42,8 @@ static int tcp_describe(int fd, enum cadge_place place, const char *device, stru
 	    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, &bytes) < 0)
 		return CADGE_E_LIBRARY;
 	snprintf(path_out->used, sizeof(path_out->used),
-		 "tcp; congestion control %s; TCP_NODELAY %s; segment %d B; send buffer %d B, receive buffer %d B at start",
+		 "tcp; congestion control %s; TCP_NODELAY %s; segment %d B; send buffer %d B, receive buffer "
+		 "%d B at start",
 		 congestion, nodelay ? "on" : "off", segment_bytes, send_bytes, receive_bytes);
 	return sock_describe_route(fd, place, device, path_out);
 }
@@ -56,10 +57,15 @@ static const struct cadge_option tcp_options[] = {
 };
 
 static const uint64_t tcp_caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
-				 CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT;
+				 CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
+				 CADGE_CAP_WAIT;
 
 static const struct sock_family tcp_family = {
-	.caps = tcp_caps, .options = tcp_options, .listen = tcp_listen, .tune = tcp_tune, .describe = tcp_describe,
+	.caps = tcp_caps,
+	.options = tcp_options,
+	.listen = tcp_listen,
+	.tune = tcp_tune,
+	.describe = tcp_describe,
 };
 
 static int tcp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
@@ -68,15 +74,30 @@ static int tcp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 }
 
 static const struct cadge_layer tcp_layer = {
-	.abi = CADGE_ABI, .bytes = sizeof(tcp_layer),
-	.name = "sockets-tcp", .style = "sockets", .substrate = "tcp", .caps = tcp_caps,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC, .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 1, .copies_on_receive = 0, .multiprogramming = 1},
+	.abi = CADGE_ABI,
+	.bytes = sizeof(tcp_layer),
+	.name = "sockets-tcp",
+	.style = "sockets",
+	.substrate = "tcp",
+	.caps = tcp_caps,
+	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
+		   .control_transfer = CADGE_CONTROL_INTERRUPT,
+		   .copies_on_send = 1,
+		   .copies_on_receive = 0,
+		   .multiprogramming = 1},
 	.options = tcp_options,
-	.open = tcp_open, .close = sock_session_close, .limits = sock_session_limits,
-	.address = sock_session_address, .connect = sock_session_connect, .disconnect = sock_session_disconnect,
-	.post = sock_session_post, .poll = sock_session_poll, .describe_path = sock_session_describe_path,
-	.library = sock_session_library, .semantics = sock_session_semantics, .wait = sock_session_wait,
+	.open = tcp_open,
+	.close = sock_session_close,
+	.limits = sock_session_limits,
+	.address = sock_session_address,
+	.connect = sock_session_connect,
+	.disconnect = sock_session_disconnect,
+	.post = sock_session_post,
+	.poll = sock_session_poll,
+	.describe_path = sock_session_describe_path,
+	.library = sock_session_library,
+	.semantics = sock_session_semantics,
+	.wait = sock_session_wait,
 	.release = sock_session_release,
 };
 

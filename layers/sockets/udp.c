@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sockets-udp: each message is one datagram, as unreliable as UDP is. Nothing is sent again: what is lost is lost, and
- * the caller's deadlines find out. Only the meeting of peers repeats itself.
+ * sockets-udp: each message is one datagram, as unreliable as UDP is. Nothing is sent again: what is lost is
+ * lost, and the caller's deadlines find out. Only the meeting of peers repeats itself.
  *
- * Each peer has a socket of its own, connected to the peer's, so that the kernel drops what others send. Eight bytes stand
- * before each message: the kind (4) and a tag (4), half of the nonce that our address blob gave to the peer; what arrived
- * before the socket was connected, or comes from a stranger on the peer's own port, does not know it.
+ * Each peer has a socket of its own, connected to the peer's, so that the kernel drops what others send.
+ * Eight bytes stand before each message: the kind (4) and a tag (4), half of the nonce that our address blob
+ * gave to the peer; what arrived before the socket was connected, or comes from a stranger on the peer's own
+ * port, does not know it.
  *
- * Meeting: each side sends hello until a welcome comes; who gets a hello answers welcome. A welcome proves both ways.
+ * Meeting: each side sends hello until a welcome comes; who gets a hello answers welcome. A welcome proves
+ * both ways.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -18,6 +21,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <net/if.h>
 #include <time.h>
@@ -32,7 +36,7 @@
 enum {
 	UDP_HEADER_BYTES = 8,
 	UDP_MESSAGE_BYTES_MAX = 65507 - UDP_HEADER_BYTES, /* the largest datagram of IPv4 */
-	UDP_HEADERS_BELOW = 28 + UDP_HEADER_BYTES,	  /* IPv4, UDP and ours, in one frame */
+	UDP_HEADERS_BELOW = 28 + UDP_HEADER_BYTES,        /* IPv4, UDP and ours, in one frame */
 	UDP_IOV_MAX = 8,
 	UDP_PEERS_MAX = 1024,
 	UDP_MESSAGES_A_POLL = 16,
@@ -40,6 +44,8 @@ enum {
 	UDP_DATAGRAM_ROOM = 65536,
 };
 #define UDP_HELLO_PERIOD_NS UINT64_C(20000000)
+/* How long a blocking recv sleeps at a time, see wait. */
+#define UDP_RECEIVE_TIMEOUT_NS UINT64_C(50000000)
 
 /* Header kinds, little-endian letters "data", "helo", "welc". */
 static const uint32_t kind_data = 0x61746164, kind_hello = 0x6f6c6568, kind_welcome = 0x636c6577;
@@ -59,15 +65,18 @@ struct cadge_chan {
 struct cadge_ctx {
 	struct sock_settings settings;
 	enum cadge_place place;
+	enum cadge_wait_mode wait_mode;
 	char device[64], address[64];
 	uint16_t port_first, port_last;
 	uint64_t short_bytes_max;
 	uint32_t peers, depth, connected, unsettled;
-	struct cadge_chan *chans;  /* by peer */
+	struct cadge_chan *chans;   /* by peer */
 	struct cadge_chan **active; /* connected ones, in any order */
 	struct pollfd *pollfds;
 	struct sock_blocks blocks;
-	struct cadge_lend *block; /* the next datagram goes here */
+	struct cadge_lend *block;      /* the next datagram goes here */
+	struct cadge_chan *early_chan; /* wait has read a datagram of this one into the block */
+	size_t early_bytes;
 	uint64_t strangers, lost_controls;
 };
 
@@ -99,7 +108,8 @@ static uint64_t one_frame_bytes(const struct cadge_ctx *ctx, int fd)
 {
 	struct ifreq request = {0};
 
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s", ctx->place == CADGE_PLACE_NET ? ctx->device : "lo");
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s",
+		 ctx->place == CADGE_PLACE_NET ? ctx->device : "lo");
 	if (ioctl(fd, SIOCGIFMTU, &request) < 0 || request.ifr_mtu <= UDP_HEADERS_BELOW)
 		return 0;
 	return request.ifr_mtu - UDP_HEADERS_BELOW < UDP_MESSAGE_BYTES_MAX
@@ -115,11 +125,13 @@ static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	if (args->place == CADGE_PLACE_SELF)
 		return sock_refuse(args, CADGE_E_UNSUPPORTED, "these sockets do not reach that place");
 	if (!args->peers_max || args->peers_max > UDP_PEERS_MAX || !args->depth_max)
-		return sock_refuse(args, CADGE_E_ARGUMENT, "peers must be 1 to %d and depth at least 1", UDP_PEERS_MAX);
+		return sock_refuse(args, CADGE_E_ARGUMENT, "peers must be 1 to %d and depth at least 1",
+				   UDP_PEERS_MAX);
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return sock_refuse(args, CADGE_E_MEMORY, "out of memory");
 	ctx->place = args->place;
+	ctx->wait_mode = args->wait_mode;
 	ctx->peers = args->peers_max;
 	ctx->depth = args->depth_max;
 	ctx->port_first = args->port_first;
@@ -139,7 +151,8 @@ static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		code = sock_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
 	}
-	/* The first peer's socket is opened now, so that a wrong address or a full port range is found now. */
+	/* The first peer's socket is opened now, so that a wrong address or a full port range is found now.
+	 */
 	code = sock_bind_in_range(args, SOCK_DGRAM, &fd);
 	if (code < 0)
 		goto close_ctx;
@@ -171,8 +184,11 @@ static int open_peer_socket(struct cadge_ctx *ctx, int *fd_out)
 {
 	char error[128];
 	const struct cadge_open_args args = {
-		.address = ctx->address, .port_first = ctx->port_first, .port_last = ctx->port_last,
-		.error = error, .error_bytes = sizeof(error),
+		.address = ctx->address,
+		.port_first = ctx->port_first,
+		.port_last = ctx->port_last,
+		.error = error,
+		.error_bytes = sizeof(error),
 	};
 
 	return sock_bind_in_range(&args, SOCK_DGRAM, fd_out);
@@ -207,14 +223,16 @@ static int udp_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t 
 	return CADGE_DONE;
 }
 
-static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes, struct cadge_chan **chan_out)
+static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		       struct cadge_chan **chan_out)
 {
 	struct sock_blob theirs;
 	struct sockaddr_storage to;
 	socklen_t to_bytes;
 	struct cadge_chan *chan;
 
-	if (peer >= ctx->peers || ctx->chans[peer].state != UDP_NAMED || sock_blob_read(blob, bytes, &theirs) < 0 ||
+	if (peer >= ctx->peers || ctx->chans[peer].state != UDP_NAMED ||
+	    sock_blob_read(blob, bytes, &theirs) < 0 ||
 	    sock_endpoint_read(theirs.endpoint, &to, &to_bytes) < 0)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
@@ -236,21 +254,23 @@ static int udp_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 			ctx->active[i] = ctx->active[--ctx->connected];
 	if (chan->state == UDP_MEETING || chan->state == UDP_FAILED)
 		ctx->unsettled--;
+	if (ctx->early_chan == chan)
+		ctx->early_chan = NULL;
 	close(chan->fd);
 	*chan = (struct cadge_chan){.ctx = ctx, .peer = chan->peer, .fd = -1};
 	return CADGE_DONE;
 }
 
 /* The next poll tells. A datagram that came back refused means that the peer's socket is gone. */
-static int fail(struct cadge_chan *chan)
+static void fail(struct cadge_chan *chan)
 {
 	if (chan->state == UDP_UP)
 		chan->ctx->unsettled++;
 	chan->state = UDP_FAILED;
-	return CADGE_E_DOWN;
 }
 
-static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
+static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
 {
 	unsigned char packet[UDP_HEADER_BYTES + UDP_COPY_BYTES_MAX];
 	struct iovec gather[UDP_IOV_MAX + 1];
@@ -280,11 +300,15 @@ static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 		sent = sendmsg(chan->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent >= 0)
 		return CADGE_DONE;
-	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS || errno == ENOMEM) {
+	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS ||
+	    errno == ENOMEM) {
 		chan->refused_room = true;
 		return CADGE_BUSY;
 	}
-	return errno == EMSGSIZE ? CADGE_E_TOO_LARGE : fail(chan);
+	if (errno == EMSGSIZE)
+		return CADGE_E_TOO_LARGE;
+	fail(chan);
+	return CADGE_E_DOWN;
 }
 
 static void send_control(struct cadge_chan *chan, uint32_t kind)
@@ -300,8 +324,20 @@ static void send_control(struct cadge_chan *chan, uint32_t kind)
 
 static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
 {
+	const struct timeval timeout = {.tv_usec = (suseconds_t)(UDP_RECEIVE_TIMEOUT_NS / 1000)};
+	int flags;
+
 	if (chan->state != UDP_MEETING)
 		return 0;
+	/* Blocking contexts sleep in recv itself, see wait; every other call says MSG_DONTWAIT. */
+	if (chan->ctx->wait_mode == CADGE_WAIT_BLOCK) {
+		flags = fcntl(chan->fd, F_GETFL);
+		if (flags < 0 || fcntl(chan->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+		    setsockopt(chan->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0) {
+			fail(chan);
+			return 0;
+		}
+	}
 	chan->state = UDP_UP;
 	chan->ctx->unsettled--;
 	sink->up(sink, chan->peer);
@@ -330,12 +366,25 @@ static int take_datagram(struct cadge_chan *chan, struct cadge_sink *sink, size_
 		events += go_up(chan, sink);
 	if (kind != kind_data)
 		return events;
-	if (sink->recv(sink, chan->peer, block->data + UDP_HEADER_BYTES, bytes - UDP_HEADER_BYTES, block) == CADGE_TAKEN)
+	if (sink->recv(sink, chan->peer, block->data + UDP_HEADER_BYTES, bytes - UDP_HEADER_BYTES, block) ==
+	    CADGE_TAKEN)
 		return events + 1;
 	block->keeps++;
 	sock_block_detach(&ctx->blocks, block);
 	ctx->block = sock_block_take(&ctx->blocks, UDP_DATAGRAM_ROOM);
 	return ctx->block ? events + 1 : CADGE_E_MEMORY;
+}
+
+/* Reads one datagram into the block, unless wait has done so. Returns as recv. */
+static ssize_t receive(struct cadge_chan *chan, int flags)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+
+	if (ctx->early_chan == chan) {
+		ctx->early_chan = NULL;
+		return (ssize_t)ctx->early_bytes;
+	}
+	return recv(chan->fd, ctx->block->data, UDP_DATAGRAM_ROOM, flags);
 }
 
 static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
@@ -349,7 +398,7 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 		return CADGE_E_MEMORY;
 	chan->refused_room = false;
 	for (int i = 0; i < UDP_MESSAGES_A_POLL; i++) {
-		ssize_t got = recv(chan->fd, ctx->block->data, UDP_DATAGRAM_ROOM, MSG_DONTWAIT);
+		ssize_t got = receive(chan, MSG_DONTWAIT);
 
 		if (got >= 0) {
 			code = take_datagram(chan, sink, (size_t)got);
@@ -357,12 +406,13 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 				return code;
 			events += code;
 			if (code > 0)
-				break; /* one message a system call: looking again at once would cost the next reply */
+				break; /* one message a system call: looking again at once would cost the next
+					  reply */
 			continue;
 		}
 		/* While meeting, the peer's socket may not be connected to ours yet. */
 		if (errno == ECONNREFUSED && chan->state == UDP_UP)
-			(void)fail(chan);
+			fail(chan);
 		break;
 	}
 	return events;
@@ -372,7 +422,7 @@ static uint64_t now_ns(void)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(CLOCK_MONOTONIC, &time); /* cadge: protocol timer */
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
@@ -412,15 +462,46 @@ static int udp_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return ctx->unsettled ? events + settle(ctx, sink) : events;
 }
 
+/*
+ * With one peer and nothing else to look for, sleeps in recv itself: a message then costs one system call and
+ * not two. True when poll has something to do; otherwise *timeout_ns_inout is what is left for ppoll.
+ */
+static bool wait_in_recv(struct cadge_ctx *ctx, uint64_t *timeout_ns_inout)
+{
+	struct cadge_chan *chan = ctx->active[0];
+
+	while (*timeout_ns_inout >= 2 * UDP_RECEIVE_TIMEOUT_NS && ctx->block) {
+		ssize_t got = receive(chan, 0);
+
+		if (got >= 0) {
+			ctx->early_chan = chan;
+			ctx->early_bytes = (size_t)got;
+			return true;
+		}
+		if (errno == ECONNREFUSED)
+			fail(chan);
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return true;
+		*timeout_ns_inout -= UDP_RECEIVE_TIMEOUT_NS;
+	}
+	return false;
+}
+
 static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	struct timespec timeout;
 
+	if (ctx->early_chan)
+		return CADGE_DONE;
 	if (ctx->unsettled && timeout_ns > UDP_HELLO_PERIOD_NS)
 		timeout_ns = UDP_HELLO_PERIOD_NS;
+	if (ctx->connected == 1 && !ctx->unsettled && ctx->wait_mode == CADGE_WAIT_BLOCK &&
+	    !ctx->active[0]->refused_room && wait_in_recv(ctx, &timeout_ns))
+		return CADGE_DONE;
 	if (timeout_ns > UINT64_C(3600) * 1000000000)
 		timeout_ns = UINT64_C(3600) * 1000000000;
-	timeout = (struct timespec){.tv_sec = (time_t)(timeout_ns / 1000000000), .tv_nsec = (long)(timeout_ns % 1000000000)};
+	timeout = (struct timespec){.tv_sec = (time_t)(timeout_ns / 1000000000),
+				    .tv_nsec = (long)(timeout_ns % 1000000000)};
 	for (uint32_t i = 0; i < ctx->connected; i++) {
 		if (ctx->active[i]->state == UDP_FAILED)
 			return CADGE_DONE;
@@ -450,7 +531,8 @@ static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	if (getsockopt(chan->fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, &bytes) < 0 ||
 	    getsockopt(chan->fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, &bytes) < 0)
 		return CADGE_E_LIBRARY;
-	snprintf(path.used, sizeof(path.used), "udp; send buffer %d B, receive buffer %d B", send_bytes, receive_bytes);
+	snprintf(path.used, sizeof(path.used), "udp; send buffer %d B, receive buffer %d B", send_bytes,
+		 receive_bytes);
 	code = sock_describe_route(chan->fd, chan->ctx->place, chan->ctx->device, &path);
 	if (code == CADGE_DONE)
 		*path_out = path;
@@ -459,30 +541,50 @@ static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 
 static void udp_library(struct cadge_library *library_out)
 {
-	*library_out = (struct cadge_library){.name = "Linux sockets", .stated_version = sock_kernel_release()};
+	*library_out =
+		(struct cadge_library){.name = "Linux sockets", .stated_version = sock_kernel_release()};
 }
 
 static void udp_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
 	(void)ctx;
-	*semantics_out = (struct cadge_semantics){.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY};
+	*semantics_out =
+		(struct cadge_semantics){.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY};
 }
 
-static void udp_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+static void udp_counters(const struct cadge_ctx *ctx,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	each(arg, "strangers_dropped_datagrams", ctx->strangers);
 	each(arg, "controls_not_sent_datagrams", ctx->lost_controls);
 }
 
 static const struct cadge_layer udp_layer = {
-	.abi = CADGE_ABI, .bytes = sizeof(udp_layer),
-	.name = "sockets-udp", .style = "sockets", .substrate = "udp", .caps = udp_caps,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC, .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 1, .copies_on_receive = 0, .multiprogramming = 1},
+	.abi = CADGE_ABI,
+	.bytes = sizeof(udp_layer),
+	.name = "sockets-udp",
+	.style = "sockets",
+	.substrate = "udp",
+	.caps = udp_caps,
+	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
+		   .control_transfer = CADGE_CONTROL_INTERRUPT,
+		   .copies_on_send = 1,
+		   .copies_on_receive = 0,
+		   .multiprogramming = 1},
 	.options = udp_options,
-	.open = udp_open, .close = udp_close, .limits = udp_limits, .address = udp_address, .connect = udp_connect,
-	.disconnect = udp_disconnect, .post = udp_post, .poll = udp_poll, .describe_path = udp_describe_path,
-	.library = udp_library, .semantics = udp_semantics, .wait = udp_wait, .release = udp_release,
+	.open = udp_open,
+	.close = udp_close,
+	.limits = udp_limits,
+	.address = udp_address,
+	.connect = udp_connect,
+	.disconnect = udp_disconnect,
+	.post = udp_post,
+	.poll = udp_poll,
+	.describe_path = udp_describe_path,
+	.library = udp_library,
+	.semantics = udp_semantics,
+	.wait = udp_wait,
+	.release = udp_release,
 	.counters = udp_counters,
 };
 

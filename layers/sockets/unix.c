@@ -2,9 +2,10 @@
 /*
  * sockets-unix: messages over one UNIX stream socket a peer, within one host.
  *
- * SOCK_STREAM and not SOCK_SEQPACKET: a SEQPACKET record must fit in the send buffer as a whole (208 KiB by default, and
- * net.core.wmem_max bounds what a user may ask for), so that messages of 4 MiB would have to be fragmented and put
- * together here, with the same length prefix as a stream has and worse. The framing is that of sockets-tcp.
+ * SOCK_STREAM and not SOCK_SEQPACKET: a SEQPACKET record must fit in the send buffer as a whole (208 KiB by
+ * default, and net.core.wmem_max bounds what a user may ask for), so that messages of 4 MiB would have to be
+ * fragmented and put together here, with the same length prefix as a stream has and worse. The framing is
+ * that of sockets-tcp.
  *
  * Names are abstract: no file is left behind, whatever happens to the process.
  */
@@ -52,11 +53,16 @@ static const struct cadge_option unix_options[] = {
 	{0},
 };
 
-static const uint64_t unix_caps = CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL |
-				  CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT;
+static const uint64_t unix_caps = CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
+				  CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
+				  CADGE_CAP_WAIT;
 
 static const struct sock_family unix_family = {
-	.caps = unix_caps, .options = unix_options, .listen = unix_listen, .tune = unix_tune, .describe = unix_describe,
+	.caps = unix_caps,
+	.options = unix_options,
+	.listen = unix_listen,
+	.tune = unix_tune,
+	.describe = unix_describe,
 };
 
 static int unix_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
@@ -65,15 +71,30 @@ static int unix_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 }
 
 static const struct cadge_layer unix_layer = {
-	.abi = CADGE_ABI, .bytes = sizeof(unix_layer),
-	.name = "sockets-unix", .style = "sockets", .substrate = "unix", .caps = unix_caps,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC, .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 1, .copies_on_receive = 0, .multiprogramming = 1},
+	.abi = CADGE_ABI,
+	.bytes = sizeof(unix_layer),
+	.name = "sockets-unix",
+	.style = "sockets",
+	.substrate = "unix",
+	.caps = unix_caps,
+	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
+		   .control_transfer = CADGE_CONTROL_INTERRUPT,
+		   .copies_on_send = 1,
+		   .copies_on_receive = 0,
+		   .multiprogramming = 1},
 	.options = unix_options,
-	.open = unix_open, .close = sock_session_close, .limits = sock_session_limits,
-	.address = sock_session_address, .connect = sock_session_connect, .disconnect = sock_session_disconnect,
-	.post = sock_session_post, .poll = sock_session_poll, .describe_path = sock_session_describe_path,
-	.library = sock_session_library, .semantics = sock_session_semantics, .wait = sock_session_wait,
+	.open = unix_open,
+	.close = sock_session_close,
+	.limits = sock_session_limits,
+	.address = sock_session_address,
+	.connect = sock_session_connect,
+	.disconnect = sock_session_disconnect,
+	.post = sock_session_post,
+	.poll = sock_session_poll,
+	.describe_path = sock_session_describe_path,
+	.library = sock_session_library,
+	.semantics = sock_session_semantics,
+	.wait = sock_session_wait,
 	.release = sock_session_release,
 };
 

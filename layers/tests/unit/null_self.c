@@ -110,8 +110,12 @@ static void set_up(struct seen *seen)
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 
 	memset(seen, 0, sizeof(*seen));
-	seen->sink = (struct cadge_sink){.up = on_up, .down = on_down, .recv = on_recv, .sent = on_sent,
-					 .call = on_call, .replied = on_replied};
+	seen->sink = (struct cadge_sink){.up = on_up,
+					 .down = on_down,
+					 .recv = on_recv,
+					 .sent = on_sent,
+					 .call = on_call,
+					 .replied = on_replied};
 	args.place = CADGE_PLACE_SELF;
 	args.depth_max = DEPTH;
 	args.peers_max = 2;
@@ -143,11 +147,11 @@ static void messages(void)
 	int accepted = 0;
 
 	set_up(&seen);
-	ok(post_text(&seen, 1, first) == CADGE_DONE && layer->poll(seen.ctx, &seen.sink) == 1 && seen.received == 1 &&
-		   seen.peer == 1 && strcmp(seen.text, "first") == 0,
+	ok(post_text(&seen, 1, first) == CADGE_DONE && layer->poll(seen.ctx, &seen.sink) == 1 &&
+		   seen.received == 1 && seen.peer == 1 && strcmp(seen.text, "first") == 0,
 	   "a message comes back with the next poll, from the peer it was posted to");
-	ok(layer->post(seen.chans[0], NULL, 0, 0, 1) == CADGE_DONE && layer->poll(seen.ctx, &seen.sink) == 1 &&
-		   seen.bytes == 0,
+	ok(layer->post(seen.chans[0], NULL, 0, 0, 1) == CADGE_DONE &&
+		   layer->poll(seen.ctx, &seen.sink) == 1 && seen.bytes == 0,
 	   "an empty one too");
 	while (accepted < 1000 && post_text(&seen, 0, second) == CADGE_DONE)
 		accepted++;
@@ -198,7 +202,8 @@ static void calls(void)
 	   "without buffers the result is lent");
 	layer->call(seen.chans[0], 5, &in, 1, &small, 1, 79);
 	layer->poll(seen.ctx, &seen.sink);
-	ok(seen.handler_code == CADGE_E_TOO_LARGE && layer->fail(seen.ctx, &seen.reply_to, CADGE_E_TOO_LARGE) == CADGE_DONE,
+	ok(seen.handler_code == CADGE_E_TOO_LARGE &&
+		   layer->fail(seen.ctx, &seen.reply_to, CADGE_E_TOO_LARGE) == CADGE_DONE,
 	   "a result that does not fit is refused, and the token is still good");
 	layer->poll(seen.ctx, &seen.sink);
 	seen.handler = FAIL;
@@ -211,15 +216,18 @@ static void calls(void)
 	layer->call(seen.chans[0], 5, &in, 1, NULL, 0, 81);
 	for (int i = 0; i < 3; i++)
 		layer->poll(seen.ctx, &seen.sink);
-	ok(seen.calls == 2 && seen.op == 6 && seen.token == 81 && seen.peer == 0 && strcmp(seen.text, "question") == 0,
+	ok(seen.calls == 2 && seen.op == 6 && seen.token == 81 && seen.peer == 0 &&
+		   strcmp(seen.text, "question") == 0,
 	   "a delegated call is answered to its first caller");
 	seen.handler = HOLD;
 	seen.replies = 0;
-	for (code = 0; code < 1000 && layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 1) == CADGE_QUEUED; code++)
+	for (code = 0; code < 1000 && layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 1) == CADGE_QUEUED;
+	     code++)
 		layer->poll(seen.ctx, &seen.sink);
 	ok(code == 2 * DEPTH, "calls that nobody answers count against the depth");
-	ok(layer->reply(seen.ctx, &seen.reply_to, &in, 1, 0, 0) == CADGE_DONE && layer->poll(seen.ctx, &seen.sink) == 1 &&
-		   seen.replies == 1 && layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 1) == CADGE_QUEUED,
+	ok(layer->reply(seen.ctx, &seen.reply_to, &in, 1, 0, 0) == CADGE_DONE &&
+		   layer->poll(seen.ctx, &seen.sink) == 1 && seen.replies == 1 &&
+		   layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 1) == CADGE_QUEUED,
 	   "answered from outside of the sink, one makes room for the next");
 	layer->close(seen.ctx);
 }
@@ -238,7 +246,8 @@ static void one_sided(void)
 	    layer->attach(seen.chans[0], key, key_bytes, &remote) < 0)
 		tap_bail("memory cannot be exposed");
 	ok(layer->put(seen.chans[0], &word, 8, remote, 16, 0, 1) == CADGE_DONE && memory[2] == 41, "put");
-	ok(layer->fetch_add(seen.chans[0], 1, &before, remote, 16, 1) == CADGE_DONE && before == 41 && memory[2] == 42,
+	ok(layer->fetch_add(seen.chans[0], 1, &before, remote, 16, 1) == CADGE_DONE && before == 41 &&
+		   memory[2] == 42,
 	   "fetch and add");
 	ok(layer->get(seen.chans[0], &word, 8, remote, 16, 1) == CADGE_DONE && word == 42, "get");
 	ok(layer->quiet(seen.chans[0], 1) == CADGE_DONE, "quiet");

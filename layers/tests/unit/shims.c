@@ -77,7 +77,8 @@ static void delay_is_exact(void)
 
 	for (size_t i = 0; i < sizeof(delays) / sizeof(*delays); i++) {
 		const double asked = atof(delays[i]);
-		/* Half a per cent, and the reading of the test's own clock; sanitized code is slower everywhere. */
+		/* Half a per cent, and the reading of the test's own clock; sanitized code is slower
+		 * everywhere. */
 		const double tolerance = asked * 0.005 + (SANITIZED ? 2000 : 60);
 		double error = 0;
 
@@ -89,8 +90,8 @@ static void delay_is_exact(void)
 			if (error <= tolerance && error >= -tolerance)
 				break;
 		}
-		ok(error <= tolerance && error >= -tolerance, "shim-delay: a delay of %s ns is wrong by %.0f ns", delays[i],
-		   error);
+		ok(error <= tolerance && error >= -tolerance,
+		   "shim-delay: a delay of %s ns is wrong by %.0f ns", delays[i], error);
 	}
 }
 
@@ -98,7 +99,8 @@ static void delay_is_exact(void)
 static void delay_keeps_order(void)
 {
 	enum { BATCH = 60 };
-	static const struct cadge_setting settings[] = {{"delay.delay_ns", "200000"}, {"send_buffer_bytes", "300000"}};
+	static const struct cadge_setting settings[] = {{"delay.delay_ns", "200000"},
+							{"send_buffer_bytes", "300000"}};
 	const struct cadge_layer *shim = pair_load("shim-delay");
 	struct cadge_open_args args = pair_args(CADGE_WAIT_BLOCK);
 	struct cadge_limits limits = {.bytes = sizeof(limits)};
@@ -114,7 +116,8 @@ static void delay_keeps_order(void)
 	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_meet(&a, &b))
 		tap_bail(args.error);
 	shim->limits(a.ctx, &limits);
-	ok((limits.caps & CADGE_CAP_ORDERED) && (limits.caps & CADGE_CAP_WAIT) && !(limits.caps & CADGE_CAP_RPC),
+	ok((limits.caps & CADGE_CAP_ORDERED) && (limits.caps & CADGE_CAP_WAIT) &&
+		   !(limits.caps & CADGE_CAP_RPC),
 	   "shim-delay: what the inner layer grants is granted");
 	b.seen.data = (unsigned char *)landing;
 	b.seen.data_room_bytes = sizeof(landing);
@@ -136,15 +139,18 @@ static void delay_keeps_order(void)
 		in_order &= landing[i] == i && a.seen.sent_tokens[i] == i;
 	ok(b.seen.received == BATCH && a.seen.sent == BATCH && in_order,
 	   "shim-delay: %d held messages arrive in order, each with one sent event", b.seen.received);
-	ok(first_ns >= 190000 && first_ns < 100000000, "shim-delay: none early, and wait does not oversleep (%llu us)",
+	ok(first_ns >= 190000 && first_ns < 100000000,
+	   "shim-delay: none early, and wait does not oversleep (%llu us)",
 	   (unsigned long long)first_ns / 1000);
-	for (code = 0; code < 1000 && shim->post(a.chan, &(struct cadge_iov){numbers, 4}, 1, 0, 9) == CADGE_QUEUED;)
+	for (code = 0;
+	     code < 1000 && shim->post(a.chan, &(struct cadge_iov){numbers, 4}, 1, 0, 9) == CADGE_QUEUED;)
 		code++;
 	ok(code == (int)limits.depth_max, "shim-delay: BUSY comes at depth");
 	a.seen.sent = 0;
 	pair_close(&b);
 	pair_poll_until(&a, NULL, &a.seen.downs, 1, 2000);
-	ok(a.seen.downs == 1 && a.seen.sent == code, "shim-delay: when the peer goes, each held message ends with an event");
+	ok(a.seen.downs == 1 && a.seen.sent == code,
+	   "shim-delay: when the peer goes, each held message ends with an event");
 	pair_close(&a);
 }
 
@@ -167,7 +173,8 @@ static void settings_and_inner(void)
 	args.settings = &word;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
 	args.settings = &inner;
-	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "a setting without prefix is the inner layer's: %s", args.error);
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "a setting without prefix is the inner layer's: %s",
+	   args.error);
 }
 
 struct count {
@@ -192,7 +199,8 @@ static void trace_counts(void)
 {
 	const struct cadge_setting setting = {"trace.entries", "16"};
 	const struct cadge_layer *shim = pair_load("shim-trace"), *null = pair_load("null-self");
-	struct cadge_limits limits = {.bytes = sizeof(limits)}, inner_limits = {.bytes = sizeof(inner_limits)};
+	struct cadge_limits limits = {.bytes = sizeof(limits)},
+			    inner_limits = {.bytes = sizeof(inner_limits)};
 	struct count count = {0};
 	struct pair_end end, plain;
 
@@ -200,17 +208,21 @@ static void trace_counts(void)
 	open_self(&plain, null, NULL, NULL, 0);
 	shim->limits(end.ctx, &limits);
 	null->limits(plain.ctx, &inner_limits);
-	ok(limits.caps == (inner_limits.caps | CADGE_CAP_COUNTERS), "shim-trace: grants what the inner layer grants");
+	ok(limits.caps == (inner_limits.caps | CADGE_CAP_COUNTERS),
+	   "shim-trace: grants what the inner layer grants");
 	for (int i = 0; i < 100; i++)
-		if (pair_post(&end, NULL, "x", 1, 1) < 0 || !pair_poll_until(&end, NULL, &end.seen.received, i + 1, 100))
+		if (pair_post(&end, NULL, "x", 1, 1) < 0 ||
+		    !pair_poll_until(&end, NULL, &end.seen.received, i + 1, 100))
 			tap_bail("a message is missing");
 	shim->counters(end.ctx, add, &count);
 	ok(count.posts == 100 && count.received == 100 && count.polls >= 100,
 	   "shim-trace: counts %llu posts, %llu messages, %llu polls", (unsigned long long)count.posts,
 	   (unsigned long long)count.received, (unsigned long long)count.polls);
-	ok(count.ring == 16 && count.ring_first > 100, "shim-trace: keeps the last 16 entries, from number %llu on",
+	ok(count.ring == 16 && count.ring_first > 100,
+	   "shim-trace: keeps the last 16 entries, from number %llu on",
 	   (unsigned long long)count.ring_first);
-	ok(shim->flush(end.chan) == CADGE_E_UNSUPPORTED, "shim-trace: a slot that the inner layer lacks says so");
+	ok(shim->flush(end.chan) == CADGE_E_UNSUPPORTED,
+	   "shim-trace: a slot that the inner layer lacks says so");
 	pair_close(&end);
 	pair_close(&plain);
 }

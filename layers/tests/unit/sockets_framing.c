@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Framing over a stream: reads split anywhere, writes taken in part, lengths that no honest peer sends, kept messages.
+ * Framing over a stream: reads split anywhere, writes taken in part, lengths that no honest peer sends, kept
+ * messages.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -66,7 +67,8 @@ static void set_up(struct fixture *fixture)
 	fixture->seen.sink.sent = on_sent;
 	fixture->seen.in_order = true;
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fixture->fds) < 0 ||
-	    sock_stream_init(&fixture->stream, fixture->fds[0], 0, DEPTH, MESSAGE_BYTES_MAX, &fixture->blocks) < 0)
+	    sock_stream_init(&fixture->stream, fixture->fds[0], 0, DEPTH, MESSAGE_BYTES_MAX,
+			     &fixture->blocks) < 0)
 		tap_bail("no stream");
 }
 
@@ -119,7 +121,8 @@ static void split_reads(void)
 			if (receive_all(&fixture) < 0)
 				break;
 		}
-		ok(fixture.seen.received == messages && fixture.seen.bytes == payload && fixture.seen.sum == sum,
+		ok(fixture.seen.received == messages && fixture.seen.bytes == payload &&
+			   fixture.seen.sum == sum,
 		   "messages that come %zu bytes at a time are whole", step);
 		tear_down(&fixture);
 	}
@@ -134,9 +137,11 @@ static void one_read_for_small_ones(void)
 	cadge_store32(wire, 8);
 	for (int i = 0; i < 100; i++)
 		give(&fixture, wire, sizeof(wire));
-	ok(sock_stream_fill(&fixture.stream, MSG_DONTWAIT) == 1 && fixture.stream.tail - fixture.stream.head == 1200,
+	ok(sock_stream_fill(&fixture.stream, MSG_DONTWAIT) == 1 &&
+		   fixture.stream.tail - fixture.stream.head == 1200,
 	   "one read takes a hundred small messages");
-	ok(sock_stream_deliver(&fixture.stream, &fixture.seen.sink, 64) == 64 && sock_stream_ready(&fixture.stream),
+	ok(sock_stream_deliver(&fixture.stream, &fixture.seen.sink, 64) == 64 &&
+		   sock_stream_ready(&fixture.stream),
 	   "no more are delivered at a time than asked for");
 	tear_down(&fixture);
 }
@@ -158,7 +163,8 @@ static void long_messages_in_place(void)
 		size_t given = 0;
 
 		while (given < sizeof(wire)) {
-			ssize_t took = send(fixture.fds[1], wire + given, sizeof(wire) - given, MSG_DONTWAIT | MSG_NOSIGNAL);
+			ssize_t took = send(fixture.fds[1], wire + given, sizeof(wire) - given,
+					    MSG_DONTWAIT | MSG_NOSIGNAL);
 
 			given += took > 0 ? (size_t)took : 0;
 			code = receive_all(&fixture);
@@ -169,7 +175,8 @@ static void long_messages_in_place(void)
 	}
 	ok(fixture.seen.received == MESSAGES && fixture.seen.sum == (uint64_t)BYTES * MESSAGES,
 	   "long messages are whole");
-	ok(same_block && fixture.blocks.free_blocks == 1, "one block serves all of one size, the first one is free");
+	ok(same_block && fixture.blocks.free_blocks == 1,
+	   "one block serves all of one size, the first one is free");
 	tear_down(&fixture);
 }
 
@@ -193,8 +200,8 @@ static void partial_writes(void)
 		   sock_stream_post(&fixture.stream, iov, 1, 5) == CADGE_BUSY,
 	   "the queue holds depth messages, then comes BUSY");
 	while (got < sizeof(wire)) {
-		ssize_t took = recv(fixture.fds[1], wire + got, sizeof(wire) - got < 9973 ? sizeof(wire) - got : 9973,
-				    MSG_DONTWAIT);
+		ssize_t took = recv(fixture.fds[1], wire + got,
+				    sizeof(wire) - got < 9973 ? sizeof(wire) - got : 9973, MSG_DONTWAIT);
 
 		got += took > 0 ? (size_t)took : 0;
 		sock_stream_drain(&fixture.stream, &fixture.seen.sink);
@@ -203,7 +210,8 @@ static void partial_writes(void)
 	for (int m = 0; m < 3; m++) {
 		const unsigned char *frame = wire + (size_t)m * (SOCK_HEADER_BYTES + BYTES);
 
-		whole &= cadge_load32(frame) == BYTES && memcmp(frame + SOCK_HEADER_BYTES, payload, BYTES) == 0;
+		whole &= cadge_load32(frame) == BYTES &&
+			 memcmp(frame + SOCK_HEADER_BYTES, payload, BYTES) == 0;
 	}
 	ok(whole, "what was written in parts arrives whole");
 	ok(fixture.seen.sent == 4 && fixture.seen.in_order && !fixture.seen.failed,
@@ -238,11 +246,14 @@ static void limits_of_post(void)
 	struct fixture fixture;
 
 	set_up(&fixture);
-	ok(sock_stream_post(&fixture.stream, iov, 2, 1) == CADGE_E_TOO_LARGE, "one byte over the limit is refused");
+	ok(sock_stream_post(&fixture.stream, iov, 2, 1) == CADGE_E_TOO_LARGE,
+	   "one byte over the limit is refused");
 	iov[0].bytes = SIZE_MAX;
-	ok(sock_stream_post(&fixture.stream, iov, 2, 1) == CADGE_E_TOO_LARGE, "so is a sum that would overflow");
+	ok(sock_stream_post(&fixture.stream, iov, 2, 1) == CADGE_E_TOO_LARGE,
+	   "so is a sum that would overflow");
 	iov[0].bytes = 1;
-	ok(sock_stream_post(&fixture.stream, iov, SOCK_IOV_MAX + 1, 1) == CADGE_E_ARGUMENT, "so are too many entries");
+	ok(sock_stream_post(&fixture.stream, iov, SOCK_IOV_MAX + 1, 1) == CADGE_E_ARGUMENT,
+	   "so are too many entries");
 	tear_down(&fixture);
 }
 

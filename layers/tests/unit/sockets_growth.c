@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Open, meet, exchange, close, a thousand times (fifty under sanitizers, whose quarantine grows by itself): the process has
- * as many descriptors, threads and about as much memory afterwards as before.
+ * Open, meet, exchange, close, a thousand times (fifty under sanitizers, whose quarantine grows by itself):
+ * the process has as many descriptors, threads and about as much memory afterwards as before.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sockets layers between two contexts of one process over 127.0.0.1, and against a process that dies: what is theirs
- * beyond the conformance suite.
+ * The sockets layers between two contexts of one process over 127.0.0.1, and against a process that dies:
+ * what is theirs beyond the conformance suite.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static void meet(struct pair_end *a, struct pair_end *b, enum cadge_wait_mode wa
 
 static void sizes(void)
 {
-	static const size_t all[] = {0, 1, 2, 63, 64, 1023, 1024, 1025, 4096, 16384, 65000, 65472, 65499, 65532,
-				     65536, 70000, 300000, 1 << 20, 8 << 20};
+	static const size_t all[] = {0,     1,     2,     63,    64,    1023,  1024,   1025,    4096,   16384,
+				     65000, 65472, 65499, 65532, 65536, 70000, 300000, 1 << 20, 8 << 20};
 	struct pair_end a, b;
 	unsigned char *payload = malloc(8 << 20), *landing = malloc(8 << 20);
 	const int enough = 1;
@@ -113,7 +113,8 @@ static void kept_messages(void)
 	}
 	for (int i = 0; i < b.seen.kept_count; i++)
 		same &= pair_matches(b.seen.kept_data[i], BYTES, (unsigned)i);
-	ok(b.seen.kept_count == MESSAGES && same, "%s: %d messages kept at a time stay as they were", layer->name, MESSAGES);
+	ok(b.seen.kept_count == MESSAGES && same, "%s: %d messages kept at a time stay as they were",
+	   layer->name, MESSAGES);
 	for (int i = 0; i < MESSAGES / 2; i++)
 		layer->release(b.ctx, b.seen.kept[i]);
 	pair_close(&b); /* the other half is still kept */
@@ -129,15 +130,17 @@ static void back_pressure(void)
 	int accepted = 0, queued = 0, code;
 
 	meet(&a, &b, CADGE_WAIT_POLL);
-	while ((code = layer->post(a.chan, &iov, 1, 0, (uint64_t)accepted)) != CADGE_BUSY && code >= 0 && accepted < 500) {
+	while ((code = layer->post(a.chan, &iov, 1, 0, (uint64_t)accepted)) != CADGE_BUSY && code >= 0 &&
+	       accepted < 500) {
 		accepted++;
 		queued += code == CADGE_QUEUED;
 	}
-	ok(code == CADGE_BUSY && queued == (int)limits_of(&a).depth_max, "%s: BUSY comes when depth messages are queued",
-	   layer->name);
+	ok(code == CADGE_BUSY && queued == (int)limits_of(&a).depth_max,
+	   "%s: BUSY comes when depth messages are queued", layer->name);
 	pair_poll_until(&a, &b, &b.seen.received, accepted, 5000);
 	pair_poll_until(&a, &b, &a.seen.sent, queued, 1000);
-	ok(b.seen.received == accepted && a.seen.sent == queued && b.seen.received_bytes == (uint64_t)accepted * BYTES,
+	ok(b.seen.received == accepted && a.seen.sent == queued &&
+		   b.seen.received_bytes == (uint64_t)accepted * BYTES,
 	   "%s: all that was accepted arrives", layer->name);
 	pair_close(&a);
 	pair_close(&b);
@@ -156,7 +159,8 @@ static void peer_closes(void)
 		code = pair_post(&a, NULL, payload, 60000, 1);
 		pair_poll_until(&a, NULL, &a.seen.downs, 1, 1);
 	}
-	ok(a.seen.downs == 1 && a.seen.down_code < 0, "%s: down comes once when the peer closes", layer->name);
+	ok(a.seen.downs == 1 && a.seen.down_code < 0, "%s: down comes once when the peer closes",
+	   layer->name);
 	code = layer->post(a.chan, &(struct cadge_iov){payload, 1}, 1, 0, 1);
 	ok(code == CADGE_E_DOWN, "%s: post then says that the peer is gone", layer->name);
 	pair_poll_until(&a, NULL, &a.seen.downs, 2, 20);
@@ -206,7 +210,8 @@ static void peer_is_killed(void)
 	ok(end.seen.downs == 1, "%s: the death of the peer is found", layer->name);
 	begin_ns = pair_now_ns();
 	pair_close(&end);
-	ok(pair_now_ns() - begin_ns < UINT64_C(500000000), "%s: close does not wait for the dead", layer->name);
+	ok(pair_now_ns() - begin_ns < UINT64_C(500000000), "%s: close does not wait for the dead",
+	   layer->name);
 	close(link[0]);
 	close(link[1]);
 	ok(pair_open(&probe, layer, &args) == CADGE_DONE, "%s: and a new context opens", layer->name);
@@ -233,8 +238,8 @@ static void connect_again(void)
 		    layer->address(b.ctx, 0, b.blob, &b.blob_bytes) < 0 || !pair_meet(&a, &b))
 			break;
 	}
-	ok(rounds == 20 && !a.seen.downs && !b.seen.downs, "%s: disconnected and connected again %d times", layer->name,
-	   rounds);
+	ok(rounds == 20 && !a.seen.downs && !b.seen.downs, "%s: disconnected and connected again %d times",
+	   layer->name, rounds);
 	pair_close(&a);
 	pair_close(&b);
 }
@@ -253,13 +258,16 @@ static void waiting(void)
 		tap_bail("wait failed");
 	spent_ns = pair_now_ns() - begin_ns;
 	getrusage(RUSAGE_THREAD, &after);
-	cpu_us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
+	cpu_us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
+		  before.ru_stime.tv_sec) *
 			 1000000 +
-		 after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
-	ok(spent_ns > 190000000 && spent_ns < 1000000000, "%s: wait sleeps as long as it may when nothing comes (%llu us)",
-	   layer->name, (unsigned long long)spent_ns / 1000);
-	ok(after.ru_nvcsw > before.ru_nvcsw && cpu_us < 20000, "%s: and really sleeps (%lld us of CPU)", layer->name,
-	   (long long)cpu_us);
+		 after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
+		 before.ru_stime.tv_usec;
+	ok(spent_ns > 190000000 && spent_ns < 1000000000,
+	   "%s: wait sleeps as long as it may when nothing comes (%llu us)", layer->name,
+	   (unsigned long long)spent_ns / 1000);
+	ok(after.ru_nvcsw > before.ru_nvcsw && cpu_us < 20000, "%s: and really sleeps (%lld us of CPU)",
+	   layer->name, (long long)cpu_us);
 	pair_post(&b, &a, "wake", 4, 1);
 	begin_ns = pair_now_ns();
 	while (!a.seen.received && pair_now_ns() - begin_ns < UINT64_C(1000000000)) {
@@ -267,7 +275,8 @@ static void waiting(void)
 			tap_bail("wait failed");
 		pair_poll_until(&a, NULL, &a.seen.received, 1, 1);
 	}
-	ok(a.seen.received == 1 && pair_now_ns() - begin_ns < 200000000, "%s: a message ends the wait", layer->name);
+	ok(a.seen.received == 1 && pair_now_ns() - begin_ns < 200000000, "%s: a message ends the wait",
+	   layer->name);
 	ok(layer->wait(a.ctx, 0) == CADGE_DONE, "%s: a wait of nothing returns", layer->name);
 	pair_close(&a);
 	pair_close(&b);
@@ -281,8 +290,8 @@ static void refusals(void)
 	int code;
 
 	args.place = CADGE_PLACE_SELF;
-	ok(pair_open(&ends[0], layer, &args) == CADGE_E_UNSUPPORTED && args.error[0], "%s: place self: %s", layer->name,
-	   args.error);
+	ok(pair_open(&ends[0], layer, &args) == CADGE_E_UNSUPPORTED && args.error[0], "%s: place self: %s",
+	   layer->name, args.error);
 	args = pair_args(CADGE_WAIT_POLL);
 	args.settings = &unknown;
 	args.settings_count = 1;
@@ -314,7 +323,8 @@ static void path_is_read_back(void)
 	struct pair_end a, b;
 
 	meet(&a, &b, CADGE_WAIT_POLL);
-	ok(layer->describe_path(a.chan, &path) == CADGE_DONE && path.medium == CADGE_MEDIUM_LOOPBACK && path.as_asked,
+	ok(layer->describe_path(a.chan, &path) == CADGE_DONE && path.medium == CADGE_MEDIUM_LOOPBACK &&
+		   path.as_asked,
 	   "%s: within: %s, %s", layer->name, path.asked, path.used);
 	pair_close(&a);
 	pair_close(&b);
@@ -324,8 +334,8 @@ static void path_is_read_back(void)
 	args.device = "nonesuch0";
 	if (pair_open(&a, layer, &args) < 0 || pair_open(&b, layer, &args) < 0 || !pair_meet(&a, &b))
 		tap_bail("the two ends do not meet");
-	ok(layer->describe_path(a.chan, &path) == CADGE_DONE && path.medium == CADGE_MEDIUM_LOOPBACK && !path.as_asked &&
-		   strcmp(path.device, "lo") == 0,
+	ok(layer->describe_path(a.chan, &path) == CADGE_DONE && path.medium == CADGE_MEDIUM_LOOPBACK &&
+		   !path.as_asked && strcmp(path.device, "lo") == 0,
 	   "%s: what runs over %s is not taken for %s", layer->name, path.device, path.asked);
 	pair_close(&a);
 	pair_close(&b);
@@ -354,7 +364,7 @@ static void many_peers(void)
 			tap_bail("cannot connect");
 	}
 	for (uint32_t i = 0; i < PEERS; i++)
-		met += pair_poll_until(&hub, &ends[i], &ends[i].seen.ups, 1, 2000) ;
+		met += pair_poll_until(&hub, &ends[i], &ends[i].seen.ups, 1, 2000);
 	pair_poll_until(&hub, NULL, &hub.seen.ups, PEERS, 2000);
 	ok(met == PEERS && hub.seen.ups == PEERS, "%s: %d peers of one context are up", layer->name, met);
 	for (uint32_t i = 0; i < PEERS; i++)
@@ -374,7 +384,8 @@ static void many_peers(void)
 	met = 0;
 	for (uint32_t i = 0; i < PEERS; i++)
 		met += i != 3 && pair_poll_until(&ends[i], &hub, &ends[i].seen.received, 1, 1000);
-	ok(hub.seen.downs == 1 && met == PEERS - 1, "%s: one that leaves does not disturb the others", layer->name);
+	ok(hub.seen.downs == 1 && met == PEERS - 1, "%s: one that leaves does not disturb the others",
+	   layer->name);
 	for (uint32_t i = 0; i < PEERS; i++)
 		if (i != 3)
 			pair_close(&ends[i]);

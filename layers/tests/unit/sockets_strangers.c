@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whoever finds the port of a layer but was given no address blob stays outside, and does not keep the peer out.
+ * Whoever finds the port of a layer but was given no address blob stays outside, and does not keep the peer
+ * out.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static void stream_strangers(const char *name)
 
 	if (pair_open(&a, layer, &args) < 0 || pair_open(&b, layer, &args) < 0)
 		tap_bail(args.error);
-	if (sock_blob_read(a.blob, a.blob_bytes, &blob_a) < 0 || sock_blob_read(b.blob, b.blob_bytes, &blob_b) < 0)
+	if (sock_blob_read(a.blob, a.blob_bytes, &blob_a) < 0 ||
+	    sock_blob_read(b.blob, b.blob_bytes, &blob_b) < 0)
 		tap_bail("the layer's address is not a blob");
 	listener = memcmp(blob_a.endpoint, blob_b.endpoint, SOCK_ENDPOINT_BYTES) < 0 ? &b : &a;
 	dialler = listener == &a ? &b : &a;
@@ -147,7 +149,8 @@ static void datagram_strangers(void)
 		tap_bail("the two ends do not meet");
 	pair_poll_until(&a, &b, &nothing, 1, 20);
 	layer->counters(a.ctx, add_strangers, &count);
-	ok(!a.seen.received && count.strangers == 3, "sockets-udp: %llu datagrams from before the meeting are dropped",
+	ok(!a.seen.received && count.strangers == 3,
+	   "sockets-udp: %llu datagrams from before the meeting are dropped",
 	   (unsigned long long)count.strangers);
 	/* Even with the right tag: the kernel takes datagrams from the peer's own socket only. */
 	if (sock_blob_read(a.blob, a.blob_bytes, &blob) < 0)
@@ -155,7 +158,8 @@ static void datagram_strangers(void)
 	cadge_store32(forged + 4, (uint32_t)blob.nonce);
 	after = knock(&a, SOCK_DGRAM, forged, sizeof(forged));
 	pair_poll_until(&a, &b, &nothing, 1, 20);
-	ok(!a.seen.received && !a.seen.downs, "sockets-udp: so are those of others afterwards, whatever they know");
+	ok(!a.seen.received && !a.seen.downs,
+	   "sockets-udp: so are those of others afterwards, whatever they know");
 	pair_post(&b, &a, "after all", 9, 1);
 	ok(pair_poll_until(&a, &b, &a.seen.received, 1, 1000), "sockets-udp: the peer is heard");
 	pair_close(&a);

@@ -39,9 +39,18 @@ struct cadge_open_args pair_args(enum cadge_wait_mode wait_mode)
 	static char error[256];
 
 	return (struct cadge_open_args){
-		.bytes = sizeof(struct cadge_open_args), .place = CADGE_PLACE_HOST, .wait_mode = wait_mode,
-		.device = "lo", .address = "127.0.0.1", .port_first = 0, .port_last = 0, .peers_max = 1,
-		.depth_max = 64, .message_bytes_max = 8 << 20, .error = error, .error_bytes = sizeof(error),
+		.bytes = sizeof(struct cadge_open_args),
+		.place = CADGE_PLACE_HOST,
+		.wait_mode = wait_mode,
+		.device = "lo",
+		.address = "127.0.0.1",
+		.port_first = 0,
+		.port_last = 0,
+		.peers_max = 1,
+		.depth_max = 64,
+		.message_bytes_max = 8 << 20,
+		.error = error,
+		.error_bytes = sizeof(error),
 	};
 }
 
@@ -122,8 +131,12 @@ int pair_open(struct pair_end *end, const struct cadge_layer *layer, const struc
 	code = layer->open(args, &end->ctx);
 	if (code < 0)
 		return code;
-	end->seen.sink = (struct cadge_sink){.up = on_up, .down = on_down, .recv = on_recv, .sent = on_sent,
-					     .call = on_call, .replied = on_replied};
+	end->seen.sink = (struct cadge_sink){.up = on_up,
+					     .down = on_down,
+					     .recv = on_recv,
+					     .sent = on_sent,
+					     .call = on_call,
+					     .replied = on_replied};
 	end->seen.ctx = end->ctx;
 	end->seen.layer = layer;
 	end->blob_bytes = sizeof(end->blob);
@@ -142,7 +155,8 @@ static void poll_end(struct pair_end *end)
 		tap_bail("poll failed");
 }
 
-bool pair_poll_until(struct pair_end *a, struct pair_end *b, const int *number, int wanted, unsigned milliseconds)
+bool pair_poll_until(struct pair_end *a, struct pair_end *b, const int *number, int wanted,
+		     unsigned milliseconds)
 {
 	const uint64_t deadline_ns = pair_now_ns() + milliseconds * UINT64_C(1000000);
 
@@ -172,7 +186,8 @@ int pair_post(struct pair_end *from, struct pair_end *other, const void *data, s
 	const uint64_t deadline_ns = pair_now_ns() + UINT64_C(5000000000);
 	int code;
 
-	while ((code = from->layer->post(from->chan, &iov, 1, 0, token)) == CADGE_BUSY && pair_now_ns() < deadline_ns) {
+	while ((code = from->layer->post(from->chan, &iov, 1, 0, token)) == CADGE_BUSY &&
+	       pair_now_ns() < deadline_ns) {
 		poll_end(from);
 		poll_end(other);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two contexts of one layer in one process, for unit tests: loaded from CADGE_MODULES, connected over 127.0.0.1, with a
- * sink that notes what it is told.
+ * Two contexts of one layer in one process, for unit tests: loaded from CADGE_MODULES, connected over
+ * 127.0.0.1, with a sink that notes what it is told.
  */
 #ifndef CADGE_TESTS_PAIR_H
 #define CADGE_TESTS_PAIR_H
@@ -53,11 +53,13 @@ struct cadge_open_args pair_args(enum cadge_wait_mode wait_mode);
 int pair_open(struct pair_end *end, const struct cadge_layer *layer, const struct cadge_open_args *args);
 void pair_close(struct pair_end *end);
 
-/* Connects both ends and polls until both are up. Returns false when that does not happen within two seconds. */
+/* Connects both ends and polls until both are up. Returns false when that does not happen within two seconds.
+ */
 bool pair_meet(struct pair_end *a, struct pair_end *b);
 
 /* Polls one end, or two, until *number >= wanted or the deadline passed. Returns whether it was reached. */
-bool pair_poll_until(struct pair_end *a, struct pair_end *b, const int *number, int wanted, unsigned milliseconds);
+bool pair_poll_until(struct pair_end *a, struct pair_end *b, const int *number, int wanted,
+		     unsigned milliseconds);
 
 /* Posts, polling while BUSY. Returns DONE, QUEUED or the error. */
 int pair_post(struct pair_end *from, struct pair_end *other, const void *data, size_t bytes, uint64_t token);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Test Anything Protocol for one program: ok(condition, name, ...) prints a line, tap_done() the plan and the exit code.
+ * Test Anything Protocol for one program: ok(condition, name, ...) prints a line, tap_done() the plan and the
+ * exit code.
  */
 #ifndef CADGE_TESTS_TAP_H
 #define CADGE_TESTS_TAP_H

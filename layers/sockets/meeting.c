@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How two peers of a session meet. On the wire: hello, from the dialler, is magic (4 bytes), the slot and the
+ * nonce of the listener's blob (4 and 8); welcome, from the listener, the same of the dialler's blob.
+ * Messages follow at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "common/wire.h"
+#include "sockets/session_state.h"
+
+static const uint32_t hello_magic = 0x314f4c48, welcome_magic = 0x31434c57;
+
+int sock_meeting_dial(struct cadge_chan *chan)
+{
+	const struct cadge_ctx *ctx = chan->ctx;
+	struct sockaddr_storage to;
+	socklen_t to_bytes;
+	int code = sock_endpoint_read(chan->theirs.endpoint, &to, &to_bytes);
+
+	if (code < 0)
+		return code;
+	chan->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (chan->fd < 0)
+		return sock_code(errno);
+	code = ctx->family->tune(&ctx->settings, chan->fd);
+	if (code == CADGE_DONE && ctx->bind_address_bytes &&
+	    bind(chan->fd, (const struct sockaddr *)&ctx->bind_address, ctx->bind_address_bytes) < 0)
+		code = sock_code(errno);
+	if (code == CADGE_DONE && connect(chan->fd, (const struct sockaddr *)&to, to_bytes) < 0 &&
+	    errno != EINPROGRESS)
+		code = errno == EAGAIN ? CADGE_BUSY : CADGE_E_DOWN;
+	if (code != CADGE_DONE) {
+		close(chan->fd);
+		chan->fd = -1;
+	}
+	return code;
+}
+
+void sock_meeting_leave(struct cadge_ctx *ctx, const struct cadge_chan *chan)
+{
+	for (uint32_t i = 0; i < ctx->up_count; i++)
+		if (ctx->up[i] == chan)
+			ctx->up[i] = ctx->up[--ctx->up_count];
+}
+
+int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	int events = 1;
+
+	if (chan->state == CHAN_UP)
+		sock_meeting_leave(ctx, chan);
+	else
+		ctx->unsettled--;
+	chan->state = CHAN_DOWN;
+	chan->stream.broken = true;
+	events += sock_stream_abandon(&chan->stream, sink);
+	if (chan->fd >= 0)
+		close(chan->fd);
+	chan->fd = -1;
+	sink->down(sink, chan->peer, code);
+	return events;
+}
+
+static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	const struct timeval timeout = {.tv_usec = (suseconds_t)(SOCK_RECEIVE_TIMEOUT_NS / 1000)};
+	int flags;
+
+	/* Blocking contexts sleep in recv itself, see wait; every other call says MSG_DONTWAIT. */
+	if (ctx->wait_mode == CADGE_WAIT_BLOCK) {
+		flags = fcntl(chan->fd, F_GETFL);
+		if (flags < 0 || fcntl(chan->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+		    setsockopt(chan->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0)
+			return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+	}
+	if (sock_stream_init(&chan->stream, chan->fd, chan->peer, ctx->depth, ctx->message_bytes_max,
+			     &ctx->blocks) < 0)
+		return sock_meeting_end(chan, sink, CADGE_E_MEMORY);
+	chan->state = CHAN_UP;
+	ctx->unsettled--;
+	ctx->up[ctx->up_count++] = chan;
+	sink->up(sink, chan->peer);
+	return 1;
+}
+
+static void write_hello(unsigned char hello[SOCK_HELLO_BYTES], uint32_t magic, const struct sock_blob *theirs)
+{
+	cadge_store32(hello, magic);
+	cadge_store32(hello + 4, theirs->slot);
+	cadge_store64(hello + 8, theirs->nonce);
+}
+
+/* Reads on at a hello or welcome: 1 it is whole, 0 not yet, -1 the peer is gone. */
+static int read_hello(int fd, unsigned char hello[SOCK_HELLO_BYTES], size_t *bytes_inout)
+{
+	ssize_t got = recv(fd, hello + *bytes_inout, SOCK_HELLO_BYTES - *bytes_inout, MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	*bytes_inout += (size_t)got;
+	return got == 0 ? -1 : *bytes_inout == SOCK_HELLO_BYTES;
+}
+
+static int settle_dialling(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	struct pollfd pollfd = {.fd = chan->fd, .events = POLLOUT};
+	unsigned char hello[SOCK_HELLO_BYTES];
+	int error = 0, code;
+	socklen_t error_bytes = sizeof(error);
+
+	if (chan->fd < 0) {
+		code = sock_meeting_dial(chan);
+		return code < 0 ? sock_meeting_end(chan, sink, code) : 0;
+	}
+	if (poll(&pollfd, 1, 0) <= 0)
+		return 0;
+	if (getsockopt(chan->fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) < 0 || error)
+		return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+	write_hello(hello, hello_magic, &chan->theirs);
+	if (send(chan->fd, hello, SOCK_HELLO_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL) != SOCK_HELLO_BYTES)
+		return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+	chan->state = CHAN_GREETING;
+	return 0;
+}
+
+static int settle_greeting(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	int whole = read_hello(chan->fd, chan->welcome, &chan->welcome_bytes);
+
+	if (whole == 0)
+		return 0;
+	if (whole < 0 || cadge_load32(chan->welcome) != welcome_magic ||
+	    cadge_load64(chan->welcome + 8) != chan->ctx->slots[chan->peer].nonce)
+		return sock_meeting_end(chan, sink, CADGE_E_DOWN);
+	return go_up(chan, sink);
+}
+
+/* The channel whose peer sent this hello; *stranger_out when no address of ours was given to it. */
+static struct cadge_chan *find_guest(struct cadge_ctx *ctx, const struct guest *guest, bool *stranger_out)
+{
+	const uint32_t peer = cadge_load32(guest->hello + 4);
+
+	*stranger_out = cadge_load32(guest->hello) != hello_magic || peer >= ctx->peers ||
+			!ctx->slots[peer].given || cadge_load64(guest->hello + 8) != ctx->slots[peer].nonce;
+	if (*stranger_out || !ctx->slots[peer].chan || ctx->slots[peer].chan->state != CHAN_EXPECTING)
+		return NULL;
+	return ctx->slots[peer].chan;
+}
+
+static void drop_guest(struct cadge_ctx *ctx, uint32_t at, bool close_too)
+{
+	if (close_too)
+		close(ctx->guests[at].fd);
+	memmove(&ctx->guests[at], &ctx->guests[at + 1], (--ctx->guest_count - at) * sizeof(*ctx->guests));
+}
+
+static int welcome_guests(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	unsigned char welcome[SOCK_HELLO_BYTES];
+	int events = 0, fd, whole;
+
+	while ((fd = accept4(ctx->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+		if (ctx->guest_count == SOCK_GUESTS_MAX)
+			drop_guest(ctx, 0, true);
+		ctx->guests[ctx->guest_count++] = (struct guest){.fd = fd};
+	}
+	for (uint32_t i = 0; i < ctx->guest_count;) {
+		struct guest *guest = &ctx->guests[i];
+		struct cadge_chan *chan;
+		bool stranger;
+
+		whole = guest->hello_bytes == SOCK_HELLO_BYTES
+				? 1
+				: read_hello(guest->fd, guest->hello, &guest->hello_bytes);
+		chan = whole > 0 ? find_guest(ctx, guest, &stranger) : NULL;
+		if (whole < 0 || (whole > 0 && stranger)) {
+			drop_guest(ctx, i, true);
+			continue;
+		}
+		if (!chan) {
+			i++;
+			continue;
+		}
+		chan->fd = guest->fd;
+		drop_guest(ctx, i, false);
+		write_hello(welcome, welcome_magic, &chan->theirs);
+		if (ctx->family->tune(&ctx->settings, chan->fd) < 0 ||
+		    send(chan->fd, welcome, SOCK_HELLO_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+			    SOCK_HELLO_BYTES)
+			events += sock_meeting_end(chan, sink, CADGE_E_DOWN);
+		else
+			events += go_up(chan, sink);
+	}
+	return events;
+}
+
+int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	bool expecting = false;
+	int events = 0;
+
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		struct cadge_chan *chan = ctx->slots[i].chan;
+
+		if (!chan)
+			continue;
+		if (chan->state == CHAN_FAILED)
+			events += sock_meeting_end(chan, sink, CADGE_E_DOWN);
+		else if (chan->state == CHAN_DIALLING)
+			events += settle_dialling(chan, sink);
+		else if (chan->state == CHAN_GREETING)
+			events += settle_greeting(chan, sink);
+		expecting |= chan->state == CHAN_EXPECTING;
+	}
+	return expecting ? events + welcome_guests(ctx, sink) : events;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of a session: what session.c (the slots) and meeting.c (how peers find each other) share.
+ */
+#ifndef CADGE_SOCKETS_SESSION_STATE_H
+#define CADGE_SOCKETS_SESSION_STATE_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "sockets/blocks.h"
+#include "sockets/endpoint.h"
+#include "sockets/session.h"
+#include "sockets/stream.h"
+
+enum {
+	SOCK_PEERS_MAX = 1024,
+	SOCK_GUESTS_MAX = 16,  /* accepted connections that have not said who they are */
+	SOCK_HELLO_BYTES = 16, /* magic, slot, nonce */
+};
+/* How long a blocking recv sleeps at a time, see wait. */
+#define SOCK_RECEIVE_TIMEOUT_NS UINT64_C(50000000)
+
+enum chan_state {
+	CHAN_DIALLING,  /* the kernel connects */
+	CHAN_GREETING,  /* hello is sent, the welcome is not here yet */
+	CHAN_EXPECTING, /* the peer will dial */
+	CHAN_UP,
+	CHAN_FAILED, /* the next poll tells */
+	CHAN_DOWN,
+};
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	uint32_t peer;
+	enum chan_state state;
+	int fd;
+	struct sock_blob theirs;
+	unsigned char welcome[SOCK_HELLO_BYTES];
+	size_t welcome_bytes;
+	struct sock_stream stream; /* from UP on */
+};
+
+/* An accepted connection whose hello has not come whole. */
+struct guest {
+	int fd;
+	size_t hello_bytes;
+	unsigned char hello[SOCK_HELLO_BYTES];
+};
+
+/* What we told a peer that it needs to reach us. */
+struct slot {
+	bool given;
+	uint64_t nonce;
+	struct cadge_chan *chan;
+};
+
+struct cadge_ctx {
+	const struct sock_family *family;
+	struct sock_settings settings;
+	enum cadge_place place;
+	enum cadge_wait_mode wait_mode;
+	char device[64];
+	struct sockaddr_storage bind_address; /* of dialling sockets; bytes 0: none */
+	socklen_t bind_address_bytes;
+	uint64_t message_bytes_max;
+	uint32_t depth, peers;
+	int listen_fd;
+	unsigned char endpoint[SOCK_ENDPOINT_BYTES];
+	struct slot *slots;           /* by peer */
+	struct cadge_chan **up;       /* channels that are up, in any order */
+	uint32_t up_count, unsettled; /* unsettled: neither up nor down */
+	struct guest guests[SOCK_GUESTS_MAX];
+	uint32_t guest_count;
+	struct pollfd *pollfds; /* peers + guests + the listening socket */
+	struct sock_blocks blocks;
+};
+
+/*
+ * Puts a socket on its way to the peer. DONE: connected or connecting; BUSY: the peer's backlog is full now,
+ * try again; E_DOWN or another code: nothing was opened.
+ */
+int sock_meeting_dial(struct cadge_chan *chan);
+
+/* Takes a channel out of those that are up. */
+void sock_meeting_leave(struct cadge_ctx *ctx, const struct cadge_chan *chan);
+
+/* The channel is broken: ends what waits in it, closes its socket, tells the sink. Returns the number of
+ * events. */
+int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code);
+
+/* Goes on with the channels that are neither up nor down. Returns the number of events. */
+int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink);
+
+#endif

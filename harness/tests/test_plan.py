@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -19,6 +21,7 @@ from cadge_harness.budget import Demand, spend
 from cadge_harness.catalogue import Catalogue
 from cadge_harness.describe import read_description
 from cadge_harness.errors import NothingSelectedError, UsageError
+from cadge_harness.floors import FLOORS
 from cadge_harness.plan import Subject, make_plan, point_id
 from cadge_harness.site import Site, site_of
 from cadge_harness.sweep import Workload, read_sweep
@@ -107,6 +110,7 @@ def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None
         ("floor-copyflag", "within", "poll"),
         ("floor-futex", "within", "block"),
         ("floor-xdp", "between", "poll"),
+        ("floor-xdp", "between", "block"),
         *(
             (name, place, wait)
             for name in ("floor-tcp", "floor-udp")
@@ -121,6 +125,19 @@ def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None
     )
     sizes = {point.request_bytes for point in plan.points if point.layer == "floor-tcp" and point.pattern == "pingpong"}
     assert sizes == {8, 4096}
+
+
+def test_the_planner_knows_what_the_floors_program_does() -> None:
+    program = Path(os.environ.get("CADGE_BUILD") or SWEEPS.parents[1] / "build") / "bin/cadge-floor"
+    if not program.is_file():
+        pytest.skip(f"{program} is not built")
+    listed = subprocess.run([str(program), "list"], capture_output=True, text=True, check=True, timeout=30)
+    theirs = {}
+    for line in listed.stdout.splitlines():
+        name, rest = line.split(maxsplit=1)
+        places, waits, patterns = rest.rsplit("  ", 1)[1].strip().split("; ")
+        theirs[name] = tuple(frozenset(words.split(", ")) for words in (places, waits, patterns))
+    assert theirs == {floor.name: (floor.places, floor.waits, floor.patterns) for floor in FLOORS}
 
 
 def test_refused_points_say_why(catalogue: Catalogue, site: Site) -> None:

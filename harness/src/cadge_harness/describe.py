@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -39,7 +40,11 @@ def _describe(info: LayerInfo, checkout: Checkout) -> LayerInfo:
         return info
     argv = [str(checkout.driver), "describe", "--modules", str(checkout.modules), "--layer", info.name]
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
+        # Some libraries leave files in the current folder when they crash, so that is one that goes away.
+        with tempfile.TemporaryDirectory(prefix="cadge-") as folder:
+            done = subprocess.run(
+                argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL, cwd=folder
+            )
         raw = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return info

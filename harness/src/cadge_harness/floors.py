@@ -15,8 +15,8 @@ from cadge_harness.sweep import Wanted, Workload
 from cadge_results.base import Pattern, Place, Wait
 
 CACHE_LINE_BYTES = 64
-FRAME_BYTES_MAX = 1458
-"""Payload of a raw frame on a link with the usual MTU of 1,500 bytes, headers of ours taken off."""
+FRAME_BYTES_MAX = 1498
+"""Payload of a raw frame on a link with the usual MTU of 1,500 bytes, less two bytes for its length."""
 DATAGRAM_BYTES_MAX = 65_507
 
 
@@ -28,6 +28,7 @@ class Floor:
     places: frozenset[Place]
     waits: frozenset[Wait]
     patterns: frozenset[Pattern]
+    bytes_min: int = 0
     bytes_max: int | None = None
     limit_reason: str = ""
     needs_raw_link: bool = False
@@ -39,6 +40,7 @@ def _floor(
     waits: Iterable[Wait],
     *,
     patterns: Iterable[Pattern] = ("pingpong",),
+    bytes_min: int = 0,
     bytes_max: int | None = None,
     limit_reason: str = "",
     needs_raw_link: bool = False,
@@ -48,6 +50,7 @@ def _floor(
         places=frozenset(places),
         waits=frozenset(waits),
         patterns=frozenset(patterns),
+        bytes_min=bytes_min,
         bytes_max=bytes_max,
         limit_reason=limit_reason,
         needs_raw_link=needs_raw_link,
@@ -63,8 +66,15 @@ FLOORS = (
         limit_reason="a cache line with its flag carries at most 56 bytes",
     ),
     _floor("floor-copyflag", ["within"], ["poll"], patterns=["pingpong", "stream"]),
-    _floor("floor-futex", ["within"], ["block"]),
-    _floor("floor-tcp", ["within", "between"], ["poll", "block"], patterns=["pingpong", "stream"]),
+    _floor("floor-futex", ["within"], ["block"], patterns=["pingpong", "stream"]),
+    _floor(
+        "floor-tcp",
+        ["within", "between"],
+        ["poll", "block"],
+        patterns=["pingpong", "stream"],
+        bytes_min=1,
+        limit_reason="a byte stream carries no empty message",
+    ),
     _floor(
         "floor-udp",
         ["within", "between"],
@@ -75,9 +85,9 @@ FLOORS = (
     _floor(
         "floor-xdp",
         ["between"],
-        ["poll"],
+        ["poll", "block"],
         bytes_max=FRAME_BYTES_MAX,
-        limit_reason="a raw frame carries at most 1,458 bytes",
+        limit_reason="a raw frame carries at most 1,498 bytes",
         needs_raw_link=True,
     ),
 )
@@ -116,6 +126,8 @@ def refuse_floor(floor: Floor, wanted: Wanted, site: Site) -> Refusal | None:
     if floor.needs_raw_link and not site.raw_links:
         return Refusal(code="NODE_LACKS", reason="raw frames need a link of their own and root on every host")
     size = wanted.workload.request_bytes
+    if size < floor.bytes_min:
+        return Refusal(code="NO_CAP", reason=floor.limit_reason)
     if floor.bytes_max is not None and size > floor.bytes_max:
         return Refusal(code="MSG_TOO_LARGE", reason=floor.limit_reason)
     return None

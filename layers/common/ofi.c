@@ -2,6 +2,7 @@
 #include "common/ofi.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +128,7 @@ static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *arg
 }
 
 static int ofi_getinfo(const struct cadge_ofi *ofi, const struct cadge_open_args *args,
-		       const struct cadge_ofi_needs *needs, uint64_t caps, const char *port, struct fi_info **info_out)
+		       const struct cadge_ofi_needs *needs, uint64_t caps, struct fi_info **info_out)
 {
 	struct fi_info *hints = fi_allocinfo();
 	int ret;
@@ -150,7 +151,7 @@ static int ofi_getinfo(const struct cadge_ofi *ofi, const struct cadge_open_args
 		return -FI_ENOMEM;
 	}
 	if (ofi->network)
-		ret = fi_getinfo(CADGE_OFI_VERSION, args->address, port, FI_SOURCE, hints, info_out);
+		ret = fi_getinfo(CADGE_OFI_VERSION, args->address, NULL, FI_SOURCE, hints, info_out);
 	else
 		ret = fi_getinfo(CADGE_OFI_VERSION, NULL, NULL, 0, hints, info_out);
 	fi_freeinfo(hints);
@@ -166,7 +167,7 @@ static void ofi_close_fid(struct fid *fid, const char *what)
 		fprintf(stderr, "cadge: libfabric could not close the %s: %s\n", what, fi_strerror(-ret));
 }
 
-void cadge_ofi_close(struct cadge_ofi *ofi)
+static void ofi_close_objects(struct cadge_ofi *ofi)
 {
 	if (ofi->ep)
 		ofi_close_fid(&ofi->ep->fid, "endpoint");
@@ -183,9 +184,16 @@ void cadge_ofi_close(struct cadge_ofi *ofi)
 	ofi->av = NULL;
 	ofi->domain = NULL;
 	ofi->fabric = NULL;
+}
+
+void cadge_ofi_close(struct cadge_ofi *ofi)
+{
+	ofi_close_objects(ofi);
 	if (ofi->info)
 		fi_freeinfo(ofi->info);
 	ofi->info = NULL;
+	/* ofi_rxm takes some 80 MiB from the heap for each endpoint, which one small block above them would pin. */
+	malloc_trim(0);
 }
 
 /* Everything below one fi_info. Returns 0 or the negative libfabric error, with the name of the call that failed. */
@@ -235,58 +243,64 @@ static int ofi_build(struct cadge_ofi *ofi, const struct cadge_open_args *args, 
 	return fi_control(&ofi->cq->fid, FI_GETWAIT, &ofi->wait_fd);
 }
 
-/* One try with one port; port is NULL for any. */
-static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs,
-		   const char *port)
+/* One try. On failure everything is closed again except the fi_info. */
+static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
 {
-	const char *call = "fi_getinfo";
-	int ret, code;
+	const char *call;
+	int ret = ofi_build(ofi, args, needs, &call);
 
-	ret = ofi_getinfo(ofi, args, needs, needs->caps | needs->caps_wanted, port, &ofi->info);
-	if (ret == -FI_ENODATA && needs->caps_wanted)
-		ret = ofi_getinfo(ofi, args, needs, needs->caps, port, &ofi->info);
-	if (ret)
-		return ofi_none(ofi, args, ret);
-	ret = ofi_build(ofi, args, needs, &call);
-	if (!ret) {
-		snprintf(ofi->interface, sizeof(ofi->interface), "%s", ofi->info->domain_attr->name);
+	if (!ret)
 		return CADGE_DONE;
-	}
+	ofi_close_objects(ofi);
 	if (args->wait_mode == CADGE_WAIT_BLOCK && strcmp(call, "fi_cq_open") == 0) {
 		snprintf(args->error, args->error_bytes,
 			 "libfabric's provider %s has no descriptor to sleep on (FI_WAIT_FD): %s",
 			 ofi->info->fabric_attr->prov_name, fi_strerror(-ret));
-		code = CADGE_E_UNSUPPORTED;
-	} else {
-		code = ofi_failed(args, call, ret);
+		return CADGE_E_UNSUPPORTED;
 	}
-	cadge_ofi_close(ofi);
-	return code;
+	return ofi_failed(args, call, ret);
 }
 
-int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
+/* Tries the ports of the range in turn, or any port if there is no range or the address has none. */
+static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
 {
+	struct sockaddr_in *source = ofi->info->src_addr;
 	uint32_t port;
 	int code;
 
-	memset(ofi, 0, sizeof(*ofi));
-	ofi->wait_fd = -1;
-	code = ofi_settings(ofi, args);
-	if (code)
-		return code;
-	if (!ofi->network || !args->port_first)
-		return ofi_try(ofi, args, needs, NULL);
+	if (!ofi->network || !args->port_first || !source || ofi->info->addr_format != FI_SOCKADDR_IN)
+		return ofi_try(ofi, args, needs);
 	for (port = args->port_first; port <= args->port_last; port++) {
-		char text[8];
-
-		snprintf(text, sizeof(text), "%u", port);
-		code = ofi_try(ofi, args, needs, text);
+		source->sin_port = htons((uint16_t)port);
+		code = ofi_try(ofi, args, needs);
 		if (code != CADGE_E_PORT)
 			return code;
 	}
 	snprintf(args->error, args->error_bytes, "no free port between %u and %u on %s", args->port_first,
 		 args->port_last, args->address);
 	return CADGE_E_PORT;
+}
+
+int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
+{
+	int ret, code;
+
+	memset(ofi, 0, sizeof(*ofi));
+	ofi->wait_fd = -1;
+	code = ofi_settings(ofi, args);
+	if (code)
+		return code;
+	ret = ofi_getinfo(ofi, args, needs, needs->caps | needs->caps_wanted, &ofi->info);
+	if (ret == -FI_ENODATA && needs->caps_wanted)
+		ret = ofi_getinfo(ofi, args, needs, needs->caps, &ofi->info);
+	if (ret)
+		return ofi_none(ofi, args, ret);
+	code = ofi_try_ports(ofi, args, needs);
+	if (code)
+		cadge_ofi_close(ofi);
+	else
+		snprintf(ofi->interface, sizeof(ofi->interface), "%s", ofi->info->domain_attr->name);
+	return code;
 }
 
 int cadge_ofi_name(const struct cadge_ofi *ofi, void *name, size_t *bytes_inout)

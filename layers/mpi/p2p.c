@@ -62,7 +62,7 @@ struct cadge_chan {
 	uint32_t peer;
 	int rank, tag_in, tag_out;
 	bool connected, started, up, down;
-	uint32_t greetings_sent, greetings_seen, posted;
+	uint32_t greetings_sent, greetings_seen, posted, queued;
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */
 	MPI_Request oldest[2];
 	struct cadge_lend *receive_head, *receive_tail;
@@ -417,6 +417,7 @@ static int p2p_send(struct cadge_chan *chan, const void *data, size_t bytes, str
 		return CADGE_DONE;
 	}
 	send->next = NULL;
+	chan->queued++;
 	if (chan->send_head) {
 		chan->send_tail->next = send;
 	} else {
@@ -444,7 +445,7 @@ static int p2p_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 		return CADGE_E_TOO_LARGE;
 	if (chan->down)
 		return CADGE_E_DOWN;
-	if (!chan->up || !send)
+	if (!chan->up || !send || chan->queued >= ctx->depth)
 		return CADGE_BUSY;
 	if (count > 1) {
 		char *to = send->staging;
@@ -477,6 +478,7 @@ static int p2p_sent(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge
 	uint64_t token = send->token;
 	bool greeting = send->greeting;
 
+	chan->queued--;
 	chan->send_head = send->next;
 	chan->oldest[P2P_SEND] = send->next ? send->next->request : MPI_REQUEST_NULL;
 	p2p_free_send(ctx, send);

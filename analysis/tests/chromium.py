@@ -30,7 +30,7 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--remote-debugging-pipe",
 )
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 120.0
 
 
 def find() -> str | None:

@@ -34,7 +34,7 @@ def method() -> tuple[Fact, ...]:
             "probability that follows from the binomial distribution alone, whatever the distribution of the "
             f"values (David and Nagaraja, Order Statistics). Six launches: smallest and largest, {six}. The "
             "coverage stands in each row beside the number of launches. Intervals are not widened for the "
-            "number of comparisons; where many layers are compared, expect one in twenty to miss.",
+            "number of comparisons; where many layers are compared, expect up to one in twenty to miss.",
         ),
         Fact(
             name="Tails",

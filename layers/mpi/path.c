@@ -33,7 +33,9 @@ uint64_t mpi_path_eager_bytes(const char *btl)
 }
 
 #if defined(OPEN_MPI) && defined(__has_include)
-#if __has_include(<ompi_config.h>) && __has_include(<ompi/mca/bml/bml.h>) && __has_include(<ompi/mca/mtl/mtl.h>)
+/* Debian's Open MPI 5 comes with most of these headers, but not with the one of the threads that all of them include. */
+#if __has_include(<ompi_config.h>) && __has_include(<ompi/mca/bml/bml.h>) && __has_include(<ompi/mca/mtl/mtl.h>) && \
+	(OMPI_MAJOR_VERSION < 5 || __has_include(<opal/mca/threads/pthreads/threads_pthreads_mutex.h>))
 #define MPI_PATH_READABLE 1
 #endif
 #endif

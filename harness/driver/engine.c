@@ -156,6 +156,7 @@ static enum drv_reason open_reason(int code, const struct drv_engine *engine)
 	case CADGE_E_PERMISSION: return DRV_PERMISSION;
 	case CADGE_E_ABSENT: return DRV_NODE_LACKS;
 	case CADGE_E_TOO_LARGE: return DRV_MSG_TOO_LARGE;
+	case CADGE_E_ARGUMENT: return DRV_ARGUMENT;
 	default: return DRV_LIBRARY;
 	}
 }

@@ -1,8 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A result that cannot be written is better known before than after. */
+static int check_out(const char *path, struct drv_fail *fail)
+{
+	char part[4096];
+	int file;
+
+	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
+		return drv_fail_set(fail, DRV_ARGUMENT, "--out: the path is too long");
+	file = open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (file < 0)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--out %s: %s", part, strerror(errno));
+	close(file);
+	return unlink(part) ? drv_fail_set(fail, DRV_ARGUMENT, "--out %s: %s", part, strerror(errno)) : 0;
+}
 
 static int check_combination(const struct drv_run_options *options, enum drv_kind kind, struct drv_fail *fail)
 {
@@ -27,7 +45,7 @@ static int check_combination(const struct drv_run_options *options, enum drv_kin
 		return drv_fail_set(fail, DRV_ARGUMENT, "--out is missing: endpoint 0 writes the result");
 	if (options->endpoint == 1 && options->out)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--out belongs to endpoint 0");
-	return 0;
+	return options->out ? check_out(options->out, fail) : 0;
 }
 
 int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_options *options_out,

@@ -433,9 +433,9 @@ int drv_session_run(const struct drv_session_args *args)
 	struct drv_engine *engine = &session.engine;
 	struct drv_port port;
 	struct drv_fail fail = { 0 }, store_fail;
-	bool attempted = false;
+	bool met = false, attempted = false;
 	json_t *facts;
-	int status;
+	int status, code;
 
 	session.args = args;
 	session.launch = engine->launch = args->launch;
@@ -452,6 +452,7 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->oob_period = drv_clock_to_ticks(&engine->clock, engine->block ? 1000000 : 200000);
 
 	status = engine->self ? 0 : meet(&session, &fail);
+	met = !status;
 	if (!status)
 		status = work(&session, &attempted, &fail);
 	if (status) {
@@ -474,5 +475,9 @@ int drv_session_run(const struct drv_session_args *args)
 	}
 	drv_oob_close(engine->oob);
 	drv_result_free(&session.result);
-	return status ? drv_reason_exit(fail.reason) : 0;
+	code = status ? drv_reason_exit(fail.reason) : 0;
+	/* 2 and 3 speak of the layer only once the endpoints have met; a layer that refuses a setting could not be opened */
+	if (!met && code == 3)
+		code = 4;
+	return met && fail.reason == DRV_ARGUMENT ? 3 : code;
 }

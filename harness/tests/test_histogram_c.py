@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hdrh.histogram import HdrHistogram
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 BUILD = Path(os.environ.get("CADGE_BUILD", Path(__file__).parents[2] / "build"))
 TOOL = BUILD / "tests" / "driver-tool_histogram"
@@ -42,7 +42,9 @@ def test_same_bytes_and_quantiles(kind: str) -> None:
     reference = HdrHistogram(LOWEST, HIGHEST, DIGITS)
     for value in values:
         reference.record_value(value)
-    done = subprocess.run([TOOL], input="\n".join(map(str, values)), capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [TOOL], input="\n".join(map(str, values)), capture_output=True, text=True, check=True, timeout=60
+    )
     payload, text, squares, quantiles = done.stdout.splitlines()
     expected = zlib.decompress(base64.b64decode(reference.encode())[8:])
     assert zlib.decompress(base64.b64decode(text)[8:]) == bytes.fromhex(payload)

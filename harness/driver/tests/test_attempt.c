@@ -203,7 +203,7 @@ static void test_faults(void)
 	expect_failed(stream, (struct fake_orders){ .drop_every = 1000 }, DRV_DEADLINE, true, "a lost message of a stream");
 	expect_failed(small, (struct fake_orders){ .busy_every = 1 }, DRV_DEADLINE, false, "a layer that is always busy");
 	expect_failed(stream, (struct fake_orders){ .busy_every = 1 }, DRV_DEADLINE, true, "a stream that is always busy");
-	expect_failed(rpc, (struct fake_orders){ .fail_after = 500 }, DRV_LIBRARY, true, "a poll that fails");
+	expect_failed(rpc, (struct fake_orders){ .fail_after = 100 }, DRV_LIBRARY, true, "a poll that fails");
 }
 
 /* An unreliable layer loses messages without being unsound; they are counted. */
@@ -216,9 +216,9 @@ static void test_losses(void)
 			struct drv_point point = make_point(depth == 1 ? DRV_PINGPONG : DRV_RPC, sizes[i], sizes[i], depth);
 			struct outcome outcome;
 
-			point.duration_ns = 30000000;
+			point.duration_ns = 100000000;
 			point.deadline_ns = 3000000000;
-			outcome = play(point, (struct fake_orders){ .unreliable = true, .drop_every = 20001 });
+			outcome = play(point, (struct fake_orders){ .unreliable = true, .drop_every = 601 });
 			tap_ok(outcome.attempt.status == DRV_DONE && outcome.attempt.lost > 0 && outcome.attempt.operations > 0 &&
 				       outcome.attempt.executions_server <= outcome.attempt.executions_expected &&
 				       outcome.attempt.executions_expected ==

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The driver's command line: arguments, describe, version, help."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUILD = Path(os.environ.get("CADGE_BUILD", Path(__file__).parents[2] / "build"))
+DRIVER = BUILD / "bin" / "cadge-driver"
+LAYERS = BUILD / "layers"
+
+pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason=f"{DRIVER} is not built")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "a command is missing"),
+        (["fly"], "unknown command"),
+        (["run", "--speed", "9"], "unknown argument '--speed'"),
+        (["run", "--launch"], "--launch needs a value"),
+        (["run", "--launch", "/none", "--endpoint", "2"], "--endpoint must be 0 or 1"),
+        (["run", "--launch", "/none", "--endpoint", "0"], "No such file"),
+        (["describe", "--layer", "x"], "needs --modules"),
+    ],
+)
+def test_bad_arguments(arguments: list[str], says: str) -> None:
+    done = subprocess.run([DRIVER, *arguments], capture_output=True, text=True, timeout=10, check=False)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_describe_and_version() -> None:
+    if not (LAYERS / "sockets-tcp.so").exists():
+        pytest.skip(f"layer sockets-tcp is not built in {LAYERS}")
+
+    def ask(*arguments: str, code: int = 0) -> dict[str, Any]:
+        done = subprocess.run([DRIVER, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+        answer = json.loads(done.stdout)
+        assert isinstance(answer, dict)
+        return answer
+
+    assert ask("version").keys() == {"version", "abi", "schema", "compiler", "revision"}
+    description = ask("describe", "--modules", str(LAYERS), "--layer", "sockets-tcp")
+    rows = {(row["place"], row["wait"]): row for row in description["opens"]}
+    assert len(rows) == 6
+    assert rows["within", "poll"]["opens"]
+    assert "RELIABLE" in rows["within", "poll"]["caps"]
+    assert rows["self", "poll"]["reason_code"] == "NO_CAP"
+    assert description["table"]["name"] == "sockets-tcp"
+    missing = ask("describe", "--modules", str(LAYERS), "--layer", "sockets-none", code=3)
+    assert missing["reason_code"] == "BUILD_ABSENT"
+    done = subprocess.run([DRIVER, "--help"], capture_output=True, text=True, timeout=10, check=True)
+    assert "examples:" in done.stdout

@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The driver as a program: two processes over 127.0.0.1, one process, and everything that can go wrong."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+BUILD = Path(os.environ.get("CADGE_BUILD", Path(__file__).parents[2] / "build"))
+DRIVER = BUILD / "bin" / "cadge-driver"
+LAYERS = BUILD / "layers"
+
+Json = dict[str, Any]
+
+
+def need(*layers: str) -> None:
+    if not DRIVER.exists():
+        pytest.skip(f"{DRIVER} is not built")
+    for layer in layers:
+        if not (LAYERS / f"{layer}.so").exists():
+            pytest.skip(f"layer {layer} is not built in {LAYERS}")
+
+
+def point(pattern: str, request: int, reply: int = 0, depth: int = 1, duration: int = 30, **more: object) -> Json:
+    return {
+        "attempt_id": "",
+        "point_id": "p",
+        "pattern": pattern,
+        "request_bytes": request,
+        "reply_bytes": reply,
+        "depth": depth,
+        "duration_ms": duration,
+        "deadline_ms": duration + 5000,
+        **more,
+    }
+
+
+def launch(layer: str, points: list[Json], place: str = "within", wait: str = "poll", **more: object) -> Json:
+    cpus = sorted(os.sched_getaffinity(0))
+    ends = [
+        {"host": f"h{i}", "cpu": cpus[i % len(cpus)], "device": "lo", "address": "127.0.0.1", "raw_device": ""}
+        for i in range(1 if place == "self" else 2)
+    ]
+    return {
+        "schema": "cadge.launch/1",
+        "launch_id": "t",
+        "campaign_id": "c",
+        "kind": "layer",
+        "layer": layer,
+        "shims": [],
+        "launcher": "direct",
+        "place": place,
+        "wait": wait,
+        "settings": {},
+        "seed": 4711,
+        "deadline_ms": 60000,
+        "ports": [0, 0],
+        "endpoints": ends,
+        "points": [{**p, "attempt_id": str(i)} for i, p in enumerate(points)],
+        **more,
+    }
+
+
+class Pair:
+    """The two processes of one launch, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.out = folder / "result.json"
+        self.token = folder / "token"
+        self.write_token(self.token, secrets.token_hex(16))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.processes: list[subprocess.Popen[str]] = []
+
+    @staticmethod
+    def write_token(path: Path, text: str, mode: int = 0o600) -> None:
+        path.write_text(text)
+        path.chmod(mode)
+
+    def start(self, endpoint: int, document: Json, token: Path | None = None) -> subprocess.Popen[str]:
+        path = self.folder / f"launch{endpoint}.json"
+        path.write_text(json.dumps(document))
+        command = [str(DRIVER), "run", "--launch", str(path), "--endpoint", str(endpoint), "--modules", str(LAYERS)]
+        if document["place"] != "self":
+            command += ["--oob", f"127.0.0.1:{self.port}", "--token-file", str(token or self.token)]
+        if endpoint == 0:
+            command += ["--out", str(self.out)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        return process
+
+    def start_both(self, document: Json) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
+        server = self.start(1, document)
+        return self.start(0, document), server
+
+    def run(self, document: Json, codes: tuple[int, ...] = (0, 0)) -> Json:
+        """Run a launch to its end, expect the exit codes (client, server), return the result."""
+        started = self.start_both(document) if document["place"] != "self" else (self.start(0, document),)
+        errors = [process.communicate(timeout=90)[1] for process in started]
+        assert tuple(process.returncode for process in started) == codes[: len(started)], errors
+        return self.result()
+
+    def result(self) -> Json:
+        document = json.loads(self.out.read_text())
+        assert not self.out.with_name("result.json.part").exists()
+        assert isinstance(document, dict)
+        return document
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    """Two processes that are gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def quantile(attempt: Json, percent: float) -> int:
+    return int(HdrHistogram.decode(attempt["histogram"]).get_value_at_percentile(percent))
+
+
+def check_sound(result: Json, reliable: bool = True) -> None:
+    """Every attempt is done, and its numbers agree with each other."""
+    assert (result["schema"], result["status"], result["reason"]) == ("cadge.result/1", "done", None)
+    for attempt in result["attempts"]:
+        failed = [check for check in attempt["checks"] if not check["ok"]]
+        assert attempt["status"] == "done", (attempt["reason"], failed)
+        assert attempt["operations"] > 0
+        assert attempt["elapsed_ns"] > 0
+        assert attempt["verified"]["mismatches"] == 0
+        assert attempt["verified"]["full_before"] > 0
+        assert attempt["verified"]["full_after"] > 0
+        if reliable:
+            assert attempt["executions"]["expected"] == attempt["executions"]["server"] == attempt["operations"]
+            assert attempt["lost"] == attempt["late"] == 0
+        if attempt["pattern"] == "stream":
+            assert attempt["histogram"] is None
+            assert attempt["bytes"] == attempt["operations"] * attempt["request_bytes"]
+            continue
+        histogram = HdrHistogram.decode(attempt["histogram"])
+        assert histogram.get_total_count() == attempt["count"] == attempt["operations"]
+        assert len(attempt["first_ns"]) == min(1000, attempt["count"])
+        assert attempt["min_ns"] <= quantile(attempt, 50) <= attempt["max_ns"] * 1.001
+        assert int(attempt["sum_sq_ns2"]) * attempt["count"] >= attempt["sum_ns"] ** 2
+        assert attempt["sum_ns"] <= attempt["elapsed_ns"] * attempt["depth"] * 1.001
+
+
+PATTERNS = [
+    *[point("pingpong", size, size) for size in (0, 1, 8, 16, 1000, 65536)],
+    *[point("rpc", *sizes) for sizes in ((8, 8, 1), (0, 64, 1), (5000, 3, 8), (64, 0, 16))],
+    *[point("stream", size, depth=depth) for size, depth in ((1, 4), (24, 1), (64, 16), (65536, 4))],
+]
+
+
+@pytest.mark.parametrize("layer", ["sockets-tcp", "sockets-unix"])
+def test_all_message_patterns(pair: Pair, layer: str) -> None:
+    need(layer)
+    result = pair.run(launch(layer, PATTERNS))
+    check_sound(result)
+    assert len(result["attempts"]) == len(PATTERNS)
+    assert [len(result[name]) for name in ("path", "clock", "pinning", "endpoints")] == [2, 2, 2, 2]
+    assert {check["name"] for check in result["checks"]} >= {"path", "clock", "pinning", "wait_mode"}
+    assert all(len(attempt["cpu"]) == 2 for attempt in result["attempts"])
+    assert result["adapter"]["file"].endswith(f"{layer}.so")
+    assert result["adapter"]["build_id"]
+    assert result["endpoints"][0]["pid"] != result["endpoints"][1]["pid"]
+
+
+def test_blocking_sleeps(pair: Pair) -> None:
+    need("sockets-tcp")
+    result = pair.run(launch("sockets-tcp", [point("rpc", 8, 8, duration=100)], wait="block"))
+    check_sound(result)
+    attempt = result["attempts"][0]
+    assert [side["voluntary_switches"] * 2 >= attempt["operations"] for side in attempt["cpu"]] == [True, True]
+
+
+def test_unreliable_layer_counts_losses(pair: Pair) -> None:
+    need("sockets-udp")
+    points = [
+        point("pingpong", 64, 64),
+        point("rpc", 8, 8, 4),
+        point("stream", 1000, depth=8),
+        point("pingpong", 70000, 70000),
+    ]
+    result = pair.run(launch("sockets-udp", points))
+    *small, large = result["attempts"]
+    check_sound({**result, "attempts": small}, reliable=False)
+    assert (large["status"], large["reason_code"]) == ("refused", "MSG_TOO_LARGE")
+    assert "wanted a message of 70000 bytes" in large["reason"]
+
+
+def test_one_process(pair: Pair) -> None:
+    need("null-self")
+    result = pair.run(launch("null-self", PATTERNS, place="self"))
+    check_sound(result)
+    assert [len(result[name]) for name in ("path", "clock", "pinning", "endpoints")] == [1, 1, 1, 1]
+
+
+def test_delay_shim_moves_the_median(pair: Pair) -> None:
+    need("null-self", "shim-delay")
+    medians: dict[str, list[int]] = {"0": [], "20000": []}
+    for _ in range(5):
+        for delay, found in medians.items():
+            settings = {"delay.delay_ns": delay}
+            document = launch("null-self", [point("rpc", 8, 8)], "self", shims=["delay"], settings=settings)
+            found.append(quantile(pair.run(document)["attempts"][0], 50))
+    moved = statistics.median(medians["20000"]) - statistics.median(medians["0"])
+    assert moved == pytest.approx(40000, rel=0.02), medians
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_idle_blocking_server_sleeps(pair: Pair) -> None:
+    need("sockets-tcp")
+    client, server = pair.start_both(launch("sockets-tcp", [point("rpc", 8, 8, duration=1500)], wait="block"))
+    time.sleep(0.7)
+    client.send_signal(signal.SIGSTOP)
+    before = cpu_seconds(server.pid)
+    time.sleep(1.0)
+    spent = cpu_seconds(server.pid) - before
+    client.send_signal(signal.SIGCONT)
+    assert spent < 0.05
+    assert (client.wait(timeout=30), server.wait(timeout=30)) == (0, 0)
+    assert pair.result()["attempts"][0]["executions"]["expected"] > 0
+
+
+@pytest.mark.parametrize("wait", ["poll", "block"])
+@pytest.mark.parametrize("victim", [0, 1])
+def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
+    need("sockets-tcp")
+    points = [point("rpc", 8, 8, duration=10), point("rpc", 8, 8, duration=20000), point("stream", 8, depth=4)]
+    processes = pair.start_both(launch("sockets-tcp", points, wait=wait))
+    time.sleep(1.0)
+    processes[victim].kill()
+    killed = time.monotonic()
+    assert processes[1 - victim].wait(timeout=10) == 4
+    assert time.monotonic() - killed < 2.0
+    if victim == 1:
+        result = pair.result()
+        assert [a["status"] for a in result["attempts"]] == ["done", "failed", "failed"]
+        assert {a["reason_code"] for a in result["attempts"][1:]} == {"PEER_LOST"}
+
+
+def test_stopped_peer_meets_the_deadline(pair: Pair) -> None:
+    need("sockets-tcp")
+    points = [{**point("rpc", 8, 8, duration=1000), "deadline_ms": 2000}, point("rpc", 8, 8)]
+    client, server = pair.start_both(launch("sockets-tcp", points))
+    time.sleep(0.6)
+    server.send_signal(signal.SIGSTOP)
+    assert client.wait(timeout=15) == 4
+    server.send_signal(signal.SIGCONT)
+    assert server.wait(timeout=10) == 4
+    assert [a["reason_code"] for a in pair.result()["attempts"]] == ["DEADLINE", "DEADLINE"]
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_sigterm_ends_both_with_a_reason(pair: Pair, victim: int) -> None:
+    need("sockets-tcp")
+    processes = pair.start_both(launch("sockets-tcp", [point("rpc", 8, 8, duration=20000)]))
+    time.sleep(0.6)
+    processes[victim].terminate()
+    assert [process.wait(timeout=5) for process in processes] == [4, 4]
+    assert pair.result()["attempts"][0]["reason_code"] == "STOPPED"
+
+
+def test_driver_dies_with_its_parent(pair: Pair) -> None:
+    need("null-self")
+    path = pair.folder / "launch.json"
+    path.write_text(json.dumps(launch("null-self", [point("rpc", 8, 8, duration=30000)], place="self")))
+    script = '"$@" & echo $!; wait'
+    command = [
+        str(a) for a in (DRIVER, "run", "--launch", path, "--endpoint", 0, "--modules", LAYERS, "--out", pair.out)
+    ]
+    shell = subprocess.Popen(["sh", "-c", script, "sh", *command], stdout=subprocess.PIPE, text=True)
+    assert shell.stdout is not None
+    driver = int(shell.stdout.readline())
+    time.sleep(0.3)
+    os.kill(driver, 0)
+    shell.kill()
+    shell.wait(timeout=5)
+    shell.stdout.close()
+    end = time.monotonic() + 3
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        while time.monotonic() < end and "State:\tZ" not in Path(f"/proc/{driver}/status").read_text():
+            time.sleep(0.02)
+    assert time.monotonic() < end
+
+
+def test_wrong_token(pair: Pair) -> None:
+    need("sockets-tcp")
+    other = pair.folder / "other"
+    pair.write_token(other, "x" * 32)
+    document = launch("sockets-tcp", [point("rpc", 8, 8)], deadline_ms=2000)
+    server, client = pair.start(1, document), pair.start(0, document, token=other)
+    assert client.wait(timeout=10) == 4
+    assert server.wait(timeout=10) == 4
+    result = pair.result()
+    assert (result["status"], result["reason_code"], result["attempts"]) == ("failed", "TOKEN", [])
+    assert "x" * 32 not in json.dumps(result)
+
+
+def test_token_that_others_can_read(pair: Pair) -> None:
+    need("sockets-tcp")
+    pair.token.chmod(0o644)
+    client = pair.start(0, launch("sockets-tcp", [point("rpc", 8, 8)]))
+    assert "mode 0600" in client.communicate(timeout=10)[1]
+    assert client.returncode == 2
+
+
+def test_taken_port(pair: Pair) -> None:
+    need("sockets-tcp")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", pair.port))
+        taken.listen()
+        server = pair.start(1, launch("sockets-tcp", [point("rpc", 8, 8)]))
+        assert "Address already in use" in server.communicate(timeout=10)[1]
+        assert server.returncode == 4
+
+
+def test_nobody_there(pair: Pair) -> None:
+    need("sockets-tcp")
+    client = pair.start(0, launch("sockets-tcp", [point("rpc", 8, 8)], deadline_ms=1500))
+    assert client.wait(timeout=5) == 4
+    assert pair.result()["reason_code"] == "DEADLINE"
+
+
+def test_launch_files_that_differ(pair: Pair) -> None:
+    need("sockets-tcp")
+    one, other = (launch("sockets-tcp", [point("rpc", size, 8)]) for size in (8, 9))
+    server, client = pair.start(1, one), pair.start(0, other)
+    assert (client.wait(timeout=10), server.wait(timeout=10)) == (4, 4)
+    assert pair.result()["reason_code"] == "PROTOCOL"
+
+
+@pytest.mark.parametrize(
+    ("layer", "place", "wait", "status", "reason_code"),
+    [
+        ("sockets-none", "within", "poll", "refused", "BUILD_ABSENT"),
+        ("null-self", "within", "poll", "refused", "NO_CAP"),
+        ("sockets-tcp", "self", "poll", "refused", "NO_CAP"),
+    ],
+)
+def test_launches_that_cannot_be(pair: Pair, layer: str, place: str, wait: str, status: str, reason_code: str) -> None:
+    need("sockets-tcp", "null-self")
+    result = pair.run(launch(layer, [point("rpc", 8, 8)], place, wait), codes=(3, 3))
+    assert (result["status"], result["reason_code"], result["attempts"]) == (status, reason_code, [])
+    assert result["reason"]
+
+
+def test_unknown_setting_and_device(pair: Pair) -> None:
+    need("sockets-tcp")
+    result = pair.run(launch("sockets-tcp", [point("rpc", 8, 8)], settings={"colour": "red"}), codes=(3, 3))
+    assert (result["status"], result["reason_code"]) == ("failed", "ARGUMENT")
+    assert "colour" in result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layer": "../x"}, "layer must start"),
+        ({"kind": "floor"}, "kind must be"),
+        ({"extra": 1}, "extra is not a key"),
+        ({"points": []}, "points must hold"),
+        ({"shims": ["a", "b"]}, "shims may hold one"),
+    ],
+)
+def test_bad_launch_files(pair: Pair, change: Json, says: str) -> None:
+    need()
+    client = pair.start(0, {**launch("sockets-tcp", [point("rpc", 8, 8)]), **change})
+    assert says in client.communicate(timeout=10)[1]
+    assert client.returncode == 2
+    assert not pair.out.exists()
+
+
+def test_out_that_cannot_be_written(pair: Pair) -> None:
+    need("null-self")
+    pair.out = pair.folder / "nowhere" / "result.json"
+    client = pair.start(0, launch("null-self", [point("rpc", 8, 8)], place="self"))
+    assert "--out" in client.communicate(timeout=10)[1]
+    assert client.returncode == 2

@@ -284,7 +284,8 @@ static int receive(struct cadge_mailbox *mb, struct cadge_sink *sink)
 	size_t bytes;
 	int events = 0;
 
-	for (unsigned int n = 0; n < BURST; n++) {
+	for (unsigned int n = 0; n < BURST && (mb->up || !mb->greeted);
+	     n++) { /* up comes before the first message */
 		const unsigned int kind = next_entry(mb, &entry, &bytes);
 		uint64_t acked;
 		int more = 1;

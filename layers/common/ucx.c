@@ -244,6 +244,52 @@ void cadge_ucx_drain(struct cadge_ucx *ucx)
 	}
 }
 
+static int set_handler(struct cadge_ucx *ucx, unsigned int id, ucp_am_recv_callback_t handler, void *arg,
+		       uint32_t flags)
+{
+	const ucp_am_handler_param_t param = {
+		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+			      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+		.id = id,
+		.flags = UCP_AM_FLAG_WHOLE_MSG | flags,
+		.cb = handler,
+		.arg = arg,
+	};
+
+	return cadge_ucx_code(ucp_worker_set_am_recv_handler(ucx->worker, &param));
+}
+
+/* What arrives for a channel that has ended. */
+static ucs_status_t on_stale(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
+			     const ucp_am_recv_param_t *param)
+{
+	(void)arg, (void)header, (void)header_bytes, (void)data, (void)bytes, (void)param;
+	return UCS_OK;
+}
+
+int cadge_ucx_take_id(struct cadge_ucx *ucx, ucp_am_recv_callback_t handler, void *arg, uint32_t flags,
+		      unsigned int *id_out)
+{
+	unsigned int id = ucx->id_next;
+	int code;
+
+	while (ucx->id_live[id]) /* callers hold at most a quarter */
+		id = (id + 1) % CADGE_UCX_IDS;
+	code = set_handler(ucx, id, handler, arg, flags);
+	if (code != CADGE_DONE)
+		return code;
+	ucx->id_live[id] = true;
+	ucx->id_next = (id + 1) % CADGE_UCX_IDS;
+	*id_out = id;
+	return CADGE_DONE;
+}
+
+int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id)
+{
+	ucx->id_live[id] = false;
+	return set_handler(ucx, id, on_stale, NULL, 0);
+}
+
 int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 {
 	const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),

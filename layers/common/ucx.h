@@ -23,6 +23,7 @@
 #include "cadge/layer.h"
 
 #define CADGE_UCX_CLOSING_MAX 64u
+#define CADGE_UCX_IDS         4096u
 
 struct cadge_ucx {
 	ucp_context_h context;
@@ -36,6 +37,8 @@ struct cadge_ucx {
 	char transports[64];
 	void *closing[CADGE_UCX_CLOSING_MAX]; /* requests of closes that go on */
 	unsigned int closing_count;
+	unsigned int id_next;
+	bool id_live[CADGE_UCX_IDS];
 };
 
 /* The option that every UCX layer has: an initialiser for its table of options. */
@@ -78,6 +81,15 @@ void cadge_ucx_reap(struct cadge_ucx *ucx);
 /* Progress for closes and sends, at most a bounded number of rounds (milliseconds), ends when all closes are
  * done. */
 void cadge_ucx_drain(struct cadge_ucx *ucx);
+
+/*
+ * Active message ids tell senders and the lives of their channels apart: the receiver chooses a new one for
+ * each life and tells it in its address. Ids are used round and round; one that was given back drops what
+ * still arrives.
+ */
+int cadge_ucx_take_id(struct cadge_ucx *ucx, ucp_am_recv_callback_t handler, void *arg, uint32_t flags,
+		      unsigned int *id_out);
+int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id);
 
 /* As cadge_layer.wait. Block mode only. */
 int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns);

@@ -21,7 +21,6 @@
 #define BOUNCE_BYTES      1024u /* gathered by us up to here, by UCX above: measured, see post */
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
 #define DEPTH_MAX         4096u
-#define IDS               4096u /* active message ids, used round and round */
 
 struct op {
 	struct op *next; /* free list of the channel, or finished list of the context */
@@ -39,7 +38,7 @@ struct cadge_chan {
 	ucp_ep_h ep; /* NULL: not connected */
 	struct op *idle;
 	unsigned int id_out; /* what the peer wants us to send with */
-	unsigned int id_in;  /* what we gave to the peer, or IDS */
+	unsigned int id_in;  /* what we gave to the peer, or CADGE_UCX_IDS */
 	uint32_t peer;
 	uint32_t life;
 	bool up, greeted, broken, told_down;
@@ -52,7 +51,6 @@ struct cadge_ctx {
 	bool news; /* something below waits for deliver_news */
 	bool lend;
 	uint32_t peers, depth;
-	unsigned int id_next;
 	size_t message_bytes_max;
 	struct op *ops, *finished;
 	struct cadge_ucx_landings *landings;
@@ -72,6 +70,15 @@ static void chan_break(struct cadge_chan *chan)
 {
 	chan->broken = true;
 	chan->ctx->news = true;
+}
+
+static void chan_up(struct cadge_chan *chan)
+{
+	if (chan->up || chan->broken)
+		return;
+	chan->up = true;
+	chan->ctx->events++;
+	chan->ctx->sink->up(chan->ctx->sink, chan->peer);
 }
 
 static enum cadge_keep on_landed(void *user, uint32_t life, void *data, size_t bytes, ucs_status_t status)
@@ -108,7 +115,8 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
 	(void)header;
 	if (__builtin_expect(header_bytes != 0, 0)) {
 		chan->greeted = true;
-		ctx->news = true;
+		if (ctx->sink && chan->ep)
+			chan_up(chan); /* now, since a message may follow at once */
 		return UCS_OK;
 	}
 	if (__builtin_expect((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0, 0))
@@ -119,29 +127,6 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
 	ctx->events++;
 	return ctx->sink->recv(ctx->sink, chan->peer, data, bytes, lend) == CADGE_KEEP ? UCS_INPROGRESS
 										       : UCS_OK;
-}
-
-/* What arrives for a channel that has ended. */
-static ucs_status_t on_stale(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
-			     const ucp_am_recv_param_t *param)
-{
-	(void)arg, (void)header, (void)header_bytes, (void)data, (void)bytes, (void)param;
-	return UCS_OK;
-}
-
-static ucs_status_t set_handler(struct cadge_ctx *ctx, unsigned int id, ucp_am_recv_callback_t handler,
-				void *arg)
-{
-	const ucp_am_handler_param_t param = {
-		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-			      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
-		.id = id,
-		.flags = UCP_AM_FLAG_WHOLE_MSG | (ctx->lend ? UCP_AM_FLAG_PERSISTENT_DATA : 0),
-		.cb = handler,
-		.arg = arg,
-	};
-
-	return ucp_worker_set_am_recv_handler(ctx->ucx.worker, &param);
 }
 
 static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
@@ -282,11 +267,8 @@ static void deliver_news(struct cadge_ctx *ctx)
 
 		if (!chan->ep)
 			continue;
-		if (chan->greeted && !chan->up && !chan->broken) {
-			chan->up = true;
-			ctx->events++;
-			ctx->sink->up(ctx->sink, i);
-		}
+		if (chan->greeted)
+			chan_up(chan);
 		if (chan->broken && !chan->told_down) {
 			chan->told_down = true;
 			chan->up = false;
@@ -332,13 +314,12 @@ static int ucx_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t 
 	if (peer >= ctx->peers)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
-	if (chan->id_in == IDS) {
-		unsigned int id = ctx->id_next;
+	if (chan->id_in == CADGE_UCX_IDS) {
+		int code = cadge_ucx_take_id(&ctx->ucx, on_message, chan,
+					     ctx->lend ? UCP_AM_FLAG_PERSISTENT_DATA : 0, &chan->id_in);
 
-		if (set_handler(ctx, id, on_message, chan) != UCS_OK)
-			return CADGE_E_MEMORY;
-		ctx->id_next = (id + 1) % IDS;
-		chan->id_in = id;
+		if (code != CADGE_DONE)
+			return code;
 	}
 	cadge_blob_u32(&out, chan->id_in);
 	cadge_blob_bytes(&out, ctx->ucx.address, ctx->ucx.address_bytes);
@@ -361,7 +342,7 @@ static int ucx_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	void *request;
 	int code;
 
-	if (!in.ok || in.left_bytes || id >= IDS || !address_bytes || peer >= ctx->peers ||
+	if (!in.ok || in.left_bytes || id >= CADGE_UCX_IDS || !address_bytes || peer >= ctx->peers ||
 	    ctx->chans[peer].ep)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
@@ -391,9 +372,9 @@ static int ucx_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
 	if (chan->ctx != ctx || !chan->ep)
 		return CADGE_E_ARGUMENT;
-	if (set_handler(ctx, chan->id_in, on_stale, NULL) != UCS_OK)
+	if (cadge_ucx_give_id(&ctx->ucx, chan->id_in) != CADGE_DONE)
 		return CADGE_E_LIBRARY;
-	chan->id_in = IDS;
+	chan->id_in = CADGE_UCX_IDS;
 	chan->life++;
 	chan->greeted = chan->up = false;
 	cadge_ucx_disconnect(&ctx->ucx, chan->ep);
@@ -434,7 +415,7 @@ static bool make_pools(struct cadge_ctx *ctx)
 	if (!ctx->ops || !ctx->landings)
 		return false;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
-		ctx->chans[i] = (struct cadge_chan){.ctx = ctx, .peer = i, .id_in = IDS};
+		ctx->chans[i] = (struct cadge_chan){.ctx = ctx, .peer = i, .id_in = CADGE_UCX_IDS};
 		for (uint32_t k = 0; k < ctx->depth; k++) {
 			struct op *op = &ctx->ops[(size_t)i * ctx->depth + k];
 
@@ -457,9 +438,9 @@ static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return code;
 	if (strcmp(lend, "yes") != 0 && strcmp(lend, "no") != 0)
 		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "setting lend is yes or no, not '%s'", lend);
-	if (!args->peers_max || args->peers_max > IDS / 4 || !args->depth_max)
+	if (!args->peers_max || args->peers_max > CADGE_UCX_IDS / 4 || !args->depth_max)
 		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "1 to %u peers and a depth of at least 1",
-					IDS / 4);
+					CADGE_UCX_IDS / 4);
 	ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	if (!ctx)
 		return cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory");
@@ -483,7 +464,7 @@ static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 
 #define CAPS                                                                                                 \
 	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL |                      \
-	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_LEND | CADGE_CAP_WAIT)
+	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_LEND | CADGE_CAP_WAIT | CADGE_CAP_OWN_THREADS)
 
 static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {

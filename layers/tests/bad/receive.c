@@ -78,15 +78,15 @@ static int on_call(struct cadge_chan *chan, struct cadge_sink *sink, struct cadg
 
 static int on_reply(struct cadge_chan *chan, struct cadge_sink *sink, struct cadge_lend *lend)
 {
-	struct pending p = {0};
 	size_t at = 0, bytes = (size_t)lend->head.payload_bytes;
+	struct pending p;
 
-	if (lend->head.a < PENDING_MAX)
-		p = chan->ctx->pending[lend->head.a];
-	if (!p.used || !p.is_call) {
+	if (lend->head.a >= PENDING_MAX || !chan->ctx->pending[lend->head.a].used ||
+	    !chan->ctx->pending[lend->head.a].is_call) {
 		base_release(chan->ctx, lend);
 		return 0;
 	}
+	p = chan->ctx->pending[lend->head.a];
 	chan->ctx->pending[lend->head.a].used = false;
 	if (p.out_count && lend->head.code == CADGE_DONE) {
 		for (uint32_t i = 0; i < p.out_count && at < bytes; i++) {

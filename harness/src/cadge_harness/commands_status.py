@@ -18,6 +18,7 @@ from cadge_results.writer import is_held
 
 EXAMPLES = "\b\nExamples:\n"
 _EVERY_S = 2.0
+"""Seldom enough, and only names of files are looked at, so that a machine that measures is hardly disturbed."""
 
 
 @click.command(
@@ -34,7 +35,7 @@ def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None,
     found = Store(results or find_checkout().campaigns).open(campaign)
     last = ""
     while watch and is_held(found.path):
-        line = status_lines(found, running=True)[0]
+        line = _first_line(found, "running")
         if line != last:
             output.say(line)
             last = line
@@ -67,19 +68,23 @@ def campaign_state(campaign: Campaign, *, running: bool) -> str:
 
 def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
     """Return how far a campaign is, for people."""
-    plan = campaign.plan
     missing = campaign.missing_launch_ids()
-    state = campaign_state(campaign, running=running)
     counts = Counter(item.status for item in campaign.outcomes())
     lines = [
-        f"{campaign.campaign_id}  {state}  {len(plan.launches) - len(missing)} of {len(plan.launches)} launches"
-        + (f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""),
+        _first_line(campaign, campaign_state(campaign, running=running)),
         "attempts: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
         *campaign.meta.problems,
     ]
     if missing and not running:
         lines.append(f"continue with: cadge resume {campaign.campaign_id}")
     return lines
+
+
+def _first_line(campaign: Campaign, state: str) -> str:
+    planned = len(campaign.plan.launches)
+    missing = campaign.missing_launch_ids()
+    left = f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""
+    return f"{campaign.path.name}  {state}  {planned - len(missing)} of {planned} launches{left}"
 
 
 def _left_s(campaign: Campaign, missing: tuple[str, ...]) -> float:

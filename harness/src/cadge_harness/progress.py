@@ -98,7 +98,7 @@ class PlainProgress:
 
 
 class LiveProgress:
-    """At most ten lines, redrawn four times a second."""
+    """At most ten lines, redrawn only between launches: while one measures, this process sleeps."""
 
     def __init__(self, state: RunState, output: Output, clock_s: Callable[[], float]) -> None:
         from rich.console import Console
@@ -109,17 +109,19 @@ class LiveProgress:
         self._console = Console(file=output.stderr)
         self._seen: set[str] = set()
         self._live: Live = Live(
-            console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True, screen=False
+            console=self._console, get_renderable=self._render, auto_refresh=False, transient=True, screen=False
         )
-        self._live.start()
+        self._live.start(refresh=True)
 
     def stage(self, name: str) -> None:
         """Show the stage."""
         self._state.stage = name
+        self._live.refresh()
 
     def begin_launch(self, launch_id: str) -> None:
         """Show the launch."""
         self._state.begin_launch(launch_id, self._clock_s())
+        self._live.refresh()
 
     def add(self, record: LaunchRecord) -> None:
         """Count the launch, and print a new kind of trouble above the display."""

@@ -56,7 +56,7 @@ class AnsibleRunner:
             )
         except OSError as error:
             raise UnfitError(f"cannot prepare the campaign in {work}: {error.strerror or error}") from error
-        for path in sorted((work / "fetched" / "nodes").glob("*.json")):
+        for path in sorted((work / "nodes").glob("*.json")):
             with contextlib.suppress(ValueError):
                 on_event("facts", {"facts": json.loads(path.read_text(encoding="utf-8"))})
         return Ended(ok=outcome.ok, exit_code=outcome.exit_code, problems=outcome.problems)

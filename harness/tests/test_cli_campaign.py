@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real campaigns: the smoke sweep over every layer that was built, through Ansible, drivers, store and report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from cadge_harness.crosscheck import crosschecks
+from cadge_results import Campaign, LaunchRecord, Store
+from cadge_results.histogram import decode
+
+ROOT = Path(__file__).parents[2]
+BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
+
+pytestmark = pytest.mark.skipif(
+    not (BUILD / "bin/cadge-driver").is_file() or not (BUILD / "bin/cadge-floor").is_file(),
+    reason=f"{BUILD} holds no programs; run: make build",
+)
+
+SHIMMED = """\
+schema: cadge.sweep/1
+title: the delay shim beside the bare layer
+layers:
+  - sockets-tcp
+  - {layer: sockets-tcp, shims: [delay], settings: {delay.delay_ns: 20000}}
+places: within
+patterns: [{pattern: rpc, request: 8B}]
+launches: 3
+floors: false
+duration: {default: 100ms}
+"""
+
+
+@pytest.fixture(scope="module")
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with a state folder and a lock of its own."""
+    folder = tmp_path_factory.mktemp("campaigns")
+    state = folder / "state"
+    state.mkdir(mode=0o700)
+    plain = {
+        name: value for name, value in os.environ.items() if name not in {"TESTBED", "INVENTORY", "LAYERS", "SWEEP"}
+    }
+    own = {"CADGE_ROOT": str(ROOT), "CADGE_BUILD": str(BUILD), "CADGE_STATE": str(state), "NO_COLOR": "1"}
+    return {**plain, **own, "CADGE_RESULTS": str(folder / "results"), "CADGE_LOCK": str(folder / "lock")}
+
+
+def command(*argv: str) -> list[str]:
+    return [sys.executable, "-m", "cadge_harness.cli", *argv]
+
+
+def run(environment: dict[str, str], *argv: str) -> tuple[int, dict[str, object]]:
+    """Run a command with --json and return its exit code and its data."""
+    done = subprocess.run(
+        command(*argv, "--json"), env=environment, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["code"] == done.returncode
+    assert done.returncode in {0, 1}, f"{answer['problems']}\n{done.stderr}"
+    assert isinstance(answer["data"], dict)
+    return done.returncode, answer["data"]
+
+
+def judge(campaign: Campaign) -> None:
+    """Hold what holds for every whole campaign."""
+    plan, outcomes = campaign.plan, campaign.outcomes()
+    assert campaign.meta.status == "finished"
+    refused = sum(1 for point in plan.points if point.state == "refused")
+    assert len(outcomes) == refused + sum(len(launch.point_ids) for launch in plan.launches)
+    counts = Counter(outcome.status for outcome in outcomes)
+    assert counts["missing"] == 0
+    assert counts["failed"] == 0, {outcome.reason for outcome in outcomes if outcome.status == "failed"}
+    assert counts["valid"] > counts["unsound"], {outcome.reason for outcome in outcomes if outcome.status == "unsound"}
+    schema = json.loads((ROOT / "results/schema/cadge.launch-record-1.schema.json").read_text())
+    for record in campaign.launches():
+        jsonschema.validate(record.to_object(), schema)
+        assert record.crosschecks == crosschecks(record)
+        check_attempts(record)
+    assert {node.host for node in campaign.nodes()} == set(campaign.meta.testbed.hosts)
+    assert campaign.layout.report.stat().st_size > 10_000
+    assert not (campaign.path / ".work").exists()
+
+
+def check_attempts(record: LaunchRecord) -> None:
+    """Hold that the numbers of each attempt fit together."""
+    assert record.result is not None
+    for attempt in record.result.attempts:
+        if attempt.status not in {"done", "unsound"} or attempt.histogram is None:
+            continue
+        histogram = decode(attempt.histogram)
+        assert attempt.count == histogram.total
+        assert attempt.min_ns is not None
+        assert attempt.max_ns is not None
+        assert attempt.sum_ns is not None
+        assert histogram.lows[0] <= attempt.min_ns <= histogram.highs[0]
+        assert histogram.lows[-1] <= attempt.max_ns <= histogram.highs[-1]
+        low = sum(low * count for low, _high, count in histogram)
+        high = sum(high * count for _low, high, count in histogram)
+        assert low <= attempt.sum_ns <= high
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the hash of every raw file."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"report.html", ".lock"}]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize(
+    "testbed",
+    ["local", pytest.param("emulated", marks=pytest.mark.skipif(os.geteuid() != 0, reason="namespaces take root"))],
+)
+def test_the_smoke_sweep(testbed: str, surroundings: dict[str, str]) -> None:
+    _, data = run(surroundings, "run", "--sweep", "smoke", "--testbed", testbed)
+    campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
+    judge(campaign)
+    assert campaign.meta.testbed.kind == testbed
+    before = digests(campaign.path)
+    run(surroundings, "report", campaign.campaign_id)
+    assert digests(campaign.path) == before, "making a report changed raw files"
+
+
+def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
+    sweep = Path(surroundings["CADGE_STATE"]).parent / "delay.yml"
+    sweep.write_text(SHIMMED)
+    _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local", "--no-report")
+    campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
+    medians: dict[tuple[str, ...], list[int]] = {}
+    for outcome in campaign.outcomes():
+        assert outcome.attempt is not None
+        assert outcome.attempt.histogram is not None
+        medians.setdefault(outcome.point.shims, []).append(decode(outcome.attempt.histogram).percentile(50))
+    bare, delayed = (sorted(medians[shims])[1] for shims in ((), ("delay",)))
+    # The report's own test holds this to 2 %; here only the chain from sweep to store is tried, on a busy machine.
+    assert 38_000 < delayed - bare < 60_000
+
+
+def test_ctrl_c_and_resume(surroundings: dict[str, str]) -> None:
+    """One signal while it measures: exit code 130, nothing lost, and the rest is made by the same plan."""
+    sweep = Path(surroundings["CADGE_STATE"]).parent / "many.yml"
+    sweep.write_text(SHIMMED.replace("launches: 3", "launches: 12").replace("title: the", "title: many of the"))
+    argv = command("run", "--sweep", str(sweep), "--testbed", "local", "--no-report")
+    process = subprocess.Popen(argv, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    store = Store(Path(surroundings["CADGE_RESULTS"]))
+    known = {campaign.path for campaign in store.campaigns()}
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        new = [campaign for campaign in store.campaigns() if campaign.path not in known]
+        if new and len(new[0].launch_ids()) >= 2:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, f"{out}\n{err}"
+    campaign = store.open("last")
+    missing = campaign.missing_launch_ids()
+    assert 0 < len(missing) < len(campaign.plan.launches)
+    assert campaign.meta.status == "interrupted"
+    before = digests(campaign.layout.launches)
+    code, _ = run(surroundings, "resume", "--no-report")
+    assert code in {0, 1}
+    assert campaign.missing_launch_ids() == ()
+    after = digests(campaign.layout.launches)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {f"{name}.json" for name in missing}

@@ -280,6 +280,21 @@ def shared_memory() -> List[str]:
     return found
 
 
+def scratch_folder(work: Path) -> Path:
+    """Make the folder for temporary files of what we start.
+
+    Its name is short, for libraries put sockets there, and the same for each agent of a work folder, so that the next
+    one finds what one that was killed left.
+    """
+    folder = Path(tempfile.gettempdir()) / f"cadge-{hashlib.sha256(str(work).encode()).hexdigest()[:10]}"
+    shutil.rmtree(folder, ignore_errors=True)  # refuses a symbolic link, and cannot remove what is another user's
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="cadge-"))
+    return folder
+
+
 def remove_shared_memory(before: List[str]) -> int:
     """Remove what a killed process left in /dev/shm: new since `before`, our own, and mapped by nobody."""
     new = set(shared_memory()) - set(before)
@@ -424,7 +439,7 @@ class Site:
         self.mark = f"{block['campaign_id']}:{block['block_id']}"
         for folder in ("done", "collected", "launches", "logs"):
             (work / folder).mkdir(exist_ok=True)
-        self.scratch = Path(tempfile.mkdtemp(prefix="cadge-"))  # short: libraries put sockets there
+        self.scratch = scratch_folder(work)
         (work / "scratch").write_text(str(self.scratch), encoding="utf-8")
         self.shm_before = shared_memory()
         (work / "shm-before.json").write_text(json.dumps(self.shm_before), encoding="utf-8")

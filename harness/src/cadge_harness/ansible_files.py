@@ -41,40 +41,38 @@ def _members(build: Path) -> Iterator[Path]:
         yield from sorted(path for path in build.glob(pattern) if path.is_file())
 
 
-def pack_build(build: Path, folder: Path) -> tuple[Path, str]:
-    """Pack a build's programs and layers into `folder`; returns (tar file, its top folder: build-HASH).
+def pack(build: Path, token: Path, blocks: list[Path], folder: Path) -> tuple[Path, str]:
+    """Pack all that a host is brought into a tar file that only the user can read: build, agent, token, block files.
 
-    The same contents give the same bytes and name. The last member, `complete`, says that it was unpacked whole.
+    Returns (tar file, name of the member that is unpacked last). That name tells the contents, so a host that has it
+    has everything. The build is in the folder `build`.
     """
     if not (build / "bin" / "cadge-driver").exists():
         raise UnfitError(f"there is no build in {build}", commands=("make build",))
+    members = [
+        (path, f"build/{path.relative_to(build)}", 0o755 if os.access(path, os.X_OK) else 0o644)
+        for path in _members(build)
+    ]
+    members += [(AGENT, "agent.py", 0o700), (token, "token", 0o600)]
+    members += [(block, block.name, 0o600) for block in blocks]
     digest = hashlib.sha256()
-    members = list(_members(build))
-    for path in members:
-        digest.update(f"{path.relative_to(build)}\0{path.stat().st_mode & 0o111}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    name = f"build-{digest.hexdigest()[:16]}"
-    archive = folder / f"{name}.tar.gz"
-    if archive.exists():
-        return archive, name
-    part = archive.with_suffix(".part")
+    for path, name, mode in members:
+        digest.update(f"{name}\0{mode}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    marker = f"complete-{digest.hexdigest()[:16]}"
+    archive = folder / "campaign.tar.gz"
+    descriptor = os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with (
-        part.open("wb") as raw,
+        os.fdopen(descriptor, "wb") as raw,
         gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, mtime=0, filename="") as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for path in members:
-            info = tar.gettarinfo(str(path), f"{name}/{path.relative_to(build)}")
-            info.uid = info.gid = info.mtime = 0
-            info.uname = info.gname = ""
-            info.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
-            info.type, info.linkname = tarfile.REGTYPE, ""
-            info.size = path.stat().st_size
+        for path, name, mode in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.mtime = path.stat().st_size, mode, int(path.stat().st_mtime)
             with path.open("rb") as source:
                 tar.addfile(info, source)
-        tar.addfile(tarfile.TarInfo(f"{name}/complete"), io.BytesIO())
-    part.replace(archive)
-    return archive, name
+        tar.addfile(tarfile.TarInfo(marker), io.BytesIO())
+    return archive, marker
 
 
 def mpirun_options(testbed: Testbed) -> list[str]:
@@ -97,23 +95,6 @@ def complete_block(block: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
         **block,
         "mpirun": {"path": "mpirun", **mpirun, "options": options, "hosts": [host["name"] for host in block["hosts"]]},
     }
-
-
-def pack_campaign(folder: Path, token: Path, blocks: list[Path]) -> Path:
-    """Pack what changes with each run (agent, token, block files) into a tar file that only the user can read."""
-    archive = folder / "campaign.tar"
-    descriptor = os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as raw, tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path, name, mode in (
-            (AGENT, "agent.py", 0o700),
-            (token, "token", 0o600),
-            *((block, block.name, 0o600) for block in blocks),
-        ):
-            info = tarfile.TarInfo(name)
-            info.size, info.mode, info.mtime = path.stat().st_size, mode, int(path.stat().st_mtime)
-            with path.open("rb") as source:
-                tar.addfile(info, source)
-    return archive
 
 
 def write_secret(path: Path) -> None:

@@ -269,7 +269,6 @@ def _variables(testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build
     """Write what the playbooks are given."""
     token = work / "token"
     files.write_secret(token)
-    archive, name = files.pack_build(build, work)
     listed = []
     paths = []
     for block in blocks:
@@ -277,13 +276,13 @@ def _variables(testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build
         hosts = [host["name"] for host in block["hosts"]]
         paths.append(path)
         listed.append({"id": block["block_id"], "hosts": hosts})
+    archive, marker = files.pack(build, token, paths, work)
     return files.write_json(
         work / "variables.json",
         {
             "cadge_campaign": blocks[0]["campaign_id"],
-            "cadge_campaign_archive": str(files.pack_campaign(work, token, paths)),
-            "cadge_build_archive": str(archive),
-            "cadge_build_name": name,
+            "cadge_archive": str(archive),
+            "cadge_archive_marker": marker,
             "cadge_fetch_folder": str(work / "fetched"),
             "cadge_blocks": listed,
             "cadge_tune": tune,
@@ -385,7 +384,6 @@ def restore(testbed: Testbed, campaign_id: str, work: Path) -> RunOutcome:
     given = {
         "cadge_campaign": campaign_id,
         "cadge_fetch_folder": str(work / "fetched"),
-        "cadge_build_name": "none",
     }
     variables = files.write_json(work / "variables.json", given)
     return _outcome(run, _playbook(run, ["cleanup"], variables, work, None, []))

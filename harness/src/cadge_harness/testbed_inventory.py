@@ -95,6 +95,7 @@ _VARIABLES = (
     "cadge_port_first",
     "cadge_port_last",
     "cadge_build_path",
+    "cadge_tunable",
 )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A controller to be killed: runs what is missing of a campaign and stores each launch, as cadge itself does.
 
-kill_controller.py FOLDER   with FOLDER/blocks.json and FOLDER/build; stores FOLDER/store/LAUNCH.json. The exit status is
+kill_controller.py FOLDER   with FOLDER/blocks.json and FOLDER/build; stores FOLDER/store/LAUNCH.json. Its exit status
 run_campaign's.
 """
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import pty
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,11 +107,21 @@ def test_the_estimate_follows_the_pace(campaign: Campaign) -> None:
     assert state.left_s(now()) == pytest.approx(2 * left_s)
 
 
+def drain(descriptor: int, chunks: list[bytes]) -> None:
+    """Read a terminal until its other end is closed."""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(descriptor, 1 << 16):
+            chunks.append(chunk)
+
+
 def test_a_terminal_gets_a_live_display(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     master, slave = pty.openpty()
+    chunks: list[bytes] = []
+    reader = threading.Thread(target=drain, args=(master, chunks))
+    reader.start()
     now = Clock()
     with os.fdopen(slave, "w") as stream:
         assert is_terminal(stream)
@@ -120,9 +132,9 @@ def test_a_terminal_gets_a_live_display(campaign: Campaign, monkeypatch: pytest.
             progress.add(record)
         progress.note("a note")
         progress.close()
-        stream.flush()
-    shown = os.read(master, 1 << 16).decode()
+    reader.join(timeout=10)
     os.close(master)
+    shown = b"".join(chunks).decode()
     assert campaign.campaign_id in shown
     assert "a note" in shown
     assert "cadge resume" in shown

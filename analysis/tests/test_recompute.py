@@ -11,7 +11,6 @@ import json
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property
 from pathlib import Path
 from statistics import median
@@ -19,12 +18,12 @@ from typing import Any
 
 import pagereader
 import pytest
+from arithmetic import DASH, THIN, TIMES, interval, show, sizes_text, spread
 from hdrh.histogram import HdrHistogram
 from pagereader import Node
 
 from cadge_results import Campaign
 
-THIN, NBSP, DASH, TIMES = "\u202f", "\u00a0", "\u2013", "\u00d7"
 CLOSE = 1e-11  # twelve digits are stored in the page
 
 
@@ -99,32 +98,6 @@ def read_raw(folder: Path) -> dict[str, Point]:
     return points
 
 
-def show(value: float) -> str:
-    """Three significant digits without exponent, by rules of decimal's own."""
-    if value == 0:
-        return "0"
-    number = Decimal(repr(float(value)))
-    if abs(number) < Decimal("0.0001"):
-        return ("\u2212" if number < 0 else "") + "<0.0001"
-    rounded = Context(prec=3, rounding=ROUND_HALF_EVEN).plus(number)
-    places = max(0, 2 - rounded.adjusted())
-    return f"{rounded:,.{places}f}".replace(",", THIN).replace("-", "\u2212")
-
-
-def spread(values: list[float]) -> tuple[list[float], float]:
-    """Return [median, low, high] (or the median alone) and the coverage of the order-statistic interval."""
-    n = len(values)
-    if n == 1:
-        return [values[0]], 0.0
-    ordered = sorted(values)
-
-    def coverage(rank: int) -> float:
-        return 1 - 2 * sum(math.comb(n, k) for k in range(rank)) / 2**n
-
-    rank = max((r for r in range(1, n // 2 + 1) if coverage(r) >= 0.95), default=1)
-    return [median(ordered), ordered[rank - 1], ordered[n - rank]], coverage(rank)
-
-
 def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Point]:
     best: dict[tuple[str, str, str, int], Point] = {}
     for point in sorted(points.values(), key=lambda p: str(p.plan["layer"])):
@@ -165,12 +138,6 @@ def pooled_tail(point: Point, percent: float) -> tuple[list[float], int]:
         return [], n
     own = [part.get_value_at_percentile(percent) for part in parts]
     return [whole.get_value_at_percentile(percent), min(own), max(own)], n
-
-
-def interval(numbers: list[float], scale: float) -> list[str]:
-    if len(numbers) == 1:
-        return ["1 launch, no interval"]
-    return [f"[{show(numbers[1] * scale)},{NBSP}{show(numbers[2] * scale)}]"]
 
 
 class Checker:
@@ -279,13 +246,6 @@ def test_the_checker_notices_one_changed_digit(points: dict[str, Point], root: N
             changed[name] = replace(cell, numbers=[cell.numbers[0] * (1 + 1e-9), *cell.numbers[1:]])
             with pytest.raises(AssertionError):
                 check_row(Checker(), replace(row, fields=changed), point, floor)
-
-
-def sizes_text(count: int) -> str:
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count and count % unit == 0:
-            return f"{count // unit} {name}"
-    return f"{count} B"
 
 
 def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> None:

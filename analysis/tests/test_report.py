@@ -201,6 +201,25 @@ def test_a_campaign_without_any_number_still_has_a_report(tmp_path: Path) -> Non
     assert "No floor was measured" in text
 
 
+def test_too_few_launches_are_no_verdict(tmp_path: Path) -> None:
+    options = synthetic.Options(
+        layers=("sockets-tcp", "rdma-ucx"),
+        sizes=(8,),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("rpc", 1),),
+        launches=5,
+        samples=200,
+        troubles=False,
+    )
+    path = tmp_path / "r.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    answer = pagereader.read(path.read_text()).one("ul", class_="answers").text
+    assert "rdma-ucx has the lowest median round trip" in answer
+    assert "Too few launches to tell others apart from it" in answer
+    assert "of that time" not in answer
+
+
 def test_one_launch_and_one_layer(tmp_path: Path) -> None:
     options = synthetic.Options(
         layers=("sockets-tcp",),

@@ -10,7 +10,7 @@ from cadge_analysis import units, words
 from cadge_analysis.compare import Comparison, Row, Standing, decided, standing
 from cadge_analysis.figures import estimate_text, main_family
 from cadge_analysis.load import Case
-from cadge_analysis.stats import Estimate
+from cadge_analysis.stats import TARGET_COVERAGE, Estimate
 from cadge_analysis.viewmodel import Answer, Span
 
 
@@ -45,6 +45,8 @@ def _topic(case: Case) -> str:
 def _against(found: Standing) -> list[Span]:
     """Return how the others stand to the best: those not to be told apart, the nearest, and the farthest."""
     name = found.best.cell.series.label
+    if found.others and all(ratio.coverage < TARGET_COVERAGE for _, ratio in found.others):
+        return [Span(" Too few launches to tell others apart from it: six in common are needed.")]
     ties = sorted(row.cell.series.label for row, ratio in found.others if not decided(ratio))
     clear = [(row.cell.series.label, ratio) for row, ratio in found.others if decided(ratio)]
     spans: list[Span] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cadge_analysis import stats, units
 from cadge_analysis.load import Case, Cell, Dataset, RoundKey, Sample, Series
-from cadge_analysis.stats import Estimate, Tail
+from cadge_analysis.stats import TARGET_COVERAGE, Estimate, Tail
 
 P50, P99, P999 = 500, 990, 999
 FloorKey = tuple[str, str, str, int]  # place, wait, "latency" or "rate", bytes
@@ -212,13 +212,15 @@ class Standing:
     others: tuple[tuple[Row, Estimate], ...]
 
     def undecided(self) -> tuple[Series, ...]:
-        """Return the series that cannot be told apart from the best: their ratio's interval encloses 1."""
+        """Return the series that cannot be told apart from the best: see `decided`."""
         return tuple(row.cell.series for row, ratio in self.others if not decided(ratio))
 
 
 def decided(ratio: Estimate) -> bool:
-    """Tell whether a ratio's interval lies wholly on one side of 1."""
-    return ratio.low is not None and ratio.high is not None and (ratio.low > 1 or ratio.high < 1)
+    """Tell whether a ratio's interval covers at least 95 % and lies wholly on one side of 1."""
+    if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
+        return False
+    return ratio.low > 1 or ratio.high < 1
 
 
 def standing(rows: Iterable[Row]) -> Standing | None:

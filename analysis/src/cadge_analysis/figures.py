@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import plots, svg, units, words
+from cadge_analysis.chart import Chart, FloorMark, Line, Mark
 from cadge_analysis.compare import Row
 from cadge_analysis.load import Case, LaunchFacts, Series
 from cadge_analysis.palette import Identity
@@ -38,10 +39,10 @@ def _on_diagonal(case: Case) -> bool:
     return case.pattern in ("stream", "onesided") or case.request_bytes == case.reply_bytes
 
 
-def _mark(row: Row) -> plots.Mark:
+def _mark(row: Row) -> Mark:
     scale = 1.0 if row.numbers.is_rate else 1 / units.NS_PER_US
     central, ratio = row.numbers.central, row.ratio
-    return plots.Mark(
+    return Mark(
         size=row.cell.case.request_bytes,
         value=central.value * scale,
         low=None if central.low is None else central.low * scale,
@@ -58,7 +59,7 @@ def chart_of(
     facts: Mapping[tuple[Series, str, str], LaunchFacts],
     *,
     veth: bool,
-) -> plots.Chart:
+) -> Chart:
     """Return the chart of rows that share pattern, place, wait mode and family."""
     first = rows[0].cell.case
     is_rate = rows[0].numbers.is_rate
@@ -69,7 +70,7 @@ def chart_of(
     for series, members in sorted(by_series.items()):
         known = facts.get((series, first.place, first.wait))
         lines.append(
-            plots.Line(
+            Line(
                 label=series.label,
                 look=looks[series],
                 marks=tuple(sorted(map(_mark, members), key=lambda m: m.size)),
@@ -80,12 +81,12 @@ def chart_of(
     floor = {}
     for row in rows:
         if row.floor is not None:
-            floor[row.cell.case.request_bytes] = plots.FloorMark(
+            floor[row.cell.case.request_bytes] = FloorMark(
                 size=row.cell.case.request_bytes,
                 value=row.floor.central.value * scale,
                 name=words.floor_name(row.floor.cell.series, veth=veth),
             )
-    return plots.Chart(is_rate=is_rate, lines=tuple(lines), floor=tuple(floor[size] for size in sorted(floor)))
+    return Chart(is_rate=is_rate, lines=tuple(lines), floor=tuple(floor[size] for size in sorted(floor)))
 
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:
@@ -95,17 +96,17 @@ def _with_interval(value: float, low: float | None, high: float | None) -> str:
     return f"{text} {units.interval(units.sig3(low), units.sig3(high))}"
 
 
-def _marked(mark: plots.Mark | None) -> str:
+def _marked(mark: Mark | None) -> str:
     if mark is None:
         return units.MISSING
     text = _with_interval(mark.value, mark.low, mark.high)
     return text if mark.ratio is None else f"{text}; {units.times(mark.ratio)}"
 
 
-def _data_table(chart: plots.Chart) -> DataTable:
+def _data_table(chart: Chart) -> DataTable:
     """Return every plotted value as text: a row a size, a pair of columns a series."""
     unit = "MB/s" if chart.is_rate else "\u00b5s"
-    by_size: dict[int, dict[str, plots.Mark]] = defaultdict(dict)
+    by_size: dict[int, dict[str, Mark]] = defaultdict(dict)
     for line in chart.lines:
         for mark in line.marks:
             by_size[mark.size][line.label] = mark
@@ -120,7 +121,7 @@ def _data_table(chart: plots.Chart) -> DataTable:
     return DataTable(columns=("size", f"floor, {unit}", *(f"{x.label}, {unit}" for x in chart.lines)), rows=tuple(rows))
 
 
-def _range(chart: plots.Chart) -> str:
+def _range(chart: Chart) -> str:
     """Return one sentence for those who cannot see the chart: ends of every series."""
     unit = "MB/s" if chart.is_rate else "microseconds"
     parts = []
@@ -144,7 +145,7 @@ def _coverage(rows: Sequence[Row]) -> str:
     return f"{text}; {units.count_of(others, 'point rests', 'points rest')} on fewer." if others else f"{text}."
 
 
-def _caption(chart: plots.Chart, rows: Sequence[Row]) -> str:
+def _caption(chart: Chart, rows: Sequence[Row]) -> str:
     what = (
         "Each marker is the median over launches of the rate (payload bytes confirmed by the receiver \u00f7 time)."
         if chart.is_rate
@@ -197,7 +198,7 @@ def figure(
                 plots.single_figure(chart, line),
                 name=f"{name}-{number}",
                 title=f"{line.label}: {title}",
-                description=_range(plots.Chart(is_rate=chart.is_rate, lines=(line,), floor=())),
+                description=_range(Chart(is_rate=chart.is_rate, lines=(line,), floor=())),
             )
             small.append((by_label[line.label], picture))
     return Figure(

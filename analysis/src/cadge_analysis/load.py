@@ -8,6 +8,7 @@ attempts, so that nothing planned can drop out of sight. Times are integer nanos
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -257,6 +258,11 @@ class LaunchFacts:
     short_bytes: int
     short_path: str
     long_path: str
+
+
+def without_numbers(path: str) -> str:
+    """Return a path with its numbers (buffer sizes, addresses) taken out: what makes two paths the same one."""
+    return re.sub(r"[0-9]+", "#", path)
 
 
 def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFacts, ...]]:

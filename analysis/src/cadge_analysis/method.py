@@ -56,9 +56,9 @@ def method() -> tuple[Fact, ...]:
         ),
         Fact(
             name="Told apart",
-            text="Two layers are told apart where the interval of their ratio, taken round by round, lies wholly "
-            "on one side of 1. Otherwise the report says that it cannot tell, which is not to say that they "
-            "are equal.",
+            text="Two layers are told apart where the interval of their ratio, taken round by round, covers at least "
+            "95\u202f% and lies wholly on one side of 1; that takes six launches. Otherwise the report says that it "
+            "cannot tell, which is not to say that they are equal.",
         ),
         Fact(
             name="CPU time and switches",

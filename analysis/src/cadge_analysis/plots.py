@@ -10,58 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from cadge_analysis import units
-from cadge_analysis.palette import FLOOR, GHOST, GRID, INK, MUTED, Identity
+from cadge_analysis.chart import FLOOR_LABEL, TEXT_PX, Chart, Line, Mark, colour_of, config, dash_of, shape_of
+from cadge_analysis.palette import FLOOR, GHOST, INK, MUTED
 from cadge_analysis.scales import Axis, labelled, linear_axis, log_axis, positions, spread
 from cadge_analysis.svg import Spec
 
 WIDTH, HEIGHT, RATIO_HEIGHT = 680, 310, 210
 SMALL_WIDTH, SMALL_HEIGHT = 190, 112
-TEXT_PX = 11
-_FLOOR_LABEL = "floor"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """One measured size of one series: bytes, value with interval (us or MB/s), and its ratio to the floor."""
-
-    size: int
-    value: float
-    low: float | None
-    high: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One series; `short_bytes` is the largest size on its short path (0: it has but one path)."""
-
-    label: str
-    look: Identity
-    marks: tuple[Mark, ...]
-    short_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FloorMark:
-    """The fastest floor at one size, in the chart's unit."""
-
-    size: int
-    value: float
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """All that one figure shows."""
-
-    is_rate: bool
-    lines: tuple[Line, ...]
-    floor: tuple[FloorMark, ...]
 
 
 def _spots(chart: Chart) -> dict[int, float]:
@@ -135,39 +92,6 @@ def _x_axis(spots: dict[int, float], *, title: str | None, width: int, room_px: 
     }
 
 
-def _colour(lines: Sequence[Line]) -> Spec:
-    return {
-        "field": "s",
-        "type": "nominal",
-        "legend": None,
-        "scale": {
-            "domain": [*(line.label for line in lines), _FLOOR_LABEL],
-            "range": [*(line.look.light for line in lines), FLOOR],
-        },
-    }
-
-
-def _shape(lines: Sequence[Line]) -> Spec:
-    return {
-        "field": "s",
-        "type": "nominal",
-        "legend": None,
-        "scale": {"domain": [line.label for line in lines], "range": [line.look.shape for line in lines]},
-    }
-
-
-def _dash(lines: Sequence[Line]) -> Spec:
-    return {
-        "field": "s",
-        "type": "nominal",
-        "legend": None,
-        "scale": {
-            "domain": [line.label for line in lines],
-            "range": [[5, 3] if line.look.dashed else [1, 0] for line in lines],
-        },
-    }
-
-
 def _y(axis: Axis, title: str | None, expr: str) -> Spec:
     scale: Spec = {"domain": [axis.low, axis.high], "nice": False, "zero": False, "clamp": False}
     if axis.log:
@@ -201,11 +125,10 @@ def _panel(
     y = _y(axis, title, _RATIO_TICK if ratio else _TICK)
     rows = _rows(lines, spots, ratio=ratio)
     floor_rows = (
-        [{"x": x_at, "y": 1.0, "s": _FLOOR_LABEL, "g": "1"} for x_at in (first - 8 * unit, last + 8 * unit)]
+        [{"x": x_at, "y": 1.0, "s": FLOOR_LABEL, "g": "1"} for x_at in (first - 8 * unit, last + 8 * unit)]
         if ratio
         else [
-            {"x": round(spots[mark.size], 4), "y": mark.value, "s": _FLOOR_LABEL, "g": mark.name}
-            for mark in chart.floor
+            {"x": round(spots[mark.size], 4), "y": mark.value, "s": FLOOR_LABEL, "g": mark.name} for mark in chart.floor
         ]
     )
     ends: dict[str, tuple[str, float, float]] = {}
@@ -215,9 +138,9 @@ def _panel(
             ends[name] = (name, at, value)
     if floor_rows:
         tail = floor_rows[-1]
-        ends[_FLOOR_LABEL] = (_FLOOR_LABEL, float(str(tail["x"])), float(str(tail["y"])))
+        ends[FLOOR_LABEL] = (FLOOR_LABEL, float(str(tail["x"])), float(str(tail["y"])))
     labels = _labels(list(ends.values()), axis, height, last + 30 * unit)
-    colour = _colour(lines)
+    colour = colour_of(lines)
     text_x: Spec = {"field": "lx", "type": "quantitative"}
     layers: list[Spec] = [
         {
@@ -243,21 +166,21 @@ def _panel(
         {
             "data": {"values": rows},
             "mark": {"type": "line", "strokeWidth": 1.7},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": _dash(lines), "detail": {"field": "g"}},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash_of(lines), "detail": {"field": "g"}},
         },
         {
             "data": {"values": rows},
             "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour, "shape": _shape(lines)},
+            "encoding": {"x": x, "y": y, "color": colour, "shape": shape_of(lines)},
         },
         {
-            "data": {"values": [label for label in labels if label["s"] != _FLOOR_LABEL]},
+            "data": {"values": [label for label in labels if label["s"] != FLOOR_LABEL]},
             "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1, "xOffset": 5},
             "encoding": {
                 "x": {**x, "field": "lx"},
                 "y": {**y, "field": "ly"},
                 "color": colour,
-                "shape": _shape(lines),
+                "shape": shape_of(lines),
             },
         },
         {
@@ -274,29 +197,6 @@ def _panel(
         },
     ]
     return {"width": WIDTH, "height": height, "layer": layers}
-
-
-def _config() -> Spec:
-    axis: Spec = {
-        "domainColor": MUTED,
-        "tickColor": MUTED,
-        "gridColor": GRID,
-        "labelColor": MUTED,
-        "titleColor": INK,
-        "labelFontSize": TEXT_PX,
-        "titleFontSize": TEXT_PX,
-        "titleFontWeight": "normal",
-        "tickSize": 4,
-        "domain": False,
-    }
-    return {
-        "background": None,
-        "font": "system-ui, sans-serif",
-        "aria": False,
-        "view": {"stroke": None},
-        "axis": axis,
-        "axisX": {"gridOpacity": 0.6},
-    }
 
 
 def main_figure(chart: Chart) -> Spec:
@@ -330,7 +230,7 @@ def main_figure(chart: Chart) -> Spec:
     return {
         "vconcat": panels,
         "spacing": 18,
-        "config": _config(),
+        "config": config(),
         "padding": {"left": 4, "top": 4, "bottom": 4, "right": 26},
     }
 
@@ -405,6 +305,6 @@ def single_figure(chart: Chart, line: Line) -> Spec:
         "width": SMALL_WIDTH,
         "height": SMALL_HEIGHT,
         "layer": layers,
-        "config": _config(),
+        "config": config(),
         "padding": {"left": 6, "top": 4, "bottom": 2, "right": 10},
     }

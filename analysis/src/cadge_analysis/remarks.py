@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from cadge_analysis import units, words
 from cadge_analysis.compare import Comparison, Row
-from cadge_analysis.load import Dataset, LaunchFacts, Series
+from cadge_analysis.load import Dataset, LaunchFacts, Series, without_numbers
 from cadge_analysis.stats import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.viewmodel import Remark
 
@@ -155,9 +155,17 @@ def _machine(data: Dataset) -> Iterator[Remark]:
         )
 
 
+def _essence(facts: LaunchFacts) -> tuple[str, ...]:
+    """Return what must not change between launches. Numbers in a path (buffer sizes, addresses) may."""
+    identity = (facts.library, facts.version, facts.file, facts.build_id, facts.adapter_file, facts.adapter_build_id)
+    return (*identity, without_numbers(facts.used))
+
+
 def _identity(facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> Iterator[Remark]:
     mixed = sorted(
-        f"{series.label} ({place}, {wait})" for (series, place, wait), all_ in facts.items() if len(all_) > 1
+        f"{series.label} ({place}, {wait})"
+        for (series, place, wait), stated in facts.items()
+        if len({_essence(one) for one in stated}) > 1
     )
     if mixed:
         yield Remark(

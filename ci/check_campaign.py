@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check the newest campaign as a user would judge it: finished, every planned attempt accounted for, layers valid, a report there.
+"""Check the newest campaign as a user would judge it: finished, every attempt accounted for, a report there.
 
 Usage: check_campaign.py [--since-ns T] [--first-launch-within-s S]
 
-T is a CLOCK_REALTIME time in ns: the campaign must have been made after it, and its first launch begun at most S seconds after it.
+T is a CLOCK_REALTIME time in ns: the campaign must have been made after it, its first launch begun at most S seconds
+after it.
 Prints what it found; exit 1 with the reason where something does not hold.
 """
 

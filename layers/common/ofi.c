@@ -167,10 +167,16 @@ static void ofi_close_fid(struct fid *fid, const char *what)
 		fprintf(stderr, "cadge: libfabric could not close the %s: %s\n", what, fi_strerror(-ret));
 }
 
-static void ofi_close_objects(struct cadge_ofi *ofi)
+void cadge_ofi_close_endpoint(struct cadge_ofi *ofi)
 {
 	if (ofi->ep)
 		ofi_close_fid(&ofi->ep->fid, "endpoint");
+	ofi->ep = NULL;
+}
+
+static void ofi_close_objects(struct cadge_ofi *ofi)
+{
+	cadge_ofi_close_endpoint(ofi);
 	if (ofi->cq)
 		ofi_close_fid(&ofi->cq->fid, "completion queue");
 	if (ofi->av)
@@ -179,7 +185,6 @@ static void ofi_close_objects(struct cadge_ofi *ofi)
 		ofi_close_fid(&ofi->domain->fid, "domain");
 	if (ofi->fabric)
 		ofi_close_fid(&ofi->fabric->fid, "fabric");
-	ofi->ep = NULL;
 	ofi->cq = NULL;
 	ofi->av = NULL;
 	ofi->domain = NULL;

@@ -58,7 +58,11 @@ struct cadge_ofi {
  * DONE, or the negative code and args->error that open of the adapter returns; then there is nothing to close.
  */
 int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs);
-/* Closes endpoint, queue, address table, domain, fabric. Memory regions must be closed before. Legal after a failed open. */
+/*
+ * Closing: first the endpoint, then the adapter's memory regions, then the rest (queue, address table, domain, fabric).
+ * cadge_ofi_close closes the endpoint too if it is still there. Both are legal after a failed open.
+ */
+void cadge_ofi_close_endpoint(struct cadge_ofi *ofi);
 void cadge_ofi_close(struct cadge_ofi *ofi);
 
 /* Our own address as the provider writes it. DONE, E_ARGUMENT (no room), E_LIBRARY. */

@@ -43,7 +43,7 @@ struct cadge_ofi_rma {
 	size_t inject_bytes;
 	uint64_t next_key;
 	struct cadge_ofi_op *ops, *free_op;
-	size_t ops_count;
+	size_t ops_count, reads; /* reads: in flight */
 	uint64_t writes_injected, writes_queued, flush_reads, busy_operations;
 };
 
@@ -62,6 +62,11 @@ struct cadge_ofi_link {
 /* Operations for an opened endpoint: at most `operations` in flight. DONE or E_MEMORY. */
 int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, const struct cadge_ofi *ofi, size_t operations,
 			 cadge_ofi_done_fn done, void *arg);
+/*
+ * Before the endpoint is closed: takes completions, without telling anybody, until no read is in flight or 200 ms have
+ * passed. In libfabric 1.17 closing ofi_rxm while the answer to a read is coming in ends in a null pointer.
+ */
+void cadge_ofi_rma_drain(struct cadge_ofi_rma *rma);
 /* After the endpoint was closed. Legal on a zeroed struct. */
 void cadge_ofi_rma_destroy(struct cadge_ofi_rma *rma);
 

@@ -13,6 +13,7 @@
  * are posted, and a message that finds none waits inside MPI, which has no flow control of its own.
  */
 #include <limits.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -130,14 +131,17 @@ static int p2p_start(const struct cadge_open_args *args)
 {
 	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
 
+	if (args->place == CADGE_PLACE_NET && !if_nametoindex(args->device))
+		return p2p_refuse(args, CADGE_E_TRANSPORT, "there is no such network interface here");
 	if (p2p_world.pid)
 		return p2p_world.pid == getpid() ? CADGE_DONE :
 						   p2p_refuse(args, CADGE_E_LIBRARY, "MPI was started before fork");
 	if (!ranks || atoi(ranks) < 2)
 		return p2p_refuse(args, CADGE_E_TRANSPORT,
 				  "not started by mpirun with two or more ranks (OMPI_COMM_WORLD_SIZE)");
-	/* Placement, not tuning: what mpirun was told stays. */
-	if (setenv("OMPI_MCA_btl_tcp_if_include", args->device, 0))
+	/* Placement, not tuning: the data network, and the network even where both ranks share a host. mpirun's word stays. */
+	if (setenv("OMPI_MCA_btl_tcp_if_include", args->device, 0) ||
+	    (args->place == CADGE_PLACE_NET && setenv("OMPI_MCA_btl", "^vader,sm", 0)))
 		return p2p_refuse(args, CADGE_E_MEMORY, "the environment cannot be extended");
 	/*
 	 * As most programs start it. MPI_THREAD_FUNNELED would allow the caller further threads without MPI, which do no

@@ -36,6 +36,7 @@ struct rdma_note {
 
 struct cadge_region {
 	struct fid_mr *mr;
+	struct cadge_region *next;
 };
 
 struct cadge_remote {
@@ -63,6 +64,7 @@ struct cadge_ctx {
 	struct fid_mr *mr;
 	struct cadge_ofi_far arena_far;
 	char *arena;
+	struct cadge_region *regions; /* exposed by the caller */
 	struct cadge_chan *chan;
 	struct rdma_note *notes;
 	struct cadge_sink *sink; /* while poll runs */
@@ -132,15 +134,31 @@ static int rdma_done(void *arg, struct cadge_ofi_link *link, uint64_t token, voi
 	return 1;
 }
 
+static void rdma_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
+{
+	struct cadge_region **at = &ctx->regions;
+
+	while (*at && *at != region)
+		at = &(*at)->next;
+	if (*at)
+		*at = region->next;
+	cadge_ofi_unexpose(region->mr);
+	free(region);
+}
+
 static void rdma_close(struct cadge_ctx *ctx)
 {
 	uint32_t peer;
 
 	if (!ctx)
 		return;
+	cadge_ofi_rma_drain(&ctx->rma);
 	for (peer = 0; ctx->chan && peer < ctx->peers; peer++)
 		cadge_mailbox_destroy(ctx->chan[peer].mailbox);
+	cadge_ofi_close_endpoint(&ctx->ofi);
 	cadge_ofi_unexpose(ctx->mr);
+	while (ctx->regions)
+		rdma_unexpose(ctx, ctx->regions);
 	cadge_ofi_close(&ctx->ofi);
 	cadge_ofi_rma_destroy(&ctx->rma);
 	if (ctx->arena)
@@ -494,16 +512,11 @@ static int rdma_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *ke
 		free(region);
 		return CADGE_E_ARGUMENT;
 	}
+	region->next = ctx->regions;
+	ctx->regions = region;
 	*key_bytes_inout = out.used_bytes;
 	*region_out = region;
 	return CADGE_DONE;
-}
-
-static void rdma_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
-{
-	(void)ctx;
-	cadge_ofi_unexpose(region->mr);
-	free(region);
 }
 
 static int rdma_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out)

@@ -383,9 +383,7 @@ int drv_attempt_run(struct drv_engine *engine, size_t index, const struct drv_ta
 	acting.point = attempt->point;
 	acting.attempt = attempt;
 	acting.phases = phases;
-	acting.deadline_ns = drv_now_ns() + attempt->point->deadline_ns + GRACE_NS;
-	engine->deadline = drv_clock_now(&engine->clock) +
-			   drv_clock_to_ticks(&engine->clock, attempt->point->deadline_ns);
+	acting.deadline_ns = drv_engine_allow(engine, attempt->point->deadline_ns) + GRACE_NS;
 	status = engine->self ? 0 : begin(&acting, index, &fail);
 	if (!status)
 		status = prepare(&acting, index, target, handle, &fail);

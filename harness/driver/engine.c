@@ -72,6 +72,19 @@ int drv_engine_fail(const char *what, int code, struct drv_fail *fail)
 	return drv_fail_set(fail, reason, "the layer's %s failed: %s (%d)", what, cadge_code_name(code), code);
 }
 
+uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns)
+{
+	const uint64_t now_ns = drv_now_ns();
+	uint64_t left_ns = 0;
+
+	if (engine->launch_deadline_ns > now_ns)
+		left_ns = engine->launch_deadline_ns - now_ns;
+	if (left_ns > span_ns)
+		left_ns = span_ns;
+	engine->deadline = drv_clock_now(&engine->clock) + drv_clock_to_ticks(&engine->clock, left_ns);
+	return now_ns + left_ns;
+}
+
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 {
 	const uint64_t until_ns = drv_now_ns() + UINT64_C(500000000);

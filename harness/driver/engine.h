@@ -44,6 +44,7 @@ struct drv_engine {
 	uint64_t oob_period;	 /* ticks between looks at the out-of-band channel while idle */
 	uint64_t oob_next;	 /* next look, in ticks */
 	uint64_t deadline;	 /* of the step in progress, in ticks */
+	uint64_t launch_deadline_ns; /* CLOCK_MONOTONIC: no step may last longer */
 };
 
 /* The base of every sink of ours. */
@@ -54,6 +55,9 @@ struct drv_port {
 
 /* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep nothing. */
 void drv_port_start(struct drv_port *port, struct drv_engine *engine);
+
+/* Sets the deadline of a step that may last `span_ns`, held to the launch's. Returns it in CLOCK_MONOTONIC ns. */
+uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns);
 
 /*
  * The slow path of a loop, to be called now and then while nothing happens: looks for a stop signal, a broken channel, the

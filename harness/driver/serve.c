@@ -184,15 +184,13 @@ static int serve_attempt(struct drv_engine *engine, size_t index, const struct d
 			 struct drv_fail *fail)
 {
 	const struct drv_point *point = &engine->launch->points[index];
-	const uint64_t deadline_ns = drv_now_ns() + point->deadline_ns + GRACE_NS;
+	const uint64_t deadline_ns = drv_engine_allow(engine, point->deadline_ns + GRACE_NS);
 	struct cadge_sink *before = engine->sink;
 	struct drv_serving serving;
 	struct drv_fail why;
 	json_t *ready;
 	int status;
 
-	engine->deadline = drv_clock_now(&engine->clock) +
-			   drv_clock_to_ticks(&engine->clock, point->deadline_ns + GRACE_NS);
 	if (drv_serving_start(&serving, engine, point, index, target, &why)) {
 		ready = json_pack("{s:s, s:s, s:o}", "m", "ready", "reason", drv_reason_name(why.reason), "text",
 				  drv_json_text(why.text));

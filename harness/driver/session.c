@@ -18,7 +18,7 @@
 
 #define MEET_NS UINT64_C(10000000000) /* for the endpoints to find each other, at most */
 #define STEP_NS UINT64_C(10000000000) /* for one agreement, at most */
-#define STORE_NS UINT64_C(500000000)  /* kept back of the launch's deadline to store the result */
+#define STORE_NS UINT64_C(1500000000) /* kept back of the launch's deadline to end in order, at most a quarter of it */
 #define CLOSE_NS UINT64_C(3000000000)
 
 struct session {
@@ -30,6 +30,7 @@ struct session {
 	struct drv_target_memory target;
 	struct cadge_remote *handle; /* the peer's region */
 	uint64_t deadline_ns;	     /* soft: no step may last longer */
+	char *fallback;		     /* what the watchdog stores if the layer never comes back */
 };
 
 static uint64_t step_deadline(const struct session *session)
@@ -248,8 +249,7 @@ static int join(struct session *session, struct drv_fail *fail)
 	struct drv_fail why;
 	int code;
 
-	engine->deadline = drv_clock_now(&engine->clock) + drv_clock_to_ticks(&engine->clock, STEP_NS);
-	if (drv_engine_connect(engine, step_deadline(session), fail))
+	if (drv_engine_connect(engine, drv_engine_allow(engine, STEP_NS), fail))
 		return -1;
 	code = engine->layer->describe_path(engine->chan, &path);
 	if (code < 0)
@@ -363,6 +363,25 @@ static void judge_launch(struct session *session)
 		}
 }
 
+/*
+ * From here on the layer's code runs in this process. Should a call into it never return, the launch still ends with a result that
+ * says so.
+ */
+static int prepare_fallback(struct session *session, struct drv_fail *fail)
+{
+	struct drv_result result = session->result;
+
+	if (!session->args->out)
+		return 0;
+	result.status = DRV_FAILED;
+	drv_fail_set(&result.fail, DRV_DEADLINE, "a call into the layer did not return before the launch's deadline");
+	session->fallback = drv_result_text(&result);
+	if (!session->fallback)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for the result");
+	drv_watchdog_keep(session->args->out, session->fallback);
+	return 0;
+}
+
 /* Everything between the meeting and the end, in the same order on both ends. */
 static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 {
@@ -370,7 +389,7 @@ static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 	json_t *theirs = NULL;
 	int status;
 
-	if (load(session, fail) || open_layer(session, fail) || join(session, fail) || negotiate(session, fail) ||
+	if (prepare_fallback(session, fail) || load(session, fail) || open_layer(session, fail) || join(session, fail) || negotiate(session, fail) ||
 	    expose(session, fail))
 		return -1;
 	*attempted = true;
@@ -441,7 +460,8 @@ int drv_session_run(const struct drv_session_args *args)
 	session.launch = engine->launch = args->launch;
 	drv_result_start(&session.result, args->launch);
 	session.deadline_ns = session.result.started_ns + args->launch->deadline_ns -
-			      (args->launch->deadline_ns > 2 * STORE_NS ? STORE_NS : 0);
+			      (args->launch->deadline_ns > 4 * STORE_NS ? STORE_NS : args->launch->deadline_ns / 4);
+	engine->launch_deadline_ns = session.deadline_ns;
 	engine->endpoint = args->endpoint;
 	engine->block = args->launch->wait == DRV_WAIT_BLOCK;
 	engine->self = args->launch->place == DRV_PLACE_SELF;
@@ -474,6 +494,7 @@ int drv_session_run(const struct drv_session_args *args)
 		fail = store_fail;
 	}
 	drv_oob_close(engine->oob);
+	free(session.fallback);
 	drv_result_free(&session.result);
 	code = status ? drv_reason_exit(fail.reason) : 0;
 	/* 2 and 3 speak of the layer only once the endpoints have met; a layer that refuses a setting could not be opened */

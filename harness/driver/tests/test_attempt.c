@@ -34,7 +34,7 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 	struct drv_launch launch = { .place = DRV_PLACE_SELF, .seed = 42, .points = &point, .points_count = 1,
 				     .endpoints_count = 1, .deadline_ns = 5000000000 };
 	struct drv_engine engine = { .launch = &launch, .loaded.layer = fake_layer(), .layer = fake_layer(), .self = true,
-				     .clock = shared_clock };
+				     .clock = shared_clock, .launch_deadline_ns = UINT64_MAX };
 	struct drv_target_memory target = { 0 };
 	struct cadge_remote *handle = NULL;
 	struct outcome outcome = { .attempt.point = &point };

@@ -1,87 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rdma-ucx: put, get, fetch-add and flush of UCP, and messages through the mailbox of common/ over put.
- *
- * Memory comes from ucp_mem_map with UCP_MEM_MAP_ALLOCATE, since UCX reaches only such memory directly over
- * shared memory; a put to any other becomes an active message that waits for the target's library. Whether a
- * peer's memory is mapped here is asked from ucp_rkey_ptr, and that is what `semantics` states.
+ * Whether a peer's memory is mapped here is asked from ucp_rkey_ptr, and that is what `semantics` states.
  *
  * A direct put does not wake a sleeper, so in block mode the mailbox sends a notification, an active message,
  * after each write.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "cadge/layer.h"
 #include "common/mailbox.h"
 #include "common/ucx.h"
+#include "common/ucx_rma.h"
 #include "common/wire.h"
 
 #define PEERS_MAX       (CADGE_UCX_IDS / 4)
 #define DEPTH_MAX       4096u
 #define BYTES_MAX       (UINT64_C(1) << 30)
 #define MAILBOX_RECORDS 224u /* more than the mailbox ever has under way */
-#define PAGE_BYTES      4096u
+#define KEY_BYTES_MAX   1024u
+#define POLLS_SKIPPED   16u
 
-/* An operation under way in the library. */
-struct record {
-	struct record *next; /* idle list of the channel */
-	struct cadge_chan *chan;
-	struct cadge_mailbox_op *op; /* of the mailbox; NULL: the caller's own operation `token` */
-	uint64_t token;
-	uint64_t addend;
-	uint32_t life;
-	uint8_t note[CADGE_MAILBOX_NOTE_BYTES];
-};
-
-/* Memory of the library's allocator. */
-struct alloc {
-	struct alloc *next;
-	ucp_mem_h memh;
-	void *base;
-	size_t bytes;
-};
-
-struct cadge_region {
-	struct cadge_region *next;
-	ucp_mem_h memh;
-	bool mapped; /* by expose: the memory is not from mem_alloc */
-};
-
-struct cadge_remote {
-	struct cadge_remote *next;
-	struct cadge_chan *chan;
-	ucp_rkey_h rkey;
-	uint64_t base;
-	uint64_t bytes;
-};
+_Static_assert(CADGE_MAILBOX_NOTE_BYTES == CADGE_UCX_NOTE_BYTES, "a notification is one note");
 
 struct cadge_chan {
 	struct cadge_ctx *ctx;
-	ucp_ep_h ep; /* NULL: not connected */
+	struct cadge_ucx_rma rma; /* rma.ep is NULL: not connected */
 	struct cadge_mailbox *mailbox;
 	struct cadge_remote *area; /* of the peer's mailbox */
-	struct record *idle, *records;
-	uint32_t peer, life;
+	uint32_t peer;
 	uint32_t outstanding; /* of the caller's operations in this life */
-	uint32_t under_way;   /* of all operations of all lives */
 	unsigned int id_in, id_out;
 	bool broken;
+	size_t key_bytes; /* of our mailbox's area */
+	uint8_t key[KEY_BYTES_MAX];
 };
 
 struct cadge_ctx {
 	struct cadge_ucx ucx;
+	struct cadge_ucx_memory memory;
 	struct cadge_sink *sink;
 	int events;
 	unsigned int skipped; /* polls without progress of the library */
 	uint32_t peers, depth;
 	uint64_t message_bytes_max;
 	struct cadge_mailbox_shape shape;
-	struct alloc *allocs, *arena; /* arena: the mailbox areas of all peers */
-	struct cadge_region *regions;
-	struct cadge_remote *remotes, *buried; /* buried: operations that go on may still use them */
-	uint8_t *staging;
-	bool direct, asked; /* the memory of all peers so far is mapped here; a peer was asked */
+	uint8_t *areas, *staging; /* of the mailboxes of all peers */
+	bool direct, asked;       /* the memory of all peers so far is mapped here; a peer was asked */
 	struct cadge_chan chans[];
 };
 
@@ -90,89 +57,6 @@ static const struct cadge_option rdma_options[] = {
 	{NULL, NULL, NULL},
 };
 
-/* ---- operations of the library ---- */
-
-static void record_retire(struct record *record)
-{
-	record->next = record->chan->idle;
-	record->chan->idle = record;
-	record->chan->under_way--;
-}
-
-static void on_done(void *request, ucs_status_t status, void *arg)
-{
-	struct record *record = arg;
-	struct cadge_chan *chan = record->chan;
-	struct cadge_mailbox_op *op = record->op;
-	const uint64_t token = record->token;
-	const bool live = record->life == chan->life;
-	const int code = status == UCS_OK ? CADGE_DONE : cadge_ucx_code(status);
-
-	ucp_request_free(request);
-	record_retire(record);
-	if (!live)
-		return;
-	if (op) {
-		cadge_mailbox_done(op, code);
-		return;
-	}
-	chan->outstanding--;
-	chan->ctx->events++;
-	chan->ctx->sink->sent(chan->ctx->sink, chan->peer, token, code);
-}
-
-static void param_for(struct record *record, ucp_request_param_t *param)
-{
-	param->op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-	param->cb.send = on_done;
-	param->user_data = record;
-}
-
-/* What the library answered to an operation that was started with the first idle record, which it takes if
- * QUEUED. */
-static int started(struct cadge_chan *chan, void *request, struct cadge_mailbox_op *op, uint64_t token)
-{
-	struct record *record = chan->idle;
-	int code;
-
-	if (!request)
-		return CADGE_DONE;
-	if (UCS_PTR_IS_ERR(request)) {
-		code = cadge_ucx_code(UCS_PTR_STATUS(request));
-		return code == CADGE_DONE ? CADGE_E_LIBRARY : code;
-	}
-	chan->idle = record->next;
-	record->op = op;
-	record->token = token;
-	record->life = chan->life;
-	chan->under_way++;
-	return CADGE_QUEUED;
-}
-
-static int put_bytes(struct cadge_chan *chan, const void *local, size_t bytes,
-		     const struct cadge_remote *remote, uint64_t offset_bytes, struct cadge_mailbox_op *op,
-		     uint64_t token)
-{
-	ucp_request_param_t param;
-
-	if (!chan->idle)
-		return CADGE_BUSY;
-	param_for(chan->idle, &param);
-	return started(chan,
-		       ucp_put_nbx(chan->ep, local, bytes, remote->base + offset_bytes, remote->rkey, &param),
-		       op, token);
-}
-
-static int flush(struct cadge_chan *chan, struct cadge_mailbox_op *op, uint64_t token)
-{
-	ucp_request_param_t param;
-
-	if (!chan->idle)
-		return CADGE_BUSY;
-	param_for(chan->idle, &param);
-	return started(chan, ucp_ep_flush_nbx(chan->ep, &param), op, token);
-}
-
 /* ---- the mailbox on top ---- */
 
 static int mailbox_put(void *link, const void *local, size_t bytes, uint64_t offset_bytes,
@@ -180,42 +64,25 @@ static int mailbox_put(void *link, const void *local, size_t bytes, uint64_t off
 {
 	struct cadge_chan *chan = link;
 
-	return put_bytes(chan, local, bytes, chan->area, offset_bytes, op, 0);
+	return cadge_ucx_put(&chan->rma, local, bytes, chan->area, offset_bytes, op, 0);
 }
 
 static int mailbox_quiet(void *link, struct cadge_mailbox_op *op)
 {
-	return flush(link, op, 0);
-}
+	struct cadge_chan *chan = link;
 
-static void on_noted(void *request, ucs_status_t status, void *arg)
-{
-	struct record *record = arg;
-
-	ucp_request_free(request);
-	if (status != UCS_OK && record->life == record->chan->life)
-		cadge_mailbox_fail(record->chan->mailbox);
-	record_retire(record);
+	return cadge_ucx_flush(&chan->rma, op, 0);
 }
 
 static int mailbox_notify(void *link, const void *note)
 {
 	struct cadge_chan *chan = link;
-	struct record *record = chan->idle;
-	ucp_request_param_t param;
-	int code;
 
-	if (!record)
-		return CADGE_BUSY;
-	memcpy(record->note, note, sizeof(record->note));
-	param_for(record, &param);
-	param.cb.send = on_noted;
-	code = started(
-		chan,
-		ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, record->note, sizeof(record->note), &param),
-		NULL, 0);
-	return code == CADGE_QUEUED ? CADGE_DONE : code;
+	return cadge_ucx_note(&chan->rma, chan->id_out, note, link);
 }
+
+static const struct cadge_mailbox_ops polling_ops = {mailbox_put, mailbox_quiet, NULL, NULL};
+static const struct cadge_mailbox_ops sleeping_ops = {mailbox_put, mailbox_quiet, NULL, mailbox_notify};
 
 static ucs_status_t on_note(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
 			    const ucp_am_recv_param_t *param)
@@ -228,8 +95,22 @@ static ucs_status_t on_note(void *arg, const void *header, size_t header_bytes, 
 	return UCS_OK;
 }
 
-static const struct cadge_mailbox_ops polling_ops = {mailbox_put, mailbox_quiet, NULL, NULL};
-static const struct cadge_mailbox_ops sleeping_ops = {mailbox_put, mailbox_quiet, NULL, mailbox_notify};
+/* The tag is an operation of the mailbox, NULL for one of the caller, the channel itself for a failed note.
+ */
+static void on_done(void *user, void *tag, uint64_t token, int code)
+{
+	struct cadge_chan *chan = user;
+
+	if (tag == chan) {
+		cadge_mailbox_fail(chan->mailbox);
+	} else if (tag) {
+		cadge_mailbox_done(tag, code);
+	} else {
+		chan->outstanding--;
+		chan->ctx->events++;
+		chan->ctx->sink->sent(chan->ctx->sink, chan->peer, token, code);
+	}
+}
 
 static int rdma_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		     uint64_t token)
@@ -251,7 +132,7 @@ static int rdma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	ctx->sink = sink;
 	ctx->events = 0;
 	look(ctx);
-	if (!ctx->events || ++ctx->skipped >= 16) {
+	if (!ctx->events || ++ctx->skipped >= POLLS_SKIPPED) {
 		ctx->skipped = 0;
 		if (ucp_worker_progress(ctx->ucx.worker))
 			look(ctx);
@@ -267,165 +148,33 @@ static int rdma_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	return cadge_ucx_wait(&ctx->ucx, timeout_ns);
 }
 
-/* ---- memory ---- */
-
-static int alloc_make(struct cadge_ctx *ctx, size_t bytes, struct alloc **alloc_out)
-{
-	ucp_mem_map_params_t params = {
-		.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS,
-		.length = (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1),
-		.flags = UCP_MEM_MAP_ALLOCATE,
-	};
-	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
-	struct alloc *alloc = calloc(1, sizeof(*alloc));
-
-	if (!alloc)
-		return CADGE_E_MEMORY;
-	if (ucp_mem_map(ctx->ucx.context, &params, &alloc->memh) != UCS_OK) {
-		free(alloc);
-		return CADGE_E_MEMORY;
-	}
-	if (ucp_mem_query(alloc->memh, &attr) != UCS_OK || (uintptr_t)attr.address % PAGE_BYTES) {
-		ucp_mem_unmap(ctx->ucx.context, alloc->memh);
-		free(alloc);
-		return CADGE_E_MEMORY;
-	}
-	alloc->base = attr.address;
-	alloc->bytes = params.length;
-	memset(alloc->base, 0, alloc->bytes);
-	alloc->next = ctx->allocs;
-	ctx->allocs = alloc;
-	*alloc_out = alloc;
-	return CADGE_DONE;
-}
+/* ---- memory and one-sided operations of the caller ---- */
 
 static void *rdma_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
 {
-	struct alloc *alloc;
-
-	return alloc_make(ctx, bytes ? bytes : 1, &alloc) == CADGE_DONE ? alloc->base : NULL;
+	return cadge_ucx_mem_alloc(&ctx->memory, bytes);
 }
 
 static void rdma_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes)
 {
 	(void)bytes;
-	for (struct alloc **at = &ctx->allocs; *at; at = &(*at)->next) {
-		struct alloc *alloc = *at;
-
-		if (alloc->base != base || alloc == ctx->arena)
-			continue;
-		*at = alloc->next;
-		ucp_mem_unmap(ctx->ucx.context, alloc->memh);
-		free(alloc);
-		return;
-	}
-}
-
-/* A key: address, length, and what the library packs. */
-static int pack_key(struct cadge_ctx *ctx, ucp_mem_h memh, const void *base, size_t bytes,
-		    struct cadge_blob_out *out)
-{
-	void *packed;
-	size_t packed_bytes;
-
-	if (ucp_rkey_pack(ctx->ucx.context, memh, &packed, &packed_bytes) != UCS_OK)
-		return CADGE_E_LIBRARY;
-	cadge_blob_u64(out, (uintptr_t)base);
-	cadge_blob_u64(out, bytes);
-	cadge_blob_bytes(out, packed, packed_bytes);
-	ucp_rkey_buffer_release(packed);
-	return out->ok ? CADGE_DONE : CADGE_E_TOO_LARGE;
-}
-
-static void rdma_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
-{
-	for (struct cadge_region **at = &ctx->regions; *at; at = &(*at)->next) {
-		if (*at != region)
-			continue;
-		*at = region->next;
-		if (region->mapped)
-			ucp_mem_unmap(ctx->ucx.context, region->memh);
-		free(region);
-		return;
-	}
+	cadge_ucx_mem_free(&ctx->memory, base);
 }
 
 static int rdma_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
 		       struct cadge_region **region_out)
 {
 	struct cadge_blob_out out = {.at = key, .room_bytes = *key_bytes_inout, .ok = true};
-	struct cadge_region *region = calloc(1, sizeof(*region));
-	int code;
+	int code = cadge_ucx_expose(&ctx->memory, base, bytes, &out, region_out);
 
-	if (!region)
-		return CADGE_E_MEMORY;
-	for (struct alloc *alloc = ctx->allocs; alloc && !region->memh; alloc = alloc->next)
-		if ((uint8_t *)base >= (uint8_t *)alloc->base && bytes <= alloc->bytes &&
-		    (size_t)((uint8_t *)base - (uint8_t *)alloc->base) <= alloc->bytes - bytes)
-			region->memh = alloc->memh;
-	if (!region->memh) {
-		ucp_mem_map_params_t params = {
-			.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-			.address = base,
-			.length = bytes,
-		};
-
-		if (ucp_mem_map(ctx->ucx.context, &params, &region->memh) != UCS_OK) {
-			free(region);
-			return CADGE_E_MEMORY;
-		}
-		region->mapped = true;
-	}
-	region->next = ctx->regions;
-	ctx->regions = region;
-	code = pack_key(ctx, region->memh, base, bytes, &out);
-	if (code != CADGE_DONE) {
-		rdma_unexpose(ctx, region);
-		return code;
-	}
-	*key_bytes_inout = out.used_bytes;
-	*region_out = region;
-	return CADGE_DONE;
+	if (code == CADGE_DONE)
+		*key_bytes_inout = out.used_bytes;
+	return code;
 }
 
-static void remote_destroy(struct cadge_ctx *ctx, struct cadge_remote *remote)
+static void rdma_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 {
-	for (struct cadge_remote **at = &ctx->remotes; *at; at = &(*at)->next) {
-		if (*at != remote)
-			continue;
-		*at = remote->next;
-		if (remote->chan
-			    ->under_way) { /* the library may still read the key: it goes with the context */
-			remote->next = ctx->buried;
-			ctx->buried = remote;
-			return;
-		}
-		ucp_rkey_destroy(remote->rkey);
-		free(remote);
-		return;
-	}
-}
-
-static int remote_create(struct cadge_chan *chan, struct cadge_blob_in *in, struct cadge_remote **remote_out)
-{
-	struct cadge_remote *remote = calloc(1, sizeof(*remote));
-	size_t packed_bytes;
-	const void *packed;
-
-	if (!remote)
-		return CADGE_E_MEMORY;
-	remote->chan = chan;
-	remote->base = cadge_blob_take_u64(in);
-	remote->bytes = cadge_blob_take_u64(in);
-	packed = cadge_blob_take_bytes(in, &packed_bytes);
-	if (!packed_bytes || ucp_ep_rkey_unpack(chan->ep, packed, &remote->rkey) != UCS_OK) {
-		free(remote);
-		return CADGE_E_ARGUMENT;
-	}
-	remote->next = chan->ctx->remotes;
-	chan->ctx->remotes = remote;
-	*remote_out = remote;
-	return CADGE_DONE;
+	cadge_ucx_unexpose(&ctx->memory, region);
 }
 
 static int rdma_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
@@ -433,28 +182,27 @@ static int rdma_attach(struct cadge_chan *chan, const void *key, size_t key_byte
 {
 	struct cadge_blob_in in = {.at = key, .left_bytes = key_bytes, .ok = true};
 
-	return chan->ep ? remote_create(chan, &in, remote_out) : CADGE_E_DOWN;
+	return chan->rma.ep ? cadge_ucx_attach(&chan->rma, &in, remote_out) : CADGE_E_DOWN;
 }
 
 static void rdma_detach(struct cadge_chan *chan, struct cadge_remote *remote)
 {
-	remote_destroy(chan->ctx, remote);
+	(void)chan;
+	cadge_ucx_detach(remote);
 }
-
-/* ---- one-sided operations of the caller ---- */
 
 /* DONE where the channel takes an operation on these bytes. */
 static int may_start(const struct cadge_chan *chan, const struct cadge_remote *remote, uint64_t offset_bytes,
 		     uint64_t bytes)
 {
-	if (chan->broken || !chan->ep)
+	if (chan->broken || !chan->rma.ep)
 		return CADGE_E_DOWN;
 	if (remote && bytes > BYTES_MAX)
 		return CADGE_E_TOO_LARGE;
-	if (remote &&
-	    (remote->chan != chan || offset_bytes > remote->bytes || bytes > remote->bytes - offset_bytes))
+	if (remote && (remote->rma != &chan->rma || offset_bytes > remote->bytes ||
+		       bytes > remote->bytes - offset_bytes))
 		return CADGE_E_ARGUMENT;
-	return chan->idle && chan->outstanding < chan->ctx->depth ? CADGE_DONE : CADGE_BUSY;
+	return chan->outstanding < chan->ctx->depth ? CADGE_DONE : CADGE_BUSY;
 }
 
 static int count(struct cadge_chan *chan, int code)
@@ -469,52 +217,39 @@ static int rdma_put(struct cadge_chan *chan, const void *local, size_t bytes, st
 	int code = may_start(chan, remote, offset_bytes, bytes);
 
 	(void)flags;
-	return code == CADGE_DONE
-		       ? count(chan, put_bytes(chan, local, bytes, remote, offset_bytes, NULL, token))
-		       : code;
+	if (code != CADGE_DONE)
+		return code;
+	return count(chan, cadge_ucx_put(&chan->rma, local, bytes, remote, offset_bytes, NULL, token));
 }
 
 static int rdma_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
 		    uint64_t offset_bytes, uint64_t token)
 {
 	int code = may_start(chan, remote, offset_bytes, bytes);
-	ucp_request_param_t param;
 
 	if (code != CADGE_DONE)
 		return code;
-	param_for(chan->idle, &param);
-	return count(chan, started(chan,
-				   ucp_get_nbx(chan->ep, local, bytes, remote->base + offset_bytes,
-					       remote->rkey, &param),
-				   NULL, token));
+	return count(chan, cadge_ucx_get(&chan->rma, local, bytes, remote, offset_bytes, NULL, token));
 }
 
 static int rdma_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
 			  struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	int code = may_start(chan, remote, offset_bytes, sizeof(addend));
-	ucp_request_param_t param;
 
 	if (code != CADGE_DONE)
 		return code;
 	if ((remote->base + offset_bytes) % sizeof(addend))
 		return CADGE_E_ARGUMENT;
-	param_for(chan->idle, &param);
-	param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-	param.datatype = ucp_dt_make_contig(sizeof(addend));
-	param.reply_buffer = before_out;
-	chan->idle->addend = addend;
-	return count(chan, started(chan,
-				   ucp_atomic_op_nbx(chan->ep, UCP_ATOMIC_OP_ADD, &chan->idle->addend, 1,
-						     remote->base + offset_bytes, remote->rkey, &param),
-				   NULL, token));
+	return count(chan,
+		     cadge_ucx_fetch_add(&chan->rma, addend, before_out, remote, offset_bytes, NULL, token));
 }
 
 static int rdma_quiet(struct cadge_chan *chan, uint64_t token)
 {
 	int code = may_start(chan, NULL, 0, 0);
 
-	return code == CADGE_DONE ? count(chan, flush(chan, NULL, token)) : code;
+	return code == CADGE_DONE ? count(chan, cadge_ucx_flush(&chan->rma, NULL, token)) : code;
 }
 
 /* ---- connecting ---- */
@@ -524,15 +259,10 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 	struct cadge_chan *chan = arg;
 
 	(void)status;
-	if (chan->ep != ep)
+	if (chan->rma.ep != ep)
 		return;
 	chan->broken = true;
 	cadge_mailbox_fail(chan->mailbox);
-}
-
-static uint8_t *area_of(const struct cadge_ctx *ctx, uint32_t peer)
-{
-	return (uint8_t *)ctx->arena->base + peer * cadge_mailbox_area_bytes(&ctx->shape);
 }
 
 static int rdma_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -552,10 +282,7 @@ static int rdma_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 	cadge_mailbox_card(chan->mailbox, card);
 	cadge_blob_u32(&out, chan->id_in);
 	cadge_blob_raw(&out, card, sizeof(card));
-	code = pack_key(ctx, ctx->arena->memh, area_of(ctx, peer), cadge_mailbox_area_bytes(&ctx->shape),
-			&out);
-	if (code != CADGE_DONE)
-		return code;
+	cadge_blob_bytes(&out, chan->key, chan->key_bytes);
 	cadge_blob_bytes(&out, ctx->ucx.address, ctx->ucx.address_bytes);
 	if (!out.ok)
 		return CADGE_E_TOO_LARGE;
@@ -563,46 +290,44 @@ static int rdma_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 	return CADGE_DONE;
 }
 
+static void chan_end(struct cadge_chan *chan)
+{
+	cadge_ucx_detach_all(&chan->rma);
+	chan->area = NULL;
+	cadge_ucx_disconnect(&chan->ctx->ucx, chan->rma.ep);
+	chan->rma.ep = NULL;
+}
+
 static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
 			struct cadge_chan **chan_out)
 {
-	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true}, key;
+	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true}, key = {.ok = true};
 	const uint32_t id = cadge_blob_take_u32(&in);
 	const void *card = cadge_blob_take(&in, CADGE_MAILBOX_CARD_BYTES), *address;
 	struct cadge_chan *chan;
-	size_t part_bytes;
-	void *mapped;
+	size_t address_bytes;
 	int code;
 
-	if (peer >= ctx->peers || ctx->chans[peer].ep || id > CADGE_UCX_IDS)
+	key.at = cadge_blob_take_bytes(&in, &key.left_bytes);
+	address = cadge_blob_take_bytes(&in, &address_bytes);
+	if (!in.ok || in.left_bytes || !address_bytes || id > CADGE_UCX_IDS || peer >= ctx->peers ||
+	    ctx->chans[peer].rma.ep)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
-	key = in;
-	cadge_blob_take_u64(&in);
-	cadge_blob_take_u64(&in);
-	cadge_blob_take_bytes(&in, &part_bytes);
-	address = cadge_blob_take_bytes(&in, &part_bytes);
-	if (!in.ok || in.left_bytes || !part_bytes)
-		return CADGE_E_ARGUMENT;
-	code = cadge_ucx_connect(&ctx->ucx, address, on_error, chan, &chan->ep);
+	code = cadge_ucx_connect(&ctx->ucx, address, on_error, chan, &chan->rma.ep);
 	if (code != CADGE_DONE)
 		return code;
 	chan->id_out = id;
 	chan->broken = false;
 	chan->outstanding = 0;
-	code = remote_create(chan, &key, &chan->area);
+	code = cadge_ucx_attach(&chan->rma, &key, &chan->area);
 	if (code == CADGE_DONE)
 		code = cadge_mailbox_attach(chan->mailbox, card, CADGE_MAILBOX_CARD_BYTES, chan);
 	if (code != CADGE_DONE) {
-		if (chan->area)
-			remote_destroy(ctx, chan->area);
-		chan->area = NULL;
-		cadge_ucx_disconnect(&ctx->ucx, chan->ep);
-		chan->ep = NULL;
+		chan_end(chan);
 		return code;
 	}
-	ctx->direct = ucp_rkey_ptr(chan->area->rkey, chan->area->base, &mapped) == UCS_OK &&
-		      (!ctx->asked || ctx->direct);
+	ctx->direct = cadge_ucx_is_mapped(chan->area) && (!ctx->asked || ctx->direct);
 	ctx->asked = true;
 	*chan_out = chan;
 	return CADGE_DONE;
@@ -610,30 +335,21 @@ static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 
 static int rdma_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
-	struct cadge_remote *next;
-
-	if (chan->ctx != ctx || !chan->ep)
+	if (chan->ctx != ctx || !chan->rma.ep)
 		return CADGE_E_ARGUMENT;
 	if (chan->id_in != CADGE_UCX_IDS && cadge_ucx_give_id(&ctx->ucx, chan->id_in) != CADGE_DONE)
 		return CADGE_E_LIBRARY;
 	chan->id_in = CADGE_UCX_IDS;
-	chan->life++;
+	chan->rma.life++;
 	cadge_mailbox_detach(chan->mailbox);
-	for (struct cadge_remote *remote = ctx->remotes; remote; remote = next) {
-		next = remote->next;
-		if (remote->chan == chan)
-			remote_destroy(ctx, remote);
-	}
-	chan->area = NULL;
-	cadge_ucx_disconnect(&ctx->ucx, chan->ep);
-	chan->ep = NULL;
+	chan_end(chan);
 	return CADGE_DONE;
 }
 
 static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	struct cadge_ctx *ctx = chan->ctx;
-	int code = chan->ep ? cadge_ucx_describe(&ctx->ucx, chan->ep, path_out) : CADGE_E_DOWN;
+	int code = chan->rma.ep ? cadge_ucx_describe(&ctx->ucx, chan->rma.ep, path_out) : CADGE_E_DOWN;
 
 	if (code == CADGE_DONE)
 		snprintf(path_out->note, sizeof(path_out->note), "%s%s",
@@ -650,31 +366,16 @@ static void rdma_close(struct cadge_ctx *ctx)
 	if (!ctx)
 		return;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
-		ctx->chans[i].life++;
-		if (ctx->chans[i].ep && !ctx->chans[i].broken) /* broken ones go with the worker */
-			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].ep);
+		ctx->chans[i].rma.life++;
+		if (ctx->chans[i].rma.ep && !ctx->chans[i].broken) /* broken ones go with the worker */
+			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].rma.ep);
 	}
 	cadge_ucx_drain(&ctx->ucx);
-	for (uint32_t i = 0; i < ctx->peers; i++)
-		ctx->chans[i].under_way = 0;
-	while (ctx->remotes)
-		remote_destroy(ctx, ctx->remotes);
-	while (ctx->buried) {
-		struct cadge_remote *remote = ctx->buried;
-
-		ctx->buried = remote->next;
-		ucp_rkey_destroy(remote->rkey);
-		free(remote);
-	}
-	while (ctx->regions)
-		rdma_unexpose(ctx, ctx->regions);
-	ctx->arena = NULL;
-	while (ctx->allocs)
-		rdma_mem_free(ctx, ctx->allocs->base, ctx->allocs->bytes);
+	cadge_ucx_memory_destroy(&ctx->memory);
 	cadge_ucx_close(&ctx->ucx);
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		cadge_mailbox_destroy(ctx->chans[i].mailbox);
-		free(ctx->chans[i].records);
+		cadge_ucx_rma_fini(&ctx->chans[i].rma);
 	}
 	free(ctx->staging);
 	free(ctx);
@@ -682,29 +383,32 @@ static void rdma_close(struct cadge_ctx *ctx)
 
 static int make_chan(struct cadge_ctx *ctx, uint32_t peer)
 {
-	const size_t staging_bytes = cadge_mailbox_staging_bytes(&ctx->shape, true);
-	const uint32_t records = ctx->depth + MAILBOX_RECORDS;
+	const size_t area_bytes = cadge_mailbox_area_bytes(&ctx->shape);
 	struct cadge_chan *chan = &ctx->chans[peer];
+	struct cadge_blob_out key = {.at = chan->key, .room_bytes = sizeof(chan->key), .ok = true};
+	struct cadge_region *region;
 	struct cadge_mailbox_config config = {
 		.shape = ctx->shape,
 		.ops = ctx->ucx.wake_fd >= 0 ? &sleeping_ops : &polling_ops,
-		.area = area_of(ctx, peer),
-		.staging = ctx->staging + peer * staging_bytes,
+		.area = ctx->areas + peer * area_bytes,
+		.staging = ctx->staging + peer * cadge_mailbox_staging_bytes(&ctx->shape, true),
 		.put_anywhere = true,
 		.peer = peer,
 		.depth_max = ctx->depth,
 		.message_bytes_max = ctx->message_bytes_max,
 	};
+	int code;
 
-	*chan = (struct cadge_chan){.ctx = ctx, .peer = peer, .id_in = CADGE_UCX_IDS};
-	chan->records = calloc(records, sizeof(*chan->records));
-	if (!chan->records)
-		return CADGE_E_MEMORY;
-	for (uint32_t i = 0; i < records; i++) {
-		chan->records[i].chan = chan;
-		chan->records[i].next = chan->idle;
-		chan->idle = &chan->records[i];
-	}
+	chan->ctx = ctx;
+	chan->peer = peer;
+	chan->id_in = CADGE_UCX_IDS;
+	code = cadge_ucx_rma_init(&chan->rma, &ctx->memory, ctx->depth + MAILBOX_RECORDS, on_done, chan);
+	if (code != CADGE_DONE)
+		return code;
+	code = cadge_ucx_expose(&ctx->memory, config.area, area_bytes, &key, &region);
+	if (code != CADGE_DONE)
+		return code;
+	chan->key_bytes = key.used_bytes;
 	if (getrandom(&config.key, sizeof(config.key), 0) != sizeof(config.key))
 		return CADGE_E_ABSENT;
 	return cadge_mailbox_create(&config, &chan->mailbox);
@@ -712,13 +416,12 @@ static int make_chan(struct cadge_ctx *ctx, uint32_t peer)
 
 static int make_mailboxes(struct cadge_ctx *ctx, uint32_t peers)
 {
-	const size_t staging_bytes = cadge_mailbox_staging_bytes(&ctx->shape, true);
-	int code = alloc_make(ctx, peers * cadge_mailbox_area_bytes(&ctx->shape), &ctx->arena);
+	int code = CADGE_DONE;
 
-	if (code != CADGE_DONE)
-		return code;
-	ctx->staging = aligned_alloc(64, peers * staging_bytes);
-	if (!ctx->staging)
+	ctx->memory.context = ctx->ucx.context;
+	ctx->areas = cadge_ucx_mem_alloc(&ctx->memory, peers * cadge_mailbox_area_bytes(&ctx->shape));
+	ctx->staging = aligned_alloc(64, peers * cadge_mailbox_staging_bytes(&ctx->shape, true));
+	if (!ctx->areas || !ctx->staging)
 		return CADGE_E_MEMORY;
 	while (code == CADGE_DONE && ctx->peers < peers)
 		code = make_chan(ctx, ctx->peers++);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Everything that leaves: posts, calls, replies, one-sided operations, and the queue behind a full socket. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -154,6 +155,13 @@ int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t cou
 
 int base_flush(struct cadge_chan *chan)
 {
+#ifdef FLAW_FLUSH_CRASH
+	abort();
+#endif
+#ifdef FLAW_FLUSH_HANG
+	for (;;)
+		sched_yield();
+#endif
 #ifndef FLAW_FLUSH_LIES
 	chan->held = false;
 #endif

@@ -50,6 +50,7 @@ struct options {
 	enum cadge_wait_mode wait_mode;
 	unsigned int cycles;	/* of no_growth */
 	unsigned int scale;	/* deadlines are multiplied by this */
+	unsigned int deadline_s; /* no test may take longer; 0: each has its own */
 	bool json, list, verbose;
 	struct cadge_setting settings[SETTINGS_MAX];
 	size_t settings_count;

@@ -71,6 +71,7 @@ static const char usage[] =
 	"  --set NAME=VALUE     an open-time setting; may be repeated\n"
 	"  --cycles N           of no_growth (1000)\n"
 	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
+	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
 	"  --mpirun PATH        (mpirun) for layers whose library starts once a process\n"
 	"  --only TEST          one test; --list names them; --json instead of TAP; --verbose adds times\n"
 	"Exit status: 0 all passed, 1 a test failed, 2 wrong arguments, 77 this layer cannot run like that here.\n";
@@ -122,7 +123,7 @@ static int parse(int argc, char **argv, struct options *opt)
 	static const struct option longs[] = {
 		{"modules", 1, NULL, 'm'}, {"layer", 1, NULL, 'l'},   {"module", 1, NULL, 'f'}, {"shim", 1, NULL, 's'},
 		{"place", 1, NULL, 'p'},   {"wait", 1, NULL, 'w'},    {"device", 1, NULL, 'd'}, {"address", 1, NULL, 'a'},
-		{"set", 1, NULL, 'S'},	   {"cycles", 1, NULL, 'c'},  {"scale", 1, NULL, 'x'},	{"mpirun", 1, NULL, 'M'},
+		{"set", 1, NULL, 'S'},	   {"cycles", 1, NULL, 'c'},  {"scale", 1, NULL, 'x'},  {"deadline", 1, NULL, 'D'},	{"mpirun", 1, NULL, 'M'},
 		{"only", 1, NULL, 'o'},	   {"list", 0, NULL, 'L'},    {"json", 0, NULL, 'j'},	{"verbose", 0, NULL, 'v'},
 		{"help", 0, NULL, 'h'},	   {NULL, 0, NULL, 0},
 	};
@@ -157,6 +158,10 @@ static int parse(int argc, char **argv, struct options *opt)
 			break;
 		case 'c':
 			if (parse_count(optarg, &opt->cycles) < 0)
+				return -1;
+			break;
+		case 'D':
+			if (parse_count(optarg, &opt->deadline_s) < 0)
 				return -1;
 			break;
 		case 'x':

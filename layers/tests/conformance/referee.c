@@ -239,7 +239,7 @@ static void say_status(char *out, size_t bytes, const char *who, int status)
 		snprintf(out, bytes, "%s was killed by signal %d (%s)", who, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(out, bytes, "%s ended with code %d%s", who, WEXITSTATUS(status),
-			 WEXITSTATUS(status) == 23 || WEXITSTATUS(status) == 1 ? " (a sanitizer reports on stderr)" : "");
+			 UNDER_SANITIZER && WEXITSTATUS(status) ? " (a sanitizer reports on stderr)" : "");
 }
 
 int set_quit(struct set *set, char *reason, size_t reason_bytes)
@@ -374,8 +374,11 @@ void set_run(struct set *set, unsigned int index, struct outcome *out)
 	const struct test *test = &tests[index];
 	unsigned int ranks = set->opt->place == CADGE_PLACE_SELF ? 1 : test->ranks;
 	struct packet p = {.kind = PACKET_RUN, .value = index};
+	unsigned int deadline_s = test->deadline_s;
 	uint64_t began;
 
+	if (set->opt->deadline_s && set->opt->deadline_s < deadline_s)
+		deadline_s = set->opt->deadline_s;
 	memset(out, 0, sizeof(*out));
 	if (set->ranks && set->ranks != ranks && set_quit(set, out->reason, sizeof(out->reason)) < 0) {
 		out->verdict = VERDICT_FAIL;
@@ -394,7 +397,7 @@ void set_run(struct set *set, unsigned int index, struct outcome *out)
 		if (send(set->socks[i], &p, PACKET_HEAD_BYTES, MSG_NOSIGNAL) < 0)
 			snprintf(set->notes[i], sizeof(set->notes[i]), "gone before it began");
 	}
-	set_referee(set, test, began + test->deadline_s * NS_PER_S * set->opt->scale, out);
+	set_referee(set, test, began + deadline_s * NS_PER_S * set->opt->scale, out);
 	out->took_ns = now_ns() - began;
 	if (out->verdict == VERDICT_FAIL || test->ends_set)
 		set_kill(set);

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every layer and shim runs the conformance suite; adapters that are wrong in one way fail the test of that name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
+BUILDS = {"release": BUILD, "asan": BUILD / "asan"}
+PLACES = ("self", "within", "between")
+WAITS = ("poll", "block")
+SKIPPED = 77
+
+FAULTS = {
+    "drops": "exactly_once_as_claimed",
+    "repeats": "exactly_once_as_claimed",
+    "reorders": "order_as_claimed",
+    "flips-a-byte": "payload_intact",
+    "lies-about-a-capability": "capability_lies",
+    "leaks-a-descriptor": "no_growth",
+    "sleeps": "poll_never_sleeps",
+    "ignores-depth": "depth_max",
+}
+"""What is wrong with build/tests/bad-<fault>.so, and the one test that must find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One line of the suite."""
+
+    test: str
+    verdict: str
+    reason: str
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of the suite: its exit status, and one outcome a test."""
+
+    status: int
+    outcomes: tuple[Outcome, ...]
+    errors: str
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Return what failed, with its reason."""
+        return {each.test: each.reason for each in self.outcomes if each.verdict == "fail"}
+
+    def verdict(self, test: str) -> str:
+        """Return the verdict of one test, or 'absent'."""
+        return next((each.verdict for each in self.outcomes if each.test == test), "absent")
+
+
+def program(build: Path) -> Path:
+    """Return the suite of a build; without one there is nothing to test."""
+    path = build / "bin" / "cadge-conformance"
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def suppressions(module: Path) -> list[Path]:
+    """Return the leaks that are known to be the library's, beside the layer: layers/<style>/<substrate>.supp."""
+    style, _, substrate = module.stem.partition("-")
+    file = ROOT / "layers" / style / f"{substrate}.supp"
+    return [file] if file.exists() else []
+
+
+def run(build: Path, module: Path, *options: str, deadline_s: int = 240) -> Report:
+    """Run the suite on one module."""
+    environment = dict(os.environ)
+    environment.pop("LD_PRELOAD", None)
+    if build == BUILDS["asan"]:
+        known = suppressions(module)
+        environment["ASAN_OPTIONS"] = "detect_leaks=1:exitcode=23:abort_on_error=0"
+        environment["LSAN_OPTIONS"] = ":".join(["print_suppressions=0", *(f"suppressions={file}" for file in known)])
+    done = subprocess.run(
+        [program(build), "--modules", build / "layers", "--module", module, "--json", *options],
+        capture_output=True,
+        text=True,
+        timeout=deadline_s,
+        env=environment,
+        cwd=ROOT,
+    )
+    if done.returncode not in (0, 1, SKIPPED):
+        pytest.fail(f"the suite itself ended with {done.returncode}: {done.stderr[-2000:]}")
+    outcomes = tuple(
+        Outcome(test=line["test"], verdict=line["verdict"], reason=line["reason"], took_ns=line["took_ns"])
+        for line in json.loads(done.stdout)
+    )
+    return Report(status=done.returncode, outcomes=outcomes, errors=done.stderr)
+
+
+def check(report: Report) -> None:
+    """Skip what cannot be had here, and show what failed."""
+    if report.status == SKIPPED:
+        pytest.skip("the layer does not do that here")
+    lines = [f"not ok {test}: {reason}" for test, reason in report.failed.items()]
+    assert not lines, "\n".join([*lines, report.errors[-4000:]])
+    assert report.status == 0
+
+
+def layers_of(build: Path) -> list[Path]:
+    """Return the layers that were built, without shims."""
+    return sorted(path for path in (build / "layers").glob("*.so") if not path.name.startswith("shim-"))
+
+
+def layer_cases() -> list[object]:
+    """Return every built layer at every place in every wait mode, in both builds."""
+    return [
+        pytest.param(name, module.name, place, wait, id=f"{name}-{module.stem}-{place}-{wait}")
+        for name, build in BUILDS.items()
+        for module in layers_of(build)
+        for place in PLACES
+        for wait in WAITS
+    ]
+
+
+def shim_cases() -> list[object]:
+    """Return every built shim over one layer of sockets, which both builds always have."""
+    return [
+        pytest.param(name, module.stem.removeprefix("shim-"), wait, id=f"{name}-{module.stem}-{wait}")
+        for name, build in BUILDS.items()
+        for module in sorted((build / "layers").glob("shim-*.so"))
+        for wait in WAITS
+    ]
+
+
+@pytest.mark.parametrize(("name", "module", "place", "wait"), layer_cases())
+def test_layer(name: str, module: str, place: str, wait: str) -> None:
+    build = BUILDS[name]
+    path = build / "layers" / module
+    # Opening some libraries takes 50 ms: a thousand of it is for `make long`, and for layers where it costs a second.
+    cycles = 50 if name == "asan" or (place, wait) != ("within", "poll") else 100
+    report = run(build, path, "--place", place, "--wait", wait, "--cycles", str(cycles))
+    check(report)
+    took = next((each.took_ns for each in report.outcomes if each.test == "no_growth"), None)
+    if name == "release" and took is not None and took < 300_000_000:
+        check(run(build, path, "--place", place, "--wait", wait, "--only", "no_growth", "--cycles", "1000"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("module", [path.name for path in layers_of(BUILDS["release"])])
+def test_layer_opens_a_thousand_times(module: str) -> None:
+    build = BUILDS["release"]
+    place = "self" if module.startswith("null-") else "within"
+    options = ("--place", place, "--only", "no_growth", "--cycles", "1000", "--scale", "5")
+    check(run(build, build / "layers" / module, *options, deadline_s=800))
+
+
+@pytest.mark.parametrize(("name", "shim", "wait"), shim_cases())
+def test_shim(name: str, shim: str, wait: str) -> None:
+    build = BUILDS[name]
+    report = run(build, build / "layers" / "sockets-tcp.so", "--shim", shim, "--wait", wait, "--cycles", "50")
+    check(report)
+
+
+def bad(fault: str, build: Path = BUILDS["release"]) -> Path:
+    """Return the adapter with that fault."""
+    program(build)
+    path = build / "tests" / f"bad-{fault}.so"
+    assert path.exists(), f"{path} is not built"
+    return path
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("name", BUILDS)
+def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
+    build = BUILDS[name]
+    report = run(build, bad("nothing", build), "--wait", wait, "--cycles", "60")
+    assert report.failed == {}
+    skipped = {each.test for each in report.outcomes if each.verdict == "skip"}
+    # Nearly nothing is skipped here, or the suite would prove nothing of its own tests.
+    assert skipped <= {"open_bad_device", "wait_sleeps_and_wakes"}
+    assert (report.verdict("wait_sleeps_and_wakes") == "ok") == (wait == "block")
+
+
+@pytest.mark.parametrize(("fault", "test"), FAULTS.items())
+def test_a_fault_fails_the_test_of_its_name(fault: str, test: str) -> None:
+    report = run(BUILDS["release"], bad(fault), "--cycles", "60")
+    assert list(report.failed) == [test]
+    assert report.status == 1
+
+
+@pytest.mark.parametrize(("fault", "words"), [("crashes", "killed by signal 6"), ("hangs", "no verdict in time")])
+def test_a_process_that_dies_or_hangs_costs_one_test(fault: str, words: str) -> None:
+    report = run(BUILDS["release"], bad(fault), "--cycles", "20", "--deadline", "2")
+    assert list(report.failed) == ["capability_lies"]
+    assert words in report.failed["capability_lies"]
+    later = [each.verdict for each in report.outcomes if each.test in ("describe_path_true", "peer_dies")]
+    assert later == ["ok", "ok"]
+
+
+def test_a_table_that_cannot_be_trusted_is_not_opened(tmp_path: Path) -> None:
+    build = BUILDS["release"]
+    source = tmp_path / "none.c"
+    source.write_text("int nothing_here(void);\nint nothing_here(void) { return 1; }\n")
+    module = tmp_path / "bad-empty.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", module, source], check=True, timeout=60)
+    report = run(build, module)
+    assert report.status == 1
+    assert "no symbol cadge_layer_entry" in report.failed["table_is_sound"]
+
+
+def test_wrong_arguments() -> None:
+    suite = program(BUILDS["release"])
+    for arguments in (
+        [],
+        ["--layer", "no-such"],
+        ["--layer", "x", "--place", "there"],
+        ["--layer", "x", "--cycles", "0"],
+        ["--module", str(bad("nothing")), "--only", "no_such_test"],
+    ):
+        done = subprocess.run([suite, *arguments], capture_output=True, text=True, timeout=30, cwd=ROOT)
+        assert done.returncode == 2, arguments
+        assert done.stderr.startswith("cadge-conformance: "), arguments
+
+
+def test_nothing_is_left_behind() -> None:
+    """The suite's namespaces, processes and files vanish with it, also when a test failed."""
+    before = sorted(path.name for path in Path("/dev/shm").iterdir())
+    links = sorted(path.name for path in Path("/sys/class/net").iterdir())
+    run(BUILDS["release"], bad("leaks-a-descriptor"), "--cycles", "20")
+    tcp = BUILDS["release"] / "layers" / "sockets-tcp.so"
+    if tcp.exists():
+        run(BUILDS["release"], tcp, "--place", "between", "--only", "message_empty")
+    assert sorted(path.name for path in Path("/sys/class/net").iterdir()) == links
+    left = {path.name for path in Path("/dev/shm").iterdir()} - set(before)
+    assert not {name for name in left if "cadge" in name}

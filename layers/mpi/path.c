@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI says nothing of transports, and Open MPI's tools interface (MPI_T) shows what was asked for, not what was chosen. So
- * this reads Open MPI's own tables: the selected pml, and for pml ob1 the endpoint of the one peer. It needs the
- * library's internal headers, which Debian's development packages contain; where they are missing it says so.
+ * MPI says nothing of transports, and Open MPI's tools interface (MPI_T) shows what was asked for, not what
+ * was chosen. So this reads Open MPI's own tables: the selected pml, and for pml ob1 the endpoint of the one
+ * peer. It needs the library's internal headers, which Debian's development packages contain; where they are
+ * missing it says so.
  */
 #include "mpi/path.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,15 +35,24 @@ uint64_t mpi_path_eager_bytes(const char *btl)
 }
 
 #if defined(OPEN_MPI) && defined(__has_include)
-/* Debian's Open MPI 5 comes with most of these headers, but not with the one of the threads that all of them include. */
-#if __has_include(<ompi_config.h>) && __has_include(<ompi/mca/bml/bml.h>) && __has_include(<ompi/mca/mtl/mtl.h>) && \
-	(OMPI_MAJOR_VERSION < 5 || __has_include(<opal/mca/threads/pthreads/threads_pthreads_mutex.h>))
+#if __has_include(<ompi_config.h>) && __has_include(<ompi/mca/bml/bml.h>) && __has_include(<ompi/mca/mtl/mtl.h>)
 #define MPI_PATH_READABLE 1
 #endif
 #endif
 
 #ifdef MPI_PATH_READABLE
 #include <ompi_config.h>
+
+/* Debian's Open MPI 5 comes with these headers, but not with the ones of the threads that all of them
+ * include. */
+#if OMPI_MAJOR_VERSION >= 5 && !__has_include(<opal/mca/threads/pthreads/threads_pthreads_mutex.h>)
+#undef MCA_threads_base_include_HEADER
+#undef MCA_threads_mutex_base_include_HEADER
+#undef MCA_threads_tsd_base_include_HEADER
+#define MCA_threads_base_include_HEADER       "mpi/internal_threads.h"
+#define MCA_threads_mutex_base_include_HEADER "mpi/internal_threads.h"
+#define MCA_threads_tsd_base_include_HEADER   "mpi/internal_threads.h"
+#endif
 
 #include <ompi/communicator/communicator.h>
 #include <ompi/mca/bml/bml.h>
@@ -50,7 +61,19 @@ uint64_t mpi_path_eager_bytes(const char *btl)
 #include <ompi/proc/proc.h>
 #include <opal/mca/btl/btl.h>
 
-/* The transports that carry short and long messages to `proc`, each with its name, in the order of their use. */
+/* Layouts may change with each release: nothing is read from another one than the headers are of. */
+static bool path_same_release(void)
+{
+	char text[MPI_MAX_LIBRARY_VERSION_STRING], built[64];
+	int bytes, wrote = snprintf(built, sizeof(built), "Open MPI v%d.%d.%d", OMPI_MAJOR_VERSION,
+				    OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+
+	return MPI_Get_library_version(text, &bytes) == MPI_SUCCESS && wrote > 0 &&
+	       strncmp(text, built, (size_t)wrote) == 0 && (text[wrote] < '0' || text[wrote] > '9');
+}
+
+/* The transports that carry short and long messages to `proc`, each with its name, in the order of their use.
+ */
 static void path_transports(const ompi_proc_t *proc, char *text, size_t text_bytes)
 {
 	mca_bml_base_endpoint_t *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
@@ -59,8 +82,9 @@ static void path_transports(const ompi_proc_t *proc, char *text, size_t text_byt
 	text[0] = '\0';
 	for (i = 0; endpoint && i < endpoint->btl_send.arr_size; i++) {
 		const mca_btl_base_module_t *btl = endpoint->btl_send.bml_btls[i].btl;
-		int wrote = snprintf(text + used_bytes, text_bytes - used_bytes, "%s%s", used_bytes ? "," : "",
-				     btl->btl_component->btl_version.mca_component_name);
+		int wrote =
+			snprintf(text + used_bytes, text_bytes - used_bytes, "%s%s", used_bytes ? "," : "",
+				 btl->btl_component->btl_version.mca_component_name);
 
 		if (wrote < 0 || (size_t)wrote >= text_bytes - used_bytes)
 			return;
@@ -70,11 +94,17 @@ static void path_transports(const ompi_proc_t *proc, char *text, size_t text_byt
 
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 {
-	const ompi_proc_t *proc = ompi_comm_peer_lookup(comm, rank);
+	const ompi_proc_t *proc;
 
 	memset(path_out, 0, sizeof(*path_out));
+	if (!path_same_release()) {
+		path_out->method = "not readable: built with the headers of another release of Open MPI";
+		return;
+	}
+	proc = ompi_comm_peer_lookup(comm, rank);
 	path_out->method = "read from Open MPI's endpoint of this peer";
-	snprintf(path_out->pml, sizeof(path_out->pml), "%s", mca_pml_base_selected_component.pmlm_version.mca_component_name);
+	snprintf(path_out->pml, sizeof(path_out->pml), "%s",
+		 mca_pml_base_selected_component.pmlm_version.mca_component_name);
 	if (strcmp(path_out->pml, "cm") == 0 && ompi_mtl)
 		snprintf(path_out->mtl, sizeof(path_out->mtl), "%s",
 			 ompi_mtl_base_selected_component->mtl_version.mca_component_name);

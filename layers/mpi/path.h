@@ -9,9 +9,9 @@
 #include <mpi.h>
 
 struct mpi_path {
-	char pml[64];	    /* the messaging component that was selected; "" where it cannot be read */
-	char btl[64];	    /* pml ob1: the transports of messages to that rank, "vader" or "tcp,tcp"; "" unknown */
-	char mtl[64];	    /* pml cm: its transport, else "" */
+	char pml[64]; /* the messaging component that was selected; "" where it cannot be read */
+	char btl[64]; /* pml ob1: the transports of messages to that rank, "vader" or "tcp,tcp"; "" unknown */
+	char mtl[64]; /* pml cm: its transport, else "" */
 	const char *method; /* one clause for people: how this was found out */
 };
 
@@ -19,8 +19,8 @@ struct mpi_path {
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out);
 
 /*
- * Longest message that the named transport (e.g. "tcp") sends together with its envelope, from MPI's tools interface; 0
- * where it states none. Only after MPI_Init.
+ * Longest message that the named transport (e.g. "tcp") sends together with its envelope, from MPI's tools
+ * interface; 0 where it states none. Only after MPI_Init.
  */
 uint64_t mpi_path_eager_bytes(const char *btl);
 

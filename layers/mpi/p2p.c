@@ -6,8 +6,7 @@
  * (p2p_exit). Channels are told apart by tag: each connection of each context takes a new one and writes it into its
  * address. All use MPI_COMM_WORLD: nobody else speaks MPI in this process, a communicator of one's own has to be agreed on
  * by all ranks, and making one leaves a hook in Open MPI 4.1 that slows every later progress by 5 %. The first two
- * messages of a channel are greetings without payload: the first says that its sender reaches us, the second that we
- * reach it.
+ * messages of a channel each way are greetings without payload: with the second both know that both ways work.
  *
  * Receives complete in the order of their posting because only the oldest is tested. Each holds the longest message; a few
  * are posted, and a message that finds none waits inside MPI, which has no flow control of its own.
@@ -62,7 +61,7 @@ struct cadge_chan {
 	struct cadge_ctx *ctx;
 	uint32_t peer;
 	int rank, tag_in, tag_out;
-	bool connected, started, up, down;
+	bool connected, begins, up, down;
 	uint32_t greetings_sent, greetings_seen, posted, queued;
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */
 	MPI_Request oldest[2];
@@ -328,9 +327,9 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
 	uint32_t rank = cadge_blob_take_u32(&in), tag = cadge_blob_take_u32(&in);
 	struct cadge_chan *chan;
-	int ranks;
+	int ranks, own_rank;
 
-	if (MPI_Comm_size(MPI_COMM_WORLD, &ranks) != MPI_SUCCESS)
+	if (MPI_Comm_size(MPI_COMM_WORLD, &ranks) != MPI_SUCCESS || MPI_Comm_rank(MPI_COMM_WORLD, &own_rank) != MPI_SUCCESS)
 		return CADGE_E_LIBRARY;
 	if (!in.ok || in.left_bytes || peer >= ctx->peers || ctx->chan[peer].connected || rank >= (uint32_t)ranks ||
 	    tag >= P2P_TAGS)
@@ -342,6 +341,7 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	chan->tag_out = (int)tag;
 	chan->oldest[P2P_RECEIVE] = MPI_REQUEST_NULL;
 	chan->oldest[P2P_SEND] = MPI_REQUEST_NULL;
+	chan->begins = own_rank < chan->rank;
 	chan->connected = true;
 	*chan_out = chan;
 	return CADGE_DONE;
@@ -514,10 +514,15 @@ static int p2p_received(struct cadge_ctx *ctx, struct cadge_chan *chan, const MP
 	return events;
 }
 
-/* The first poll posts receives; the first greeting goes out at once, the second when the peer's first one came. */
+/*
+ * The side that begins sends its first greeting at once and the second when an answer came; the other answers. If both began,
+ * both would open a TCP connection to the other at the same time, and Open MPI 4.1 sometimes gives up over that.
+ */
 static int p2p_greet(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
 {
-	while (chan->greetings_sent < P2P_GREETINGS && chan->greetings_sent <= chan->greetings_seen && ctx->free_send) {
+	uint32_t allowed = chan->begins ? 1 + chan->greetings_seen : 2 * chan->greetings_seen;
+
+	while (chan->greetings_sent < P2P_GREETINGS && chan->greetings_sent < allowed && ctx->free_send) {
 		ctx->free_send->greeting = true;
 		if (p2p_send(chan, NULL, 0, ctx->free_send) < 0)
 			return p2p_down(chan, sink);

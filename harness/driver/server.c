@@ -42,19 +42,16 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 }
 
 /*
- * The number of a request below 16 bytes, by order; over an unreliable layer by a search ahead, since some may be missing.
- * False when it is nothing that was sent.
+ * A request below 16 bytes that is not the next one. Over an unreliable layer some may be missing: a search ahead. False when it is
+ * nothing that was sent.
  */
-static bool find_number(struct drv_server *server, const void *data, size_t bytes)
+static bool __attribute__((cold, noinline)) search_ahead(struct drv_server *server, const void *data, size_t bytes)
 {
-	const uint64_t ahead = server->reliable ? 1 : SEARCH_AHEAD;
-
-	for (uint64_t i = 0; i < ahead; i++)
-		if (drv_head_holds(data, bytes, server->seed, server->next_number + i)) {
-			server->next_number += i + 1;
+	for (uint64_t ahead = 1; !server->reliable && ahead < SEARCH_AHEAD; ahead++)
+		if (drv_head_holds(data, bytes, server->seed, server->next_number + ahead)) {
+			server->next_number += ahead;
 			return true;
 		}
-	server->next_number++;
 	return false;
 }
 
@@ -71,7 +68,9 @@ DRV_INLINE uint64_t take_in(struct drv_server *server, const void *data, size_t 
 			server->next_number = key + 1;
 		}
 	} else {
-		good = !server->by_number || find_number(server, data, bytes);
+		good = !server->by_number || DRV_LIKELY(drv_head_holds(data, bytes, server->seed, server->next_number)) ||
+		       search_ahead(server, data, bytes);
+		server->next_number++;
 	}
 	server->executions++;
 	server->key_sum += key;

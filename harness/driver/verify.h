@@ -61,7 +61,7 @@ static inline void drv_head_words(uint64_t words_out[2], size_t bytes, uint64_t 
 		words_out[1] = seed;
 	} else {
 		words_out[0] = drv_mix(seed, number);
-		words_out[1] = drv_mix(seed, ~number);
+		words_out[1] = bytes > 8 ? drv_mix(seed, ~number) : 0;
 	}
 }
 

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 BUILD = Path(os.environ.get("CADGE_BUILD", Path(__file__).parents[2] / "build"))
 DRIVER = BUILD / "bin" / "cadge-driver"
 LAYERS = BUILD / "layers"
+SCHEMA = json.loads((Path(__file__).parents[2] / "results/schema/cadge.result-1.schema.json").read_text())
 
 Json = dict[str, Any]
 
@@ -35,7 +37,7 @@ def need(*layers: str) -> None:
 def point(pattern: str, request: int, reply: int = 0, depth: int = 1, duration: int = 30, **more: object) -> Json:
     return {
         "attempt_id": "",
-        "point_id": "p",
+        "point_id": "0123456789abcdef",
         "pattern": pattern,
         "request_bytes": request,
         "reply_bytes": reply,
@@ -73,8 +75,6 @@ def launch(layer: str, points: list[Json], place: str = "within", wait: str = "p
 
 
 class Pair:
-    """The two processes of one launch, in a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.out = folder / "result.json"
@@ -107,16 +107,15 @@ class Pair:
         return self.start(0, document), server
 
     def run(self, document: Json, codes: tuple[int, ...] = (0, 0)) -> Json:
-        """Run a launch to its end, expect the exit codes (client, server), return the result."""
         started = self.start_both(document) if document["place"] != "self" else (self.start(0, document),)
         errors = [process.communicate(timeout=90)[1] for process in started]
         assert tuple(process.returncode for process in started) == codes[: len(started)], errors
         return self.result()
 
     def result(self) -> Json:
-        document = json.loads(self.out.read_text())
+        document: Json = json.loads(self.out.read_text())
         assert not self.out.with_name("result.json.part").exists()
-        assert isinstance(document, dict)
+        jsonschema.validate(document, SCHEMA)
         return document
 
 

@@ -60,5 +60,9 @@ int main(int argc, char **argv)
 		fputs("cadge-floor: run needs --launch, --endpoint 0 or 1, --oob and --token-file (cadge-floor --help)\n", stderr);
 		return 2;
 	}
+	if (out && endpoint[0] == '1') {
+		fputs("cadge-floor: --out belongs to endpoint 0\n", stderr);
+		return 2;
+	}
 	return floor_run_launch(launch, endpoint[0] == '1', oob, token, out);
 }

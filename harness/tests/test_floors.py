@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Floors measure what they say, verify it, refuse what they cannot, and leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cadge_results import histogram
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
+PROGRAMS = {"release": BUILD / "bin" / "cadge-floor", "asan": BUILD / "asan" / "bin" / "cadge-floor"}
+PREFIX = f"cadge-e-{os.getpid()}"
+AS_ROOT = os.geteuid() == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Where the two endpoints run and what their links are called."""
+
+    prefixes: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    addresses: tuple[str, str] = ("127.0.0.1", "127.0.0.1")
+    device: str = "lo"
+    raw_device: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Launch:
+    """A launch file and the two processes that run it."""
+
+    folder: Path
+    floor: str
+    points: list[dict[str, Any]]
+    place: str = "within"
+    wait: str = "poll"
+    ends: Ends = field(default_factory=Ends)
+    deadline_ms: int = 60_000
+    program: Path = PROGRAMS["release"]
+
+    def write(self) -> None:
+        """Write launch and token."""
+        port = free_port()
+        document = {
+            "schema": "cadge.launch/1",
+            "launch_id": "floors",
+            "campaign_id": "test",
+            "kind": "floor",
+            "layer": self.floor,
+            "shims": [],
+            "launcher": "direct",
+            "place": self.place,
+            "wait": self.wait,
+            "settings": {},
+            "seed": 20261121,
+            "deadline_ms": self.deadline_ms,
+            "ports": [port + 1, port + 40],
+            "endpoints": [
+                {
+                    "host": f"h{index}",
+                    "cpu": -1,
+                    "device": self.ends.device,
+                    "address": self.ends.addresses[index],
+                    "raw_device": self.ends.raw_device,
+                }
+                for index in (0, 1)
+            ],
+            "points": self.points,
+        }
+        (self.folder / "launch.json").write_text(json.dumps(document))
+        token = self.folder / "token"
+        token.touch(mode=0o600)
+        token.write_text(secrets.token_hex(16))
+        self.oob = f"{self.ends.addresses[1]}:{port}"
+
+    oob: str = ""
+
+    def start(self, endpoint: int) -> subprocess.Popen[str]:
+        """Start one endpoint."""
+        out = ("--out", str(self.folder / "out.json")) if endpoint == 0 else ()
+        return subprocess.Popen(
+            [
+                *self.ends.prefixes[endpoint],
+                str(self.program),
+                "run",
+                "--launch",
+                str(self.folder / "launch.json"),
+                "--endpoint",
+                str(endpoint),
+                "--modules",
+                "unused",
+                "--oob",
+                self.oob,
+                "--token-file",
+                str(self.folder / "token"),
+                *out,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *, timeout_s: float = 120) -> dict[str, Any]:
+        """Run both endpoints to their end and return the result."""
+        self.write()
+        both = [self.start(1), self.start(0)]
+        errors = [process.communicate(timeout=timeout_s)[1] for process in both]
+        self.statuses = [process.returncode for process in both][::-1]
+        assert 70 not in self.statuses, errors
+        assert not [text for text in errors if "Sanitizer" in text], errors
+        return self.result()
+
+    statuses: list[int] = field(default_factory=list)
+
+    def result(self) -> dict[str, Any]:
+        """Return what endpoint 0 stored."""
+        document: dict[str, Any] = json.loads((self.folder / "out.json").read_text())
+        return document
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago, low enough for a range above it."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port < 65_000:
+            return port
+
+
+def point(pattern: str, size: int, *, duration_ms: int = 20, deadline_ms: int = 15_000) -> dict[str, Any]:
+    """Return one point of a launch file."""
+    return {
+        "attempt_id": f"{pattern}-{size}",
+        "point_id": f"{size:016x}",
+        "pattern": pattern,
+        "request_bytes": size,
+        "reply_bytes": 0 if pattern == "stream" else size,
+        "depth": 16 if pattern == "stream" else 1,
+        "duration_ms": duration_ms,
+        "deadline_ms": deadline_ms,
+    }
+
+
+def available(name: str = "release") -> Path:
+    """Return the program of a build, or skip."""
+    if not PROGRAMS[name].exists():
+        pytest.skip(f"{PROGRAMS[name]} is not built")
+    return PROGRAMS[name]
+
+
+def check_attempt(attempt: dict[str, Any], *, lossy: bool = False) -> None:
+    """Check that an attempt agrees with itself and that nothing was amiss but, perhaps, a busy machine."""
+    broken = {check["name"]: check["detail"] for check in attempt["checks"] if not check["ok"]}
+    broken.pop("wait_mode", None)  # says how busy this machine is; the test of wait modes looks at it
+    assert not broken, attempt
+    assert attempt["status"] in {"done", "unsound"}
+    assert attempt["operations"] > 0
+    assert attempt["verified"]["mismatches"] == 0
+    assert attempt["verified"]["full_before"] > 0
+    assert attempt["verified"]["full_after"] > 0
+    assert attempt["verified"]["in_loop"] >= attempt["operations"]
+    assert attempt["executions"]["expected"] - attempt["lost"] <= attempt["executions"]["server"]
+    assert lossy or attempt["lost"] == 0
+    assert len(attempt["cpu"]) == 2
+    if attempt["pattern"] == "stream":
+        assert attempt["histogram"] is None
+        assert attempt["bytes"] == attempt["operations"] * attempt["request_bytes"]
+        return
+    decoded = histogram.decode(attempt["histogram"])
+    assert decoded.total == attempt["count"] == attempt["operations"]
+    assert attempt["min_ns"] <= decoded.percentile(50) <= attempt["max_ns"] * 1.001
+    assert attempt["sum_ns"] <= attempt["elapsed_ns"] <= attempt["sum_ns"] + attempt["lost"] * 10**9 + 10**9
+
+
+MEMORY_SIZES = (0, 1, 8, 15, 16, 56, 57, 4095, 4096, 65_536, 1 << 20)
+CASES = [
+    ("floor-cacheline", "poll", [point("pingpong", size) for size in (0, 1, 7, 8, 16, 56)]),
+    (
+        "floor-copyflag",
+        "poll",
+        [
+            *(point("pingpong", size) for size in MEMORY_SIZES),
+            *(point("stream", size) for size in (1, 8, 100, 4096, 1 << 20)),
+        ],
+    ),
+    (
+        "floor-futex",
+        "block",
+        [*(point("pingpong", size) for size in (0, 8, 4096, 1 << 20)), point("stream", 64), point("stream", 65_536)],
+    ),
+    *(
+        (
+            "floor-tcp",
+            wait,
+            [
+                *(point("pingpong", size) for size in (1, 8, 4096, 1 << 20)),
+                *(point("stream", size) for size in (1, 17, 65_536, 4 << 20)),
+            ],
+        )
+        for wait in ("poll", "block")
+    ),
+    *(("floor-udp", wait, [point("pingpong", size) for size in (0, 1, 8, 1400, 65_507)]) for wait in ("poll", "block")),
+]
+
+
+@pytest.mark.parametrize("build", PROGRAMS)
+@pytest.mark.parametrize(("floor", "wait", "points"), CASES, ids=[f"{floor}-{wait}" for floor, wait, _ in CASES])
+def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dict[str, Any]], build: str) -> None:
+    launch = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available(build))
+    result = launch.run()
+    assert launch.statuses == [0, 0]
+    assert (result["status"], result["kind"], result["adapter"]["name"]) == ("done", "floor", floor)
+    assert len(result["path"]) == len(result["clock"]) == len(result["pinning"]) == len(result["endpoints"]) == 2
+    assert result["path"][0]["medium"] == ("loopback" if floor in {"floor-tcp", "floor-udp"} else "memory")
+    assert [attempt["request_bytes"] for attempt in result["attempts"]] == [each["request_bytes"] for each in points]
+    for attempt in result["attempts"]:
+        check_attempt(attempt, lossy=floor == "floor-udp")
+    if floor in {"floor-cacheline", "floor-copyflag"}:
+        assert "of 64; medians of" in result["path"][0]["note"]
+
+
+def test_the_result_has_the_schema_of_the_store(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "results/schema/cadge.result-1.schema.json").read_text())
+    points = [point("pingpong", 8), point("stream", 4096), point("pingpong", 0)]
+    result = Launch(folder=tmp_path, floor="floor-tcp", points=points, program=available()).run()
+    jsonschema.validate(result, schema)
+    assert [attempt["status"] for attempt in result["attempts"]][2] == "refused"
+
+
+def test_blocking_floors_sleep(tmp_path: Path) -> None:
+    points = [point("pingpong", 8, duration_ms=150)]
+    for floor in ("floor-futex", "floor-tcp", "floor-udp"):
+        result = Launch(folder=tmp_path, floor=floor, wait="block", points=points, program=available()).run()
+        attempt = result["attempts"][0]
+        for side in attempt["cpu"]:
+            assert side["voluntary_switches"] >= attempt["operations"] // 2, (floor, attempt)
+
+
+@pytest.mark.parametrize(
+    ("floor", "place", "wait", "points", "code"),
+    [
+        ("floor-cacheline", "within", "poll", [point("pingpong", 57)], "MSG_TOO_LARGE"),
+        ("floor-cacheline", "within", "poll", [point("stream", 8)], "NO_CAP"),
+        ("floor-tcp", "within", "poll", [point("pingpong", 0)], "NO_CAP"),
+        ("floor-tcp", "within", "poll", [{**point("pingpong", 8), "pattern": "rpc"}], "NO_CAP"),
+        ("floor-udp", "within", "poll", [point("pingpong", 65_508)], "MSG_TOO_LARGE"),
+        ("floor-udp", "within", "poll", [point("stream", 64)], "NO_CAP"),
+    ],
+)
+def test_points_that_a_floor_cannot_make(
+    tmp_path: Path, floor: str, place: str, wait: str, points: list[dict[str, Any]], code: str
+) -> None:
+    launch = Launch(folder=tmp_path, floor=floor, place=place, wait=wait, points=points, program=available())
+    attempt = launch.run()["attempts"][0]
+    assert launch.statuses == [0, 0]
+    assert (attempt["status"], attempt["reason_code"]) == ("refused", code)
+    assert attempt["reason"]
+
+
+@pytest.mark.parametrize(
+    ("floor", "place", "wait", "code"),
+    [
+        ("floor-copyflag", "between", "poll", "NO_CAP"),
+        ("floor-futex", "within", "poll", "NO_WAIT"),
+        ("floor-cacheline", "within", "block", "NO_WAIT"),
+        ("floor-xdp", "within", "poll", "NO_CAP"),
+        ("floor-xdp", "between", "poll", "NODE_LACKS"),
+    ],
+)
+def test_launches_that_a_floor_cannot_make(tmp_path: Path, floor: str, place: str, wait: str, code: str) -> None:
+    points = [point("pingpong", 8)]
+    launch = Launch(folder=tmp_path, floor=floor, place=place, wait=wait, points=points, program=available())
+    result = launch.run()
+    assert launch.statuses[0] == 3
+    assert (result["status"], result["reason_code"], result["attempts"]) == ("refused", code, [])
+
+
+def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
+    points = [point("pingpong", 8, duration_ms=10_000)]
+    launch = Launch(folder=tmp_path, floor="floor-copyflag", points=points, program=available())
+    launch.write()
+    server, client = launch.start(1), launch.start(0)
+    time.sleep(2)
+    server.send_signal(signal.SIGKILL)
+    began = time.monotonic()
+    error = client.communicate(timeout=30)[1]
+    server.communicate()
+    assert time.monotonic() - began < 8
+    assert client.returncode == 4, error
+    result = launch.result()
+    assert (result["status"], result["reason_code"]) == ("failed", "PEER_LOST")
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    program = available()
+    for arguments in (
+        [],
+        ["run"],
+        ["measure"],
+        ["run", "--launch", "x", "--endpoint", "2", "--oob", "a", "--token-file", "t"],
+    ):
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20)
+        assert done.returncode == 2, arguments
+    launch = Launch(folder=tmp_path, floor="floor-none", points=[point("pingpong", 8)], program=program)
+    launch.write()
+    process = launch.start(0)
+    assert "does not name a floor" in process.communicate(timeout=20)[1]
+    assert process.returncode == 2
+
+
+def ip(*arguments: str) -> None:
+    """Run ip(8)."""
+    subprocess.run(["ip", *arguments], check=True, timeout=20)
+
+
+@pytest.fixture
+def hosts() -> Iterator[Ends]:
+    """Two network namespaces with a data link and a raw link between them."""
+    if not AS_ROOT:
+        pytest.skip("namespaces need root")
+    names = [f"{PREFIX}-a", f"{PREFIX}-b"]
+    made: list[str] = []
+    try:
+        for name in names:
+            if subprocess.run(["ip", "netns", "add", name], capture_output=True, timeout=20).returncode:
+                pytest.skip("namespaces cannot be made here")
+            made.append(name)
+            ip("-n", name, "link", "set", "lo", "up")
+        for device in ("raw0", "data0"):
+            ip("link", "add", device, "netns", names[0], "type", "veth", "peer", "name", device, "netns", names[1])
+        for index, name in enumerate(names):
+            ip("-n", name, "addr", "add", f"198.19.78.{index + 1}/24", "dev", "data0")
+            ip("-n", name, "link", "set", "raw0", "up")
+            ip("-n", name, "link", "set", "data0", "up")
+        yield Ends(
+            prefixes=(("ip", "netns", "exec", names[0]), ("ip", "netns", "exec", names[1])),
+            addresses=("198.19.78.1", "198.19.78.2"),
+            device="data0",
+            raw_device="raw0",
+        )
+    finally:
+        for name in made:
+            ip("netns", "del", name)
+
+
+def program_attached(ends: Ends) -> bool:
+    """Return whether the raw link of either end has an XDP program."""
+    shown = [
+        subprocess.run(
+            [*prefix, "ip", "link", "show", "raw0"], capture_output=True, text=True, check=True, timeout=20
+        ).stdout
+        for prefix in ends.prefixes
+    ]
+    return any("xdp" in text for text in shown)
+
+
+@pytest.mark.parametrize("build", PROGRAMS)
+def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
+    program = available(build)
+    for floor, wait, points in (
+        ("floor-tcp", "poll", [point("pingpong", 8), point("stream", 65_536)]),
+        ("floor-tcp", "block", [point("pingpong", 8)]),
+        ("floor-udp", "poll", [point("pingpong", 0), point("pingpong", 1400)]),
+        ("floor-udp", "block", [point("pingpong", 8)]),
+        ("floor-xdp", "poll", [point("pingpong", size) for size in (0, 8, 60, 1458, 1498, 1499)]),
+        ("floor-xdp", "block", [point("pingpong", 8)]),
+    ):
+        launch = Launch(
+            folder=tmp_path, floor=floor, place="between", wait=wait, points=points, ends=hosts, program=program
+        )
+        result = launch.run()
+        if floor == "floor-xdp" and result["reason_code"] in {"PERMISSION", "NODE_LACKS"}:
+            assert result["reason"]
+            continue
+        assert (result["status"], result["reason"]) == ("done", None)
+        assert result["path"][0]["medium"] == "network"
+        assert result["path"][0]["device"] == ("raw0" if floor == "floor-xdp" else "data0")
+        for attempt in result["attempts"]:
+            if attempt["request_bytes"] == 1499:
+                assert (attempt["status"], attempt["reason_code"]) == ("refused", "MSG_TOO_LARGE")
+            else:
+                check_attempt(attempt, lossy=floor != "floor-tcp")
+        if floor == "floor-xdp":
+            assert "median when tried: native" in result["path"][0]["note"]
+            assert not program_attached(hosts)
+
+
+def test_killed_raw_frames_leave_no_program(tmp_path: Path, hosts: Ends) -> None:
+    points = [point("pingpong", 64, duration_ms=10_000)]
+    launch = Launch(folder=tmp_path, floor="floor-xdp", place="between", points=points, ends=hosts, program=available())
+    launch.write()
+    both = [launch.start(1), launch.start(0)]
+    attached = False
+    until = time.monotonic() + 8
+    while not attached and time.monotonic() < until and both[1].poll() is None:
+        attached = program_attached(hosts)
+    if not attached:
+        for process in both:
+            process.kill()
+        pytest.skip("no XDP program can be attached here")
+    for process in both:
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=10)
+    until = time.monotonic() + 5
+    while program_attached(hosts) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not program_attached(hosts)
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root can give its rights away")
+def test_raw_frames_without_rights_say_so(tmp_path: Path, hosts: Ends) -> None:
+    drop = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    ends = Ends(
+        prefixes=((*hosts.prefixes[0], *drop), (*hosts.prefixes[1], *drop)),
+        addresses=hosts.addresses,
+        device=hosts.device,
+        raw_device=hosts.raw_device,
+    )
+    points = [point("pingpong", 8)]
+    launch = Launch(folder=tmp_path, floor="floor-xdp", place="between", points=points, ends=ends, program=available())
+    result = launch.run()
+    assert (result["status"], result["reason_code"]) == ("refused", "PERMISSION")
+    assert "need root" in result["reason"]

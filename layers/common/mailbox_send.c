@@ -125,7 +125,6 @@ static int put_short(struct cadge_mailbox *mb, const struct cadge_iov *iov, uint
 {
 	const uint32_t lines = lines_of(bytes);
 	struct block *block;
-	uint8_t *at;
 	int code;
 
 	if (!has_lines(mb, lines))
@@ -133,12 +132,7 @@ static int put_short(struct cadge_mailbox *mb, const struct cadge_iov *iov, uint
 	block = free_block(mb);
 	if (!block)
 		return CADGE_BUSY;
-	at = payload_of(block, bytes);
-	for (uint32_t i = 0; i < count; i++) {
-		if (iov[i].bytes)
-			memcpy(at, iov[i].base, iov[i].bytes);
-		at += iov[i].bytes;
-	}
+	cadge_iov_gather(iov, count, payload_of(block, bytes));
 	code = put_entry(mb, block, mb->out, kind, bytes);
 	if (code == CADGE_DONE)
 		mb->out = after(mb->out, lines, mb->peer_shape.lines);
@@ -436,14 +430,13 @@ int cadge_mailbox_post(struct cadge_mailbox *mb, const struct cadge_iov *iov, ui
 {
 	struct send *send;
 	uint32_t number, last;
-	size_t bytes = 0;
+	size_t bytes;
 
 	if (!mb->up || mb->broken)
 		return mb->broken ? CADGE_E_DOWN : CADGE_BUSY;
 	if (count > CADGE_MAILBOX_IOV_MAX)
 		return CADGE_E_ARGUMENT;
-	for (uint32_t i = 0; i < count; i++)
-		bytes += iov[i].bytes;
+	bytes = cadge_iov_bytes(iov, count);
 	if (bytes > mb->message_bytes_max || (bytes > mb->short_bytes && !mb->peer_shape.bulk_bytes))
 		return CADGE_E_TOO_LARGE;
 	if (bytes <= mb->short_bytes && !mb->queue_count)

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cadge/layer.h"
+
 /* A value of the machine as little-endian and back: nothing to do on little-endian machines. */
 static inline uint32_t cadge_le32(uint32_t value)
 {
@@ -57,6 +59,28 @@ static inline uint64_t cadge_load64(const void *at)
 	memcpy(&value, at, sizeof(value));
 	return cadge_le64(value);
 }
+
+/* ---- gathering a message ---- */
+
+static inline size_t cadge_iov_bytes(const struct cadge_iov *iov, uint32_t count)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += iov[i].bytes;
+	return bytes;
+}
+
+static inline void cadge_iov_gather(const struct cadge_iov *iov, uint32_t count, uint8_t *to)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (iov[i].bytes)
+			memcpy(to, iov[i].base, iov[i].bytes);
+		to += iov[i].bytes;
+	}
+}
+
+/* ---- address blobs ---- */
 
 /* Writes a blob into room given by the caller. `ok` turns false at the first item that does not fit, and
  * stays so. */

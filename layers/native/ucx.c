@@ -22,6 +22,10 @@
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
 #define DEPTH_MAX         4096u
 
+_Static_assert(sizeof(ucp_dt_iov_t) == sizeof(struct cadge_iov) &&
+		       offsetof(ucp_dt_iov_t, length) == offsetof(struct cadge_iov, bytes),
+	       "an iov of ours is an iov of theirs");
+
 struct op {
 	struct op *next; /* free list of the channel, or finished list of the context */
 	struct cadge_chan *chan;
@@ -147,32 +151,36 @@ static void op_retire(struct op *op)
 	op->chan->idle = op;
 }
 
+static void op_finish(struct op *op)
+{
+	struct cadge_chan *chan = op->chan;
+	const bool tell = op->tell && op->life == chan->life;
+	const uint64_t token = op->token;
+	const int code = op->code;
+
+	op_retire(op); /* first, so that the sink may post */
+	if (!tell)
+		return;
+	chan->ctx->events++;
+	chan->ctx->sink->sent(chan->ctx->sink, chan->peer, token, code);
+}
+
 static void on_sent(void *request, ucs_status_t status, void *arg)
 {
 	struct op *op = arg;
 	struct cadge_chan *chan = op->chan;
-	struct cadge_ctx *ctx = chan->ctx;
-	uint64_t token = op->token;
 
 	ucp_request_free(request);
-	if (op->life == chan->life) {
-		if (status != UCS_OK)
-			chan_break(chan);
-		if (op->tell && !ctx->sink) { /* a library call outside of poll finished it */
-			op->code = cadge_ucx_code(status);
-			op->next = ctx->finished;
-			ctx->finished = op;
-			ctx->news = true;
-			return;
-		}
-		if (op->tell) {
-			op_retire(op);
-			ctx->events++;
-			ctx->sink->sent(ctx->sink, chan->peer, token, cadge_ucx_code(status));
-			return;
-		}
+	op->code = cadge_ucx_code(status);
+	if (status != UCS_OK && op->life == chan->life)
+		chan_break(chan);
+	if (chan->ctx->sink || op->life != chan->life) {
+		op_finish(op);
+		return;
 	}
-	op_retire(op);
+	op->next = chan->ctx->finished; /* a library call outside of poll finished it */
+	chan->ctx->finished = op;
+	chan->ctx->news = true;
 }
 
 static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
@@ -194,31 +202,19 @@ static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	if (count == 1) {
 		data = iov[0].base;
 		units = bytes = iov[0].bytes;
+	} else if (count > IOV_MAX_ENTRIES) {
+		return CADGE_E_ARGUMENT;
+	} else if ((bytes = cadge_iov_bytes(iov, count)) <= BOUNCE_BYTES) {
+		cadge_iov_gather(iov, count, op->bounce);
+		data = op->bounce;
+		units = bytes;
+		copied = true;
 	} else {
-		if (count > IOV_MAX_ENTRIES)
-			return CADGE_E_ARGUMENT;
-		bytes = 0;
-		for (uint32_t i = 0; i < count; i++)
-			bytes += iov[i].bytes;
-		if (bytes <= BOUNCE_BYTES) {
-			unsigned char *at = op->bounce;
-
-			for (uint32_t i = 0; i < count; i++) {
-				if (iov[i].bytes)
-					memcpy(at, iov[i].base, iov[i].bytes);
-				at += iov[i].bytes;
-			}
-			data = op->bounce;
-			units = bytes;
-			copied = true;
-		} else {
-			for (uint32_t i = 0; i < count; i++)
-				op->iov[i] = (ucp_dt_iov_t){.buffer = iov[i].base, .length = iov[i].bytes};
-			data = op->iov;
-			units = count;
-			param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-			param.datatype = ucp_dt_make_iov();
-		}
+		memcpy(op->iov, iov, count * sizeof(*iov));
+		data = op->iov;
+		units = count;
+		param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		param.datatype = ucp_dt_make_iov();
 	}
 	if (__builtin_expect(bytes > chan->ctx->message_bytes_max, 0))
 		return CADGE_E_TOO_LARGE;
@@ -244,23 +240,12 @@ static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 /* What could not be delivered where it happened: ups and downs, late sends, offers that waited. */
 static void deliver_news(struct cadge_ctx *ctx)
 {
-	struct op *op = ctx->finished;
+	struct op *op;
 
 	ctx->news = false;
-	ctx->finished = NULL;
-	while (op) {
-		struct op *next = op->next;
-		struct cadge_chan *chan = op->chan;
-		uint64_t token = op->token;
-		bool live = op->life == chan->life;
-		int code = op->code;
-
-		op_retire(op);
-		if (live) {
-			ctx->events++;
-			ctx->sink->sent(ctx->sink, chan->peer, token, code);
-		}
-		op = next;
+	while ((op = ctx->finished)) {
+		ctx->finished = op->next;
+		op_finish(op);
 	}
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		struct cadge_chan *chan = &ctx->chans[i];
@@ -411,7 +396,7 @@ static bool make_pools(struct cadge_ctx *ctx)
 	const uint32_t ops = ctx->peers * ctx->depth;
 
 	ctx->ops = calloc(ops, sizeof(*ctx->ops));
-	ctx->landings = cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, ops, on_landed);
+	ctx->landings = cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, 4 * ops, on_landed);
 	if (!ctx->ops || !ctx->landings)
 		return false;
 	for (uint32_t i = 0; i < ctx->peers; i++) {

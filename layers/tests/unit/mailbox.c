@@ -9,40 +9,10 @@
  * With notifications each side sleeps whenever the mailbox allows it and only wakes for a notification or a
  * completion, so a lost wake-up ends in a deadlock, which the test finds. CADGE_TEST_SEED makes other runs.
  */
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "mailbox_weather.h"
 
-#include "common/mailbox.h"
-
-#define WRITES_MAX    256u
-#define FRAGMENTS_MAX 96u
-#define NOTES_MAX     64u
-#define BUFFERS       8u
-#define STALL_ROUNDS  200000u
-
-struct write {
-	const uint8_t *from; /* the lent buffer, or `copy` */
-	uint8_t *to, *copy;
-	size_t bytes, fragment_bytes;
-	struct cadge_mailbox_op *op; /* NULL: reported already */
-	uint32_t fragments, applied, order[FRAGMENTS_MAX];
-	uint64_t serial;
-};
-
-struct link {
-	struct side *from, *to;
-	struct write writes[WRITES_MAX];
-	uint32_t writes_count;
-	struct cadge_mailbox_op *quiet_op;
-	uint64_t serial, quiet_serial;
-	uint64_t fenced_serial; /* writes up to it go before all later ones */
-	uint8_t notes[NOTES_MAX][CADGE_MAILBOX_NOTE_BYTES];
-	uint32_t notes_count;
-	bool broken;
-};
+#define BUFFERS      8u
+#define STALL_ROUNDS 200000u
 
 struct buffer {
 	uint8_t *data;
@@ -72,226 +42,13 @@ struct scenario {
 		largest_share; /* largest_share: every so many-th message is of any size */
 	bool put_anywhere, fence, notify;
 	bool bland; /* all messages alike: writes of one lap cannot be told from the last lap's by content */
-	unsigned int busy_pct, queued_pct, apply_pct;
+	struct weather weather;
 };
 
 static struct link links[2];
 static struct side sides[2];
 static const struct scenario *scenario;
-static uint64_t random_state;
 static unsigned int tests_run, tests_failed;
-static char trouble[256];
-
-static uint64_t random_next(void)
-{
-	uint64_t z = (random_state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
-static uint64_t random_below(uint64_t limit)
-{
-	return random_next() % limit;
-}
-
-static bool chance(unsigned int pct)
-{
-	return random_below(100) < pct;
-}
-
-__attribute__((format(printf, 1, 2))) static void fault(const char *format, ...)
-{
-	va_list list;
-
-	if (*trouble)
-		return;
-	va_start(list, format);
-	vsnprintf(trouble, sizeof(trouble), format, list);
-	va_end(list);
-}
-
-/* ---- the library without promises ---- */
-
-static void wake(struct side *side)
-{
-	side->asleep = false;
-}
-
-static void write_drop(struct link *link, uint32_t number)
-{
-	free(link->writes[number].copy);
-	link->writes[number] = link->writes[--link->writes_count];
-}
-
-static void write_report(struct link *link, struct write *write)
-{
-	struct cadge_mailbox_op *op = write->op;
-
-	if (!op)
-		return;
-	if (write->from !=
-	    write->copy) { /* the buffer is no longer ours: what is not applied yet was read by now */
-		memcpy(write->copy, write->from, write->bytes);
-		write->from = write->copy;
-	}
-	write->op = NULL;
-	wake(link->from);
-	cadge_mailbox_done(op, CADGE_DONE);
-}
-
-/* A fence holds back what came after it while anything before it is not applied. */
-static bool write_is_held(const struct link *link, const struct write *write)
-{
-	if (write->serial <= link->fenced_serial)
-		return false;
-	for (uint32_t i = 0; i < link->writes_count; i++)
-		if (link->writes[i].serial <= link->fenced_serial)
-			return true;
-	return false;
-}
-
-/* Applies one fragment; reports and forgets the write after its last. */
-static void write_step(struct link *link, uint32_t number)
-{
-	struct write *write = &link->writes[number];
-	size_t at, bytes;
-
-	if (write_is_held(link, write))
-		return;
-	if (write->applied < write->fragments) {
-		at = write->order[write->applied++] * write->fragment_bytes;
-		bytes = write->bytes - at < write->fragment_bytes ? write->bytes - at : write->fragment_bytes;
-		memcpy(write->to + at, write->from + at, bytes);
-	}
-	if (write->op && chance(30))
-		write_report(link, write);
-	write = &link->writes[number]; /* a report may have made the mailbox put more */
-	if (write->applied == write->fragments) {
-		write_report(link, write);
-		write_drop(link, number);
-	}
-}
-
-static void apply_all(struct link *link)
-{
-	while (link->writes_count)
-		for (uint32_t i = link->writes_count; i > 0; i--)
-			if (i <= link->writes_count)
-				write_step(link, i - 1);
-}
-
-static int fake_put(void *opaque, const void *local, size_t bytes, uint64_t offset_bytes,
-		    struct cadge_mailbox_op *op)
-{
-	struct link *link = opaque;
-	struct write *write;
-
-	if (link->broken)
-		return CADGE_E_DOWN;
-	if (link->writes_count == WRITES_MAX || chance(scenario->busy_pct))
-		return CADGE_BUSY;
-	if (!bytes || offset_bytes + bytes > cadge_mailbox_area_bytes(&scenario->shape))
-		fault("put of %zu bytes at %" PRIu64 " leaves the area", bytes, offset_bytes);
-	write = &link->writes[link->writes_count++];
-	write->bytes = bytes;
-	write->to = link->to->area + offset_bytes;
-	write->copy = malloc(bytes);
-	write->op = chance(scenario->queued_pct) ? op : NULL;
-	write->from = local;
-	write->serial = ++link->serial;
-	if (!write->op) {
-		memcpy(write->copy, local, bytes);
-		write->from = write->copy;
-	}
-	write->fragment_bytes = 1 + random_below(bytes < 64 ? 12 : 40);
-	while (write->fragment_bytes * FRAGMENTS_MAX < bytes)
-		write->fragment_bytes = write->fragment_bytes * 2 + random_below(7);
-	write->fragments = (uint32_t)((bytes + write->fragment_bytes - 1) / write->fragment_bytes);
-	write->applied = 0;
-	for (uint32_t i = 0; i < write->fragments; i++) {
-		const uint32_t other = (uint32_t)random_below(i + 1);
-
-		write->order[i] = write->order[other];
-		write->order[other] = i;
-	}
-	return write->op ? CADGE_QUEUED : CADGE_DONE;
-}
-
-static int fake_quiet(void *opaque, struct cadge_mailbox_op *op)
-{
-	struct link *link = opaque;
-
-	if (link->broken)
-		return CADGE_E_DOWN;
-	if (chance(scenario->busy_pct))
-		return CADGE_BUSY;
-	if (link->quiet_op)
-		fault("two quiets at a time");
-	if (chance(20)) {
-		apply_all(link);
-		return CADGE_DONE;
-	}
-	link->quiet_op = op;
-	link->quiet_serial = link->serial;
-	return CADGE_QUEUED;
-}
-
-static int fake_fence(void *opaque)
-{
-	struct link *link = opaque;
-
-	if (link->broken)
-		return CADGE_E_DOWN;
-	if (chance(scenario->busy_pct))
-		return CADGE_BUSY;
-	if (link->fenced_serial && link->fenced_serial != link->serial)
-		for (uint32_t i = 0; i < link->writes_count;
-		     i++) /* an earlier fence still counts: keep it simple */
-			if (link->writes[i].serial <= link->fenced_serial) {
-				apply_all(link);
-				break;
-			}
-	link->fenced_serial = link->serial;
-	return CADGE_DONE;
-}
-
-static int fake_notify(void *opaque, const void *note)
-{
-	struct link *link = opaque;
-
-	if (link->broken)
-		return CADGE_E_DOWN;
-	if (link->notes_count == NOTES_MAX || chance(scenario->busy_pct))
-		return CADGE_BUSY;
-	memcpy(link->notes[link->notes_count++], note, CADGE_MAILBOX_NOTE_BYTES);
-	return CADGE_DONE;
-}
-
-/* One random thing happens, if anything is under way. */
-static void link_step(struct link *link)
-{
-	if (link->writes_count && chance(scenario->apply_pct))
-		write_step(link, (uint32_t)random_below(link->writes_count));
-	if (link->quiet_op) {
-		struct cadge_mailbox_op *op = link->quiet_op;
-		bool done = true;
-
-		for (uint32_t i = 0; i < link->writes_count; i++)
-			done = done && link->writes[i].serial > link->quiet_serial;
-		if (done) {
-			link->quiet_op = NULL;
-			wake(link->from);
-			cadge_mailbox_done(op, CADGE_DONE);
-		}
-	}
-	if (link->notes_count && chance(60)) { /* notifications keep their order, not that of writes */
-		cadge_mailbox_notified(link->to->mailbox, link->notes[0]);
-		memmove(link->notes[0], link->notes[1], --link->notes_count * sizeof(link->notes[0]));
-		wake(link->to);
-	}
-}
 
 /* ---- the two callers ---- */
 
@@ -481,8 +238,10 @@ static void start(const struct scenario *s)
 			side->buffers[k].bytes = (size_t)s->message_bytes_max;
 			side->buffers[k].data = aligned((size_t)s->message_bytes_max + 1);
 		}
-		links[i].from = side;
-		links[i].to = &sides[1 - i];
+		links[i].weather = &s->weather;
+		links[i].area_bytes = cadge_mailbox_area_bytes(&s->shape);
+		links[i].from_asleep = &side->asleep;
+		links[i].to_asleep = &sides[1 - i].asleep;
 		if (cadge_mailbox_create(&config, &side->mailbox) != CADGE_DONE)
 			abort();
 	}
@@ -492,6 +251,9 @@ static void attach(void)
 {
 	for (unsigned int i = 0; i < 2; i++) {
 		uint8_t card[CADGE_MAILBOX_CARD_BYTES];
+
+		links[i].to = sides[1 - i].mailbox;
+		links[i].area = sides[1 - i].area;
 
 		cadge_mailbox_card(sides[1 - i].mailbox, card);
 		if (cadge_mailbox_attach(sides[i].mailbox, card, sizeof(card), &links[i]) != CADGE_DONE)
@@ -694,111 +456,27 @@ static void fills_up(const struct scenario *s)
 
 int main(void)
 {
-	static const struct cadge_mailbox_shape small = {
+	const struct cadge_mailbox_shape small = {
 		.lines = 32, .short_bytes = 200, .bulk_bytes = 2048, .chunk_bytes = 512};
-	static const struct cadge_mailbox_shape tiny = {
+	const struct cadge_mailbox_shape tiny = {
 		.lines = 16, .short_bytes = 24, .bulk_bytes = 256, .chunk_bytes = 64};
-	static const struct cadge_mailbox_shape flat = {.lines = 64, .short_bytes = 500};
+	const struct cadge_mailbox_shape proposed = {0};
+	const struct cadge_mailbox_shape flat = {.lines = 64, .short_bytes = 500};
+	/* clang-format off */
 	struct scenario list[] = {
-		{.name = "small ring, lent buffers",
-		 .shape = small,
-		 .depth = 4,
-		 .message_bytes_max = 5000,
-		 .messages = 3000,
-		 .largest_share = 7,
-		 .put_anywhere = true,
-		 .busy_pct = 5,
-		 .queued_pct = 50,
-		 .apply_pct = 90},
-		{.name = "small ring, staged",
-		 .shape = small,
-		 .depth = 4,
-		 .message_bytes_max = 5000,
-		 .messages = 3000,
-		 .largest_share = 7,
-		 .busy_pct = 5,
-		 .queued_pct = 50,
-		 .apply_pct = 90},
-		{.name = "small ring, fence",
-		 .shape = small,
-		 .depth = 4,
-		 .message_bytes_max = 5000,
-		 .messages = 3000,
-		 .largest_share = 7,
-		 .put_anywhere = true,
-		 .fence = true,
-		 .busy_pct = 5,
-		 .queued_pct = 50,
-		 .apply_pct = 90},
-		{.name = "small ring, sleeping",
-		 .shape = small,
-		 .depth = 4,
-		 .message_bytes_max = 5000,
-		 .messages = 3000,
-		 .largest_share = 7,
-		 .put_anywhere = true,
-		 .notify = true,
-		 .busy_pct = 10,
-		 .queued_pct = 50,
-		 .apply_pct = 70},
-		{.name = "tiny ring, depth 1",
-		 .shape = tiny,
-		 .depth = 1,
-		 .message_bytes_max = 400,
-		 .messages = 3000,
-		 .largest_share = 3,
-		 .put_anywhere = true,
-		 .busy_pct = 20,
-		 .queued_pct = 80,
-		 .apply_pct = 50},
-		{.name = "tiny ring, sleeping, staged",
-		 .shape = tiny,
-		 .depth = 8,
-		 .message_bytes_max = 400,
-		 .messages = 3000,
-		 .largest_share = 3,
-		 .notify = true,
-		 .busy_pct = 20,
-		 .queued_pct = 80,
-		 .apply_pct = 50},
-		{.name = "short messages only",
-		 .shape = flat,
-		 .depth = 8,
-		 .message_bytes_max = 500,
-		 .messages = 6000,
-		 .largest_share = 5,
-		 .put_anywhere = true,
-		 .busy_pct = 5,
-		 .queued_pct = 30,
-		 .apply_pct = 95},
-		{.name = "late writes of bytes that were there already",
-		 .shape = flat,
-		 .depth = 8,
-		 .message_bytes_max = 500,
-		 .messages = 6000,
-		 .bland = true,
-		 .busy_pct = 5,
-		 .queued_pct = 10,
-		 .apply_pct = 50},
-		{.name = "up to 4 MiB, proposed shape",
-		 .depth = 6,
-		 .message_bytes_max = 4u << 20,
-		 .messages = 60,
-		 .largest_share = 5,
-		 .put_anywhere = true,
-		 .busy_pct = 2,
-		 .queued_pct = 50,
-		 .apply_pct = 100},
-		{.name = "up to 4 MiB, staged, sleeping",
-		 .depth = 6,
-		 .message_bytes_max = 4u << 20,
-		 .messages = 40,
-		 .largest_share = 5,
-		 .notify = true,
-		 .busy_pct = 2,
-		 .queued_pct = 50,
-		 .apply_pct = 100},
+		/* name, shape, depth, longest, messages, every so many-th long, put_anywhere, fence, notify, bland, weather */
+		{"small ring, lent buffers", small, 4, 5000, 3000, 7, true, false, false, false, {5, 50, 90}},
+		{"small ring, staged", small, 4, 5000, 3000, 7, false, false, false, false, {5, 50, 90}},
+		{"small ring, fence", small, 4, 5000, 3000, 7, true, true, false, false, {5, 50, 90}},
+		{"small ring, sleeping", small, 4, 5000, 3000, 7, true, false, true, false, {10, 50, 70}},
+		{"tiny ring, depth 1", tiny, 1, 400, 3000, 3, true, false, false, false, {20, 80, 50}},
+		{"tiny ring, sleeping, staged", tiny, 8, 400, 3000, 3, false, false, true, false, {20, 80, 50}},
+		{"short messages only", flat, 8, 500, 6000, 5, true, false, false, false, {5, 30, 95}},
+		{"late writes of bytes that were there already", flat, 8, 500, 6000, 5, true, false, false, true, {5, 10, 50}},
+		{"up to 4 MiB, proposed shape", proposed, 6, 4u << 20, 60, 5, true, false, false, false, {2, 50, 100}},
+		{"up to 4 MiB, staged, sleeping", proposed, 6, 4u << 20, 40, 5, false, false, true, false, {2, 50, 100}},
 	};
+	/* clang-format on */
 	const char *seed = getenv("CADGE_TEST_SEED");
 
 	random_state = seed ? strtoull(seed, NULL, 0) : 20261121;

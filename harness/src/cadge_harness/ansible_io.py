@@ -295,6 +295,12 @@ def _take_fetched(run: _Run, work: Path) -> None:
     for path in sorted((work / "fetched" / "launches").glob("*.json")):
         with contextlib.suppress(ValueError):
             run.take(json.loads(path.read_text(encoding="utf-8")))
+            path.unlink()
+
+
+def _without(blocks: list[dict[str, Any]], made: set[str]) -> list[dict[str, Any]]:
+    left = [{**b, "launches": [item for item in b["launches"] if item["launch_id"] not in made]} for b in blocks]
+    return [block for block in left if block["launches"]]
 
 
 def run_campaign(
@@ -320,6 +326,10 @@ def run_campaign(
     """
     work.mkdir(parents=True, exist_ok=True)
     run = _Run(testbed, work, on_event, on_launch)
+    _take_fetched(run, work)  # brought home by an earlier restore
+    blocks = _without(blocks, run.state.seen)
+    if not blocks:
+        return _outcome(run, 0)
     variables = _variables(testbed, blocks, work, build or default_build(), tune=tune)
     code, finished = 70, False
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A controller to be killed: runs what is missing of a campaign and stores each launch, as cadge itself does.
 
-kill_controller.py FOLDER   with FOLDER/blocks.json and FOLDER/build; stores FOLDER/store/LAUNCH.json. Its exit status
-run_campaign's.
+kill_controller.py FOLDER TESTBED   with FOLDER/blocks.json and FOLDER/build; stores FOLDER/store/LAUNCH.json. Its exit
+status is run_campaign's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
     if not blocks:
         return 0
     outcome = ansible_io.run_campaign(
-        testbed.resolve("emulated"),
+        testbed.resolve(sys.argv[2]),
         blocks,
         folder / "work",
         lambda event: sys.stdout.write(f"{event.kind} {event.text} {event.launch_id}\n"),

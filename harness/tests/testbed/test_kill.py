@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kill -9 of anything at any moment loses no finished launch and leaves nothing running.
 
-CADGE_KILLS is the number of kills (20), CADGE_KILL_SEED repeats a series.
+CADGE_KILLS is the number of kills on both testbeds together (20), CADGE_KILL_SEED repeats a series.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from cadge_harness.testbed_model import Testbed
 
 KILLS = int(os.environ.get("CADGE_KILLS", "20"))
 CONTROLLER = Path(__file__).with_name("kill_controller.py")
-VICTIMS = ("cadge", "ansible-playbook", "worker", "ssh", "sshd session", "sshd listener", "agent", "driver")
+VICTIMS = ("cadge", "ansible-playbook", "worker", "ssh", "sshd session", "sshd listener", "agent", "driver", "mpirun")
+SURVIVED = ("sshd listener", "driver", "mpirun")  # the campaign goes on without them
 GONE_S = 10.0
 
 
@@ -50,14 +51,20 @@ class Series:
 
     def __init__(self, used: Testbed, folder: Path, build: Path, launches: int) -> None:
         self.folder = folder
+        self.hosts = [host.name for host in used.hosts]
+        self.kind = str(used.kind)
         self.name = f"kill-{os.getpid()}-{time.monotonic_ns()}"
         folder.mkdir()
         shutil.copytree(build, folder / "build")
         self.ledger = folder / "ledger"
         made = []
         for number in range(launches):
-            hosts = random.choice([["h1", "h2"], ["h1", "h1"], ["h1"]])
-            made.append(make_launch(f"l{number}", hosts, sleep_ms=60, ledger=self.ledger, deadline_ms=5000))
+            first, last = self.hosts[0], self.hosts[-1]
+            hosts = random.choice([[first, last], [first, first], [first]])
+            launch = make_launch(f"l{number}", hosts, sleep_ms=60, ledger=self.ledger, deadline_ms=20000)
+            if len(hosts) > 1 and shutil.which("mpirun") and random.random() < 0.2:
+                launch["launcher"] = "mpirun"
+            made.append(launch)
         (folder / "blocks.json").write_text(
             json.dumps([make_block(used, self.name, "b0", made[::2]), make_block(used, self.name, "b1", made[1::2])])
         )
@@ -67,7 +74,7 @@ class Series:
         log = (self.folder / "log").open("ab")
         with log:
             return subprocess.Popen(
-                [sys.executable, "-u", str(CONTROLLER), str(self.folder)],
+                [sys.executable, "-u", str(CONTROLLER), str(self.folder), self.kind],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -79,7 +86,7 @@ class Series:
     def finished(self) -> set[str]:
         """Launches whose record lies anywhere: with the controller or on a host."""
         names = self.stored()
-        for host in ("h1", "h2"):
+        for host in self.hosts:
             for part in ("done", "collected"):
                 names |= {path.stem for path in (node_folder(self.name, host) / part).glob("*.json")}
         return names
@@ -106,12 +113,14 @@ class Series:
                 found["ssh"].append(pid)
             elif "agent.py run" in line:
                 found["agent"].append(pid)
-            elif "cadge-driver" in line:
+            elif line.split(" ", 1)[0].endswith(("mpirun", "orted", "prted", "prterun")):
+                found["mpirun"].append(pid)
+            elif "cadge-driver" in line and "ssh" not in line:
                 found["driver"].append(pid)
         under = children_of(set(playbooks))
         found["ansible-playbook"] = [pid for pid in playbooks if pid not in under]
         found["worker"] = [pid for pid in playbooks if pid in under]
-        for pid in children_of({testbed.status()["pid"]}):
+        for pid in children_of({testbed.status()["pid"]} if self.kind == "emulated" else set()):
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
             except OSError:
@@ -129,22 +138,36 @@ def await_gone(series: Series, what: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="kills processes of the hosts, which takes root")
-@pytest.mark.timeout(120 + 60 * KILLS)
-def test_kills_lose_nothing_and_leave_nothing(emulated: Testbed, tmp_path: Path, fake_build: Path) -> None:
+@pytest.mark.timeout(240 + 60 * KILLS)
+@pytest.mark.parametrize("kind", ["emulated", "local"])
+def test_kills_lose_nothing_and_leave_nothing(
+    kind: str, request: pytest.FixtureRequest, state: Path, tmp_path: Path, fake_build: Path
+) -> None:
+    del state
+    if kind == "emulated":
+        request.getfixturevalue("can_emulate")
+    used = request.getfixturevalue("emulated") if kind == "emulated" else testbed.resolve("local")
+    kills = KILLS * 3 // 5 if kind == "emulated" else KILLS - KILLS * 3 // 5
     seed = int(os.environ.get("CADGE_KILL_SEED") or random.randrange(1 << 30))
     print(f"CADGE_KILL_SEED={seed}")
     chance = random.Random(seed)
     random.seed(seed)
-    series = Series(emulated, tmp_path / "series", fake_build, 40 * KILLS)
+    series = Series(used, tmp_path / "series", fake_build, 40 * KILLS)
     killed: dict[str, int] = dict.fromkeys(VICTIMS, 0)
-    for number in range(KILLS):
-        controller = series.start()
-        try:
+    controller = series.start()
+    try:
+        for number in range(kills):
+            if controller.poll() is not None:
+                controller = series.start()
             kill_one(series, controller, chance, killed, number)
-        finally:
-            if controller.poll() is None:
-                controller.kill()
-            controller.wait()
+        if controller.poll() is None:
+            controller.send_signal(signal.SIGINT)
+            assert controller.wait(60) == 6
+    finally:
+        if controller.poll() is None:
+            controller.kill()
+        controller.wait()
+    await_gone(series, "the last kill")
     # what is missing is made, what is there is not made again
     before, ran = series.finished(), series.runs()
     blocks = read_json(series.folder / "blocks.json")
@@ -159,9 +182,17 @@ def test_kills_lose_nothing_and_leave_nothing(emulated: Testbed, tmp_path: Path,
     assert series.stored() == keep
     after = series.runs()
     assert {name: after[name] for name in ran if name in before} == {n: ran[n] for n in ran if n in before}
-    assert not node_folder(series.name, "h1").exists()
-    assert not node_folder(series.name, "h2").exists()
+    assert not any(node_folder(series.name, host.name).exists() for host in used.hosts)
     print(f"killed: {killed}; launches finished before the last run: {len(before)}")
+
+
+def await_progress(series: Series, controller: subprocess.Popen[bytes], stored: int, what: str) -> None:
+    """Wait until more than `stored` launches are stored."""
+    deadline = time.monotonic() + 90
+    while len(series.stored()) <= stored:
+        assert controller.poll() is None, f"ended after {what}: {(series.folder / 'log').read_text()[-3000:]}"
+        assert time.monotonic() < deadline, f"no launch after {what}: {(series.folder / 'log').read_text()[-3000:]}"
+        time.sleep(0.05)
 
 
 def kill_one(
@@ -171,10 +202,8 @@ def kill_one(
     measuring = chance.random() < 0.8
     pause, which = chance.uniform(0, 2.0), chance.random()
     before = len(series.stored())
-    deadline = time.monotonic() + 60
-    while measuring and len(series.stored()) == before and controller.poll() is None:
-        assert time.monotonic() < deadline, (series.folder / "log").read_text()[-3000:]
-        time.sleep(0.05)
+    if measuring:
+        await_progress(series, controller, before, "start")
     time.sleep(pause)
     found = series.victims(controller.pid)
     there = [name for name in VICTIMS if found[name]]
@@ -190,9 +219,10 @@ def kill_one(
     killed[name] += 1
     what = f"kill {number} of {name} ({victim})"
     print(what)
-    if name in ("driver", "sshd listener"):  # the campaign goes on
-        time.sleep(1.0)
-        controller.send_signal(signal.SIGINT)
+    if name in SURVIVED:
+        await_progress(series, controller, len(series.stored()), what)
+        assert finished <= series.finished(), f"lost by {what}: {finished - series.finished()}"
+        return
     try:
         controller.wait(60)
     except subprocess.TimeoutExpired:

@@ -89,7 +89,7 @@ static void mpirun_exec(struct set *set, unsigned int ranks)
 	setenv("OMPI_MCA_orte_enable_recovery", "1", 1);
 	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
 	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
-	setenv("PRTE_MCA_prte_enable_recovery", "1", 1);
+	setenv("PRTE_MCA_state_base_recoverable", "1", 1);
 	snprintf(text, sizeof(text), "%u", ranks);
 	args[n++] = (char *)(uintptr_t)set->opt->mpirun;
 	args[n++] = (char *)(uintptr_t)"-n";

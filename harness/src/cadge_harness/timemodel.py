@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long things take beside the measured loops: the planner's estimates, in milliseconds.
 
-The constants are readings, rounded, of campaigns on the emulated testbed; a test of a real campaign holds the whole
-estimate to within a quarter of what it took.
+The constants are readings, rounded, of campaigns on the emulated testbed; `python -m cadge_harness.calibrate CAMPAIGN`
+prints what they would have had to be for a campaign that was carried out.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from cadge_harness.sweep import Workload
 from cadge_results.base import Kind, Launcher, Place
@@ -16,28 +14,15 @@ CAMPAIGN_MS = 6000
 """Ansible before the first and after the last launch, and the report."""
 BLOCK_MS = 5000
 """Ansible around one block."""
-LAUNCH_MS: dict[Launcher, int] = {"direct": 300, "mpirun": 1300}
-POINT_MS = 12
-"""Warm-up, verification and barriers around one point."""
-FLOOR_POINT_MS = 8
-COPY_BYTES_PER_MS = 1_000_000
-"""How fast payloads are written and compared around a point, both ends together."""
+LAUNCH_MS: dict[Launcher, int] = {"direct": 350, "mpirun": 1000}
+"""Starting, opening, connecting and ending a pair of drivers."""
+POINT_MS: dict[Kind, int] = {"layer": 24, "floor": 22}
+"""Warm-up, verification of short messages and barriers around one point."""
+TOUCHED_BYTES_PER_MS = 130_000
+"""How fast buffers are made, filled and compared around a point."""
 RECORD_BYTES = 2500
 """Stored bytes of a launch without its attempts."""
 ATTEMPT_BYTES = 9000
-
-
-@dataclass(frozen=True, slots=True)
-class PointTime:
-    """Estimated milliseconds of one attempt."""
-
-    measure_ms: int
-    around_ms: int
-
-    @property
-    def wall_ms(self) -> int:
-        """All of it."""
-        return self.measure_ms + self.around_ms
 
 
 def launch_ms(launcher: Launcher) -> int:
@@ -45,11 +30,15 @@ def launch_ms(launcher: Launcher) -> int:
     return LAUNCH_MS[launcher]
 
 
+def touched_bytes(workload: Workload, kind: Kind) -> int:
+    """Return how many bytes of buffers an attempt prepares: one for each message outstanding, and the replies."""
+    depth = workload.depth if kind == "layer" else 1
+    return workload.request_bytes * depth + workload.reply_bytes
+
+
 def point_around_ms(workload: Workload, kind: Kind) -> int:
     """Return what surrounds the measured loop of one attempt."""
-    base = FLOOR_POINT_MS if kind == "floor" else POINT_MS
-    bytes_moved = workload.request_bytes + workload.reply_bytes
-    return base + bytes_moved // COPY_BYTES_PER_MS
+    return POINT_MS[kind] + touched_bytes(workload, kind) // TOUCHED_BYTES_PER_MS
 
 
 def point_deadline_ms(workload: Workload, duration_ms: int, place: Place) -> int:

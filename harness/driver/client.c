@@ -494,16 +494,18 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, const
 		drv_client_stop(client);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the client's slots");
 	}
-	if (drv_memory_make(engine, point->depth * (request_stride + (native ? result_stride : 0)), &client->memory, fail)) {
+	client->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
+				       point->depth * (request_stride + (native ? result_stride : 0)), fail);
+	if (!client->memory) {
 		drv_client_stop(client);
 		return -1;
 	}
 	for (uint32_t index = 0; index < point->depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
-		slot->payload = client->memory.base + index * request_stride + drv_memory_lead(point->request_bytes);
+		slot->payload = client->memory + index * request_stride + drv_memory_lead(point->request_bytes);
 		if (native)
-			slot->result = client->memory.base + point->depth * request_stride + index * result_stride +
+			slot->result = client->memory + point->depth * request_stride + index * result_stride +
 				       drv_memory_lead(point->reply_bytes);
 	}
 	return 0;
@@ -511,8 +513,6 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, const
 
 void drv_client_stop(struct drv_client *client)
 {
-	if (client->port.engine)
-		drv_memory_free(client->port.engine, &client->memory);
 	free(client->ready);
 	free(client->slots);
 	client->ready = NULL;

@@ -40,7 +40,7 @@ struct drv_client {
 	bool failed;
 
 	struct drv_slot *slots;
-	struct drv_memory memory;
+	uint8_t *memory; /* of the engine's pool */
 	uint32_t *ready; /* ring of slots that may start: power of two */
 	uint32_t ready_head, ready_tail, ready_mask;
 	uint32_t idle;

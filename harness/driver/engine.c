@@ -11,7 +11,7 @@
 #include "text.h"
 
 #define ADDRESS_ROOM_BYTES 4096u
-#define IDLE_WAIT_NS UINT64_C(500000)
+#define IDLE_WAIT_NS UINT64_C(200000)
 
 static void on_up(struct cadge_sink *sink, uint32_t peer)
 {
@@ -273,6 +273,8 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 
 void drv_engine_close(struct drv_engine *engine)
 {
+	for (int pool = 0; pool < DRV_POOLS; pool++)
+		drv_memory_free(engine, &engine->pools[pool]);
 	if (engine->chan && engine->layer->disconnect(engine->ctx, engine->chan) < 0)
 		fprintf(stderr, "cadge: the layer's disconnect failed\n");
 	engine->chan = NULL;
@@ -323,4 +325,16 @@ void drv_memory_free(struct drv_engine *engine, struct drv_memory *memory)
 	else if (munmap(memory->base, memory->bytes))
 		fprintf(stderr, "cadge: munmap failed: %s\n", strerror(errno));
 	memset(memory, 0, sizeof(*memory));
+}
+
+uint8_t *drv_pool_take(struct drv_engine *engine, enum drv_pool pool, size_t bytes, struct drv_fail *fail)
+{
+	struct drv_memory *memory = &engine->pools[pool];
+
+	if (memory->bytes < bytes) {
+		drv_memory_free(engine, memory);
+		if (drv_memory_make(engine, bytes, memory, fail))
+			return NULL;
+	}
+	return memory->base;
 }

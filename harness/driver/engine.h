@@ -26,6 +26,15 @@
 #define DRV_SLOT_BITS 12 /* of a token: which slot; the rest is the operation's number */
 #define DRV_TOKEN_SERVER (UINT64_C(1) << 63) /* tokens of the serving role, where one process plays both */
 
+/* Memory for buffers: from the layer where it has some, else ours; page-aligned, touched, registered where needed. */
+struct drv_memory {
+	uint8_t *base;
+	size_t bytes;
+	bool from_layer, registered;
+};
+
+enum drv_pool { DRV_POOL_CLIENT, DRV_POOL_SERVER, DRV_POOLS };
+
 struct drv_engine {
 	const struct drv_launch *launch;
 	struct drv_loaded loaded;
@@ -40,6 +49,7 @@ struct drv_engine {
 	bool up;	/* sink.up came */
 	int down_code;	/* not 0: sink.down came */
 	bool broken;	/* operations were left unfinished: no further attempt makes sense */
+	struct drv_memory pools[DRV_POOLS]; /* buffers of the attempts, kept from one to the next */
 	struct cadge_sink *sink; /* who gets events now */
 	uint64_t oob_period;	 /* ticks between looks at the out-of-band channel while idle */
 	uint64_t oob_next;	 /* next look, in ticks */
@@ -98,15 +108,14 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 /* Disconnects and closes. Legal at any stage. */
 void drv_engine_close(struct drv_engine *engine);
 
-/* Memory for buffers: from the layer where it has some, else ours; page-aligned, touched, registered where needed. */
-struct drv_memory {
-	uint8_t *base;
-	size_t bytes;
-	bool from_layer, registered;
-};
-
 int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out, struct drv_fail *fail);
 void drv_memory_free(struct drv_engine *engine, struct drv_memory *memory);
+
+/*
+ * At least `bytes` of a pool, for one attempt: the memory of the attempt before if it is large enough, so that memory is
+ * touched and registered once. It holds what that attempt left. NULL with a reason when there is none.
+ */
+uint8_t *drv_pool_take(struct drv_engine *engine, enum drv_pool pool, size_t bytes, struct drv_fail *fail);
 
 /* Room of one buffer with its 64-byte header line in front; pages for large ones. */
 static inline size_t drv_memory_stride(uint64_t bytes)

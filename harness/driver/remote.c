@@ -356,19 +356,18 @@ int drv_remote_start(struct drv_remote *remote, struct drv_engine *engine, const
 		drv_remote_stop(remote);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the client's slots");
 	}
-	if (drv_memory_make(engine, point->depth * remote->stride, &remote->memory, fail)) {
+	remote->memory = drv_pool_take(engine, DRV_POOL_CLIENT, point->depth * remote->stride, fail);
+	if (!remote->memory) {
 		drv_remote_stop(remote);
 		return -1;
 	}
 	for (uint32_t index = 0; index < point->depth; index++)
-		remote->slots[index].local = remote->memory.base + index * remote->stride;
+		remote->slots[index].local = remote->memory + index * remote->stride;
 	return 0;
 }
 
 void drv_remote_stop(struct drv_remote *remote)
 {
-	if (remote->port.engine)
-		drv_memory_free(remote->port.engine, &remote->memory);
 	free(remote->ready);
 	free(remote->slots);
 	remote->ready = NULL;

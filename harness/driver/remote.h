@@ -59,7 +59,7 @@ struct drv_remote {
 	bool ending, failed, quiet_due;
 	uint32_t region_mask; /* slots in the peer's region, less one */
 	size_t stride;
-	struct drv_memory memory;
+	uint8_t *memory; /* of the engine's pool */
 	struct drv_remote_slot *slots;
 	uint32_t *ready; /* ring of slots that may start: power of two */
 	uint32_t ready_head, ready_tail, ready_mask, idle;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SEARCH_AHEAD 64u
-#define BLOCK_WAIT_NS UINT64_C(2000000)
+#define BLOCK_WAIT_NS UINT64_C(1000000)
 #define TURNS_MASK 0xfffffu
 
 enum drv_form drv_form_of(const struct drv_point *point, const struct drv_ability *both)
@@ -308,18 +308,17 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, const
 	}
 	for (uint32_t i = 0; i < server->buffers; i++)
 		server->free_ring[server->free_tail++] = i;
-	if (drv_memory_make(engine, server->buffers * server->stride, &server->memory, fail)) {
+	server->memory = drv_pool_take(engine, DRV_POOL_SERVER, server->buffers * server->stride, fail);
+	if (!server->memory) {
 		drv_server_stop(server);
 		return -1;
 	}
-	server->replies = server->memory.base + drv_memory_lead(room);
+	server->replies = server->memory + drv_memory_lead(room);
 	return 0;
 }
 
 void drv_server_stop(struct drv_server *server)
 {
-	if (server->port.engine)
-		drv_memory_free(server->port.engine, &server->memory);
 	free(server->free_ring);
 	free(server->work);
 	server->free_ring = NULL;

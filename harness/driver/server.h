@@ -48,7 +48,7 @@ struct drv_server {
 	bool full;	 /* this phase compares whole payloads */
 	uint64_t phase;	 /* tells the full phases apart */
 
-	struct drv_memory memory;
+	uint8_t *memory; /* of the engine's pool */
 	uint8_t *replies; /* first buffer's payload */
 	size_t stride;
 	uint32_t buffers;      /* how many */

@@ -246,20 +246,19 @@ int drv_stream_start(struct drv_stream *stream, struct drv_engine *engine, const
 	stream->lent = calloc(point->depth + 1, sizeof(*stream->lent));
 	if (!stream->lent)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the stream's slots");
-	if (drv_memory_make(engine, point->depth * stream->stride + drv_memory_stride(DRV_CONTROL_BYTES), &stream->memory,
-			    fail)) {
+	stream->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
+				       point->depth * stream->stride + drv_memory_stride(DRV_CONTROL_BYTES), fail);
+	if (!stream->memory) {
 		drv_stream_stop(stream);
 		return -1;
 	}
-	stream->messages = stream->memory.base + drv_memory_lead(point->request_bytes);
-	stream->control = stream->memory.base + point->depth * stream->stride + drv_memory_lead(DRV_CONTROL_BYTES);
+	stream->messages = stream->memory + drv_memory_lead(point->request_bytes);
+	stream->control = stream->memory + point->depth * stream->stride + drv_memory_lead(DRV_CONTROL_BYTES);
 	return 0;
 }
 
 void drv_stream_stop(struct drv_stream *stream)
 {
-	if (stream->port.engine)
-		drv_memory_free(stream->port.engine, &stream->memory);
 	free(stream->lent);
 	stream->lent = NULL;
 }

@@ -14,7 +14,7 @@ struct drv_stream {
 	const struct drv_point *point;
 	uint64_t seed;
 	bool reliable;
-	struct drv_memory memory;
+	uint8_t *memory; /* of the engine's pool */
 	uint8_t *messages; /* first slot's payload */
 	uint8_t *control;  /* the end message */
 	size_t stride;

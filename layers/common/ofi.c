@@ -9,11 +9,12 @@
 #include <string.h>
 #include <time.h>
 
-#define OFI_SHM "shm"
+#define OFI_SHM     "shm"
 #define OFI_NETWORK "tcp;ofi_rxm"
 
 const struct cadge_option cadge_ofi_options[] = {
-	{"provider", "", "libfabric provider, e.g. tcp;ofi_rxm; by default shm within a host, tcp;ofi_rxm between hosts"},
+	{"provider", "",
+	 "libfabric provider, e.g. tcp;ofi_rxm; by default shm within a host, tcp;ofi_rxm between hosts"},
 	{NULL, NULL, NULL},
 };
 
@@ -21,32 +22,28 @@ int cadge_ofi_code(long error)
 {
 	switch (error < 0 ? -error : error) {
 	case FI_ENOMEM:
-	case FI_ENOSPC:
-		return CADGE_E_MEMORY;
+	case FI_ENOSPC: return CADGE_E_MEMORY;
 	case FI_EACCES:
-	case FI_EPERM:
-		return CADGE_E_PERMISSION;
-	case FI_EADDRINUSE:
-		return CADGE_E_PORT;
+	case FI_EPERM: return CADGE_E_PERMISSION;
+	case FI_EADDRINUSE: return CADGE_E_PORT;
 	case FI_ENODATA:
 	case FI_ENODEV:
-	case FI_EADDRNOTAVAIL:
-		return CADGE_E_TRANSPORT;
+	case FI_EADDRNOTAVAIL: return CADGE_E_TRANSPORT;
 	case FI_EMSGSIZE:
-	case FI_ETOOSMALL:
-		return CADGE_E_TOO_LARGE;
-	default:
-		return CADGE_E_LIBRARY;
+	case FI_ETOOSMALL: return CADGE_E_TOO_LARGE;
+	default: return CADGE_E_LIBRARY;
 	}
 }
 
 static int ofi_failed(const struct cadge_open_args *args, const char *call, long error)
 {
-	snprintf(args->error, args->error_bytes, "%s: %s", call, fi_strerror((int)(error < 0 ? -error : error)));
+	snprintf(args->error, args->error_bytes, "%s: %s", call,
+		 fi_strerror((int)(error < 0 ? -error : error)));
 	return cadge_ofi_code(error);
 }
 
-/* What the loaded library says of itself, e.g. "1.17.0". In a buffer of libfabric that its next fi_tostr overwrites. */
+/* What the loaded library says of itself, e.g. "1.17.0". In a buffer of libfabric that its next fi_tostr
+ * overwrites. */
 static const char *ofi_version(void)
 {
 	uint32_t version = fi_version();
@@ -69,7 +66,8 @@ static void ofi_providers(char *list, size_t list_bytes)
 
 		if (strncmp(name, "ofi_hook", 8) == 0)
 			continue;
-		wrote = snprintf(list + used_bytes, list_bytes - used_bytes, "%s%s", used_bytes ? ", " : "", name);
+		wrote = snprintf(list + used_bytes, list_bytes - used_bytes, "%s%s", used_bytes ? ", " : "",
+				 name);
 		if (wrote < 0 || (size_t)wrote >= list_bytes - used_bytes)
 			break;
 		used_bytes += (size_t)wrote;
@@ -85,14 +83,14 @@ static int ofi_none(const struct cadge_ofi *ofi, const struct cadge_open_args *a
 	ofi_providers(list, sizeof(list));
 	if (strcmp(ofi->asked, OFI_SHM) == 0 && strstr(list, OFI_SHM)) {
 		snprintf(args->error, args->error_bytes,
-			 "libfabric has the provider shm but cannot use it here: %s; it needs some free MiB in /dev/shm",
+			 "libfabric has the provider shm but cannot use it here: %s; it needs some free MiB "
+			 "in /dev/shm",
 			 fi_strerror(-error));
 		return CADGE_E_MEMORY;
 	}
 	snprintf(args->error, args->error_bytes,
 		 "libfabric %s has no provider %s for device %s and address %s (%s); it knows: %s",
-		 ofi_version(), ofi->asked, args->device, args->address,
-		 fi_strerror(-error), list);
+		 ofi_version(), ofi->asked, args->device, args->address, fi_strerror(-error), list);
 	return CADGE_E_TRANSPORT;
 }
 
@@ -118,6 +116,12 @@ static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *arg
 	if (args->place != CADGE_PLACE_HOST && !ofi->network) {
 		snprintf(args->error, args->error_bytes, "provider %s serves one host only", provider);
 		return CADGE_E_UNSUPPORTED;
+	}
+	/* libfabric's providers psm and psm2 would take over SIGSEGV and write files where a process crashes.
+	 */
+	if (setenv("IPATH_NO_BACKTRACE", "1", 0) || setenv("HFI_NO_BACKTRACE", "1", 0)) {
+		snprintf(args->error, args->error_bytes, "the environment cannot be extended");
+		return CADGE_E_MEMORY;
 	}
 	/* Read by the provider when it lists interfaces; the binding itself is the source address below. */
 	if (ofi->network && setenv("FI_TCP_IFACE", args->device, 1)) {
@@ -197,16 +201,19 @@ void cadge_ofi_close(struct cadge_ofi *ofi)
 	if (ofi->info)
 		fi_freeinfo(ofi->info);
 	ofi->info = NULL;
-	/* ofi_rxm takes some 80 MiB from the heap for each endpoint, which one small block above them would pin. */
+	/* ofi_rxm takes some 80 MiB from the heap for each endpoint, which one small block above them would
+	 * pin. */
 	malloc_trim(0);
 }
 
-/* Everything below one fi_info. Returns 0 or the negative libfabric error, with the name of the call that failed. */
-static int ofi_build(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs,
-		     const char **call_out)
+/* Everything below one fi_info. Returns 0 or the negative libfabric error, with the name of the call that
+ * failed. */
+static int ofi_build(struct cadge_ofi *ofi, const struct cadge_open_args *args,
+		     const struct cadge_ofi_needs *needs, const char **call_out)
 {
 	struct fi_av_attr av_attr = {.type = FI_AV_UNSPEC, .count = args->peers_max};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_DATA, .size = needs->completions, .wait_obj = FI_WAIT_NONE};
+	struct fi_cq_attr cq_attr = {
+		.format = FI_CQ_FORMAT_DATA, .size = needs->completions, .wait_obj = FI_WAIT_NONE};
 	int ret;
 
 	ofi->wait_fd = -1;
@@ -249,7 +256,8 @@ static int ofi_build(struct cadge_ofi *ofi, const struct cadge_open_args *args, 
 }
 
 /* One try. On failure everything is closed again except the fi_info. */
-static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
+static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args,
+		   const struct cadge_ofi_needs *needs)
 {
 	const char *call;
 	int ret = ofi_build(ofi, args, needs, &call);
@@ -267,7 +275,8 @@ static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args, co
 }
 
 /* Tries the ports of the range in turn, or any port if there is no range or the address has none. */
-static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
+static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *args,
+			 const struct cadge_ofi_needs *needs)
 {
 	struct sockaddr_in *source = ofi->info->src_addr;
 	uint32_t port;
@@ -286,7 +295,8 @@ static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *ar
 	return CADGE_E_PORT;
 }
 
-int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs)
+int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
+		   const struct cadge_ofi_needs *needs)
 {
 	int ret, code;
 
@@ -373,12 +383,13 @@ void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out
 	if (!ofi->network)
 		path_out->medium = CADGE_MEDIUM_MEMORY;
 	else
-		path_out->medium = ofi->place == CADGE_PLACE_NET ? CADGE_MEDIUM_NETWORK : CADGE_MEDIUM_LOOPBACK;
+		path_out->medium =
+			ofi->place == CADGE_PLACE_NET ? CADGE_MEDIUM_NETWORK : CADGE_MEDIUM_LOOPBACK;
 	path_out->as_asked = provider_ok && device_ok;
 	snprintf(path_out->asked, sizeof(path_out->asked), "provider %s%s%s", ofi->asked,
 		 ofi->network ? ", device " : "", ofi->network ? ofi->device : "");
-	snprintf(path_out->used, sizeof(path_out->used), "provider %s, domain %s%s%s", info->fabric_attr->prov_name,
-		 ofi->interface, source[0] ? ", source " : "", source);
+	snprintf(path_out->used, sizeof(path_out->used), "provider %s, domain %s%s%s",
+		 info->fabric_attr->prov_name, ofi->interface, source[0] ? ", source " : "", source);
 	snprintf(path_out->device, sizeof(path_out->device), "%s", ofi->network ? ofi->interface : "");
 	path_out->note[0] = '\0';
 }

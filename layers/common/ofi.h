@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libfabric bring-up, shared by the adapters that use libfabric: from the arguments of open to one enabled reliable
- * datagram endpoint with one completion queue, on the provider and interface that were asked for, and back.
+ * libfabric bring-up, shared by the adapters that use libfabric: from the arguments of open to one enabled
+ * reliable datagram endpoint with one completion queue, on the provider and interface that were asked for,
+ * and back.
  *
- * One struct cadge_ofi belongs to one context and one thread. Nothing here runs while operations are measured except
- * cadge_ofi_wait.
+ * One struct cadge_ofi belongs to one context and one thread. Nothing here runs while operations are measured
+ * except cadge_ofi_wait.
  */
 #ifndef CADGE_COMMON_OFI_H
 #define CADGE_COMMON_OFI_H
@@ -30,11 +31,11 @@ extern const struct cadge_option cadge_ofi_options[];
 
 /* What an adapter needs from the provider. */
 struct cadge_ofi_needs {
-	uint64_t caps;		/* FI_MSG, FI_RMA, ...: all are required */
-	uint64_t caps_wanted;	/* asked for first, done without where the provider lacks them */
-	uint64_t msg_order;	/* FI_ORDER_*: required */
-	int mr_mode;		/* FI_MR_*: what the adapter can cope with */
-	size_t completions;	/* most completions that can be in the queue at a time */
+	uint64_t caps;        /* FI_MSG, FI_RMA, ...: all are required */
+	uint64_t caps_wanted; /* asked for first, done without where the provider lacks them */
+	uint64_t msg_order;   /* FI_ORDER_*: required */
+	int mr_mode;          /* FI_MR_*: what the adapter can cope with */
+	size_t completions;   /* most completions that can be in the queue at a time */
 };
 
 struct cadge_ofi {
@@ -46,21 +47,24 @@ struct cadge_ofi {
 	struct fid_ep *ep;
 	int wait_fd; /* -1 where the context does not sleep */
 	enum cadge_place place;
-	bool network;	     /* the provider goes through sockets and not through memory */
-	char asked[48];	     /* provider that was asked for */
-	char device[32];     /* interface that was asked for */
-	char interface[32];  /* domain name that libfabric states: the interface for tcp, "shm" for shared memory */
+	bool network;       /* the provider goes through sockets and not through memory */
+	char asked[48];     /* provider that was asked for */
+	char device[32];    /* interface that was asked for */
+	char interface[32]; /* domain name that libfabric states: the interface for tcp, "shm" for shared
+			       memory */
 };
 
 /*
- * Opens a provider as `args` and `needs` say: "shm" within a host and "tcp;ofi_rxm" between hosts, or the setting
- * "provider". Listening sockets take the first free port of the range in args. May block.
- * DONE, or the negative code and args->error that open of the adapter returns; then there is nothing to close.
+ * Opens a provider as `args` and `needs` say: "shm" within a host and "tcp;ofi_rxm" between hosts, or the
+ * setting "provider". Listening sockets take the first free port of the range in args. May block. DONE, or
+ * the negative code and args->error that open of the adapter returns; then there is nothing to close.
  */
-int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args, const struct cadge_ofi_needs *needs);
+int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
+		   const struct cadge_ofi_needs *needs);
 /*
- * Closing: first the endpoint, then the adapter's memory regions, then the rest (queue, address table, domain, fabric).
- * cadge_ofi_close closes the endpoint too if it is still there. Both are legal after a failed open.
+ * Closing: first the endpoint, then the adapter's memory regions, then the rest (queue, address table,
+ * domain, fabric). cadge_ofi_close closes the endpoint too if it is still there. Both are legal after a
+ * failed open.
  */
 void cadge_ofi_close_endpoint(struct cadge_ofi *ofi);
 void cadge_ofi_close(struct cadge_ofi *ofi);

@@ -18,7 +18,7 @@ struct cadge_ofi_op {
 	struct fi_context2 context;
 	struct cadge_ofi_link *link; /* NULL after the link was closed: nobody is told */
 	enum ofi_kind kind;
-	bool reading;	  /* libfabric has a read of it in hand */
+	bool reading;     /* libfabric has a read of it in hand */
 	uint32_t pending; /* quiet: earlier writes in flight, and the read */
 	uint64_t serial;  /* position among the writes and quiets of its link */
 	uint64_t operand; /* of a fetch-and-add, must live as long */
@@ -32,13 +32,14 @@ int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, const struct cadge_ofi *ofi,
 {
 	size_t count = 0, i;
 
-	*rma = (struct cadge_ofi_rma){.ofi = ofi, .done = done, .arg = arg, .next_key = 1, .ops_count = operations};
+	*rma = (struct cadge_ofi_rma){
+		.ofi = ofi, .done = done, .arg = arg, .next_key = 1, .ops_count = operations};
 	rma->direct = !ofi->network && ofi->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
 	rma->fetches = ofi->info->caps & FI_ATOMIC &&
 		       fi_fetch_atomicvalid(ofi->ep, FI_UINT64, FI_SUM, &count) == 0 && count;
 	/*
-	 * Not over tcp;ofi_rxm: in libfabric 1.17 an injected write that still waits when its connection ends is reported
-	 * as an error of no operation, and ofi_rxm follows the null pointer.
+	 * Not over tcp;ofi_rxm: in libfabric 1.17 an injected write that still waits when its connection ends
+	 * is reported as an error of no operation, and ofi_rxm follows the null pointer.
 	 */
 	rma->inject_bytes = ofi->network ? 0 : ofi->info->tx_attr->inject_size;
 	rma->ops = calloc(operations, sizeof(*rma->ops));
@@ -89,14 +90,15 @@ void cadge_ofi_rma_destroy(struct cadge_ofi_rma *rma)
 int cadge_ofi_expose(struct cadge_ofi_rma *rma, void *base, size_t bytes, struct fid_mr **mr_out,
 		     struct cadge_ofi_far *far_out)
 {
-	int ret = fi_mr_reg(rma->ofi->domain, base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, rma->next_key, 0, mr_out,
-			    NULL);
+	int ret = fi_mr_reg(rma->ofi->domain, base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, rma->next_key,
+			    0, mr_out, NULL);
 
 	if (ret)
 		return cadge_ofi_code(ret);
 	rma->next_key++;
 	far_out->key = fi_mr_key(*mr_out);
-	far_out->addr = rma->ofi->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)base : 0;
+	far_out->addr =
+		rma->ofi->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)base : 0;
 	return CADGE_DONE;
 }
 
@@ -108,7 +110,8 @@ void cadge_ofi_unexpose(struct fid_mr *mr)
 		fprintf(stderr, "cadge: libfabric keeps a memory region: %s\n", fi_strerror(-ret));
 }
 
-/* Whether shm can reach into the peer's memory, found as the library finds it, and whether it was told not to. */
+/* Whether shm can reach into the peer's memory, found as the library finds it, and whether it was told not
+ * to. */
 static bool ofi_reaches(pid_t pid, uint64_t word_addr, uint64_t nonce)
 {
 	const char *disabled = getenv("FI_SHM_DISABLE_CMA");
@@ -129,7 +132,8 @@ void cadge_ofi_link_open(struct cadge_ofi_link *link, struct cadge_ofi_rma *rma,
 	rma->direct = rma->direct && ofi_reaches(pid, word.addr, nonce);
 }
 
-static struct cadge_ofi_op *ofi_new_op(struct cadge_ofi_link *link, enum ofi_kind kind, uint64_t token, void *owner)
+static struct cadge_ofi_op *ofi_new_op(struct cadge_ofi_link *link, enum ofi_kind kind, uint64_t token,
+				       void *owner)
 {
 	struct cadge_ofi_op *op = link->rma->free_op;
 
@@ -183,8 +187,8 @@ static int ofi_issued(struct cadge_ofi_rma *rma, struct cadge_ofi_op *op, ssize_
 	return CADGE_BUSY;
 }
 
-int cadge_ofi_write(struct cadge_ofi_link *link, const void *local, size_t bytes, struct cadge_ofi_far far, uint64_t token,
-		    void *owner)
+int cadge_ofi_write(struct cadge_ofi_link *link, const void *local, size_t bytes, struct cadge_ofi_far far,
+		    uint64_t token, void *owner)
 {
 	struct cadge_ofi_rma *rma = link->rma;
 	struct cadge_ofi_op *op;
@@ -204,7 +208,9 @@ int cadge_ofi_write(struct cadge_ofi_link *link, const void *local, size_t bytes
 	op = ofi_new_op(link, OFI_WRITE, token, owner);
 	if (!op)
 		return CADGE_BUSY;
-	code = ofi_issued(rma, op, fi_write(rma->ofi->ep, local, bytes, NULL, link->addr, far.addr, far.key, &op->context));
+	code = ofi_issued(
+		rma, op,
+		fi_write(rma->ofi->ep, local, bytes, NULL, link->addr, far.addr, far.key, &op->context));
 	if (code == CADGE_QUEUED) {
 		op->serial = ++link->serial;
 		link->writes++;
@@ -214,18 +220,21 @@ int cadge_ofi_write(struct cadge_ofi_link *link, const void *local, size_t bytes
 	return code;
 }
 
-int cadge_ofi_read(struct cadge_ofi_link *link, void *local, size_t bytes, struct cadge_ofi_far far, uint64_t token)
+int cadge_ofi_read(struct cadge_ofi_link *link, void *local, size_t bytes, struct cadge_ofi_far far,
+		   uint64_t token)
 {
 	struct cadge_ofi_rma *rma = link->rma;
 	struct cadge_ofi_op *op = ofi_new_op(link, OFI_READ, token, NULL);
 
 	if (!op)
 		return CADGE_BUSY;
-	return ofi_issued(rma, op, fi_read(rma->ofi->ep, local, bytes, NULL, link->addr, far.addr, far.key, &op->context));
+	return ofi_issued(
+		rma, op,
+		fi_read(rma->ofi->ep, local, bytes, NULL, link->addr, far.addr, far.key, &op->context));
 }
 
-int cadge_ofi_fetch_add(struct cadge_ofi_link *link, uint64_t addend, uint64_t *before_out, struct cadge_ofi_far far,
-			uint64_t token)
+int cadge_ofi_fetch_add(struct cadge_ofi_link *link, uint64_t addend, uint64_t *before_out,
+			struct cadge_ofi_far far, uint64_t token)
 {
 	struct cadge_ofi_rma *rma = link->rma;
 	struct cadge_ofi_op *op = ofi_new_op(link, OFI_FETCH, token, NULL);
@@ -233,8 +242,9 @@ int cadge_ofi_fetch_add(struct cadge_ofi_link *link, uint64_t addend, uint64_t *
 	if (!op)
 		return CADGE_BUSY;
 	op->operand = addend;
-	return ofi_issued(rma, op, fi_fetch_atomic(rma->ofi->ep, &op->operand, 1, NULL, before_out, NULL, link->addr,
-						   far.addr, far.key, FI_UINT64, FI_SUM, &op->context));
+	return ofi_issued(rma, op,
+			  fi_fetch_atomic(rma->ofi->ep, &op->operand, 1, NULL, before_out, NULL, link->addr,
+					  far.addr, far.key, FI_UINT64, FI_SUM, &op->context));
 }
 
 int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)
@@ -253,8 +263,9 @@ int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)
 	op->serial = ++link->serial;
 	op->pending = link->writes + read;
 	if (read) {
-		int code = ofi_issued(rma, op, fi_read(rma->ofi->ep, link->landing, sizeof(uint64_t), NULL, link->addr,
-						       link->word.addr, link->word.key, &op->context));
+		int code = ofi_issued(rma, op,
+				      fi_read(rma->ofi->ep, link->landing, sizeof(uint64_t), NULL, link->addr,
+					      link->word.addr, link->word.key, &op->context));
 
 		if (code != CADGE_QUEUED)
 			return code;
@@ -267,8 +278,8 @@ int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)
 }
 
 /*
- * tcp;ofi_rxm writes through one byte stream, and of shm's writes only those in flight can be overtaken. Both were tried;
- * what these providers claim of order depends on whether atomics were asked for.
+ * tcp;ofi_rxm writes through one byte stream, and of shm's writes only those in flight can be overtaken. Both
+ * were tried; what these providers claim of order depends on whether atomics were asked for.
  */
 int cadge_ofi_fence(const struct cadge_ofi_link *link)
 {
@@ -297,8 +308,10 @@ static int ofi_finish(struct cadge_ofi_rma *rma, struct cadge_ofi_op *op, int co
 	return done.link ? rma->done(rma->arg, done.link, done.token, done.owner, code) : 0;
 }
 
-/* Counts one thing less that the quiets wait for for which `waits` is true, and finishes those that wait for nothing. */
-static int ofi_settle(struct cadge_ofi_link *link, const struct cadge_ofi_op *quiet_alone, uint64_t after_serial, int code)
+/* Counts one thing less that the quiets wait for for which `waits` is true, and finishes those that wait for
+ * nothing. */
+static int ofi_settle(struct cadge_ofi_link *link, const struct cadge_ofi_op *quiet_alone,
+		      uint64_t after_serial, int code)
 {
 	struct cadge_ofi_op **at = &link->quiets, *quiet, *ready = NULL;
 	int events = 0;
@@ -340,8 +353,8 @@ int cadge_ofi_rma_completed(struct cadge_ofi_rma *rma, void *op_context, int cod
 	return events + ofi_settle(link, NULL, serial, code);
 }
 
-void cadge_ofi_rma_counters(const struct cadge_ofi_rma *rma, void (*each)(void *arg, const char *name, uint64_t value),
-			    void *arg)
+void cadge_ofi_rma_counters(const struct cadge_ofi_rma *rma,
+			    void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	each(arg, "writes_injected", rma->writes_injected);
 	each(arg, "writes_queued", rma->writes_queued);

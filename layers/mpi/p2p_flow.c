@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending, receiving and greeting of mpi-p2p; see p2p.c. */
+#include "mpi/p2p_flow.h"
+
+#include <string.h>
+
+void mpi_p2p_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	lend->next = ctx->free_lend;
+	ctx->free_lend = lend;
+}
+
+void mpi_p2p_free_send(struct cadge_ctx *ctx, struct p2p_send *send)
+{
+	send->next = ctx->free_send;
+	ctx->free_send = send;
+}
+
+/* Posts receives until so many are posted. */
+static int p2p_repost(struct cadge_ctx *ctx, struct cadge_chan *chan, uint32_t wanted)
+{
+	while (chan->posted < wanted && ctx->free_lend) {
+		struct cadge_lend *lend = ctx->free_lend;
+		MPI_Request *request = chan->receive_head ? &lend->request : &chan->oldest[P2P_RECEIVE];
+
+		if (MPI_Irecv(lend->data, (int)ctx->message_bytes_max, MPI_BYTE, chan->rank, chan->tag_in,
+			      MPI_COMM_WORLD, request) != MPI_SUCCESS)
+			return CADGE_E_DOWN;
+		ctx->free_lend = lend->next;
+		lend->next = NULL;
+		if (chan->receive_head)
+			chan->receive_tail->next = lend;
+		else
+			chan->receive_head = lend;
+		chan->receive_tail = lend;
+		chan->posted++;
+	}
+	return CADGE_DONE;
+}
+
+/* DONE, QUEUED or E_DOWN. A short message is usually gone when MPI_Isend returns. */
+static int p2p_send(struct cadge_chan *chan, const void *data, size_t bytes, struct p2p_send *send)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	int done = 0;
+
+	if (MPI_Isend(data, (int)bytes, MPI_BYTE, chan->rank, chan->tag_out, MPI_COMM_WORLD,
+		      &send->request) != MPI_SUCCESS)
+		return CADGE_E_DOWN;
+	if (bytes <= ctx->eager_bytes && MPI_Test(&send->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+		return CADGE_E_DOWN;
+	ctx->free_send = send->next;
+	if (done) {
+		mpi_p2p_free_send(ctx, send);
+		return CADGE_DONE;
+	}
+	send->next = NULL;
+	chan->queued++;
+	if (chan->send_head) {
+		chan->send_tail->next = send;
+	} else {
+		chan->send_head = send;
+		chan->oldest[P2P_SEND] = send->request;
+	}
+	chan->send_tail = send;
+	return CADGE_QUEUED;
+}
+
+int mpi_p2p_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		 uint64_t token)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	struct p2p_send *send = ctx->free_send;
+	const void *data = count ? iov->base : NULL;
+	size_t bytes = 0;
+	uint32_t i;
+
+	(void)flags; /* MORE needs capability BATCH */
+	if (count > P2P_IOV_MAX)
+		return CADGE_E_ARGUMENT;
+	for (i = 0; i < count; i++)
+		bytes += iov[i].bytes;
+	if (bytes > ctx->message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (chan->down)
+		return CADGE_E_DOWN;
+	if (!chan->up || !send || chan->queued >= ctx->depth)
+		return CADGE_BUSY;
+	if (count > 1) {
+		char *to = send->staging;
+
+		for (i = 0; i < count; to += iov[i].bytes, i++)
+			if (iov[i].bytes)
+				memcpy(to, iov[i].base, iov[i].bytes);
+		data = send->staging;
+		ctx->gathered_messages++;
+	}
+	send->token = token;
+	send->greeting = false;
+	return p2p_send(chan, data, bytes, send);
+}
+
+static int p2p_down(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	if (chan->down)
+		return 0;
+	mpi_world_spoil();
+	chan->up = false;
+	chan->down = true;
+	sink->down(sink, chan->peer, CADGE_E_DOWN);
+	return 1;
+}
+
+static int p2p_sent(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	struct p2p_send *send = chan->send_head;
+	uint64_t token = send->token;
+	bool greeting = send->greeting;
+
+	chan->queued--;
+	chan->send_head = send->next;
+	chan->oldest[P2P_SEND] = send->next ? send->next->request : MPI_REQUEST_NULL;
+	mpi_p2p_free_send(ctx, send);
+	if (greeting)
+		return 0;
+	sink->sent(sink, chan->peer, token, CADGE_DONE);
+	return 1;
+}
+
+static int p2p_received(struct cadge_ctx *ctx, struct cadge_chan *chan, const MPI_Status *status,
+			struct cadge_sink *sink)
+{
+	struct cadge_lend *lend = chan->receive_head;
+	enum cadge_keep keep = CADGE_TAKEN;
+	int bytes, events = 0;
+
+	chan->receive_head = lend->next;
+	chan->oldest[P2P_RECEIVE] = lend->next ? lend->next->request : MPI_REQUEST_NULL;
+	chan->posted--;
+	if (MPI_Get_count(status, MPI_BYTE, &bytes) != MPI_SUCCESS)
+		return p2p_down(chan, sink);
+	if (chan->greetings_seen < P2P_GREETINGS) {
+		chan->greetings_seen++;
+	} else {
+		keep = sink->recv(sink, chan->peer, lend->data, (size_t)bytes, lend);
+		events = 1;
+	}
+	if (keep == CADGE_TAKEN)
+		mpi_p2p_free_lend(ctx, lend);
+	return events;
+}
+
+/*
+ * The side that begins sends its first greeting at once and the second when an answer came; the other
+ * answers. If both began, both would open a TCP connection to the other at the same time, and Open MPI 4.1
+ * sometimes gives up over that.
+ */
+static int p2p_greet(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	uint32_t allowed = chan->begins ? 1 + chan->greetings_seen : 2 * chan->greetings_seen;
+
+	while (chan->greetings_sent < P2P_GREETINGS && chan->greetings_sent < allowed && ctx->free_send) {
+		ctx->free_send->greeting = true;
+		if (p2p_send(chan, NULL, 0, ctx->free_send) < 0)
+			return p2p_down(chan, sink);
+		chan->greetings_sent++;
+	}
+	if (chan->greetings_sent < P2P_GREETINGS || chan->greetings_seen < P2P_GREETINGS)
+		return 0;
+	chan->up = true;
+	sink->up(sink, chan->peer);
+	return 1;
+}
+
+static int p2p_poll_chan(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	MPI_Status status[2];
+	int events = 0, round;
+
+	for (round = 0; round < P2P_EVENTS; round++) {
+		int done = 0, index[2] = {P2P_RECEIVE, P2P_SEND}, i, ret;
+
+		/* Each of these makes MPI's progress once, if nothing is finished. */
+		if (chan->oldest[P2P_SEND] == MPI_REQUEST_NULL)
+			ret = MPI_Test(&chan->oldest[P2P_RECEIVE], &done, status);
+		else
+			ret = MPI_Testsome(2, chan->oldest, &done, index, status);
+		if (ret != MPI_SUCCESS)
+			return events + p2p_down(chan, sink);
+		if (done <= 0) {
+			/* Time to spare: one receive more, so that posting it delays no reply. */
+			if (chan->posted < P2P_POSTED && p2p_repost(ctx, chan, chan->posted + 1))
+				return events + p2p_down(chan, sink);
+			break;
+		}
+		for (i = 0; i < done; i++)
+			events += index[i] == P2P_SEND ? p2p_sent(ctx, chan, sink)
+						       : p2p_received(ctx, chan, &status[i], sink);
+		if (p2p_repost(ctx, chan, P2P_POSTED_LOW))
+			return events + p2p_down(chan, sink);
+		if (events)
+			break;
+	}
+	return chan->up || chan->down ? events : events + p2p_greet(ctx, chan, sink);
+}
+
+int mpi_p2p_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int events = 0;
+	uint32_t peer;
+
+	for (peer = 0; peer < ctx->peers; peer++) {
+		struct cadge_chan *chan = &ctx->chan[peer];
+
+		if (!chan->connected || chan->down)
+			continue;
+		if (!chan->posted && p2p_repost(ctx, chan, P2P_POSTED))
+			events += p2p_down(chan, sink);
+		else
+			events += p2p_poll_chan(ctx, chan, sink);
+	}
+	return events;
+}
+
+void mpi_p2p_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	mpi_p2p_free_lend(ctx, lend);
+}

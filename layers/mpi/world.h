@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI in this process: started by the first open, ended by the end of the process, shared by all contexts. */
+#ifndef CADGE_MPI_WORLD_H
+#define CADGE_MPI_WORLD_H
+
+#include <stdbool.h>
+
+#include "cadge/layer.h"
+
+enum { MPI_WORLD_TAGS = 1 << 20 }; /* tags that one process uses in turn */
+
+/* Writes `reason` to args->error and returns `code`. */
+int mpi_world_refuse(const struct cadge_open_args *args, int code, const char *reason);
+/* Starts MPI unless it runs. DONE, or the negative code of open with args->error. Counts one context on DONE.
+ */
+int mpi_world_enter(const struct cadge_open_args *args);
+/* A context that entered is closed. */
+void mpi_world_leave(void);
+/* Something is unfinished for good: from now on nothing waits for the other ranks, and MPI may still use its
+ * buffers. */
+void mpi_world_spoil(void);
+bool mpi_world_spoiled(void);
+/* A tag for one connection. Comes round after so many connections that nothing of the old one is left. */
+int mpi_world_new_tag(void);
+
+#endif

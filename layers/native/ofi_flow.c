@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending, receiving and greeting of native-ofi; see ofi.c. */
+#include "native/ofi_flow.h"
+
+static uint32_t ofi_stamp(enum ofi_kind kind, uint32_t stamp)
+{
+	return (uint32_t)kind << OFI_KIND_SHIFT | stamp;
+}
+
+int native_ofi_repost(struct cadge_ctx *ctx, uint32_t wanted)
+{
+	while (ctx->posted < wanted && ctx->free_lend) {
+		struct cadge_lend *lend = ctx->free_lend;
+		ssize_t ret = fi_recv(ctx->ofi.ep, lend->data, ctx->message_bytes_max, NULL, FI_ADDR_UNSPEC,
+				      &lend->context);
+
+		if (ret)
+			return ret == -FI_EAGAIN ? CADGE_DONE : cadge_ofi_code(ret);
+		ctx->free_lend = lend->next;
+		ctx->posted++;
+	}
+	return CADGE_DONE;
+}
+
+void native_ofi_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	lend->next = ctx->free_lend;
+	ctx->free_lend = lend;
+}
+
+int native_ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	uint64_t stamp = ofi_stamp(OFI_DATA, chan->peer_stamp);
+	struct iovec parts[8];
+	struct fi_msg msg = {.msg_iov = parts, .iov_count = count, .addr = chan->addr, .data = stamp};
+	struct ofi_send *send;
+	size_t bytes = 0;
+	ssize_t ret;
+	uint32_t i;
+
+	(void)flags; /* MORE needs capability BATCH */
+	if (count > ctx->iov_max || count > sizeof(parts) / sizeof(parts[0]))
+		return CADGE_E_ARGUMENT;
+	for (i = 0; i < count; i++)
+		bytes += iov[i].bytes;
+	if (bytes > ctx->message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (!chan->up)
+		return chan->down ? CADGE_E_DOWN : CADGE_BUSY;
+	for (i = 0; count != 1 && i < count; i++)
+		parts[i] = (struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
+	if (bytes <= ctx->inject_bytes) {
+		if (count == 1 || !bytes)
+			ret = fi_injectdata(ctx->ofi.ep, bytes ? iov->base : NULL, bytes, stamp, chan->addr);
+		else
+			ret = fi_sendmsg(ctx->ofi.ep, &msg, FI_INJECT | FI_REMOTE_CQ_DATA);
+		if (!ret)
+			return CADGE_DONE;
+		goto refused;
+	}
+	send = ctx->free_send;
+	if (!send)
+		return CADGE_BUSY;
+	if (count == 1) {
+		ret = fi_senddata(ctx->ofi.ep, iov->base, bytes, NULL, stamp, chan->addr, &send->context);
+	} else {
+		msg.context = &send->context;
+		ret = fi_sendmsg(ctx->ofi.ep, &msg, FI_COMPLETION | FI_REMOTE_CQ_DATA);
+	}
+	if (!ret) {
+		ctx->free_send = send->next;
+		send->chan = chan;
+		send->token = token;
+		return CADGE_QUEUED;
+	}
+refused:
+	if (ret != -FI_EAGAIN)
+		return CADGE_E_DOWN;
+	ctx->busy_posts++;
+	return CADGE_BUSY;
+}
+
+/* Sends what the handshake of a channel still lacks; true once both sides know that both directions work. */
+static bool ofi_greet(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	if (!chan->hello_sent)
+		chan->hello_sent = !fi_injectdata(ctx->ofi.ep, NULL, 0,
+						  ofi_stamp(OFI_HELLO, chan->peer_stamp), chan->addr);
+	if (chan->hello_seen && !chan->welcome_sent)
+		chan->welcome_sent = !fi_injectdata(ctx->ofi.ep, NULL, 0,
+						    ofi_stamp(OFI_WELCOME, chan->peer_stamp), chan->addr);
+	return chan->welcome_sent && chan->welcome_seen;
+}
+
+static int ofi_greet_all(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int events = 0;
+	uint32_t peer;
+
+	for (peer = 0; peer < ctx->peers; peer++) {
+		struct cadge_chan *chan = &ctx->chan[peer];
+
+		if (!chan->connected || chan->announced || !ofi_greet(ctx, chan))
+			continue;
+		chan->announced = true;
+		chan->up = true;
+		ctx->pending--;
+		sink->up(sink, peer);
+		events++;
+	}
+	return events;
+}
+
+static int ofi_down(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	if (chan->down || !chan->connected)
+		return 0;
+	if (!chan->announced)
+		ctx->pending--;
+	chan->announced = true;
+	chan->up = false;
+	chan->down = true;
+	sink->down(sink, chan->peer, CADGE_E_DOWN);
+	return 1;
+}
+
+static int ofi_sent(struct cadge_ctx *ctx, struct ofi_send *send, struct cadge_sink *sink, int code)
+{
+	struct cadge_chan *chan = send->chan;
+	int events = 0;
+
+	send->chan = NULL;
+	send->next = ctx->free_send;
+	ctx->free_send = send;
+	if (chan) {
+		sink->sent(sink, chan->peer, send->token, code);
+		events++;
+		if (code)
+			events += ofi_down(ctx, chan, sink);
+	}
+	return events;
+}
+
+static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *entry, struct cadge_sink *sink)
+{
+	struct cadge_lend *lend = entry->op_context;
+	uint32_t slot = (uint32_t)entry->data & OFI_SLOT_MASK;
+	uint32_t generation = (uint32_t)entry->data >> OFI_GENERATION_SHIFT & OFI_GENERATION_MASK;
+	struct cadge_chan *chan = slot < ctx->peers ? &ctx->chan[slot] : NULL;
+	enum cadge_keep keep = CADGE_TAKEN;
+	int events = 0;
+
+	ctx->posted--;
+	if (!chan || generation != chan->generation || !(entry->flags & FI_REMOTE_CQ_DATA)) {
+		ctx->stale_messages++;
+	} else {
+		switch ((enum ofi_kind)(entry->data >> OFI_KIND_SHIFT & 3)) {
+		case OFI_DATA:
+			/* The peer was up before us: its WELCOME came earlier, but ours is announced now. */
+			if (!chan->announced)
+				events += ofi_greet_all(ctx, sink);
+			keep = sink->recv(sink, slot, lend->data, entry->len, lend);
+			events++;
+			break;
+		case OFI_HELLO: chan->hello_seen = true; break;
+		case OFI_WELCOME: chan->welcome_seen = true; break;
+		}
+	}
+	if (keep == CADGE_TAKEN)
+		native_ofi_free_lend(ctx, lend);
+	return events;
+}
+
+/* A failed operation. Receives fail when we cancel or the library gives up; what cannot be told apart breaks
+ * the context. */
+static int ofi_failed_entry(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	struct fi_cq_err_entry error = {0};
+	ssize_t ret = fi_cq_readerr(ctx->ofi.cq, &error, 0);
+	const char *at = error.op_context;
+
+	if (ret == -FI_EAGAIN)
+		return 0;
+	if (ret < 0)
+		return CADGE_E_LIBRARY;
+	if (at >= (const char *)ctx->sends && at < (const char *)(ctx->sends + ctx->sends_count))
+		return ofi_sent(ctx, error.op_context, sink, CADGE_E_DOWN);
+	if (at >= (const char *)ctx->lends && error.flags & FI_RECV) {
+		ctx->posted--;
+		native_ofi_free_lend(ctx, error.op_context);
+	}
+	/* With one peer it is clear whose connection broke. */
+	return ctx->peers == 1 ? ofi_down(ctx, &ctx->chan[0], sink) : CADGE_E_LIBRARY;
+}
+
+int native_ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	struct fi_cq_data_entry entry[OFI_EVENTS];
+	ssize_t count = fi_cq_read(ctx->ofi.cq, entry, OFI_EVENTS), i;
+	int events = 0, code;
+
+	if (count > 0) {
+		for (i = 0; i < count; i++) {
+			if (entry[i].flags & FI_RECV)
+				events += ofi_received(ctx, &entry[i], sink);
+			else if (entry[i].op_context)
+				events += ofi_sent(ctx, entry[i].op_context, sink, CADGE_DONE);
+		}
+	} else if (count == -FI_EAVAIL) {
+		events = ofi_failed_entry(ctx, sink);
+		if (events < 0)
+			return events;
+	} else if (count != -FI_EAGAIN) {
+		return CADGE_E_LIBRARY;
+	}
+	if (ctx->posted < OFI_POSTED) {
+		/* One buffer more when there is time to spare, so that posting it delays no reply. */
+		code = native_ofi_repost(ctx, count == -FI_EAGAIN ? ctx->posted + 1 : OFI_POSTED_LOW);
+		if (code)
+			return code;
+	}
+	return ctx->pending ? events + ofi_greet_all(ctx, sink) : events;
+}
+
+void native_ofi_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	native_ofi_free_lend(ctx, lend);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the two files of native-ofi share: its state, and the slots that move messages (ofi_flow.c). */
+#ifndef CADGE_NATIVE_OFI_FLOW_H
+#define CADGE_NATIVE_OFI_FLOW_H
+
+#include "common/ofi.h"
+
+enum {
+	OFI_POSTED = 8,         /* receive buffers posted at a time */
+	OFI_POSTED_LOW = 4,     /* below this they are posted at once, else when nothing else is to do */
+	OFI_SPARE = 16,         /* buffers beyond those that a caller may keep */
+	OFI_EVENTS = 16,        /* most events in one poll */
+	OFI_PEERS_MAX = 0xffff, /* slots that fit into the immediate data */
+	OFI_DEPTH_MAX = 1024,   /* sends in flight a channel */
+};
+#define OFI_POOL_BYTES      (UINT64_C(1) << 30) /* most address space for receive buffers */
+#define OFI_RXM_EAGER_BYTES 16384u              /* above it ofi_rxm lets a message wait for the receiver */
+
+enum ofi_kind { OFI_DATA = 0, OFI_HELLO = 1, OFI_WELCOME = 2 };
+enum { OFI_KIND_SHIFT = 30, OFI_GENERATION_SHIFT = 16, OFI_GENERATION_MASK = 0x3fff, OFI_SLOT_MASK = 0xffff };
+
+/* A send in flight. The first member is libfabric's. */
+struct ofi_send {
+	struct fi_context2 context;
+	struct cadge_chan *chan; /* NULL after disconnect: no event */
+	uint64_t token;
+	struct ofi_send *next;
+};
+
+/* A receive buffer; what a caller keeps of a message is this. The first member is libfabric's. */
+struct cadge_lend {
+	struct fi_context2 context;
+	void *data;
+	struct cadge_lend *next;
+};
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	fi_addr_t addr;
+	uint32_t peer;
+	uint32_t generation; /* of our slot for this peer */
+	uint32_t peer_stamp; /* slot and generation that the peer wants to see */
+	bool connected, up, down, announced;
+	bool hello_sent, hello_seen, welcome_sent, welcome_seen;
+};
+
+struct cadge_ctx {
+	struct cadge_ofi ofi;
+	uint32_t peers, depth;
+	uint32_t pending; /* channels that are connected and not yet announced */
+	uint32_t posted;
+	uint64_t message_bytes_max;
+	size_t inject_bytes, pool_bytes;
+	uint32_t iov_max;
+	struct cadge_chan *chan;
+	struct ofi_send *sends, *free_send;
+	size_t sends_count;
+	struct cadge_lend *lends, *free_lend;
+	void *pool;
+	uint64_t stale_messages, busy_posts;
+};
+
+/* Puts a receive buffer back among the free ones. */
+void native_ofi_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend);
+/* Posts free buffers until `wanted` are posted. A full receive queue is no error: the next poll tries again.
+ */
+int native_ofi_repost(struct cadge_ctx *ctx, uint32_t wanted);
+
+/* The slots of the contract. */
+int native_ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token);
+int native_ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
+void native_ofi_release(struct cadge_ctx *ctx, struct cadge_lend *lend);
+
+#endif

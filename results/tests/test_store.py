@@ -31,6 +31,7 @@ from cadge_results import (
     StoreUnwritableError,
     outcomes,
 )
+from cadge_results.outcomes import failed_checks
 from cadge_results.writer import is_held
 
 LATER = datetime(2026, 11, 21, 1, 31, 0, tzinfo=UTC)
@@ -226,6 +227,26 @@ def test_a_failed_crosscheck_makes_every_attempt_unsound(new_writer: NewWriter, 
         first = [item for item in outcomes(writer.campaign) if item.round == 0]
         assert {item.status for item in first} == {"unsound"}
         assert first[0].failed_checks == (bad,)
+
+
+def test_a_check_that_attempts_carry_themselves_is_judged_by_attempt(new_writer: NewWriter, record: Recorder) -> None:
+    raw = record(0).to_object()
+    assert isinstance(raw["result"], dict)
+    assert isinstance(raw["result"]["attempts"], list)
+    slept = {"name": "wait_mode", "ok": True, "detail": ""}
+    awake = {"name": "wait_mode", "ok": False, "detail": "never slept"}
+    raw["result"]["checks"] = [awake]  # type: ignore[list-item]
+    for attempt, check in zip(raw["result"]["attempts"], (slept, awake), strict=True):
+        assert isinstance(attempt, dict)
+        attempt["checks"] = [check]  # type: ignore[list-item]
+    with new_writer() as writer:
+        writer.add_launch(LaunchRecord.from_object(raw, source="t"))
+        found = {item.point.point_id[0]: item.status for item in outcomes(writer.campaign) if item.round == 0}
+        assert found == {"b": "valid", "a": "unsound"}
+    raw["result"]["checks"] = [{"name": "clock", "ok": False, "detail": "drift"}]
+    with_clock = LaunchRecord.from_object(raw, source="t")
+    assert with_clock.result is not None
+    assert [check.name for check in failed_checks(with_clock, with_clock.result.attempts[0])] == ["clock"]
 
 
 @pytest.mark.parametrize(("status", "expected"), [("refused", "refused"), ("failed", "failed")])

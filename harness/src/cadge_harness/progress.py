@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from cadge_harness.output import Output, clock, is_terminal
 from cadge_harness.runstate import RunState, attempt_counts
 from cadge_results import LaunchRecord
+from cadge_results.outcomes import launch_checks
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -173,9 +174,7 @@ def launch_troubles(record: LaunchRecord) -> list[str]:
     result = record.result
     if result is None:
         return []
-    found = [
-        f"unsound: {check.name}: {check.detail}" for check in (*result.checks, *record.crosschecks) if not check.ok
-    ]
+    found = [f"unsound: {check.name}: {check.detail}" for check in launch_checks(record) if not check.ok]
     for attempt in result.attempts:
         if attempt.status == "failed":
             found.append(f"{attempt.pattern} {attempt.request_bytes} B failed: {attempt.reason}")

@@ -131,6 +131,16 @@ def _without_attempt(record: LaunchRecord) -> tuple[OutcomeStatus, str | None, s
 
 def failed_checks(record: LaunchRecord, attempt: Attempt) -> tuple[Check, ...]:
     """Return every check that speaks against an attempt: its own, its launch's, and the harness's."""
-    launch_wide = record.result.checks if record.result is not None else ()
-    every = (*attempt.checks, *launch_wide, *record.crosschecks)
-    return tuple(check for check in every if not check.ok)
+    return tuple(check for check in (*attempt.checks, *launch_checks(record)) if not check.ok)
+
+
+def launch_checks(record: LaunchRecord) -> tuple[Check, ...]:
+    """Return the checks that speak of a launch as a whole: its driver's and the harness's.
+
+    A driver also sums up checks that each attempt carries for itself; those speak of their attempts alone.
+    """
+    result = record.result
+    if result is None:
+        return record.crosschecks
+    by_attempt = {check.name for attempt in result.attempts for check in attempt.checks}
+    return (*(check for check in result.checks if check.name not in by_attempt), *record.crosschecks)

@@ -63,7 +63,8 @@ H_SOURCES := $(filter-out $(H_MAIN),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c
 H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES))
 H_LIBRARY := $(BUILD)/libcadge-harness.a
 
-$(H_OBJ)/%.o: $(HARNESS_ROOT)/%.c $(H_OBJ)/flags $(H_OBJ)/cadge-version.h
+$(H_OBJ)/driver/version.o: $(H_OBJ)/cadge-version.h
+$(H_OBJ)/%.o: $(HARNESS_ROOT)/%.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
 $(H_LIBRARY): $(H_OBJECTS)

@@ -29,6 +29,7 @@ class Agent:
     """An agent process that this test is the controller of."""
 
     def __init__(self, block: Json, host: str, work: Path, build: Path, prefix: list[str]) -> None:
+        self.work = work
         work.mkdir(exist_ok=True)
         (work / "token").write_text("secret\n")
         (work / "block.json").write_text(
@@ -73,6 +74,8 @@ class Agent:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(30)
+        argv = [sys.executable, str(AGENT), "clean", "--work", str(self.work), "--campaign", "c1"]
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
 
 Start = Callable[..., Agent]

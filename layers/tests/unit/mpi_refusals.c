@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What mpi-p2p refuses when it is opened, without ever starting MPI. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/support/pair.h"
+#include "tests/unit/support/tap.h"
+
+static const struct cadge_layer *layer;
+
+static void refuses(const struct cadge_open_args *args, int code, const char *word, const char *what)
+{
+	struct cadge_ctx *ctx = NULL;
+	int got = layer->open(args, &ctx);
+
+	if (!ok(got == code && strstr(args->error, word), "%s", what))
+		printf("# code %d, expected %d; sentence: %s; expected in it: %s\n", got, code, args->error,
+		       word);
+}
+
+int main(void)
+{
+	const struct cadge_setting any = {.name = "pml", .value = "ob1"};
+	struct cadge_library library = {0};
+	struct cadge_open_args args;
+
+	layer = pair_load("mpi-p2p");
+	if (unsetenv("OMPI_COMM_WORLD_SIZE"))
+		tap_bail("the environment cannot be changed");
+	args = pair_args(CADGE_WAIT_POLL);
+	args.place = CADGE_PLACE_HOST;
+	refuses(&args, CADGE_E_TRANSPORT, "mpirun", "a process that mpirun did not start is refused");
+	if (setenv("OMPI_COMM_WORLD_SIZE", "1", 1))
+		tap_bail("the environment cannot be changed");
+	refuses(&args, CADGE_E_TRANSPORT, "mpirun", "and so is a single rank");
+	args.wait_mode = CADGE_WAIT_BLOCK;
+	refuses(&args, CADGE_E_UNSUPPORTED, "sleeps", "block mode is refused");
+	args.wait_mode = CADGE_WAIT_POLL;
+	args.settings = &any;
+	args.settings_count = 1;
+	refuses(&args, CADGE_E_ARGUMENT, "settings", "settings are refused");
+	args.settings_count = 0;
+	args.place = CADGE_PLACE_NET;
+	args.device = "cadge-none0";
+	refuses(&args, CADGE_E_TRANSPORT, "interface", "a missing interface is refused");
+	args.place = CADGE_PLACE_SELF;
+	refuses(&args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
+	layer->library(&library);
+	ok(library.symbol && strchr("0123456789", library.stated_version[0]), "the version is a number: %s",
+	   library.stated_version);
+	return tap_done();
+}

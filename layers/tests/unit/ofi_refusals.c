@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the libfabric layers refuse when they are opened: by which code, and that the sentence helps. */
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/support/pair.h"
+#include "tests/unit/support/tap.h"
+
+static const struct cadge_layer *layer;
+
+/* Opens, expects the code and a word in the sentence; closes what opened all the same. */
+static void refuses(const struct cadge_open_args *args, int code, const char *word, const char *what)
+{
+	struct cadge_ctx *ctx = NULL;
+	int got;
+
+	args->error[0] = '\0';
+	got = layer->open(args, &ctx);
+	if (!ok(got == code && strstr(args->error, word), "%s: %s", layer->name, what))
+		printf("# code %d, expected %d; sentence: %s; expected in it: %s\n", got, code, args->error,
+		       word);
+	if (got == CADGE_DONE)
+		layer->close(ctx);
+}
+
+static void providers(void)
+{
+	const struct cadge_setting absent = {.name = "provider", .value = "no_such_provider"};
+	const struct cadge_setting shm = {.name = "provider", .value = "shm"};
+	const struct cadge_setting strange = {.name = "transport", .value = "tcp"};
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+
+	args.settings_count = 1;
+	args.place = CADGE_PLACE_NET;
+	args.settings = &absent;
+	refuses(&args, CADGE_E_TRANSPORT, "shm",
+		"an absent provider is refused, and the sentence lists what there is");
+	refuses(&args, CADGE_E_TRANSPORT, "no_such_provider", "and says which one was asked for");
+	args.settings = &shm;
+	refuses(&args, CADGE_E_UNSUPPORTED, "one host", "shm is refused between hosts");
+	args.settings = &strange;
+	refuses(&args, CADGE_E_ARGUMENT, "transport", "an unknown setting is refused by name");
+}
+
+static void waits(void)
+{
+	struct cadge_open_args args = pair_args(CADGE_WAIT_BLOCK);
+
+	args.place = CADGE_PLACE_HOST;
+	refuses(&args, CADGE_E_UNSUPPORTED, "FI_WAIT_FD", "block is refused within a host");
+	args.place = CADGE_PLACE_SELF;
+	args.wait_mode = CADGE_WAIT_POLL;
+	refuses(&args, CADGE_E_UNSUPPORTED, "two processes", "a context is not connected to itself");
+}
+
+/* The only port of the range is taken: refused; with a second one in the range, opened. */
+static void ports(void)
+{
+	struct sockaddr_in taken = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+	struct cadge_ctx *ctx = NULL;
+	socklen_t bytes = sizeof(taken);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), code;
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&taken, sizeof(taken)) || listen(fd, 1) ||
+	    getsockname(fd, (struct sockaddr *)&taken, &bytes))
+		tap_bail("no socket to take a port with");
+	args.place = CADGE_PLACE_NET;
+	args.device = "lo";
+	args.address = "127.0.0.1";
+	args.port_first = args.port_last = ntohs(taken.sin_port);
+	refuses(&args, CADGE_E_PORT, "no free port", "a range without a free port is refused");
+	args.port_last = (uint16_t)(args.port_first + 20);
+	code = layer->open(&args, &ctx);
+	ok(code == CADGE_DONE, "%s: the next free port of the range is taken", layer->name);
+	if (code == CADGE_DONE)
+		layer->close(ctx);
+	close(fd);
+}
+
+int main(void)
+{
+	static const char *const names[] = {"native-ofi", "rdma-ofi"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		layer = pair_load(names[i]);
+		providers();
+		waits();
+		ports();
+	}
+	return tap_done();
+}

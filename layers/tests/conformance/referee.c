@@ -248,6 +248,11 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 	char who[32];
 	int status, result = 0;
 
+	if (set->unclean[0]) {
+		snprintf(reason, reason_bytes, "%s", set->unclean);
+		set_kill(set);
+		return -1;
+	}
 	if (!set->ranks)
 		return 0;
 	for (unsigned int i = 0; i < set->ranks; i++)
@@ -380,9 +385,10 @@ void set_run(struct set *set, unsigned int index, struct outcome *out)
 	if (set->opt->deadline_s && set->opt->deadline_s < deadline_s)
 		deadline_s = set->opt->deadline_s;
 	memset(out, 0, sizeof(*out));
+	/* How the last set ends is no matter of this test: set_quit keeps it for the end. */
 	if (set->ranks && set->ranks != ranks && set_quit(set, out->reason, sizeof(out->reason)) < 0) {
-		out->verdict = VERDICT_FAIL;
-		return;
+		snprintf(set->unclean, sizeof(set->unclean), "%s", out->reason);
+		out->reason[0] = 0;
 	}
 	if (!set->ranks && set_start(set, ranks) < 0) {
 		out->verdict = VERDICT_FAIL;

@@ -23,6 +23,7 @@ struct set {
 	pid_t pids[RANKS_MAX];
 	int socks[RANKS_MAX];
 	char notes[RANKS_MAX][64];
+	char unclean[REASON_BYTES]; /* how an earlier set ended, when not in good order; "" */
 };
 
 /* argv is what ranks are started with. 0 or -1 with a message on stderr. */

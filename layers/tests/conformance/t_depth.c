@@ -116,16 +116,14 @@ static int depth_held(struct endpoint *ep, struct pile *pile, unsigned int depth
 	return 0;
 }
 
-static int depth_bounded(struct endpoint *ep, unsigned int depth, size_t bytes, unsigned int *posted_out)
+static int depth_bounded(struct endpoint *ep, unsigned int depth, unsigned char *base, size_t bytes,
+			 unsigned int *posted_out)
 {
 	unsigned int tries = 4 * depth + 64, posted = 0, most = 0;
-	unsigned char *base = buffer_new(ep, bytes);
 	struct cadge_iov iov = {.base = base, .bytes = bytes};
 	uint64_t token;
 	int rc = 0;
 
-	if (!base)
-		return -1;
 	if (tries > TOKENS_MAX - 1)
 		tries = TOKENS_MAX - 1;
 	/* All from one buffer of one content: it may be lent many times at once, for nobody writes. */
@@ -168,7 +166,9 @@ void test_depth_max(struct rank *r)
 	if (oob_barrier(r) < 0)
 		return;
 	if (ep->limits.depth_max <= 1024) {
-		if (rank_starts(r) && depth_bounded(ep, ep->limits.depth_max, bytes, &posted) < 0)
+		unsigned char *base = buffer_new(ep, bytes);
+
+		if (!base || (rank_starts(r) && depth_bounded(ep, ep->limits.depth_max, base, bytes, &posted) < 0))
 			return;
 		/* The answerer has not polled so far: it slept on the out-of-band channel. */
 		if (rank_starts(r) && oob_send(r, rank_other(r), &posted, sizeof(posted)) < 0)
@@ -183,6 +183,7 @@ void test_depth_max(struct rank *r)
 		}
 		if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
 			return;
+		buffer_free(ep, base, bytes);
 	}
 	/* Answers of the first part may come late where messages may be lost. */
 	if (pile.foreign && (ep->limits.caps & CADGE_CAP_RELIABLE))

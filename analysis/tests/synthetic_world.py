@@ -93,7 +93,7 @@ def node(host: str, *, virtual: bool) -> dict[str, object]:
         "schema": "cadge.node/1",
         "host": host,
         "kernel": "6.18.5",
-        "cpu": {"model": "AMD EPYC 9B14", "cores": 2},
+        "cpu": {"model": "17", "model name": "AMD EPYC 9B14", "cores": 2},
         "cores": 2,
         "mitigations": {"spectre_v2": "Mitigation: Retpolines", "meltdown": "Not affected"},
         "governor": {"unknown": "no cpufreq in this kernel"},

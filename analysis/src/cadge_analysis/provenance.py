@@ -89,7 +89,7 @@ def _processor(cpu: object) -> str:
     """Return the processor's own name, where the host's facts have one."""
     if not isinstance(cpu, Mapping):
         return ""
-    model = cpu.get("model")
+    model = cpu.get("model name")
     return model if isinstance(model, str) else ""
 
 

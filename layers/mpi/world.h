@@ -23,4 +23,10 @@ bool mpi_world_spoiled(void);
 /* A tag for one connection. Comes round after so many connections that nothing of the old one is left. */
 int mpi_world_new_tag(void);
 
+/*
+ * For calls in which Open MPI loads and unloads its plugins. What those leave behind is Open MPI's, and most
+ * of it was allocated by code that is unmapped when leaks are reported, so that no suppression could name it.
+ */
+void mpi_world_hide_leaks(bool hide);
+
 #endif

@@ -182,15 +182,39 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 	return code;
 }
 
+/*
+ * UCX keeps the buffers of unfinished rendezvous and zero-copy operations registered, offers no way to take
+ * such an operation back on an endpoint without error handling, and from 1.14 on ends the process if a
+ * context is cleaned up with a buffer still registered. Such a context stays until the process ends; its
+ * worker, and with it all traffic, goes.
+ */
+static void leave_context(ucp_context_h context)
+{
+	static struct left {
+		struct left *next;
+		ucp_context_h context;
+	} *all;
+	struct left *left = malloc(sizeof(*left));
+
+	if (!left)
+		return;
+	*left = (struct left){.next = all, .context = context};
+	all = left; /* so that it is no leak: it can still be reached */
+}
+
 void cadge_ucx_close(struct cadge_ucx *ucx)
 {
+	bool unfinished = ucx->unfinished || ucx->closing_count;
+
 	for (unsigned int i = 0; i < ucx->closing_count; i++)
 		ucp_request_free(ucx->closing[i]);
 	if (ucx->address)
 		ucp_worker_release_address(ucx->worker, ucx->address);
 	if (ucx->worker)
 		ucp_worker_destroy(ucx->worker);
-	if (ucx->context)
+	if (ucx->context && unfinished)
+		leave_context(ucx->context);
+	else if (ucx->context)
 		ucp_cleanup(ucx->context);
 	memset(ucx, 0, sizeof(*ucx));
 }

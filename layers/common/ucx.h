@@ -37,15 +37,15 @@ struct cadge_ucx {
 	char transports[64];
 	void *closing[CADGE_UCX_CLOSING_MAX]; /* requests of closes that go on */
 	unsigned int closing_count;
+	bool unfinished; /* set by the layer before it closes: operations of its own are still with the
+			    library */
 	unsigned int id_next;
 	bool id_live[CADGE_UCX_IDS];
 };
 
 /* The option that every UCX layer has: an initialiser for its table of options. */
 #define CADGE_UCX_OPTION_TRANSPORTS                                                                          \
-	{                                                                                                    \
-		"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"   \
-	}
+	{"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"}
 
 /* The value of a setting, or `otherwise` where it was not given. */
 const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise);

@@ -147,6 +147,11 @@ bool cadge_ucx_land(struct cadge_ucx_landings *pool, void *offer, size_t bytes, 
 	return true;
 }
 
+bool cadge_ucx_landings_used(const struct cadge_ucx_landings *pool)
+{
+	return pool->idle_count < pool->buffers;
+}
+
 bool cadge_ucx_landings_waiting(const struct cadge_ucx_landings *pool)
 {
 	return pool->offers_count && pool->idle_count;

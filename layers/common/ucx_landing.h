@@ -43,6 +43,8 @@ bool cadge_ucx_land(struct cadge_ucx_landings *pool, void *offer, size_t bytes, 
 bool cadge_ucx_landing_owns(const struct cadge_ucx_landings *pool, const void *data);
 /* Gives a kept buffer back. */
 void cadge_ucx_landing_free(struct cadge_ucx_landings *pool, const void *data);
+/* True where a buffer is in use, by the library or by who kept it. */
+bool cadge_ucx_landings_used(const struct cadge_ucx_landings *pool);
 /* True where an offer waits and a buffer is free: cadge_ucx_landings_resume then has work. */
 bool cadge_ucx_landings_waiting(const struct cadge_ucx_landings *pool);
 void cadge_ucx_landings_resume(struct cadge_ucx_landings *pool);

@@ -147,6 +147,7 @@ static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 
 static void op_retire(struct op *op)
 {
+	op->tell = false;
 	op->next = op->chan->idle;
 	op->chan->idle = op;
 }
@@ -374,13 +375,28 @@ static int ucx_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 
 /* ---- life of a context ---- */
 
+/* The library still holds a buffer of the caller or of ours, to be sent or to be filled. */
+static bool unfinished(const struct cadge_ctx *ctx)
+{
+	for (size_t i = 0; ctx->ops && i < (size_t)ctx->peers * ctx->depth; i++)
+		if (ctx->ops[i].tell)
+			return true;
+	return ctx->landings && cadge_ucx_landings_used(ctx->landings);
+}
+
+/*
+ * What the caller left unfinished is not carried on with: UCX 1.18 ends the process when the peer closes its
+ * connection while a rendezvous goes on.
+ */
 static void ucx_close(struct cadge_ctx *ctx)
 {
 	if (!ctx)
 		return;
+	ctx->ucx.unfinished = unfinished(ctx);
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		ctx->chans[i].life++;
-		if (ctx->chans[i].ep && !ctx->chans[i].broken) /* broken ones go with the worker */
+		if (ctx->chans[i].ep && !ctx->chans[i].broken &&
+		    !ctx->ucx.unfinished) /* broken ones go with the worker */
 			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].ep);
 	}
 	cadge_ucx_drain(&ctx->ucx);
@@ -396,7 +412,8 @@ static bool make_pools(struct cadge_ctx *ctx)
 	const uint32_t ops = ctx->peers * ctx->depth;
 
 	ctx->ops = calloc(ops, sizeof(*ctx->ops));
-	ctx->landings = cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, 4 * ops, on_landed);
+	ctx->landings =
+		cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, 4 * ops, on_landed);
 	if (!ctx->ops || !ctx->landings)
 		return false;
 	for (uint32_t i = 0; i < ctx->peers; i++) {

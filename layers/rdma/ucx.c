@@ -367,7 +367,9 @@ static void rdma_close(struct cadge_ctx *ctx)
 		return;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		ctx->chans[i].rma.life++;
-		if (ctx->chans[i].rma.ep && !ctx->chans[i].broken) /* broken ones go with the worker */
+		if (ctx->chans[i].broken) /* these go with the worker */
+			ctx->ucx.unfinished = true;
+		else if (ctx->chans[i].rma.ep)
 			cadge_ucx_disconnect(&ctx->ucx, ctx->chans[i].rma.ep);
 	}
 	cadge_ucx_drain(&ctx->ucx);

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +23,12 @@ Inside = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def own_state(short_folder: Path, can_emulate: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_state(short_folder: Path, can_emulate: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     del can_emulate
     folder = short_folder / f"own-{time.monotonic_ns()}"
     monkeypatch.setenv("CADGE_STATE", str(folder))
-    return folder
+    yield folder
+    testbed.down()
 
 
 def machine() -> dict[str, list[str]]:
@@ -104,11 +105,9 @@ def test_a_testbed_that_was_killed_is_noticed_and_made_anew(own_state: Path) -> 
     with pytest.raises(UnfitError, match="no emulated testbed is up"):
         testbed.exec_command(["true"])
     second = testbed.up()
-    try:
-        assert second["made"]
-        assert second["pid"] != first["pid"]
-    finally:
-        testbed.down()
+    assert second["made"]
+    assert second["pid"] != first["pid"]
+    testbed.down()
     assert not supervisors(own_state)
 
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two loops of an exchange, to be compiled once for each floor, way of waiting and variant: `send` and `receive` are
- * constants where these are called, so that nothing is asked and nothing is called inside.
+ * The two loops of an exchange, to be compiled once for each floor, way of waiting and variant: `send` and
+ *`receive` are constants where these are called, so that nothing is asked and nothing is called inside.
  *
  *	send(loop, bytes):		loop->out leaves. 0, or -1 with loop->fail.
- *	receive(loop, &data, &bytes):	1: a message lies at data; 0: none yet (in block mode after some ms); -1.
+ *	receive(loop, &data, &bytes):	1: a message lies at data; 0: none yet (in block mode after some ms);
+ *-1.
  */
 #ifndef CADGE_FLOOR_LOOP_H
 #define CADGE_FLOOR_LOOP_H
@@ -34,8 +35,8 @@ FLOOR_INLINE bool floor_ended(struct floor_loop *loop, uint64_t start, uint64_t 
 }
 
 /* Waits for the answer to `key`. 1: it is here; 0: lost; -1. */
-FLOOR_INLINE int floor_await(struct floor_loop *loop, uint64_t key, uint64_t start, const bool block, const bool lossy,
-			     const floor_receive_fn receive)
+FLOOR_INLINE int floor_await(struct floor_loop *loop, uint64_t key, uint64_t start, const bool block,
+			     const bool lossy, const floor_receive_fn receive)
 {
 	const uint8_t *data;
 	uint32_t idle = 0;
@@ -45,7 +46,8 @@ FLOOR_INLINE int floor_await(struct floor_loop *loop, uint64_t key, uint64_t sta
 	for (;;) {
 		status = receive(loop, &data, &bytes);
 		if (FLOOR_LIKELY(status > 0)) {
-			if (FLOOR_LIKELY(bytes == loop->bytes && drv_head_holds(data, bytes, ~loop->seed, key))) {
+			if (FLOOR_LIKELY(bytes == loop->bytes &&
+					 drv_head_holds(data, bytes, ~loop->seed, key))) {
 				loop->checked++;
 				if (FLOOR_UNLIKELY(loop->mode == FLOOR_VERIFY)) {
 					loop->full_checked++;
@@ -72,8 +74,8 @@ FLOOR_INLINE int floor_await(struct floor_loop *loop, uint64_t key, uint64_t sta
 	}
 }
 
-FLOOR_INLINE int floor_client_loop(struct floor_loop *loop, const bool block, const bool lossy, const floor_send_fn send,
-				   const floor_receive_fn receive)
+FLOOR_INLINE int floor_client_loop(struct floor_loop *loop, const bool block, const bool lossy,
+				   const floor_send_fn send, const floor_receive_fn receive)
 {
 	const size_t bytes = loop->bytes;
 	uint64_t start = drv_clock_now(&loop->run->clock), now;
@@ -95,9 +97,9 @@ FLOOR_INLINE int floor_client_loop(struct floor_loop *loop, const bool block, co
 		now = drv_clock_now(&loop->run->clock);
 		if (lossy && FLOOR_UNLIKELY(status == 0)) {
 			loop->lost++;
-			over = loop->mode == FLOOR_MEASURE ? now >= loop->end :
-			       loop->mode == FLOOR_VERIFY ? loop->done >= loop->limit :
-							    drv_warmup_expired(&loop->warmup, now);
+			over = loop->mode == FLOOR_MEASURE  ? now >= loop->end
+			       : loop->mode == FLOOR_VERIFY ? loop->done >= loop->limit
+							    : drv_warmup_expired(&loop->warmup, now);
 		} else {
 			loop->done++;
 			over = floor_ended(loop, start, now);
@@ -132,7 +134,8 @@ FLOOR_INLINE int floor_server_loop(struct floor_loop *loop, const bool block, co
 		}
 		key = drv_head_key(data, bytes);
 		loop->executions++;
-		if (FLOOR_LIKELY(bytes == loop->bytes && (bytes < DRV_HEAD_BYTES || drv_load64(data + 8) == loop->seed)))
+		if (FLOOR_LIKELY(bytes == loop->bytes &&
+				 (bytes < DRV_HEAD_BYTES || drv_load64(data + 8) == loop->seed)))
 			loop->checked++;
 		else
 			floor_mismatch(loop, "server: a message of %zu bytes has a wrong head", bytes);

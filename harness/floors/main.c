@@ -7,18 +7,22 @@
 
 #include "floor.h"
 
-static const char usage[] =
-	"usage: cadge-floor run --launch FILE --endpoint 0|1 --oob HOST:PORT --token-file FILE [--out FILE] [--modules DIR]\n"
-	"       cadge-floor list\n"
-	"Measures a floor: the fastest bare exchange of the same bytes that this machine allows. Endpoint 1 listens on HOST:PORT,\n"
-	"endpoint 0 connects, measures and writes the result. --modules is accepted as by cadge-driver, and not needed.\n";
+static const char usage[] = "usage: cadge-floor run --launch FILE --endpoint 0|1 --oob HOST:PORT "
+			    "--token-file FILE [--out FILE] [--modules DIR]\n"
+			    "       cadge-floor list\n"
+			    "Measures a floor: the fastest bare exchange of the same bytes that this machine "
+			    "allows. Endpoint 1 listens on HOST:PORT,\n"
+			    "endpoint 0 connects, measures and writes the result. --modules is accepted as "
+			    "by cadge-driver, and not needed.\n";
 
 static int list(void)
 {
 	for (size_t i = 0; floors[i]; i++)
 		printf("%-16s %-46s %s%s; %s%s; pingpong%s\n", floors[i]->name, floors[i]->title,
-		       floors[i]->within ? "within" : "", floors[i]->between ? (floors[i]->within ? ", between" : "between") : "",
-		       floors[i]->poll ? "poll" : "", floors[i]->block ? (floors[i]->poll ? ", block" : "block") : "",
+		       floors[i]->within ? "within" : "",
+		       floors[i]->between ? (floors[i]->within ? ", between" : "between") : "",
+		       floors[i]->poll ? "poll" : "",
+		       floors[i]->block ? (floors[i]->poll ? ", block" : "block") : "",
 		       floors[i]->stream ? ", stream" : "");
 	return 0;
 }
@@ -26,8 +30,9 @@ static int list(void)
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "launch", 1, NULL, 'l' }, { "endpoint", 1, NULL, 'e' },   { "modules", 1, NULL, 'm' }, { "oob", 1, NULL, 'b' },
-		{ "out", 1, NULL, 'o' },    { "token-file", 1, NULL, 't' }, { "help", 0, NULL, 'h' },	 { NULL, 0, NULL, 0 },
+		{"launch", 1, NULL, 'l'}, {"endpoint", 1, NULL, 'e'}, {"modules", 1, NULL, 'm'},
+		{"oob", 1, NULL, 'b'},    {"out", 1, NULL, 'o'},      {"token-file", 1, NULL, 't'},
+		{"help", 0, NULL, 'h'},   {NULL, 0, NULL, 0},
 	};
 	const char *launch = NULL, *endpoint = NULL, *oob = NULL, *token = NULL, *out = NULL;
 	const char *verb = argc > 1 ? argv[1] : "";
@@ -56,8 +61,11 @@ int main(int argc, char **argv)
 		default: return 2;
 		}
 	}
-	if (optind < argc || !launch || !oob || !token || !endpoint || (strcmp(endpoint, "0") && strcmp(endpoint, "1"))) {
-		fputs("cadge-floor: run needs --launch, --endpoint 0 or 1, --oob and --token-file (cadge-floor --help)\n", stderr);
+	if (optind < argc || !launch || !oob || !token || !endpoint ||
+	    (strcmp(endpoint, "0") && strcmp(endpoint, "1"))) {
+		fputs("cadge-floor: run needs --launch, --endpoint 0 or 1, --oob and --token-file "
+		      "(cadge-floor --help)\n",
+		      stderr);
 		return 2;
 	}
 	if (out && endpoint[0] == '1') {

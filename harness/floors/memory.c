@@ -14,14 +14,14 @@
 
 #include "loop.h"
 
-#define SLEEP_NS 5000000L
+#define SLEEP_NS         5000000L
 #define LINE_PAYLOAD_MAX 56u
 
 _Static_assert(sizeof(struct memory_control) <= 4096, "the control page is one page");
 
 int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep)
 {
-	const struct timespec timeout = { .tv_nsec = SLEEP_NS };
+	const struct timespec timeout = {.tv_nsec = SLEEP_NS};
 	long status = 0;
 
 	__atomic_store_n(asleep, 1, __ATOMIC_SEQ_CST);
@@ -73,8 +73,10 @@ int memory_open(struct floor_run *run, struct drv_fail *fail)
 	run->bytes_max = run->floor == &floor_cacheline ? LINE_PAYLOAD_MAX : DRV_MESSAGE_BYTES_MAX;
 	state->region_bytes = region_need(run);
 	state->area_bytes = 4096 + 2 * state->region_bytes;
-	run->path = (struct cadge_path){ .bytes = sizeof(run->path), .medium = CADGE_MEDIUM_MEMORY, .as_asked = 1,
-					 .asked = "memory of this host" };
+	run->path = (struct cadge_path){.bytes = sizeof(run->path),
+					.medium = CADGE_MEDIUM_MEMORY,
+					.as_asked = 1,
+					.asked = "memory of this host"};
 	return 0;
 }
 
@@ -82,7 +84,8 @@ static int map_area(struct floor_run *run, int file, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
 
-	state->area = mmap(NULL, state->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+	state->area =
+		mmap(NULL, state->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
 	if (state->area == MAP_FAILED) {
 		state->area = NULL;
 		return drv_fail_set(fail, DRV_MEMORY, "%zu bytes of shared memory could not be mapped: %s",
@@ -92,7 +95,7 @@ static int map_area(struct floor_run *run, int file, struct drv_fail *fail)
 	return 0;
 }
 
-/* Endpoint 1 makes the memory and says under which name its descriptor can be opened; nothing is left in /dev/shm. */
+/* Endpoint 1 makes the memory and names its descriptor for the other to open; nothing is left in /dev/shm. */
 static int share_area(struct floor_run *run, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
@@ -103,7 +106,8 @@ static int share_area(struct floor_run *run, struct drv_fail *fail)
 	if (run->endpoint == 1) {
 		file = memfd_create("cadge-floor", MFD_CLOEXEC);
 		if (file < 0 || ftruncate(file, (off_t)state->area_bytes) < 0)
-			drv_fail_set(fail, DRV_MEMORY, "%zu bytes of shared memory: %s", state->area_bytes, strerror(errno));
+			drv_fail_set(fail, DRV_MEMORY, "%zu bytes of shared memory: %s", state->area_bytes,
+				     strerror(errno));
 		else
 			status = map_area(run, file, fail);
 		if (status == 0)
@@ -120,8 +124,10 @@ static int share_area(struct floor_run *run, struct drv_fail *fail)
 
 		file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 		if (file < 0)
-			status = drv_fail_set(fail, DRV_TRANSPORT, "the other endpoint's memory cannot be opened: %s (is it on "
-					      "this host, in the same pid namespace?)", strerror(errno));
+			status = drv_fail_set(fail, DRV_TRANSPORT,
+					      "the other endpoint's memory cannot be opened: %s (is it on "
+					      "this host, in the same pid namespace?)",
+					      strerror(errno));
 		else
 			status = map_area(run, file, fail);
 	}
@@ -148,8 +154,8 @@ static void use_pair(struct floor_state *state, bool one_line, bool pause, uint3
 	state->reply = one_line ? state->request : region(state, 1) + pair * MEMORY_PAIR_BYTES;
 }
 
-#define TRY_ROUNDS 160u
-#define TRY_DONE UINT32_MAX
+#define TRY_ROUNDS    160u
+#define TRY_DONE      UINT32_MAX
 #define TRY_BUDGET_NS (UINT64_C(400) * FLOOR_NS_PER_MS)
 
 struct candidate {
@@ -167,7 +173,8 @@ static struct candidate candidate_of(uint32_t number)
 {
 	const uint32_t variant = (number - 1) / MEMORY_PAIRS;
 
-	return (struct candidate){ .one_line = variant & 2, .pause = variant & 1, .pair = (number - 1) % MEMORY_PAIRS };
+	return (struct candidate){
+		.one_line = variant & 2, .pause = variant & 1, .pair = (number - 1) % MEMORY_PAIRS};
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -234,7 +241,8 @@ static int try_serve(struct floor_run *run, struct drv_fail *fail)
 				flag = 1;
 			}
 			if ((idle & 0xffff) == 1 && drv_now_ns() > until_ns)
-				return drv_fail_set(fail, DRV_PEER_LOST, "endpoint 0 stopped trying variants");
+				return drv_fail_set(fail, DRV_PEER_LOST,
+						    "endpoint 0 stopped trying variants");
 		}
 		if (!number)
 			continue;
@@ -250,7 +258,8 @@ static int try_serve(struct floor_run *run, struct drv_fail *fail)
 static int try_all(struct floor_run *run, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
-	const uint64_t budget_end_ns = drv_now_ns() + TRY_BUDGET_NS, until_ns = drv_now_ns() + 8 * FLOOR_NS_PER_S;
+	const uint64_t budget_end_ns = drv_now_ns() + TRY_BUDGET_NS,
+		       until_ns = drv_now_ns() + 8 * FLOOR_NS_PER_S;
 	struct candidate best = candidate_of(1);
 	uint64_t median_ns;
 
@@ -267,7 +276,8 @@ static int try_all(struct floor_run *run, struct drv_fail *fail)
 		memory_flag_set(state->reply, 0);
 		__atomic_store_n(&state->control->candidate, number, __ATOMIC_RELEASE);
 		if (try_one(run, until_ns, &median_ns))
-			return drv_fail_set(fail, DRV_PEER_LOST, "endpoint 1 did not answer while variants were tried");
+			return drv_fail_set(fail, DRV_PEER_LOST,
+					    "endpoint 1 did not answer while variants were tried");
 		state->tried++;
 		if (median_ns > state->worst_median_ns)
 			state->worst_median_ns = median_ns;
@@ -292,11 +302,14 @@ static int choose(struct floor_run *run, struct drv_fail *fail)
 
 	if (run->endpoint == 1 ? try_serve(run, fail) : try_all(run, fail))
 		return -1;
-	if (floor_exchange(run, "variant", json_pack("{s:b, s:b, s:i}", "one_line", state->one_line, "pause", state->pause,
-						     "pair", (int)state->pair), &theirs, fail))
+	if (floor_exchange(run, "variant",
+			   json_pack("{s:b, s:b, s:i}", "one_line", state->one_line, "pause", state->pause,
+				     "pair", (int)state->pair),
+			   &theirs, fail))
 		return -1;
-	if (run->endpoint == 1 && (json_unpack(theirs, "{s:b, s:b, s:i}", "one_line", &one_line, "pause", &pause, "pair",
-					       &pair) || pair < 0 || pair >= (int)MEMORY_PAIRS)) {
+	if (run->endpoint == 1 &&
+	    (json_unpack(theirs, "{s:b, s:b, s:i}", "one_line", &one_line, "pause", &pause, "pair", &pair) ||
+	     pair < 0 || pair >= (int)MEMORY_PAIRS)) {
 		json_decref(theirs);
 		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 chose no variant");
 	}
@@ -319,13 +332,14 @@ int memory_connect(struct floor_run *run, struct drv_fail *fail)
 	}
 	if (choose(run, fail))
 		return -1;
-	snprintf(run->path.used, sizeof(run->path.used), run->floor == &floor_cacheline ?
-		 "a cache line that holds payload and flag" : "copy into shared memory, flag");
+	snprintf(run->path.used, sizeof(run->path.used),
+		 run->floor == &floor_cacheline ? "a cache line that holds payload and flag"
+						: "copy into shared memory, flag");
 	if (run->endpoint == 0)
 		snprintf(run->path.note, sizeof(run->path.note),
 			 "%s, spin %s pause, pair %u of %u; medians of %u variants tried: %llu to %llu ns",
-			 state->one_line ? "one line" : "two lines", state->pause ? "with" : "without", state->pair,
-			 MEMORY_PAIRS, state->tried, (unsigned long long)state->median_ns,
+			 state->one_line ? "one line" : "two lines", state->pause ? "with" : "without",
+			 state->pair, MEMORY_PAIRS, state->tried, (unsigned long long)state->median_ns,
 			 (unsigned long long)state->worst_median_ns);
 	return 0;
 }
@@ -366,8 +380,12 @@ void memory_close(struct floor_run *run)
 	run->state = NULL;
 }
 
-/* The flag of the next message to send, and of the next to receive. On one line requests are odd and replies even. */
-FLOOR_INLINE uint64_t next_flag(const struct floor_state *state, uint64_t count, const bool one_line, const bool request)
+/*
+ * The flag of the next message to send, and of the next to receive. On one line requests are odd and replies
+ * even.
+ */
+FLOOR_INLINE uint64_t next_flag(const struct floor_state *state, uint64_t count, const bool one_line,
+				const bool request)
 {
 	(void)state;
 	return one_line ? 2 * count + (request ? 1 : 2) : count + 1;
@@ -386,8 +404,8 @@ FLOOR_INLINE int memory_send(struct floor_loop *loop, size_t bytes, const bool c
 	return 0;
 }
 
-FLOOR_INLINE int memory_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes, const bool client,
-				const bool one_line, const bool pause, const bool block)
+FLOOR_INLINE int memory_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes,
+				const bool client, const bool one_line, const bool pause, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint8_t *slot = client ? state->reply : state->request;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared memory between the two endpoints: a control page, and two regions of messages. A message lies in a *slot*: a flag
- * of 8 bytes at its start, on a cache line of its own when the payload is large, and the payload after it. The flag is the
- * number of the message, stored after the payload.
+ * Shared memory between the two endpoints: a control page, and two regions of messages. A message lies in a
+ * *slot*: a flag of 8 bytes at its start, on a cache line of its own when the payload is large, and the
+ * payload after it. The flag is the number of the message, stored after the payload.
  */
 #ifndef CADGE_FLOOR_MEMORY_H
 #define CADGE_FLOOR_MEMORY_H
@@ -11,11 +11,11 @@
 
 #include "floor.h"
 
-#define MEMORY_PAIRS 64u	 /* pairs of lines that are tried */
-#define MEMORY_PAIR_BYTES 128u	 /* apart: the neighbour line is prefetched with the first */
-#define MEMORY_SCATTER (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
+#define MEMORY_PAIRS       64u  /* pairs of lines that are tried */
+#define MEMORY_PAIR_BYTES  128u /* apart: the neighbour line is prefetched with the first */
+#define MEMORY_SCATTER     (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
 #define MEMORY_APART_BYTES 4096u /* payloads from here on begin on a line of their own */
-#define MEMORY_RING_BYTES (UINT64_C(2) << 20)
+#define MEMORY_RING_BYTES  (UINT64_C(2) << 20)
 
 struct memory_control {
 	/* written by endpoint 0 while variants are tried: number of the candidate, from 1; 0: none yet */
@@ -34,7 +34,7 @@ struct floor_state {
 	struct memory_control *control;
 	bool one_line, pause; /* chosen */
 	uint32_t pair;
-	uint64_t median_ns;	  /* of the chosen pair */
+	uint64_t median_ns;       /* of the chosen pair */
 	uint64_t worst_median_ns; /* of all that were tried */
 	uint32_t tried;
 	/* of the point */
@@ -96,7 +96,10 @@ FLOOR_INLINE void memory_flag_set(uint8_t *slot, uint64_t flag)
 	__atomic_store_n((uint64_t *)(void *)slot, flag, __ATOMIC_RELEASE);
 }
 
-/* Sleeps until the low half of *word is not `seen`, a few ms at most. `asleep` is this reader's mark. -1: errno. */
+/*
+ * Sleeps until the low half of *word is not `seen`, a few ms at most. `asleep` is this reader's mark. -1:
+ * errno.
+ */
 int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep);
 /* After a store to *word: wakes its reader when it sleeps. -1: errno. */
 int memory_wake(uint32_t *word, uint32_t *asleep);

@@ -23,7 +23,8 @@ void floor_mismatch(struct floor_loop *loop, const char *format, ...)
 
 void floor_note_broke(struct floor_loop *loop, const char *what)
 {
-	drv_fail_set(&loop->fail, DRV_SYSTEM, "%s: %s failed: %s", loop->run->floor->name, what, strerror(errno));
+	drv_fail_set(&loop->fail, DRV_SYSTEM, "%s: %s failed: %s", loop->run->floor->name, what,
+		     strerror(errno));
 }
 
 int floor_look(struct floor_loop *loop)
@@ -35,7 +36,8 @@ int floor_look(struct floor_loop *loop)
 	if (drv_stop_signal)
 		return drv_fail_set(&loop->fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
 	if (drv_clock_now(&loop->run->clock) > loop->deadline)
-		return drv_fail_set(&loop->fail, DRV_DEADLINE, "the point took longer than its deadline of %llu ms",
+		return drv_fail_set(&loop->fail, DRV_DEADLINE,
+				    "the point took longer than its deadline of %llu ms",
 				    (unsigned long long)(loop->point->deadline_ns / FLOOR_NS_PER_MS));
 	if (loop->run->endpoint == 0)
 		return drv_oob_peek(loop->run->oob, &loop->fail);
@@ -45,7 +47,8 @@ int floor_look(struct floor_loop *loop)
 	name = json_string_value(json_object_get(message, "m"));
 	status = name && strcmp(name, "stop") == 0;
 	if (!status)
-		drv_fail_set(&loop->fail, DRV_PROTOCOL, "the other endpoint said '%s' during a phase", name ? name : "");
+		drv_fail_set(&loop->fail, DRV_PROTOCOL, "the other endpoint said '%s' during a phase",
+			     name ? name : "");
 	json_decref(message);
 	loop->stopped = status;
 	return status ? 1 : -1;
@@ -56,7 +59,8 @@ bool floor_warmup_done(struct floor_loop *loop, uint64_t now, uint64_t span)
 	return drv_warmup_add(&loop->warmup, now, span);
 }
 
-int floor_exchange(struct floor_run *run, const char *name, json_t *mine, json_t **theirs_out, struct drv_fail *fail)
+int floor_exchange(struct floor_run *run, const char *name, json_t *mine, json_t **theirs_out,
+		   struct drv_fail *fail)
 {
 	json_t *theirs = NULL;
 	int status = -1;
@@ -64,7 +68,8 @@ int floor_exchange(struct floor_run *run, const char *name, json_t *mine, json_t
 	if (!mine || json_object_set_new(mine, "m", json_string(name)))
 		drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 	else
-		status = drv_oob_exchange(run->oob, name, mine, NULL, drv_now_ns() + 5 * FLOOR_NS_PER_S, &theirs, fail);
+		status = drv_oob_exchange(run->oob, name, mine, NULL, drv_now_ns() + 5 * FLOOR_NS_PER_S,
+					  &theirs, fail);
 	json_decref(mine);
 	if (status == 0 && theirs_out)
 		*theirs_out = theirs;
@@ -75,7 +80,8 @@ int floor_exchange(struct floor_run *run, const char *name, json_t *mine, json_t
 
 void *floor_memory(size_t bytes)
 {
-	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *base =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	return base == MAP_FAILED ? NULL : base;
 }

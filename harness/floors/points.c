@@ -10,13 +10,16 @@
 #include "text.h"
 #include "usage.h"
 
-#define WARMUP_WINDOW_NS UINT64_C(100000)
-#define FULL_BYTES_MAX (UINT64_C(16) << 20)
+#define WARMUP_WINDOW_NS   UINT64_C(100000)
+#define FULL_BYTES_MAX     (UINT64_C(16) << 20)
 #define OP_DEADLINE_MAX_NS (UINT64_C(200) * FLOOR_NS_PER_MS)
-/* Long enough that a process which lost its core for a while is slow, not lost: a lost operation leaves the histogram. */
-#define OP_DEADLINE_MIN_NS (UINT64_C(50) * FLOOR_NS_PER_MS)
-#define STREAM_BUFFER_BYTES ((size_t)256 << 10)
-#define SWITCHES_BLOCK_MIN_PCT 50u	/* voluntary switches in 100 operations, at least */
+/*
+ * Long enough that a process which lost its core for a while is slow, not lost: a lost operation leaves the
+ * histogram.
+ */
+#define OP_DEADLINE_MIN_NS          (UINT64_C(50) * FLOOR_NS_PER_MS)
+#define STREAM_BUFFER_BYTES         ((size_t)256 << 10)
+#define SWITCHES_BLOCK_MIN_PCT      50u /* voluntary switches in 100 operations, at least */
 #define SWITCHES_POLL_MAX_PER_MILLE 10u /* in 1,000 operations, at most */
 
 /* What endpoint 1 says after a phase. */
@@ -35,8 +38,8 @@ static size_t buffer_bytes(const struct drv_point *point)
 	return bytes + 4096;
 }
 
-static int loop_start(struct floor_loop *loop, struct floor_run *run, const struct drv_point *point, uint32_t order,
-		      struct drv_fail *fail)
+static int loop_start(struct floor_loop *loop, struct floor_run *run, const struct drv_point *point,
+		      uint32_t order, struct drv_fail *fail)
 {
 	memset(loop, 0, sizeof(*loop));
 	loop->run = run;
@@ -76,7 +79,8 @@ static int refuse(const struct floor_run *run, const struct drv_point *point, st
 	const struct floor *floor = run->floor;
 
 	if (point->pattern != DRV_PINGPONG && point->pattern != DRV_STREAM)
-		return drv_fail_set(fail, DRV_NO_CAP, "a floor is a bare exchange: pingpong or stream, not %s",
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "a floor is a bare exchange: pingpong or stream, not %s",
 				    drv_pattern_name(point->pattern));
 	if (point->pattern == DRV_STREAM && !floor->stream)
 		return drv_fail_set(fail, DRV_NO_CAP, "%s has no stream", floor->name);
@@ -85,8 +89,9 @@ static int refuse(const struct floor_run *run, const struct drv_point *point, st
 	if (point->request_bytes < floor->bytes_min)
 		return drv_fail_set(fail, DRV_NO_CAP, "%s", floor->bytes_min_reason);
 	if (point->request_bytes > run->bytes_max)
-		return drv_fail_set(fail, DRV_MSG_TOO_LARGE, "%s carries at most %" PRIu64 " bytes, wanted %" PRIu64,
-				    floor->name, run->bytes_max, point->request_bytes);
+		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
+				    "%s carries at most %" PRIu64 " bytes, wanted %" PRIu64, floor->name,
+				    run->bytes_max, point->request_bytes);
 	return 0;
 }
 
@@ -95,11 +100,15 @@ static int served_parse(const json_t *message, struct served *out, struct drv_fa
 	json_int_t counts[4];
 	const char *mismatch;
 
-	if (json_unpack((json_t *)(uintptr_t)message, "{s:I, s:I, s:I, s:I, s:s}", "executions", &counts[0], "checked",
-			&counts[1], "full_checked", &counts[2], "mismatches", &counts[3], "mismatch", &mismatch))
-		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent no usable account of a phase");
-	*out = (struct served){ .executions = (uint64_t)counts[0], .checked = (uint64_t)counts[1],
-				.full_checked = (uint64_t)counts[2], .mismatches = (uint64_t)counts[3] };
+	if (json_unpack((json_t *)(uintptr_t)message, "{s:I, s:I, s:I, s:I, s:s}", "executions", &counts[0],
+			"checked", &counts[1], "full_checked", &counts[2], "mismatches", &counts[3],
+			"mismatch", &mismatch))
+		return drv_fail_set(fail, DRV_PROTOCOL,
+				    "the other endpoint sent no usable account of a phase");
+	*out = (struct served){.executions = (uint64_t)counts[0],
+			       .checked = (uint64_t)counts[1],
+			       .full_checked = (uint64_t)counts[2],
+			       .mismatches = (uint64_t)counts[3]};
 	snprintf(out->mismatch, sizeof(out->mismatch), "%s", mismatch);
 	return drv_usage_parse(json_object_get(message, "usage"), &out->usage, fail);
 }
@@ -107,16 +116,17 @@ static int served_parse(const json_t *message, struct served *out, struct drv_fa
 /* Sends one message that needs no answer. */
 static int say(struct floor_run *run, json_t *message, struct drv_fail *fail)
 {
-	int status = message ? drv_oob_send(run->oob, message, drv_now_ns() + 5 * FLOOR_NS_PER_S, fail) :
-			       drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
+	int status = message ? drv_oob_send(run->oob, message, drv_now_ns() + 5 * FLOOR_NS_PER_S, fail)
+			     : drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 
 	json_decref(message);
 	return status;
 }
 
-/* One phase, seen from endpoint 0: the other side serves, this one loops, the other side tells what it saw. */
-static int phase_run(struct floor_loop *loop, uint32_t order, struct served *served, struct drv_usage *usage_out,
-		     struct drv_fail *fail)
+/* One phase, seen from endpoint 0: the other side serves, this one loops, the other side tells what it saw.
+ */
+static int phase_run(struct floor_loop *loop, uint32_t order, struct served *served,
+		     struct drv_usage *usage_out, struct drv_fail *fail)
 {
 	const uint64_t answer_ns = loop->point->deadline_ns + 5 * FLOOR_NS_PER_S;
 	struct drv_usage before, after;
@@ -124,15 +134,18 @@ static int phase_run(struct floor_loop *loop, uint32_t order, struct served *ser
 	json_t *message;
 	int status;
 
-	if (say(run, json_pack("{s:s, s:i, s:i, s:o}", "m", "phase", "point", (int)order, "mode", (int)loop->mode, "phase",
-			       drv_json_count(loop->phase)), fail) ||
+	if (say(run,
+		json_pack("{s:s, s:i, s:i, s:o}", "m", "phase", "point", (int)order, "mode", (int)loop->mode,
+			  "phase", drv_json_count(loop->phase)),
+		fail) ||
 	    drv_oob_expect(run->oob, "serving", NULL, drv_now_ns() + answer_ns, &message, fail))
 		return -1;
 	json_decref(message);
 	/* Waiting out of band is no part of the work: the counters are read around the loop alone. */
 	drv_usage_read(&before);
 	loop->end = drv_clock_now(&run->clock) + drv_clock_to_ticks(&run->clock, loop->point->duration_ns);
-	status = loop->point->pattern == DRV_STREAM ? run->floor->stream_client(loop) : run->floor->client(loop);
+	status = loop->point->pattern == DRV_STREAM ? run->floor->stream_client(loop)
+						    : run->floor->client(loop);
 	drv_usage_read(&after);
 	*usage_out = drv_usage_since(&before, &after);
 	if (status) {
@@ -161,15 +174,17 @@ static void account(struct floor_loop *loop, struct drv_attempt *attempt, const 
 static void check_wait_mode(const struct floor_run *run, struct drv_attempt *attempt)
 {
 	for (int side = 0; side < 2; side++) {
-		const uint64_t switches = attempt->cpu[side].thread_voluntary_switches, operations = attempt->operations;
+		const uint64_t switches = attempt->cpu[side].thread_voluntary_switches,
+			       operations = attempt->operations;
 		bool ok = true;
 
 		if (run->block && attempt->point->pattern == DRV_PINGPONG)
 			ok = switches * 100 >= operations * SWITCHES_BLOCK_MIN_PCT;
 		else if (!run->block)
 			ok = switches * 1000 <= operations * SWITCHES_POLL_MAX_PER_MILLE + 1000;
-		drv_check_add(&attempt->checks, "wait_mode", ok, "%s: %" PRIu64 " voluntary switches in %" PRIu64
-			      " operations", side ? "server" : "client", switches, operations);
+		drv_check_add(&attempt->checks, "wait_mode", ok,
+			      "%s: %" PRIu64 " voluntary switches in %" PRIu64 " operations",
+			      side ? "server" : "client", switches, operations);
 	}
 }
 
@@ -178,8 +193,10 @@ static void judge(const struct floor_run *run, struct drv_attempt *attempt, uint
 	const bool all = attempt->executions_server >= attempt->executions_expected - lost &&
 			 attempt->executions_server <= attempt->executions_expected;
 
-	drv_check_add(&attempt->checks, "payload", attempt->mismatches == 0, "%" PRIu64 " mismatches", attempt->mismatches);
-	drv_check_add(&attempt->checks, "executions", all, "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost",
+	drv_check_add(&attempt->checks, "payload", attempt->mismatches == 0, "%" PRIu64 " mismatches",
+		      attempt->mismatches);
+	drv_check_add(&attempt->checks, "executions", all,
+		      "%" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " lost",
 		      attempt->executions_expected, attempt->executions_server, lost);
 	if (attempt->histogram)
 		drv_check_add(&attempt->checks, "range", attempt->histogram->overflows == 0,
@@ -198,8 +215,8 @@ static void judge(const struct floor_run *run, struct drv_attempt *attempt, uint
 		}
 }
 
-static int verify(struct floor_loop *loop, uint32_t order, uint64_t phase, struct drv_attempt *attempt, uint64_t *full_out,
-		  struct drv_fail *fail)
+static int verify(struct floor_loop *loop, uint32_t order, uint64_t phase, struct drv_attempt *attempt,
+		  uint64_t *full_out, struct drv_fail *fail)
 {
 	const uint64_t fit = loop->bytes ? FULL_BYTES_MAX / loop->bytes : 4;
 	struct drv_usage usage;
@@ -214,7 +231,8 @@ static int verify(struct floor_loop *loop, uint32_t order, uint64_t phase, struc
 	return 0;
 }
 
-static int warm_up(struct floor_loop *loop, uint32_t order, struct drv_attempt *attempt, struct drv_fail *fail)
+static int warm_up(struct floor_loop *loop, uint32_t order, struct drv_attempt *attempt,
+		   struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &loop->run->clock;
 	struct drv_usage usage;
@@ -241,7 +259,8 @@ static int warm_up(struct floor_loop *loop, uint32_t order, struct drv_attempt *
 	return 0;
 }
 
-static int measure(struct floor_loop *loop, uint32_t order, struct drv_attempt *attempt, struct drv_fail *fail)
+static int measure(struct floor_loop *loop, uint32_t order, struct drv_attempt *attempt,
+		   struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &loop->run->clock;
 	const uint64_t lost = loop->lost, late = loop->late;
@@ -265,7 +284,8 @@ static int measure(struct floor_loop *loop, uint32_t order, struct drv_attempt *
 	return 0;
 }
 
-static int attempt_make(struct floor_run *run, uint32_t order, struct drv_result *result, struct drv_fail *fail)
+static int attempt_make(struct floor_run *run, uint32_t order, struct drv_result *result,
+			struct drv_fail *fail)
 {
 	struct drv_attempt *attempt = &result->attempts[order];
 	uint64_t began = drv_now_ns(), now;
@@ -340,9 +360,10 @@ int points_measure(struct floor_run *run, struct drv_result *result, struct drv_
 
 static json_t *served_json(const struct floor_loop *loop, const struct drv_usage *usage)
 {
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o}", "m", "served", "executions", drv_json_count(loop->executions),
-			 "checked", drv_json_count(loop->checked), "full_checked", drv_json_count(loop->full_checked),
-			 "mismatches", drv_json_count(loop->mismatches), "mismatch", loop->mismatch, "usage",
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o}", "m", "served", "executions",
+			 drv_json_count(loop->executions), "checked", drv_json_count(loop->checked),
+			 "full_checked", drv_json_count(loop->full_checked), "mismatches",
+			 drv_json_count(loop->mismatches), "mismatch", loop->mismatch, "usage",
 			 drv_usage_json(usage, 1));
 }
 
@@ -356,7 +377,8 @@ static int phase_serve(struct floor_loop *loop, int mode, uint64_t phase, struct
 	if (say(loop->run, json_pack("{s:s}", "m", "serving"), fail))
 		return -1;
 	drv_usage_read(&before);
-	status = loop->point->pattern == DRV_STREAM ? loop->run->floor->stream_server(loop) : loop->run->floor->server(loop);
+	status = loop->point->pattern == DRV_STREAM ? loop->run->floor->stream_server(loop)
+						    : loop->run->floor->server(loop);
 	drv_usage_read(&after);
 	if (status) {
 		*fail = loop->fail;
@@ -367,7 +389,8 @@ static int phase_serve(struct floor_loop *loop, int mode, uint64_t phase, struct
 }
 
 /* Handles one message of endpoint 0. 1: it was the last. */
-static int handle(struct floor_run *run, struct floor_loop *loop, const json_t *message, struct drv_fail *fail)
+static int handle(struct floor_run *run, struct floor_loop *loop, const json_t *message,
+		  struct drv_fail *fail)
 {
 	const char *name = json_string_value(json_object_get(message, "m"));
 	json_int_t point = json_integer_value(json_object_get(message, "point"));
@@ -376,8 +399,10 @@ static int handle(struct floor_run *run, struct floor_loop *loop, const json_t *
 
 	if (name && !strcmp(name, "end"))
 		return 1;
-	if (!name || point < 0 || (uint64_t)point >= run->launch.points_count || mode < FLOOR_VERIFY || mode > FLOOR_MEASURE)
-		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 said nothing that makes sense between phases");
+	if (!name || point < 0 || (uint64_t)point >= run->launch.points_count || mode < FLOOR_VERIFY ||
+	    mode > FLOOR_MEASURE)
+		return drv_fail_set(fail, DRV_PROTOCOL,
+				    "endpoint 0 said nothing that makes sense between phases");
 	if (!strcmp(name, "begin")) {
 		loop_stop(loop);
 		if (loop_start(loop, run, &run->launch.points[point], (uint32_t)point, fail))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams through shared memory: one copy into a ring of slots, each with its flag; the receiver reads in place and gives
- * slots back by a count. Nothing else is sent: the count is the confirmation as well.
+ * Streams through shared memory: one copy into a ring of slots, each with its flag; the receiver reads in
+ * place and gives slots back by a count. Nothing else is sent: the count is the confirmation as well.
  */
 #include <errno.h>
 
@@ -24,7 +24,8 @@ FLOOR_INLINE int ring_wait(struct floor_loop *loop, uint64_t want, const bool bl
 		if (FLOOR_LIKELY(seen >= want))
 			return 0;
 		if (block) {
-			if (memory_sleep((uint32_t *)(void *)consumed, (uint32_t)seen, &state->control->asleep[32]) < 0)
+			if (memory_sleep((uint32_t *)(void *)consumed, (uint32_t)seen,
+					 &state->control->asleep[32]) < 0)
 				return floor_broke(loop, "futex");
 		} else if (state->pause) {
 			memory_relax();
@@ -103,10 +104,14 @@ FLOOR_INLINE int consume(struct floor_loop *loop, const bool block)
 			if (given != number && give_back(loop, given = number, block))
 				return -1;
 			if (block) {
-				/* what the flag is when the message is not there: that of the slot's last message */
+				/*
+				 * what the flag is when the message is not there: that of the slot's last
+				 * message
+				 */
 				const uint64_t old = number >= state->slots ? number + 1 - state->slots : 0;
 
-				if (memory_sleep((uint32_t *)(void *)slot, (uint32_t)old, &state->control->asleep[0]) < 0)
+				if (memory_sleep((uint32_t *)(void *)slot, (uint32_t)old,
+						 &state->control->asleep[0]) < 0)
 					return floor_broke(loop, "futex");
 			} else if (state->pause) {
 				memory_relax();

@@ -14,8 +14,8 @@
 #include "version.h"
 #include "watchdog.h"
 
-const struct floor *const floors[] = { &floor_cacheline, &floor_copyflag, &floor_futex, &floor_tcp, &floor_udp, &floor_xdp,
-				       NULL };
+const struct floor *const floors[] = {&floor_cacheline, &floor_copyflag, &floor_futex, &floor_tcp,
+				      &floor_udp,       &floor_xdp,      NULL};
 
 static const struct floor *find_floor(const char *name)
 {
@@ -36,14 +36,16 @@ static int suits(const struct floor_run *run, struct drv_fail *fail)
 		return drv_fail_set(fail, DRV_NO_CAP, "%s is not measured at place '%s'", floor->name,
 				    drv_place_name(launch->place));
 	if (launch->wait == DRV_WAIT_BLOCK ? !floor->block : !floor->poll)
-		return drv_fail_set(fail, DRV_NO_WAIT, "%s does not wait by '%s'", floor->name, drv_wait_name(launch->wait));
+		return drv_fail_set(fail, DRV_NO_WAIT, "%s does not wait by '%s'", floor->name,
+				    drv_wait_name(launch->wait));
 	return 0;
 }
 
 static json_t *adapter_json(const struct floor *floor)
 {
-	return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:[], s:{}, s:{}}", "name", floor->name, "style", "floor",
-			 "substrate", floor->substrate, "file", "build_id", "rpc", "caps", "traits", "semantics");
+	return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:[], s:{}, s:{}}", "name", floor->name, "style",
+			 "floor", "substrate", floor->substrate, "file", "build_id", "rpc", "caps", "traits",
+			 "semantics");
 }
 
 static json_t *library_json(void)
@@ -56,9 +58,10 @@ static json_t *library_json(void)
 
 static json_t *limits_json(const struct floor_run *run)
 {
-	return json_pack("{s:o, s:i, s:i, s:o, s:s, s:s, s:i}", "message_bytes_max", drv_json_count(run->bytes_max),
-			 "depth_max", 1, "iov_max", 1, "short_bytes_max", drv_json_count(run->bytes_max), "short_path",
-			 run->path.used, "long_path", run->path.used, "wire_overhead_bytes", 0);
+	return json_pack("{s:o, s:i, s:i, s:o, s:s, s:s, s:i}", "message_bytes_max",
+			 drv_json_count(run->bytes_max), "depth_max", 1, "iov_max", 1, "short_bytes_max",
+			 drv_json_count(run->bytes_max), "short_path", run->path.used, "long_path",
+			 run->path.used, "wire_overhead_bytes", 0);
 }
 
 /* What one side says of itself at the end. */
@@ -87,12 +90,12 @@ static void add_facts(struct drv_result *result, int endpoint, const json_t *fac
 	result->clock[endpoint] = taken(facts, "clock");
 	result->pinning[endpoint] = taken(facts, "pinning");
 	result->endpoint[endpoint] = taken(facts, "endpoint");
-	drv_check_add(&result->checks, "path", json_is_true(json_object_get(json_object_get(facts, "path"), "as_asked")),
-		      "%s", host);
-	drv_check_add(&result->checks, "clock", json_is_true(json_object_get(clock, "ok")), "%s: drift of %.1f ppm", host,
-		      json_real_value(json_object_get(clock, "drift_ppm")));
-	drv_check_add(&result->checks, "pinning", json_is_true(json_object_get(pinning, "ok")), "%s: %s", host,
-		      json_string_value(json_object_get(facts, "pin_detail")));
+	drv_check_add(&result->checks, "path",
+		      json_is_true(json_object_get(json_object_get(facts, "path"), "as_asked")), "%s", host);
+	drv_check_add(&result->checks, "clock", json_is_true(json_object_get(clock, "ok")),
+		      "%s: drift of %.1f ppm", host, json_real_value(json_object_get(clock, "drift_ppm")));
+	drv_check_add(&result->checks, "pinning", json_is_true(json_object_get(pinning, "ok")), "%s: %s",
+		      host, json_string_value(json_object_get(facts, "pin_detail")));
 }
 
 /* Both say whether they could open; the first reason counts, a refusal of either refuses the launch. */
@@ -103,9 +106,12 @@ static int agree_open(struct floor_run *run, int status, struct drv_fail *fail)
 	json_int_t bytes_max;
 	struct drv_fail comms;
 
-	if (floor_exchange(run, "opened", json_pack("{s:s, s:o, s:o}", "reason", status ? drv_reason_name(fail->reason) : "OK",
-						    "text", drv_json_text(status ? fail->text : ""), "bytes_max",
-						    drv_json_count(run->bytes_max)), &theirs, &comms)) {
+	if (floor_exchange(run, "opened",
+			   json_pack("{s:s, s:o, s:o}", "reason",
+				     status ? drv_reason_name(fail->reason) : "OK", "text",
+				     drv_json_text(status ? fail->text : ""), "bytes_max",
+				     drv_json_count(run->bytes_max)),
+			   &theirs, &comms)) {
 		if (!status)
 			*fail = comms;
 		return -1;
@@ -124,8 +130,9 @@ static int agree_open(struct floor_run *run, int status, struct drv_fail *fail)
 
 static int hello(struct floor_run *run, struct drv_fail *fail)
 {
-	json_t *mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", drv_version(), "abi", CADGE_ABI,
-				 "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(), "launch", run->launch.digest);
+	json_t *mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", drv_version(),
+				 "abi", CADGE_ABI, "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(),
+				 "launch", run->launch.digest);
 	json_t *theirs = NULL;
 	int status;
 
@@ -138,7 +145,8 @@ static int hello(struct floor_run *run, struct drv_fail *fail)
 }
 
 /* Opens, connects, measures. What was measured stays in `result` (endpoint 0) also when this fails. */
-static int run_both(struct floor_run *run, struct drv_result *result, struct drv_pin *pin, struct drv_fail *fail)
+static int run_both(struct floor_run *run, struct drv_result *result, struct drv_pin *pin,
+		    struct drv_fail *fail)
 {
 	uint64_t began = drv_now_ns();
 	json_t *mine, *theirs = NULL;
@@ -192,7 +200,8 @@ static int store(struct drv_result *result, const char *out_path)
 	if (!out_path)
 		return 0;
 	text = drv_result_text(result);
-	status = text ? drv_result_store(out_path, text, &fail) : drv_fail_set(&fail, DRV_MEMORY, "no memory for the result");
+	status = text ? drv_result_store(out_path, text, &fail)
+		      : drv_fail_set(&fail, DRV_MEMORY, "no memory for the result");
 	if (status)
 		fprintf(stderr, "cadge-floor: %s\n", fail.text);
 	free(text);
@@ -203,7 +212,7 @@ int floor_run_launch(const char *launch_path, int endpoint, const char *host_por
 		     const char *out_path)
 {
 	struct floor_run *run = calloc(1, sizeof(*run));
-	struct drv_fail fail = { .reason = DRV_OK };
+	struct drv_fail fail = {.reason = DRV_OK};
 	struct drv_oob_token token;
 	struct drv_result result;
 	struct drv_pin pin;
@@ -222,8 +231,11 @@ int floor_run_launch(const char *launch_path, int endpoint, const char *host_por
 	run->block = run->launch.wait == DRV_WAIT_BLOCK;
 	run->floor = find_floor(run->launch.layer);
 	if (run->launch.kind != DRV_KIND_FLOOR || !run->floor || run->launch.endpoints_count != 2)
-		status = drv_fail_set(&fail, DRV_ARGUMENT, "the launch file does not name a floor for two endpoints (kind \"floor\", "
-				      "layer \"%s\"): cadge-floor list names them", run->launch.layer);
+		status = drv_fail_set(
+			&fail, DRV_ARGUMENT,
+			"the launch file does not name a floor for two endpoints (kind \"floor\", "
+			"layer \"%s\"): cadge-floor list names them",
+			run->launch.layer);
 	else
 		status = drv_watchdog_start(run->launch.deadline_ns, &fail);
 	if (!status && run->floor) {
@@ -234,7 +246,8 @@ int floor_run_launch(const char *launch_path, int endpoint, const char *host_por
 		status = drv_oob_token_read(token_path, &token, &fail);
 	}
 	if (!status)
-		status = drv_oob_open(endpoint, host_port, &token, drv_now_ns() + run->launch.deadline_ns / 2, &run->oob, &fail);
+		status = drv_oob_open(endpoint, host_port, &token, drv_now_ns() + run->launch.deadline_ns / 2,
+				      &run->oob, &fail);
 	if (!status) {
 		uint64_t began;
 
@@ -247,9 +260,13 @@ int floor_run_launch(const char *launch_path, int endpoint, const char *host_por
 	}
 	drv_oob_close(run->oob);
 	if (status) {
-		/* Points that were measured before something broke stay measured; the others carry the reason. */
-		result.status = attempts_usable(&result) ? DRV_DONE : drv_reason_is_refusal(fail.reason) ? DRV_REFUSED :
-													   DRV_FAILED;
+		/*
+		 * Points that were measured before something broke stay measured; the others carry the
+		 * reason.
+		 */
+		result.status = attempts_usable(&result)             ? DRV_DONE
+				: drv_reason_is_refusal(fail.reason) ? DRV_REFUSED
+								     : DRV_FAILED;
 		result.fail = fail;
 		fprintf(stderr, "cadge-floor: endpoint %d: %s\n", endpoint, fail.text);
 	}

@@ -15,15 +15,15 @@
 #include "loop.h"
 
 #define BLOCK_TIMEOUT_US 5000
-#define DATAGRAM_MAX 65507u
-#define LOOPBACK "127.0.0.1"
-#define BATCH_BYTES (UINT64_C(256) << 10)
-#define CONFIRM_MAGIC UINT64_C(0x6361646765657266)
+#define DATAGRAM_MAX     65507u
+#define LOOPBACK         "127.0.0.1"
+#define BATCH_BYTES      (UINT64_C(256) << 10)
+#define CONFIRM_MAGIC    UINT64_C(0x6361646765657266)
 
 struct floor_state {
 	int fd, listener;
 	uint64_t received_bytes; /* of the message that is arriving */
-	uint64_t next;		 /* stream: message */
+	uint64_t next;           /* stream: message */
 };
 
 /* What precedes each batch of a TCP stream, little endian as stored. */
@@ -40,8 +40,8 @@ static const char *address_of(const struct floor_run *run, int endpoint)
 static int parse_address(const char *text, uint16_t port, struct sockaddr_storage *out, socklen_t *bytes_out,
 			 struct drv_fail *fail)
 {
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port)};
 
 	memset(out, 0, sizeof(*out));
 	if (inet_pton(AF_INET, text, &four.sin_addr) == 1) {
@@ -74,12 +74,13 @@ static uint16_t port_of(int fd)
 }
 
 /*
- * A socket bound to this end's address: what others send to is on the first free port of the launch's range, and who only
- * connects takes any. -1 with fail.
+ * A socket bound to this end's address: what others send to is on the first free port of the launch's range,
+ * and who only connects takes any. -1 with fail.
  */
 static int socket_bound(struct floor_run *run, int type, bool any_port, struct drv_fail *fail)
 {
-	const uint32_t first = any_port ? 0 : run->launch.port_first, last = any_port ? 0 : run->launch.port_last;
+	const uint32_t first = any_port ? 0 : run->launch.port_first,
+		       last = any_port ? 0 : run->launch.port_last;
 	const char *address = address_of(run, run->endpoint);
 	struct sockaddr_storage at;
 	socklen_t bytes;
@@ -91,7 +92,10 @@ static int socket_bound(struct floor_run *run, int type, bool any_port, struct d
 		fd = socket(at.ss_family, type | SOCK_CLOEXEC, 0);
 		if (fd < 0)
 			return drv_fail_set(fail, DRV_SYSTEM, "no socket: %s", strerror(errno));
-		/* A port in TIME_WAIT of an earlier launch is free for us; one that somebody listens on is not. */
+		/*
+		 * A port in TIME_WAIT of an earlier launch is free for us; one that somebody listens on is
+		 * not.
+		 */
 		if (type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0) {
 			close(fd);
 			return drv_fail_set(fail, DRV_SYSTEM, "SO_REUSEADDR: %s", strerror(errno));
@@ -122,7 +126,7 @@ static int sockets_open(struct floor_run *run, struct drv_fail *fail)
 	run->state = state;
 	state->fd = state->listener = -1;
 	run->bytes_max = is_tcp(run) ? DRV_MESSAGE_BYTES_MAX : DATAGRAM_MAX;
-	run->path = (struct cadge_path){ .bytes = sizeof(run->path), .as_asked = 1 };
+	run->path = (struct cadge_path){.bytes = sizeof(run->path), .as_asked = 1};
 	if (run->launch.place == DRV_PLACE_WITHIN) {
 		run->path.medium = CADGE_MEDIUM_LOOPBACK;
 		snprintf(run->path.asked, sizeof(run->path.asked), "loopback of this host");
@@ -148,7 +152,7 @@ static int sockets_open(struct floor_run *run, struct drv_fail *fail)
 /* In block mode calls come back now and then, so that a stop is noticed. */
 static int socket_settle(struct floor_run *run, struct drv_fail *fail)
 {
-	const struct timeval timeout = { .tv_usec = BLOCK_TIMEOUT_US };
+	const struct timeval timeout = {.tv_usec = BLOCK_TIMEOUT_US};
 	int fd = run->state->fd, one = 1;
 
 	if (is_tcp(run) && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
@@ -160,9 +164,10 @@ static int socket_settle(struct floor_run *run, struct drv_fail *fail)
 
 static int accept_peer(struct floor_state *state, struct drv_fail *fail)
 {
-	struct pollfd ready = { .fd = state->listener, .events = POLLIN };
+	struct pollfd ready = {.fd = state->listener, .events = POLLIN};
 
-	if (poll(&ready, 1, 5000) <= 0 || (state->fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
+	if (poll(&ready, 1, 5000) <= 0 ||
+	    (state->fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
 		return drv_fail_set(fail, DRV_TRANSPORT, "endpoint 0 did not connect within 5 s");
 	close(state->listener);
 	state->listener = -1;
@@ -244,7 +249,7 @@ FLOOR_INLINE bool again(void)
 /* A socket that is full: waits a little for room. 0 or -1. */
 static int __attribute__((cold, noinline)) wait_for_room(struct floor_loop *loop)
 {
-	struct pollfd ready = { .fd = loop->run->state->fd, .events = POLLOUT };
+	struct pollfd ready = {.fd = loop->run->state->fd, .events = POLLOUT};
 	int status = floor_look(loop);
 
 	if (status < 0)
@@ -322,18 +327,18 @@ FLOOR_INLINE int tcp_receive(struct floor_loop *loop, const uint8_t **data, size
 	return 1;
 }
 
-#define LOOPS(name, kind, block, lossy, flags)                                                           \
-	FLOOR_INLINE int name##_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes)    \
-	{                                                                                                \
-		return kind##_receive(loop, data, bytes, flags);                                         \
-	}                                                                                                \
-	static int name##_client(struct floor_loop *loop)                                                \
-	{                                                                                                \
-		return floor_client_loop(loop, block, lossy, kind##_send, name##_receive);               \
-	}                                                                                                \
-	static int name##_server(struct floor_loop *loop)                                                \
-	{                                                                                                \
-		return floor_server_loop(loop, block, kind##_send, name##_receive);                      \
+#define LOOPS(name, kind, block, lossy, flags)                                                               \
+	FLOOR_INLINE int name##_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes)        \
+	{                                                                                                    \
+		return kind##_receive(loop, data, bytes, flags);                                             \
+	}                                                                                                    \
+	static int name##_client(struct floor_loop *loop)                                                    \
+	{                                                                                                    \
+		return floor_client_loop(loop, block, lossy, kind##_send, name##_receive);                   \
+	}                                                                                                    \
+	static int name##_server(struct floor_loop *loop)                                                    \
+	{                                                                                                    \
+		return floor_server_loop(loop, block, kind##_send, name##_receive);                          \
 	}
 LOOPS(udp_poll, udp, false, true, MSG_DONTWAIT)
 LOOPS(udp_block, udp, true, true, 0)
@@ -363,13 +368,14 @@ static int tcp_server(struct floor_loop *loop)
 /* Moves exactly `bytes`. 0; 1: told to stop before the first byte (server); -1. */
 static int move_all(struct floor_loop *loop, bool out, struct iovec *parts, int count)
 {
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = (size_t)count };
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
 	const int fd = loop->run->state->fd, flags = loop->run->block && !out ? 0 : MSG_DONTWAIT;
 	bool begun = false;
 	uint32_t idle = 0;
 
 	while (message.msg_iovlen) {
-		ssize_t moved = out ? sendmsg(fd, &message, flags | MSG_NOSIGNAL) : recvmsg(fd, &message, flags);
+		ssize_t moved =
+			out ? sendmsg(fd, &message, flags | MSG_NOSIGNAL) : recvmsg(fd, &message, flags);
 
 		if (moved < 0 && !again())
 			return socket_failed(loop, out ? "sendmsg" : "recvmsg");
@@ -415,18 +421,22 @@ static int tcp_stream_client(struct floor_loop *loop)
 	struct floor_state *state = loop->run->state;
 	const uint64_t batch = batch_messages(loop);
 	uint64_t last = drv_clock_now(&loop->run->clock), now, confirm[2];
-	struct batch_head head = { .last = 0 };
+	struct batch_head head = {.last = 0};
 	struct iovec parts[2];
 
 	loop->started = last;
 	while (!head.last) {
-		head.messages = loop->mode == FLOOR_VERIFY && loop->limit - loop->done < batch ? loop->limit - loop->done :
-												 batch;
+		head.messages = loop->mode == FLOOR_VERIFY && loop->limit - loop->done < batch
+					? loop->limit - loop->done
+					: batch;
 		for (uint64_t i = 0; i < head.messages; i++) {
 			uint8_t *message = loop->out + i * loop->bytes;
 			uint64_t words[2];
 
-			/* loop->out has room behind the last one only, so a head must not reach into its successor */
+			/*
+			 * loop->out has room behind the last one only, so a head must not reach into its
+			 * successor
+			 */
 			drv_head_words(words, loop->bytes, loop->seed, state->next + i);
 			memcpy(message, words, loop->bytes < DRV_HEAD_BYTES ? loop->bytes : DRV_HEAD_BYTES);
 			if (loop->mode == FLOOR_VERIFY)
@@ -440,14 +450,14 @@ static int tcp_stream_client(struct floor_loop *loop)
 		else
 			head.last = now >= loop->end;
 		last = now;
-		parts[0] = (struct iovec){ .iov_base = &head, .iov_len = sizeof(head) };
-		parts[1] = (struct iovec){ .iov_base = loop->out, .iov_len = head.messages * loop->bytes };
+		parts[0] = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
+		parts[1] = (struct iovec){.iov_base = loop->out, .iov_len = head.messages * loop->bytes};
 		if (move_all(loop, true, parts, 2))
 			return -1;
 		state->next += head.messages;
 		loop->done += head.messages;
 	}
-	parts[0] = (struct iovec){ .iov_base = confirm, .iov_len = sizeof(confirm) };
+	parts[0] = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
 	if (move_all(loop, false, parts, 1))
 		return -1;
 	loop->ended = drv_clock_now(&loop->run->clock);
@@ -461,20 +471,21 @@ static int tcp_stream_server(struct floor_loop *loop)
 {
 	struct floor_state *state = loop->run->state;
 	const uint64_t batch = batch_messages(loop);
-	uint64_t confirm[2] = { CONFIRM_MAGIC };
+	uint64_t confirm[2] = {CONFIRM_MAGIC};
 	struct batch_head head;
 	struct iovec part;
 	int status;
 
 	for (;;) {
-		part = (struct iovec){ .iov_base = &head, .iov_len = sizeof(head) };
+		part = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
 		status = move_all(loop, false, &part, 1);
 		if (status)
 			return status < 0 ? -1 : 0;
 		if (!head.messages || head.messages > batch)
-			return drv_fail_set(&loop->fail, DRV_PROTOCOL, "a batch of a stream claims %llu messages",
+			return drv_fail_set(&loop->fail, DRV_PROTOCOL,
+					    "a batch of a stream claims %llu messages",
 					    (unsigned long long)head.messages);
-		part = (struct iovec){ .iov_base = loop->in, .iov_len = head.messages * loop->bytes };
+		part = (struct iovec){.iov_base = loop->in, .iov_len = head.messages * loop->bytes};
 		status = move_all(loop, false, &part, 1);
 		if (status)
 			return -1;
@@ -487,8 +498,10 @@ static int tcp_stream_server(struct floor_loop *loop)
 				floor_mismatch(loop, "server: a message of a stream has a wrong head");
 			if (FLOOR_UNLIKELY(loop->mode == FLOOR_VERIFY)) {
 				loop->full_checked++;
-				if (!drv_body_holds(message, loop->bytes, loop->seed, loop->phase, state->next + i))
-					floor_mismatch(loop, "server: a message of a stream has a wrong body");
+				if (!drv_body_holds(message, loop->bytes, loop->seed, loop->phase,
+						    state->next + i))
+					floor_mismatch(loop,
+						       "server: a message of a stream has a wrong body");
 			}
 		}
 		state->next += head.messages;
@@ -496,7 +509,7 @@ static int tcp_stream_server(struct floor_loop *loop)
 		if (!head.last)
 			continue;
 		confirm[1] = loop->executions;
-		part = (struct iovec){ .iov_base = confirm, .iov_len = sizeof(confirm) };
+		part = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
 		if (move_all(loop, true, &part, 1))
 			return -1;
 	}

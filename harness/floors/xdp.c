@@ -12,17 +12,17 @@
 #include "xdp_socket.h"
 
 /* On the wire: 14 bytes of Ethernet, 2 bytes of length (little endian), the message. */
-#define HEAD_BYTES 16u
-#define LENGTH_BYTES 2u
-#define TRY_BYTES 64u
-#define TRY_NS (UINT64_C(60) * FLOOR_NS_PER_MS)
+#define HEAD_BYTES       16u
+#define LENGTH_BYTES     2u
+#define TRY_BYTES        64u
+#define TRY_NS           (UINT64_C(60) * FLOOR_NS_PER_MS)
 #define BLOCK_TIMEOUT_MS 5
 
 struct floor_state {
 	struct xdp_socket xdp;
 	uint8_t head[14]; /* of what is sent */
 	uint32_t next_frame;
-	uint64_t held;	  /* received frame that the loop still reads; UINT64_MAX: none */
+	uint64_t held; /* received frame that the loop still reads; UINT64_MAX: none */
 	bool native;
 };
 
@@ -38,7 +38,8 @@ static int xdp_open(struct floor_run *run, struct drv_fail *fail)
 	state->held = UINT64_MAX;
 	if (!device[0])
 		return drv_fail_set(fail, DRV_NODE_LACKS, "this host has no link of its own for raw frames");
-	run->path = (struct cadge_path){ .bytes = sizeof(run->path), .medium = CADGE_MEDIUM_NETWORK, .as_asked = 1 };
+	run->path = (struct cadge_path){
+		.bytes = sizeof(run->path), .medium = CADGE_MEDIUM_NETWORK, .as_asked = 1};
 	snprintf(run->path.asked, sizeof(run->path.asked), "device %.100s", device);
 	snprintf(run->path.device, sizeof(run->path.device), "%.60s", device);
 	if (xdp_socket_open(&state->xdp, device, fail))
@@ -82,7 +83,8 @@ FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
 {
 	struct floor_state *state = loop->run->state;
 	struct xdp_socket *xdp = &state->xdp;
-	const uint64_t address = (uint64_t)(XDP_FRAMES / 2 + state->next_frame++ % (XDP_FRAMES / 2)) * XDP_FRAME_BYTES;
+	const uint64_t address =
+		(uint64_t)(XDP_FRAMES / 2 + state->next_frame++ % (XDP_FRAMES / 2)) * XDP_FRAME_BYTES;
 	uint8_t *frame = xdp->frames + address;
 	const uint32_t at = *xdp->transmit.producer;
 	uint32_t sent;
@@ -93,7 +95,7 @@ FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
 	frame[15] = (uint8_t)(bytes >> 8);
 	memcpy(frame + HEAD_BYTES, loop->out, bytes);
 	((struct xdp_desc *)xdp->transmit.entries)[at % XDP_RING] =
-		(struct xdp_desc){ .addr = address, .len = (uint32_t)(HEAD_BYTES + bytes) };
+		(struct xdp_desc){.addr = address, .len = (uint32_t)(HEAD_BYTES + bytes)};
 	__atomic_store_n(xdp->transmit.producer, at + 1, __ATOMIC_RELEASE);
 	while (FLOOR_UNLIKELY(sendto(xdp->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0))
 		if (send_failed(loop))
@@ -116,7 +118,7 @@ FLOOR_INLINE int xdp_receive(struct floor_loop *loop, const uint8_t **data, size
 		state->held = UINT64_MAX;
 	}
 	if (__atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) == at) {
-		struct pollfd ready = { .fd = state->xdp.fd, .events = POLLIN };
+		struct pollfd ready = {.fd = state->xdp.fd, .events = POLLIN};
 
 		if (block && poll(&ready, 1, BLOCK_TIMEOUT_MS) < 0 && errno != EINTR)
 			return floor_broke(loop, "poll");
@@ -174,10 +176,14 @@ static int xdp_begin(struct floor_loop *loop, struct drv_fail *fail)
 	return 0;
 }
 
-/* Exchanges frames for a moment with the program as it is attached now. The median, or UINT64_MAX when none came back. */
+/*
+ * Exchanges frames for a moment with the program as it is attached now. The median, or UINT64_MAX when none
+ * came back.
+ */
 static int try_attached(struct floor_run *run, uint64_t *median_out, struct drv_fail *fail)
 {
-	struct drv_point point = { .pattern = DRV_PINGPONG, .request_bytes = TRY_BYTES, .deadline_ns = 5 * FLOOR_NS_PER_S };
+	struct drv_point point = {
+		.pattern = DRV_PINGPONG, .request_bytes = TRY_BYTES, .deadline_ns = 5 * FLOOR_NS_PER_S};
 	struct floor_loop *loop = calloc(1, sizeof(*loop));
 	json_t *stop = json_pack("{s:s}", "m", "stop");
 	int status = -1;
@@ -194,7 +200,8 @@ static int try_attached(struct floor_run *run, uint64_t *median_out, struct drv_
 	loop->mode = FLOOR_WARMUP;
 	loop->deadline = drv_clock_now(&run->clock) + drv_clock_to_ticks(&run->clock, point.deadline_ns);
 	loop->op_deadline = drv_clock_to_ticks(&run->clock, 20 * FLOOR_NS_PER_MS);
-	drv_warmup_start(&loop->warmup, drv_clock_now(&run->clock), drv_clock_to_ticks(&run->clock, TRY_NS / 10),
+	drv_warmup_start(&loop->warmup, drv_clock_now(&run->clock),
+			 drv_clock_to_ticks(&run->clock, TRY_NS / 10),
 			 drv_clock_to_ticks(&run->clock, TRY_NS));
 	if (run->endpoint == 1) {
 		status = xdp_server(loop);
@@ -218,7 +225,7 @@ out:
 /* Attaches on both sides, natively or not, and tries. *median_out is UINT64_MAX when either side cannot. */
 static int try_mode(struct floor_run *run, bool native, uint64_t *median_out, struct drv_fail *fail)
 {
-	struct drv_fail why = { .reason = DRV_OK };
+	struct drv_fail why = {.reason = DRV_OK};
 	json_t *theirs = NULL;
 	bool ok = xdp_socket_attach(&run->state->xdp, native, &why) == 0, both;
 
@@ -252,7 +259,8 @@ static int exchange_macs(struct floor_run *run, struct drv_fail *fail)
 		const json_t *byte = json_array_get(json_object_get(theirs, "mac"), i);
 
 		if (!json_is_integer(byte))
-			status = drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint named no hardware address");
+			status = drv_fail_set(fail, DRV_PROTOCOL,
+					      "the other endpoint named no hardware address");
 		state->head[i] = (uint8_t)json_integer_value(byte);
 		state->head[6 + i] = mac[i];
 	}
@@ -270,20 +278,26 @@ static int xdp_connect(struct floor_run *run, struct drv_fail *fail)
 	char native_text[32], generic_text[32];
 	const char *mode;
 
-	if (exchange_macs(run, fail) || try_mode(run, true, &native_ns, fail) || try_mode(run, false, &generic_ns, fail))
+	if (exchange_macs(run, fail) || try_mode(run, true, &native_ns, fail) ||
+	    try_mode(run, false, &generic_ns, fail))
 		return -1;
-	mode = native_ns == UINT64_MAX && generic_ns == UINT64_MAX ? "none" : native_ns <= generic_ns ? "native" : "generic";
+	mode = native_ns == UINT64_MAX && generic_ns == UINT64_MAX ? "none"
+	       : native_ns <= generic_ns                           ? "native"
+								   : "generic";
 	if (floor_exchange(run, "mode", json_pack("{s:s}", "mode", mode), &theirs, fail))
 		return -1;
 	if (run->endpoint == 1) {
 		const char *chosen = json_string_value(json_object_get(theirs, "mode"));
 
-		mode = chosen && !strcmp(chosen, "native") ? "native" : chosen && !strcmp(chosen, "generic") ? "generic" : "none";
+		mode = chosen && !strcmp(chosen, "native")    ? "native"
+		       : chosen && !strcmp(chosen, "generic") ? "generic"
+							      : "none";
 	}
 	json_decref(theirs);
 	if (!strcmp(mode, "none")) {
 		if (fail->reason == DRV_OK)
-			drv_fail_set(fail, DRV_TRANSPORT, "no raw frame came back over %s: is its other end the peer's raw link?",
+			drv_fail_set(fail, DRV_TRANSPORT,
+				     "no raw frame came back over %s: is its other end the peer's raw link?",
 				     run->path.device);
 		return -1;
 	}
@@ -293,12 +307,15 @@ static int xdp_connect(struct floor_run *run, struct drv_fail *fail)
 		return -1;
 	snprintf(run->path.used, sizeof(run->path.used), "AF_XDP in copy mode, %s attachment, queue 0", mode);
 	if (run->endpoint == 0) {
-		snprintf(native_text, sizeof(native_text), native_ns == UINT64_MAX ? "not possible" : "%llu ns",
-			 (unsigned long long)native_ns);
-		snprintf(generic_text, sizeof(generic_text), generic_ns == UINT64_MAX ? "not possible" : "%llu ns",
+		snprintf(native_text, sizeof(native_text),
+			 native_ns == UINT64_MAX ? "not possible" : "%llu ns", (unsigned long long)native_ns);
+		snprintf(generic_text, sizeof(generic_text),
+			 generic_ns == UINT64_MAX ? "not possible" : "%llu ns",
 			 (unsigned long long)generic_ns);
-		snprintf(run->path.note, sizeof(run->path.note), "raw-frame floor, kernel included; median when tried: native "
-			 "%s, generic %s", native_text, generic_text);
+		snprintf(run->path.note, sizeof(run->path.note),
+			 "raw-frame floor, kernel included; median when tried: native "
+			 "%s, generic %s",
+			 native_text, generic_text);
 	}
 	return 0;
 }

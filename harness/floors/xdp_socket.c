@@ -34,21 +34,25 @@ static int step_failed(struct drv_fail *fail, const char *what)
 	const int error = errno;
 
 	if (error == EPERM || error == EACCES)
-		return drv_fail_set(fail, DRV_PERMISSION, "%s: %s (raw frames need root, or CAP_NET_RAW, CAP_NET_ADMIN and "
-				    "CAP_BPF)", what, strerror(error));
-	if (error == EAFNOSUPPORT || error == ENOSYS || error == EINVAL || error == EOPNOTSUPP || error == EPROTONOSUPPORT)
-		return drv_fail_set(fail, DRV_NODE_LACKS, "%s: %s (this kernel or device has no such thing)", what,
-				    strerror(error));
+		return drv_fail_set(fail, DRV_PERMISSION,
+				    "%s: %s (raw frames need root, or CAP_NET_RAW, CAP_NET_ADMIN and "
+				    "CAP_BPF)",
+				    what, strerror(error));
+	if (error == EAFNOSUPPORT || error == ENOSYS || error == EINVAL || error == EOPNOTSUPP ||
+	    error == EPROTONOSUPPORT)
+		return drv_fail_set(fail, DRV_NODE_LACKS, "%s: %s (this kernel or device has no such thing)",
+				    what, strerror(error));
 	if (error == ENOMEM || error == ENOBUFS)
 		return drv_fail_set(fail, DRV_MEMORY, "%s: %s", what, strerror(error));
 	if (error == EBUSY || error == EEXIST)
-		return drv_fail_set(fail, DRV_TRANSPORT, "%s: another program or socket has the device", what);
+		return drv_fail_set(fail, DRV_TRANSPORT, "%s: another program or socket has the device",
+				    what);
 	return drv_fail_set(fail, DRV_SYSTEM, "%s: %s", what, strerror(error));
 }
 
 static int read_device(struct xdp_socket *xdp, const char *device, struct drv_fail *fail)
 {
-	struct ifreq request = { 0 };
+	struct ifreq request = {0};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), status = 0;
 
 	if (fd < 0)
@@ -79,7 +83,8 @@ static int map_ring(int fd, struct xdp_ring *ring, const struct xdp_ring_offset 
 		    uint64_t page_offset)
 {
 	ring->map_bytes = (size_t)offset->desc + XDP_RING * entry_bytes;
-	ring->map = mmap(NULL, ring->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)page_offset);
+	ring->map = mmap(NULL, ring->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+			 (off_t)page_offset);
 	if (ring->map == MAP_FAILED) {
 		ring->map = NULL;
 		return -1;
@@ -92,7 +97,8 @@ static int map_ring(int fd, struct xdp_ring *ring, const struct xdp_ring_offset 
 
 static int make_rings(struct xdp_socket *xdp, struct drv_fail *fail)
 {
-	struct xdp_umem_reg umem = { .len = (uint64_t)XDP_FRAMES * XDP_FRAME_BYTES, .chunk_size = XDP_FRAME_BYTES };
+	struct xdp_umem_reg umem = {.len = (uint64_t)XDP_FRAMES * XDP_FRAME_BYTES,
+				    .chunk_size = XDP_FRAME_BYTES};
 	struct xdp_mmap_offsets offsets;
 	socklen_t bytes = sizeof(offsets);
 	const int entries = XDP_RING;
@@ -127,27 +133,29 @@ static int make_rings(struct xdp_socket *xdp, struct drv_fail *fail)
 	return 0;
 }
 
-#define INSN(c, d, s, o, i) { .code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i) }
+#define INSN(c, d, s, o, i) {.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)}
 
 /* Frames of our ethertype go to the socket of their queue, all others pass. */
 static int load_program(struct xdp_socket *xdp, struct drv_fail *fail)
 {
 	struct bpf_insn program[] = {
-		INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, 0, 0),	     /*  0: r2 = ctx->data */
-		INSN(BPF_LDX | BPF_MEM | BPF_W, 3, 1, 4, 0),	     /*  1: r3 = ctx->data_end */
-		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 4, 2, 0, 0),	     /*  2: r4 = r2 */
-		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, 14),	     /*  3: r4 += 14 */
-		INSN(BPF_JMP | BPF_JGT | BPF_X, 4, 3, 8, 0),	     /*  4: if r4 > r3 goto 13 */
-		INSN(BPF_LDX | BPF_MEM | BPF_H, 5, 2, 12, 0),	     /*  5: r5 = ethertype */
-		INSN(BPF_JMP | BPF_JNE | BPF_K, 5, 0, 6, __builtin_bswap16(XDP_ETHERTYPE)), /*  6: other: goto 13 */
-		INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, 16, 0),	     /*  7: r2 = ctx->rx_queue_index */
+		INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, 0, 0),    /*  0: r2 = ctx->data */
+		INSN(BPF_LDX | BPF_MEM | BPF_W, 3, 1, 4, 0),    /*  1: r3 = ctx->data_end */
+		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 4, 2, 0, 0),  /*  2: r4 = r2 */
+		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, 14), /*  3: r4 += 14 */
+		INSN(BPF_JMP | BPF_JGT | BPF_X, 4, 3, 8, 0),    /*  4: if r4 > r3 goto 13 */
+		INSN(BPF_LDX | BPF_MEM | BPF_H, 5, 2, 12, 0),   /*  5: r5 = ethertype */
+		INSN(BPF_JMP | BPF_JNE | BPF_K, 5, 0, 6,
+		     __builtin_bswap16(XDP_ETHERTYPE)),       /*  6: other: goto 13 */
+		INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, 16, 0), /*  7: r2 = ctx->rx_queue_index */
 		INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 0), /*  8: r1 = map; see below */
-		INSN(0, 0, 0, 0, 0),				     /*  9: its upper half */
-		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0, XDP_PASS), /* 10: r3 = what to do without a socket */
+		INSN(0, 0, 0, 0, 0),                                         /*  9: its upper half */
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0,
+		     XDP_PASS), /* 10: r3 = what to do without a socket */
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect_map), /* 11 */
-		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),		     /* 12 */
-		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_PASS), /* 13: r0 = pass */
-		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),		     /* 14 */
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),                     /* 12 */
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, XDP_PASS),     /* 13: r0 = pass */
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),                     /* 14 */
 	};
 	static const char licence[] = "Dual BSD/GPL";
 	union bpf_attr attr;
@@ -174,8 +182,8 @@ static int load_program(struct xdp_socket *xdp, struct drv_fail *fail)
 
 int xdp_socket_open(struct xdp_socket *xdp, const char *device, struct drv_fail *fail)
 {
-	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	struct sockaddr_xdp at = { .sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY };
+	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	struct sockaddr_xdp at = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY};
 	const uint32_t queue = 0;
 	union bpf_attr attr;
 
@@ -186,7 +194,10 @@ int xdp_socket_open(struct xdp_socket *xdp, const char *device, struct drv_fail 
 	xdp->fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (xdp->fd < 0)
 		return step_failed(fail, "an AF_XDP socket");
-	/* Before 5.11 the kernel charges maps and frames to this limit; where it may not be raised the calls below say so. */
+	/*
+	 * Before 5.11 the kernel charges maps and frames to this limit; where it may not be raised the calls
+	 * below say so.
+	 */
 	if (setrlimit(RLIMIT_MEMLOCK, &unlimited) < 0 && errno != EPERM)
 		return step_failed(fail, "RLIMIT_MEMLOCK");
 	if (make_rings(xdp, fail) || load_program(xdp, fail))
@@ -199,7 +210,8 @@ int xdp_socket_open(struct xdp_socket *xdp, const char *device, struct drv_fail 
 	attr.map_fd = (uint32_t)xdp->map_fd;
 	attr.key = (uint64_t)(uintptr_t)&queue;
 	attr.value = (uint64_t)(uintptr_t)&xdp->fd;
-	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr) < 0 ? step_failed(fail, "entering the socket in its map") : 0;
+	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr) < 0 ? step_failed(fail, "entering the socket in its map")
+							: 0;
 }
 
 void xdp_socket_detach(struct xdp_socket *xdp)
@@ -222,7 +234,8 @@ int xdp_socket_attach(struct xdp_socket *xdp, bool native, struct drv_fail *fail
 	xdp->link_fd = bpf_call(BPF_LINK_CREATE, &attr);
 	if (xdp->link_fd >= 0)
 		return 0;
-	return step_failed(fail, native ? "attaching an XDP program to the driver" : "attaching a generic XDP program");
+	return step_failed(fail, native ? "attaching an XDP program to the driver"
+					: "attaching a generic XDP program");
 }
 
 static void unmap_ring(struct xdp_ring *ring)

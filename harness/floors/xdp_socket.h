@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One AF_XDP socket in copy mode with its memory, rings and program, on system calls alone: no library, no compiler for
- * BPF. The program is attached through a BPF link, whose descriptor dies with the process: whatever happens, the kernel
- * takes the program off the device again.
+ * One AF_XDP socket in copy mode with its memory, rings and program, on system calls alone: no library, no
+ * compiler for BPF. The program is attached through a BPF link, whose descriptor dies with the process:
+ * whatever happens, the kernel takes the program off the device again.
  */
 #ifndef CADGE_FLOOR_XDP_SOCKET_H
 #define CADGE_FLOOR_XDP_SOCKET_H
@@ -13,11 +13,11 @@
 
 #include "fail.h"
 
-#define XDP_FRAME_BYTES 4096u
-#define XDP_FRAMES 64u		/* half to receive into, half to send from */
-#define XDP_RING 64u
-#define XDP_ETHERTYPE 0x88b5u	/* IEEE 802: for local experiments */
-#define XDP_HEADROOM_BYTES 512u /* the kernel's, taken off a frame; more than enough on every driver */
+#define XDP_FRAME_BYTES    4096u
+#define XDP_FRAMES         64u /* half to receive into, half to send from */
+#define XDP_RING           64u
+#define XDP_ETHERTYPE      0x88b5u /* IEEE 802: for local experiments */
+#define XDP_HEADROOM_BYTES 512u    /* the kernel's, taken off a frame; more than enough on every driver */
 
 struct xdp_ring {
 	uint32_t *producer, *consumer;

@@ -88,27 +88,11 @@ class Launch:
 
     def start(self, endpoint: int) -> subprocess.Popen[str]:
         """Start one endpoint."""
-        out = ("--out", str(self.folder / "out.json")) if endpoint == 0 else ()
-        return subprocess.Popen(
-            [
-                *self.ends.prefixes[endpoint],
-                str(self.program),
-                "run",
-                "--launch",
-                str(self.folder / "launch.json"),
-                "--endpoint",
-                str(endpoint),
-                "--modules",
-                "unused",
-                "--oob",
-                self.oob,
-                "--token-file",
-                str(self.folder / "token"),
-                *out,
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        files = f"--launch {self.folder}/launch.json --token-file {self.folder}/token"
+        arguments = f"run {files} --endpoint {endpoint} --modules unused --oob {self.oob}".split()
+        out = ["--out", str(self.folder / "out.json")] if endpoint == 0 else []
+        command = [*self.ends.prefixes[endpoint], str(self.program), *arguments, *out]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     def run(self, *, timeout_s: float = 120) -> dict[str, Any]:
         """Run both endpoints to their end and return the result."""
@@ -183,34 +167,25 @@ def check_attempt(attempt: dict[str, Any], *, lossy: bool = False) -> None:
     assert attempt["sum_ns"] <= attempt["elapsed_ns"] <= attempt["sum_ns"] + attempt["lost"] * 10**9 + 10**9
 
 
+def messages(*sizes: int) -> list[dict[str, Any]]:
+    """Return exchanges of these sizes."""
+    return [point("pingpong", size) for size in sizes]
+
+
+def streams(*sizes: int) -> list[dict[str, Any]]:
+    """Return streams of messages of these sizes."""
+    return [point("stream", size) for size in sizes]
+
+
 MEMORY_SIZES = (0, 1, 8, 15, 16, 56, 57, 4095, 4096, 65_536, 1 << 20)
 CASES = [
-    ("floor-cacheline", "poll", [point("pingpong", size) for size in (0, 1, 7, 8, 16, 56)]),
-    (
-        "floor-copyflag",
-        "poll",
-        [
-            *(point("pingpong", size) for size in MEMORY_SIZES),
-            *(point("stream", size) for size in (1, 8, 100, 4096, 1 << 20)),
-        ],
-    ),
-    (
-        "floor-futex",
-        "block",
-        [*(point("pingpong", size) for size in (0, 8, 4096, 1 << 20)), point("stream", 64), point("stream", 65_536)],
-    ),
-    *(
-        (
-            "floor-tcp",
-            wait,
-            [
-                *(point("pingpong", size) for size in (1, 8, 4096, 1 << 20)),
-                *(point("stream", size) for size in (1, 17, 65_536, 4 << 20)),
-            ],
-        )
-        for wait in ("poll", "block")
-    ),
-    *(("floor-udp", wait, [point("pingpong", size) for size in (0, 1, 8, 1400, 65_507)]) for wait in ("poll", "block")),
+    ("floor-cacheline", "poll", messages(0, 1, 7, 8, 16, 56)),
+    ("floor-copyflag", "poll", messages(*MEMORY_SIZES) + streams(1, 8, 100, 4096, 1 << 20)),
+    ("floor-futex", "block", messages(0, 8, 4096, 1 << 20) + streams(64, 65_536)),
+    ("floor-tcp", "poll", messages(1, 8, 4096, 1 << 20) + streams(1, 17, 65_536, 4 << 20)),
+    ("floor-tcp", "block", messages(1, 8, 4096, 1 << 20) + streams(1, 17, 65_536, 4 << 20)),
+    ("floor-udp", "poll", messages(0, 1, 8, 1400, 65_507)),
+    ("floor-udp", "block", messages(0, 1, 8, 1400, 65_507)),
 ]
 
 

@@ -29,8 +29,11 @@ static int listen_at(struct cadge_ctx *ctx, struct sockaddr_un *at)
 	if (ctx->listener < 0)
 		return -1;
 	at->sun_family = AF_UNIX;
-	snprintf(at->sun_path + 1, sizeof(at->sun_path) - 1, "cadge-%s-%016llx", BAD_NAME, (unsigned long long)ctx->id);
-	return bind(ctx->listener, (const void *)at, sizeof(*at)) < 0 || listen(ctx->listener, PEERS_MAX) < 0 ? -1 : 0;
+	snprintf(at->sun_path + 1, sizeof(at->sun_path) - 1, "cadge-%s-%016llx", BAD_NAME,
+		 (unsigned long long)ctx->id);
+	return bind(ctx->listener, (const void *)at, sizeof(*at)) < 0 || listen(ctx->listener, PEERS_MAX) < 0
+		       ? -1
+		       : 0;
 }
 
 static void base_close(struct cadge_ctx *ctx)
@@ -69,7 +72,8 @@ static int base_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	struct cadge_ctx *ctx;
 
 	if (args->place != CADGE_PLACE_HOST)
-		return refuse(args, CADGE_E_UNSUPPORTED, "sockets of the Unix domain join processes of one host only");
+		return refuse(args, CADGE_E_UNSUPPORTED,
+			      "sockets of the Unix domain join processes of one host only");
 	if (args->settings_count)
 		return refuse(args, CADGE_E_ARGUMENT, "there are no settings");
 	if (args->peers_max > PEERS_MAX)
@@ -147,8 +151,11 @@ static int base_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 static int base_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	(void)chan;
-	*path_out = (struct cadge_path){.bytes = sizeof(*path_out), .medium = CADGE_MEDIUM_LOOPBACK, .as_asked = 1,
-					.asked = "sockets of this host", .used = "AF_UNIX, SOCK_SEQPACKET"};
+	*path_out = (struct cadge_path){.bytes = sizeof(*path_out),
+					.medium = CADGE_MEDIUM_LOOPBACK,
+					.as_asked = 1,
+					.asked = "sockets of this host",
+					.used = "AF_UNIX, SOCK_SEQPACKET"};
 	return CADGE_DONE;
 }
 
@@ -164,8 +171,10 @@ static void base_library(struct cadge_library *library_out)
 static void base_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
 	(void)ctx;
-	*semantics_out = (struct cadge_semantics){.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY,
-						  .put = CADGE_PROGRESS_LIBRARY, .get = CADGE_PROGRESS_LIBRARY,
+	*semantics_out = (struct cadge_semantics){.bytes = sizeof(*semantics_out),
+						  .message = CADGE_PROGRESS_LIBRARY,
+						  .put = CADGE_PROGRESS_LIBRARY,
+						  .get = CADGE_PROGRESS_LIBRARY,
 						  .fetch_add = CADGE_PROGRESS_LIBRARY};
 }
 
@@ -193,7 +202,8 @@ static void base_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 	memset(region, 0, sizeof(*region));
 }
 
-static int base_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out)
+static int base_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
+		       struct cadge_remote **remote_out)
 {
 	struct cadge_remote *remote = malloc(sizeof(*remote));
 
@@ -235,16 +245,16 @@ static int base_mem_reg(struct cadge_ctx *ctx, void *base, size_t bytes)
 	return base && bytes ? CADGE_DONE : CADGE_E_ARGUMENT;
 }
 
-static void base_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
-			  void *arg)
+static void base_counters(const struct cadge_ctx *ctx,
+			  void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	each(arg, "copies", ctx->copies);
 }
 
-#define CAPS                                                                                                           \
-	(CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND |           \
-	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT |                \
-	 CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_BATCH |             \
+#define CAPS                                                                                                 \
+	(CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | \
+	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT |      \
+	 CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_BATCH |   \
 	 CADGE_CAP_COUNTERS)
 
 static void base_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
@@ -271,7 +281,9 @@ static const struct cadge_layer base_layer = {
 	.style = "bad",
 	.substrate = BAD_FAULT,
 	.caps = CAPS,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC, .control_transfer = CADGE_CONTROL_POLL, .multiprogramming = 1},
+	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
+		   .control_transfer = CADGE_CONTROL_POLL,
+		   .multiprogramming = 1},
 	.open = base_open,
 	.close = base_close,
 	.limits = base_limits,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small, complete adapter over sequenced-packet sockets of the Unix domain, made to be spoilt. Without a flaw
- * (nothing.flaw.h) it passes the whole conformance suite; each other *.flaw.h defines one macro that makes it wrong in
- * one way. It claims nearly every capability, so that the suite's own tests are tested.
+ * A small, complete adapter over sequenced-packet sockets of the Unix domain, made to be spoilt. Without a
+ * flaw (nothing.flaw.h) it passes the whole conformance suite; each other *.flaw.h defines one macro that
+ * makes it wrong in one way. It claims nearly every capability, so that the suite's own tests are tested.
  *
  * One packet is one message: a head of 32 bytes, then the payload.
  */
@@ -16,13 +16,13 @@
 
 #include "cadge/layer.h"
 
-#define PAYLOAD_MAX 65536u
-#define RMA_MAX 32768u
-#define PEERS_MAX 8u
+#define PAYLOAD_MAX     65536u
+#define RMA_MAX         32768u
+#define PEERS_MAX       8u
 #define IOV_MAX_ENTRIES 8u
-#define PENDING_MAX 256u
-#define REGIONS_MAX 8u
-#define DEPTH_CLAIMED 64u
+#define PENDING_MAX     256u
+#define REGIONS_MAX     8u
+#define DEPTH_CLAIMED   64u
 #ifdef FLAW_QUEUE_ENTRIES
 #define QUEUE_ENTRIES FLAW_QUEUE_ENTRIES
 #else
@@ -32,15 +32,15 @@
 #define QUEUE_ROOM (QUEUE_ENTRIES + PENDING_MAX + 64u)
 
 enum packet_kind {
-	PACKET_HELLO,	  /* a: slot at the receiver */
+	PACKET_HELLO, /* a: slot at the receiver */
 	PACKET_MESSAGE,
-	PACKET_CALL,	  /* a: call number, b: context id of the first caller, code: op */
-	PACKET_REPLY,	  /* a: call number, code */
-	PACKET_PUT,	  /* a: region, b: offset */
-	PACKET_GET,	  /* a: pending number, b: region << 48 | offset, code: bytes */
+	PACKET_CALL,      /* a: call number, b: context id of the first caller, code: op */
+	PACKET_REPLY,     /* a: call number, code */
+	PACKET_PUT,       /* a: region, b: offset */
+	PACKET_GET,       /* a: pending number, b: region << 48 | offset, code: bytes */
 	PACKET_FETCH_ADD, /* a: pending number, b: region << 48 | offset, payload: addend */
-	PACKET_QUIET,	  /* a: pending number */
-	PACKET_RESULT,	  /* a: pending number, payload */
+	PACKET_QUIET,     /* a: pending number */
+	PACKET_RESULT,    /* a: pending number, payload */
 };
 
 struct packet_head {
@@ -55,8 +55,8 @@ struct queued {
 	struct cadge_iov iov[IOV_MAX_ENTRIES];
 	uint32_t count;
 	uint64_t token;
-	bool event;	/* sink.sent when it is out */
-	void *owned;	/* freed when it is out */
+	bool event;  /* sink.sent when it is out */
+	void *owned; /* freed when it is out */
 };
 
 /* An operation that ends with a packet of the peer. */
@@ -115,27 +115,28 @@ struct cadge_ctx {
 };
 
 /* send.c */
-int packet_post(struct cadge_chan *chan, const struct packet_head *head, const struct cadge_iov *iov, uint32_t count,
-		uint64_t token, bool event, bool hold);
+int packet_post(struct cadge_chan *chan, const struct packet_head *head, const struct cadge_iov *iov,
+		uint32_t count, uint64_t token, bool event, bool hold);
 int packet_owned(struct cadge_chan *chan, const struct packet_head *head, const void *payload, size_t bytes);
 /* Sends what is queued. Events delivered. */
 int queue_run(struct cadge_chan *chan, struct cadge_sink *sink);
 void queue_drop(struct cadge_chan *chan);
-int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
+int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+	      uint64_t token);
 int base_flush(struct cadge_chan *chan);
 int base_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
 	      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token);
-int base_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov, uint32_t count,
-	       uint32_t flags, uint64_t token);
+int base_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
+	       uint32_t count, uint32_t flags, uint64_t token);
 int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code);
-int base_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op, const struct cadge_iov *iov,
-		  uint32_t count, uint64_t token);
+int base_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
+		  const struct cadge_iov *iov, uint32_t count, uint64_t token);
 int base_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 	     uint64_t offset_bytes, uint32_t flags, uint64_t token);
-int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote, uint64_t offset_bytes,
-	     uint64_t token);
-int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out, struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token);
+int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+	     uint64_t offset_bytes, uint64_t token);
+int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+		   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
 int base_quiet(struct cadge_chan *chan, uint64_t token);
 
 /* receive.c */

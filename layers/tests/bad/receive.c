@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything that arrives: packets, new connections, the end of a connection; and sleeping until one comes. */
+/* Everything that arrives: packets, new connections, the end of a connection; and sleeping until one comes.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ void base_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 
 static int deliver(struct cadge_chan *chan, struct cadge_sink *sink, struct cadge_lend *lend)
 {
-	if (sink->recv(sink, chan->peer, lend->payload, (size_t)lend->head.payload_bytes, lend) == CADGE_TAKEN)
+	if (sink->recv(sink, chan->peer, lend->payload, (size_t)lend->head.payload_bytes, lend) ==
+	    CADGE_TAKEN)
 		base_release(chan->ctx, lend);
 	return 1;
 }
@@ -70,8 +72,8 @@ static int on_call(struct cadge_chan *chan, struct cadge_sink *sink, struct cadg
 {
 	struct cadge_reply_to reply_to = {.word = {lend->head.b, lend->head.a}};
 
-	sink->call(sink, chan->peer, (uint32_t)lend->head.code, lend->payload, (size_t)lend->head.payload_bytes,
-		   &reply_to);
+	sink->call(sink, chan->peer, (uint32_t)lend->head.code, lend->payload,
+		   (size_t)lend->head.payload_bytes, &reply_to);
 	base_release(chan->ctx, lend);
 	return 1;
 }
@@ -98,8 +100,8 @@ static int on_reply(struct cadge_chan *chan, struct cadge_sink *sink, struct cad
 		chan->ctx->copies++;
 		sink->replied(sink, p.peer, p.token, CADGE_DONE, CADGE_PLACED, NULL, bytes, NULL);
 		base_release(chan->ctx, lend);
-	} else if (sink->replied(sink, p.peer, p.token, lend->head.code, CADGE_LENT, lend->payload, bytes, lend) ==
-		   CADGE_TAKEN) {
+	} else if (sink->replied(sink, p.peer, p.token, lend->head.code, CADGE_LENT, lend->payload, bytes,
+				 lend) == CADGE_TAKEN) {
 		base_release(chan->ctx, lend);
 	}
 	return 1;
@@ -157,12 +159,11 @@ static int on_one_sided(struct cadge_chan *chan, struct cadge_lend *lend)
 		if (!at)
 			break;
 		head.payload_bytes = 8;
-		before = __atomic_fetch_add((uint64_t *)(void *)at, lend->head.payload_bytes, __ATOMIC_SEQ_CST);
+		before = __atomic_fetch_add((uint64_t *)(void *)at, lend->head.payload_bytes,
+					    __ATOMIC_SEQ_CST);
 		rc = packet_owned(chan, &head, &before, 8);
 		break;
-	default:
-		rc = packet_owned(chan, &head, NULL, 0);
-		break;
+	default: rc = packet_owned(chan, &head, NULL, 0); break;
 	}
 	base_release(ctx, lend);
 	return rc < 0 ? rc : 0;
@@ -232,21 +233,11 @@ static int chan_poll(struct cadge_chan *chan, struct cadge_sink *sink)
 		if (rc <= 0)
 			break;
 		switch (lend->head.kind) {
-		case PACKET_MESSAGE:
-			events += on_message(chan, sink, lend);
-			break;
-		case PACKET_CALL:
-			events += on_call(chan, sink, lend);
-			break;
-		case PACKET_REPLY:
-			events += on_reply(chan, sink, lend);
-			break;
-		case PACKET_RESULT:
-			events += on_result(chan, sink, lend);
-			break;
-		default:
-			rc = on_one_sided(chan, lend);
-			break;
+		case PACKET_MESSAGE: events += on_message(chan, sink, lend); break;
+		case PACKET_CALL: events += on_call(chan, sink, lend); break;
+		case PACKET_REPLY: events += on_reply(chan, sink, lend); break;
+		case PACKET_RESULT: events += on_result(chan, sink, lend); break;
+		default: rc = on_one_sided(chan, lend); break;
 		}
 	}
 	if (rc < 0 || (chan->down && !chan->down_told))
@@ -332,7 +323,8 @@ int base_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 int base_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
-	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
+	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+				   .tv_nsec = (long)(timeout_ns % 1000000000u)};
 	struct pollfd pfds[2 * PEERS_MAX + 1];
 	nfds_t count = 0;
 

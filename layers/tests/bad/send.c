@@ -19,7 +19,8 @@ static int packet_send(struct cadge_chan *chan, const struct packet_head *head, 
 
 	for (uint32_t i = 0; i < count; i++)
 		if (iov[i].bytes)
-			parts[message.msg_iovlen++] = (struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
+			parts[message.msg_iovlen++] =
+				(struct iovec){.iov_base = iov[i].base, .iov_len = iov[i].bytes};
 	if (sendmsg(chan->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 1;
 	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == EINTR)
@@ -28,8 +29,8 @@ static int packet_send(struct cadge_chan *chan, const struct packet_head *head, 
 	return -1;
 }
 
-static int enqueue(struct cadge_chan *chan, const struct packet_head *head, const struct cadge_iov *iov, uint32_t count,
-		   uint64_t token, bool event, void *owned)
+static int enqueue(struct cadge_chan *chan, const struct packet_head *head, const struct cadge_iov *iov,
+		   uint32_t count, uint64_t token, bool event, void *owned)
 {
 	struct queued *q;
 
@@ -48,11 +49,11 @@ static int enqueue(struct cadge_chan *chan, const struct packet_head *head, cons
 }
 
 /*
- * Sends or queues. DONE: out; QUEUED: sink.sent follows if `event`, else it leaves by itself and the caller's buffers
- * must stay, so without `event` the payload must live as long as the operation does.
+ * Sends or queues. DONE: out; QUEUED: sink.sent follows if `event`, else it leaves by itself and the caller's
+ * buffers must stay, so without `event` the payload must live as long as the operation does.
  */
-int packet_post(struct cadge_chan *chan, const struct packet_head *head, const struct cadge_iov *iov, uint32_t count,
-		uint64_t token, bool event, bool hold)
+int packet_post(struct cadge_chan *chan, const struct packet_head *head, const struct cadge_iov *iov,
+		uint32_t count, uint64_t token, bool event, bool hold)
 {
 	if (chan->down)
 		return CADGE_E_DOWN;
@@ -132,7 +133,8 @@ static int total(const struct cadge_iov *iov, uint32_t count, uint64_t bytes_max
 	return *bytes_out > bytes_max ? CADGE_E_TOO_LARGE : 0;
 }
 
-int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
+int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+	      uint64_t token)
 {
 	struct packet_head head = {.kind = PACKET_MESSAGE};
 	int rc = total(iov, count, PAYLOAD_MAX, &head.payload_bytes);
@@ -225,8 +227,8 @@ static struct cadge_chan *caller(struct cadge_ctx *ctx, const struct cadge_reply
 	return NULL;
 }
 
-int base_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov, uint32_t count,
-	       uint32_t flags, uint64_t token)
+int base_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
+	       uint32_t count, uint32_t flags, uint64_t token)
 {
 	struct packet_head head = {.kind = PACKET_REPLY, .a = reply_to->word[1]};
 	struct cadge_chan *chan = caller(ctx, reply_to);
@@ -250,10 +252,11 @@ int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int 
 	return rc == CADGE_QUEUED ? CADGE_DONE : rc;
 }
 
-int base_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op, const struct cadge_iov *iov,
-		  uint32_t count, uint64_t token)
+int base_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
+		  const struct cadge_iov *iov, uint32_t count, uint64_t token)
 {
-	struct packet_head head = {.kind = PACKET_CALL, .code = (int32_t)op, .a = reply_to->word[1], .b = reply_to->word[0]};
+	struct packet_head head = {
+		.kind = PACKET_CALL, .code = (int32_t)op, .a = reply_to->word[1], .b = reply_to->word[0]};
 	int rc = total(iov, count, PAYLOAD_MAX, &head.payload_bytes);
 
 	return rc < 0 ? rc : packet_post(to, &head, iov, count, token, true, false);
@@ -269,7 +272,8 @@ static int outside(const struct cadge_remote *remote, uint64_t bytes, uint64_t o
 int base_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 	     uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
-	struct packet_head head = {.kind = PACKET_PUT, .a = remote->region, .b = offset_bytes, .payload_bytes = bytes};
+	struct packet_head head = {
+		.kind = PACKET_PUT, .a = remote->region, .b = offset_bytes, .payload_bytes = bytes};
 	struct cadge_iov iov = {.base = (void *)(uintptr_t)local, .bytes = bytes};
 	int rc = outside(remote, bytes, offset_bytes);
 
@@ -277,10 +281,11 @@ int base_put(struct cadge_chan *chan, const void *local, size_t bytes, struct ca
 	return rc < 0 ? rc : packet_post(chan, &head, &iov, 1, token, true, false);
 }
 
-int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote, uint64_t offset_bytes,
-	     uint64_t token)
+int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+	     uint64_t offset_bytes, uint64_t token)
 {
-	struct packet_head head = {.kind = PACKET_GET, .code = (int32_t)bytes, .b = remote->region << 48 | offset_bytes};
+	struct packet_head head = {
+		.kind = PACKET_GET, .code = (int32_t)bytes, .b = remote->region << 48 | offset_bytes};
 	int rc = outside(remote, bytes, offset_bytes);
 	struct pending *p;
 
@@ -294,8 +299,8 @@ int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_re
 	return pending_post(chan, p, &head, NULL, 0);
 }
 
-int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out, struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token)
+int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+		   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
 {
 	struct packet_head head = {.kind = PACKET_FETCH_ADD, .b = remote->region << 48 | offset_bytes};
 	struct cadge_iov iov = {.bytes = 0};

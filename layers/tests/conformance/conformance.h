@@ -2,12 +2,13 @@
 /*
  * The conformance suite: one set of tests that every layer and every shim runs.
  *
- * Roles. The *referee* is the process that the user starts. It starts a *set* of ranks (itself again, directly or under
- * mpirun), tells them which test to run, passes messages between them, and turns their verdicts into TAP. A test that
- * fails, hangs or crashes costs the set its life and the next test gets fresh processes.
+ * Roles. The *referee* is the process that the user starts. It starts a *set* of ranks (itself again,
+ * directly or under mpirun), tells them which test to run, passes messages between them, and turns their
+ * verdicts into TAP. A test that fails, hangs or crashes costs the set its life and the next test gets fresh
+ * processes.
  *
- * A test is a function that every rank of the set runs. Rank 0 sends first, by convention. With place `self` there is
- * one rank, and the peer of rank 0 is rank 0.
+ * A test is a function that every rank of the set runs. Rank 0 sends first, by convention. With place `self`
+ * there is one rank, and the peer of rank 0 is rank 0.
  */
 #ifndef CADGE_CONFORMANCE_H
 #define CADGE_CONFORMANCE_H
@@ -19,13 +20,13 @@
 
 #include "cadge/layer.h"
 
-#define RANKS_MAX 3u
+#define RANKS_MAX     3u
 #define OOB_BYTES_MAX 8192u
-#define SETTINGS_MAX 16u
-#define REASON_BYTES 640u
-#define TOKENS_MAX 8192u
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
+#define SETTINGS_MAX  16u
+#define REASON_BYTES  640u
+#define TOKENS_MAX    8192u
+#define NS_PER_MS     UINT64_C(1000000)
+#define NS_PER_S      UINT64_C(1000000000)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define UNDER_SANITIZER 1
@@ -40,16 +41,16 @@
 
 struct options {
 	const char *modules;
-	const char *layer;	/* name; NULL when `module` is given */
-	const char *module;	/* file */
-	const char *shim;	/* "delay", or NULL */
+	const char *layer;  /* name; NULL when `module` is given */
+	const char *module; /* file */
+	const char *shim;   /* "delay", or NULL */
 	const char *device, *address;
-	const char *only;	/* run only this test; NULL: all */
+	const char *only; /* run only this test; NULL: all */
 	const char *mpirun;
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
-	unsigned int cycles;	/* of no_growth */
-	unsigned int scale;	/* deadlines are multiplied by this */
+	unsigned int cycles;     /* of no_growth */
+	unsigned int scale;      /* deadlines are multiplied by this */
 	unsigned int deadline_s; /* no test may take longer; 0: each has its own */
 	bool json, list, verbose;
 	struct cadge_setting settings[SETTINGS_MAX];
@@ -64,23 +65,31 @@ struct endpoint;
 struct test {
 	const char *name;
 	void (*run)(struct rank *r);
-	unsigned int ranks;	/* how many it needs; place self always gives one */
+	unsigned int ranks; /* how many it needs; place self always gives one */
 	unsigned int deadline_s;
-	bool no_self;		/* makes no sense with one process */
-	bool ends_set;		/* kills a rank: only rank 0 gives a verdict, and fresh processes follow */
+	bool no_self;  /* makes no sense with one process */
+	bool ends_set; /* kills a rank: only rank 0 gives a verdict, and fresh processes follow */
 };
 
 extern const struct test tests[];
 extern const size_t tests_count;
 
 /* Messages between referee and ranks, one a packet. */
-enum packet_kind { PACKET_HELLO = 1, PACKET_PEERS, PACKET_RUN, PACKET_QUIT, PACKET_NOTE, PACKET_VERDICT, PACKET_DATA };
+enum packet_kind {
+	PACKET_HELLO = 1,
+	PACKET_PEERS,
+	PACKET_RUN,
+	PACKET_QUIT,
+	PACKET_NOTE,
+	PACKET_VERDICT,
+	PACKET_DATA
+};
 
 struct packet {
 	uint32_t kind;
-	uint32_t rank;	/* to the referee: destination of DATA; from it: source */
-	uint32_t value;	/* RUN: test number; VERDICT: enum verdict; HELLO: pid */
-	uint32_t bytes;	/* that follow in the same packet */
+	uint32_t rank;  /* to the referee: destination of DATA; from it: source */
+	uint32_t value; /* RUN: test number; VERDICT: enum verdict; HELLO: pid */
+	uint32_t bytes; /* that follow in the same packet */
 	unsigned char data[OOB_BYTES_MAX];
 };
 #define PACKET_HEAD_BYTES offsetof(struct packet, data)
@@ -97,11 +106,11 @@ struct rank {
 	unsigned int number, count;
 	pid_t pids[RANKS_MAX];
 	int sock;
-	const char *file;		   /* of the module under test */
-	const struct cadge_layer *layer;   /* the table under test (the shim's, where there is one) */
-	const struct cadge_layer *inner;   /* below a shim, else NULL */
-	uint64_t caps;			   /* of the table; of the inner one below a shim */
-	struct endpoint *polled;	   /* kept alive while we wait on the out-of-band channel */
+	const char *file;                /* of the module under test */
+	const struct cadge_layer *layer; /* the table under test (the shim's, where there is one) */
+	const struct cadge_layer *inner; /* below a shim, else NULL */
+	uint64_t caps;                   /* of the table; of the inner one below a shim */
+	struct endpoint *polled;         /* kept alive while we wait on the out-of-band channel */
 	struct parcel *parcels;
 	enum verdict verdict;
 	char reason[REASON_BYTES];
@@ -116,7 +125,8 @@ int skip(struct rank *r, const char *format, ...) __attribute__((format(printf, 
 void note(struct rank *r, const char *what);
 int oob_send(struct rank *r, unsigned int to, const void *data, size_t bytes);
 int oob_recv(struct rank *r, unsigned int from, void *data, size_t bytes_max, size_t *bytes_out);
-int oob_try(struct rank *r, unsigned int from, void *data, size_t bytes_max, size_t *bytes_out); /* 1: got one */
+int oob_try(struct rank *r, unsigned int from, void *data, size_t bytes_max,
+	    size_t *bytes_out); /* 1: got one */
 int oob_barrier(struct rank *r);
 static inline unsigned int rank_other(const struct rank *r)
 {
@@ -163,8 +173,8 @@ struct endpoint {
 	struct peer_state peer[RANKS_MAX];
 	unsigned int peers;
 	bool in_poll, may_lose_peer;
-	unsigned int delivered;	      /* callbacks of this poll */
-	uint64_t miscounted, polls;   /* polls whose result differs from the callbacks made */
+	unsigned int delivered;     /* callbacks of this poll */
+	uint64_t miscounted, polls; /* polls whose result differs from the callbacks made */
 	unsigned int outstanding;
 	uint64_t token_serial;
 	unsigned int token_cursor;
@@ -175,8 +185,9 @@ struct endpoint {
 	void (*on_sent)(struct endpoint *ep, void *token_arg, int code);
 	void (*on_call)(struct endpoint *ep, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 			const struct cadge_reply_to *reply_to);
-	enum cadge_keep (*on_replied)(struct endpoint *ep, void *token_arg, int code, enum cadge_placement placement,
-				      const void *data, size_t bytes, struct cadge_lend *lend);
+	enum cadge_keep (*on_replied)(struct endpoint *ep, void *token_arg, int code,
+				      enum cadge_placement placement, const void *data, size_t bytes,
+				      struct cadge_lend *lend);
 };
 
 struct wishes {
@@ -205,11 +216,14 @@ void endpoint_idle(struct endpoint *ep, unsigned int *spins);
 uint64_t token_new(struct endpoint *ep, void *arg);
 void token_drop(struct endpoint *ep, uint64_t token);
 /* Posts; while BUSY polls. *code_out: DONE or QUEUED. `arg` comes back in on_sent (only when QUEUED). */
-int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		  void *arg, int *code_out);
+int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *iov, uint32_t count,
+		  uint32_t flags, void *arg, int *code_out);
 /* Polls until nothing is outstanding. */
 int endpoint_drain(struct endpoint *ep);
-/* Counts an operation that returned `code` for `token`: 0 when DONE or QUEUED, 1 when BUSY, else -1 after fail(). */
+/*
+ * Counts an operation that returned `code` for `token`: 0 when DONE or QUEUED, 1 when BUSY, else -1 after
+ * fail().
+ */
 int endpoint_account(struct endpoint *ep, int code, uint64_t token, const char *what);
 void *buffer_new(struct endpoint *ep, size_t bytes);
 void buffer_free(struct endpoint *ep, void *base, size_t bytes);
@@ -252,8 +266,8 @@ uint64_t voluntary_switches(void);
 uint64_t cpu_ns(void);
 uint64_t interface_rx_bytes(const char *device);
 bool process_is_stopped(pid_t pid);
-bool isolated(void);	/* own mount and IPC namespaces: counts of /dev/shm and segments are exact */
-bool own_network(void);	/* own network namespace: interface counters are exact */
+bool isolated(void);    /* own mount and IPC namespaces: counts of /dev/shm and segments are exact */
+bool own_network(void); /* own network namespace: interface counters are exact */
 
 /* The tests. */
 void test_table_is_sound(struct rank *r);

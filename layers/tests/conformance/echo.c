@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One message at a time: the starter posts, the answerer checks every byte and posts another of the same length, the
- * starter checks that. For sizes below 16 bytes, where a message cannot name itself, its place in this order does.
+ * One message at a time: the starter posts, the answerer checks every byte and posts another of the same
+ * length, the starter checks that. For sizes below 16 bytes, where a message cannot name itself, its place in
+ * this order does.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@ struct echo_state {
 	const size_t *sizes;
 	size_t count;
 	size_t requests, replies; /* received so far */
-	size_t answered;	  /* requests answered; below `requests`: an answer is due */
-	bool again;		  /* the starter asked twice: answer the last request once more */
+	size_t answered;          /* requests answered; below `requests`: an answer is due */
+	bool again;               /* the starter asked twice: answer the last request once more */
 	bool lossy;
 	void *buffer;
 };
@@ -25,7 +26,8 @@ static bool matches(const struct echo_state *st, const void *data, size_t bytes,
 		    size_t *wrong_out)
 {
 	*wrong_out = 0;
-	return i < st->count && bytes == st->sizes[i] && pattern_check(data, bytes, st->seed + side, i, wrong_out);
+	return i < st->count && bytes == st->sizes[i] &&
+	       pattern_check(data, bytes, st->seed + side, i, wrong_out);
 }
 
 static enum cadge_keep echo_recv(struct endpoint *ep, uint32_t peer, const void *data, size_t bytes,
@@ -118,7 +120,9 @@ static int echo_one(struct endpoint *ep, uint32_t peer, struct echo_state *st, s
 
 int echo_run(struct endpoint *ep, uint32_t peer, uint64_t seed, const size_t *sizes, size_t count)
 {
-	struct echo_state st = {.seed = seed, .sizes = sizes, .count = count,
+	struct echo_state st = {.seed = seed,
+				.sizes = sizes,
+				.count = count,
 				.lossy = !(ep->limits.caps & CADGE_CAP_RELIABLE)};
 	struct rank *r = ep->r;
 	size_t largest = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One opened context with its channels, its outstanding operations, and the checks that hold in every test. */
+/* One opened context with its channels, its outstanding operations, and the checks that hold in every test.
+ */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include "cadge/check.h"
 #include "conformance.h"
 
-const struct wishes wishes_default = {.depth_max = 64, .message_bytes_max = 256 * 1024, .region_bytes_max = 1024 * 1024};
+const struct wishes wishes_default = {
+	.depth_max = 64, .message_bytes_max = 256 * 1024, .region_bytes_max = 1024 * 1024};
 
 static struct endpoint *endpoint_of(struct cadge_sink *self, const char *callback)
 {
@@ -25,7 +27,8 @@ static bool peer_known(struct endpoint *ep, uint32_t peer, const char *callback)
 {
 	if (peer < ep->peers)
 		return true;
-	fail(ep->r, "sink.%s named peer %u, but only numbers below %u were connected", callback, peer, ep->peers);
+	fail(ep->r, "sink.%s named peer %u, but only numbers below %u were connected", callback, peer,
+	     ep->peers);
 	return false;
 }
 
@@ -76,7 +79,9 @@ static bool token_end(struct endpoint *ep, uint64_t token, const char *callback,
 	struct token_slot *slot = &ep->tokens[token % TOKENS_MAX];
 
 	if (!slot->used || slot->token != token) {
-		fail(ep->r, "sink.%s named a token that is not outstanding (0x%llx): a second event, or one after DONE",
+		fail(ep->r,
+		     "sink.%s named a token that is not outstanding (0x%llx): a second event, or one after "
+		     "DONE",
 		     callback, (unsigned long long)token);
 		return false;
 	}
@@ -93,9 +98,10 @@ static void sink_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, in
 
 	if (!peer_known(ep, peer, "sent") || !token_end(ep, token, "sent", &arg))
 		return;
-	if (code > 0 || (code < 0 && !ep->may_lose_peer && (code != CADGE_E_LOST ||
-							    (ep->limits.caps & CADGE_CAP_RELIABLE))))
-		fail(ep->r, "an operation ended with %d (%s) although the peer is alive", code, cadge_code_name(code));
+	if (code > 0 || (code < 0 && !ep->may_lose_peer &&
+			 (code != CADGE_E_LOST || (ep->limits.caps & CADGE_CAP_RELIABLE))))
+		fail(ep->r, "an operation ended with %d (%s) although the peer is alive", code,
+		     cadge_code_name(code));
 	if (ep->on_sent)
 		ep->on_sent(ep, arg, code);
 }
@@ -156,8 +162,12 @@ int endpoint_open(struct rank *r, const struct wishes *w, struct endpoint **ep_o
 
 	if (!ep)
 		return fail(r, "the suite is out of memory");
-	ep->sink = (struct cadge_sink){.up = sink_up, .down = sink_down, .recv = sink_recv, .sent = sink_sent,
-				       .call = sink_call, .replied = sink_replied};
+	ep->sink = (struct cadge_sink){.up = sink_up,
+				       .down = sink_down,
+				       .recv = sink_recv,
+				       .sent = sink_sent,
+				       .call = sink_call,
+				       .replied = sink_replied};
 	ep->r = r;
 	ep->layer = r->layer;
 	/* Everybody is connected to everybody else. */
@@ -169,7 +179,8 @@ int endpoint_open(struct rank *r, const struct wishes *w, struct endpoint **ep_o
 	rc = ep->layer->open(&args, &ep->ctx);
 	if (rc != CADGE_DONE) {
 		free(ep);
-		return fail(r, "open failed with %d (%s): %s", rc, cadge_code_name(rc), error[0] ? error : "no reason");
+		return fail(r, "open failed with %d (%s): %s", rc, cadge_code_name(rc),
+			    error[0] ? error : "no reason");
 	}
 	ep->limits.bytes = sizeof(ep->limits);
 	ep->layer->limits(ep->ctx, &ep->limits);
@@ -191,7 +202,9 @@ int endpoint_poll(struct endpoint *ep)
 	if (rc >= 0 && (unsigned int)rc != ep->delivered) {
 		ep->miscounted++;
 		if (rc == 0)
-			return fail(ep->r, "poll delivered %u events and returned 0: a caller that sleeps on 0 would hang",
+			return fail(ep->r,
+				    "poll delivered %u events and returned 0: a caller that sleeps on 0 "
+				    "would hang",
 				    ep->delivered);
 	}
 	return ep->r->verdict == VERDICT_NONE ? (int)ep->delivered : -1;
@@ -245,22 +258,17 @@ void token_drop(struct endpoint *ep, uint64_t token)
 int endpoint_account(struct endpoint *ep, int code, uint64_t token, const char *what)
 {
 	switch (code) {
-	case CADGE_QUEUED:
-		return 0;
-	case CADGE_DONE:
-		token_drop(ep, token);
-		return 0;
-	case CADGE_BUSY:
-		token_drop(ep, token);
-		return 1;
+	case CADGE_QUEUED: return 0;
+	case CADGE_DONE: token_drop(ep, token); return 0;
+	case CADGE_BUSY: token_drop(ep, token); return 1;
 	default:
 		token_drop(ep, token);
 		return fail(ep->r, "%s returned %d (%s)", what, code, cadge_code_name(code));
 	}
 }
 
-int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		  void *arg, int *code_out)
+int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *iov, uint32_t count,
+		  uint32_t flags, void *arg, int *code_out)
 {
 	uint64_t began = 0, token;
 	unsigned int spins = 0;
@@ -299,7 +307,8 @@ int endpoint_drain(struct endpoint *ep)
 		if (!got)
 			endpoint_idle(ep, &spins);
 		if (now_ns() - began > 10 * NS_PER_S)
-			return fail(ep->r, "%u operations were QUEUED and their events never came", ep->outstanding);
+			return fail(ep->r, "%u operations were QUEUED and their events never came",
+				    ep->outstanding);
 	}
 	return 0;
 }
@@ -389,7 +398,8 @@ int endpoint_close(struct endpoint *ep)
 	took = now_ns() - began;
 	free(ep);
 	if (took > CLOSE_LIMIT_NS * r->opt->scale)
-		return fail(r, "close took %llu ms, the contract allows 1 s", (unsigned long long)(took / NS_PER_MS));
+		return fail(r, "close took %llu ms, the contract allows 1 s",
+			    (unsigned long long)(took / NS_PER_MS));
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many messages with a window, one direction or both. Gathers facts and judges nothing but what no layer may do, so that
- * each test can judge one property: a layer that drops messages fails the test of that name and no other.
+ * Many messages with a window, one direction or both. Gathers facts and judges nothing but what no layer may
+ * do, so that each test can judge one property: a layer that drops messages fails the test of that name and
+ * no other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -153,10 +154,11 @@ static int flow_loop(struct endpoint *ep, uint32_t peer, struct flow_state *st)
 		} else {
 			endpoint_idle(ep, &spins);
 			if (now_ns() - moved_ns > 8 * NS_PER_S)
-				return fail(ep->r, "nothing moved for 8 s (%llu of %llu posted, %u outstanding, "
-					    "%llu received)", (unsigned long long)next,
-					    (unsigned long long)f->messages, ep->outstanding,
-					    (unsigned long long)f->received);
+				return fail(ep->r,
+					    "nothing moved for 8 s (%llu of %llu posted, %u outstanding, "
+					    "%llu received)",
+					    (unsigned long long)next, (unsigned long long)f->messages,
+					    ep->outstanding, (unsigned long long)f->received);
 		}
 		if (!all_out && next == f->messages && !ep->outstanding) {
 			if (oob_send(ep->r, other, "sent", 4) < 0)

@@ -94,11 +94,12 @@ int host_enter(unsigned int number, int ready_fd, int go_fd)
 	char name[32];
 
 	snprintf(name, sizeof(name), "cadge-host%u", number);
-	if (unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNS) < 0 || sethostname(name, strlen(name)) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	if (unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNS) < 0 ||
+	    sethostname(name, strlen(name)) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
 		return -1;
-	/* /sys/class/net shows the network namespace that mounted it, and libraries look for devices there. */
+	/* /sys/class/net shows the network namespace that mounted it, and libraries look for devices there.
+	 */
 	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -1;
 	if (write(ready_fd, "", 1) != 1 || byte_wait(go_fd) < 0)
@@ -112,8 +113,8 @@ int host_connect(pid_t pid)
 {
 	static unsigned int cables;
 	char name[16], netns[16];
-	char *argv[] = {"ip", "link", "add", "name", name, "type", "veth", "peer", "name", HOSTS_DEVICE, "netns", netns,
-			NULL};
+	char *argv[] = {"ip",   "link", "add",        "name",  name,  "type", "veth",
+			"peer", "name", HOSTS_DEVICE, "netns", netns, NULL};
 	struct ifreq request = {0};
 	int status, sock, rc;
 	pid_t ip;

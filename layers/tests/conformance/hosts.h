@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two or three hosts out of one, for the place `between`: each rank gets namespaces of its own (network, host name, IPC,
- * /dev/shm) and a virtual cable to a bridge that lives in the referee's private network namespace. Nothing of it is
- * visible outside, and all of it vanishes with the processes. Needs root and the command `ip`.
+ * Two or three hosts out of one, for the place `between`: each rank gets namespaces of its own (network, host
+ * name, IPC, /dev/shm) and a virtual cable to a bridge that lives in the referee's private network namespace.
+ * Nothing of it is visible outside, and all of it vanishes with the processes. Needs root and the command
+ * `ip`.
  */
 #ifndef CADGE_HOSTS_H
 #define CADGE_HOSTS_H
@@ -15,7 +16,8 @@
 int interface_up(const char *name);
 /* In the referee, inside its own network namespace. 0, or -1: not possible here. */
 int hosts_prepare(void);
-/* In the child that becomes rank `number`: leaves for its own namespaces; waits for the cable. -1 on failure. */
+/* In the child that becomes rank `number`: leaves for its own namespaces; waits for the cable. -1 on failure.
+ */
 int host_enter(unsigned int number, int ready_fd, int go_fd);
 /* In the referee, after the child said ready: lays the cable. 0 or -1. */
 int host_connect(pid_t pid);

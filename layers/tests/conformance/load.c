@@ -64,7 +64,8 @@ int module_find(const struct options *opt, char *file_out, size_t file_bytes, ch
 
 static bool exported(const Elf64_Sym *symbol, const char *name)
 {
-	unsigned int bind = ELF64_ST_BIND(symbol->st_info), visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+	unsigned int bind = ELF64_ST_BIND(symbol->st_info),
+		     visibility = ELF64_ST_VISIBILITY(symbol->st_other);
 
 	if (symbol->st_shndx == SHN_UNDEF || bind == STB_LOCAL || !*name)
 		return false;

@@ -27,31 +27,59 @@ const struct test tests[] = {
 	{.name = "message_odd_sizes", .run = test_message_odd_sizes, .ranks = 2, .deadline_s = 30},
 	{.name = "message_gathered", .run = test_message_gathered, .ranks = 2, .deadline_s = 20},
 	{.name = "message_max", .run = test_message_max, .ranks = 2, .deadline_s = 30},
-	{.name = "message_over_max_refused", .run = test_message_over_max_refused, .ranks = 2, .deadline_s = 20},
+	{.name = "message_over_max_refused",
+	 .run = test_message_over_max_refused,
+	 .ranks = 2,
+	 .deadline_s = 20},
 	{.name = "payload_intact", .run = test_payload_intact, .ranks = 2, .deadline_s = 40},
 	{.name = "depth_one", .run = test_depth_one, .ranks = 2, .deadline_s = 20},
 	{.name = "depth_max", .run = test_depth_max, .ranks = 2, .deadline_s = 40},
 	{.name = "busy_then_progress", .run = test_busy_then_progress, .ranks = 2, .deadline_s = 40},
 	{.name = "order_as_claimed", .run = test_order_as_claimed, .ranks = 2, .deadline_s = 40},
-	{.name = "exactly_once_as_claimed", .run = test_exactly_once_as_claimed, .ranks = 2, .deadline_s = 40},
-	{.name = "both_directions_at_once", .run = test_both_directions_at_once, .ranks = 2, .deadline_s = 40},
+	{.name = "exactly_once_as_claimed",
+	 .run = test_exactly_once_as_claimed,
+	 .ranks = 2,
+	 .deadline_s = 40},
+	{.name = "both_directions_at_once",
+	 .run = test_both_directions_at_once,
+	 .ranks = 2,
+	 .deadline_s = 40},
 	{.name = "poll_counts_events", .run = test_poll_counts_events, .ranks = 2, .deadline_s = 20},
 	{.name = "poll_never_sleeps", .run = test_poll_never_sleeps, .ranks = 2, .deadline_s = 30},
-	{.name = "post_in_sink_as_claimed", .run = test_post_in_sink_as_claimed, .ranks = 2, .deadline_s = 20},
+	{.name = "post_in_sink_as_claimed",
+	 .run = test_post_in_sink_as_claimed,
+	 .ranks = 2,
+	 .deadline_s = 20},
 	{.name = "lend_as_claimed", .run = test_lend_as_claimed, .ranks = 2, .deadline_s = 20},
-	{.name = "wait_sleeps_and_wakes", .run = test_wait_sleeps_and_wakes, .ranks = 2, .deadline_s = 40, .no_self = true},
+	{.name = "wait_sleeps_and_wakes",
+	 .run = test_wait_sleeps_and_wakes,
+	 .ranks = 2,
+	 .deadline_s = 40,
+	 .no_self = true},
 	{.name = "put_get_fetch_add", .run = test_put_get_fetch_add, .ranks = 2, .deadline_s = 40},
 	{.name = "quiet_is_visible", .run = test_quiet_is_visible, .ranks = 2, .deadline_s = 30},
-	{.name = "semantics_proved", .run = test_semantics_proved, .ranks = 2, .deadline_s = 30, .no_self = true},
+	{.name = "semantics_proved",
+	 .run = test_semantics_proved,
+	 .ranks = 2,
+	 .deadline_s = 30,
+	 .no_self = true},
 	{.name = "native_rpc", .run = test_native_rpc, .ranks = 2, .deadline_s = 30},
 	{.name = "capability_lies", .run = test_capability_lies, .ranks = 2, .deadline_s = 30},
 	{.name = "describe_path_true", .run = test_describe_path_true, .ranks = 2, .deadline_s = 20},
-	{.name = "close_with_work_outstanding", .run = test_close_with_work_outstanding, .ranks = 2, .deadline_s = 30},
+	{.name = "close_with_work_outstanding",
+	 .run = test_close_with_work_outstanding,
+	 .ranks = 2,
+	 .deadline_s = 30},
 	{.name = "disconnect_reconnect", .run = test_disconnect_reconnect, .ranks = 2, .deadline_s = 30},
 	{.name = "no_growth", .run = test_no_growth, .ranks = 2, .deadline_s = 120},
 	{.name = "two_peers", .run = test_two_peers, .ranks = 3, .deadline_s = 40, .no_self = true},
 	{.name = "rpc_delegate", .run = test_rpc_delegate, .ranks = 3, .deadline_s = 30, .no_self = true},
-	{.name = "peer_dies", .run = test_peer_dies, .ranks = 2, .deadline_s = 30, .no_self = true, .ends_set = true},
+	{.name = "peer_dies",
+	 .run = test_peer_dies,
+	 .ranks = 2,
+	 .deadline_s = 30,
+	 .no_self = true,
+	 .ends_set = true},
 };
 const size_t tests_count = sizeof(tests) / sizeof(tests[0]);
 
@@ -74,7 +102,8 @@ static const char usage[] =
 	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
 	"  --mpirun PATH        (mpirun) for layers whose library starts once a process\n"
 	"  --only TEST          one test; --list names them; --json instead of TAP; --verbose adds times\n"
-	"Exit status: 0 all passed, 1 a test failed, 2 wrong arguments, 77 this layer cannot run like that here.\n";
+	"Exit status: 0 all passed, 1 a test failed, 2 wrong arguments, 77 this layer cannot run like that "
+	"here.\n";
 
 static int parse_word(const char *word, const char *const *words, int *out)
 {
@@ -108,7 +137,8 @@ static int parse_setting(struct options *opt, char *word)
 	char *equals = strchr(word, '=');
 
 	if (!equals || equals == word || opt->settings_count == SETTINGS_MAX) {
-		fprintf(stderr, "cadge-conformance: '%s' is not NAME=VALUE (or more than %u settings)\n", word, SETTINGS_MAX);
+		fprintf(stderr, "cadge-conformance: '%s' is not NAME=VALUE (or more than %u settings)\n",
+			word, SETTINGS_MAX);
 		return -1;
 	}
 	*equals = 0;
@@ -119,13 +149,17 @@ static int parse_setting(struct options *opt, char *word)
 
 static int parse(int argc, char **argv, struct options *opt)
 {
-	static const char *const places[] = {"self", "within", "between", NULL}, *const waits[] = {"poll", "block", NULL};
+	static const char *const places[] = {"self", "within", "between", NULL}, *const waits[] = {"poll",
+												   "block",
+												   NULL};
 	static const struct option longs[] = {
-		{"modules", 1, NULL, 'm'}, {"layer", 1, NULL, 'l'},   {"module", 1, NULL, 'f'}, {"shim", 1, NULL, 's'},
-		{"place", 1, NULL, 'p'},   {"wait", 1, NULL, 'w'},    {"device", 1, NULL, 'd'}, {"address", 1, NULL, 'a'},
-		{"set", 1, NULL, 'S'},	   {"cycles", 1, NULL, 'c'},  {"scale", 1, NULL, 'x'},  {"deadline", 1, NULL, 'D'},	{"mpirun", 1, NULL, 'M'},
-		{"only", 1, NULL, 'o'},	   {"list", 0, NULL, 'L'},    {"json", 0, NULL, 'j'},	{"verbose", 0, NULL, 'v'},
-		{"help", 0, NULL, 'h'},	   {NULL, 0, NULL, 0},
+		{"modules", 1, NULL, 'm'}, {"layer", 1, NULL, 'l'},   {"module", 1, NULL, 'f'},
+		{"shim", 1, NULL, 's'},    {"place", 1, NULL, 'p'},   {"wait", 1, NULL, 'w'},
+		{"device", 1, NULL, 'd'},  {"address", 1, NULL, 'a'}, {"set", 1, NULL, 'S'},
+		{"cycles", 1, NULL, 'c'},  {"scale", 1, NULL, 'x'},   {"deadline", 1, NULL, 'D'},
+		{"mpirun", 1, NULL, 'M'},  {"only", 1, NULL, 'o'},    {"list", 0, NULL, 'L'},
+		{"json", 0, NULL, 'j'},    {"verbose", 0, NULL, 'v'}, {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int value, c;
 
@@ -168,11 +202,8 @@ static int parse(int argc, char **argv, struct options *opt)
 			if (parse_count(optarg, &opt->scale) < 0)
 				return -1;
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			return -1;
+		case 'h': fputs(usage, stdout); exit(0);
+		default: return -1;
 		}
 	}
 	if (optind < argc || (!opt->list && !opt->layer == !opt->module)) {
@@ -183,8 +214,9 @@ static int parse(int argc, char **argv, struct options *opt)
 }
 
 /*
- * Own mount, IPC and, on the loopback device, network namespaces where we may: then /dev/shm, SysV segments and the
- * counters of `lo` show nothing but what the layer does. Without the right to, the counts are those of the machine.
+ * Own mount, IPC and, on the loopback device, network namespaces where we may: then /dev/shm, SysV segments
+ * and the counters of `lo` show nothing but what the layer does. Without the right to, the counts are those
+ * of the machine.
  */
 static bool isolate(void)
 {
@@ -221,7 +253,8 @@ static void print_json_string(const char *text)
 	putchar('"');
 }
 
-static void report(const struct options *opt, const char *name, const struct outcome *out, unsigned int number)
+static void report(const struct options *opt, const char *name, const struct outcome *out,
+		   unsigned int number)
 {
 	static const char *const words[] = {"none", "ok", "fail", "skip"};
 
@@ -229,8 +262,8 @@ static void report(const struct options *opt, const char *name, const struct out
 		if (*c == '\n' || *c == '#')
 			*c = ' ';
 	if (opt->json) {
-		printf("%s{\"test\":\"%s\",\"verdict\":\"%s\",\"took_ns\":%llu,\"reason\":", number > 1 ? ",\n" : "[", name,
-		       words[out->verdict], (unsigned long long)out->took_ns);
+		printf("%s{\"test\":\"%s\",\"verdict\":\"%s\",\"took_ns\":%llu,\"reason\":",
+		       number > 1 ? ",\n" : "[", name, words[out->verdict], (unsigned long long)out->took_ns);
 		print_json_string(out->verdict == VERDICT_OK ? "" : out->reason);
 		putchar('}');
 	} else {
@@ -264,7 +297,8 @@ static int look(const struct options *opt, bool *one_init_out, char *reason, siz
 		return -1;
 	*one_init_out = layer->caps & CADGE_CAP_ONE_INIT;
 	if (!(layer->caps & (CADGE_CAP_SELF << opt->place))) {
-		snprintf(reason, reason_bytes, "%s does not claim the place '%s'", layer->name, places[opt->place]);
+		snprintf(reason, reason_bytes, "%s does not claim the place '%s'", layer->name,
+			 places[opt->place]);
 		return 1;
 	}
 	if (opt->wait_mode == CADGE_WAIT_BLOCK && !(layer->caps & CADGE_CAP_WAIT)) {
@@ -348,9 +382,15 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 
 int main(int argc, char **argv)
 {
-	struct options opt = {.modules = "build/layers", .device = "lo", .address = "127.0.0.1", .mpirun = "mpirun",
-			      .place = CADGE_PLACE_HOST, .cycles = 1000, .scale = UNDER_SANITIZER ? 3 : 1};
-	const char *socket_name = getenv("CADGE_CONFORMANCE_SOCKET"), *number = getenv("CADGE_CONFORMANCE_RANK");
+	struct options opt = {.modules = "build/layers",
+			      .device = "lo",
+			      .address = "127.0.0.1",
+			      .mpirun = "mpirun",
+			      .place = CADGE_PLACE_HOST,
+			      .cycles = 1000,
+			      .scale = UNDER_SANITIZER ? 3 : 1};
+	const char *socket_name = getenv("CADGE_CONFORMANCE_SOCKET"),
+		   *number = getenv("CADGE_CONFORMANCE_RANK");
 	char reason[REASON_BYTES] = "", self[PATH_MAX];
 	static char **again; /* lives as long as the process */
 	bool one_init = false, hosts = false;
@@ -373,7 +413,8 @@ int main(int argc, char **argv)
 	}
 	if (socket_name) {
 		if (!number)
-			number = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMIX_RANK");
+			number = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK")
+								: getenv("PMIX_RANK");
 		if (!number)
 			return 4;
 		signal(SIGPIPE, SIG_DFL); /* a layer must not need it ignored */

@@ -46,8 +46,8 @@ int skip(struct rank *r, const char *format, ...)
 	return -1;
 }
 
-static int packet_send(struct rank *r, enum packet_kind kind, unsigned int rank, uint32_t value, const void *data,
-		       size_t bytes)
+static int packet_send(struct rank *r, enum packet_kind kind, unsigned int rank, uint32_t value,
+		       const void *data, size_t bytes)
 {
 	struct packet p = {.kind = kind, .rank = rank, .value = value, .bytes = (uint32_t)bytes};
 
@@ -69,7 +69,10 @@ void note(struct rank *r, const char *what)
 		_exit(70);
 }
 
-/* Takes one packet off the socket. 1: got one at *p; 0: none now (only with MSG_DONTWAIT). Exits with the referee. */
+/*
+ * Takes one packet off the socket. 1: got one at *p; 0: none now (only with MSG_DONTWAIT). Exits with the
+ * referee.
+ */
 static int packet_take(struct rank *r, struct packet *p, int flags)
 {
 	ssize_t n;
@@ -127,8 +130,8 @@ int oob_try(struct rank *r, unsigned int from, void *data, size_t bytes_max, siz
 		if (parcel->from != from)
 			continue;
 		if (parcel->bytes > bytes_max)
-			return fail(r, "the suite got %zu bytes out of band and expected at most %zu", parcel->bytes,
-				    bytes_max);
+			return fail(r, "the suite got %zu bytes out of band and expected at most %zu",
+				    parcel->bytes, bytes_max);
 		if (parcel->bytes)
 			memcpy(data, parcel->data, parcel->bytes);
 		if (bytes_out)
@@ -201,8 +204,8 @@ int referee_connect(const char *socket_name)
 		return -1;
 	memcpy(to.sun_path + 1, socket_name, length);
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (sock < 0 ||
-	    connect(sock, (const void *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0) {
+	if (sock < 0 || connect(sock, (const void *)&to,
+				(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0) {
 		perror("cadge-conformance: cannot reach the referee");
 		return -1;
 	}
@@ -211,7 +214,8 @@ int referee_connect(const char *socket_name)
 
 static int rank_join(struct rank *r, const char *socket_name)
 {
-	const char *fd = getenv("CADGE_CONFORMANCE_FD"); /* connected already, from another network namespace */
+	const char *fd =
+		getenv("CADGE_CONFORMANCE_FD"); /* connected already, from another network namespace */
 	struct packet p;
 
 	r->sock = fd ? atoi(fd) : referee_connect(socket_name);
@@ -262,7 +266,8 @@ int rank_main(const struct options *opt, const char *socket_name, unsigned int n
 
 	if (!getenv("OMPI_COMM_WORLD_RANK") && !getenv("PMIX_RANK"))
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* semantics_proved reads a stopped rank's memory */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0,
+	      0); /* semantics_proved reads a stopped rank's memory */
 	r->opt = opt;
 	r->number = number;
 	if (rank_join(r, socket_name) < 0)

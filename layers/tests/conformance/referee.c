@@ -35,7 +35,8 @@ int set_init(struct set *set, const struct options *opt, char **argv, bool mpiru
 	memcpy(at.sun_path + 1, set->socket_name, length);
 	set->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (set->listener < 0 ||
-	    bind(set->listener, (const void *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0 ||
+	    bind(set->listener, (const void *)&at,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0 ||
 	    listen(set->listener, RANKS_MAX) < 0) {
 		perror("cadge-conformance: cannot listen");
 		return -1;
@@ -130,7 +131,8 @@ static int spawn(struct set *set, unsigned int number, unsigned int ranks, pid_t
 	*pid_out = pid;
 	close(ready[1]);
 	close(go[0]);
-	if (set->hosts && (read(ready[0], &byte, 1) != 1 || host_connect(pid) < 0 || write(go[1], "", 1) != 1)) {
+	if (set->hosts &&
+	    (read(ready[0], &byte, 1) != 1 || host_connect(pid) < 0 || write(go[1], "", 1) != 1)) {
 		fputs("cadge-conformance: cannot make an emulated host\n", stderr);
 		rc = -1;
 	}
@@ -236,7 +238,8 @@ void set_kill(struct set *set)
 static void say_status(char *out, size_t bytes, const char *who, int status)
 {
 	if (WIFSIGNALED(status))
-		snprintf(out, bytes, "%s was killed by signal %d (%s)", who, WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(out, bytes, "%s was killed by signal %d (%s)", who, WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
 	else
 		snprintf(out, bytes, "%s ended with code %d%s", who, WEXITSTATUS(status),
 			 UNDER_SANITIZER && WEXITSTATUS(status) ? " (a sanitizer reports on stderr)" : "");
@@ -262,7 +265,8 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 		snprintf(reason, reason_bytes, "a rank was gone before it was told to end");
 	for (unsigned int i = 0; i < (set->mpirun ? 1 : set->ranks) && !result; i++) {
 		snprintf(who, sizeof(who), set->mpirun ? "mpirun" : "rank %u", i);
-		if (!reap(set->mpirun ? set->launcher : set->pids[i], 10 * NS_PER_S * set->opt->scale, &status)) {
+		if (!reap(set->mpirun ? set->launcher : set->pids[i], 10 * NS_PER_S * set->opt->scale,
+			  &status)) {
 			snprintf(reason, reason_bytes, "%s did not end within 10 s of being told to", who);
 			result = -1;
 			break;
@@ -332,19 +336,21 @@ static bool packet_handle(struct set *set, unsigned int i, const struct test *te
 		verdicts[i] = p.value;
 		if (p.value == VERDICT_FAIL) {
 			out->verdict = VERDICT_FAIL;
-			snprintf(out->reason, sizeof(out->reason), "%.*s", (int)p.bytes, (const char *)p.data);
+			snprintf(out->reason, sizeof(out->reason), "%.*s", (int)p.bytes,
+				 (const char *)p.data);
 			return true;
 		}
 		if (p.value == VERDICT_SKIP && !out->reason[0])
-			snprintf(out->reason, sizeof(out->reason), "%.*s", (int)p.bytes, (const char *)p.data);
+			snprintf(out->reason, sizeof(out->reason), "%.*s", (int)p.bytes,
+				 (const char *)p.data);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	for (unsigned int k = 0; k < (test->ends_set ? 1 : set->ranks); k++) {
 		if (verdicts[k] == VERDICT_NONE)
 			return false;
-		out->verdict = verdicts[k] == VERDICT_SKIP || out->verdict == VERDICT_SKIP ? VERDICT_SKIP : VERDICT_OK;
+		out->verdict = verdicts[k] == VERDICT_SKIP || out->verdict == VERDICT_SKIP ? VERDICT_SKIP
+											   : VERDICT_OK;
 	}
 	return true;
 }
@@ -359,9 +365,9 @@ static void set_referee(struct set *set, const struct test *test, uint64_t until
 		now = now_ns();
 		if (now >= until_ns) {
 			out->verdict = VERDICT_FAIL;
-			snprintf(out->reason, sizeof(out->reason), "no verdict in time; rank 0 last seen: %s%s%s",
-				 set->notes[0], set->ranks > 1 ? ", rank 1: " : "",
-				 set->ranks > 1 ? set->notes[1] : "");
+			snprintf(out->reason, sizeof(out->reason),
+				 "no verdict in time; rank 0 last seen: %s%s%s", set->notes[0],
+				 set->ranks > 1 ? ", rank 1: " : "", set->ranks > 1 ? set->notes[1] : "");
 			return;
 		}
 		for (unsigned int i = 0; i < set->ranks; i++)
@@ -369,7 +375,8 @@ static void set_referee(struct set *set, const struct test *test, uint64_t until
 		if (poll(pfds, set->ranks, (int)((until_ns - now) / NS_PER_MS) + 1) <= 0)
 			continue;
 		for (unsigned int i = 0; i < set->ranks; i++)
-			if ((pfds[i].revents & (POLLIN | POLLHUP | POLLERR)) && packet_handle(set, i, test, verdicts, out))
+			if ((pfds[i].revents & (POLLIN | POLLHUP | POLLERR)) &&
+			    packet_handle(set, i, test, verdicts, out))
 				return;
 	}
 }

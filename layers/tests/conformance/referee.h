@@ -15,11 +15,11 @@ struct set {
 	const struct options *opt;
 	char **argv;
 	bool mpirun;
-	bool hosts;	      /* each rank on an emulated host of its own: hosts.h */
+	bool hosts; /* each rank on an emulated host of its own: hosts.h */
 	int listener;
 	char socket_name[64];
-	unsigned int ranks;   /* 0: no set is running */
-	pid_t launcher;	      /* mpirun; 0 without */
+	unsigned int ranks; /* 0: no set is running */
+	pid_t launcher;     /* mpirun; 0 without */
 	pid_t pids[RANKS_MAX];
 	int socks[RANKS_MAX];
 	char notes[RANKS_MAX][64];

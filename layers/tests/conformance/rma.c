@@ -99,8 +99,10 @@ int rma_put(struct rma *rma, const void *local, size_t bytes, uint64_t offset_by
 
 	do {
 		token = token_new(ep, NULL);
-		busy = endpoint_account(ep, ep->layer->put(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, 0,
-							   token), token, "put");
+		busy = endpoint_account(
+			ep,
+			ep->layer->put(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, 0, token),
+			token, "put");
 		if (busy > 0 && again(rma, "put", &began, &spins) < 0)
 			return -1;
 	} while (busy > 0);
@@ -116,8 +118,9 @@ int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes)
 
 	do {
 		token = token_new(ep, NULL);
-		busy = endpoint_account(ep, ep->layer->get(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes,
-							   token), token, "get");
+		busy = endpoint_account(
+			ep, ep->layer->get(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, token),
+			token, "get");
 		if (busy > 0 && again(rma, "get", &began, &spins) < 0)
 			return -1;
 	} while (busy > 0);
@@ -133,8 +136,10 @@ int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64
 
 	do {
 		token = token_new(ep, NULL);
-		busy = endpoint_account(ep, ep->layer->fetch_add(ep->peer[0].chan, addend, before_out, rma->remote,
-								 offset_bytes, token), token, "fetch_add");
+		busy = endpoint_account(ep,
+					ep->layer->fetch_add(ep->peer[0].chan, addend, before_out,
+							     rma->remote, offset_bytes, token),
+					token, "fetch_add");
 		if (busy > 0 && again(rma, "fetch_add", &began, &spins) < 0)
 			return -1;
 	} while (busy > 0);
@@ -160,7 +165,8 @@ int rma_quiet(struct rma *rma)
 int rma_peek(const struct rma *rma, uint64_t offset_bytes, void *out, size_t bytes)
 {
 	struct iovec local = {.iov_base = out, .iov_len = bytes};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)(rma->peer_base + offset_bytes), .iov_len = bytes};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)(rma->peer_base + offset_bytes),
+			       .iov_len = bytes};
 	pid_t pid = rma->ep->r->pids[rma->ep->peer[0].rank];
 
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes ? 0 : -1;

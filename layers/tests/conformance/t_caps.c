@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything claimed is exercised, everything not claimed is refused and does not crash; and the path told is true. */
+/*
+ * Everything claimed is exercised, everything not claimed is refused and does not crash; and the path told is
+ * true.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,17 +31,22 @@ static void opens_as_claimed(struct rank *r)
 			if (rc == CADGE_DONE) {
 				r->layer->close(ctx);
 				if (!claimed)
-					fail(r, "open for place %s in %s mode succeeded, but the table does not claim it",
+					fail(r,
+					     "open for place %s in %s mode succeeded, but the table does not "
+					     "claim it",
 					     places[place], wait ? "block" : "poll");
 				continue;
 			}
 			if (rc >= 0)
 				fail(r, "open returned %d", rc);
 			if (!claimed && rc != CADGE_E_UNSUPPORTED)
-				fail(r, "open for the unclaimed place %s in %s mode returned %d (%s), not 'unsupported'",
+				fail(r,
+				     "open for the unclaimed place %s in %s mode returned %d (%s), not "
+				     "'unsupported'",
 				     places[place], wait ? "block" : "poll", rc, cadge_code_name(rc));
 			if (!error[0])
-				fail(r, "open for place %s in %s mode gave no reason", places[place], wait ? "block" : "poll");
+				fail(r, "open for place %s in %s mode gave no reason", places[place],
+				     wait ? "block" : "poll");
 		}
 }
 
@@ -64,13 +72,15 @@ static void ungranted_refused(struct endpoint *ep)
 	if (layer->call && !(caps & CADGE_CAP_RPC))
 		refuses(r, "call", layer->call(ep->peer[0].chan, 1, &iov, 1, &iov, 1, 1));
 	if (layer->expose && !(caps & rma))
-		refuses(r, "expose", layer->expose(ep->ctx, memory, sizeof(memory), key, &key_bytes, &region));
+		refuses(r, "expose",
+			layer->expose(ep->ctx, memory, sizeof(memory), key, &key_bytes, &region));
 	if (layer->put && !(caps & CADGE_CAP_PUT))
 		refuses(r, "put", layer->put(ep->peer[0].chan, memory, 8, NULL, 0, 0, 1));
 	if (layer->get && !(caps & CADGE_CAP_GET))
 		refuses(r, "get", layer->get(ep->peer[0].chan, memory, 8, NULL, 0, 1));
 	if (layer->fetch_add && !(caps & CADGE_CAP_FETCH_ADD))
-		refuses(r, "fetch_add", layer->fetch_add(ep->peer[0].chan, 1, (uint64_t *)(void *)memory, NULL, 0, 1));
+		refuses(r, "fetch_add",
+			layer->fetch_add(ep->peer[0].chan, 1, (uint64_t *)(void *)memory, NULL, 0, 1));
 	if (layer->quiet && !(caps & rma))
 		refuses(r, "quiet", layer->quiet(ep->peer[0].chan, 1));
 	if (layer->mem_alloc && !(caps & CADGE_CAP_MEM_ALLOC) && layer->mem_alloc(ep->ctx, 4096))
@@ -93,7 +103,8 @@ static void memory_claims(struct endpoint *ep)
 		for (unsigned int i = 0; i < 3; i++) {
 			base = ep->layer->mem_alloc(ep->ctx, sizes[i]);
 			if (!base) {
-				fail(r, "MEM_ALLOC is granted and there is no memory for %zu bytes", sizes[i]);
+				fail(r, "MEM_ALLOC is granted and there is no memory for %zu bytes",
+				     sizes[i]);
 				return;
 			}
 			if ((uintptr_t)base % 4096)
@@ -167,7 +178,8 @@ static int batch_claim(struct endpoint *ep)
 	if (rank_starts(r) && ep->layer->flush && (ep->limits.caps & CADGE_CAP_BATCH)) {
 		code = ep->layer->flush(ep->peer[0].chan);
 		if (code < 0)
-			return fail(r, "BATCH is granted and flush returned %d (%s)", code, cadge_code_name(code));
+			return fail(r, "BATCH is granted and flush returned %d (%s)", code,
+				    cadge_code_name(code));
 	}
 	for (began = now_ns(); rank_answers(r) && arrived < messages;) {
 		got = endpoint_poll(ep);
@@ -179,8 +191,9 @@ static int batch_claim(struct endpoint *ep)
 			if (!(ep->limits.caps & CADGE_CAP_RELIABLE) && arrived)
 				break;
 			return fail(r, "%u of %u messages posted with MORE arrived%s", arrived, messages,
-				    ep->limits.caps & CADGE_CAP_BATCH ? " after flush" : "; a layer without BATCH sends "
-										   "them at once");
+				    ep->limits.caps & CADGE_CAP_BATCH ? " after flush"
+								      : "; a layer without BATCH sends "
+									"them at once");
 		}
 	}
 	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
@@ -228,19 +241,30 @@ static int path_check(struct rank *r, const struct cadge_path *path)
 	/* Two processes here are no two hosts: what a layer for a network makes of lo is not judged. */
 	if (!path->as_asked && !(r->opt->place == CADGE_PLACE_NET && strcmp(r->opt->device, "lo") == 0))
 		return fail(r, "the library uses '%s' where '%s' was asked", path->used, path->asked);
-	if (r->opt->place == CADGE_PLACE_HOST && medium != CADGE_MEDIUM_MEMORY && medium != CADGE_MEDIUM_LOOPBACK)
-		return fail(r, "within one host the medium is said to be number %d ('%s')", (int)medium, path->used);
-	if (r->opt->place == CADGE_PLACE_NET && medium != CADGE_MEDIUM_NETWORK && medium != CADGE_MEDIUM_LOOPBACK)
-		return fail(r, "between two hosts the medium is said to be number %d ('%s')", (int)medium, path->used);
+	if (r->opt->place == CADGE_PLACE_HOST && medium != CADGE_MEDIUM_MEMORY &&
+	    medium != CADGE_MEDIUM_LOOPBACK)
+		return fail(r, "within one host the medium is said to be number %d ('%s')", (int)medium,
+			    path->used);
+	if (r->opt->place == CADGE_PLACE_NET && medium != CADGE_MEDIUM_NETWORK &&
+	    medium != CADGE_MEDIUM_LOOPBACK)
+		return fail(r, "between two hosts the medium is said to be number %d ('%s')", (int)medium,
+			    path->used);
 	if (r->opt->place == CADGE_PLACE_NET && strcmp(path->device, r->opt->device) != 0)
-		return fail(r, "the path is said to use device '%s', '%s' was asked", path->device, r->opt->device);
+		return fail(r, "the path is said to use device '%s', '%s' was asked", path->device,
+			    r->opt->device);
 	return 0;
 }
 
 void test_describe_path_true(struct rank *r)
 {
-	struct flow f = {.seed = 82, .messages = 64, .bytes_min = 16384, .bytes_max = 16384, .window = 4,
-			 .send = rank_starts(r), .receive = rank_answers(r), .layer_memory = true};
+	struct flow f = {.seed = 82,
+			 .messages = 64,
+			 .bytes_min = 16384,
+			 .bytes_max = 16384,
+			 .window = 4,
+			 .send = rank_starts(r),
+			 .receive = rank_answers(r),
+			 .layer_memory = true};
 	struct cadge_path path = {.bytes = sizeof(path)};
 	uint64_t before, moved;
 	struct endpoint *ep;
@@ -264,11 +288,13 @@ void test_describe_path_true(struct rank *r)
 	if (own_network() && rank_answers(r)) {
 		uint64_t payload = (f.receive ? f.received : f.messages) * f.bytes_max;
 
-		if ((path.medium == CADGE_MEDIUM_MEMORY || path.medium == CADGE_MEDIUM_PROCESS) && moved > payload / 4)
+		if ((path.medium == CADGE_MEDIUM_MEMORY || path.medium == CADGE_MEDIUM_PROCESS) &&
+		    moved > payload / 4)
 			fail(r, "said to be memory, but %llu bytes came over '%s' for %llu of payload",
 			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 		if (path.medium == CADGE_MEDIUM_NETWORK && moved < payload / 4 * 3)
-			fail(r, "said to be the network, but only %llu bytes came over '%s' for %llu of payload",
+			fail(r,
+			     "said to be the network, but only %llu bytes came over '%s' for %llu of payload",
 			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 	}
 	endpoint_stop(ep);

@@ -14,8 +14,14 @@ static void size_limit(const struct endpoint *ep, struct flow *f)
 
 void test_order_as_claimed(struct rank *r)
 {
-	struct flow f = {.seed = 31, .messages = 3000, .bytes_min = 16, .bytes_max = 20000, .window = 32,
-			 .send = rank_starts(r), .receive = rank_answers(r), .layer_memory = true};
+	struct flow f = {.seed = 31,
+			 .messages = 3000,
+			 .bytes_min = 16,
+			 .bytes_max = 20000,
+			 .window = 32,
+			 .send = rank_starts(r),
+			 .receive = rank_answers(r),
+			 .layer_memory = true};
 	struct endpoint *ep;
 
 	if (endpoint_start(r, &wishes_default, &ep) < 0)
@@ -36,8 +42,14 @@ void test_order_as_claimed(struct rank *r)
 
 void test_exactly_once_as_claimed(struct rank *r)
 {
-	struct flow f = {.seed = 32, .messages = 3000, .bytes_min = 16, .bytes_max = 3000, .window = 32,
-			 .send = rank_starts(r), .receive = rank_answers(r), .layer_memory = true};
+	struct flow f = {.seed = 32,
+			 .messages = 3000,
+			 .bytes_min = 16,
+			 .bytes_max = 3000,
+			 .window = 32,
+			 .send = rank_starts(r),
+			 .receive = rank_answers(r),
+			 .layer_memory = true};
 	struct endpoint *ep;
 
 	if (endpoint_start(r, &wishes_default, &ep) < 0)
@@ -49,7 +61,8 @@ void test_exactly_once_as_claimed(struct rank *r)
 		fail(r, "%llu of %llu messages arrived more than once", (unsigned long long)f.repeated,
 		     (unsigned long long)f.messages);
 	if (f.missing && (ep->limits.caps & CADGE_CAP_RELIABLE))
-		fail(r, "RELIABLE is claimed, but %llu of %llu messages never arrived and the channel stayed up",
+		fail(r,
+		     "RELIABLE is claimed, but %llu of %llu messages never arrived and the channel stayed up",
 		     (unsigned long long)f.missing, (unsigned long long)f.messages);
 	if (f.receive && f.missing == f.messages)
 		fail(r, "not one of %llu messages arrived", (unsigned long long)f.messages);
@@ -58,8 +71,14 @@ void test_exactly_once_as_claimed(struct rank *r)
 
 void test_both_directions_at_once(struct rank *r)
 {
-	struct flow f = {.seed = 33, .messages = 400, .bytes_min = 16, .bytes_max = 60000, .window = 16, .send = true,
-			 .receive = true, .layer_memory = true};
+	struct flow f = {.seed = 33,
+			 .messages = 400,
+			 .bytes_min = 16,
+			 .bytes_max = 60000,
+			 .window = 16,
+			 .send = true,
+			 .receive = true,
+			 .layer_memory = true};
 	struct endpoint *ep;
 
 	if (endpoint_start(r, &wishes_default, &ep) < 0)
@@ -69,14 +88,21 @@ void test_both_directions_at_once(struct rank *r)
 	if (flow_run(ep, 0, &f) < 0)
 		return;
 	if (f.missing == f.messages)
-		fail(r, "not one of %llu messages arrived while both sides sent", (unsigned long long)f.messages);
+		fail(r, "not one of %llu messages arrived while both sides sent",
+		     (unsigned long long)f.messages);
 	endpoint_stop(ep);
 }
 
 void test_poll_counts_events(struct rank *r)
 {
-	struct flow f = {.seed = 34, .messages = 300, .bytes_min = 16, .bytes_max = 4000, .window = 8, .send = true,
-			 .receive = true, .layer_memory = true};
+	struct flow f = {.seed = 34,
+			 .messages = 300,
+			 .bytes_min = 16,
+			 .bytes_max = 4000,
+			 .window = 8,
+			 .send = true,
+			 .receive = true,
+			 .layer_memory = true};
 	struct endpoint *ep;
 	uint64_t miscounted;
 
@@ -160,7 +186,8 @@ static int sink_post_loop(struct endpoint *ep, struct sink_post *sp)
 			if (enough || (lossy && sp->returned && now_ns() - began > NS_PER_S))
 				return r->count > 1 ? oob_send(r, 1, "done", 4) : 0;
 			if (now_ns() - began > 8 * NS_PER_S)
-				return fail(r, "%u of %u messages came back that the peer posts inside its sink",
+				return fail(r,
+					    "%u of %u messages came back that the peer posts inside its sink",
 					    sp->returned, sp->messages);
 		} else {
 			got = oob_try(r, 0, said, sizeof(said), NULL);
@@ -283,8 +310,8 @@ static int lends_round(struct endpoint *ep, struct lends *l, unsigned char *base
 		if (!(ep->limits.caps & CADGE_CAP_RELIABLE) && now_ns() - began > NS_PER_S / 2)
 			break;
 		if (now_ns() - began > 8 * NS_PER_S)
-			return fail(r, "%u of %u messages arrived while %u were kept", l->arrived, l->expected,
-				    l->kept_count);
+			return fail(r, "%u of %u messages arrived while %u were kept", l->arrived,
+				    l->expected, l->kept_count);
 	}
 	if (rank_answers(r) && lends_judge(ep, l) < 0)
 		return -1;
@@ -314,7 +341,8 @@ void test_lend_as_claimed(struct rank *r)
 	if (oob_barrier(r) < 0)
 		return;
 	/* Twice short and once long messages: after release the layer must have its buffers back. */
-	if (lends_round(ep, &l, base, 64) < 0 || lends_round(ep, &l, base, 64) < 0 || lends_round(ep, &l, base, bytes) < 0)
+	if (lends_round(ep, &l, base, 64) < 0 || lends_round(ep, &l, base, 64) < 0 ||
+	    lends_round(ep, &l, base, bytes) < 0)
 		return;
 	if (rank_answers(r) && !l.kept_ever)
 		fail(r, "LEND is granted, but no message came with a lend handle");

@@ -9,8 +9,14 @@
 void test_depth_one(struct rank *r)
 {
 	const struct wishes w = {.depth_max = 1, .message_bytes_max = 65536, .region_bytes_max = 0};
-	struct flow f = {.seed = 21, .messages = 300, .bytes_min = 16, .bytes_max = 4096, .window = 1,
-			 .send = rank_starts(r), .receive = rank_answers(r), .layer_memory = true};
+	struct flow f = {.seed = 21,
+			 .messages = 300,
+			 .bytes_min = 16,
+			 .bytes_max = 4096,
+			 .window = 1,
+			 .send = rank_starts(r),
+			 .receive = rank_answers(r),
+			 .layer_memory = true};
 	struct endpoint *ep;
 
 	if (endpoint_start(r, &w, &ep) < 0)
@@ -68,7 +74,8 @@ static int pile_wait(struct endpoint *ep, struct pile *pile, unsigned int want, 
 }
 
 /* Posts `count` messages of `bytes`, each from its own buffer, polling while BUSY. */
-static int pile_post(struct endpoint *ep, struct pile *pile, unsigned char *base, unsigned int count, size_t bytes)
+static int pile_post(struct endpoint *ep, struct pile *pile, unsigned char *base, unsigned int count,
+		     size_t bytes)
 {
 	struct cadge_iov iov = {.bytes = bytes};
 	int code;
@@ -83,9 +90,9 @@ static int pile_post(struct endpoint *ep, struct pile *pile, unsigned char *base
 }
 
 /*
- * Part one: depth_max requests wait for their answers at the same time, for the peer answers none before it has them all.
- * Part two: the peer does not poll; never more than depth_max operations may be QUEUED at a time, each accepted one
- * arrives in the end.
+ * Part one: depth_max requests wait for their answers at the same time, for the peer answers none before it
+ * has them all. Part two: the peer does not poll; never more than depth_max operations may be QUEUED at a
+ * time, each accepted one arrives in the end.
  */
 static int depth_held(struct endpoint *ep, struct pile *pile, unsigned int depth)
 {
@@ -98,7 +105,8 @@ static int depth_held(struct endpoint *ep, struct pile *pile, unsigned int depth
 		return -1;
 	if (rank_starts(r) && pile_post(ep, pile, base, depth, bytes) < 0)
 		return -1;
-	if (rank_answers(r) && !lossy && pile_wait(ep, pile, depth, "with depth_max requests outstanding") < 0)
+	if (rank_answers(r) && !lossy &&
+	    pile_wait(ep, pile, depth, "with depth_max requests outstanding") < 0)
 		return -1;
 	if (rank_starts(r) && endpoint_drain(ep) < 0)
 		return -1;
@@ -141,7 +149,8 @@ static int depth_bounded(struct endpoint *ep, unsigned int depth, unsigned char 
 	}
 	*posted_out = posted;
 	if (most > depth)
-		return fail(ep->r, "%u operations were outstanding at a time, limits.depth_max says %u", most, depth);
+		return fail(ep->r, "%u operations were outstanding at a time, limits.depth_max says %u", most,
+			    depth);
 	return 0;
 }
 
@@ -168,7 +177,8 @@ void test_depth_max(struct rank *r)
 	if (ep->limits.depth_max <= 1024) {
 		unsigned char *base = buffer_new(ep, bytes);
 
-		if (!base || (rank_starts(r) && depth_bounded(ep, ep->limits.depth_max, base, bytes, &posted) < 0))
+		if (!base ||
+		    (rank_starts(r) && depth_bounded(ep, ep->limits.depth_max, base, bytes, &posted) < 0))
 			return;
 		/* The answerer has not polled so far: it slept on the out-of-band channel. */
 		if (rank_starts(r) && oob_send(r, rank_other(r), &posted, sizeof(posted)) < 0)
@@ -178,7 +188,8 @@ void test_depth_max(struct rank *r)
 			if (oob_recv(r, rank_other(r), &posted, sizeof(posted), NULL) < 0)
 				return;
 			r->polled = ep;
-			if ((ep->limits.caps & CADGE_CAP_RELIABLE) && pile_wait(ep, &pile, posted, "after depth_max") < 0)
+			if ((ep->limits.caps & CADGE_CAP_RELIABLE) &&
+			    pile_wait(ep, &pile, posted, "after depth_max") < 0)
 				return;
 		}
 		if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
@@ -193,7 +204,10 @@ void test_depth_max(struct rank *r)
 
 #define FLOOD_BYTES_MAX (UINT64_C(512) << 20)
 
-/* A fast sender and a receiver that does not look: BUSY must come, and after it progress, and nothing is lost. */
+/*
+ * A fast sender and a receiver that does not look: BUSY must come, and after it progress, and nothing is
+ * lost.
+ */
 void test_busy_then_progress(struct rank *r)
 {
 	struct pile pile = {.seed = 24};
@@ -236,13 +250,16 @@ void test_busy_then_progress(struct rank *r)
 		if (oob_recv(r, rank_other(r), &posted, sizeof(posted), NULL) < 0)
 			return;
 		r->polled = ep;
-		if ((ep->limits.caps & CADGE_CAP_RELIABLE) && pile_wait(ep, &pile, posted, "after the flood") < 0)
+		if ((ep->limits.caps & CADGE_CAP_RELIABLE) &&
+		    pile_wait(ep, &pile, posted, "after the flood") < 0)
 			return;
 	}
 	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
 		return;
 	if (rank_starts(r) && !busy && (ep->limits.caps & CADGE_CAP_FLOW_CONTROL)) {
-		fail(r, "FLOW_CONTROL is claimed, but %u messages of %zu bytes were accepted while the peer did not poll",
+		fail(r,
+		     "FLOW_CONTROL is claimed, but %u messages of %zu bytes were accepted while the peer did "
+		     "not poll",
 		     posted, bytes);
 		return;
 	}
@@ -250,8 +267,8 @@ void test_busy_then_progress(struct rank *r)
 	pile.arrived = 0;
 	pile.seed = 25;
 	if (oob_barrier(r) < 0 || (rank_starts(r) && pile_post(ep, &pile, iov.base, 1, 16) < 0) ||
-	    (rank_answers(r) && pile_wait(ep, &pile, 1, "after BUSY and progress") < 0) || endpoint_drain(ep) < 0 ||
-	    oob_barrier(r) < 0)
+	    (rank_answers(r) && pile_wait(ep, &pile, 1, "after BUSY and progress") < 0) ||
+	    endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
 		return;
 	buffer_free(ep, iov.base, bytes);
 	endpoint_stop(ep);

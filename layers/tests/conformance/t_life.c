@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Beginnings and ends: closing with work outstanding, connecting again, growth, two peers, a peer that dies. */
+/* Beginnings and ends: closing with work outstanding, connecting again, growth, two peers, a peer that dies.
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,10 @@ void test_disconnect_reconnect(struct rank *r)
 	for (unsigned int round = 0; round < 8; round++) {
 		if (echo_run(ep, 0, 92 + round, few, 3) < 0 || endpoint_drain(ep) < 0)
 			return;
-		/* One of us is always a moment ahead: losing the peer is no fault from here to the next connect. */
+		/*
+		 * One of us is always a moment ahead: losing the peer is no fault from here to the next
+		 * connect.
+		 */
 		ep->may_lose_peer = true;
 		if (oob_barrier(r) < 0 || endpoint_disconnect(ep) < 0 || oob_barrier(r) < 0)
 			return;
@@ -131,7 +135,8 @@ static int reconnect_cycle(struct endpoint *ep, unsigned int i)
 	return 0;
 }
 
-static void grown(struct rank *r, const char *what, unsigned int before, unsigned int after, unsigned int cycles)
+static void grown(struct rank *r, const char *what, unsigned int before, unsigned int after,
+		  unsigned int cycles)
 {
 	if (after > before)
 		fail(r, "after %u cycles there are %u %s, before there were %u", cycles, after, what, before);
@@ -215,7 +220,8 @@ void test_two_peers(struct rank *r)
 	if (oob_barrier(r) < 0)
 		return;
 	moved_ns = now_ns();
-	while (sent[0] < two.want || sent[1] < two.want || two.arrived[0] < two.want || two.arrived[1] < two.want) {
+	while (sent[0] < two.want || sent[1] < two.want || two.arrived[0] < two.want ||
+	       two.arrived[1] < two.want) {
 		for (uint32_t peer = 0; peer < 2; peer++) {
 			if (sent[peer] == two.want)
 				continue;
@@ -223,7 +229,8 @@ void test_two_peers(struct rank *r)
 			if (bytes > ep->limits.message_bytes_max)
 				bytes = ep->limits.message_bytes_max;
 			iov = (struct cadge_iov){.base = base + peer * 5000, .bytes = (size_t)bytes};
-			pattern_fill(iov.base, iov.bytes, two.seed + r->number * 16 + ep->peer[peer].rank, sent[peer]);
+			pattern_fill(iov.base, iov.bytes, two.seed + r->number * 16 + ep->peer[peer].rank,
+				     sent[peer]);
 			if (endpoint_post(ep, peer, &iov, 1, 0, NULL, &code) < 0 || endpoint_drain(ep) < 0)
 				return;
 			sent[peer]++;
@@ -236,11 +243,12 @@ void test_two_peers(struct rank *r)
 			moved_ns = now_ns();
 		else
 			endpoint_idle(ep, &spins);
-		if (now_ns() - moved_ns > (ep->limits.caps & CADGE_CAP_RELIABLE ? 8 * NS_PER_S : NS_PER_S / 2)) {
+		if (now_ns() - moved_ns >
+		    (ep->limits.caps & CADGE_CAP_RELIABLE ? 8 * NS_PER_S : NS_PER_S / 2)) {
 			if (!(ep->limits.caps & CADGE_CAP_RELIABLE) && two.arrived[0] && two.arrived[1])
 				break;
-			fail(r, "of %u messages each, %u came from one peer and %u from the other", two.want, two.arrived[0],
-			     two.arrived[1]);
+			fail(r, "of %u messages each, %u came from one peer and %u from the other", two.want,
+			     two.arrived[0], two.arrived[1]);
 			return;
 		}
 	}
@@ -250,7 +258,10 @@ void test_two_peers(struct rank *r)
 	endpoint_stop(ep);
 }
 
-/* Rank 1 is killed with messages on the way in both directions; rank 0 must notice at leisure and close at once. */
+/*
+ * Rank 1 is killed with messages on the way in both directions; rank 0 must notice at leisure and close at
+ * once.
+ */
 void test_peer_dies(struct rank *r)
 {
 	struct endpoint *ep;
@@ -292,7 +303,8 @@ void test_peer_dies(struct rank *r)
 		if (r->verdict != VERDICT_NONE)
 			return;
 		if (took > NS_PER_S) {
-			fail(r, "a poll after the peer's death took %llu ms", (unsigned long long)(took / NS_PER_MS));
+			fail(r, "a poll after the peer's death took %llu ms",
+			     (unsigned long long)(took / NS_PER_MS));
 			return;
 		}
 		if (rc < 0)

@@ -9,7 +9,8 @@
 
 #define MESSAGE_MAX_TRIED (UINT64_C(16) << 20)
 
-static void echo_test(struct rank *r, const struct wishes *w, uint64_t seed, const size_t *sizes, size_t count)
+static void echo_test(struct rank *r, const struct wishes *w, uint64_t seed, const size_t *sizes,
+		      size_t count)
 {
 	struct endpoint *ep;
 
@@ -41,8 +42,9 @@ static size_t sizes_add(size_t *sizes, size_t count, uint64_t bytes, uint64_t by
 
 void test_message_odd_sizes(struct rank *r)
 {
-	static const uint16_t primes[] = {137,	149,  163,  179,  211,	241,  307,  359,  401,	499,  577,  701,
-					  809,	1009, 1201, 1409, 1601, 1907, 2203, 2503, 2903, 3203, 3607, 4001};
+	static const uint16_t primes[] = {137,  149,  163,  179,  211,  241,  307,  359,
+					  401,  499,  577,  701,  809,  1009, 1201, 1409,
+					  1601, 1907, 2203, 2503, 2903, 3203, 3607, 4001};
 	size_t sizes[256], count = 0;
 	struct endpoint *ep;
 	uint64_t max;
@@ -137,8 +139,11 @@ void test_message_over_max_refused(struct rank *r)
 			if (rc != CADGE_QUEUED)
 				token_drop(ep, token);
 			if (rc != CADGE_E_TOO_LARGE) {
-				fail(r, "post of message_bytes_max + 1 = %zu bytes in %u parts returned %d (%s), not "
-				     "'too large'", bytes, parts, rc, cadge_code_name(rc));
+				fail(r,
+				     "post of message_bytes_max + 1 = %zu bytes in %u parts returned %d "
+				     "(%s), not "
+				     "'too large'",
+				     bytes, parts, rc, cadge_code_name(rc));
 				return;
 			}
 		}
@@ -184,7 +189,10 @@ static enum cadge_keep gathered_recv(struct endpoint *ep, uint32_t peer, const v
 	return CADGE_TAKEN;
 }
 
-/* Posts pattern (seed, i) cut in `parts` uneven pieces, one of them empty. The iov is overwritten after each post. */
+/*
+ * Posts pattern (seed, i) cut in `parts` uneven pieces, one of them empty. The iov is overwritten after each
+ * post.
+ */
 static int gathered_post(struct endpoint *ep, struct gathered *g, unsigned char *base, unsigned int parts,
 			 unsigned int i)
 {
@@ -218,7 +226,10 @@ void test_message_gathered(struct rank *r)
 	if (endpoint_start(r, &wishes_default, &ep) < 0)
 		return;
 	if (!(ep->limits.caps & CADGE_CAP_RELIABLE)) {
-		/* One message in flight at a time on a quiet loopback: a loss here would be a fault of its own. */
+		/*
+		 * One message in flight at a time on a quiet loopback: a loss here would be a fault of its
+		 * own.
+		 */
 		note(r, "gathering on an unreliable layer");
 	}
 	parts_max = ep->limits.iov_max < 8 ? ep->limits.iov_max : 8;
@@ -245,7 +256,8 @@ void test_message_gathered(struct rank *r)
 				if (!rc)
 					endpoint_idle(ep, &spins);
 				if (now_ns() > until) {
-					fail(r, "a message of %zu bytes in %u parts did not arrive in 8 s", bytes, parts);
+					fail(r, "a message of %zu bytes in %u parts did not arrive in 8 s",
+					     bytes, parts);
 					return;
 				}
 			}
@@ -259,8 +271,14 @@ void test_message_gathered(struct rank *r)
 
 void test_payload_intact(struct rank *r)
 {
-	struct flow f = {.seed = 17, .messages = 2500, .bytes_min = 16, .bytes_max = 9000, .window = 16,
-			 .send = rank_starts(r), .receive = rank_answers(r), .layer_memory = true};
+	struct flow f = {.seed = 17,
+			 .messages = 2500,
+			 .bytes_min = 16,
+			 .bytes_max = 9000,
+			 .window = 16,
+			 .send = rank_starts(r),
+			 .receive = rank_answers(r),
+			 .layer_memory = true};
 	struct flow big = f;
 	struct endpoint *ep;
 
@@ -270,7 +288,8 @@ void test_payload_intact(struct rank *r)
 		f.bytes_max = (size_t)ep->limits.message_bytes_max;
 	big.seed = 18;
 	big.messages = 60;
-	big.bytes_max = (size_t)(ep->limits.message_bytes_max < 200000 ? ep->limits.message_bytes_max : 200000);
+	big.bytes_max =
+		(size_t)(ep->limits.message_bytes_max < 200000 ? ep->limits.message_bytes_max : 200000);
 	big.bytes_min = big.bytes_max / 2;
 	if (big.bytes_min < PATTERN_HEAD_BYTES)
 		big.bytes_min = PATTERN_HEAD_BYTES;
@@ -280,10 +299,14 @@ void test_payload_intact(struct rank *r)
 		return;
 	for (const struct flow *each = &f; each; each = each == &f ? &big : NULL) {
 		if (each->foreign || each->wrong_length)
-			fail(r, "%llu messages had a first line that nobody wrote, %llu another length than posted",
+			fail(r,
+			     "%llu messages had a first line that nobody wrote, %llu another length than "
+			     "posted",
 			     (unsigned long long)each->foreign, (unsigned long long)each->wrong_length);
 		if (each->corrupt)
-			fail(r, "%llu of %llu messages were not what was posted; the first is number %llu, at offset %zu",
+			fail(r,
+			     "%llu of %llu messages were not what was posted; the first is number %llu, at "
+			     "offset %zu",
 			     (unsigned long long)each->corrupt, (unsigned long long)each->messages,
 			     (unsigned long long)each->first_bad_sequence, each->first_bad_offset);
 		if (each->receive && !each->received)

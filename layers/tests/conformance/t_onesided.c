@@ -37,8 +37,8 @@ struct spot {
 
 static size_t spots_fill(struct spot *spots, size_t spots_max, uint64_t bytes_max)
 {
-	static const uint32_t sizes[] = {1, 2, 3, 7, 8, 9, 15, 16, 63, 64, 65, 100, 255, 1000, 4095, 4096, 4099, 8191,
-					 30000, 65536, 65537, 200000};
+	static const uint32_t sizes[] = {1,   2,   3,    7,    8,    9,    15,   16,    63,    64,    65,
+					 100, 255, 1000, 4095, 4096, 4099, 8191, 30000, 65536, 65537, 200000};
 	size_t count = 0;
 	uint64_t at = 64;
 
@@ -53,7 +53,8 @@ static size_t spots_fill(struct spot *spots, size_t spots_max, uint64_t bytes_ma
 }
 
 /* What the region must hold after the puts: patterns at the spots and 0 elsewhere. */
-static int spots_check(struct rank *r, const unsigned char *base, const struct spot *spots, size_t count, uint64_t seed)
+static int spots_check(struct rank *r, const unsigned char *base, const struct spot *spots, size_t count,
+		       uint64_t seed)
 {
 	uint64_t at = 0;
 	size_t wrong;
@@ -63,12 +64,16 @@ static int spots_check(struct rank *r, const unsigned char *base, const struct s
 
 		for (; at < end_of_gap; at++)
 			if (base[at])
-				return fail(r, "put touched the byte at offset %llu, which lies outside of what was put",
+				return fail(r,
+					    "put touched the byte at offset %llu, which lies outside of what "
+					    "was put",
 					    (unsigned long long)at);
 		if (i == count)
 			break;
 		if (!pattern_check(base + at, (size_t)spots[i].bytes, seed, i, &wrong))
-			return fail(r, "a put of %llu bytes is wrong at offset %zu after quiet and a message out of band",
+			return fail(r,
+				    "a put of %llu bytes is wrong at offset %zu after quiet and a message "
+				    "out of band",
 				    (unsigned long long)spots[i].bytes, wrong);
 		at += spots[i].bytes;
 	}
@@ -82,7 +87,8 @@ static int put_values(struct rma *rma, const struct spot *spots, size_t count)
 	if (rank_starts(r)) {
 		for (size_t i = 0; i < count; i++) {
 			pattern_fill(rma->local + spots[i].offset, (size_t)spots[i].bytes, 51, i);
-			if (rma_put(rma, rma->local + spots[i].offset, (size_t)spots[i].bytes, spots[i].offset) < 0)
+			if (rma_put(rma, rma->local + spots[i].offset, (size_t)spots[i].bytes,
+				    spots[i].offset) < 0)
 				return -1;
 			if (i % 3 == 0 && endpoint_drain(rma->ep) < 0)
 				return -1;
@@ -113,13 +119,15 @@ static int get_values(struct rma *rma, const struct spot *spots, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		unsigned char *at = rma->local + spots[i].offset;
 
-		if (rma_get(rma, at, (size_t)spots[i].bytes, spots[i].offset) < 0 || endpoint_drain(rma->ep) < 0)
+		if (rma_get(rma, at, (size_t)spots[i].bytes, spots[i].offset) < 0 ||
+		    endpoint_drain(rma->ep) < 0)
 			return -1;
 		if (!pattern_check(at, (size_t)spots[i].bytes, 52, i, &wrong))
-			return fail(r, "a get of %llu bytes is wrong at offset %zu", (unsigned long long)spots[i].bytes,
-				    wrong);
+			return fail(r, "a get of %llu bytes is wrong at offset %zu",
+				    (unsigned long long)spots[i].bytes, wrong);
 		if (at[-1] != 0xcc || at[spots[i].bytes] != 0xcc)
-			return fail(r, "a get of %llu bytes wrote outside of its buffer", (unsigned long long)spots[i].bytes);
+			return fail(r, "a get of %llu bytes wrote outside of its buffer",
+				    (unsigned long long)spots[i].bytes);
 	}
 	return oob_barrier(r);
 }
@@ -149,23 +157,25 @@ static int fetch_add_values(struct rma *rma)
 		for (unsigned int i = 0; i < ADDS; i++) {
 			word = before[i] / addend;
 			if (before[i] % addend || word >= ADDS || seen[word]++)
-				return fail(r, "%u fetch_adds of 0x%llx on a zero: one saw 0x%llx before", ADDS,
-					    (unsigned long long)addend, (unsigned long long)before[i]);
+				return fail(r, "%u fetch_adds of 0x%llx on a zero: one saw 0x%llx before",
+					    ADDS, (unsigned long long)addend, (unsigned long long)before[i]);
 		}
 		/* Over the top of 64 bits. */
 		if (rma_fetch_add(rma, 10, &before[0], 72) < 0 || endpoint_drain(rma->ep) < 0 ||
 		    rma_fetch_add(rma, 0, &before[1], 72) < 0 || endpoint_drain(rma->ep) < 0)
 			return -1;
 		if (before[0] != first || before[1] != first + 10)
-			return fail(r, "fetch_add(10) on 0x%llx saw 0x%llx, and left 0x%llx", (unsigned long long)first,
-				    (unsigned long long)before[0], (unsigned long long)before[1]);
+			return fail(r, "fetch_add(10) on 0x%llx saw 0x%llx, and left 0x%llx",
+				    (unsigned long long)first, (unsigned long long)before[0],
+				    (unsigned long long)before[1]);
 	}
 	if (oob_barrier(r) < 0)
 		return -1;
 	if (rank_answers(r)) {
 		memcpy(&word, rma->base + 128, 8);
 		if (word != addend * ADDS)
-			return fail(r, "after %u fetch_adds the target holds 0x%llx", ADDS, (unsigned long long)word);
+			return fail(r, "after %u fetch_adds the target holds 0x%llx", ADDS,
+				    (unsigned long long)word);
 		memcpy(&word, rma->base + 120, 8);
 		if (word)
 			return fail(r, "fetch_add touched the word before its own");
@@ -193,8 +203,8 @@ void test_put_get_fetch_add(struct rank *r)
 		return;
 	if ((ep->limits.caps & CADGE_CAP_PUT) && rank_starts(r) && ep->limits.rma_bytes_max < REGION_BYTES) {
 		token = token_new(ep, NULL);
-		rc = ep->layer->put(ep->peer[0].chan, rma.local, (size_t)ep->limits.rma_bytes_max + 1, rma.remote, 0, 0,
-				    token);
+		rc = ep->layer->put(ep->peer[0].chan, rma.local, (size_t)ep->limits.rma_bytes_max + 1,
+				    rma.remote, 0, 0, token);
 		if (rc != CADGE_E_TOO_LARGE) {
 			fail(r, "put of rma_bytes_max + 1 bytes returned %d (%s), not 'too large'", rc,
 			     cadge_code_name(rc));
@@ -206,7 +216,7 @@ void test_put_get_fetch_add(struct rank *r)
 }
 
 #define ROUNDS 200u
-#define PUTS 8u
+#define PUTS   8u
 
 void test_quiet_is_visible(struct rank *r)
 {
@@ -230,9 +240,13 @@ void test_quiet_is_visible(struct rank *r)
 			/* Now, before anybody is told. */
 			for (unsigned int i = 0; i < PUTS && rma.can_peek; i++) {
 				bytes = 16 + (round * 131 + i * 57) % 2000;
-				if (rma_peek(&rma, i * 2048, seen, bytes) < 0 || !pattern_check(seen, bytes, 53 + round, i, &wrong)) {
-					fail(r, "quiet was complete, and put %u of round %u (%zu bytes) was not yet in the "
-					     "target's memory at offset %zu", i, round, bytes, wrong);
+				if (rma_peek(&rma, i * 2048, seen, bytes) < 0 ||
+				    !pattern_check(seen, bytes, 53 + round, i, &wrong)) {
+					fail(r,
+					     "quiet was complete, and put %u of round %u (%zu bytes) was not "
+					     "yet in the "
+					     "target's memory at offset %zu",
+					     i, round, bytes, wrong);
 					return;
 				}
 			}
@@ -245,7 +259,8 @@ void test_quiet_is_visible(struct rank *r)
 		for (unsigned int i = 0; rank_answers(r) && i < PUTS; i++) {
 			bytes = 16 + (round * 131 + i * 57) % 2000;
 			if (!pattern_check(rma.base + i * 2048, bytes, 53 + round, i, &wrong)) {
-				fail(r, "put %u of round %u is wrong at offset %zu after quiet", i, round, wrong);
+				fail(r, "put %u of round %u is wrong at offset %zu after quiet", i, round,
+				     wrong);
 				return;
 			}
 		}
@@ -298,8 +313,9 @@ static int prove(struct rma *rma, struct proof *proof, size_t size, uint64_t rou
 		if (rma_put(rma, at, size, 0) < 0 || rma_quiet(rma) < 0)
 			break;
 		done = poll_for(ep, STOPPED_NS);
-		proof->direct = done > 0 && (!rma->can_peek || (rma_peek(rma, 0, copy, size) == 0 &&
-								 pattern_check(copy, size, 60 + round, 0, &wrong)));
+		proof->direct =
+			done > 0 && (!rma->can_peek || (rma_peek(rma, 0, copy, size) == 0 &&
+							pattern_check(copy, size, 60 + round, 0, &wrong)));
 		break;
 	case CADGE_CAP_GET:
 		memset(at, 0, size);
@@ -312,8 +328,9 @@ static int prove(struct rma *rma, struct proof *proof, size_t size, uint64_t rou
 		if (rma_fetch_add(rma, 7, word, REGION_BYTES - 128) < 0)
 			break;
 		done = poll_for(ep, STOPPED_NS);
-		proof->direct = done > 0 && (!rma->can_peek || (rma_peek(rma, REGION_BYTES - 128, &seen, 8) == 0 &&
-								 seen == *word + 7));
+		proof->direct =
+			done > 0 && (!rma->can_peek ||
+				     (rma_peek(rma, REGION_BYTES - 128, &seen, 8) == 0 && seen == *word + 7));
 		break;
 	}
 	free(copy);
@@ -361,15 +378,20 @@ static int semantics_rounds(struct rma *rma, struct proof *proof)
 				return -1;
 			direct += proof->direct;
 			if (proof->claimed == CADGE_PROGRESS_DIRECT && !proof->direct)
-				return fail(r, "%s is claimed to be direct, but %zu bytes were not there while the target "
-					    "was stopped", proof->name, sizes[i]);
+				return fail(r,
+					    "%s is claimed to be direct, but %zu bytes were not there while "
+					    "the target "
+					    "was stopped",
+					    proof->name, sizes[i]);
 		}
 		if (oob_barrier(r) < 0)
 			return -1;
 	}
 	/* Without a look from outside, completion alone does not prove that the claim is too modest. */
 	if (rank_starts(r) && rma->can_peek && direct == rounds && proof->claimed != CADGE_PROGRESS_DIRECT)
-		return fail(r, "%s is claimed to be %s, but it completed and was visible while the target was stopped",
+		return fail(r,
+			    "%s is claimed to be %s, but it completed and was visible while the target was "
+			    "stopped",
 			    proof->name, progress_name(proof->claimed));
 	return 0;
 }
@@ -387,14 +409,16 @@ void test_semantics_proved(struct rank *r)
 		fail(r, "semantics says that messages are '%s'", progress_name(said.message));
 		return;
 	}
-	struct proof proofs[] = {{.name = "put", .cap = CADGE_CAP_PUT, .claimed = said.put},
-				 {.name = "get", .cap = CADGE_CAP_GET, .claimed = said.get},
-				 {.name = "fetch_add", .cap = CADGE_CAP_FETCH_ADD, .claimed = said.fetch_add}};
+	struct proof proofs[] = {
+		{.name = "put", .cap = CADGE_CAP_PUT, .claimed = said.put},
+		{.name = "get", .cap = CADGE_CAP_GET, .claimed = said.get},
+		{.name = "fetch_add", .cap = CADGE_CAP_FETCH_ADD, .claimed = said.fetch_add}};
 
 	for (unsigned int i = 0; i < 3; i++)
 		if (!(ep->limits.caps & proofs[i].cap) != (proofs[i].claimed == CADGE_PROGRESS_NONE)) {
 			fail(r, "%s is %s, and semantics says '%s'", proofs[i].name,
-			     ep->limits.caps & proofs[i].cap ? "granted" : "not granted", progress_name(proofs[i].claimed));
+			     ep->limits.caps & proofs[i].cap ? "granted" : "not granted",
+			     progress_name(proofs[i].claimed));
 			return;
 		}
 	if (!(ep->limits.caps & RMA_CAPS)) {

@@ -6,7 +6,7 @@
 #include "cadge/check.h"
 #include "conformance.h"
 
-#define CALLS 48u
+#define CALLS   48u
 #define OP_FAIL 1000u /* and above: the server answers with an error */
 
 struct served {
@@ -63,7 +63,8 @@ static int answer(struct endpoint *ep, struct rpc *rpc, unsigned int i)
 		return rc == CADGE_BUSY;
 	}
 	iov[0] = (struct cadge_iov){.base = rpc->results + id * rpc->bytes_max, .bytes = bytes / 2};
-	iov[1] = (struct cadge_iov){.base = rpc->results + id * rpc->bytes_max + bytes / 2, .bytes = bytes - bytes / 2};
+	iov[1] = (struct cadge_iov){.base = rpc->results + id * rpc->bytes_max + bytes / 2,
+				    .bytes = bytes - bytes / 2};
 	pattern_fill(iov[0].base, bytes, rpc->seed + 1, id);
 	token = token_new(ep, NULL);
 	rc = ep->layer->reply(ep->ctx, &rpc->calls[i].reply_to, iov, 2, 0, token);
@@ -83,8 +84,10 @@ static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const v
 		fail(ep->r, "a call of procedure %u came that was not made", op);
 		return;
 	}
-	if (bytes != call_bytes(rpc, op % OP_FAIL, 0) || !pattern_check(args, bytes, rpc->seed, op % OP_FAIL, &wrong)) {
-		fail(ep->r, "the %zu bytes of arguments of call %u did not arrive as given", bytes, op % OP_FAIL);
+	if (bytes != call_bytes(rpc, op % OP_FAIL, 0) ||
+	    !pattern_check(args, bytes, rpc->seed, op % OP_FAIL, &wrong)) {
+		fail(ep->r, "the %zu bytes of arguments of call %u did not arrive as given", bytes,
+		     op % OP_FAIL);
 		return;
 	}
 	call = &rpc->calls[rpc->calls_count];
@@ -99,8 +102,9 @@ static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const v
 	rpc->calls_count++;
 }
 
-static enum cadge_keep rpc_on_replied(struct endpoint *ep, void *token_arg, int code, enum cadge_placement placement,
-				      const void *data, size_t bytes, struct cadge_lend *lend)
+static enum cadge_keep rpc_on_replied(struct endpoint *ep, void *token_arg, int code,
+				      enum cadge_placement placement, const void *data, size_t bytes,
+				      struct cadge_lend *lend)
 {
 	struct rpc *rpc = ep->arg;
 	unsigned int i = (unsigned int)(uintptr_t)token_arg;
@@ -115,17 +119,19 @@ static enum cadge_keep rpc_on_replied(struct endpoint *ep, void *token_arg, int 
 	rpc->finished_count++;
 	if (i % 5 == 4) {
 		if (code != CADGE_E_ARGUMENT)
-			fail(r, "the server failed a call with %d, the caller got %d", CADGE_E_ARGUMENT, code);
+			fail(r, "the server failed a call with %d, the caller got %d", CADGE_E_ARGUMENT,
+			     code);
 		return CADGE_TAKEN;
 	}
 	if (code != CADGE_DONE)
 		fail(r, "call %u ended with %d (%s)", i, code, cadge_code_name(code));
 	else if (bytes != call_bytes(rpc, i, 1))
-		fail(r, "the result of call %u has %zu bytes, %zu were given", i, bytes, call_bytes(rpc, i, 1));
+		fail(r, "the result of call %u has %zu bytes, %zu were given", i, bytes,
+		     call_bytes(rpc, i, 1));
 	else if (placement == CADGE_PLACED && !placed_wanted(i))
 		fail(r, "the result of call %u is said to be placed, but no out_iov was given", i);
-	else if (!pattern_check(placement == CADGE_PLACED ? rpc->out + i * rpc->bytes_max : data, bytes, rpc->seed + 1, i,
-				&wrong))
+	else if (!pattern_check(placement == CADGE_PLACED ? rpc->out + i * rpc->bytes_max : data, bytes,
+				rpc->seed + 1, i, &wrong))
 		fail(r, "the result of call %u is wrong at offset %zu (%s)", i, wrong,
 		     placement == CADGE_PLACED ? "placed" : "lent");
 	if (placement == CADGE_LENT && lend && !rpc->kept && bytes >= 16) {
@@ -147,7 +153,8 @@ static int call_one(struct endpoint *ep, uint32_t peer, struct rpc *rpc, unsigne
 	int rc, busy, got;
 
 	in[0] = (struct cadge_iov){.base = rpc->args + i * rpc->bytes_max, .bytes = bytes / 3};
-	in[1] = (struct cadge_iov){.base = rpc->args + i * rpc->bytes_max + bytes / 3, .bytes = bytes - bytes / 3};
+	in[1] = (struct cadge_iov){.base = rpc->args + i * rpc->bytes_max + bytes / 3,
+				   .bytes = bytes - bytes / 3};
 	pattern_fill(in[0].base, bytes, rpc->seed, i);
 	memset(out.base, 0xee, room);
 	for (;;) {
@@ -189,8 +196,12 @@ static int rpc_loop(struct endpoint *ep, uint32_t peer, struct rpc *rpc, bool cl
 			moved_ns = now_ns();
 		else
 			endpoint_idle(ep, &spins);
-		/* The last first. Outside the sink, and only when a few have gathered or nothing else happens. */
-		for (unsigned int i = rpc->calls_count; server && i-- > 0 && (!got || rpc->calls_count % 4 == 0);) {
+		/*
+		 * The last first. Outside the sink, and only when a few have gathered or nothing else
+		 * happens.
+		 */
+		for (unsigned int i = rpc->calls_count;
+		     server && i-- > 0 && (!got || rpc->calls_count % 4 == 0);) {
 			if (!rpc->calls[i].due)
 				continue;
 			busy = answer(ep, rpc, i);
@@ -209,7 +220,8 @@ static int rpc_loop(struct endpoint *ep, uint32_t peer, struct rpc *rpc, bool cl
 
 static int rpc_buffers(struct endpoint *ep, struct rpc *rpc)
 {
-	rpc->bytes_max = (size_t)(ep->limits.message_bytes_max < 20000 ? ep->limits.message_bytes_max : 20000);
+	rpc->bytes_max =
+		(size_t)(ep->limits.message_bytes_max < 20000 ? ep->limits.message_bytes_max : 20000);
 	rpc->in_sink = ep->limits.caps & CADGE_CAP_POST_IN_SINK;
 	rpc->args = buffer_new(ep, CALLS * rpc->bytes_max);
 	rpc->out = buffer_new(ep, CALLS * rpc->bytes_max);
@@ -226,7 +238,8 @@ static int rpc_finish(struct endpoint *ep, struct rpc *rpc)
 
 	if (rpc->kept) {
 		if (!pattern_check(rpc->kept_data, rpc->kept_bytes, rpc->seed + 1, rpc->kept_call, &wrong))
-			return fail(ep->r, "a kept result changed at offset %zu before it was released", wrong);
+			return fail(ep->r, "a kept result changed at offset %zu before it was released",
+				    wrong);
 		ep->layer->release(ep->ctx, rpc->kept);
 	}
 	buffer_free(ep, rpc->args, CALLS * rpc->bytes_max);
@@ -269,7 +282,10 @@ void test_native_rpc(struct rank *r)
 	endpoint_stop(ep);
 }
 
-/* Rank 1 calls rank 0, which delegates each call to rank 2, which answers; rank 1 must not see the difference. */
+/*
+ * Rank 1 calls rank 0, which delegates each call to rank 2, which answers; rank 1 must not see the
+ * difference.
+ */
 static void delegate_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 			     const struct cadge_reply_to *reply_to)
 {
@@ -305,17 +321,21 @@ static int delegate_loop(struct endpoint *ep, struct rpc *rpc)
 			struct served *call = &rpc->calls[passed];
 			unsigned int id = call->op % OP_FAIL;
 
-			iov = (struct cadge_iov){.base = rpc->args + id * rpc->bytes_max, .bytes = call_bytes(rpc, id, 0)};
+			iov = (struct cadge_iov){.base = rpc->args + id * rpc->bytes_max,
+						 .bytes = call_bytes(rpc, id, 0)};
 			token = token_new(ep, NULL);
-			busy = endpoint_account(ep, ep->layer->delegate(ep->peer[1].chan, &call->reply_to, call->op, &iov,
-									1, token), token, "delegate");
+			busy = endpoint_account(ep,
+						ep->layer->delegate(ep->peer[1].chan, &call->reply_to,
+								    call->op, &iov, 1, token),
+						token, "delegate");
 			if (busy < 0)
 				return -1;
 			passed += !busy;
 			moved_ns = now_ns();
 		}
 		if (now_ns() - moved_ns > 8 * NS_PER_S)
-			return fail(ep->r, "%u of %u calls came to be delegated, then nothing for 8 s", passed, CALLS);
+			return fail(ep->r, "%u of %u calls came to be delegated, then nothing for 8 s",
+				    passed, CALLS);
 	}
 	return 0;
 }

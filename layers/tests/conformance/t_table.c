@@ -43,12 +43,14 @@ void test_table_is_sound(struct rank *r)
 		fail(r, "no place is claimed: not self, not host, not net");
 	if ((layer->caps & CADGE_CAP_DELEGATE) && !(layer->caps & CADGE_CAP_RPC))
 		fail(r, "DELEGATE is claimed without RPC");
-	if (layer->traits.protection > CADGE_PROTECT_KERNEL_OR_NIC || layer->traits.control_transfer > CADGE_CONTROL_NONE ||
-	    layer->traits.multiprogramming > 1)
+	if (layer->traits.protection > CADGE_PROTECT_KERNEL_OR_NIC ||
+	    layer->traits.control_transfer > CADGE_CONTROL_NONE || layer->traits.multiprogramming > 1)
 		fail(r, "a trait is outside its range");
 	for (const struct cadge_option *option = layer->options; option && option->name; option++)
-		if (!option_name_ok(option->name) || !option->default_value || !option->help || !*option->help)
-			fail(r, "option '%s' lacks a lower-case name, a default or a help text", option->name);
+		if (!option_name_ok(option->name) || !option->default_value || !option->help ||
+		    !*option->help)
+			fail(r, "option '%s' lacks a lower-case name, a default or a help text",
+			     option->name);
 }
 
 void test_one_export(struct rank *r)
@@ -99,7 +101,9 @@ static void limits_check(struct endpoint *ep, bool with_region)
 	else if (r->opt->wait_mode == CADGE_WAIT_BLOCK && !(limits->caps & CADGE_CAP_WAIT))
 		fail(r, "the context opened in block mode, but its limits do not grant WAIT");
 	else if (!limits->message_bytes_max || !limits->depth_max || limits->iov_max < 2)
-		fail(r, "limits: message_bytes_max %llu and depth_max %u must be at least 1, iov_max %u at least 2",
+		fail(r,
+		     "limits: message_bytes_max %llu and depth_max %u must be at least 1, iov_max %u at "
+		     "least 2",
 		     (unsigned long long)limits->message_bytes_max, limits->depth_max, limits->iov_max);
 	else if (!limits->short_path || !limits->long_path || !*limits->short_path || !*limits->long_path)
 		fail(r, "limits do not name the short and the long path");
@@ -110,14 +114,16 @@ static void limits_check(struct endpoint *ep, bool with_region)
 		     limits->caps & CADGE_CAP_RPC ? "granted" : "not granted");
 	else if (with_region ? !(limits->caps & rma) != !limits->rma_bytes_max
 			     : limits->rma_bytes_max && !(limits->caps & rma))
-		fail(r, "rma_bytes_max is %llu and put and get are %s", (unsigned long long)limits->rma_bytes_max,
+		fail(r, "rma_bytes_max is %llu and put and get are %s",
+		     (unsigned long long)limits->rma_bytes_max,
 		     limits->caps & rma ? "granted" : "not granted");
 	else if (again.caps != limits->caps || again.message_bytes_max != limits->message_bytes_max ||
 		 again.depth_max != limits->depth_max || again.short_bytes_max != limits->short_bytes_max)
 		fail(r, "limits said two different things of one context");
 }
 
-/* The first test to open: a layer that cannot do this place or wait mode here ends the whole run as skipped. */
+/* The first test to open: a layer that cannot do this place or wait mode here ends the whole run as skipped.
+ */
 void test_opens_and_limits(struct rank *r)
 {
 	struct cadge_open_args args;
@@ -142,14 +148,16 @@ void test_opens_and_limits(struct rank *r)
 	r->layer->close(ctx);
 	r->layer->close(NULL);
 	/* Once more, with other wishes. */
-	if (endpoint_open(r, &(struct wishes){.depth_max = 1, .message_bytes_max = 1, .region_bytes_max = 0}, &ep) < 0)
+	if (endpoint_open(r, &(struct wishes){.depth_max = 1, .message_bytes_max = 1, .region_bytes_max = 0},
+			  &ep) < 0)
 		return;
 	limits_check(ep, false);
 	if (endpoint_close(ep) < 0 || endpoint_open(r, &wishes_default, &ep) < 0)
 		return;
 	limits_check(ep, true);
 	if (ep->limits.message_bytes_max < 16)
-		fail(r, "message_bytes_max is %llu: too small for any use", (unsigned long long)ep->limits.message_bytes_max);
+		fail(r, "message_bytes_max is %llu: too small for any use",
+		     (unsigned long long)ep->limits.message_bytes_max);
 	endpoint_close(ep);
 }
 
@@ -164,8 +172,8 @@ static void open_refused(struct rank *r, const struct cadge_open_args *args, con
 	if (rc >= 0)
 		fail(r, "open accepted %s", what);
 	else if (want && rc != want)
-		fail(r, "open with %s returned %d (%s), it should be %d (%s)", what, rc, cadge_code_name(rc), want,
-		     cadge_code_name(want));
+		fail(r, "open with %s returned %d (%s), it should be %d (%s)", what, rc, cadge_code_name(rc),
+		     want, cadge_code_name(want));
 	else if (ctx != untouched)
 		fail(r, "open with %s failed and still wrote a context", what);
 	else if (!memchr(args->error, 0, args->error_bytes) || !args->error[0] || args->error[0] == '?')

@@ -7,7 +7,7 @@
 #include "cadge/check.h"
 #include "conformance.h"
 
-#define POLLS 10000u
+#define POLLS        10000u
 #define SLOW_POLL_NS (200u * 1000u)
 
 static enum cadge_keep any_recv(struct endpoint *ep, uint32_t peer, const void *data, size_t bytes,
@@ -50,7 +50,8 @@ void test_poll_never_sleeps(struct rank *r)
 		return;
 	}
 	if (slow > POLLS / 20) {
-		fail(r, "%u of %u polls with nothing to do took more than %u us", slow, POLLS, SLOW_POLL_NS / 1000);
+		fail(r, "%u of %u polls with nothing to do took more than %u us", slow, POLLS,
+		     SLOW_POLL_NS / 1000);
 		return;
 	}
 	iov.base = buffer_new(ep, iov.bytes);
@@ -64,7 +65,8 @@ void test_poll_never_sleeps(struct rank *r)
 
 		if (token == UINT64_MAX)
 			return;
-		busy = endpoint_account(ep, ep->layer->post(ep->peer[0].chan, &iov, 1, 0, token), token, "post");
+		busy = endpoint_account(ep, ep->layer->post(ep->peer[0].chan, &iov, 1, 0, token), token,
+					"post");
 		if (busy < 0 || endpoint_poll(ep) < 0)
 			return;
 		posts += !busy;
@@ -105,7 +107,8 @@ static int idle_is_cheap(struct endpoint *ep)
 		if (rc != CADGE_DONE)
 			return fail(r, "wait returned %d (%s)", rc, cadge_code_name(rc));
 		if (took > timeout_ns + 400 * NS_PER_MS)
-			return fail(r, "wait(100 ms) came back after %llu ms", (unsigned long long)(took / NS_PER_MS));
+			return fail(r, "wait(100 ms) came back after %llu ms",
+				    (unsigned long long)(took / NS_PER_MS));
 	}
 	cpu = cpu_ns() - cpu;
 	switches = voluntary_switches() - switches;
@@ -113,8 +116,8 @@ static int idle_is_cheap(struct endpoint *ep)
 		return fail(r, "waiting 1 s for nothing used %llu ms of CPU in %llu waits: it does not sleep",
 			    (unsigned long long)(cpu / NS_PER_MS), (unsigned long long)waits);
 	if (switches < 5)
-		return fail(r, "%llu waits in 1 s gave the processor away %llu times", (unsigned long long)waits,
-			    (unsigned long long)switches);
+		return fail(r, "%llu waits in 1 s gave the processor away %llu times",
+			    (unsigned long long)waits, (unsigned long long)switches);
 	return 0;
 }
 
@@ -137,9 +140,11 @@ static int sleep_until(struct endpoint *ep, const unsigned int *count, unsigned 
 			break;
 	}
 	if (now_ns() - began > limit_ns)
-		return fail(ep->r, "a message came while wait slept, and it slept on: %llu ms instead of at most %llu",
-			    (unsigned long long)((now_ns() - began) / NS_PER_MS),
-			    (unsigned long long)(limit_ns / NS_PER_MS));
+		return fail(
+			ep->r,
+			"a message came while wait slept, and it slept on: %llu ms instead of at most %llu",
+			(unsigned long long)((now_ns() - began) / NS_PER_MS),
+			(unsigned long long)(limit_ns / NS_PER_MS));
 	return 0;
 }
 
@@ -180,7 +185,10 @@ void test_wait_sleeps_and_wakes(struct rank *r)
 		if (oob_barrier(r) < 0)
 			return;
 	}
-	/* Back and forth without a pause: the gap between the last look and the sleep is where wake-ups get lost. */
+	/*
+	 * Back and forth without a pause: the gap between the last look and the sleep is where wake-ups get
+	 * lost.
+	 */
 	arrived = 0;
 	if (oob_barrier(r) < 0)
 		return;

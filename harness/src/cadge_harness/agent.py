@@ -51,6 +51,7 @@ import re
 import resource
 import secrets
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -916,15 +917,17 @@ class Leader:
         argv = [program, *mpirun.get("options", [])]
         if launch["place"] == "between" and self.site.management_network:
             argv += ["--mca", "oob_tcp_if_include", self.site.management_network]
+        # One command for both, which looks at its rank: PMIx 5.0.7 crashes over two commands joined by ':'.
+        cases = []
         for number, endpoint in enumerate(launch["endpoints"]):
-            if number:
-                argv.append(":")
-            where = endpoint["host"] if launch["place"] == "between" else "localhost:2"
-            argv += ["-n", "1", "--host", where, "-x", MARK]
-            argv += endpoint_command(sites[endpoint["host"]], number, oob)
+            command = endpoint_command(sites[endpoint["host"]], number, oob)
             if number == 0:
-                argv += ["--out", str(self.site.result_file(launch))]
-        return argv
+                command += ["--out", str(self.site.result_file(launch))]
+            cases.append(f"{number}) exec {' '.join(map(shlex.quote, command))};;")
+        hosts = [f"{endpoint['host']}:1" for endpoint in launch["endpoints"]]
+        where = ",".join(hosts) if launch["place"] == "between" else f"localhost:{len(hosts)}"
+        script = f"case $OMPI_COMM_WORLD_RANK in {' '.join(cases)} esac; exit 70"
+        return [*argv, "-n", str(len(hosts)), "--host", where, "-x", MARK, "sh", "-c", script]
 
     def _await(self, launch: Json) -> Optional[LaunchFailedError]:
         """Sleep until the launch is over; returns what went wrong outside the driver, if anything."""

@@ -22,7 +22,7 @@ struct acting {
 	struct drv_stream stream;
 	struct drv_remote remote;
 	struct drv_serving serving; /* place self */
-	struct drv_both both;	    /* place self */
+	struct drv_both both;       /* place self */
 };
 
 /* What the acting side counted, whatever its pattern. */
@@ -37,20 +37,23 @@ static struct totals totals_of(const struct acting *acting)
 	case DRV_STREAM: {
 		const struct drv_stream *stream = &acting->stream;
 
-		return (struct totals){ stream->posted, stream->key_sum, 0, 0, stream->mismatches, stream->waits,
-					stream->mismatch };
+		return (struct totals){stream->posted, stream->key_sum, 0, 0, stream->mismatches,
+				       stream->waits,  stream->mismatch};
 	}
 	case DRV_ONESIDED: {
 		const struct drv_remote *remote = &acting->remote;
 
-		return (struct totals){ remote->posted, 0, remote->checked, remote->full_checked, remote->mismatches,
-					remote->waits, remote->mismatch };
+		return (struct totals){remote->posted,     0,
+				       remote->checked,    remote->full_checked,
+				       remote->mismatches, remote->waits,
+				       remote->mismatch};
 	}
 	default: {
 		const struct drv_client *client = &acting->client;
 
-		return (struct totals){ client->posted, client->key_sum, client->checked, client->full_checked,
-					client->mismatches, client->waits, client->mismatch };
+		return (struct totals){client->posted,       client->key_sum,    client->checked,
+				       client->full_checked, client->mismatches, client->waits,
+				       client->mismatch};
 	}
 	}
 }
@@ -111,8 +114,8 @@ static int act_measure(struct acting *acting, struct drv_fail *fail)
 }
 
 /* Ends a phase at the server, gets its counts, and names the next phase. */
-static int tell(struct acting *acting, const char *name, const struct drv_phase *phase, struct drv_counts *counts_out,
-		struct drv_fail *fail)
+static int tell(struct acting *acting, const char *name, const struct drv_phase *phase,
+		struct drv_counts *counts_out, struct drv_fail *fail)
 {
 	struct drv_engine *engine = acting->engine;
 	const struct drv_idle idle = drv_engine_idle(engine);
@@ -123,8 +126,9 @@ static int tell(struct acting *acting, const char *name, const struct drv_phase 
 		drv_serving_phase(&acting->serving, phase, counts_out);
 		return 0;
 	}
-	message = json_pack("{s:s, s:b, s:I, s:i, s:I}", "m", name, "full", phase->full, "phase", (json_int_t)phase->phase,
-			    "inspect", phase->inspect, "puts", (json_int_t)phase->puts);
+	message = json_pack("{s:s, s:b, s:I, s:i, s:I}", "m", name, "full", phase->full, "phase",
+			    (json_int_t)phase->phase, "inspect", phase->inspect, "puts",
+			    (json_int_t)phase->puts);
 	if (!message)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 	status = drv_oob_send(engine->oob, message, acting->deadline_ns, fail);
@@ -141,11 +145,12 @@ static struct drv_phase phase_after(const struct acting *acting, bool full, uint
 {
 	const bool put = acting->point->operation == DRV_PUT;
 
-	return (struct drv_phase){ full, serial, put ? inspect : 0, put ? acting->remote.next_number : 0 };
+	return (struct drv_phase){full, serial, put ? inspect : 0, put ? acting->remote.next_number : 0};
 }
 
-static void check_executions(struct acting *acting, const struct drv_counts *before, const struct drv_counts *after,
-			     const struct totals *from, const struct totals *to)
+static void check_executions(struct acting *acting, const struct drv_counts *before,
+			     const struct drv_counts *after, const struct totals *from,
+			     const struct totals *to)
 {
 	struct drv_attempt *attempt = acting->attempt;
 	const bool reliable = (acting->engine->both.caps & CADGE_CAP_RELIABLE) != 0;
@@ -171,17 +176,18 @@ static void check_executions(struct acting *acting, const struct drv_counts *bef
 }
 
 /* One side's proof that it waited as asked. */
-static void check_wait(struct drv_attempt *attempt, const char *side, bool block, uint64_t switches, uint64_t operations,
-		       bool sleeps_due)
+static void check_wait(struct drv_attempt *attempt, const char *side, bool block, uint64_t switches,
+		       uint64_t operations, bool sleeps_due)
 {
 	if (!block)
 		/* a handful may be page faults or the kernel's own work: too few to be a way of waiting */
 		drv_check_add(&attempt->checks, "wait_mode", switches < 4 || switches * 100 < operations,
-			      "%s polled, yet slept %" PRIu64 " times in %" PRIu64 " operations", side, switches, operations);
+			      "%s polled, yet slept %" PRIu64 " times in %" PRIu64 " operations", side,
+			      switches, operations);
 	else if (sleeps_due)
 		drv_check_add(&attempt->checks, "wait_mode", switches * 2 >= operations,
-			      "%s was to sleep, and did %" PRIu64 " times in %" PRIu64 " operations", side, switches,
-			      operations);
+			      "%s was to sleep, and did %" PRIu64 " times in %" PRIu64 " operations", side,
+			      switches, operations);
 }
 
 static void check_waits(struct acting *acting, uint64_t waits)
@@ -189,16 +195,20 @@ static void check_waits(struct acting *acting, uint64_t waits)
 	struct drv_attempt *attempt = acting->attempt;
 	const struct drv_point *point = acting->point;
 	const bool block = acting->engine->block;
-	const bool round_trips = point->depth == 1 && (point->pattern == DRV_PINGPONG || point->pattern == DRV_RPC);
+	const bool round_trips =
+		point->depth == 1 && (point->pattern == DRV_PINGPONG || point->pattern == DRV_RPC);
 	/* where an operation may be over at once, sleeping is due only if the loop had to wait */
-	const bool client_due = point->depth == 1 && point->pattern != DRV_STREAM &&
-				(acting->engine->self || !round_trips ? waits * 2 >= attempt->operations : true);
+	const bool client_due =
+		point->depth == 1 && point->pattern != DRV_STREAM &&
+		(acting->engine->self || !round_trips ? waits * 2 >= attempt->operations : true);
 
 	drv_check_add(&attempt->checks, "wait_mode", true, "%s", "");
-	check_wait(attempt, "client", block, attempt->cpu[0].thread_voluntary_switches, attempt->operations, client_due);
+	check_wait(attempt, "client", block, attempt->cpu[0].thread_voluntary_switches, attempt->operations,
+		   client_due);
 	if (acting->engine->self || (point->pattern == DRV_ONESIDED && point->target == DRV_TARGET_PASSIVE))
 		return;
-	check_wait(attempt, "server", block, attempt->cpu[1].thread_voluntary_switches, attempt->operations, round_trips);
+	check_wait(attempt, "server", block, attempt->cpu[1].thread_voluntary_switches, attempt->operations,
+		   round_trips);
 }
 
 /* The checks in the order of what they say about the data, then the verdict. */
@@ -213,19 +223,21 @@ static void judge(struct acting *acting, const struct drv_counts *before, const 
 
 	attempt->mismatches = mine.mismatches + last->mismatches + confirmed_too_many;
 	drv_check_add(&attempt->checks, "payload", attempt->mismatches == 0, "%s",
-		      mine.mismatches	     ? mine.mismatch :
-		      confirmed_too_many ? "more messages confirmed than were sent" :
-					   last->mismatch);
+		      mine.mismatches      ? mine.mismatch
+		      : confirmed_too_many ? "more messages confirmed than were sent"
+					   : last->mismatch);
 	check_executions(acting, before, after, from, to);
 	check_waits(acting, to->waits - from->waits);
-	drv_check_add(&attempt->checks, "range", overflows == 0, "%" PRIu64 " samples above 100 s", overflows);
-	drv_check_add(&attempt->checks, "samples", attempt->operations > 0, "%" PRIu64 " operations", attempt->operations);
+	drv_check_add(&attempt->checks, "range", overflows == 0, "%" PRIu64 " samples above 100 s",
+		      overflows);
+	drv_check_add(&attempt->checks, "samples", attempt->operations > 0, "%" PRIu64 " operations",
+		      attempt->operations);
 	attempt->status = DRV_DONE;
 	for (size_t i = 0; i < attempt->checks.count; i++)
 		if (!attempt->checks.list[i].ok && attempt->status == DRV_DONE) {
 			attempt->status = DRV_UNSOUND;
-			drv_fail_set(&attempt->fail, DRV_CHECK, "check %s failed: %s", attempt->checks.list[i].name,
-				     attempt->checks.list[i].detail);
+			drv_fail_set(&attempt->fail, DRV_CHECK, "check %s failed: %s",
+				     attempt->checks.list[i].name, attempt->checks.list[i].detail);
 		}
 }
 
@@ -277,12 +289,14 @@ static int prepare(struct acting *acting, size_t index, const struct drv_target_
 	struct drv_engine *engine = acting->engine;
 	const struct drv_point *point = acting->point;
 	const uint64_t seed = drv_attempt_seed(engine->launch, index);
-	struct drv_server *server = engine->self && point->pattern != DRV_ONESIDED ? &acting->serving.server : NULL;
+	struct drv_server *server =
+		engine->self && point->pattern != DRV_ONESIDED ? &acting->serving.server : NULL;
 	int status;
 
 	if (engine->self && drv_serving_start(&acting->serving, engine, point, index, target, fail))
 		return -1;
-	if (drv_attempt_prepare(acting->attempt, point->pattern != DRV_STREAM, point->operation == DRV_PUT, fail))
+	if (drv_attempt_prepare(acting->attempt, point->pattern != DRV_STREAM, point->operation == DRV_PUT,
+				fail))
 		return -1;
 	if (point->pattern == DRV_STREAM)
 		status = drv_stream_start(&acting->stream, engine, point, seed, server, fail);
@@ -299,7 +313,8 @@ static int prepare(struct acting *acting, size_t index, const struct drv_target_
 	else
 		engine->sink = acting->client.sink;
 	if (server) {
-		drv_both_start(&acting->both, engine, server, point->pattern == DRV_STREAM ? NULL : &acting->client,
+		drv_both_start(&acting->both, engine, server,
+			       point->pattern == DRV_STREAM ? NULL : &acting->client,
 			       point->pattern == DRV_STREAM ? &acting->stream : NULL);
 		engine->sink = &acting->both.port.sink;
 	}
@@ -343,11 +358,12 @@ static int begin(struct acting *acting, size_t index, struct drv_fail *fail)
 	return status;
 }
 
-/* After a failure: can the launch go on? Everything must come back, and the server must be between attempts again. */
+/* After a failure: can the launch go on? Everything must come back, and the server must be between attempts
+ * again. */
 static bool recover(struct acting *acting, const struct drv_fail *fail)
 {
 	struct drv_engine *engine = acting->engine;
-	const struct drv_phase phase = { .phase = 9 };
+	const struct drv_phase phase = {.phase = 9};
 	struct drv_counts counts;
 	struct drv_fail why;
 	bool settled;
@@ -375,7 +391,7 @@ int drv_attempt_run(struct drv_engine *engine, size_t index, const struct drv_ta
 {
 	static struct acting acting; /* large; one attempt at a time */
 	struct cadge_sink *sink = engine->sink;
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 	int status;
 
 	memset(&acting, 0, sizeof(acting));

@@ -12,9 +12,10 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 
 	if (both->stream) {
 		to_client = bytes == drv_control_bytes(both->stream->point->request_bytes) &&
-			    drv_load64(at) == DRV_STREAM_MAGIC && (drv_load64(at + 8) & 0xff) == DRV_STREAM_CONFIRM;
-		return to_client ? drv_stream_on_recv(&both->stream->port.sink, peer, data, bytes, lend) :
-				   drv_server_on_recv(&both->server->port.sink, peer, data, bytes, lend);
+			    drv_load64(at) == DRV_STREAM_MAGIC &&
+			    (drv_load64(at + 8) & 0xff) == DRV_STREAM_CONFIRM;
+		return to_client ? drv_stream_on_recv(&both->stream->port.sink, peer, data, bytes, lend)
+				 : drv_server_on_recv(&both->server->port.sink, peer, data, bytes, lend);
 	}
 	if (both->client->form == DRV_FORM_BARE) {
 		to_client = both->to_client;
@@ -46,7 +47,8 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 }
 
 static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
-				  enum cadge_placement placement, const void *data, size_t bytes, struct cadge_lend *lend)
+				  enum cadge_placement placement, const void *data, size_t bytes,
+				  struct cadge_lend *lend)
 {
 	struct cadge_sink *client = &((struct drv_both *)sink)->client->port.sink;
 

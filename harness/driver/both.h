@@ -11,7 +11,7 @@ struct drv_both {
 	struct drv_server *server;
 	struct drv_client *client; /* pingpong, rpc */
 	struct drv_stream *stream; /* stream */
-	bool to_client;		   /* bare messages: requests and replies take turns */
+	bool to_client;            /* bare messages: requests and replies take turns */
 };
 
 /* Puts the sink in front of a server and a client or a stream, whose `sink` it becomes. */

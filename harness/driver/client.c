@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_MASK ((UINT64_C(1) << DRV_SLOT_BITS) - 1)
-#define FULL_BYTES_MAX (UINT64_C(16) << 20)
-#define WAIT_NS UINT64_C(10000000)
-#define QUIET_NS UINT64_C(2000000)
-#define QUIET_MAX_NS UINT64_C(20000000)
-#define SETTLE_NS UINT64_C(500000000)
+#define SLOT_MASK          ((UINT64_C(1) << DRV_SLOT_BITS) - 1)
+#define FULL_BYTES_MAX     (UINT64_C(16) << 20)
+#define WAIT_NS            UINT64_C(10000000)
+#define QUIET_NS           UINT64_C(2000000)
+#define QUIET_MAX_NS       UINT64_C(20000000)
+#define SETTLE_NS          UINT64_C(500000000)
 #define OP_DEADLINE_MAX_NS UINT64_C(200000000)
 #define OP_DEADLINE_MIN_NS UINT64_C(20000000) /* longer than the scheduler keeps a process waiting */
 
@@ -20,7 +20,8 @@ _Static_assert(DRV_DEPTH_MAX <= 1u << DRV_SLOT_BITS, "a slot number fits its bit
 
 uint64_t drv_full_messages(const struct drv_point *point)
 {
-	const uint64_t larger = point->request_bytes > point->reply_bytes ? point->request_bytes : point->reply_bytes;
+	const uint64_t larger =
+		point->request_bytes > point->reply_bytes ? point->request_bytes : point->reply_bytes;
 	const uint64_t fit = larger ? FULL_BYTES_MAX / larger : point->depth;
 
 	if (fit >= point->depth)
@@ -28,8 +29,8 @@ uint64_t drv_full_messages(const struct drv_point *point)
 	return fit ? fit : 1;
 }
 
-static void __attribute__((cold, noinline, format(printf, 2, 3)))
-note_mismatch(struct drv_client *client, const char *format, ...)
+static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct drv_client *client,
+										const char *format, ...)
 {
 	va_list arguments;
 
@@ -41,7 +42,8 @@ note_mismatch(struct drv_client *client, const char *format, ...)
 	va_end(arguments);
 }
 
-static void __attribute__((cold, noinline)) note_failure(struct drv_client *client, const char *what, int code)
+static void __attribute__((cold, noinline)) note_failure(struct drv_client *client, const char *what,
+							 int code)
 {
 	if (!client->failed)
 		drv_engine_fail(what, code, &client->fail);
@@ -55,7 +57,8 @@ DRV_INLINE void make_ready(struct drv_client *client, uint32_t index)
 }
 
 /* What a completion means outside the measurement. */
-static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot, uint64_t now)
+static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot,
+						     uint64_t now)
 {
 	if (client->mode == DRV_MODE_WARMUP && drv_warmup_add(&client->warmup, now, now - slot->start))
 		client->ending = true;
@@ -83,20 +86,23 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 		       drv_head_holds(data, bytes, ~client->seed, slot->key)))
 		client->checked++;
 	else
-		note_mismatch(client, "client: the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
+		note_mismatch(client,
+			      "client: the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
 			      slot->number, bytes);
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY)) {
 		client->full_checked++;
 		if (bytes == client->point->reply_bytes &&
 		    !drv_body_holds(data, bytes, ~client->seed, client->phase, slot->key))
-			note_mismatch(client, "client: the reply to operation %" PRIu64 " has a wrong body", slot->number);
+			note_mismatch(client, "client: the reply to operation %" PRIu64 " has a wrong body",
+				      slot->number);
 	}
 	if (DRV_LIKELY(!slot->lent))
 		make_ready(client, index);
 }
 
 /* A reply that nobody waits for: late after a loss, else something is wrong. */
-static void __attribute__((cold, noinline)) stray_reply(struct drv_client *client, const char *what, size_t bytes)
+static void __attribute__((cold, noinline)) stray_reply(struct drv_client *client, const char *what,
+							size_t bytes)
 {
 	if (!client->reliable && client->late < client->lost)
 		client->late++;
@@ -120,8 +126,8 @@ static enum cadge_keep on_recv_bare(struct cadge_sink *sink, uint32_t peer, cons
 	return CADGE_TAKEN;
 }
 
-static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-					struct cadge_lend *lend)
+static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, const void *data,
+					size_t bytes, struct cadge_lend *lend)
 {
 	struct drv_client *client = (struct drv_client *)sink;
 	const uint8_t *at = data;
@@ -144,7 +150,8 @@ static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, 
 }
 
 static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
-				  enum cadge_placement placement, const void *data, size_t bytes, struct cadge_lend *lend)
+				  enum cadge_placement placement, const void *data, size_t bytes,
+				  struct cadge_lend *lend)
 {
 	struct drv_client *client = (struct drv_client *)sink;
 	const uint64_t index = token & SLOT_MASK;
@@ -161,7 +168,8 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 		note_failure(client, "call", code);
 		return CADGE_TAKEN;
 	}
-	complete(client, (uint32_t)index, placement == CADGE_PLACED ? client->slots[index].result : data, bytes);
+	complete(client, (uint32_t)index, placement == CADGE_PLACED ? client->slots[index].result : data,
+		 bytes);
 	return CADGE_TAKEN;
 }
 
@@ -172,7 +180,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 	(void)peer;
 	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].lent)) {
-		note_mismatch(client, "client: a completion for token %" PRIu64 " that is not outstanding", token);
+		note_mismatch(client, "client: a completion for token %" PRIu64 " that is not outstanding",
+			      token);
 		return;
 	}
 	client->slots[index].lent = false;
@@ -192,7 +201,7 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	const uint64_t number = client->next_number;
 	const uint64_t token = number << DRV_SLOT_BITS | index;
 	const uint64_t key = drv_head_write(slot->payload, bytes, client->seed, number);
-	struct cadge_iov iov[2] = { [1] = { .base = slot->payload, .bytes = bytes } };
+	struct cadge_iov iov[2] = {[1] = {.base = slot->payload, .bytes = bytes}};
 	int code;
 
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY && !slot->filled)) {
@@ -210,7 +219,8 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	} else if (form == DRV_FORM_NATIVE) {
 		iov[0].base = slot->result;
 		iov[0].bytes = (size_t)client->point->reply_bytes;
-		code = engine->layer->call(engine->chan, 1, iov + 1, 1, iov, client->point->reply_bytes ? 1 : 0, token);
+		code = engine->layer->call(engine->chan, 1, iov + 1, 1, iov,
+					   client->point->reply_bytes ? 1 : 0, token);
 	} else {
 		code = engine->layer->post(engine->chan, iov + 1, 1, 0, token);
 	}
@@ -304,16 +314,17 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 {
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
-	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX ?
-					 WAIT_NS :
-					 drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
+	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX
+					 ? WAIT_NS
+					 : drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
 
 	for (;;) {
 		uint64_t before;
 		int events;
 
 		while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->ending)) {
-			const int status = issue(client, form, client->ready[client->ready_head & client->ready_mask]);
+			const int status =
+				issue(client, form, client->ready[client->ready_head & client->ready_mask]);
 
 			if (DRV_UNLIKELY(status <= 0))
 				break;
@@ -349,10 +360,10 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	}
 }
 
-#define LOOP(name, form, block, self)                                                                       \
-	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)        \
-	{                                                                                                   \
-		return loop(client, form, block, self, fail);                                               \
+#define LOOP(name, form, block, self)                                                                        \
+	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)          \
+	{                                                                                                    \
+		return loop(client, form, block, self, fail);                                                \
 	}
 LOOP(loop_bare_poll, DRV_FORM_BARE, false, false)
 LOOP(loop_bare_block, DRV_FORM_BARE, true, false)
@@ -371,9 +382,9 @@ LOOP(loop_native_self_block, DRV_FORM_NATIVE, true, true)
 static int run(struct drv_client *client, struct drv_fail *fail)
 {
 	static int (*const loops[3][4])(struct drv_client *, struct drv_fail *) = {
-		{ loop_bare_poll, loop_bare_block, loop_bare_self, loop_bare_self_block },
-		{ loop_emulated_poll, loop_emulated_block, loop_emulated_self, loop_emulated_self_block },
-		{ loop_native_poll, loop_native_block, loop_native_self, loop_native_self_block },
+		{loop_bare_poll, loop_bare_block, loop_bare_self, loop_bare_self_block},
+		{loop_emulated_poll, loop_emulated_block, loop_emulated_self, loop_emulated_self_block},
+		{loop_native_poll, loop_native_block, loop_native_self, loop_native_self_block},
 	};
 	struct drv_engine *engine = client->port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
@@ -406,7 +417,8 @@ int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fai
 
 	client->mode = DRV_MODE_WARMUP;
 	client->limit = UINT64_MAX;
-	drv_warmup_start(&client->warmup, drv_clock_now(&engine->clock), drv_clock_to_ticks(&engine->clock, 100000),
+	drv_warmup_start(&client->warmup, drv_clock_now(&engine->clock),
+			 drv_clock_to_ticks(&engine->clock, 100000),
 			 drv_clock_to_ticks(&engine->clock, cap_ns));
 	if (run(client, fail))
 		return -1;
@@ -464,8 +476,8 @@ bool drv_client_settle(struct drv_client *client)
 	return !waiting;
 }
 
-int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
-		     struct drv_server *server, struct drv_fail *fail)
+int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point,
+		     uint64_t seed, struct drv_server *server, struct drv_fail *fail)
 {
 	const size_t request_stride = drv_memory_stride(point->request_bytes);
 	const size_t result_stride = drv_memory_stride(point->reply_bytes);
@@ -503,10 +515,11 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, const
 	for (uint32_t index = 0; index < point->depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
-		slot->payload = client->memory + index * request_stride + drv_memory_lead(point->request_bytes);
+		slot->payload =
+			client->memory + index * request_stride + drv_memory_lead(point->request_bytes);
 		if (native)
-			slot->result = client->memory + point->depth * request_stride + index * result_stride +
-				       drv_memory_lead(point->reply_bytes);
+			slot->result = client->memory + point->depth * request_stride +
+				       index * result_stride + drv_memory_lead(point->reply_bytes);
 	}
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calling side of pingpong and rpc: a closed loop that keeps `depth` operations outstanding. Each is timed from the
- * moment it may be handed over (the end of the operation before it in its slot: one time stamp serves both, and waiting for
- * a busy layer counts) to the moment its reply is there. The same loop runs the verification phases, the warm-up and
- * the measurement.
+ * The calling side of pingpong and rpc: a closed loop that keeps `depth` operations outstanding. Each is
+ * timed from the moment it may be handed over (the end of the operation before it in its slot: one time stamp
+ * serves both, and waiting for a busy layer counts) to the moment its reply is there. The same loop runs the
+ * verification phases, the warm-up and the measurement.
  *
- * Over an unreliable layer each operation has a deadline. One that passes it is lost: counted, not timed. A reply that comes
- * after is late: counted, dropped.
+ * Over an unreliable layer each operation has a deadline. One that passes it is lost: counted, not timed. A
+ * reply that comes after is late: counted, dropped.
  */
 #ifndef DRV_CLIENT_H
 #define DRV_CLIENT_H
@@ -22,7 +22,7 @@ enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE };
 struct drv_slot {
 	uint8_t *payload; /* the header lies in the 16 bytes before it */
 	uint8_t *result;  /* native calls: where the reply is placed */
-	uint64_t start;	  /* ticks */
+	uint64_t start;   /* ticks */
 	uint64_t number, key;
 	bool waiting; /* for a reply */
 	bool lent;    /* the layer has the payload */
@@ -54,10 +54,10 @@ struct drv_client {
 
 	struct drv_attempt *attempt; /* measure: histogram and first samples */
 	struct drv_warmup warmup;
-	uint64_t end;	      /* measure: ticks */
-	uint64_t last;	      /* time stamp of the latest completion */
+	uint64_t end;         /* measure: ticks */
+	uint64_t last;        /* time stamp of the latest completion */
 	uint64_t op_deadline; /* unreliable: span in ticks */
-	uint64_t waits;	      /* calls of the layer's wait */
+	uint64_t waits;       /* calls of the layer's wait */
 
 	struct drv_server *server; /* place self: the other role, in this process */
 	struct cadge_sink *sink;   /* its own, or that of both roles */
@@ -66,19 +66,20 @@ struct drv_client {
 };
 
 /* Makes buffers for one attempt. `server` only at place self. */
-int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
-		     struct drv_server *server, struct drv_fail *fail);
+int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point,
+		     uint64_t seed, struct drv_server *server, struct drv_fail *fail);
 void drv_client_stop(struct drv_client *client);
 
 /*
- * Each runs the loop until its end and until nothing is outstanding. -1: *fail says why; what was outstanding is then waited
- * for by drv_client_settle.
+ * Each runs the loop until its end and until nothing is outstanding. -1: *fail says why; what was outstanding
+ * is then waited for by drv_client_settle.
  */
 int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail *fail);
 int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fail *fail);
 int drv_client_measure(struct drv_client *client, struct drv_attempt *attempt, struct drv_fail *fail);
 
-/* After a failure: polls for up to half a second until the layer has given everything back. False: it has not. */
+/* After a failure: polls for up to half a second until the layer has given everything back. False: it has
+ * not. */
 bool drv_client_settle(struct drv_client *client);
 
 /* How many slots a full comparison goes through: all, or as many as 16 MiB of them. */

@@ -8,14 +8,14 @@
 #include <cpuid.h>
 #endif
 
-#define BRACKETS 20
+#define BRACKETS      20
 #define FIRST_SPAN_NS UINT64_C(10000000)
-#define COST_READS 101
+#define COST_READS    101
 
 /* The kernel's verdict on the counter: when it fell back to one of these, it found the counter unstable. */
 static bool kernel_distrusts_tsc(void)
 {
-	static const char *const fallbacks[] = { "hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit" };
+	static const char *const fallbacks[] = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
 	char name[64] = "";
 	FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
 
@@ -45,7 +45,7 @@ static bool tsc_is_invariant(void)
 /* The tightest of some bracketed readings: counter, raw clock, counter. */
 static struct drv_clock_reading read_pair(const struct drv_clock *clock)
 {
-	struct drv_clock_reading best = { .bracket_ns = UINT64_MAX };
+	struct drv_clock_reading best = {.bracket_ns = UINT64_MAX};
 
 	for (int i = 0; i < BRACKETS; i++) {
 		const uint64_t before = drv_clock_now(clock);
@@ -95,7 +95,7 @@ void drv_clock_start(struct drv_clock *clock, bool allow_tsc)
 	clock->first = read_pair(clock);
 	until_ns = clock->first.raw_ns + FIRST_SPAN_NS;
 	while (drv_clock_raw_ns() < until_ns) {
-		const struct timespec pause = { .tv_nsec = 1000000 };
+		const struct timespec pause = {.tv_nsec = 1000000};
 
 		nanosleep(&pause, NULL);
 	}
@@ -129,7 +129,8 @@ void drv_clock_finish(struct drv_clock *clock)
 
 		clock->drift_ppm = (used - whole) / whole * 1e6;
 	}
-	clock->ok = clock->drift_ppm <= DRV_CLOCK_DRIFT_MAX_PPM && clock->drift_ppm >= -DRV_CLOCK_DRIFT_MAX_PPM;
+	clock->ok =
+		clock->drift_ppm <= DRV_CLOCK_DRIFT_MAX_PPM && clock->drift_ppm >= -DRV_CLOCK_DRIFT_MAX_PPM;
 }
 
 const char *drv_clock_source(const struct drv_clock *clock)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The measuring clock. Reads the time-stamp counter where it is invariant and the kernel trusts it, else
- * CLOCK_MONOTONIC_RAW. The counter is calibrated against CLOCK_MONOTONIC_RAW at the start, and once more at the end of
- * the launch: if the two calibrations differ by more than DRV_CLOCK_DRIFT_MAX_PPM, the launch is unsound.
+ * CLOCK_MONOTONIC_RAW. The counter is calibrated against CLOCK_MONOTONIC_RAW at the start, and once more at
+ * the end of the launch: if the two calibrations differ by more than DRV_CLOCK_DRIFT_MAX_PPM, the launch is
+ * unsound.
  *
  * Loops work in ticks (counter cycles, or nanoseconds) and convert by a multiplication.
  */
@@ -16,26 +17,28 @@
 #define DRV_CLOCK_DRIFT_MAX_PPM 100.0
 
 struct drv_clock_reading {
-	uint64_t ticks;	     /* middle of the bracket */
+	uint64_t ticks;      /* middle of the bracket */
 	uint64_t raw_ns;     /* CLOCK_MONOTONIC_RAW */
-	uint64_t bracket_ns; /* width of the tightest of 20 brackets; counted in ticks until the rate is known */
+	uint64_t bracket_ns; /* width of the tightest of 20 brackets; counted in ticks until the rate is known
+			      */
 };
 
 struct drv_clock {
 	bool tsc;
-	uint64_t hz;	       /* ticks a second; 10^9 for the raw clock */
+	uint64_t hz;           /* ticks a second; 10^9 for the raw clock */
 	uint64_t ns_per_tick;  /* fixed point, 32 fractional bits */
 	uint64_t read_cost_ns; /* median cost of one drv_clock_now */
 	double drift_ppm;      /* set by drv_clock_finish */
 	uint64_t bracket_ns;   /* the widest of the brackets used */
-	bool ok;	       /* set by drv_clock_finish: drift within the bound */
+	bool ok;               /* set by drv_clock_finish: drift within the bound */
 	struct drv_clock_reading first, second, last;
 };
 
 /* Chooses the source and calibrates; takes about 12 ms. `allow_tsc` false forces the raw clock. */
 void drv_clock_start(struct drv_clock *clock, bool allow_tsc);
 
-/* Reads the clock pair once more and judges the drift since the start. Takes microseconds; may be called again. */
+/* Reads the clock pair once more and judges the drift since the start. Takes microseconds; may be called
+ * again. */
 void drv_clock_finish(struct drv_clock *clock);
 
 /* "tsc" or "monotonic_raw". */

@@ -16,7 +16,7 @@
 #include "text.h"
 #include "version.h"
 
-#define TRIAL_NS UINT64_C(10000000000)
+#define TRIAL_NS         UINT64_C(10000000000)
 #define ANSWER_BYTES_MAX (1u << 20)
 
 /* What a child finds out: the table alone, or one opening. */
@@ -27,43 +27,48 @@ struct trial {
 
 static json_t *failure_json(const struct drv_fail *fail)
 {
-	return json_pack("{s:s, s:o}", "reason_code", drv_reason_name(fail->reason), "reason", drv_json_text(fail->text));
+	return json_pack("{s:s, s:o}", "reason_code", drv_reason_name(fail->reason), "reason",
+			 drv_json_text(fail->text));
 }
 
 static json_t *table_json(const struct cadge_layer *layer)
 {
-	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "name", drv_json_text(layer->name), "style",
-			 drv_json_text(layer->style), "substrate", drv_json_text(layer->substrate), "abi", (int)layer->abi,
-			 "caps", drv_facts_caps(layer->caps), "traits", drv_facts_traits(&layer->traits), "options",
-			 drv_facts_options(layer), "library", drv_facts_library(layer));
+	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "name", drv_json_text(layer->name),
+			 "style", drv_json_text(layer->style), "substrate", drv_json_text(layer->substrate),
+			 "abi", (int)layer->abi, "caps", drv_facts_caps(layer->caps), "traits",
+			 drv_facts_traits(&layer->traits), "options", drv_facts_options(layer), "library",
+			 drv_facts_library(layer));
 }
 
 static json_t *opened_json(struct drv_engine *engine)
 {
-	struct cadge_limits limits = { .bytes = sizeof(limits) };
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
 	const struct cadge_layer *layer = engine->layer;
 
 	layer->limits(engine->ctx, &limits);
-	return json_pack("{s:o, s:o, s:o, s:s, s:o}", "caps", drv_facts_caps(limits.caps & layer->caps), "limits",
-			 drv_facts_limits(&limits), "semantics", drv_facts_semantics(layer, engine->ctx), "rpc",
-			 limits.caps & CADGE_CAP_RPC ? "native" : "emulated", "library", drv_facts_library(layer));
+	return json_pack(
+		"{s:o, s:o, s:o, s:s, s:o}", "caps", drv_facts_caps(limits.caps & layer->caps), "limits",
+		drv_facts_limits(&limits), "semantics", drv_facts_semantics(layer, engine->ctx), "rpc",
+		limits.caps & CADGE_CAP_RPC ? "native" : "emulated", "library", drv_facts_library(layer));
 }
 
 static json_t *try_it(const struct trial *trial, const struct cadge_layer *layer)
 {
 	/* a small launch: what is asked for must not be what makes it fail */
-	struct drv_point point = { .pattern = DRV_RPC, .request_bytes = 8, .reply_bytes = 8, .depth = 1 };
-	struct drv_launch launch = { .place = (enum drv_place)trial->place,
-				     .wait = (enum drv_wait)trial->wait,
-				     .points = &point,
-				     .points_count = 1 };
-	struct drv_engine engine = { .launch = &launch, .loaded.layer = layer, .layer = layer, .block = trial->wait == 1 };
+	struct drv_point point = {.pattern = DRV_RPC, .request_bytes = 8, .reply_bytes = 8, .depth = 1};
+	struct drv_launch launch = {.place = (enum drv_place)trial->place,
+				    .wait = (enum drv_wait)trial->wait,
+				    .points = &point,
+				    .points_count = 1};
+	struct drv_engine engine = {
+		.launch = &launch, .loaded.layer = layer, .layer = layer, .block = trial->wait == 1};
 	struct drv_fail fail;
 	json_t *answer;
 
 	launch.endpoints[0].device = (char *)(uintptr_t)trial->args->device;
 	launch.endpoints[0].address = (char *)(uintptr_t)trial->args->address;
-	if (drv_negotiate_launch(launch.place, launch.wait, layer->caps, &fail) || drv_engine_open(&engine, &fail))
+	if (drv_negotiate_launch(launch.place, launch.wait, layer->caps, &fail) ||
+	    drv_engine_open(&engine, &fail))
 		return failure_json(&fail);
 	answer = opened_json(&engine);
 	drv_engine_close(&engine);
@@ -104,7 +109,7 @@ static int read_answer(int in, char *text)
 	size_t used = 0;
 
 	for (;;) {
-		struct pollfd entry = { .fd = in, .events = POLLIN };
+		struct pollfd entry = {.fd = in, .events = POLLIN};
 		const uint64_t now_ns = drv_now_ns();
 		ssize_t count;
 
@@ -125,7 +130,7 @@ static int read_answer(int in, char *text)
 static json_t *in_child(const struct trial *trial)
 {
 	char *text = calloc(1, ANSWER_BYTES_MAX);
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 	json_t *answer = NULL;
 	int ends[2], state = 0;
 	bool late;
@@ -152,7 +157,8 @@ static json_t *in_child(const struct trial *trial)
 	if (child < 0)
 		drv_fail_set(&fail, DRV_SYSTEM, "no process for the trial: %s", strerror(errno));
 	else if (late)
-		drv_fail_set(&fail, DRV_DEADLINE, "the library did not come back within %d s", (int)(TRIAL_NS / 1000000000));
+		drv_fail_set(&fail, DRV_DEADLINE, "the library did not come back within %d s",
+			     (int)(TRIAL_NS / 1000000000));
 	else if (WIFSIGNALED(state))
 		drv_fail_set(&fail, DRV_LIBRARY, "the library crashed: %s", strsignal(WTERMSIG(state)));
 	else
@@ -169,7 +175,7 @@ static json_t *in_child(const struct trial *trial)
 
 int drv_describe(const struct drv_describe_args *args)
 {
-	struct trial trial = { .args = args, .place = -1, .wait = -1 };
+	struct trial trial = {.args = args, .place = -1, .wait = -1};
 	json_t *document = json_object(), *opens = json_array(), *table = in_child(&trial);
 	const bool loads = json_object_get(table, "name") != NULL;
 	int status = loads ? 0 : 3;
@@ -180,15 +186,20 @@ int drv_describe(const struct drv_describe_args *args)
 			json_t *row = in_child(&trial);
 			const bool opened = row && !json_object_get(row, "reason_code");
 
-			if (!row || drv_json_set(row, "place", json_string(drv_place_name((enum drv_place)trial.place))) ||
-			    drv_json_set(row, "wait", json_string(drv_wait_name((enum drv_wait)trial.wait))) ||
-			    drv_json_set(row, "opens", json_boolean(opened)) || json_array_append_new(opens, row))
+			if (!row ||
+			    drv_json_set(row, "place",
+					 json_string(drv_place_name((enum drv_place)trial.place))) ||
+			    drv_json_set(row, "wait",
+					 json_string(drv_wait_name((enum drv_wait)trial.wait))) ||
+			    drv_json_set(row, "opens", json_boolean(opened)) ||
+			    json_array_append_new(opens, row))
 				status = 70;
 		}
 	if (drv_json_set(document, "schema", json_string("cadge.describe/1")) ||
 	    drv_json_set(document, "layer", drv_json_text(args->layer)) ||
 	    drv_json_set(document, "table", loads ? json_incref(table) : json_null()) ||
-	    drv_json_set(document, "reason", loads ? json_null() : json_incref(json_object_get(table, "reason"))) ||
+	    drv_json_set(document, "reason",
+			 loads ? json_null() : json_incref(json_object_get(table, "reason"))) ||
 	    drv_json_set(document, "reason_code",
 			 loads ? json_null() : json_incref(json_object_get(table, "reason_code"))) ||
 	    drv_json_set(document, "opens", opens))

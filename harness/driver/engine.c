@@ -11,7 +11,7 @@
 #include "text.h"
 
 #define ADDRESS_ROOM_BYTES 4096u
-#define IDLE_WAIT_NS UINT64_C(200000)
+#define IDLE_WAIT_NS       UINT64_C(200000)
 
 static void on_up(struct cadge_sink *sink, uint32_t peer)
 {
@@ -47,7 +47,8 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 }
 
 static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
-				  enum cadge_placement placement, const void *data, size_t bytes, struct cadge_lend *lend)
+				  enum cadge_placement placement, const void *data, size_t bytes,
+				  struct cadge_lend *lend)
 {
 	(void)sink, (void)peer, (void)token, (void)code, (void)placement, (void)data, (void)bytes, (void)lend;
 	return CADGE_TAKEN;
@@ -55,7 +56,7 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 
 void drv_port_start(struct drv_port *port, struct drv_engine *engine)
 {
-	port->sink = (struct cadge_sink){ on_up, on_down, on_recv, on_sent, on_call, on_replied };
+	port->sink = (struct cadge_sink){on_up, on_down, on_recv, on_sent, on_call, on_replied};
 	port->engine = engine;
 }
 
@@ -69,7 +70,8 @@ int drv_engine_fail(const char *what, int code, struct drv_fail *fail)
 		reason = DRV_MEMORY;
 	else if (code == CADGE_E_PERMISSION)
 		reason = DRV_PERMISSION;
-	return drv_fail_set(fail, reason, "the layer's %s failed: %s (%d)", what, cadge_code_name(code), code);
+	return drv_fail_set(fail, reason, "the layer's %s failed: %s (%d)", what, cadge_code_name(code),
+			    code);
 }
 
 uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns)
@@ -88,11 +90,11 @@ uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns)
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 {
 	const uint64_t until_ns = drv_now_ns() + UINT64_C(500000000);
-	struct drv_fail peer = { 0 };
+	struct drv_fail peer = {0};
 
 	engine->broken = true;
 	while (engine->oob && drv_now_ns() < until_ns) {
-		const struct timespec pause = { .tv_nsec = 1000000 };
+		const struct timespec pause = {.tv_nsec = 1000000};
 
 		if (drv_oob_peek(engine->oob, &peer)) {
 			*fail = peer;
@@ -100,7 +102,8 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 		}
 		nanosleep(&pause, NULL);
 	}
-	return drv_fail_set(fail, DRV_LIBRARY, "the layer lost its peer (%s) although the other endpoint lives",
+	return drv_fail_set(fail, DRV_LIBRARY,
+			    "the layer lost its peer (%s) although the other endpoint lives",
 			    cadge_code_name(engine->down_code ? engine->down_code : CADGE_E_DOWN));
 }
 
@@ -113,7 +116,8 @@ int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_ou
 	if (DRV_UNLIKELY(drv_stop_signal))
 		return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
 	if (engine->oob && now >= engine->oob_next) {
-		status = message_out ? drv_oob_try(engine->oob, message_out, fail) : drv_oob_peek(engine->oob, fail);
+		status = message_out ? drv_oob_try(engine->oob, message_out, fail)
+				     : drv_oob_peek(engine->oob, fail);
 		engine->oob_next = now + engine->oob_period;
 	}
 	if (status == 0 && now >= engine->deadline)
@@ -135,7 +139,7 @@ static int idle_step(void *arg, struct drv_fail *fail)
 
 struct drv_idle drv_engine_idle(struct drv_engine *engine)
 {
-	return (struct drv_idle){ .step = idle_step, .arg = engine };
+	return (struct drv_idle){.step = idle_step, .arg = engine};
 }
 
 /* The largest of everything that the launch's points will ask for. */
@@ -145,9 +149,11 @@ static void size_up(const struct drv_launch *launch, struct cadge_open_args *arg
 	args->depth_max = 1;
 	for (size_t i = 0; i < launch->points_count; i++) {
 		const struct drv_point *point = &launch->points[i];
-		const uint64_t larger = point->request_bytes > point->reply_bytes ? point->request_bytes : point->reply_bytes;
+		const uint64_t larger =
+			point->request_bytes > point->reply_bytes ? point->request_bytes : point->reply_bytes;
 		const uint64_t message = point->pattern == DRV_RPC ? larger + DRV_RPC_HEADER_BYTES : larger;
-		const uint64_t region = drv_memory_stride(point->request_bytes) * drv_region_slots(point->depth);
+		const uint64_t region =
+			drv_memory_stride(point->request_bytes) * drv_region_slots(point->depth);
 
 		if (point->depth > args->depth_max)
 			args->depth_max = point->depth;
@@ -215,8 +221,8 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 }
 
 /* Sends our address and receives the peer's; at place self our own is both. */
-static int exchange_address(struct drv_engine *engine, uint8_t *blob, size_t *blob_bytes, uint64_t deadline_ns,
-			    struct drv_fail *fail)
+static int exchange_address(struct drv_engine *engine, uint8_t *blob, size_t *blob_bytes,
+			    uint64_t deadline_ns, struct drv_fail *fail)
 {
 	const struct drv_idle idle = drv_engine_idle(engine);
 	char hex[2 * ADDRESS_ROOM_BYTES + 1];
@@ -283,22 +289,25 @@ void drv_engine_close(struct drv_engine *engine)
 	engine->ctx = NULL;
 }
 
-int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out, struct drv_fail *fail)
+int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out,
+		    struct drv_fail *fail)
 {
-	struct drv_memory memory = { .bytes = (bytes + 4095) / 4096 * 4096 };
+	struct drv_memory memory = {.bytes = (bytes + 4095) / 4096 * 4096};
 	int code;
 
 	if (engine->both.caps & CADGE_CAP_MEM_ALLOC) {
 		memory.base = engine->layer->mem_alloc(engine->ctx, memory.bytes);
 		memory.from_layer = memory.base != NULL;
 		if (!memory.base)
-			return drv_fail_set(fail, DRV_MEMORY, "the layer has no %zu bytes for buffers", memory.bytes);
+			return drv_fail_set(fail, DRV_MEMORY, "the layer has no %zu bytes for buffers",
+					    memory.bytes);
 	} else {
-		void *base = mmap(NULL, memory.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-				  0);
+		void *base = mmap(NULL, memory.bytes, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 		if (base == MAP_FAILED)
-			return drv_fail_set(fail, DRV_MEMORY, "no %zu bytes for buffers: %s", memory.bytes, strerror(errno));
+			return drv_fail_set(fail, DRV_MEMORY, "no %zu bytes for buffers: %s", memory.bytes,
+					    strerror(errno));
 		memory.base = base;
 	}
 	memset(memory.base, 0, memory.bytes);

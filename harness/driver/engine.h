@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One opened layer with its one channel, and what every loop on it shares: the sink's base, the slow path of waiting, buffers.
- * Everything here belongs to one thread.
+ * One opened layer with its one channel, and what every loop on it shares: the sink's base, the slow path of
+ * waiting, buffers. Everything here belongs to one thread.
  */
 #ifndef DRV_ENGINE_H
 #define DRV_ENGINE_H
@@ -19,14 +19,15 @@
 #include "oob.h"
 #include "watchdog.h"
 
-#define DRV_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define DRV_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define DRV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#define DRV_INLINE static inline __attribute__((always_inline))
+#define DRV_INLINE              static inline __attribute__((always_inline))
 
-#define DRV_SLOT_BITS 12 /* of a token: which slot; the rest is the operation's number */
+#define DRV_SLOT_BITS    12                  /* of a token: which slot; the rest is the operation's number */
 #define DRV_TOKEN_SERVER (UINT64_C(1) << 63) /* tokens of the serving role, where one process plays both */
 
-/* Memory for buffers: from the layer where it has some, else ours; page-aligned, touched, registered where needed. */
+/* Memory for buffers: from the layer where it has some, else ours; page-aligned, touched, registered where
+ * needed. */
 struct drv_memory {
 	uint8_t *base;
 	size_t bytes;
@@ -46,15 +47,15 @@ struct drv_engine {
 	struct drv_ability both; /* what both ends can */
 	int endpoint;
 	bool block, self;
-	bool up;	/* sink.up came */
-	int down_code;	/* not 0: sink.down came */
-	bool broken;	/* operations were left unfinished: no further attempt makes sense */
+	bool up;       /* sink.up came */
+	int down_code; /* not 0: sink.down came */
+	bool broken;   /* operations were left unfinished: no further attempt makes sense */
 	struct drv_memory pools[DRV_POOLS]; /* buffers of the attempts, kept from one to the next */
-	struct cadge_sink *sink; /* who gets events now */
-	uint64_t oob_period;	 /* ticks between looks at the out-of-band channel while idle */
-	uint64_t oob_next;	 /* next look, in ticks */
-	uint64_t deadline;	 /* of the step in progress, in ticks */
-	uint64_t launch_deadline_ns; /* CLOCK_MONOTONIC: no step may last longer */
+	struct cadge_sink *sink;            /* who gets events now */
+	uint64_t oob_period;                /* ticks between looks at the out-of-band channel while idle */
+	uint64_t oob_next;                  /* next look, in ticks */
+	uint64_t deadline;                  /* of the step in progress, in ticks */
+	uint64_t launch_deadline_ns;        /* CLOCK_MONOTONIC: no step may last longer */
 };
 
 /* The base of every sink of ours. */
@@ -63,16 +64,18 @@ struct drv_port {
 	struct drv_engine *engine;
 };
 
-/* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep nothing. */
+/* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep
+ * nothing. */
 void drv_port_start(struct drv_port *port, struct drv_engine *engine);
 
-/* Sets the deadline of a step that may last `span_ns`, held to the launch's. Returns it in CLOCK_MONOTONIC ns. */
+/* Sets the deadline of a step that may last `span_ns`, held to the launch's. Returns it in CLOCK_MONOTONIC
+ * ns. */
 uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns);
 
 /*
- * The slow path of a loop, to be called now and then while nothing happens: looks for a stop signal, a broken channel, the
- * step's deadline and, at most every oob_period, for a message. 1: *message_out holds one; 0: go on; -1: give up.
- * With a NULL message_out messages stay where they are and only the peer's death is noticed.
+ * The slow path of a loop, to be called now and then while nothing happens: looks for a stop signal, a broken
+ * channel, the step's deadline and, at most every oob_period, for a message. 1: *message_out holds one; 0: go
+ * on; -1: give up. With a NULL message_out messages stay where they are and only the peer's death is noticed.
  */
 int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail);
 
@@ -80,12 +83,13 @@ int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_ou
 int drv_engine_fail(const char *what, int code, struct drv_fail *fail);
 
 /*
- * The layer lost its peer. Whether the peer died or the layer is wrong is what the out-of-band channel knows within half a
- * second: sets the reason accordingly and returns -1. The engine is broken then.
+ * The layer lost its peer. Whether the peer died or the layer is wrong is what the out-of-band channel knows
+ * within half a second: sets the reason accordingly and returns -1. The engine is broken then.
  */
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail);
 
-/* For out-of-band waits: polls the layer, and in block mode sleeps in it for up to 0.5 ms when it found nothing. */
+/* For out-of-band waits: polls the layer, and in block mode sleeps in it for up to 0.5 ms when it found
+ * nothing. */
 struct drv_idle drv_engine_idle(struct drv_engine *engine);
 
 /* Sleeps in the layer's wait; 0 or -1. Block mode only. */
@@ -97,8 +101,8 @@ DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, s
 }
 
 /*
- * Opens the layer for the whole launch. A code of open becomes the reason, with the sentence that the layer gave. The
- * limits asked for are those of the launch's largest point.
+ * Opens the layer for the whole launch. A code of open becomes the reason, with the sentence that the layer
+ * gave. The limits asked for are those of the launch's largest point.
  */
 int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail);
 
@@ -108,12 +112,14 @@ int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct d
 /* Disconnects and closes. Legal at any stage. */
 void drv_engine_close(struct drv_engine *engine);
 
-int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out, struct drv_fail *fail);
+int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *memory_out,
+		    struct drv_fail *fail);
 void drv_memory_free(struct drv_engine *engine, struct drv_memory *memory);
 
 /*
- * At least `bytes` of a pool, for one attempt: the memory of the attempt before if it is large enough, so that memory is
- * touched and registered once. It holds what that attempt left. NULL with a reason when there is none.
+ * At least `bytes` of a pool, for one attempt: the memory of the attempt before if it is large enough, so
+ * that memory is touched and registered once. It holds what that attempt left. NULL with a reason when there
+ * is none.
  */
 uint8_t *drv_pool_take(struct drv_engine *engine, enum drv_pool pool, size_t bytes, struct drv_fail *fail);
 

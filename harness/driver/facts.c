@@ -10,26 +10,26 @@ static const struct {
 	uint64_t bit;
 	const char *name;
 } cap_names[] = {
-	{ CADGE_CAP_SELF, "SELF" },
-	{ CADGE_CAP_HOST, "HOST" },
-	{ CADGE_CAP_NET, "NET" },
-	{ CADGE_CAP_RELIABLE, "RELIABLE" },
-	{ CADGE_CAP_ORDERED, "ORDERED" },
-	{ CADGE_CAP_FLOW_CONTROL, "FLOW_CONTROL" },
-	{ CADGE_CAP_LEND, "LEND" },
-	{ CADGE_CAP_POST_IN_SINK, "POST_IN_SINK" },
-	{ CADGE_CAP_WAIT, "WAIT" },
-	{ CADGE_CAP_RPC, "RPC" },
-	{ CADGE_CAP_DELEGATE, "DELEGATE" },
-	{ CADGE_CAP_PUT, "PUT" },
-	{ CADGE_CAP_GET, "GET" },
-	{ CADGE_CAP_FETCH_ADD, "FETCH_ADD" },
-	{ CADGE_CAP_MEM_ALLOC, "MEM_ALLOC" },
-	{ CADGE_CAP_MEM_REG, "MEM_REG" },
-	{ CADGE_CAP_BATCH, "BATCH" },
-	{ CADGE_CAP_COUNTERS, "COUNTERS" },
-	{ CADGE_CAP_OWN_THREADS, "OWN_THREADS" },
-	{ CADGE_CAP_ONE_INIT, "ONE_INIT" },
+	{CADGE_CAP_SELF, "SELF"},
+	{CADGE_CAP_HOST, "HOST"},
+	{CADGE_CAP_NET, "NET"},
+	{CADGE_CAP_RELIABLE, "RELIABLE"},
+	{CADGE_CAP_ORDERED, "ORDERED"},
+	{CADGE_CAP_FLOW_CONTROL, "FLOW_CONTROL"},
+	{CADGE_CAP_LEND, "LEND"},
+	{CADGE_CAP_POST_IN_SINK, "POST_IN_SINK"},
+	{CADGE_CAP_WAIT, "WAIT"},
+	{CADGE_CAP_RPC, "RPC"},
+	{CADGE_CAP_DELEGATE, "DELEGATE"},
+	{CADGE_CAP_PUT, "PUT"},
+	{CADGE_CAP_GET, "GET"},
+	{CADGE_CAP_FETCH_ADD, "FETCH_ADD"},
+	{CADGE_CAP_MEM_ALLOC, "MEM_ALLOC"},
+	{CADGE_CAP_MEM_REG, "MEM_REG"},
+	{CADGE_CAP_BATCH, "BATCH"},
+	{CADGE_CAP_COUNTERS, "COUNTERS"},
+	{CADGE_CAP_OWN_THREADS, "OWN_THREADS"},
+	{CADGE_CAP_ONE_INIT, "ONE_INIT"},
 };
 
 json_t *drv_facts_caps(uint64_t caps)
@@ -37,7 +37,8 @@ json_t *drv_facts_caps(uint64_t caps)
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < sizeof(cap_names) / sizeof(cap_names[0]); i++)
-		if ((caps & cap_names[i].bit) && json_array_append_new(list, json_string(cap_names[i].name))) {
+		if ((caps & cap_names[i].bit) &&
+		    json_array_append_new(list, json_string(cap_names[i].name))) {
 			json_decref(list);
 			return NULL;
 		}
@@ -46,28 +47,30 @@ json_t *drv_facts_caps(uint64_t caps)
 
 json_t *drv_facts_traits(const struct cadge_traits *traits)
 {
-	static const char *const protections[] = { "none", "sender_library", "receiver_library", "kernel_or_nic" };
-	static const char *const controls[] = { "poll", "handler", "interrupt", "none" };
+	static const char *const protections[] = {"none", "sender_library", "receiver_library",
+						  "kernel_or_nic"};
+	static const char *const controls[] = {"poll", "handler", "interrupt", "none"};
 
 	if ((unsigned)traits->protection > CADGE_PROTECT_KERNEL_OR_NIC ||
 	    (unsigned)traits->control_transfer > CADGE_CONTROL_NONE)
 		return json_null();
-	return json_pack("{s:s, s:s, s:I, s:I, s:b}", "protection", protections[traits->protection], "control_transfer",
-			 controls[traits->control_transfer], "copies_on_send", (json_int_t)traits->copies_on_send,
-			 "copies_on_receive", (json_int_t)traits->copies_on_receive, "multiprogramming",
+	return json_pack("{s:s, s:s, s:I, s:I, s:b}", "protection", protections[traits->protection],
+			 "control_transfer", controls[traits->control_transfer], "copies_on_send",
+			 (json_int_t)traits->copies_on_send, "copies_on_receive",
+			 (json_int_t)traits->copies_on_receive, "multiprogramming",
 			 traits->multiprogramming != 0);
 }
 
 static const char *progress_name(enum cadge_progress progress)
 {
-	static const char *const names[] = { "none", "direct", "library", "cadge" };
+	static const char *const names[] = {"none", "direct", "library", "cadge"};
 
 	return (unsigned)progress <= CADGE_PROGRESS_CADGE ? names[progress] : "unknown";
 }
 
 json_t *drv_facts_semantics(const struct cadge_layer *layer, const struct cadge_ctx *ctx)
 {
-	struct cadge_semantics semantics = { .bytes = sizeof(semantics) };
+	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
 
 	layer->semantics(ctx, &semantics);
 	return json_pack("{s:s, s:s, s:s, s:s}", "message", progress_name(semantics.message), "put",
@@ -77,8 +80,9 @@ json_t *drv_facts_semantics(const struct cadge_layer *layer, const struct cadge_
 
 json_t *drv_facts_limits(const struct cadge_limits *limits)
 {
-	return json_pack("{s:o, s:I, s:o, s:o, s:o, s:I}", "message_bytes_max", drv_json_count(limits->message_bytes_max),
-			 "depth_max", (json_int_t)limits->depth_max, "short_bytes_max",
+	return json_pack("{s:o, s:I, s:o, s:o, s:o, s:I}", "message_bytes_max",
+			 drv_json_count(limits->message_bytes_max), "depth_max",
+			 (json_int_t)limits->depth_max, "short_bytes_max",
 			 drv_json_count(limits->short_bytes_max), "short_path",
 			 drv_json_text(limits->short_path ? limits->short_path : ""), "long_path",
 			 drv_json_text(limits->long_path ? limits->long_path : ""), "wire_overhead_bytes",
@@ -87,7 +91,7 @@ json_t *drv_facts_limits(const struct cadge_limits *limits)
 
 json_t *drv_facts_library(const struct cadge_layer *adapter)
 {
-	struct cadge_library library = { 0 };
+	struct cadge_library library = {0};
 	json_t *object;
 
 	adapter->library(&library);
@@ -100,18 +104,19 @@ json_t *drv_facts_library(const struct cadge_layer *adapter)
 	return object;
 }
 
-json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_layer *layer, const struct cadge_ctx *ctx,
-			  uint64_t caps)
+json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_layer *layer,
+			  const struct cadge_ctx *ctx, uint64_t caps)
 {
 	json_t *object = drv_loader_origin(adapter);
 
-	if (object && (drv_json_set(object, "name", drv_json_text(adapter->name)) ||
-		       drv_json_set(object, "style", drv_json_text(adapter->style)) ||
-		       drv_json_set(object, "substrate", drv_json_text(adapter->substrate)) ||
-		       drv_json_set(object, "rpc", json_string(caps & CADGE_CAP_RPC ? "native" : "emulated")) ||
-		       drv_json_set(object, "caps", drv_facts_caps(caps)) ||
-		       drv_json_set(object, "traits", drv_facts_traits(&adapter->traits)) ||
-		       drv_json_set(object, "semantics", drv_facts_semantics(layer, ctx)))) {
+	if (object &&
+	    (drv_json_set(object, "name", drv_json_text(adapter->name)) ||
+	     drv_json_set(object, "style", drv_json_text(adapter->style)) ||
+	     drv_json_set(object, "substrate", drv_json_text(adapter->substrate)) ||
+	     drv_json_set(object, "rpc", json_string(caps & CADGE_CAP_RPC ? "native" : "emulated")) ||
+	     drv_json_set(object, "caps", drv_facts_caps(caps)) ||
+	     drv_json_set(object, "traits", drv_facts_traits(&adapter->traits)) ||
+	     drv_json_set(object, "semantics", drv_facts_semantics(layer, ctx)))) {
 		json_decref(object);
 		return NULL;
 	}
@@ -131,13 +136,15 @@ static json_t *field_json(const char *field, size_t bytes)
 
 json_t *drv_facts_path(const struct cadge_path *path)
 {
-	static const char *const media[] = { "unknown", "process", "memory", "loopback", "network" };
+	static const char *const media[] = {"unknown", "process", "memory", "loopback", "network"};
 
 	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "medium",
-			 (unsigned)path->medium <= CADGE_MEDIUM_NETWORK ? media[path->medium] : "unknown", "as_asked",
-			 path->as_asked != 0, "asked", field_json(path->asked, sizeof(path->asked)), "used",
-			 field_json(path->used, sizeof(path->used)), "device", field_json(path->device, sizeof(path->device)),
-			 "note", field_json(path->note, sizeof(path->note)));
+			 (unsigned)path->medium <= CADGE_MEDIUM_NETWORK ? media[path->medium] : "unknown",
+			 "as_asked", path->as_asked != 0, "asked",
+			 field_json(path->asked, sizeof(path->asked)), "used",
+			 field_json(path->used, sizeof(path->used)), "device",
+			 field_json(path->device, sizeof(path->device)), "note",
+			 field_json(path->note, sizeof(path->note)));
 }
 
 json_t *drv_facts_options(const struct cadge_layer *layer)
@@ -146,8 +153,8 @@ json_t *drv_facts_options(const struct cadge_layer *layer)
 
 	for (const struct cadge_option *option = layer->options; list && option && option->name; option++) {
 		json_t *object = json_pack("{s:o, s:o, s:o}", "name", drv_json_text(option->name), "default",
-					   drv_json_text(option->default_value ? option->default_value : ""), "help",
-					   drv_json_text(option->help ? option->help : ""));
+					   drv_json_text(option->default_value ? option->default_value : ""),
+					   "help", drv_json_text(option->help ? option->help : ""));
 
 		if (json_array_append_new(list, object)) {
 			json_decref(list);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a result says of the layer: names of capabilities, traits, semantics, paths, as JSON. All return new references. */
+/* What a result says of the layer: names of capabilities, traits, semantics, paths, as JSON. All return new
+ * references. */
 #ifndef DRV_FACTS_H
 #define DRV_FACTS_H
 
@@ -15,8 +16,8 @@ json_t *drv_facts_limits(const struct cadge_limits *limits);
 /* {"name","stated_version","file","build_id"} */
 json_t *drv_facts_library(const struct cadge_layer *adapter);
 /* The "adapter" member; `caps` are those granted. */
-json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_layer *layer, const struct cadge_ctx *ctx,
-			  uint64_t caps);
+json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_layer *layer,
+			  const struct cadge_ctx *ctx, uint64_t caps);
 json_t *drv_facts_path(const struct cadge_path *path);
 /* The table's options: [{"name","default","help"}]. */
 json_t *drv_facts_options(const struct cadge_layer *layer);

@@ -67,20 +67,16 @@ int drv_reason_is_refusal(enum drv_reason reason)
 	case DRV_NODE_LACKS:
 	case DRV_BUILD_ABSENT:
 	case DRV_TRANSPORT:
-	case DRV_PERMISSION:
-		return 1;
-	default:
-		return 0;
+	case DRV_PERMISSION: return 1;
+	default: return 0;
 	}
 }
 
 int drv_reason_exit(enum drv_reason reason)
 {
 	switch (reason) {
-	case DRV_OK:
-		return 0;
-	case DRV_ARGUMENT:
-		return 2;
+	case DRV_OK: return 0;
+	case DRV_ARGUMENT: return 2;
 	case DRV_NO_CAP:
 	case DRV_NO_WAIT:
 	case DRV_MSG_TOO_LARGE:
@@ -91,17 +87,14 @@ int drv_reason_exit(enum drv_reason reason)
 	case DRV_PERMISSION:
 	case DRV_MEMORY:
 	case DRV_PORT:
-	case DRV_LIBRARY:
-		return 3;
+	case DRV_LIBRARY: return 3;
 	case DRV_PEER_LOST:
 	case DRV_DEADLINE:
 	case DRV_VERSION_MISMATCH:
 	case DRV_TOKEN:
 	case DRV_PROTOCOL:
 	case DRV_STOPPED:
-	case DRV_SYSTEM:
-		return 4;
-	default:
-		return 70;
+	case DRV_SYSTEM: return 4;
+	default: return 70;
 	}
 }

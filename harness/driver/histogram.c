@@ -5,9 +5,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#define COOKIE_V2 UINT32_C(0x1c849313)
+#define COOKIE_V2            UINT32_C(0x1c849313)
 #define COOKIE_V2_COMPRESSED UINT32_C(0x1c849314)
-#define HEADER_BYTES 40u
+#define HEADER_BYTES         40u
 
 void drv_histogram_clear(struct drv_histogram *histogram)
 {
@@ -89,7 +89,8 @@ static uint8_t *put_zigzag(uint8_t *at, int64_t value)
 
 size_t drv_histogram_encode(const struct drv_histogram *histogram, uint8_t *out, size_t room_bytes)
 {
-	const uint64_t top = histogram->max_ns > DRV_HISTOGRAM_HIGHEST ? DRV_HISTOGRAM_HIGHEST : histogram->max_ns;
+	const uint64_t top =
+		histogram->max_ns > DRV_HISTOGRAM_HIGHEST ? DRV_HISTOGRAM_HIGHEST : histogram->max_ns;
 	const uint32_t cells = histogram->count ? drv_histogram_cell(top) + 1 : 0;
 	uint8_t *at = out + HEADER_BYTES;
 
@@ -128,7 +129,8 @@ static char *to_base64(const uint8_t *bytes, size_t count)
 		return NULL;
 	for (size_t i = 0; i < count; i += 3) {
 		const size_t left = count - i;
-		const uint32_t group = (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
+		const uint32_t group = (uint32_t)bytes[i] << 16 |
+				       (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
 				       (left > 2 ? bytes[i + 2] : 0);
 
 		*at++ = digits[group >> 18];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A histogram of nanoseconds, 1 ns to 100 s, 3 significant digits: the log-linear layout of HdrHistogram, so that every
- * tool that reads HdrHistogram's V2 format reads ours. Integers only; two histograms merge without loss.
- * Values above the range are counted as overflow, kept at the top of the range, and make the caller's check fail.
+ * A histogram of nanoseconds, 1 ns to 100 s, 3 significant digits: the log-linear layout of HdrHistogram, so
+ * that every tool that reads HdrHistogram's V2 format reads ours. Integers only; two histograms merge without
+ * loss. Values above the range are counted as overflow, kept at the top of the range, and make the caller's
+ * check fail.
  */
 #ifndef DRV_HISTOGRAM_H
 #define DRV_HISTOGRAM_H
@@ -10,12 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DRV_HISTOGRAM_LOWEST 1u
+#define DRV_HISTOGRAM_LOWEST  1u
 #define DRV_HISTOGRAM_HIGHEST UINT64_C(100000000000)
-#define DRV_HISTOGRAM_DIGITS 3
-#define DRV_HISTOGRAM_HALF_BITS 10 /* 2 * 10^3 needs 11 bits: 2,048 sub-buckets, the upper half of each is new */
-#define DRV_HISTOGRAM_BUCKETS 27   /* 2,048 << 26 is the first limit above 10^11 */
-#define DRV_HISTOGRAM_CELLS ((DRV_HISTOGRAM_BUCKETS + 1) << DRV_HISTOGRAM_HALF_BITS)
+#define DRV_HISTOGRAM_DIGITS  3
+#define DRV_HISTOGRAM_HALF_BITS                                                                              \
+	10 /* 2 * 10^3 needs 11 bits: 2,048 sub-buckets, the upper half of each is new */
+#define DRV_HISTOGRAM_BUCKETS 27 /* 2,048 << 26 is the first limit above 10^11 */
+#define DRV_HISTOGRAM_CELLS   ((DRV_HISTOGRAM_BUCKETS + 1) << DRV_HISTOGRAM_HALF_BITS)
 
 struct drv_histogram {
 	uint64_t count, sum_ns, min_ns, max_ns; /* of the exact values; min_ns is UINT64_MAX while empty */
@@ -59,8 +61,8 @@ static inline void drv_histogram_record(struct drv_histogram *histogram, uint64_
 void drv_histogram_merge(struct drv_histogram *into, const struct drv_histogram *from);
 
 /*
- * The highest value of the cell below or at which `per_million` of the values lie (HdrHistogram's rule). 0 when empty.
- * For decisions of the driver (warm-up, deadlines) and tests; reports compute their own.
+ * The highest value of the cell below or at which `per_million` of the values lie (HdrHistogram's rule). 0
+ * when empty. For decisions of the driver (warm-up, deadlines) and tests; reports compute their own.
  */
 uint64_t drv_histogram_quantile(const struct drv_histogram *histogram, uint32_t per_million);
 
@@ -71,7 +73,8 @@ uint64_t drv_histogram_quantile(const struct drv_histogram *histogram, uint32_t 
 #define DRV_HISTOGRAM_ENCODED_MAX (40u + 9u * DRV_HISTOGRAM_CELLS)
 size_t drv_histogram_encode(const struct drv_histogram *histogram, uint8_t *out, size_t room_bytes);
 
-/* The V2 compressed form in base64, NUL-terminated, from malloc; NULL when memory is short. The caller frees it. */
+/* The V2 compressed form in base64, NUL-terminated, from malloc; NULL when memory is short. The caller frees
+ * it. */
 char *drv_histogram_base64(const struct drv_histogram *histogram);
 
 /* A 128-bit count as decimal digits, NUL-terminated; 40 bytes always suffice. Returns `out`. */

@@ -14,17 +14,17 @@
 #include "sha256.h"
 
 #define FILE_BYTES_MAX (UINT32_C(64) << 20)
-#define POINTS_MAX 100000u
-#define SHIMS_MAX 8u
-#define MS_MAX (INT64_C(24) * 3600 * 1000)
-#define NS_PER_MS UINT64_C(1000000)
+#define POINTS_MAX     100000u
+#define SHIMS_MAX      8u
+#define MS_MAX         (INT64_C(24) * 3600 * 1000)
+#define NS_PER_MS      UINT64_C(1000000)
 
-static const char *const place_names[] = { "self", "within", "between" };
-static const char *const wait_names[] = { "poll", "block" };
-static const char *const pattern_names[] = { "pingpong", "rpc", "stream", "onesided" };
-static const char *const operation_names[] = { NULL, "put", "get", "fetch_add" };
-static const char *const target_names[] = { "active", "passive" };
-static const char *const kind_names[] = { "layer", "floor" };
+static const char *const place_names[] = {"self", "within", "between"};
+static const char *const wait_names[] = {"poll", "block"};
+static const char *const pattern_names[] = {"pingpong", "rpc", "stream", "onesided"};
+static const char *const operation_names[] = {NULL, "put", "get", "fetch_add"};
+static const char *const target_names[] = {"active", "passive"};
+static const char *const kind_names[] = {"layer", "floor"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -72,7 +72,8 @@ static int check_keys(const struct object *object, const char *const *known)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)object->json, key, value) {
+	json_object_foreach((json_t *)object->json, key, value)
+	{
 		size_t i = 0;
 
 		while (known[i] && strcmp(known[i], key) != 0)
@@ -106,7 +107,8 @@ static int get_text(const struct object *object, const char *key, bool may_be_em
 	return *out ? 0 : drv_fail_set(object->fail, DRV_MEMORY, "no memory for the launch file");
 }
 
-static int get_integer(const struct object *object, const char *key, int64_t least, int64_t most, int64_t *out)
+static int get_integer(const struct object *object, const char *key, int64_t least, int64_t most,
+		       int64_t *out)
 {
 	const json_t *value = json_object_get(object->json, key);
 	char text[96];
@@ -124,7 +126,8 @@ static int get_integer(const struct object *object, const char *key, int64_t lea
 }
 
 /* One of some words. A NULL in the list is no word. */
-static int get_word(const struct object *object, const char *key, const char *const *words, size_t words_count, int *out)
+static int get_word(const struct object *object, const char *key, const char *const *words,
+		    size_t words_count, int *out)
 {
 	const json_t *value = json_object_get(object->json, key);
 	char text[128] = "must be one of";
@@ -199,7 +202,8 @@ static int check_setting_owner(const struct object *top, const struct drv_launch
 
 static int compare_settings(const void *left, const void *right)
 {
-	return strcmp(((const struct drv_name_value *)left)->name, ((const struct drv_name_value *)right)->name);
+	return strcmp(((const struct drv_name_value *)left)->name,
+		      ((const struct drv_name_value *)right)->name);
 }
 
 static int read_settings(const struct object *top, struct drv_launch *launch)
@@ -213,7 +217,8 @@ static int read_settings(const struct object *top, struct drv_launch *launch)
 	launch->settings = calloc(json_object_size(object) + 1, sizeof(*launch->settings));
 	if (!launch->settings)
 		return drv_fail_set(top->fail, DRV_MEMORY, "no memory for the launch file");
-	json_object_foreach(object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		struct drv_name_value *setting = &launch->settings[launch->settings_count];
 
 		if (!key[0] || strlen(key) > 128)
@@ -255,18 +260,19 @@ static int read_ports(const struct object *top, struct drv_launch *launch)
 
 static int read_endpoints(const struct object *top, struct drv_launch *launch)
 {
-	static const char *const keys[] = { "host", "cpu", "device", "address", "raw_device", NULL };
+	static const char *const keys[] = {"host", "cpu", "device", "address", "raw_device", NULL};
 	const json_t *list = json_object_get(top->json, "endpoints");
 	const size_t wanted = launch->place == DRV_PLACE_SELF ? 1 : 2;
 
 	if (!json_is_array(list))
 		return wrong(top, "endpoints", list ? "must be a list" : "is missing");
 	if (json_array_size(list) != wanted)
-		return wrong(top, "endpoints", wanted == 1 ? "must hold one entry for place self" : "must hold two entries");
+		return wrong(top, "endpoints",
+			     wanted == 1 ? "must hold one entry for place self" : "must hold two entries");
 	launch->endpoints_count = wanted;
 	for (size_t i = 0; i < wanted; i++) {
 		struct drv_endpoint *endpoint = &launch->endpoints[i];
-		struct object object = { .json = json_array_get(list, i), .fail = top->fail };
+		struct object object = {.json = json_array_get(list, i), .fail = top->fail};
 		int64_t cpu;
 
 		snprintf(object.where, sizeof(object.where), "endpoints[%zu]", i);
@@ -300,8 +306,7 @@ static int check_pattern(const struct object *object, const struct drv_point *po
 		if (point->depth != 1)
 			return wrong(object, "depth", "must be 1 for pingpong");
 		break;
-	case DRV_RPC:
-		break;
+	case DRV_RPC: break;
 	case DRV_STREAM:
 		if (point->reply_bytes)
 			return wrong(object, "reply_bytes", "must be 0 for stream");
@@ -318,9 +323,9 @@ static int check_pattern(const struct object *object, const struct drv_point *po
 
 static int read_point(const struct object *object, struct drv_point *point)
 {
-	static const char *const keys[] = { "attempt_id",  "point_id", "pattern",     "request_bytes", "reply_bytes",
-					    "depth",	   "operation", "target",     "duration_ms",   "deadline_ms",
-					    NULL };
+	static const char *const keys[] = {"attempt_id",  "point_id",    "pattern",   "request_bytes",
+					   "reply_bytes", "depth",       "operation", "target",
+					   "duration_ms", "deadline_ms", NULL};
 	int64_t request, reply = 0, depth, duration, deadline;
 	int word;
 
@@ -351,7 +356,8 @@ static int read_point(const struct object *object, struct drv_point *point)
 			point->target = (enum drv_target)word;
 		}
 	} else if (has(object, "operation") || has(object, "target")) {
-		return wrong(object, has(object, "operation") ? "operation" : "target", "belongs to onesided only");
+		return wrong(object, has(object, "operation") ? "operation" : "target",
+			     "belongs to onesided only");
 	}
 	point->request_bytes = (uint64_t)request;
 	point->reply_bytes = (uint64_t)reply;
@@ -374,7 +380,7 @@ static int read_points(const struct object *top, struct drv_launch *launch)
 	if (!launch->points)
 		return drv_fail_set(top->fail, DRV_MEMORY, "no memory for the launch file");
 	for (size_t i = 0; i < count; i++) {
-		struct object object = { .json = json_array_get(list, i), .fail = top->fail };
+		struct object object = {.json = json_array_get(list, i), .fail = top->fail};
 
 		snprintf(object.where, sizeof(object.where), "points[%zu]", i);
 		launch->points_count = i + 1;
@@ -386,11 +392,12 @@ static int read_points(const struct object *top, struct drv_launch *launch)
 
 static int read_top(const struct object *top, struct drv_launch *launch)
 {
-	static const char *const keys[] = { "schema", "launch_id", "campaign_id", "kind",	 "layer", "shims",
-					    "launcher", "place",   "wait",	  "settings", "seed",  "deadline_ms",
-					    "ports",	"endpoints", "points",	  NULL };
-	static const char *const schemas[] = { DRV_LAUNCH_SCHEMA };
-	static const char *const launchers[] = { "direct", "mpirun" };
+	static const char *const keys[] = {"schema", "launch_id", "campaign_id", "kind",
+					   "layer",  "shims",     "launcher",    "place",
+					   "wait",   "settings",  "seed",        "deadline_ms",
+					   "ports",  "endpoints", "points",      NULL};
+	static const char *const schemas[] = {DRV_LAUNCH_SCHEMA};
+	static const char *const launchers[] = {"direct", "mpirun"};
 	int64_t seed, deadline;
 	int word;
 
@@ -434,17 +441,18 @@ static int make_digest(const json_t *document, struct drv_launch *launch, struct
 	return 0;
 }
 
-int drv_launch_parse(const char *text, size_t text_bytes, struct drv_launch *launch_out, struct drv_fail *fail)
+int drv_launch_parse(const char *text, size_t text_bytes, struct drv_launch *launch_out,
+		     struct drv_fail *fail)
 {
-	struct drv_launch launch = { 0 };
-	struct object top = { .fail = fail };
+	struct drv_launch launch = {0};
+	struct object top = {.fail = fail};
 	json_error_t error;
 	json_t *document = json_loadb(text, text_bytes, JSON_REJECT_DUPLICATES, &error);
 	int status;
 
 	if (!document)
-		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: not JSON: %s at line %d, column %d", error.text,
-				    error.line, error.column);
+		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: not JSON: %s at line %d, column %d",
+				    error.text, error.line, error.column);
 	top.json = document;
 	if (!json_is_object(document))
 		status = wrong(&top, "document", "must be an object");

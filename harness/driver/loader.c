@@ -34,7 +34,8 @@ static int absent(const char *modules, const char *name, struct drv_fail *fail)
 	return drv_fail_set(fail, DRV_BUILD_ABSENT, "layer '%s' was not built: %s", name, line);
 }
 
-static int load_one(const char *modules, const char *name, const struct cadge_layer **table_out, struct drv_fail *fail)
+static int load_one(const char *modules, const char *name, const struct cadge_layer **table_out,
+		    struct drv_fail *fail)
 {
 	const struct cadge_layer *table;
 	char path[PATH_MAX], reason[300];
@@ -53,7 +54,8 @@ static int load_one(const char *modules, const char *name, const struct cadge_la
 		return drv_fail_set(fail, DRV_NODE_LACKS, "layer '%s' cannot be loaded: %s", name, dlerror());
 	entry.object = dlsym(handle, CADGE_ENTRY_SYMBOL);
 	if (!entry.object)
-		return drv_fail_set(fail, DRV_LIBRARY, "%s is not a layer: it has no %s", path, CADGE_ENTRY_SYMBOL);
+		return drv_fail_set(fail, DRV_LIBRARY, "%s is not a layer: it has no %s", path,
+				    CADGE_ENTRY_SYMBOL);
 	table = entry.function();
 	if (cadge_layer_check(table, reason, sizeof(reason)))
 		return drv_fail_set(fail, DRV_LIBRARY, "%s cannot be used: %s", path, reason);
@@ -66,7 +68,7 @@ static int load_one(const char *modules, const char *name, const struct cadge_la
 int drv_loader_load(const char *modules, const char *layer, const char *shim, struct drv_loaded *loaded_out,
 		    struct drv_fail *fail)
 {
-	struct drv_loaded loaded = { 0 };
+	struct drv_loaded loaded = {0};
 	char shim_name[128];
 
 	if (load_one(modules, layer, &loaded.layer, fail))
@@ -134,7 +136,7 @@ static int look_at_object(struct dl_phdr_info *object, size_t object_bytes, void
 
 json_t *drv_loader_origin(const void *address)
 {
-	struct search search = { .address = (uintptr_t)address };
+	struct search search = {.address = (uintptr_t)address};
 	char hex[2 * BUILD_ID_BYTES_MAX + 1];
 	char *file = NULL;
 	json_t *origin;

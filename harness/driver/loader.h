@@ -14,9 +14,9 @@ struct drv_loaded {
 };
 
 /*
- * Loads DIR/<layer>.so and at most one DIR/shim-<name>.so. Modules stay loaded until the process ends. Fails with
- * DRV_BUILD_ABSENT (no module; the reason of its .absent file), DRV_NODE_LACKS (a library that it needs is missing)
- * or DRV_LIBRARY (the module is not a layer).
+ * Loads DIR/<layer>.so and at most one DIR/shim-<name>.so. Modules stay loaded until the process ends. Fails
+ * with DRV_BUILD_ABSENT (no module; the reason of its .absent file), DRV_NODE_LACKS (a library that it needs
+ * is missing) or DRV_LIBRARY (the module is not a layer).
  */
 int drv_loader_load(const char *modules, const char *layer, const char *shim, struct drv_loaded *loaded_out,
 		    struct drv_fail *fail);
@@ -28,8 +28,8 @@ static inline const struct cadge_layer *drv_loaded_adapter(const struct drv_load
 }
 
 /*
- * Which file an address of this process was loaded from, and that file's build id: {"file": path or null, "build_id":
- * hex or null}. A NULL address gives two nulls. New reference or NULL.
+ * Which file an address of this process was loaded from, and that file's build id: {"file": path or null,
+ * "build_id": hex or null}. A NULL address gives two nulls. New reference or NULL.
  */
 json_t *drv_loader_origin(const void *address);
 

@@ -16,25 +16,34 @@ static const char help[] =
 	"cadge-driver - measures one communication layer between two processes\n"
 	"\n"
 	"usage:\n"
-	"  cadge-driver run --launch FILE --endpoint 0|1 --modules DIR --oob HOST:PORT --token-file FILE [--out FILE]\n"
+	"  cadge-driver run --launch FILE --endpoint 0|1 --modules DIR --oob HOST:PORT --token-file FILE "
+	"[--out FILE]\n"
 	"  cadge-driver describe --modules DIR --layer NAME [--device lo] [--address 127.0.0.1]\n"
 	"  cadge-driver version\n"
 	"\n"
-	"run        makes the attempts of a launch file (cadge.launch/1). Endpoint 1 listens on HOST:PORT and serves;\n"
-	"           endpoint 0 connects, measures and writes the result (cadge.result/1) to --out. The token file holds\n"
-	"           at least 16 bytes, the same on both ends, and has mode 0600. Place self: endpoint 0 alone, without\n"
+	"run        makes the attempts of a launch file (cadge.launch/1). Endpoint 1 listens on HOST:PORT "
+	"and serves;\n"
+	"           endpoint 0 connects, measures and writes the result (cadge.result/1) to --out. The token "
+	"file holds\n"
+	"           at least 16 bytes, the same on both ends, and has mode 0600. Place self: endpoint 0 "
+	"alone, without\n"
 	"           --oob and --token-file.\n"
-	"describe   opens a layer in every place and wait mode of this machine and prints what it grants, or why not.\n"
+	"describe   opens a layer in every place and wait mode of this machine and prints what it grants, or "
+	"why not.\n"
 	"version    prints what this program is, as JSON.\n"
 	"\n"
 	"examples:\n"
 	"  cadge-driver describe --modules build/layers --layer sockets-tcp\n"
-	"  cadge-driver run --launch l.json --endpoint 1 --modules build/layers --oob 127.0.0.1:18500 --token-file t &\n"
-	"  cadge-driver run --launch l.json --endpoint 0 --modules build/layers --oob 127.0.0.1:18500 --token-file t \\\n"
+	"  cadge-driver run --launch l.json --endpoint 1 --modules build/layers --oob 127.0.0.1:18500 "
+	"--token-file t &\n"
+	"  cadge-driver run --launch l.json --endpoint 0 --modules build/layers --oob 127.0.0.1:18500 "
+	"--token-file t \\\n"
 	"               --out result.json\n"
 	"\n"
-	"exit status: 0 result written; 2 wrong arguments or launch file; 3 the layer cannot be loaded or opened;\n"
-	"  4 the other endpoint was lost, or a deadline passed; 70 a mistake of this program. Endpoint 0 writes a result\n"
+	"exit status: 0 result written; 2 wrong arguments or launch file; 3 the layer cannot be loaded or "
+	"opened;\n"
+	"  4 the other endpoint was lost, or a deadline passed; 70 a mistake of this program. Endpoint 0 "
+	"writes a result\n"
 	"  with the reason in cases 3 and 4 whenever it can.\n";
 
 static int wrong(const char *text)
@@ -72,15 +81,15 @@ static int run(int argc, char **argv)
 
 static int describe(int argc, char **argv)
 {
-	struct drv_describe_args args = { .device = "lo", .address = "127.0.0.1" };
+	struct drv_describe_args args = {.device = "lo", .address = "127.0.0.1"};
 	const struct {
 		const char *name;
 		const char **value;
 	} known[] = {
-		{ "--modules", &args.modules },
-		{ "--layer", &args.layer },
-		{ "--device", &args.device },
-		{ "--address", &args.address },
+		{"--modules", &args.modules},
+		{"--layer", &args.layer},
+		{"--device", &args.device},
+		{"--address", &args.address},
 	};
 
 	for (int i = 0; i < argc; i += 2) {

@@ -16,10 +16,11 @@ static const char *progress_name(enum cadge_progress progress)
 	return "none";
 }
 
-void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *ctx, struct drv_ability *ability_out)
+void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *ctx,
+		      struct drv_ability *ability_out)
 {
-	struct cadge_limits limits = { .bytes = sizeof(limits) };
-	struct cadge_semantics semantics = { .bytes = sizeof(semantics) };
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
 
 	layer->limits(ctx, &limits);
 	layer->semantics(ctx, &semantics);
@@ -43,15 +44,15 @@ json_t *drv_ability_json(const struct drv_ability *ability)
 	snprintf(caps, sizeof(caps), "%" PRIx64, ability->caps);
 	return json_pack("{s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:i}", "caps", caps, "message_bytes_max",
 			 drv_json_count(ability->message_bytes_max), "rma_bytes_max",
-			 drv_json_count(ability->rma_bytes_max), "depth_max", (json_int_t)ability->depth_max, "iov_max",
-			 (json_int_t)ability->iov_max, "put", (int)ability->put, "get", (int)ability->get, "fetch_add",
-			 (int)ability->fetch_add);
+			 drv_json_count(ability->rma_bytes_max), "depth_max", (json_int_t)ability->depth_max,
+			 "iov_max", (json_int_t)ability->iov_max, "put", (int)ability->put, "get",
+			 (int)ability->get, "fetch_add", (int)ability->fetch_add);
 }
 
 static enum cadge_progress progress_from(int value)
 {
-	return value >= CADGE_PROGRESS_NONE && value <= CADGE_PROGRESS_CADGE ? (enum cadge_progress)value :
-									       CADGE_PROGRESS_NONE;
+	return value >= CADGE_PROGRESS_NONE && value <= CADGE_PROGRESS_CADGE ? (enum cadge_progress)value
+									     : CADGE_PROGRESS_NONE;
 }
 
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail)
@@ -61,11 +62,11 @@ int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, str
 	int put, get, add;
 	char end;
 
-	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "caps", &caps, "message_bytes_max",
-			&message, "rma_bytes_max", &rma, "depth_max", &depth, "iov_max", &iov, "put", &put, "get", &get,
-			"fetch_add", &add) ||
-	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 || depth < 0 ||
-	    depth > UINT32_MAX || iov < 0 || iov > UINT32_MAX)
+	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "caps", &caps,
+			"message_bytes_max", &message, "rma_bytes_max", &rma, "depth_max", &depth, "iov_max",
+			&iov, "put", &put, "get", &get, "fetch_add", &add) ||
+	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 ||
+	    depth < 0 || depth > UINT32_MAX || iov < 0 || iov > UINT32_MAX)
 		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent limits that make no sense");
 	ability_out->message_bytes_max = (uint64_t)message;
 	ability_out->rma_bytes_max = (uint64_t)rma;
@@ -106,44 +107,49 @@ struct drv_ability drv_ability_both(const struct drv_ability *left, const struct
 
 int drv_negotiate_launch(enum drv_place place, enum drv_wait wait, uint64_t caps, struct drv_fail *fail)
 {
-	static const uint64_t places[] = { CADGE_CAP_SELF, CADGE_CAP_HOST, CADGE_CAP_NET };
+	static const uint64_t places[] = {CADGE_CAP_SELF, CADGE_CAP_HOST, CADGE_CAP_NET};
 
 	if (!(caps & places[place]))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted place %s, the layer does not connect there",
 				    drv_place_name(place));
 	if (wait == DRV_WAIT_BLOCK && !(caps & CADGE_CAP_WAIT))
-		return drv_fail_set(fail, DRV_NO_WAIT, "wanted to sleep while waiting, the layer can only poll");
+		return drv_fail_set(fail, DRV_NO_WAIT,
+				    "wanted to sleep while waiting, the layer can only poll");
 	return 0;
 }
 
-static int check_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both, struct drv_fail *fail)
+static int check_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both,
+			 struct drv_fail *fail)
 {
 	if (wanted_bytes <= both->message_bytes_max)
 		return 0;
 	return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
-			    "wanted a %s of %" PRIu64 " bytes, the largest message here has %" PRIu64, what, wanted_bytes,
-			    both->message_bytes_max);
+			    "wanted a %s of %" PRIu64 " bytes, the largest message here has %" PRIu64, what,
+			    wanted_bytes, both->message_bytes_max);
 }
 
 static int check_onesided(const struct drv_point *point, enum drv_place place, const struct drv_ability *both,
 			  struct drv_fail *fail)
 {
-	static const uint64_t caps[] = { 0, CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD };
-	const enum cadge_progress progress[] = { CADGE_PROGRESS_NONE, both->put, both->get, both->fetch_add };
+	static const uint64_t caps[] = {0, CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD};
+	const enum cadge_progress progress[] = {CADGE_PROGRESS_NONE, both->put, both->get, both->fetch_add};
 	const char *name = drv_operation_name(point->operation);
 
 	if (!(both->caps & caps[point->operation]))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted %s, the layer has no such operation", name);
 	if (point->request_bytes == 0)
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted a %s of 0 bytes, which moves nothing that could be seen", name);
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted a %s of 0 bytes, which moves nothing that could be seen", name);
 	if (point->operation != DRV_FETCH_ADD && point->request_bytes > both->rma_bytes_max)
 		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
 				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,
 				    point->request_bytes, both->rma_bytes_max);
 	if (point->target == DRV_TARGET_PASSIVE && place == DRV_PLACE_SELF)
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted a passive target, but at place self the target is the caller");
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted a passive target, but at place self the target is the caller");
 	if (point->target == DRV_TARGET_PASSIVE && progress[point->operation] != CADGE_PROGRESS_DIRECT)
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted a passive target, which needs %s to be direct; here it is %s",
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted a passive target, which needs %s to be direct; here it is %s",
 				    name, progress_name(progress[point->operation]));
 	return 0;
 }
@@ -155,27 +161,26 @@ int drv_negotiate_point(const struct drv_point *point, enum drv_place place, con
 	int status = 0;
 
 	if (point->depth > both->depth_max)
-		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP, "wanted %u operations outstanding, the layer takes %u",
-				    point->depth, both->depth_max);
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %u operations outstanding, the layer takes %u", point->depth,
+				    both->depth_max);
 	switch (point->pattern) {
-	case DRV_PINGPONG:
-		status = check_message(point->request_bytes, "message", both, fail);
-		break;
+	case DRV_PINGPONG: status = check_message(point->request_bytes, "message", both, fail); break;
 	case DRV_RPC:
 		status = check_message(point->request_bytes + header_bytes, "request", both, fail);
 		if (!status)
 			status = check_message(point->reply_bytes + header_bytes, "reply", both, fail);
 		if (!status && header_bytes && both->iov_max < 2)
-			status = drv_fail_set(fail, DRV_NO_CAP, "wanted header and payload gathered, the layer takes one piece");
+			status =
+				drv_fail_set(fail, DRV_NO_CAP,
+					     "wanted header and payload gathered, the layer takes one piece");
 		break;
 	case DRV_STREAM:
 		status = check_message(point->request_bytes, "message", both, fail);
 		if (!status)
 			status = check_message(DRV_CONTROL_BYTES, "closing message", both, fail);
 		break;
-	case DRV_ONESIDED:
-		status = check_onesided(point, place, both, fail);
-		break;
+	case DRV_ONESIDED: status = check_onesided(point, place, both, fail); break;
 	}
 	return status;
 }

@@ -18,8 +18,8 @@
 #include "watchdog.h"
 
 #define HANDSHAKE_NS UINT64_C(1000000000)
-#define RETRY_NS UINT64_C(10000000)
-#define CHUNK_BYTES 65536u
+#define RETRY_NS     UINT64_C(10000000)
+#define CHUNK_BYTES  65536u
 
 struct drv_oob {
 	int fd;
@@ -39,14 +39,16 @@ static int tune(int fd, struct drv_fail *fail)
 	static const struct {
 		int level, option, value;
 	} options[] = {
-		{ IPPROTO_TCP, TCP_NODELAY, 1 },    { SOL_SOCKET, SO_KEEPALIVE, 1 },
-		{ IPPROTO_TCP, TCP_KEEPIDLE, 1 },   { IPPROTO_TCP, TCP_KEEPINTVL, 1 },
-		{ IPPROTO_TCP, TCP_KEEPCNT, 1 },    { IPPROTO_TCP, TCP_USER_TIMEOUT, 1500 },
+		{IPPROTO_TCP, TCP_NODELAY, 1},  {SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, 1}, {IPPROTO_TCP, TCP_KEEPINTVL, 1},
+		{IPPROTO_TCP, TCP_KEEPCNT, 1},  {IPPROTO_TCP, TCP_USER_TIMEOUT, 1500},
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (setsockopt(fd, options[i].level, options[i].option, &options[i].value, sizeof(options[i].value)))
-			return drv_fail_set(fail, DRV_SYSTEM, "setting up the out-of-band connection failed: %s",
+		if (setsockopt(fd, options[i].level, options[i].option, &options[i].value,
+			       sizeof(options[i].value)))
+			return drv_fail_set(fail, DRV_SYSTEM,
+					    "setting up the out-of-band connection failed: %s",
 					    strerror(errno));
 	return 0;
 }
@@ -54,7 +56,7 @@ static int tune(int fd, struct drv_fail *fail)
 /* "HOST:PORT" or "[v6]:PORT" to an address list, which the caller frees. */
 static int resolve(const char *host_port, struct addrinfo **list_out, struct drv_fail *fail)
 {
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
 	const char *colon = strrchr(host_port, ':');
 	char host[256];
 	size_t host_bytes;
@@ -95,24 +97,26 @@ static int wrap(int fd, struct drv_oob **oob_out, struct drv_fail *fail)
 
 static int pause_until(int fd, short events, uint64_t until_ns)
 {
-	struct pollfd entry = { .fd = fd, .events = events };
+	struct pollfd entry = {.fd = fd, .events = events};
 	const uint64_t now_ns = drv_now_ns();
 	const uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns) / 1000000 + 1 : 0;
 
 	return poll(&entry, 1, left_ms > 100 ? 100 : (int)left_ms);
 }
 
-static int open_listener(const struct addrinfo *address, const char *host_port, int *fd_out, struct drv_fail *fail)
+static int open_listener(const struct addrinfo *address, const char *host_port, int *fd_out,
+			 struct drv_fail *fail)
 {
 	const int yes = 1;
 	const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return drv_fail_set(fail, DRV_SYSTEM, "no socket for the out-of-band channel: %s", strerror(errno));
+		return drv_fail_set(fail, DRV_SYSTEM, "no socket for the out-of-band channel: %s",
+				    strerror(errno));
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
 	    bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, 16)) {
-		drv_fail_set(fail, errno == EADDRINUSE ? DRV_PORT : DRV_SYSTEM, "listening on %s failed: %s", host_port,
-			     strerror(errno));
+		drv_fail_set(fail, errno == EADDRINUSE ? DRV_PORT : DRV_SYSTEM, "listening on %s failed: %s",
+			     host_port, strerror(errno));
 		close(fd);
 		return -1;
 	}
@@ -121,10 +125,11 @@ static int open_listener(const struct addrinfo *address, const char *host_port, 
 }
 
 /* Takes connections until one proves that it holds the token. */
-static int accept_peer(const struct addrinfo *address, const char *host_port, const struct drv_oob_token *token,
-		       uint64_t deadline_ns, int *fd_out, struct drv_fail *fail)
+static int accept_peer(const struct addrinfo *address, const char *host_port,
+		       const struct drv_oob_token *token, uint64_t deadline_ns, int *fd_out,
+		       struct drv_fail *fail)
 {
-	struct drv_fail last = { .text = "nobody came" };
+	struct drv_fail last = {.text = "nobody came"};
 	int listener = -1, fd;
 
 	if (open_listener(address, host_port, &listener, fail))
@@ -133,24 +138,28 @@ static int accept_peer(const struct addrinfo *address, const char *host_port, co
 		fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			if (!tune(fd, &last) &&
-			    !drv_oob_auth_server(fd, token, sooner(deadline_ns, drv_now_ns() + HANDSHAKE_NS), &last))
+			    !drv_oob_auth_server(fd, token, sooner(deadline_ns, drv_now_ns() + HANDSHAKE_NS),
+						 &last))
 				break;
 			fprintf(stderr, "cadge: out-of-band channel: %s\n", last.text);
 			close(fd);
 			continue;
 		}
 		if (drv_stop_signal) {
-			drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d while waiting for the other endpoint",
+			drv_fail_set(fail, DRV_STOPPED,
+				     "stopped by signal %d while waiting for the other endpoint",
 				     (int)drv_stop_signal);
 			goto failed;
 		}
 		if (drv_now_ns() >= deadline_ns) {
 			drv_fail_set(fail, last.reason == DRV_TOKEN ? DRV_TOKEN : DRV_DEADLINE,
-				     "the other endpoint did not come to %s in time (%s)", host_port, last.text);
+				     "the other endpoint did not come to %s in time (%s)", host_port,
+				     last.text);
 			goto failed;
 		}
 		if (pause_until(listener, POLLIN, deadline_ns) < 0 && errno != EINTR) {
-			drv_fail_set(fail, DRV_SYSTEM, "waiting for the other endpoint failed: %s", strerror(errno));
+			drv_fail_set(fail, DRV_SYSTEM, "waiting for the other endpoint failed: %s",
+				     strerror(errno));
 			goto failed;
 		}
 	}
@@ -163,14 +172,16 @@ failed:
 }
 
 /* One try to connect. 1: connected, 0: not now, -1: never. */
-static int try_connect(const struct addrinfo *address, uint64_t deadline_ns, int *fd_out, struct drv_fail *fail)
+static int try_connect(const struct addrinfo *address, uint64_t deadline_ns, int *fd_out,
+		       struct drv_fail *fail)
 {
 	const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	socklen_t size = sizeof(int);
 	int error = 0;
 
 	if (fd < 0)
-		return drv_fail_set(fail, DRV_SYSTEM, "no socket for the out-of-band channel: %s", strerror(errno));
+		return drv_fail_set(fail, DRV_SYSTEM, "no socket for the out-of-band channel: %s",
+				    strerror(errno));
 	if (connect(fd, address->ai_addr, address->ai_addrlen) && errno != EINPROGRESS) {
 		error = errno;
 	} else {
@@ -193,13 +204,14 @@ static int try_connect(const struct addrinfo *address, uint64_t deadline_ns, int
 	return 0;
 }
 
-static int connect_peer(const struct addrinfo *address, const char *host_port, const struct drv_oob_token *token,
-			uint64_t deadline_ns, int *fd_out, struct drv_fail *fail)
+static int connect_peer(const struct addrinfo *address, const char *host_port,
+			const struct drv_oob_token *token, uint64_t deadline_ns, int *fd_out,
+			struct drv_fail *fail)
 {
-	struct drv_fail last = { .text = "not tried" };
+	struct drv_fail last = {.text = "not tried"};
 
 	for (;;) {
-		const struct timespec pause = { .tv_nsec = (long)RETRY_NS };
+		const struct timespec pause = {.tv_nsec = (long)RETRY_NS};
 		int fd = -1;
 		const int status = try_connect(address, deadline_ns, &fd, &last);
 
@@ -210,7 +222,8 @@ static int connect_peer(const struct addrinfo *address, const char *host_port, c
 			}
 			close(fd);
 		}
-		/* a connection that was closed on us may have met a listener that was just going; all else is final */
+		/* a connection that was closed on us may have met a listener that was just going; all else is
+		 * final */
 		if (status < 0 || (status > 0 && last.reason != DRV_PEER_LOST)) {
 			*fail = last;
 			return -1;
@@ -219,7 +232,8 @@ static int connect_peer(const struct addrinfo *address, const char *host_port, c
 			return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d while connecting",
 					    (int)drv_stop_signal);
 		if (drv_now_ns() >= deadline_ns)
-			return drv_fail_set(fail, DRV_DEADLINE, "the other endpoint at %s could not be reached: %s", host_port,
+			return drv_fail_set(fail, DRV_DEADLINE,
+					    "the other endpoint at %s could not be reached: %s", host_port,
 					    last.text);
 		nanosleep(&pause, NULL);
 	}
@@ -355,7 +369,8 @@ int drv_oob_try(struct drv_oob *oob, json_t **message_out, struct drv_fail *fail
 		else if (errno == EAGAIN || errno == EINTR)
 			return 0;
 		else
-			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s", strerror(errno));
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s",
+					    strerror(errno));
 	}
 }
 
@@ -366,8 +381,8 @@ int drv_oob_peek(struct drv_oob *oob, struct drv_fail *fail)
 	return drv_oob_try(oob, &oob->pending, fail) < 0 ? -1 : 0;
 }
 
-int drv_oob_receive(struct drv_oob *oob, const struct drv_idle *idle, uint64_t deadline_ns, json_t **message_out,
-		    struct drv_fail *fail)
+int drv_oob_receive(struct drv_oob *oob, const struct drv_idle *idle, uint64_t deadline_ns,
+		    json_t **message_out, struct drv_fail *fail)
 {
 	for (;;) {
 		const int status = drv_oob_try(oob, message_out, fail);
@@ -382,7 +397,8 @@ int drv_oob_receive(struct drv_oob *oob, const struct drv_idle *idle, uint64_t d
 			if (idle->step(idle->arg, fail) < 0)
 				return -1;
 		} else if (pause_until(oob->fd, POLLIN, deadline_ns) < 0 && errno != EINTR) {
-			return drv_fail_set(fail, DRV_SYSTEM, "waiting for the other endpoint failed: %s", strerror(errno));
+			return drv_fail_set(fail, DRV_SYSTEM, "waiting for the other endpoint failed: %s",
+					    strerror(errno));
 		}
 	}
 }
@@ -397,7 +413,8 @@ int drv_oob_expect(struct drv_oob *oob, const char *name, const struct drv_idle 
 		return -1;
 	got = json_string_value(json_object_get(message, "m"));
 	if (strcmp(got, name) != 0) {
-		drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent \"%s\" where \"%s\" was due", got, name);
+		drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent \"%s\" where \"%s\" was due", got,
+			     name);
 		json_decref(message);
 		return -1;
 	}
@@ -445,7 +462,7 @@ static void show_member(const json_t *object, const char *key, char *out, size_t
 int drv_oob_hello(struct drv_oob *oob, const json_t *mine, uint64_t deadline_ns, json_t **theirs_out,
 		  struct drv_fail *fail)
 {
-	static const char *const equal[] = { "abi", "schema", "version", "revision", "launch" };
+	static const char *const equal[] = {"abi", "schema", "version", "revision", "launch"};
 	char ours[100], others[100];
 	json_t *theirs;
 

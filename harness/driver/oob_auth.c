@@ -15,7 +15,7 @@
 #include "sha256.h"
 #include "watchdog.h"
 
-#define MAGIC "CADGEOB1"
+#define MAGIC       "CADGEOB1"
 #define MAGIC_BYTES 8
 #define NONCE_BYTES 32
 #define LABEL_BYTES 6
@@ -27,7 +27,7 @@ struct opening {
 
 static int wait_for(int fd, short events, uint64_t deadline_ns, struct drv_fail *fail)
 {
-	struct pollfd entry = { .fd = fd, .events = events };
+	struct pollfd entry = {.fd = fd, .events = events};
 	const uint64_t now_ns = drv_now_ns();
 
 	if (drv_stop_signal)
@@ -35,7 +35,9 @@ static int wait_for(int fd, short events, uint64_t deadline_ns, struct drv_fail 
 	if (now_ns >= deadline_ns)
 		return drv_fail_set(fail, DRV_DEADLINE, "the other endpoint did not answer in time");
 	/* rounded up, so that the last wait does not spin; a signal ends it early */
-	if (poll(&entry, 1, (int)((deadline_ns - now_ns) / 1000000 > 1000 ? 1000 : (deadline_ns - now_ns) / 1000000 + 1)) < 0 &&
+	if (poll(&entry, 1,
+		 (int)((deadline_ns - now_ns) / 1000000 > 1000 ? 1000
+							       : (deadline_ns - now_ns) / 1000000 + 1)) < 0 &&
 	    errno != EINTR)
 		return drv_fail_set(fail, DRV_SYSTEM, "poll failed: %s", strerror(errno));
 	return 0;
@@ -52,7 +54,8 @@ int drv_oob_write_all(int fd, const void *bytes, size_t count, uint64_t deadline
 			at += sent;
 			count -= (size_t)sent;
 		} else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s", strerror(errno));
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s",
+					    strerror(errno));
 		} else if (wait_for(fd, POLLOUT, deadline_ns, fail)) {
 			return -1;
 		}
@@ -73,7 +76,8 @@ int drv_oob_read_all(int fd, void *bytes, size_t count, uint64_t deadline_ns, st
 		} else if (got == 0) {
 			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint closed the connection");
 		} else if (errno != EAGAIN && errno != EINTR) {
-			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s", strerror(errno));
+			return drv_fail_set(fail, DRV_PEER_LOST, "the other endpoint is gone: %s",
+					    strerror(errno));
 		} else if (wait_for(fd, POLLIN, deadline_ns, fail)) {
 			return -1;
 		}
@@ -111,16 +115,19 @@ static int make_opening(struct opening *opening, struct drv_fail *fail)
 	return 0;
 }
 
-int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t deadline_ns, struct drv_fail *fail)
+int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
+			struct drv_fail *fail)
 {
 	uint8_t mine[DRV_SHA256_BYTES], theirs[DRV_SHA256_BYTES], wanted[DRV_SHA256_BYTES], verdict;
 	struct opening client, server;
 
-	if (make_opening(&client, fail) || drv_oob_write_all(fd, &client, sizeof(client), deadline_ns, fail) ||
+	if (make_opening(&client, fail) ||
+	    drv_oob_write_all(fd, &client, sizeof(client), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, &server, sizeof(server), deadline_ns, fail))
 		return -1;
 	if (memcmp(server.magic, MAGIC, MAGIC_BYTES) != 0)
-		return drv_fail_set(fail, DRV_PROTOCOL, "what listens there is not an endpoint of this version");
+		return drv_fail_set(fail, DRV_PROTOCOL,
+				    "what listens there is not an endpoint of this version");
 	prove(token, "client", &client, &server, mine);
 	if (drv_oob_write_all(fd, mine, sizeof(mine), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, &verdict, 1, deadline_ns, fail))
@@ -135,7 +142,8 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 	return 0;
 }
 
-int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t deadline_ns, struct drv_fail *fail)
+int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
+			struct drv_fail *fail)
 {
 	uint8_t theirs[DRV_SHA256_BYTES], wanted[DRV_SHA256_BYTES], answer[1 + DRV_SHA256_BYTES];
 	struct opening client, server;
@@ -144,7 +152,8 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 		return -1;
 	if (memcmp(client.magic, MAGIC, MAGIC_BYTES) != 0)
 		return drv_fail_set(fail, DRV_PROTOCOL, "a connection did not speak our protocol");
-	if (make_opening(&server, fail) || drv_oob_write_all(fd, &server, sizeof(server), deadline_ns, fail) ||
+	if (make_opening(&server, fail) ||
+	    drv_oob_write_all(fd, &server, sizeof(server), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
 		return -1;
 	prove(token, "client", &client, &server, wanted);
@@ -152,7 +161,8 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 		struct drv_fail ignored; /* the verdict is a courtesy */
 
 		if (drv_oob_write_all(fd, "N", 1, deadline_ns, &ignored))
-			return drv_fail_set(fail, DRV_TOKEN, "a connection came with another token, and left");
+			return drv_fail_set(fail, DRV_TOKEN,
+					    "a connection came with another token, and left");
 		return drv_fail_set(fail, DRV_TOKEN, "a connection came with another token");
 	}
 	answer[0] = 'Y';
@@ -162,7 +172,7 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 
 int drv_oob_token_read(const char *path, struct drv_oob_token *token_out, struct drv_fail *fail)
 {
-	struct drv_oob_token token = { .count = 0 };
+	struct drv_oob_token token = {.count = 0};
 	const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat facts;
 	ssize_t count;
@@ -175,14 +185,15 @@ int drv_oob_token_read(const char *path, struct drv_oob_token *token_out, struct
 		goto done;
 	}
 	if ((facts.st_mode & 07777) != 0600 || facts.st_uid != geteuid()) {
-		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: must belong to this user with mode 0600, has mode %04o", path,
+		drv_fail_set(fail, DRV_ARGUMENT,
+			     "token file %s: must belong to this user with mode 0600, has mode %04o", path,
 			     (unsigned)(facts.st_mode & 07777));
 		goto done;
 	}
 	count = read(file, token.bytes, sizeof(token.bytes));
 	if (count < 0 || facts.st_size > DRV_OOB_TOKEN_MAX) {
-		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: cannot be read, or holds more than %d bytes", path,
-			     DRV_OOB_TOKEN_MAX);
+		drv_fail_set(fail, DRV_ARGUMENT, "token file %s: cannot be read, or holds more than %d bytes",
+			     path, DRV_OOB_TOKEN_MAX);
 		goto done;
 	}
 	token.count = (size_t)count;

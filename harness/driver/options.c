@@ -34,7 +34,8 @@ static int check_combination(const struct drv_run_options *options, enum drv_kin
 	if (kind == DRV_KIND_FLOOR && launch->shims_count > 0)
 		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: shims do not apply to floors");
 	if ((size_t)options->endpoint >= launch->endpoints_count)
-		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint %d: place self has endpoint 0 alone", options->endpoint);
+		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint %d: place self has endpoint 0 alone",
+				    options->endpoint);
 	if (kind == DRV_KIND_LAYER && !options->modules)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--modules is missing");
 	if (launch->place != DRV_PLACE_SELF && !options->host_port)
@@ -51,15 +52,18 @@ static int check_combination(const struct drv_run_options *options, enum drv_kin
 int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_options *options_out,
 		    struct drv_fail *fail)
 {
-	struct drv_run_options options = { .endpoint = -1 };
+	struct drv_run_options options = {.endpoint = -1};
 	const char *endpoint = NULL;
 	const struct {
 		const char *name;
 		const char **value;
 	} known[] = {
-		{ "--launch", &options.launch_path }, { "--modules", &options.modules },
-		{ "--oob", &options.host_port },      { "--token-file", &options.token_path },
-		{ "--out", &options.out },	      { "--endpoint", &endpoint },
+		{"--launch", &options.launch_path},
+		{"--modules", &options.modules},
+		{"--oob", &options.host_port},
+		{"--token-file", &options.token_path},
+		{"--out", &options.out},
+		{"--endpoint", &endpoint},
 	};
 
 	for (int i = 0; i < argc; i += 2) {
@@ -84,7 +88,8 @@ int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_op
 	if (drv_launch_read(options.launch_path, &options.launch, fail))
 		return -1;
 	if (check_combination(&options, kind, fail) ||
-	    (options.launch.place != DRV_PLACE_SELF && drv_oob_token_read(options.token_path, &options.token, fail))) {
+	    (options.launch.place != DRV_PLACE_SELF &&
+	     drv_oob_token_read(options.token_path, &options.token, fail))) {
 		drv_launch_free(&options.launch);
 		return -1;
 	}

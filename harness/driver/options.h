@@ -19,8 +19,8 @@ struct drv_run_options {
 };
 
 /*
- * Reads the arguments after "run", then the launch file and the token. `kind` is what this program runs. On failure the reason
- * is DRV_ARGUMENT. On success drv_launch_free(&options->launch) is the caller's.
+ * Reads the arguments after "run", then the launch file and the token. `kind` is what this program runs. On
+ * failure the reason is DRV_ARGUMENT. On success drv_launch_free(&options->launch) is the caller's.
  */
 int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_options *options_out,
 		    struct drv_fail *fail);

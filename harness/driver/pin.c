@@ -17,7 +17,8 @@ void drv_pin_set(struct drv_pin *pin, int cpu)
 	if (cpu < 0)
 		return;
 	if (cpu >= CPUS_MAX) {
-		snprintf(pin->detail, sizeof(pin->detail), "core %d is beyond what this program can name", cpu);
+		snprintf(pin->detail, sizeof(pin->detail), "core %d is beyond what this program can name",
+			 cpu);
 		return;
 	}
 	set = CPU_ALLOC(CPUS_MAX);
@@ -28,7 +29,8 @@ void drv_pin_set(struct drv_pin *pin, int cpu)
 	CPU_ZERO_S(CPU_ALLOC_SIZE(CPUS_MAX), set);
 	CPU_SET_S((size_t)cpu, CPU_ALLOC_SIZE(CPUS_MAX), set);
 	if (sched_setaffinity(0, CPU_ALLOC_SIZE(CPUS_MAX), set))
-		snprintf(pin->detail, sizeof(pin->detail), "binding to core %d failed: %s", cpu, strerror(errno));
+		snprintf(pin->detail, sizeof(pin->detail), "binding to core %d failed: %s", cpu,
+			 strerror(errno));
 	CPU_FREE(set);
 }
 
@@ -46,7 +48,8 @@ void drv_pin_check(struct drv_pin *pin)
 	}
 	CPU_ZERO_S(CPU_ALLOC_SIZE(CPUS_MAX), set);
 	if (sched_getaffinity(0, CPU_ALLOC_SIZE(CPUS_MAX), set)) {
-		snprintf(pin->detail, sizeof(pin->detail), "reading the affinity back failed: %s", strerror(errno));
+		snprintf(pin->detail, sizeof(pin->detail), "reading the affinity back failed: %s",
+			 strerror(errno));
 		CPU_FREE(set);
 		return;
 	}
@@ -65,8 +68,8 @@ void drv_pin_check(struct drv_pin *pin)
 		pin->ok = true;
 		pin->detail[0] = '\0';
 	} else if (!pin->detail[0]) {
-		snprintf(pin->detail, sizeof(pin->detail), "asked for core %d, runs on %d, %d cores allowed", pin->asked,
-			 running_on, allowed);
+		snprintf(pin->detail, sizeof(pin->detail), "asked for core %d, runs on %d, %d cores allowed",
+			 pin->asked, running_on, allowed);
 	}
 }
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_NS UINT64_C(10000000)
-#define SETTLE_NS UINT64_C(500000000)
+#define WAIT_NS     UINT64_C(10000000)
+#define SETTLE_NS   UINT64_C(500000000)
 #define TOKEN_QUIET (UINT64_C(1) << 62)
 
-static void __attribute__((cold, noinline, format(printf, 2, 3)))
-note_mismatch(struct drv_remote *remote, const char *format, ...)
+static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct drv_remote *remote,
+										const char *format, ...)
 {
 	va_list arguments;
 
@@ -24,7 +24,8 @@ note_mismatch(struct drv_remote *remote, const char *format, ...)
 	va_end(arguments);
 }
 
-static void __attribute__((cold, noinline)) note_failure(struct drv_remote *remote, const char *what, int code)
+static void __attribute__((cold, noinline)) note_failure(struct drv_remote *remote, const char *what,
+							 int code)
 {
 	if (!remote->failed)
 		drv_engine_fail(what, code, &remote->fail);
@@ -98,7 +99,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	} else if (DRV_LIKELY(token < remote->point->depth && remote->slots[token].busy)) {
 		complete(remote, (uint32_t)token, remote->point->operation == DRV_PUT);
 	} else {
-		note_mismatch(remote, "client: a completion for token %" PRIx64 " that is not outstanding", token);
+		note_mismatch(remote, "client: a completion for token %" PRIx64 " that is not outstanding",
+			      token);
 		return;
 	}
 	if (DRV_UNLIKELY(code < 0))
@@ -150,7 +152,8 @@ DRV_INLINE int issue(struct drv_remote *remote, uint32_t index)
 		break;
 	default:
 		drv_store64(slot->local, UINT64_MAX);
-		code = engine->layer->fetch_add(engine->chan, 1, (uint64_t *)(void *)slot->local, remote->handle, 0, index);
+		code = engine->layer->fetch_add(engine->chan, 1, (uint64_t *)(void *)slot->local,
+						remote->handle, 0, index);
 		break;
 	}
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
@@ -178,8 +181,10 @@ static int __attribute__((noinline)) run_results(struct drv_remote *remote, stru
 		uint64_t accepted = 0;
 
 		/* at most one turn of all slots: a layer that completes at once must be polled as well */
-		while (remote->ready_head != remote->ready_tail && accepted < depth && DRV_LIKELY(!remote->ending)) {
-			if (DRV_UNLIKELY(issue(remote, remote->ready[remote->ready_head & remote->ready_mask]) <= 0))
+		while (remote->ready_head != remote->ready_tail && accepted < depth &&
+		       DRV_LIKELY(!remote->ending)) {
+			if (DRV_UNLIKELY(issue(remote,
+					       remote->ready[remote->ready_head & remote->ready_mask]) <= 0))
 				break;
 			remote->ready_head++;
 			accepted++;
@@ -246,8 +251,9 @@ static int __attribute__((noinline)) run_puts(struct drv_remote *remote, struct 
 		remote->last = now;
 		if (DRV_LIKELY(remote->mode == DRV_MODE_MEASURE)) {
 			for (uint32_t i = 0; i < puts; i++)
-				drv_histogram_record(remote->attempt->remote,
-						     drv_clock_to_ns(&engine->clock, now - remote->slots[i].start));
+				drv_histogram_record(
+					remote->attempt->remote,
+					drv_clock_to_ns(&engine->clock, now - remote->slots[i].start));
 			if (now >= remote->end)
 				remote->ending = true;
 		} else {
@@ -281,7 +287,8 @@ static int run(struct drv_remote *remote, struct drv_fail *fail)
 		const uint64_t sum = n % 2 ? (n - 1) / 2 * n : n / 2 * (n - 1);
 
 		if (n > 0 && remote->before_sum != sum)
-			note_mismatch(remote, "client: the values fetched are not those of %" PRIu64 " additions", n);
+			note_mismatch(remote,
+				      "client: the values fetched are not those of %" PRIu64 " additions", n);
 	}
 	return status;
 }
@@ -332,14 +339,15 @@ bool drv_remote_settle(struct drv_remote *remote)
 	remote->mode = DRV_MODE_WARMUP; /* nothing is recorded any more */
 	remote->warmup.over = true;
 	remote->ending = true;
-	while ((remote->posted != remote->completed || remote->quiet_due) && !engine->down_code && drv_now_ns() < until_ns)
+	while ((remote->posted != remote->completed || remote->quiet_due) && !engine->down_code &&
+	       drv_now_ns() < until_ns)
 		if (engine->layer->poll(engine->ctx, &remote->port.sink) < 0)
 			return false;
 	return remote->posted == remote->completed && !remote->quiet_due;
 }
 
-int drv_remote_start(struct drv_remote *remote, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
-		     struct cadge_remote *handle, struct drv_fail *fail)
+int drv_remote_start(struct drv_remote *remote, struct drv_engine *engine, const struct drv_point *point,
+		     uint64_t seed, struct cadge_remote *handle, struct drv_fail *fail)
 {
 	memset(remote, 0, sizeof(*remote));
 	drv_port_start(&remote->port, engine);

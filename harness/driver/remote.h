@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided patterns. The target exposes a region once a launch; the origin works on it by put, get or fetch_add.
+ * One-sided patterns. The target exposes a region once a launch; the origin works on it by put, get or
+ * fetch_add.
  *
- * put: rounds of `depth` puts and a quiet. Each put gives two samples: hand-over to local completion, and hand-over to the end of
- * its round's quiet, when all of the round is visible to the target's CPU. get and fetch_add: a closed loop at `depth`;
- * one sample each, from hand-over to the result.
+ * put: rounds of `depth` puts and a quiet. Each put gives two samples: hand-over to local completion, and
+ * hand-over to the end of its round's quiet, when all of the round is visible to the target's CPU. get and
+ * fetch_add: a closed loop at `depth`; one sample each, from hand-over to the result.
  *
- * Verification: gets fetch what the target wrote (heads in the loop, whole bodies before and after); puts are read back by the
- * target between the phases (the last round's heads; whole bodies before and after); the values that fetch_add returned add up to
- * what the target's counter says.
+ * Verification: gets fetch what the target wrote (heads in the loop, whole bodies before and after); puts are
+ * read back by the target between the phases (the last round's heads; whole bodies before and after); the
+ * values that fetch_add returned add up to what the target's counter says.
  */
 #ifndef DRV_REMOTE_H
 #define DRV_REMOTE_H
@@ -35,11 +36,11 @@ void drv_target_prepare(const struct drv_target_memory *target, const struct drv
 			uint64_t phase);
 
 /*
- * Looks into the region after a phase of puts: heads of the slots that were written last (`next_number` puts so far), and
- * whole bodies when `full`. Returns the number of slots that are wrong.
+ * Looks into the region after a phase of puts: heads of the slots that were written last (`next_number` puts
+ * so far), and whole bodies when `full`. Returns the number of slots that are wrong.
  */
-uint64_t drv_target_inspect(const struct drv_target_memory *target, const struct drv_point *point, uint64_t seed,
-			    uint64_t phase, bool full, uint64_t next_number);
+uint64_t drv_target_inspect(const struct drv_target_memory *target, const struct drv_point *point,
+			    uint64_t seed, uint64_t phase, bool full, uint64_t next_number);
 
 /* The counter that fetch_add works on. */
 uint64_t drv_target_counter(const struct drv_target_memory *target);
@@ -73,8 +74,8 @@ struct drv_remote {
 	char mismatch[160];
 };
 
-int drv_remote_start(struct drv_remote *remote, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
-		     struct cadge_remote *handle, struct drv_fail *fail);
+int drv_remote_start(struct drv_remote *remote, struct drv_engine *engine, const struct drv_point *point,
+		     uint64_t seed, struct cadge_remote *handle, struct drv_fail *fail);
 void drv_remote_stop(struct drv_remote *remote);
 
 int drv_remote_verify(struct drv_remote *remote, uint64_t phase, struct drv_fail *fail);

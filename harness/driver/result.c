@@ -15,7 +15,7 @@
 #include "text.h"
 #include "version.h"
 
-static const char *const status_names[] = { "done", "refused", "failed", "unsound" };
+static const char *const status_names[] = {"done", "refused", "failed", "unsound"};
 
 void drv_check_add(struct drv_checks *checks, const char *name, bool ok, const char *format, ...)
 {
@@ -109,7 +109,8 @@ void drv_result_free(struct drv_result *result)
 }
 
 /*
- * A growing object that remembers whether any member could not be made, so that building one is a list of lines.
+ * A growing object that remembers whether any member could not be made, so that building one is a list of
+ * lines.
  */
 struct builder {
 	json_t *object;
@@ -145,7 +146,7 @@ static json_t *checks_json(const struct drv_checks *checks)
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < checks->count; i++) {
-		struct builder check = { .object = json_object() };
+		struct builder check = {.object = json_object()};
 
 		put_text(&check, "name", checks->list[i].name);
 		put(&check, "ok", json_boolean(checks->list[i].ok));
@@ -211,7 +212,7 @@ static void put_samples(struct builder *object, const struct drv_attempt *attemp
 
 static json_t *warmup_json(const struct drv_attempt *attempt)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 
 	put_count(&object, "operations", attempt->warmup_operations);
 	put_count(&object, "ns", attempt->warmup_ns);
@@ -222,7 +223,7 @@ static json_t *warmup_json(const struct drv_attempt *attempt)
 
 static json_t *counted_json(const struct drv_attempt *attempt)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 
 	if (!attempt->executions_known) {
 		json_decref(object.object);
@@ -235,7 +236,7 @@ static json_t *counted_json(const struct drv_attempt *attempt)
 
 static json_t *verified_json(const struct drv_attempt *attempt)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 
 	put_count(&object, "in_loop", attempt->verified_in_loop);
 	put_count(&object, "full_before", attempt->verified_before);
@@ -246,7 +247,7 @@ static json_t *verified_json(const struct drv_attempt *attempt)
 
 static json_t *attempt_json(const struct drv_attempt *attempt)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 	const struct drv_point *point = attempt->point;
 	const bool explained = attempt->status != DRV_DONE;
 	json_t *cpu = json_array();
@@ -282,7 +283,7 @@ static json_t *attempt_json(const struct drv_attempt *attempt)
 
 static json_t *phases_json(const struct drv_phases *phases)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 
 	put_count(&object, "open", phases->open_ns);
 	put_count(&object, "connect", phases->connect_ns);
@@ -295,7 +296,7 @@ static json_t *phases_json(const struct drv_phases *phases)
 
 json_t *drv_driver_json(void)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 
 	put_text(&object, "version", drv_version());
 	put_count(&object, "abi", CADGE_ABI);
@@ -306,7 +307,7 @@ json_t *drv_driver_json(void)
 
 json_t *drv_result_clock_json(const struct drv_clock *clock)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 
 	put_text(&object, "source", drv_clock_source(clock));
 	put_count(&object, "hz", clock->hz);
@@ -319,7 +320,7 @@ json_t *drv_result_clock_json(const struct drv_clock *clock)
 
 json_t *drv_result_endpoint_json(const char *host)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 	struct utsname system;
 
 	put_text(&object, "host", host);
@@ -330,7 +331,7 @@ json_t *drv_result_endpoint_json(const char *host)
 
 char *drv_result_text(const struct drv_result *result)
 {
-	struct builder object = { .object = json_object() };
+	struct builder object = {.object = json_object()};
 	const struct drv_launch *launch = result->launch;
 	const bool explained = result->status != DRV_DONE;
 	json_t *attempts = json_array();

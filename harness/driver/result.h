@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The launch result (schema cadge.result/1), which endpoint 0 writes: the file's shape as C structs, and its one writer.
- * Everything here is raw: integers in the unit of the name, no means, no quantiles.
+ * The launch result (schema cadge.result/1), which endpoint 0 writes: the file's shape as C structs, and its
+ * one writer. Everything here is raw: integers in the unit of the name, no means, no quantiles.
  */
 #ifndef DRV_RESULT_H
 #define DRV_RESULT_H
@@ -17,7 +17,7 @@
 #include "usage.h"
 
 #define DRV_RESULT_SCHEMA "cadge.result/1"
-#define DRV_FIRST_MAX 1000
+#define DRV_FIRST_MAX     1000
 
 enum drv_status { DRV_DONE, DRV_REFUSED, DRV_FAILED, DRV_UNSOUND };
 
@@ -54,7 +54,7 @@ struct drv_attempt {
 	uint64_t elapsed_ns, operations, bytes;
 	uint64_t lost, late;
 	struct drv_histogram *histogram; /* NULL for stream */
-	struct drv_histogram *remote;	 /* onesided put: put to visible */
+	struct drv_histogram *remote;    /* onesided put: put to visible */
 	uint64_t *first_ns;
 	uint32_t first_count;
 	bool executions_known; /* false: nobody at the target can count (put, get): written as null */
@@ -80,7 +80,8 @@ struct drv_result {
 	char started_utc[48];
 	uint64_t started_ns; /* drv_now_ns at the start */
 	struct drv_phases phases;
-	/* Parts that are JSON already, by endpoint where there are two; NULL is written as null. Owned references. */
+	/* Parts that are JSON already, by endpoint where there are two; NULL is written as null. Owned
+	 * references. */
 	json_t *library, *adapter, *limits;
 	json_t *path[2], *clock[2], *pinning[2], *endpoint[2];
 	struct drv_checks checks;

@@ -18,11 +18,12 @@ json_t *drv_counts_json(const struct drv_counts *counts)
 	char key_sum[20];
 
 	snprintf(key_sum, sizeof(key_sum), "%" PRIx64, counts->key_sum);
-	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "m", "counts", "executions",
-			 drv_json_count(counts->executions), "key_sum", key_sum, "checked", drv_json_count(counts->checked),
-			 "full_checked", drv_json_count(counts->full_checked), "mismatches",
-			 drv_json_count(counts->mismatches), "counter", drv_json_count(counts->counter), "mismatch",
-			 drv_json_text(counts->mismatch), "usage", drv_usage_json(&counts->usage, 1));
+	return json_pack(
+		"{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "m", "counts", "executions",
+		drv_json_count(counts->executions), "key_sum", key_sum, "checked",
+		drv_json_count(counts->checked), "full_checked", drv_json_count(counts->full_checked),
+		"mismatches", drv_json_count(counts->mismatches), "counter", drv_json_count(counts->counter),
+		"mismatch", drv_json_text(counts->mismatch), "usage", drv_usage_json(&counts->usage, 1));
 }
 
 int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct drv_fail *fail)
@@ -32,11 +33,12 @@ int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct
 	json_t *usage;
 	char end;
 
-	if (json_unpack((json_t *)object, "{s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "executions", &executions, "key_sum",
-			&key_sum, "checked", &checked, "full_checked", &full_checked, "mismatches", &mismatches, "counter",
-			&counter, "mismatch", &mismatch, "usage", &usage) ||
-	    sscanf(key_sum, "%" SCNx64 "%c", &counts_out->key_sum, &end) != 1 || executions < 0 || checked < 0 ||
-	    full_checked < 0 || mismatches < 0 || counter < 0)
+	if (json_unpack((json_t *)object, "{s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "executions",
+			&executions, "key_sum", &key_sum, "checked", &checked, "full_checked", &full_checked,
+			"mismatches", &mismatches, "counter", &counter, "mismatch", &mismatch, "usage",
+			&usage) ||
+	    sscanf(key_sum, "%" SCNx64 "%c", &counts_out->key_sum, &end) != 1 || executions < 0 ||
+	    checked < 0 || full_checked < 0 || mismatches < 0 || counter < 0)
 		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent counts that make no sense");
 	counts_out->executions = (uint64_t)executions;
 	counts_out->checked = (uint64_t)checked;
@@ -47,8 +49,8 @@ int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct
 	return drv_usage_parse(usage, &counts_out->usage, fail);
 }
 
-int drv_serving_start(struct drv_serving *serving, struct drv_engine *engine, const struct drv_point *point, size_t index,
-		      const struct drv_target_memory *target, struct drv_fail *fail)
+int drv_serving_start(struct drv_serving *serving, struct drv_engine *engine, const struct drv_point *point,
+		      size_t index, const struct drv_target_memory *target, struct drv_fail *fail)
 {
 	memset(serving, 0, sizeof(*serving));
 	serving->engine = engine;
@@ -75,13 +77,14 @@ void drv_serving_stop(struct drv_serving *serving)
 
 static void inspect(struct drv_serving *serving, const struct drv_phase *phase)
 {
-	serving->mismatches += drv_target_inspect(serving->target, serving->point, serving->seed, serving->phase,
-						  phase->inspect == 2, phase->puts);
+	serving->mismatches += drv_target_inspect(serving->target, serving->point, serving->seed,
+						  serving->phase, phase->inspect == 2, phase->puts);
 	if (phase->inspect == 2)
 		serving->full_checked += drv_full_messages(serving->point);
 }
 
-void drv_serving_phase(struct drv_serving *serving, const struct drv_phase *phase, struct drv_counts *counts_out)
+void drv_serving_phase(struct drv_serving *serving, const struct drv_phase *phase,
+		       struct drv_counts *counts_out)
 {
 	struct drv_server *server = &serving->server;
 
@@ -94,7 +97,8 @@ void drv_serving_phase(struct drv_serving *serving, const struct drv_phase *phas
 		counts_out->counter = drv_target_counter(serving->target);
 		if (serving->mismatches)
 			snprintf(counts_out->mismatch, sizeof(counts_out->mismatch),
-				 "server: %" PRIu64 " slots of the region do not hold what was put", serving->mismatches);
+				 "server: %" PRIu64 " slots of the region do not hold what was put",
+				 serving->mismatches);
 		/* what gets find changes with the phase, so that stale bytes show */
 		if (phase->phase != serving->phase && serving->point->operation == DRV_GET)
 			drv_target_prepare(serving->target, serving->point, serving->seed, phase->phase);
@@ -112,15 +116,16 @@ void drv_serving_phase(struct drv_serving *serving, const struct drv_phase *phas
 }
 
 /* Waits for the client's next word, in the way that the point asks of its target. */
-static int next_word(struct drv_serving *serving, uint64_t deadline_ns, json_t **message_out, struct drv_fail *fail)
+static int next_word(struct drv_serving *serving, uint64_t deadline_ns, json_t **message_out,
+		     struct drv_fail *fail)
 {
 	struct drv_engine *engine = serving->engine;
 	const struct drv_idle idle = drv_engine_idle(engine);
 
 	if (serving->point->pattern != DRV_ONESIDED)
 		return drv_server_run(&serving->server, message_out, fail);
-	return drv_oob_receive(engine->oob, serving->point->target == DRV_TARGET_PASSIVE ? NULL : &idle, deadline_ns,
-			       message_out, fail);
+	return drv_oob_receive(engine->oob, serving->point->target == DRV_TARGET_PASSIVE ? NULL : &idle,
+			       deadline_ns, message_out, fail);
 }
 
 static int read_phase(const json_t *message, struct drv_phase *phase_out, struct drv_fail *fail)
@@ -128,11 +133,12 @@ static int read_phase(const json_t *message, struct drv_phase *phase_out, struct
 	json_int_t serial, puts;
 	int full, look;
 
-	if (json_unpack((json_t *)message, "{s:b, s:I, s:i, s:I}", "full", &full, "phase", &serial, "inspect", &look, "puts",
-			&puts) ||
+	if (json_unpack((json_t *)message, "{s:b, s:I, s:i, s:I}", "full", &full, "phase", &serial, "inspect",
+			&look, "puts", &puts) ||
 	    serial < 0 || puts < 0)
-		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent a phase that makes no sense");
-	*phase_out = (struct drv_phase){ full != 0, (uint64_t)serial, look, (uint64_t)puts };
+		return drv_fail_set(fail, DRV_PROTOCOL,
+				    "the other endpoint sent a phase that makes no sense");
+	*phase_out = (struct drv_phase){full != 0, (uint64_t)serial, look, (uint64_t)puts};
 	return 0;
 }
 
@@ -167,7 +173,8 @@ static int serve_phases(struct drv_serving *serving, uint64_t deadline_ns, struc
 		name = json_string_value(json_object_get(message, "m"));
 		over = !strcmp(name, "finish") || !strcmp(name, "cancel");
 		if (!over && strcmp(name, "phase") != 0)
-			status = drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent \"%s\" during an attempt", name);
+			status = drv_fail_set(fail, DRV_PROTOCOL,
+					      "the other endpoint sent \"%s\" during an attempt", name);
 		else
 			status = read_phase(message, &phase, fail);
 		json_decref(message);
@@ -192,16 +199,16 @@ static int serve_attempt(struct drv_engine *engine, size_t index, const struct d
 	int status;
 
 	if (drv_serving_start(&serving, engine, point, index, target, &why)) {
-		ready = json_pack("{s:s, s:s, s:o}", "m", "ready", "reason", drv_reason_name(why.reason), "text",
-				  drv_json_text(why.text));
+		ready = json_pack("{s:s, s:s, s:o}", "m", "ready", "reason", drv_reason_name(why.reason),
+				  "text", drv_json_text(why.text));
 		status = ready ? drv_oob_send(engine->oob, ready, deadline_ns, fail) : -1;
 		json_decref(ready);
 		return status;
 	}
 	engine->sink = &serving.server.port.sink;
 	ready = json_pack("{s:s}", "m", "ready");
-	status = ready ? drv_oob_send(engine->oob, ready, deadline_ns, fail) :
-			 drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
+	status = ready ? drv_oob_send(engine->oob, ready, deadline_ns, fail)
+		       : drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 	json_decref(ready);
 	if (!status)
 		status = serve_phases(&serving, deadline_ns, fail);
@@ -228,16 +235,18 @@ int drv_serve(struct drv_engine *engine, const struct drv_target_memory *target,
 			return 0;
 		}
 		if (strcmp(name, "begin") != 0) {
-			drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent \"%s\" between attempts", name);
+			drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent \"%s\" between attempts",
+				     name);
 			json_decref(message);
 			return -1;
 		}
-		index = json_is_integer(json_object_get(message, "index")) ?
-				json_integer_value(json_object_get(message, "index")) :
-				-1;
+		index = json_is_integer(json_object_get(message, "index"))
+				? json_integer_value(json_object_get(message, "index"))
+				: -1;
 		json_decref(message);
 		if (index < 0 || (size_t)index >= engine->launch->points_count)
-			return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint began an attempt that is not planned");
+			return drv_fail_set(fail, DRV_PROTOCOL,
+					    "the other endpoint began an attempt that is not planned");
 		if (serve_attempt(engine, (size_t)index, target, fail))
 			return -1;
 	}

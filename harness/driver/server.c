@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEARCH_AHEAD 64u
+#define SEARCH_AHEAD  64u
 #define BLOCK_WAIT_NS UINT64_C(1000000)
-#define TURNS_MASK 0xfffffu
+#define TURNS_MASK    0xfffffu
 
 enum drv_form drv_form_of(const struct drv_point *point, const struct drv_ability *both)
 {
@@ -20,8 +20,8 @@ enum drv_form drv_form_of(const struct drv_point *point, const struct drv_abilit
 	return drv_rpc_is_native(both) ? DRV_FORM_NATIVE : DRV_FORM_EMULATED;
 }
 
-static void __attribute__((cold, noinline, format(printf, 2, 3)))
-note_mismatch(struct drv_server *server, const char *format, ...)
+static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct drv_server *server,
+										const char *format, ...)
 {
 	va_list arguments;
 
@@ -33,7 +33,8 @@ note_mismatch(struct drv_server *server, const char *format, ...)
 	va_end(arguments);
 }
 
-static void __attribute__((cold, noinline)) note_failure(struct drv_server *server, const char *what, int code)
+static void __attribute__((cold, noinline)) note_failure(struct drv_server *server, const char *what,
+							 int code)
 {
 	if (server->failed)
 		return;
@@ -42,10 +43,11 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 }
 
 /*
- * A request below 16 bytes that is not the next one. Over an unreliable layer some may be missing: a search ahead. False when it is
- * nothing that was sent.
+ * A request below 16 bytes that is not the next one. Over an unreliable layer some may be missing: a search
+ * ahead. False when it is nothing that was sent.
  */
-static bool __attribute__((cold, noinline)) search_ahead(struct drv_server *server, const void *data, size_t bytes)
+static bool __attribute__((cold, noinline)) search_ahead(struct drv_server *server, const void *data,
+							 size_t bytes)
 {
 	for (uint64_t ahead = 1; !server->reliable && ahead < SEARCH_AHEAD; ahead++)
 		if (drv_head_holds(data, bytes, server->seed, server->next_number + ahead)) {
@@ -68,7 +70,8 @@ DRV_INLINE uint64_t take_in(struct drv_server *server, const void *data, size_t 
 			server->next_number = key + 1;
 		}
 	} else {
-		good = !server->by_number || DRV_LIKELY(drv_head_holds(data, bytes, server->seed, server->next_number)) ||
+		good = !server->by_number ||
+		       DRV_LIKELY(drv_head_holds(data, bytes, server->seed, server->next_number)) ||
 		       search_ahead(server, data, bytes);
 		server->next_number++;
 	}
@@ -81,8 +84,8 @@ DRV_INLINE uint64_t take_in(struct drv_server *server, const void *data, size_t 
 	if (DRV_LIKELY(good))
 		server->checked++;
 	else
-		note_mismatch(server, "server: message %" PRIu64 " of %zu bytes begins with %016" PRIx64, server->executions,
-			      bytes, key);
+		note_mismatch(server, "server: message %" PRIu64 " of %zu bytes begins with %016" PRIx64,
+			      server->executions, bytes, key);
 	return key;
 }
 
@@ -137,14 +140,16 @@ static void __attribute__((noinline)) put_off(struct drv_server *server, const s
 		server->work[server->work_tail++ & server->work_mask] = *work;
 		return;
 	}
-	/* more requests than the client may have outstanding: where losses are known this one counts as lost */
+	/* more requests than the client may have outstanding: where losses are known this one counts as lost
+	 */
 	if (server->reliable)
 		note_mismatch(server, "server: more requests at a time than the client has outstanding");
 }
 
 DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *work)
 {
-	if (server->in_sink && DRV_LIKELY(server->work_head == server->work_tail) && DRV_LIKELY(answer(server, work)))
+	if (server->in_sink && DRV_LIKELY(server->work_head == server->work_tail) &&
+	    DRV_LIKELY(answer(server, work)))
 		return;
 	put_off(server, work);
 }
@@ -153,7 +158,7 @@ int drv_server_drain(struct drv_server *server)
 {
 	if (DRV_UNLIKELY(server->confirm_due)) {
 		struct drv_engine *engine = server->port.engine;
-		struct cadge_iov iov = { .bytes = drv_control_bytes(server->point->request_bytes) };
+		struct cadge_iov iov = {.bytes = drv_control_bytes(server->point->request_bytes)};
 		uint32_t index;
 		int code;
 
@@ -174,7 +179,8 @@ int drv_server_drain(struct drv_server *server)
 		if (code < 0)
 			note_failure(server, "post", code);
 	}
-	while (server->work_head != server->work_tail && answer(server, &server->work[server->work_head & server->work_mask]))
+	while (server->work_head != server->work_tail &&
+	       answer(server, &server->work[server->work_head & server->work_mask]))
 		server->work_head++;
 	if (DRV_UNLIKELY(server->failed))
 		return -1;
@@ -189,8 +195,8 @@ DRV_INLINE void take_stream(struct drv_server *server, const void *data, size_t 
 	if (DRV_LIKELY(bytes == server->point->request_bytes)) {
 		take_in(server, data, bytes);
 		server->run_executions++;
-	} else if (bytes == drv_control_bytes(server->point->request_bytes) && drv_load64(at) == DRV_STREAM_MAGIC &&
-		   (drv_load64(at + 8) & 0xff) == DRV_STREAM_END) {
+	} else if (bytes == drv_control_bytes(server->point->request_bytes) &&
+		   drv_load64(at) == DRV_STREAM_MAGIC && (drv_load64(at + 8) & 0xff) == DRV_STREAM_END) {
 		if (drv_load64(at + 8) >> 8 != server->run)
 			return; /* repeated over an unreliable layer, and late */
 		server->run_expected = drv_load64(at + 16);
@@ -242,7 +248,7 @@ void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, con
 			const struct cadge_reply_to *reply_to)
 {
 	struct drv_server *server = (struct drv_server *)sink;
-	struct drv_work work = { .reply_to = *reply_to };
+	struct drv_work work = {.reply_to = *reply_to};
 
 	(void)peer;
 	if (DRV_UNLIKELY(bytes != server->point->request_bytes || op != 1 || server->form != DRV_FORM_NATIVE))
@@ -259,7 +265,8 @@ void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, 
 	(void)peer;
 	if (DRV_UNLIKELY(!(token & DRV_TOKEN_SERVER) || index >= server->buffers ||
 			 server->free_tail - server->free_head >= server->buffers)) {
-		note_mismatch(server, "server: a completion for token %016" PRIx64 " that is not outstanding", token);
+		note_mismatch(server, "server: a completion for token %016" PRIx64 " that is not outstanding",
+			      token);
 		return;
 	}
 	server->free_ring[server->free_tail++ & server->free_mask] = (uint32_t)index;
@@ -276,8 +283,8 @@ static uint32_t power_of_two(uint32_t at_least)
 	return power;
 }
 
-int drv_server_start(struct drv_server *server, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
-		     struct drv_fail *fail)
+int drv_server_start(struct drv_server *server, struct drv_engine *engine, const struct drv_point *point,
+		     uint64_t seed, struct drv_fail *fail)
 {
 	const uint64_t caps = engine->both.caps;
 	const uint64_t room = point->reply_bytes < DRV_CONTROL_BYTES ? DRV_CONTROL_BYTES : point->reply_bytes;
@@ -297,7 +304,9 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, const
 	server->run_expected = UINT64_MAX;
 	server->stride = drv_memory_stride(room);
 	/* small replies get twice the depth, so that a late completion of a send holds up nothing */
-	server->buffers = server->form == DRV_FORM_STREAM ? 2 : room <= 65536 ? 2 * point->depth : point->depth + 1;
+	server->buffers = server->form == DRV_FORM_STREAM ? 2
+			  : room <= 65536                 ? 2 * point->depth
+							  : point->depth + 1;
 	server->free_mask = power_of_two(server->buffers) - 1;
 	server->work_mask = power_of_two(2 * point->depth) - 1;
 	server->free_ring = calloc(server->free_mask + 1u, sizeof(*server->free_ring));
@@ -344,7 +353,8 @@ int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_f
 	for (;;) {
 		const int events = layer->poll(engine->ctx, &server->port.sink);
 
-		if (DRV_UNLIKELY(server->work_head != server->work_tail || server->confirm_due || server->failed) &&
+		if (DRV_UNLIKELY(server->work_head != server->work_tail || server->confirm_due ||
+				 server->failed) &&
 		    drv_server_drain(server)) {
 			*fail = server->fail;
 			return -1;

@@ -18,7 +18,9 @@
 
 #define MEET_NS UINT64_C(10000000000) /* for the endpoints to find each other, at most */
 #define STEP_NS UINT64_C(10000000000) /* for one agreement, at most */
-#define STORE_NS UINT64_C(1500000000) /* kept back of the launch's deadline to end in order, at most a quarter of it */
+#define STORE_NS                                                                                             \
+	UINT64_C(1500000000) /* kept back of the launch's deadline to end in order, at most a quarter of it  \
+			      */
 #define CLOSE_NS UINT64_C(3000000000)
 
 struct session {
@@ -29,8 +31,8 @@ struct session {
 	struct drv_pin pin;
 	struct drv_target_memory target;
 	struct cadge_remote *handle; /* the peer's region */
-	uint64_t deadline_ns;	     /* soft: no step may last longer */
-	char *fallback;		     /* what the watchdog stores if the layer never comes back */
+	uint64_t deadline_ns;        /* soft: no step may last longer */
+	char *fallback;              /* what the watchdog stores if the layer never comes back */
 };
 
 static uint64_t step_deadline(const struct session *session)
@@ -41,8 +43,8 @@ static uint64_t step_deadline(const struct session *session)
 }
 
 /*
- * Both ends say whether a step worked here; it worked only if it did on both. `mine` (stolen) may carry facts; `why` is NULL
- * when it worked. *theirs_out is what the other end said, at place self what we said.
+ * Both ends say whether a step worked here; it worked only if it did on both. `mine` (stolen) may carry
+ * facts; `why` is NULL when it worked. *theirs_out is what the other end said, at place self what we said.
  */
 static int agree(struct session *session, const char *step, json_t *mine, const struct drv_fail *why,
 		 json_t **theirs_out, struct drv_fail *fail)
@@ -62,8 +64,8 @@ static int agree(struct session *session, const char *step, json_t *mine, const 
 	if (!engine->oob)
 		theirs = json_incref(mine);
 	else
-		status = drv_oob_exchange(engine->oob, step, mine, engine->ctx ? &idle : NULL, step_deadline(session), &theirs,
-					  fail);
+		status = drv_oob_exchange(engine->oob, step, mine, engine->ctx ? &idle : NULL,
+					  step_deadline(session), &theirs, fail);
 	json_decref(mine);
 	if (why) {
 		/* our own reason counts more than what became of the message */
@@ -77,7 +79,8 @@ static int agree(struct session *session, const char *step, json_t *mine, const 
 		text = json_string_value(json_object_get(theirs, "text"));
 		drv_fail_set(fail, drv_reason_from_name(json_string_value(json_object_get(theirs, "reason"))),
 			     "endpoint %d (%s): %s", 1 - session->args->endpoint,
-			     session->launch->endpoints[1 - session->args->endpoint].host, text ? text : "no reason given");
+			     session->launch->endpoints[1 - session->args->endpoint].host,
+			     text ? text : "no reason given");
 		json_decref(theirs);
 		return -1;
 	}
@@ -85,7 +88,8 @@ static int agree(struct session *session, const char *step, json_t *mine, const 
 	return 0;
 }
 
-static int agree_plainly(struct session *session, const char *step, const struct drv_fail *why, struct drv_fail *fail)
+static int agree_plainly(struct session *session, const char *step, const struct drv_fail *why,
+			 struct drv_fail *fail)
 {
 	json_t *theirs;
 
@@ -105,8 +109,9 @@ static int meet(struct session *session, struct drv_fail *fail)
 	if (drv_oob_open(session->args->endpoint, session->args->host_port, session->args->token, deadline_ns,
 			 &session->engine.oob, fail))
 		return -1;
-	mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", drv_version(), "abi", (int)CADGE_ABI,
-			 "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(), "launch", session->launch->digest);
+	mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", drv_version(), "abi",
+			 (int)CADGE_ABI, "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(), "launch",
+			 session->launch->digest);
 	if (!mine)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 	status = drv_oob_hello(session->engine.oob, mine, step_deadline(session), &theirs, fail);
@@ -122,13 +127,14 @@ static int load(struct session *session, struct drv_fail *fail)
 	struct drv_engine *engine = &session->engine;
 	const struct drv_launch *launch = session->launch;
 	struct drv_fail why;
-	bool bad = drv_loader_load(session->args->modules, launch->layer, launch->shims_count ? launch->shims[0] : NULL,
-				   &engine->loaded, &why) != 0;
+	bool bad = drv_loader_load(session->args->modules, launch->layer,
+				   launch->shims_count ? launch->shims[0] : NULL, &engine->loaded, &why) != 0;
 
 	if (!bad) {
 		engine->layer = engine->loaded.layer;
 		session->result.library = drv_facts_library(drv_loaded_adapter(&engine->loaded));
-		bad = drv_negotiate_launch(launch->place, launch->wait, drv_loaded_adapter(&engine->loaded)->caps, &why) != 0;
+		bad = drv_negotiate_launch(launch->place, launch->wait,
+					   drv_loaded_adapter(&engine->loaded)->caps, &why) != 0;
 	}
 	return agree_plainly(session, "loaded", bad ? &why : NULL, fail);
 }
@@ -137,9 +143,9 @@ static int load(struct session *session, struct drv_fail *fail)
 static int open_layer(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	struct cadge_limits limits = { .bytes = sizeof(limits) };
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
 	const uint64_t started_ns = drv_now_ns();
-	struct drv_ability here = { 0 }, there;
+	struct drv_ability here = {0}, there;
 	struct drv_fail why;
 	json_t *mine, *theirs;
 	int status;
@@ -155,7 +161,8 @@ static int open_layer(struct session *session, struct drv_fail *fail)
 		session->result.adapter = drv_facts_adapter(adapter, engine->layer, engine->ctx, here.caps);
 		json_decref(session->result.library); /* some libraries know themselves only once started */
 		session->result.library = drv_facts_library(adapter);
-		bad = drv_negotiate_launch(session->launch->place, session->launch->wait, here.caps, &why) != 0;
+		bad = drv_negotiate_launch(session->launch->place, session->launch->wait, here.caps, &why) !=
+		      0;
 	}
 	mine = bad ? json_object() : drv_ability_json(&here);
 	if (agree(session, "opened", mine, bad ? &why : NULL, &theirs, fail))
@@ -195,7 +202,8 @@ static int negotiate(struct session *session, struct drv_fail *fail)
 		return -1;
 	}
 	if (!json_equal(list, json_object_get(theirs, "points")))
-		status = drv_fail_set(fail, DRV_PROTOCOL, "the endpoints came to different answers about what can be measured");
+		status = drv_fail_set(fail, DRV_PROTOCOL,
+				      "the endpoints came to different answers about what can be measured");
 	json_decref(theirs);
 	json_decref(list);
 	return status;
@@ -228,7 +236,8 @@ static int expose(struct session *session, struct drv_fail *fail)
 		text = json_string_value(json_object_get(theirs, "key"));
 		key_bytes = text ? strlen(text) / 2 : 0;
 		if (!text || key_bytes > sizeof(key) || drv_unhex(text, key, key_bytes)) {
-			status = drv_fail_set(&why, DRV_PROTOCOL, "the other endpoint sent a key that is none");
+			status = drv_fail_set(&why, DRV_PROTOCOL,
+					      "the other endpoint sent a key that is none");
 		} else {
 			code = engine->layer->attach(engine->chan, key, key_bytes, &session->handle);
 			if (code < 0)
@@ -244,7 +253,7 @@ static int join(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
 	const uint64_t started_ns = drv_now_ns();
-	struct cadge_path path = { .bytes = sizeof(path) };
+	struct cadge_path path = {.bytes = sizeof(path)};
 	json_t *mine, *theirs;
 	struct drv_fail why;
 	int code;
@@ -285,13 +294,16 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 			stopped_by = fail;
 		}
 		if (!stopped_by && drv_now_ns() + attempt->point->duration_ns >= session->deadline_ns) {
-			drv_fail_set(fail, DRV_DEADLINE, "the launch's deadline left no time for this attempt");
+			drv_fail_set(fail, DRV_DEADLINE,
+				     "the launch's deadline left no time for this attempt");
 			stopped_by = fail;
 		}
 		if (stopped_by) {
 			attempt->status = DRV_FAILED;
-			drv_fail_set(&attempt->fail, stopped_by->reason, "not attempted: %s", stopped_by->text);
-		} else if (drv_attempt_run(engine, i, &session->target, session->handle, attempt, &result->phases)) {
+			drv_fail_set(&attempt->fail, stopped_by->reason, "not attempted: %s",
+				     stopped_by->text);
+		} else if (drv_attempt_run(engine, i, &session->target, session->handle, attempt,
+					   &result->phases)) {
 			*fail = attempt->fail;
 			stopped_by = fail;
 		}
@@ -301,8 +313,8 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 	if (engine->self)
 		return 0;
 	done = json_pack("{s:s}", "m", "done");
-	status = done ? drv_oob_send(engine->oob, done, step_deadline(session), fail) :
-			drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
+	status = done ? drv_oob_send(engine->oob, done, step_deadline(session), fail)
+		      : drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 	json_decref(done);
 	return status;
 }
@@ -311,8 +323,9 @@ static json_t *own_facts(struct session *session)
 {
 	drv_clock_finish(&session->engine.clock);
 	drv_pin_check(&session->pin);
-	return json_pack("{s:o, s:o, s:s, s:o}", "clock", drv_result_clock_json(&session->engine.clock), "pinning",
-			 drv_pin_json(&session->pin), "pinning_detail", session->pin.detail, "endpoint",
+	return json_pack("{s:o, s:o, s:s, s:o}", "clock", drv_result_clock_json(&session->engine.clock),
+			 "pinning", drv_pin_json(&session->pin), "pinning_detail", session->pin.detail,
+			 "endpoint",
 			 drv_result_endpoint_json(session->launch->endpoints[session->args->endpoint].host));
 }
 
@@ -327,9 +340,10 @@ static void take_facts(struct session *session, int endpoint, const json_t *fact
 	result->pinning[endpoint] = json_incref(json_object_get(facts, "pinning"));
 	result->endpoint[endpoint] = json_incref(json_object_get(facts, "endpoint"));
 	drv_check_add(&result->checks, "clock", json_is_true(json_object_get(clock, "ok")),
-		      "endpoint %d: drift of %.3f ppm", endpoint, json_real_value(json_object_get(clock, "drift_ppm")));
-	drv_check_add(&result->checks, "pinning", json_is_true(json_object_get(pinning, "ok")), "endpoint %d: %s", endpoint,
-		      detail ? detail : "");
+		      "endpoint %d: drift of %.3f ppm", endpoint,
+		      json_real_value(json_object_get(clock, "drift_ppm")));
+	drv_check_add(&result->checks, "pinning", json_is_true(json_object_get(pinning, "ok")),
+		      "endpoint %d: %s", endpoint, detail ? detail : "");
 }
 
 /* What concerns the launch as a whole, and therefore each of its attempts. */
@@ -341,7 +355,8 @@ static void judge_launch(struct session *session)
 		if (result->path[i]) {
 			const char *used = json_string_value(json_object_get(result->path[i], "used"));
 
-			drv_check_add(&result->checks, "path", json_is_true(json_object_get(result->path[i], "as_asked")),
+			drv_check_add(&result->checks, "path",
+				      json_is_true(json_object_get(result->path[i], "as_asked")),
 				      "endpoint %d uses %s", i, used ? used : "nothing known");
 		}
 	for (size_t i = 0; i < result->attempts_count; i++)
@@ -355,17 +370,18 @@ static void judge_launch(struct session *session)
 		for (size_t j = 0; j < result->checks.count; j++) {
 			const struct drv_check *check = &result->checks.list[j];
 
-			if (check->ok || !strcmp(check->name, "wait_mode") || result->attempts[i].status != DRV_DONE)
+			if (check->ok || !strcmp(check->name, "wait_mode") ||
+			    result->attempts[i].status != DRV_DONE)
 				continue;
 			result->attempts[i].status = DRV_UNSOUND;
-			drv_fail_set(&result->attempts[i].fail, DRV_CHECK, "check %s of the launch failed: %s", check->name,
-				     check->detail);
+			drv_fail_set(&result->attempts[i].fail, DRV_CHECK,
+				     "check %s of the launch failed: %s", check->name, check->detail);
 		}
 }
 
 /*
- * From here on the layer's code runs in this process. Should a call into it never return, the launch still ends with a result that
- * says so.
+ * From here on the layer's code runs in this process. Should a call into it never return, the launch still
+ * ends with a result that says so.
  */
 static int prepare_fallback(struct session *session, struct drv_fail *fail)
 {
@@ -374,7 +390,8 @@ static int prepare_fallback(struct session *session, struct drv_fail *fail)
 	if (!session->args->out)
 		return 0;
 	result.status = DRV_FAILED;
-	drv_fail_set(&result.fail, DRV_DEADLINE, "a call into the layer did not return before the launch's deadline");
+	drv_fail_set(&result.fail, DRV_DEADLINE,
+		     "a call into the layer did not return before the launch's deadline");
 	session->fallback = drv_result_text(&result);
 	if (!session->fallback)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the result");
@@ -389,8 +406,8 @@ static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 	json_t *theirs = NULL;
 	int status;
 
-	if (prepare_fallback(session, fail) || load(session, fail) || open_layer(session, fail) || join(session, fail) || negotiate(session, fail) ||
-	    expose(session, fail))
+	if (prepare_fallback(session, fail) || load(session, fail) || open_layer(session, fail) ||
+	    join(session, fail) || negotiate(session, fail) || expose(session, fail))
 		return -1;
 	*attempted = true;
 	if (session->args->endpoint == 0)
@@ -451,7 +468,7 @@ int drv_session_run(const struct drv_session_args *args)
 	static struct session session;
 	struct drv_engine *engine = &session.engine;
 	struct drv_port port;
-	struct drv_fail fail = { 0 }, store_fail;
+	struct drv_fail fail = {0}, store_fail;
 	bool met = false, attempted = false;
 	json_t *facts;
 	int status, code;
@@ -459,8 +476,9 @@ int drv_session_run(const struct drv_session_args *args)
 	session.args = args;
 	session.launch = engine->launch = args->launch;
 	drv_result_start(&session.result, args->launch);
-	session.deadline_ns = session.result.started_ns + args->launch->deadline_ns -
-			      (args->launch->deadline_ns > 4 * STORE_NS ? STORE_NS : args->launch->deadline_ns / 4);
+	session.deadline_ns =
+		session.result.started_ns + args->launch->deadline_ns -
+		(args->launch->deadline_ns > 4 * STORE_NS ? STORE_NS : args->launch->deadline_ns / 4);
 	engine->launch_deadline_ns = session.deadline_ns;
 	engine->endpoint = args->endpoint;
 	engine->block = args->launch->wait == DRV_WAIT_BLOCK;
@@ -476,8 +494,8 @@ int drv_session_run(const struct drv_session_args *args)
 	if (!status)
 		status = work(&session, &attempted, &fail);
 	if (status) {
-		fprintf(stderr, "cadge-driver: endpoint %d: %s: %s\n", args->endpoint, drv_reason_name(fail.reason),
-			fail.text);
+		fprintf(stderr, "cadge-driver: endpoint %d: %s: %s\n", args->endpoint,
+			drv_reason_name(fail.reason), fail.text);
 		drv_oob_abort(engine->oob, fail.reason, fail.text);
 		if (!attempted) {
 			session.result.status = drv_reason_is_refusal(fail.reason) ? DRV_REFUSED : DRV_FAILED;
@@ -497,7 +515,8 @@ int drv_session_run(const struct drv_session_args *args)
 	free(session.fallback);
 	drv_result_free(&session.result);
 	code = status ? drv_reason_exit(fail.reason) : 0;
-	/* 2 and 3 speak of the layer only once the endpoints have met; a layer that refuses a setting could not be opened */
+	/* 2 and 3 speak of the layer only once the endpoints have met; a layer that refuses a setting could
+	 * not be opened */
 	if (!met && code == 3)
 		code = 4;
 	return met && fail.reason == DRV_ARGUMENT ? 3 : code;

@@ -46,8 +46,8 @@ static void compress_block(uint32_t state[8], const uint8_t *block)
 
 void drv_sha256_start(struct drv_sha256 *hash)
 {
-	static const uint32_t initial[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-					     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
+	static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+					    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
 	memset(hash, 0, sizeof(*hash));
 	memcpy(hash->state, initial, sizeof(initial));
@@ -88,7 +88,7 @@ void drv_sha256_finish(struct drv_sha256 *hash, uint8_t digest_out[DRV_SHA256_BY
 void drv_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t count,
 		     uint8_t digest_out[DRV_SHA256_BYTES])
 {
-	uint8_t block[64] = { 0 }, pad[64], inner[DRV_SHA256_BYTES];
+	uint8_t block[64] = {0}, pad[64], inner[DRV_SHA256_BYTES];
 	struct drv_sha256 hash;
 
 	if (key_bytes > sizeof(block)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for the proof of the token and the launch's digest. Ours because the binary
- * may need nothing but libc on a node: the kernel's hash sockets are switched off on many clusters, and a static
- * libcrypto would be larger than everything else together. Checked against the standards' vectors and Python's hashlib.
+ * SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for the proof of the token and the launch's digest. Ours because
+ * the binary may need nothing but libc on a node: the kernel's hash sockets are switched off on many
+ * clusters, and a static libcrypto would be larger than everything else together. Checked against the
+ * standards' vectors and Python's hashlib.
  */
 #ifndef DRV_SHA256_H
 #define DRV_SHA256_H

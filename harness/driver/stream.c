@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_NS UINT64_C(10000000)
+#define WAIT_NS   UINT64_C(10000000)
 #define SETTLE_NS UINT64_C(500000000)
 #define REPEAT_NS UINT64_C(500000) /* unreliable: the end message again */
 
@@ -29,8 +29,8 @@ enum cadge_keep drv_stream_on_recv(struct cadge_sink *sink, uint32_t peer, const
 	if (bytes != drv_control_bytes(stream->point->request_bytes) || drv_load64(at) != DRV_STREAM_MAGIC ||
 	    (drv_load64(at + 8) & 0xff) != DRV_STREAM_CONFIRM) {
 		if (!stream->mismatches++)
-			snprintf(stream->mismatch, sizeof(stream->mismatch), "client: a message of %zu bytes that confirms nothing",
-				 bytes);
+			snprintf(stream->mismatch, sizeof(stream->mismatch),
+				 "client: a message of %zu bytes that confirms nothing", bytes);
 	} else if (drv_load64(at + 8) >> 8 == stream->run && !stream->confirmed) {
 		stream->confirmed = true;
 		stream->confirmed_count = drv_load64(at + 16);
@@ -56,7 +56,8 @@ void drv_stream_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, 
 		note_failure(stream, code);
 }
 
-/* Polls once; now and then looks around. Where nothing can go on without an event it may sleep, in block mode. */
+/* Polls once; now and then looks around. Where nothing can go on without an event it may sleep, in block
+ * mode. */
 DRV_INLINE int turn(struct drv_stream *stream, const bool may_sleep, struct drv_fail *fail)
 {
 	struct drv_engine *engine = stream->port.engine;
@@ -89,7 +90,7 @@ DRV_INLINE int send_one(struct drv_stream *stream, const bool full, uint64_t pha
 	const size_t bytes = (size_t)stream->point->request_bytes;
 	const uint32_t slot = stream->slot;
 	uint8_t *payload = stream->messages + slot * stream->stride;
-	struct cadge_iov iov = { .base = payload, .bytes = bytes };
+	struct cadge_iov iov = {.base = payload, .bytes = bytes};
 	uint64_t key;
 
 	while (DRV_UNLIKELY(stream->lent[slot]))
@@ -125,7 +126,8 @@ static int finish(struct drv_stream *stream, struct drv_fail *fail)
 	struct drv_engine *engine = stream->port.engine;
 	const uint64_t repeat = drv_clock_to_ticks(&engine->clock, REPEAT_NS);
 	const uint32_t slot = stream->point->depth;
-	struct cadge_iov iov = { .base = stream->control, .bytes = drv_control_bytes(stream->point->request_bytes) };
+	struct cadge_iov iov = {.base = stream->control,
+				.bytes = drv_control_bytes(stream->point->request_bytes)};
 	uint64_t sent_at = 0;
 	bool sent = false;
 
@@ -135,7 +137,8 @@ static int finish(struct drv_stream *stream, struct drv_fail *fail)
 	while (!stream->confirmed || stream->lents > 0) {
 		const uint64_t now = drv_clock_now(&engine->clock);
 
-		if (!stream->confirmed && !stream->lent[slot] && (!sent || (!stream->reliable && now - sent_at >= repeat))) {
+		if (!stream->confirmed && !stream->lent[slot] &&
+		    (!sent || (!stream->reliable && now - sent_at >= repeat))) {
 			const int code = engine->layer->post(engine->chan, &iov, 1, 0, slot);
 
 			if (code < 0)
@@ -153,7 +156,8 @@ static int finish(struct drv_stream *stream, struct drv_fail *fail)
 	return 0;
 }
 
-static int run(struct drv_stream *stream, enum stop stop, uint64_t bound, uint64_t phase, struct drv_fail *fail)
+static int run(struct drv_stream *stream, enum stop stop, uint64_t bound, uint64_t phase,
+	       struct drv_fail *fail)
 {
 	struct drv_engine *engine = stream->port.engine;
 	/* the clock is read every 32 small messages: reading it costs a part of one */
@@ -195,7 +199,8 @@ int drv_stream_warmup(struct drv_stream *stream, uint64_t cap_ns, struct drv_fai
 {
 	struct drv_engine *engine = stream->port.engine;
 
-	drv_warmup_start(&stream->warmup, drv_clock_now(&engine->clock), drv_clock_to_ticks(&engine->clock, 100000),
+	drv_warmup_start(&stream->warmup, drv_clock_now(&engine->clock),
+			 drv_clock_to_ticks(&engine->clock, 100000),
 			 drv_clock_to_ticks(&engine->clock, cap_ns));
 	return run(stream, STOP_WARM, 0, 0, fail);
 }
@@ -230,8 +235,8 @@ bool drv_stream_settle(struct drv_stream *stream)
 	return stream->lents == 0 && (stream->confirmed || !stream->reliable);
 }
 
-int drv_stream_start(struct drv_stream *stream, struct drv_engine *engine, const struct drv_point *point, uint64_t seed,
-		     struct drv_server *server, struct drv_fail *fail)
+int drv_stream_start(struct drv_stream *stream, struct drv_engine *engine, const struct drv_point *point,
+		     uint64_t seed, struct drv_server *server, struct drv_fail *fail)
 {
 	memset(stream, 0, sizeof(*stream));
 	drv_port_start(&stream->port, engine);
@@ -246,8 +251,9 @@ int drv_stream_start(struct drv_stream *stream, struct drv_engine *engine, const
 	stream->lent = calloc(point->depth + 1, sizeof(*stream->lent));
 	if (!stream->lent)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the stream's slots");
-	stream->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
-				       point->depth * stream->stride + drv_memory_stride(DRV_CONTROL_BYTES), fail);
+	stream->memory =
+		drv_pool_take(engine, DRV_POOL_CLIENT,
+			      point->depth * stream->stride + drv_memory_stride(DRV_CONTROL_BYTES), fail);
 	if (!stream->memory) {
 		drv_stream_stop(stream);
 		return -1;

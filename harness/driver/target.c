@@ -10,7 +10,8 @@ uint64_t drv_region_bytes(const struct drv_launch *launch, const struct drv_abil
 
 	for (size_t i = 0; i < launch->points_count; i++) {
 		const struct drv_point *point = &launch->points[i];
-		const uint64_t bytes = drv_memory_stride(point->request_bytes) * drv_region_slots(point->depth);
+		const uint64_t bytes =
+			drv_memory_stride(point->request_bytes) * drv_region_slots(point->depth);
 		struct drv_fail refused;
 
 		if (point->pattern == DRV_ONESIDED && bytes > most &&
@@ -23,17 +24,17 @@ uint64_t drv_region_bytes(const struct drv_launch *launch, const struct drv_abil
 int drv_target_make(struct drv_engine *engine, uint64_t bytes, struct drv_target_memory *target_out,
 		    struct drv_fail *fail)
 {
-	struct drv_target_memory target = { .key_bytes = sizeof(target.key) };
+	struct drv_target_memory target = {.key_bytes = sizeof(target.key)};
 	int code;
 
 	if (drv_memory_make(engine, (size_t)bytes, &target.memory, fail))
 		return -1;
-	code = engine->layer->expose(engine->ctx, target.memory.base, target.memory.bytes, target.key, &target.key_bytes,
-				     &target.region);
+	code = engine->layer->expose(engine->ctx, target.memory.base, target.memory.bytes, target.key,
+				     &target.key_bytes, &target.region);
 	if (code < 0 || target.key_bytes > sizeof(target.key)) {
 		drv_memory_free(engine, &target.memory);
-		return code < 0 ? drv_engine_fail("expose", code, fail) :
-				  drv_fail_set(fail, DRV_LIBRARY, "the layer's key is longer than its room");
+		return code < 0 ? drv_engine_fail("expose", code, fail)
+				: drv_fail_set(fail, DRV_LIBRARY, "the layer's key is longer than its room");
 	}
 	*target_out = target;
 	return 0;
@@ -68,8 +69,8 @@ void drv_target_prepare(const struct drv_target_memory *target, const struct drv
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-uint64_t drv_target_inspect(const struct drv_target_memory *target, const struct drv_point *point, uint64_t seed,
-			    uint64_t phase, bool full, uint64_t next_number)
+uint64_t drv_target_inspect(const struct drv_target_memory *target, const struct drv_point *point,
+			    uint64_t seed, uint64_t phase, bool full, uint64_t next_number)
 {
 	const size_t bytes = (size_t)point->request_bytes;
 	const size_t stride = drv_memory_stride(bytes);
@@ -82,7 +83,8 @@ uint64_t drv_target_inspect(const struct drv_target_memory *target, const struct
 	for (uint64_t number = first; number < next_number; number++) {
 		const uint8_t *at = target->memory.base + (number & (slots - 1)) * stride;
 
-		if (!drv_head_holds(at, bytes, seed, number) || (full && !drv_body_holds(at, bytes, seed, phase, number)))
+		if (!drv_head_holds(at, bytes, seed, number) ||
+		    (full && !drv_body_holds(at, bytes, seed, phase, number)))
 			wrong++;
 	}
 	return wrong;
@@ -90,5 +92,7 @@ uint64_t drv_target_inspect(const struct drv_target_memory *target, const struct
 
 uint64_t drv_target_counter(const struct drv_target_memory *target)
 {
-	return target->memory.base ? __atomic_load_n((uint64_t *)(void *)target->memory.base, __ATOMIC_SEQ_CST) : 0;
+	return target->memory.base
+		       ? __atomic_load_n((uint64_t *)(void *)target->memory.base, __ATOMIC_SEQ_CST)
+		       : 0;
 }

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A JSON string of any bytes (a library's error text, a file name): what is not UTF-8 becomes '?'. NULL gives null. */
+/* A JSON string of any bytes (a library's error text, a file name): what is not UTF-8 becomes '?'. NULL gives
+ * null. */
 json_t *drv_json_text(const char *text);
 
 /* A count as a JSON integer; counts above INT64_MAX cannot occur and are held there. */

@@ -34,17 +34,18 @@ struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct d
 		.involuntary_switches = later->involuntary_switches - earlier->involuntary_switches,
 		.minor_faults = later->minor_faults - earlier->minor_faults,
 		.major_faults = later->major_faults - earlier->major_faults,
-		.thread_voluntary_switches = later->thread_voluntary_switches - earlier->thread_voluntary_switches,
+		.thread_voluntary_switches =
+			later->thread_voluntary_switches - earlier->thread_voluntary_switches,
 	};
 }
 
 json_t *drv_usage_json(const struct drv_usage *usage, int whole)
 {
-	json_t *object = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "user_ns", (json_int_t)usage->user_ns, "system_ns",
-				   (json_int_t)usage->system_ns, "voluntary_switches",
-				   (json_int_t)usage->voluntary_switches, "involuntary_switches",
-				   (json_int_t)usage->involuntary_switches, "minor_faults",
-				   (json_int_t)usage->minor_faults, "major_faults", (json_int_t)usage->major_faults);
+	json_t *object = json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I}", "user_ns", (json_int_t)usage->user_ns, "system_ns",
+		(json_int_t)usage->system_ns, "voluntary_switches", (json_int_t)usage->voluntary_switches,
+		"involuntary_switches", (json_int_t)usage->involuntary_switches, "minor_faults",
+		(json_int_t)usage->minor_faults, "major_faults", (json_int_t)usage->major_faults);
 
 	if (object && whole &&
 	    json_object_set_new(object, "thread_voluntary_switches",
@@ -57,17 +58,20 @@ json_t *drv_usage_json(const struct drv_usage *usage, int whole)
 
 int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct drv_fail *fail)
 {
-	static const char *const names[] = { "user_ns",	     "system_ns",    "voluntary_switches",	 "involuntary_switches",
-					     "minor_faults", "major_faults", "thread_voluntary_switches" };
+	static const char *const names[] = {
+		"user_ns",      "system_ns",    "voluntary_switches",       "involuntary_switches",
+		"minor_faults", "major_faults", "thread_voluntary_switches"};
 	uint64_t values[sizeof(names) / sizeof(names[0])];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const json_t *value = json_object_get(object, names[i]);
 
 		if (!json_is_integer(value) || json_integer_value(value) < 0)
-			return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent no usable \"%s\"", names[i]);
+			return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent no usable \"%s\"",
+					    names[i]);
 		values[i] = (uint64_t)json_integer_value(value);
 	}
-	*usage_out = (struct drv_usage){ values[0], values[1], values[2], values[3], values[4], values[5], values[6] };
+	*usage_out = (struct drv_usage){values[0], values[1], values[2], values[3],
+					values[4], values[5], values[6]};
 	return 0;
 }

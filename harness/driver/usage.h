@@ -23,7 +23,8 @@ void drv_usage_read(struct drv_usage *usage_out);
 /* later - earlier, field by field. */
 struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct drv_usage *later);
 
-/* As in a result ("cpu"); with the thread's switches when `whole`, for the other endpoint. New reference or NULL. */
+/* As in a result ("cpu"); with the thread's switches when `whole`, for the other endpoint. New reference or
+ * NULL. */
 json_t *drv_usage_json(const struct drv_usage *usage, int whole);
 
 /* Reads the whole form that came from the other endpoint. */

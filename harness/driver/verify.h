@@ -2,15 +2,17 @@
 /*
  * What payloads hold and how that is checked.
  *
- * Head, written and checked for every message of a measurement: from 16 bytes on, the sequence number and the seed (little
- * endian); below, as many bytes as there are of f(seed, sequence). The *key* of a message is what its head says in 8 bytes:
- * the sequence number, or the first bytes, zero-extended. A reply's head is made from the key of its request under the
- * complement of the seed, so that the server needs nothing but what it received, and the caller proves the round trip.
+ * Head, written and checked for every message of a measurement: from 16 bytes on, the sequence number and the
+ * seed (little endian); below, as many bytes as there are of f(seed, sequence). The *key* of a message is
+ * what its head says in 8 bytes: the sequence number, or the first bytes, zero-extended. A reply's head is
+ * made from the key of its request under the complement of the seed, so that the server needs nothing but
+ * what it received, and the caller proves the round trip.
  *
- * Body, everything after the head: words from (seed, phase, sequence), filled and compared in full in a phase before and a
- * phase after the measurement.
+ * Body, everything after the head: words from (seed, phase, sequence), filled and compared in full in a phase
+ * before and a phase after the measurement.
  *
- * All buffers of ours have at least 16 bytes of room, whatever the message's size; received data is never read beyond its end.
+ * All buffers of ours have at least 16 bytes of room, whatever the message's size; received data is never
+ * read beyond its end.
  */
 #ifndef DRV_VERIFY_H
 #define DRV_VERIFY_H

@@ -5,7 +5,7 @@
 #include "cadge-version.h"
 
 #define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
+#define TEXT(x)  TEXT_(x)
 
 const char *drv_version(void)
 {
@@ -20,7 +20,8 @@ const char *drv_revision(void)
 const char *drv_compiler(void)
 {
 #if defined(__clang__)
-	return "clang " TEXT(__clang_major__) "." TEXT(__clang_minor__) "." TEXT(__clang_patchlevel__) CADGE_PROFILE;
+	return "clang " TEXT(__clang_major__) "." TEXT(__clang_minor__) "." TEXT(__clang_patchlevel__)
+		CADGE_PROFILE;
 #else
 	return "gcc " TEXT(__GNUC__) "." TEXT(__GNUC_MINOR__) "." TEXT(__GNUC_PATCHLEVEL__) CADGE_PROFILE;
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define WINDOW_OPERATIONS 16u
-#define SPREAD_PERCENT 3u
+#define SPREAD_PERCENT    3u
 
 void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_ticks, uint64_t cap_ticks)
 {
@@ -53,7 +53,8 @@ bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)
 {
 	if (!warmup->over && now - warmup->started >= warmup->cap_ticks) {
 		if (!warmup->windows && warmup->in_window) {
-			const uint32_t kept = warmup->in_window < DRV_WARMUP_KEPT ? warmup->in_window : DRV_WARMUP_KEPT;
+			const uint32_t kept =
+				warmup->in_window < DRV_WARMUP_KEPT ? warmup->in_window : DRV_WARMUP_KEPT;
 
 			warmup->median = median_of(warmup->values, kept);
 		}

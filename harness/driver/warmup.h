@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a measurement is warm: operations are grouped into windows of at least 16 operations and 100 us; it is steady when
- * the medians of the last 5 windows lie within 3 % of each other; it ends then, or when a cap of time is reached.
+ * When a measurement is warm: operations are grouped into windows of at least 16 operations and 100 us; it is
+ * steady when the medians of the last 5 windows lie within 3 % of each other; it ends then, or when a cap of
+ * time is reached.
  */
 #ifndef DRV_WARMUP_H
 #define DRV_WARMUP_H
@@ -9,14 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DRV_WARMUP_RULE "medians of the last 5 windows (>= 16 operations and 100 us each) within 3 %"
+#define DRV_WARMUP_RULE    "medians of the last 5 windows (>= 16 operations and 100 us each) within 3 %"
 #define DRV_WARMUP_WINDOWS 5
-#define DRV_WARMUP_KEPT 128 /* values of a window that its median is taken from: the latest */
+#define DRV_WARMUP_KEPT    128 /* values of a window that its median is taken from: the latest */
 
 struct drv_warmup {
 	uint64_t window_ticks, cap_ticks; /* spans */
 	uint64_t started, window_started; /* clock */
-	uint32_t in_window;		  /* operations so far */
+	uint32_t in_window;               /* operations so far */
 	uint64_t values[DRV_WARMUP_KEPT];
 	uint64_t medians[DRV_WARMUP_WINDOWS];
 	uint32_t windows;

@@ -60,8 +60,8 @@ static void on_stop(int signal_number)
 static int arm(uint64_t deadline_ns)
 {
 	const struct itimerspec when = {
-		.it_value = { .tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
-			      .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000)) },
+		.it_value = {.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
+			     .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000))},
 	};
 
 	dog.deadline_ns = deadline_ns;
@@ -70,10 +70,10 @@ static int arm(uint64_t deadline_ns)
 
 int drv_watchdog_start(uint64_t deadline_ns, struct drv_fail *fail)
 {
-	struct sigaction deadline = { .sa_handler = on_deadline };
-	struct sigaction stop = { .sa_handler = on_stop };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL };
+	struct sigaction deadline = {.sa_handler = on_deadline};
+	struct sigaction stop = {.sa_handler = on_stop};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL};
 	const pid_t parent = getppid();
 
 	/* a high real-time signal: libraries use the classic ones */
@@ -81,17 +81,21 @@ int drv_watchdog_start(uint64_t deadline_ns, struct drv_fail *fail)
 	sigfillset(&deadline.sa_mask);
 	sigemptyset(&stop.sa_mask);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return drv_fail_set(fail, DRV_SYSTEM, "asking to die with the parent failed: %s", strerror(errno));
+		return drv_fail_set(fail, DRV_SYSTEM, "asking to die with the parent failed: %s",
+				    strerror(errno));
 	if (getppid() != parent)
 		return drv_fail_set(fail, DRV_STOPPED, "the parent process ended during the start");
 	if (sigaction(event.sigev_signo, &deadline, NULL) || sigaction(SIGTERM, &stop, NULL) ||
 	    sigaction(SIGINT, &stop, NULL) || sigaction(SIGPIPE, &ignore, NULL))
-		return drv_fail_set(fail, DRV_SYSTEM, "installing signal handlers failed: %s", strerror(errno));
+		return drv_fail_set(fail, DRV_SYSTEM, "installing signal handlers failed: %s",
+				    strerror(errno));
 	if (timer_create(CLOCK_MONOTONIC, &event, &dog.timer))
-		return drv_fail_set(fail, DRV_SYSTEM, "making the deadline timer failed: %s", strerror(errno));
+		return drv_fail_set(fail, DRV_SYSTEM, "making the deadline timer failed: %s",
+				    strerror(errno));
 	dog.running = 1;
 	if (arm(drv_now_ns() + deadline_ns))
-		return drv_fail_set(fail, DRV_SYSTEM, "starting the deadline timer failed: %s", strerror(errno));
+		return drv_fail_set(fail, DRV_SYSTEM, "starting the deadline timer failed: %s",
+				    strerror(errno));
 	return 0;
 }
 

@@ -20,9 +20,13 @@
 
 #define TRACE_CALLS(X)                                                                                       \
 	X(address)                                                                                           \
-	X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) X(release) X(flush) X(call)        \
-		X(reply) X(fail) X(delegate) X(expose) X(unexpose) X(attach) X(detach) X(put) X(get)         \
-			X(fetch_add) X(quiet) X(mem_alloc) X(mem_free) X(mem_reg) X(mem_dereg)
+	X(connect)                                                                                           \
+	X(disconnect)                                                                                        \
+	X(post)                                                                                              \
+	X(poll)                                                                                              \
+	X(describe_path) X(wait) X(release) X(flush) X(call) X(reply) X(fail) X(delegate) X(expose)          \
+		X(unexpose) X(attach) X(detach) X(put) X(get) X(fetch_add) X(quiet) X(mem_alloc) X(mem_free) \
+			X(mem_reg) X(mem_dereg)
 #define TRACE_EVENTS(X) X(on_up) X(on_down) X(on_recv) X(on_sent) X(on_call) X(on_replied)
 
 #define TRACE_ENUM(name) TRACE_##name,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUE 4096u
+#define QUEUE    4096u
 #define PER_POLL 8u
 
 struct fake_orders fake;
@@ -38,7 +38,7 @@ struct cadge_remote {
 };
 
 static struct cadge_ctx context;
-static struct cadge_chan channel = { &context };
+static struct cadge_chan channel = {&context};
 static struct cadge_remote remote;
 static struct cadge_region region;
 
@@ -54,7 +54,8 @@ static bool busy(void)
 
 	if (fake.busy_every == 1 || context.tail - context.head >= QUEUE / 2)
 		return true;
-	if (fake.busy_every && (context.operations + 1) % fake.busy_every == 0 && refused != context.operations) {
+	if (fake.busy_every && (context.operations + 1) % fake.busy_every == 0 &&
+	    refused != context.operations) {
 		refused = context.operations;
 		return true;
 	}
@@ -72,7 +73,8 @@ static struct entry *append(enum entry_kind kind, uint64_t token)
 	return entry;
 }
 
-static struct entry *append_data(enum entry_kind kind, const struct cadge_iov *iov, uint32_t count, uint64_t token)
+static struct entry *append_data(enum entry_kind kind, const struct cadge_iov *iov, uint32_t count,
+				 uint64_t token)
 {
 	struct entry *entry = append(kind, token);
 
@@ -127,7 +129,8 @@ static int fake_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 	return CADGE_DONE;
 }
 
-static int fake_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes, struct cadge_chan **chan)
+static int fake_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+			struct cadge_chan **chan)
 {
 	(void)peer, (void)blob, (void)bytes;
 	ctx->up_due = true;
@@ -141,7 +144,8 @@ static int fake_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return CADGE_DONE;
 }
 
-static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
+static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		     uint64_t token)
 {
 	(void)chan, (void)flags;
 	if (busy())
@@ -170,8 +174,8 @@ static int fake_call(struct cadge_chan *chan, uint32_t op, const struct cadge_io
 	return CADGE_QUEUED;
 }
 
-static int fake_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *to, const struct cadge_iov *iov, uint32_t count,
-		      uint32_t flags, uint64_t token)
+static int fake_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *to, const struct cadge_iov *iov,
+		      uint32_t count, uint32_t flags, uint64_t token)
 {
 	struct entry *entry;
 
@@ -195,24 +199,21 @@ static int fake_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *to, int
 
 static void deliver(struct entry *entry, struct cadge_sink *sink)
 {
-	const struct cadge_reply_to to = { { entry->token, (uintptr_t)entry->place.base, entry->place.bytes, 0 } };
+	const struct cadge_reply_to to = {
+		{entry->token, (uintptr_t)entry->place.base, entry->place.bytes, 0}};
 
 	switch (entry->kind) {
-	case ENTRY_MESSAGE:
-		sink->recv(sink, 0, entry->data, entry->bytes, NULL);
-		break;
-	case ENTRY_SENT:
-		sink->sent(sink, 0, entry->token, CADGE_DONE);
-		break;
-	case ENTRY_CALL:
-		sink->call(sink, 0, 1, entry->data, entry->bytes, &to);
-		break;
+	case ENTRY_MESSAGE: sink->recv(sink, 0, entry->data, entry->bytes, NULL); break;
+	case ENTRY_SENT: sink->sent(sink, 0, entry->token, CADGE_DONE); break;
+	case ENTRY_CALL: sink->call(sink, 0, 1, entry->data, entry->bytes, &to); break;
 	case ENTRY_REPLY:
 		if (entry->place.base) {
 			memcpy(entry->place.base, entry->data, entry->bytes);
-			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_PLACED, NULL, entry->bytes, NULL);
+			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_PLACED, NULL, entry->bytes,
+				      NULL);
 		} else {
-			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_LENT, entry->data, entry->bytes, NULL);
+			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_LENT, entry->data,
+				      entry->bytes, NULL);
 		}
 		break;
 	}
@@ -310,8 +311,8 @@ static int finish(uint64_t token)
 	return CADGE_QUEUED;
 }
 
-static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *to, uint64_t offset,
-		    uint32_t flags, uint64_t token)
+static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *to,
+		    uint64_t offset, uint32_t flags, uint64_t token)
 {
 	(void)chan, (void)flags;
 	if (busy())
@@ -321,8 +322,8 @@ static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, st
 	return finish(token);
 }
 
-static int fake_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *from, uint64_t offset,
-		    uint64_t token)
+static int fake_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *from,
+		    uint64_t offset, uint64_t token)
 {
 	(void)chan;
 	if (busy())
@@ -362,8 +363,8 @@ const struct cadge_layer *fake_layer(void)
 		.name = "fake-self",
 		.style = "fake",
 		.substrate = "self",
-		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK | CADGE_CAP_RPC |
-			CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD,
+		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
+			CADGE_CAP_RPC | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A layer for tests of the loops: one context connected to itself, a queue of copies, and faults to order. Deterministic: it has no
- * clock and no chance.
+ * A layer for tests of the loops: one context connected to itself, a queue of copies, and faults to order.
+ * Deterministic: it has no clock and no chance.
  */
 #ifndef DRV_TESTS_FAKE_H
 #define DRV_TESTS_FAKE_H
@@ -12,11 +12,11 @@
 #include "cadge/layer.h"
 
 struct fake_orders {
-	bool queued;	      /* post is QUEUED, sent comes one poll later */
-	bool native;	      /* grants native calls */
-	bool in_sink;	      /* grants POST_IN_SINK */
+	bool queued;          /* post is QUEUED, sent comes one poll later */
+	bool native;          /* grants native calls */
+	bool in_sink;         /* grants POST_IN_SINK */
 	bool unreliable;      /* does not grant RELIABLE and ORDERED */
-	bool unordered;	      /* delivers the newest message first */
+	bool unordered;       /* delivers the newest message first */
 	uint32_t busy_every;  /* every n-th operation is BUSY once; 1: always */
 	uint32_t flip_every;  /* flips a byte of every n-th message */
 	uint32_t flip_at;     /* which byte */
@@ -27,8 +27,8 @@ struct fake_orders {
 	uint32_t add_twice;   /* every n-th fetch_add adds two */
 };
 
-extern struct fake_orders fake;	    /* what to do from now on */
-extern uint64_t fake_messages;	    /* accepted so far */
+extern struct fake_orders fake; /* what to do from now on */
+extern uint64_t fake_messages;  /* accepted so far */
 const struct cadge_layer *fake_layer(void);
 
 #endif

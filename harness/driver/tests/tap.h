@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Test Anything Protocol for C programs: one line a check, exit status 0, 1 or 77 (nothing could be tested). */
+/* The Test Anything Protocol for C programs: one line a check, exit status 0, 1 or 77 (nothing could be
+ * tested). */
 #ifndef DRV_TESTS_TAP_H
 #define DRV_TESTS_TAP_H
 

@@ -18,37 +18,48 @@ struct outcome {
 
 static struct drv_point make_point(enum drv_pattern pattern, uint64_t request, uint64_t reply, uint32_t depth)
 {
-	return (struct drv_point){ .attempt_id = (char *)(uintptr_t)"1",
-				   .point_id = (char *)(uintptr_t)"p",
-				   .pattern = pattern,
-				   .request_bytes = request,
-				   .reply_bytes = reply,
-				   .depth = depth,
-				   .duration_ns = 2000000,
-				   .deadline_ns = 250000000 };
+	return (struct drv_point){.attempt_id = (char *)(uintptr_t)"1",
+				  .point_id = (char *)(uintptr_t)"p",
+				  .pattern = pattern,
+				  .request_bytes = request,
+				  .reply_bytes = reply,
+				  .depth = depth,
+				  .duration_ns = 2000000,
+				  .deadline_ns = 250000000};
 }
 
 /* One launch of one attempt, as the session does it at place self. */
 static struct outcome play(struct drv_point point, struct fake_orders orders)
 {
-	struct drv_launch launch = { .place = DRV_PLACE_SELF, .seed = 42, .points = &point, .points_count = 1,
-				     .endpoints_count = 1, .deadline_ns = 5000000000 };
-	struct drv_engine engine = { .launch = &launch, .loaded.layer = fake_layer(), .layer = fake_layer(), .self = true,
-				     .clock = shared_clock, .launch_deadline_ns = UINT64_MAX };
-	struct drv_target_memory target = { 0 };
+	struct drv_launch launch = {.place = DRV_PLACE_SELF,
+				    .seed = 42,
+				    .points = &point,
+				    .points_count = 1,
+				    .endpoints_count = 1,
+				    .deadline_ns = 5000000000};
+	struct drv_engine engine = {.launch = &launch,
+				    .loaded.layer = fake_layer(),
+				    .layer = fake_layer(),
+				    .self = true,
+				    .clock = shared_clock,
+				    .launch_deadline_ns = UINT64_MAX};
+	struct drv_target_memory target = {0};
 	struct cadge_remote *handle = NULL;
-	struct outcome outcome = { .attempt.point = &point };
-	struct drv_phases phases = { 0 };
-	struct drv_fail fail = { 0 };
+	struct outcome outcome = {.attempt.point = &point};
+	struct drv_phases phases = {0};
+	struct drv_fail fail = {0};
 	struct drv_port port;
 
 	launch.endpoints[0].device = launch.endpoints[0].address = (char *)(uintptr_t)"lo";
-	fake = (struct fake_orders){ .native = orders.native, .in_sink = orders.in_sink, .unreliable = orders.unreliable,
-				     .unordered = orders.unordered };
+	fake = (struct fake_orders){.native = orders.native,
+				    .in_sink = orders.in_sink,
+				    .unreliable = orders.unreliable,
+				    .unordered = orders.unordered};
 	drv_port_start(&port, &engine);
 	engine.sink = &port.sink;
 	engine.deadline = UINT64_MAX;
-	if (drv_engine_open(&engine, &fail) || drv_engine_connect(&engine, drv_now_ns() + 1000000000, &fail)) {
+	if (drv_engine_open(&engine, &fail) ||
+	    drv_engine_connect(&engine, drv_now_ns() + 1000000000, &fail)) {
 		printf("# %s\n", fail.text);
 		exit(1);
 	}
@@ -66,7 +77,7 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 	}
 	fake = orders;
 	outcome.broken = drv_attempt_run(&engine, 0, &target, handle, &outcome.attempt, &phases) != 0;
-	fake = (struct fake_orders){ 0 };
+	fake = (struct fake_orders){0};
 	drv_target_free(&engine, &target);
 	drv_engine_close(&engine);
 	for (size_t i = 0; i < outcome.attempt.checks.count; i++)
@@ -84,7 +95,8 @@ static const char *show(const struct outcome *outcome)
 {
 	static char text[800];
 
-	snprintf(text, sizeof(text), "status %d, %s, %" PRIu64 " operations, %" PRIu64 " lost, %" PRIu64 " mismatches",
+	snprintf(text, sizeof(text),
+		 "status %d, %s, %" PRIu64 " operations, %" PRIu64 " lost, %" PRIu64 " mismatches",
 		 outcome->attempt.status, outcome->attempt.status ? outcome->attempt.fail.text : "sound",
 		 outcome->attempt.operations, outcome->attempt.lost, outcome->attempt.mismatches);
 	return text;
@@ -99,44 +111,47 @@ static void expect_sound(struct drv_point point, struct fake_orders orders, cons
 	point.deadline_ns = 5000000000; /* other work on the machine is no fault */
 	outcome = play(point, orders);
 
-	tap_ok(attempt->status == DRV_DONE && attempt->operations > 0 && attempt->mismatches == 0 && attempt->lost == 0 &&
-		       (!attempt->executions_known || attempt->executions_expected == attempt->executions_server) &&
+	tap_ok(attempt->status == DRV_DONE && attempt->operations > 0 && attempt->mismatches == 0 &&
+		       attempt->lost == 0 &&
+		       (!attempt->executions_known ||
+			attempt->executions_expected == attempt->executions_server) &&
 		       attempt->verified_before > 0 && attempt->verified_after > 0 && attempt->elapsed_ns > 0,
-	       "%s, %" PRIu64 "/%" PRIu64 " bytes, depth %u: %s", what, point.request_bytes, point.reply_bytes, point.depth,
-	       show(&outcome));
+	       "%s, %" PRIu64 "/%" PRIu64 " bytes, depth %u: %s", what, point.request_bytes,
+	       point.reply_bytes, point.depth, show(&outcome));
 }
 
-static void expect_unsound(struct drv_point point, struct fake_orders orders, const char *check, const char *what)
+static void expect_unsound(struct drv_point point, struct fake_orders orders, const char *check,
+			   const char *what)
 {
 	const struct outcome outcome = play(point, orders);
 
-	tap_ok(outcome.attempt.status == DRV_UNSOUND && strstr(outcome.failed_checks, check), "%s: check %s says so: %s", what,
-	       check, show(&outcome));
+	tap_ok(outcome.attempt.status == DRV_UNSOUND && strstr(outcome.failed_checks, check),
+	       "%s: check %s says so: %s", what, check, show(&outcome));
 }
 
-static void expect_failed(struct drv_point point, struct fake_orders orders, enum drv_reason reason, bool broken,
-			  const char *what)
+static void expect_failed(struct drv_point point, struct fake_orders orders, enum drv_reason reason,
+			  bool broken, const char *what)
 {
 	const uint64_t started_ns = drv_now_ns();
 	const struct outcome outcome = play(point, orders);
 
-	tap_ok(outcome.attempt.status == DRV_FAILED && outcome.attempt.fail.reason == reason && outcome.broken == broken &&
-		       drv_now_ns() - started_ns < 5000000000,
+	tap_ok(outcome.attempt.status == DRV_FAILED && outcome.attempt.fail.reason == reason &&
+		       outcome.broken == broken && drv_now_ns() - started_ns < 5000000000,
 	       "%s: fails with %s in time: %s", what, drv_reason_name(reason), show(&outcome));
 }
 
 static void test_sound(void)
 {
-	static const uint64_t sizes[] = { 0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 64, 5000 };
-	const struct fake_orders ways[] = { { 0 },
-					    { .in_sink = true },
-					    { .queued = true },
-					    { .queued = true, .in_sink = true },
-					    { .native = true },
-					    { .native = true, .queued = true, .in_sink = true },
-					    { .busy_every = 3 },
-					    { .busy_every = 2, .queued = true, .in_sink = true },
-					    { .native = true, .busy_every = 5 } };
+	static const uint64_t sizes[] = {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 64, 5000};
+	const struct fake_orders ways[] = {{0},
+					   {.in_sink = true},
+					   {.queued = true},
+					   {.queued = true, .in_sink = true},
+					   {.native = true},
+					   {.native = true, .queued = true, .in_sink = true},
+					   {.busy_every = 3},
+					   {.busy_every = 2, .queued = true, .in_sink = true},
+					   {.native = true, .busy_every = 5}};
 
 	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -147,16 +162,19 @@ static void test_sound(void)
 			expect_sound(make_point(DRV_RPC, sizes[i], other, 7), ways[way], "rpc");
 			expect_sound(make_point(DRV_STREAM, sizes[i], 0, 5), ways[way], "stream");
 		}
-	expect_sound(make_point(DRV_RPC, 8, 8, 16), (struct fake_orders){ .unordered = true }, "unordered rpc");
-	expect_sound(make_point(DRV_RPC, 64, 0, 16), (struct fake_orders){ .unordered = true, .queued = true }, "unordered rpc");
-	expect_sound(make_point(DRV_RPC, 64, 64, 64), (struct fake_orders){ .unordered = true, .native = true }, "unordered rpc");
-	expect_sound(make_point(DRV_STREAM, 64, 0, 16), (struct fake_orders){ .unordered = true }, "unordered stream");
+	expect_sound(make_point(DRV_RPC, 8, 8, 16), (struct fake_orders){.unordered = true}, "unordered rpc");
+	expect_sound(make_point(DRV_RPC, 64, 0, 16), (struct fake_orders){.unordered = true, .queued = true},
+		     "unordered rpc");
+	expect_sound(make_point(DRV_RPC, 64, 64, 64), (struct fake_orders){.unordered = true, .native = true},
+		     "unordered rpc");
+	expect_sound(make_point(DRV_STREAM, 64, 0, 16), (struct fake_orders){.unordered = true},
+		     "unordered stream");
 }
 
 static void test_onesided(void)
 {
-	static const enum drv_operation operations[] = { DRV_PUT, DRV_GET, DRV_FETCH_ADD };
-	static const uint64_t sizes[] = { 1, 8, 15, 16, 100, 8192 };
+	static const enum drv_operation operations[] = {DRV_PUT, DRV_GET, DRV_FETCH_ADD};
+	static const uint64_t sizes[] = {1, 8, 15, 16, 100, 8192};
 
 	for (size_t i = 0; i < 3; i++)
 		for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++)
@@ -167,7 +185,8 @@ static void test_onesided(void)
 					point.operation = operations[i];
 					if (point.operation == DRV_FETCH_ADD && sizes[j] != 8)
 						continue;
-					expect_sound(point, (struct fake_orders){ .queued = queued, .busy_every = 7 },
+					expect_sound(point,
+						     (struct fake_orders){.queued = queued, .busy_every = 7},
 						     drv_operation_name(point.operation));
 				}
 	{
@@ -178,56 +197,77 @@ static void test_onesided(void)
 		get.operation = DRV_GET;
 		add.operation = DRV_FETCH_ADD;
 		add.request_bytes = 8;
-		expect_unsound(put, (struct fake_orders){ .put_lost = 1 }, "payload", "puts that write nothing");
-		expect_unsound(get, (struct fake_orders){ .flip_every = 900, .flip_at = 3 }, "payload", "a get that lies");
-		expect_unsound(get, (struct fake_orders){ .flip_every = 1, .flip_at = 63 }, "payload", "a wrong last byte");
-		expect_unsound(add, (struct fake_orders){ .add_twice = 500 }, "executions", "an addition that happens twice");
-		expect_failed(put, (struct fake_orders){ .busy_every = 1 }, DRV_DEADLINE, false, "a put that is always busy");
+		expect_unsound(put, (struct fake_orders){.put_lost = 1}, "payload",
+			       "puts that write nothing");
+		expect_unsound(get, (struct fake_orders){.flip_every = 900, .flip_at = 3}, "payload",
+			       "a get that lies");
+		expect_unsound(get, (struct fake_orders){.flip_every = 1, .flip_at = 63}, "payload",
+			       "a wrong last byte");
+		expect_unsound(add, (struct fake_orders){.add_twice = 500}, "executions",
+			       "an addition that happens twice");
+		expect_failed(put, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
+			      "a put that is always busy");
 		put.target = DRV_TARGET_PASSIVE;
-		tap_ok(play(put, (struct fake_orders){ 0 }).attempt.status == DRV_REFUSED, "place self has no passive target");
+		tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+		       "place self has no passive target");
 	}
 }
 
 static void test_faults(void)
 {
-	const struct drv_point small = make_point(DRV_PINGPONG, 8, 8, 1), large = make_point(DRV_PINGPONG, 64, 64, 1);
-	const struct drv_point rpc = make_point(DRV_RPC, 64, 64, 4), stream = make_point(DRV_STREAM, 64, 0, 4);
+	const struct drv_point small = make_point(DRV_PINGPONG, 8, 8, 1),
+			       large = make_point(DRV_PINGPONG, 64, 64, 1);
+	const struct drv_point rpc = make_point(DRV_RPC, 64, 64, 4),
+			       stream = make_point(DRV_STREAM, 64, 0, 4);
 
-	expect_unsound(small, (struct fake_orders){ .flip_every = 1000 }, "payload", "a flipped byte of 8");
-	expect_unsound(large, (struct fake_orders){ .flip_every = 1000, .flip_at = 9 }, "payload", "a flipped byte of the head");
-	expect_unsound(large, (struct fake_orders){ .flip_every = 1, .flip_at = 63 }, "payload", "a flipped last byte");
-	expect_unsound(rpc, (struct fake_orders){ .flip_every = 1000, .flip_at = 17 }, "payload", "a flipped byte of a request");
-	expect_unsound(stream, (struct fake_orders){ .flip_every = 1001, .flip_at = 0 }, "payload", "a flipped byte of a stream");
-	expect_unsound(rpc, (struct fake_orders){ .twice_every = 1000 }, "payload", "a message delivered twice");
-	expect_failed(rpc, (struct fake_orders){ .drop_every = 1000 }, DRV_DEADLINE, true, "a lost message, reliable layer");
-	expect_failed(stream, (struct fake_orders){ .drop_every = 1000 }, DRV_DEADLINE, true, "a lost message of a stream");
-	expect_failed(small, (struct fake_orders){ .busy_every = 1 }, DRV_DEADLINE, false, "a layer that is always busy");
-	expect_failed(stream, (struct fake_orders){ .busy_every = 1 }, DRV_DEADLINE, true, "a stream that is always busy");
-	expect_failed(rpc, (struct fake_orders){ .fail_after = 100 }, DRV_LIBRARY, true, "a poll that fails");
+	expect_unsound(small, (struct fake_orders){.flip_every = 1000}, "payload", "a flipped byte of 8");
+	expect_unsound(large, (struct fake_orders){.flip_every = 1000, .flip_at = 9}, "payload",
+		       "a flipped byte of the head");
+	expect_unsound(large, (struct fake_orders){.flip_every = 1, .flip_at = 63}, "payload",
+		       "a flipped last byte");
+	expect_unsound(rpc, (struct fake_orders){.flip_every = 1000, .flip_at = 17}, "payload",
+		       "a flipped byte of a request");
+	expect_unsound(stream, (struct fake_orders){.flip_every = 1001, .flip_at = 0}, "payload",
+		       "a flipped byte of a stream");
+	expect_unsound(rpc, (struct fake_orders){.twice_every = 1000}, "payload",
+		       "a message delivered twice");
+	expect_failed(rpc, (struct fake_orders){.drop_every = 1000}, DRV_DEADLINE, true,
+		      "a lost message, reliable layer");
+	expect_failed(stream, (struct fake_orders){.drop_every = 1000}, DRV_DEADLINE, true,
+		      "a lost message of a stream");
+	expect_failed(small, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
+		      "a layer that is always busy");
+	expect_failed(stream, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, true,
+		      "a stream that is always busy");
+	expect_failed(rpc, (struct fake_orders){.fail_after = 100}, DRV_LIBRARY, true, "a poll that fails");
 }
 
 /* An unreliable layer loses messages without being unsound; they are counted. */
 static void test_losses(void)
 {
-	static const uint64_t sizes[] = { 0, 1, 8, 64 };
+	static const uint64_t sizes[] = {0, 1, 8, 64};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (uint32_t depth = 1; depth <= 4; depth += 3) {
-			struct drv_point point = make_point(depth == 1 ? DRV_PINGPONG : DRV_RPC, sizes[i], sizes[i], depth);
+			struct drv_point point =
+				make_point(depth == 1 ? DRV_PINGPONG : DRV_RPC, sizes[i], sizes[i], depth);
 			struct outcome outcome;
 
 			point.duration_ns = 100000000;
 			point.deadline_ns = 3000000000;
-			outcome = play(point, (struct fake_orders){ .unreliable = true, .drop_every = 601 });
-			tap_ok(outcome.attempt.status == DRV_DONE && outcome.attempt.lost > 0 && outcome.attempt.operations > 0 &&
-				       outcome.attempt.executions_server <= outcome.attempt.executions_expected &&
+			outcome = play(point, (struct fake_orders){.unreliable = true, .drop_every = 601});
+			tap_ok(outcome.attempt.status == DRV_DONE && outcome.attempt.lost > 0 &&
+				       outcome.attempt.operations > 0 &&
+				       outcome.attempt.executions_server <=
+					       outcome.attempt.executions_expected &&
 				       outcome.attempt.executions_expected ==
 					       outcome.attempt.operations + outcome.attempt.lost,
 			       "losses at %" PRIu64 " bytes, depth %u: %s", sizes[i], depth, show(&outcome));
 		}
 	{
-		const struct outcome outcome = play(make_point(DRV_STREAM, 64, 0, 4),
-						    (struct fake_orders){ .unreliable = true, .drop_every = 100 });
+		const struct outcome outcome =
+			play(make_point(DRV_STREAM, 64, 0, 4),
+			     (struct fake_orders){.unreliable = true, .drop_every = 100});
 
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.attempt.lost > 0 &&
 			       outcome.attempt.executions_server == outcome.attempt.operations,

@@ -6,12 +6,13 @@ static void test_source(bool allow_tsc)
 {
 	struct drv_clock clock;
 	uint64_t ticks, raw_ns, span_ns, raw_span_ns;
-	struct timespec pause = { .tv_nsec = 50000000 };
+	struct timespec pause = {.tv_nsec = 50000000};
 	int forward = 1;
 
 	drv_clock_start(&clock, allow_tsc);
 	printf("# source %s, %llu Hz, read %llu ns, bracket %llu ns\n", drv_clock_source(&clock),
-	       (unsigned long long)clock.hz, (unsigned long long)clock.read_cost_ns, (unsigned long long)clock.bracket_ns);
+	       (unsigned long long)clock.hz, (unsigned long long)clock.read_cost_ns,
+	       (unsigned long long)clock.bracket_ns);
 	tap_ok(allow_tsc || !clock.tsc, "the counter can be forbidden");
 	tap_ok(clock.hz >= 10000000 && clock.hz < UINT64_C(20000000000), "the rate is that of a clock");
 	tap_ok(clock.read_cost_ns < 2000, "reading it takes less than 2 us");
@@ -30,9 +31,11 @@ static void test_source(bool allow_tsc)
 	raw_span_ns = drv_clock_raw_ns() - raw_ns;
 	/* both readings may be interrupted: a wide bound still shows a wrong rate */
 	tap_ok(span_ns > raw_span_ns - raw_span_ns / 20 && span_ns < raw_span_ns + raw_span_ns / 20,
-	       "50 ms are 50 ms: %llu against %llu", (unsigned long long)span_ns, (unsigned long long)raw_span_ns);
+	       "50 ms are 50 ms: %llu against %llu", (unsigned long long)span_ns,
+	       (unsigned long long)raw_span_ns);
 	drv_clock_finish(&clock);
-	tap_ok(clock.ok && clock.drift_ppm < 100 && clock.drift_ppm > -100, "drift of %.3f ppm", clock.drift_ppm);
+	tap_ok(clock.ok && clock.drift_ppm < 100 && clock.drift_ppm > -100, "drift of %.3f ppm",
+	       clock.drift_ppm);
 	ticks = drv_clock_to_ticks(&clock, 1000000);
 	tap_ok(drv_clock_to_ns(&clock, ticks) >= 999000 && drv_clock_to_ns(&clock, ticks) <= 1000000,
 	       "conversion there and back");
@@ -48,7 +51,8 @@ int main(void)
 	if (clock.tsc) {
 		clock.ns_per_tick += clock.ns_per_tick / 5000; /* 200 ppm */
 		drv_clock_finish(&clock);
-		tap_ok(!clock.ok && clock.drift_ppm > 150, "a rate that is 200 ppm wrong is noticed: %.1f", clock.drift_ppm);
+		tap_ok(!clock.ok && clock.drift_ppm > 150, "a rate that is 200 ppm wrong is noticed: %.1f",
+		       clock.drift_ppm);
 	}
 	return tap_done();
 }

@@ -39,8 +39,8 @@ static void test_cells(void)
 	}
 	tap_ok(monotone, "cells rise with values and stay in the table");
 	tap_ok(precise, "a value is found again within 0.1 %%");
-	tap_ok(drv_histogram_cell(2047) == 2047 && drv_histogram_cell(2048) == 2048 && drv_histogram_cell(2049) == 2048 &&
-		       drv_histogram_cell(2050) == 2049,
+	tap_ok(drv_histogram_cell(2047) == 2047 && drv_histogram_cell(2048) == 2048 &&
+		       drv_histogram_cell(2049) == 2048 && drv_histogram_cell(2050) == 2049,
 	       "cells are 1 ns wide up to 2047 and 2 ns above");
 	tap_ok(drv_histogram_cell(DRV_HISTOGRAM_HIGHEST) < DRV_HISTOGRAM_CELLS, "100 s has a cell");
 }
@@ -52,8 +52,10 @@ static void test_totals(void)
 
 	for (uint64_t value = 1; value <= 1000; value++)
 		drv_histogram_record(left, value);
-	tap_ok(left->count == 1000 && left->sum_ns == 500500 && left->min_ns == 1 && left->max_ns == 1000, "totals of 1..1000");
-	tap_ok(!strcmp(drv_histogram_decimal(left->sum_sq_ns2, digits), "333833500"), "sum of squares of 1..1000");
+	tap_ok(left->count == 1000 && left->sum_ns == 500500 && left->min_ns == 1 && left->max_ns == 1000,
+	       "totals of 1..1000");
+	tap_ok(!strcmp(drv_histogram_decimal(left->sum_sq_ns2, digits), "333833500"),
+	       "sum of squares of 1..1000");
 	tap_ok(drv_histogram_quantile(left, 500000) == 500 && drv_histogram_quantile(left, 990000) == 990 &&
 		       drv_histogram_quantile(left, 1000000) == 1000 && drv_histogram_quantile(left, 0) == 1,
 	       "quantiles of 1..1000");
@@ -63,10 +65,12 @@ static void test_totals(void)
 	tap_ok(!strcmp(drv_histogram_decimal(right->sum_sq_ns2, digits), "40000000000000000000000"),
 	       "squares beyond 64 bits are exact");
 	drv_histogram_merge(left, right);
-	tap_ok(left->count == 1001 && left->max_ns == UINT64_C(200000000000) && left->min_ns == 1 && left->overflows == 1,
+	tap_ok(left->count == 1001 && left->max_ns == UINT64_C(200000000000) && left->min_ns == 1 &&
+		       left->overflows == 1,
 	       "merged totals");
 	tap_ok(!strcmp(drv_histogram_decimal(0, digits), "0"), "zero in decimal");
-	tap_ok(!strcmp(drv_histogram_decimal(~(unsigned __int128)0, digits), "340282366920938463463374607431768211455"),
+	tap_ok(!strcmp(drv_histogram_decimal(~(unsigned __int128)0, digits),
+		       "340282366920938463463374607431768211455"),
 	       "2^128 - 1 in decimal");
 	free(left);
 	free(right);
@@ -74,17 +78,19 @@ static void test_totals(void)
 
 static void test_encoding(void)
 {
-	/* cookie, length 3, offset 0, digits 3, lowest 1, highest 10^11, ratio 1.0; then -5 (zeros 0..4), 1 */
-	static const uint8_t five[] = { 0x1c, 0x84, 0x93, 0x13, 0, 0, 0, 2, 0, 0, 0, 0,	 0,    0,    0,	   3,	 0, 0, 0, 0, 0,
-					0,    0,    1,	  0,	0, 0, 0x17, 0x48, 0x76, 0xe8, 0, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0,
-					9,    2 };
+	/* cookie, length 3, offset 0, digits 3, lowest 1, highest 10^11, ratio 1.0; then -5 (zeros 0..4), 1
+	 */
+	static const uint8_t five[] = {0x1c, 0x84, 0x93, 0x13, 0,    0,    0, 2, 0, 0, 0, 0, 0, 0,
+				       0,    3,    0,    0,    0,    0,    0, 0, 0, 1, 0, 0, 0, 0x17,
+				       0x48, 0x76, 0xe8, 0,    0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 9, 2};
 	struct drv_histogram *histogram = fresh();
 	uint8_t *room = malloc(DRV_HISTOGRAM_ENCODED_MAX);
 	char *text = drv_histogram_base64(histogram);
 
 	if (!room)
 		exit(77);
-	tap_ok(drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX) == 40, "an empty histogram has a header alone");
+	tap_ok(drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX) == 40,
+	       "an empty histogram has a header alone");
 	tap_ok(text != NULL, "an empty histogram can be printed");
 	free(text);
 	drv_histogram_record(histogram, 5);
@@ -95,7 +101,8 @@ static void test_encoding(void)
 	for (uint32_t cell = 0; cell < DRV_HISTOGRAM_CELLS; cell++)
 		histogram->cells[cell] = UINT64_MAX / 4;
 	histogram->max_ns = DRV_HISTOGRAM_HIGHEST;
-	tap_ok(drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX) > 0, "the stated room suffices for the worst");
+	tap_ok(drv_histogram_encode(histogram, room, DRV_HISTOGRAM_ENCODED_MAX) > 0,
+	       "the stated room suffices for the worst");
 	free(histogram);
 	free(room);
 }

@@ -26,7 +26,8 @@ static struct drv_ability with(uint64_t caps, enum cadge_progress progress)
 static void test_points(void)
 {
 	const struct drv_ability native = with(CADGE_CAP_RPC, CADGE_PROGRESS_NONE);
-	const struct drv_ability direct = with(RMA, CADGE_PROGRESS_DIRECT), library = with(RMA, CADGE_PROGRESS_LIBRARY);
+	const struct drv_ability direct = with(RMA, CADGE_PROGRESS_DIRECT),
+				 library = with(RMA, CADGE_PROGRESS_LIBRARY);
 	struct drv_ability narrow = messages, tiny = messages;
 	const struct {
 		const char *what;
@@ -36,50 +37,127 @@ static void test_points(void)
 		enum drv_reason wanted;
 		const char *says;
 	} rows[] = {
-		{ "the largest message", { .pattern = DRV_PINGPONG, .request_bytes = 1024, .reply_bytes = 1024, .depth = 1 },
-		  &messages, DRV_PLACE_WITHIN, DRV_OK, "" },
-		{ "one byte more", { .pattern = DRV_PINGPONG, .request_bytes = 1025, .reply_bytes = 1025, .depth = 1 },
-		  &messages, DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE, "1024" },
-		{ "emulated rpc: header counts", { .pattern = DRV_RPC, .request_bytes = 1008, .reply_bytes = 1008, .depth = 1 },
-		  &messages, DRV_PLACE_WITHIN, DRV_OK, "" },
-		{ "emulated rpc: request too large", { .pattern = DRV_RPC, .request_bytes = 1009, .depth = 1 }, &messages,
-		  DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE, "request of 1025" },
-		{ "emulated rpc: reply too large", { .pattern = DRV_RPC, .reply_bytes = 1009, .depth = 1 }, &messages,
-		  DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE, "reply of 1025" },
-		{ "native rpc: no header", { .pattern = DRV_RPC, .request_bytes = 1024, .reply_bytes = 1024, .depth = 1 },
-		  &native, DRV_PLACE_WITHIN, DRV_OK, "" },
-		{ "emulated rpc without gathering", { .pattern = DRV_RPC, .depth = 1 }, &narrow, DRV_PLACE_WITHIN, DRV_NO_CAP,
-		  "one piece" },
-		{ "the deepest", { .pattern = DRV_RPC, .depth = 8 }, &messages, DRV_PLACE_WITHIN, DRV_OK, "" },
-		{ "too deep", { .pattern = DRV_RPC, .depth = 9 }, &messages, DRV_PLACE_WITHIN, DRV_DEPTH_TOO_DEEP, "takes 8" },
-		{ "a stream", { .pattern = DRV_STREAM, .request_bytes = 1024, .depth = 8 }, &messages, DRV_PLACE_WITHIN, DRV_OK,
-		  "" },
-		{ "a stream that cannot be ended", { .pattern = DRV_STREAM, .request_bytes = 8, .depth = 1 }, &tiny,
-		  DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE, "closing message" },
-		{ "put without it", { .pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 8, .depth = 1 },
-		  &messages, DRV_PLACE_WITHIN, DRV_NO_CAP, "no such operation" },
-		{ "put", { .pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 4096, .depth = 1 }, &library,
-		  DRV_PLACE_WITHIN, DRV_OK, "" },
-		{ "put too large", { .pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 4097, .depth = 1 },
-		  &library, DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE, "4096" },
-		{ "put of nothing", { .pattern = DRV_ONESIDED, .operation = DRV_PUT, .depth = 1 }, &library, DRV_PLACE_WITHIN,
-		  DRV_NO_CAP, "0 bytes" },
-		{ "passive needs direct",
-		  { .pattern = DRV_ONESIDED, .operation = DRV_GET, .request_bytes = 8, .depth = 1, .target = DRV_TARGET_PASSIVE },
-		  &library, DRV_PLACE_WITHIN, DRV_NO_CAP, "here it is library" },
-		{ "passive and direct",
-		  { .pattern = DRV_ONESIDED, .operation = DRV_FETCH_ADD, .request_bytes = 8, .depth = 1,
-		    .target = DRV_TARGET_PASSIVE },
-		  &direct, DRV_PLACE_BETWEEN, DRV_OK, "" },
-		{ "passive self",
-		  { .pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 8, .depth = 1, .target = DRV_TARGET_PASSIVE },
-		  &direct, DRV_PLACE_SELF, DRV_NO_CAP, "the target is the caller" },
+		{"the largest message",
+		 {.pattern = DRV_PINGPONG, .request_bytes = 1024, .reply_bytes = 1024, .depth = 1},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_OK,
+		 ""},
+		{"one byte more",
+		 {.pattern = DRV_PINGPONG, .request_bytes = 1025, .reply_bytes = 1025, .depth = 1},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE,
+		 "1024"},
+		{"emulated rpc: header counts",
+		 {.pattern = DRV_RPC, .request_bytes = 1008, .reply_bytes = 1008, .depth = 1},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_OK,
+		 ""},
+		{"emulated rpc: request too large",
+		 {.pattern = DRV_RPC, .request_bytes = 1009, .depth = 1},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE,
+		 "request of 1025"},
+		{"emulated rpc: reply too large",
+		 {.pattern = DRV_RPC, .reply_bytes = 1009, .depth = 1},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE,
+		 "reply of 1025"},
+		{"native rpc: no header",
+		 {.pattern = DRV_RPC, .request_bytes = 1024, .reply_bytes = 1024, .depth = 1},
+		 &native,
+		 DRV_PLACE_WITHIN,
+		 DRV_OK,
+		 ""},
+		{"emulated rpc without gathering",
+		 {.pattern = DRV_RPC, .depth = 1},
+		 &narrow,
+		 DRV_PLACE_WITHIN,
+		 DRV_NO_CAP,
+		 "one piece"},
+		{"the deepest", {.pattern = DRV_RPC, .depth = 8}, &messages, DRV_PLACE_WITHIN, DRV_OK, ""},
+		{"too deep",
+		 {.pattern = DRV_RPC, .depth = 9},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_DEPTH_TOO_DEEP,
+		 "takes 8"},
+		{"a stream",
+		 {.pattern = DRV_STREAM, .request_bytes = 1024, .depth = 8},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_OK,
+		 ""},
+		{"a stream that cannot be ended",
+		 {.pattern = DRV_STREAM, .request_bytes = 8, .depth = 1},
+		 &tiny,
+		 DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE,
+		 "closing message"},
+		{"put without it",
+		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 8, .depth = 1},
+		 &messages,
+		 DRV_PLACE_WITHIN,
+		 DRV_NO_CAP,
+		 "no such operation"},
+		{"put",
+		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 4096, .depth = 1},
+		 &library,
+		 DRV_PLACE_WITHIN,
+		 DRV_OK,
+		 ""},
+		{"put too large",
+		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 4097, .depth = 1},
+		 &library,
+		 DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE,
+		 "4096"},
+		{"put of nothing",
+		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .depth = 1},
+		 &library,
+		 DRV_PLACE_WITHIN,
+		 DRV_NO_CAP,
+		 "0 bytes"},
+		{"passive needs direct",
+		 {.pattern = DRV_ONESIDED,
+		  .operation = DRV_GET,
+		  .request_bytes = 8,
+		  .depth = 1,
+		  .target = DRV_TARGET_PASSIVE},
+		 &library,
+		 DRV_PLACE_WITHIN,
+		 DRV_NO_CAP,
+		 "here it is library"},
+		{"passive and direct",
+		 {.pattern = DRV_ONESIDED,
+		  .operation = DRV_FETCH_ADD,
+		  .request_bytes = 8,
+		  .depth = 1,
+		  .target = DRV_TARGET_PASSIVE},
+		 &direct,
+		 DRV_PLACE_BETWEEN,
+		 DRV_OK,
+		 ""},
+		{"passive self",
+		 {.pattern = DRV_ONESIDED,
+		  .operation = DRV_PUT,
+		  .request_bytes = 8,
+		  .depth = 1,
+		  .target = DRV_TARGET_PASSIVE},
+		 &direct,
+		 DRV_PLACE_SELF,
+		 DRV_NO_CAP,
+		 "the target is the caller"},
 	};
 
 	narrow.iov_max = 1;
 	tiny.message_bytes_max = 16;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct drv_fail fail = { 0 };
+		struct drv_fail fail = {0};
 		const int status = drv_negotiate_point(&rows[i].point, rows[i].place, rows[i].both, &fail);
 
 		tap_ok((status == 0) == (rows[i].wanted == DRV_OK) && fail.reason == rows[i].wanted &&
@@ -92,16 +170,21 @@ static void test_points(void)
 
 static void test_launches(void)
 {
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 
-	tap_ok(drv_negotiate_launch(DRV_PLACE_WITHIN, DRV_WAIT_POLL, CADGE_CAP_HOST, &fail) == 0, "within, poll");
-	tap_ok(drv_negotiate_launch(DRV_PLACE_BETWEEN, DRV_WAIT_POLL, CADGE_CAP_HOST, &fail) && fail.reason == DRV_NO_CAP,
+	tap_ok(drv_negotiate_launch(DRV_PLACE_WITHIN, DRV_WAIT_POLL, CADGE_CAP_HOST, &fail) == 0,
+	       "within, poll");
+	tap_ok(drv_negotiate_launch(DRV_PLACE_BETWEEN, DRV_WAIT_POLL, CADGE_CAP_HOST, &fail) &&
+		       fail.reason == DRV_NO_CAP,
 	       "between needs NET: %s", fail.text);
-	tap_ok(drv_negotiate_launch(DRV_PLACE_SELF, DRV_WAIT_POLL, CADGE_CAP_HOST, &fail) && fail.reason == DRV_NO_CAP,
+	tap_ok(drv_negotiate_launch(DRV_PLACE_SELF, DRV_WAIT_POLL, CADGE_CAP_HOST, &fail) &&
+		       fail.reason == DRV_NO_CAP,
 	       "self needs SELF: %s", fail.text);
-	tap_ok(drv_negotiate_launch(DRV_PLACE_WITHIN, DRV_WAIT_BLOCK, CADGE_CAP_HOST, &fail) && fail.reason == DRV_NO_WAIT,
+	tap_ok(drv_negotiate_launch(DRV_PLACE_WITHIN, DRV_WAIT_BLOCK, CADGE_CAP_HOST, &fail) &&
+		       fail.reason == DRV_NO_WAIT,
 	       "block needs WAIT: %s", fail.text);
-	tap_ok(drv_negotiate_launch(DRV_PLACE_WITHIN, DRV_WAIT_BLOCK, CADGE_CAP_HOST | CADGE_CAP_WAIT, &fail) == 0,
+	tap_ok(drv_negotiate_launch(DRV_PLACE_WITHIN, DRV_WAIT_BLOCK, CADGE_CAP_HOST | CADGE_CAP_WAIT,
+				    &fail) == 0,
 	       "within, block");
 }
 
@@ -116,7 +199,8 @@ static int same(const struct drv_ability *left, const struct drv_ability *right)
 static void test_both(void)
 {
 	const struct drv_ability left = with(RMA, CADGE_PROGRESS_DIRECT);
-	struct drv_ability right = with(CADGE_CAP_PUT | CADGE_CAP_RPC, CADGE_PROGRESS_LIBRARY), there, one, other;
+	struct drv_ability right = with(CADGE_CAP_PUT | CADGE_CAP_RPC, CADGE_PROGRESS_LIBRARY), there, one,
+			   other;
 	struct drv_fail fail;
 	json_t *wire;
 
@@ -125,16 +209,18 @@ static void test_both(void)
 	one = drv_ability_both(&left, &right);
 	other = drv_ability_both(&right, &left);
 	tap_ok(same(&one, &other), "what both can is the same from either end");
-	tap_ok(one.caps == (messages.caps | CADGE_CAP_PUT) && one.message_bytes_max == 1024 && one.depth_max == 4 &&
-		       one.put == CADGE_PROGRESS_LIBRARY,
+	tap_ok(one.caps == (messages.caps | CADGE_CAP_PUT) && one.message_bytes_max == 1024 &&
+		       one.depth_max == 4 && one.put == CADGE_PROGRESS_LIBRARY,
 	       "and the weaker of each");
 	wire = drv_ability_json(&right);
 	tap_ok(wire && drv_ability_parse(wire, &there, &fail) == 0 && same(&there, &right),
 	       "an ability survives the wire");
 	json_object_set_new(wire, "caps", json_string("0xnonsense"));
-	tap_ok(drv_ability_parse(wire, &there, &fail) && fail.reason == DRV_PROTOCOL, "nonsense is refused: %s", fail.text);
+	tap_ok(drv_ability_parse(wire, &there, &fail) && fail.reason == DRV_PROTOCOL,
+	       "nonsense is refused: %s", fail.text);
 	json_object_del(wire, "caps");
-	tap_ok(drv_ability_parse(wire, &there, &fail) && fail.reason == DRV_PROTOCOL, "a missing member is refused");
+	tap_ok(drv_ability_parse(wire, &there, &fail) && fail.reason == DRV_PROTOCOL,
+	       "a missing member is refused");
 	json_decref(wire);
 }
 

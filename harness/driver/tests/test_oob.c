@@ -17,13 +17,13 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static const struct drv_oob_token token = { "0123456789abcdef", 16 }, other_token = { "fedcba9876543210", 16 };
+static const struct drv_oob_token token = {"0123456789abcdef", 16}, other_token = {"fedcba9876543210", 16};
 static char here[32];
 
 /* A port that was free a moment ago. */
 static void choose_port(void)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(address);
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -36,7 +36,7 @@ static void choose_port(void)
 
 static int plain_connect(void)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const uint64_t until_ns = drv_now_ns() + 3 * SECOND;
 
 	address.sin_port = htons((uint16_t)atoi(strchr(here, ':') + 1));
@@ -82,8 +82,8 @@ static struct drv_oob *open_server(uint64_t limit_ns, struct drv_fail *fail)
 
 static int hello(struct drv_oob *oob, const char *revision, const char *launch, struct drv_fail *fail)
 {
-	json_t *mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", "1", "abi", 1, "schema", "s",
-				 "revision", revision, "launch", launch);
+	json_t *mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", "1", "abi", 1,
+				 "schema", "s", "revision", revision, "launch", launch);
 	json_t *theirs = NULL;
 	const int status = drv_oob_hello(oob, mine, drv_now_ns() + SECOND, &theirs, fail);
 
@@ -102,8 +102,7 @@ static int good_client(void)
 	int status;
 
 	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail) ||
-	    hello(oob, "r", "l", &fail) ||
-	    drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) ||
+	    hello(oob, "r", "l", &fail) || drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) ||
 	    drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail))
 		return 1;
 	status = json_string_length(json_object_get(message, "text")) == 3000000 ? 0 : 2;
@@ -117,39 +116,39 @@ static int good_client(void)
 static int wrong_token_client(void)
 {
 	struct drv_oob *oob;
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 
-	return drv_oob_open(0, here, &other_token, drv_now_ns() + 3 * SECOND, &oob, &fail) && fail.reason == DRV_TOKEN ? 0 : 1;
+	return drv_oob_open(0, here, &other_token, drv_now_ns() + 3 * SECOND, &oob, &fail) &&
+			       fail.reason == DRV_TOKEN
+		       ? 0
+		       : 1;
 }
 
 static int other_revision_client(void)
 {
 	struct drv_oob *oob;
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 
 	if (drv_oob_open(0, here, &token, drv_now_ns() + 3 * SECOND, &oob, &fail))
 		return 1;
-	return hello(oob, "r2", "l", &fail) &&
-			       fail.reason == DRV_VERSION_MISMATCH ?
-		       0 :
-		       1;
+	return hello(oob, "r2", "l", &fail) && fail.reason == DRV_VERSION_MISMATCH ? 0 : 1;
 }
 
 static int other_launch_client(void)
 {
 	struct drv_oob *oob;
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 
 	if (drv_oob_open(0, here, &token, drv_now_ns() + 3 * SECOND, &oob, &fail))
 		return 1;
-	return hello(oob, "r", "l2", &fail) && fail.reason == DRV_PROTOCOL ? 0 :
-															     1;
+	return hello(oob, "r", "l2", &fail) && fail.reason == DRV_PROTOCOL ? 0 : 1;
 }
 
 /* Strangers first, and they must not keep the right one out. */
 static int garbage_then_good_client(void)
 {
-	static const char garbage[] = "GET / HTTP/1.0\r\n\r\n and a little more than a greeting of ours takes";
+	static const char garbage[] =
+		"GET / HTTP/1.0\r\n\r\n and a little more than a greeting of ours takes";
 	struct drv_oob *oob;
 	struct drv_fail fail;
 	int fd = plain_connect();
@@ -217,7 +216,7 @@ static int dying_client(void)
 
 static void test_talk(void)
 {
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 	const pid_t child = start_child(good_client);
 	struct drv_oob *oob = open_server(5 * SECOND, &fail);
 	json_t *message = NULL, *large;
@@ -229,16 +228,18 @@ static void test_talk(void)
 	text[3000000] = '\0';
 	tap_ok(hello(oob, "r", "l", &fail) == 0, "equal versions agree");
 	usleep(20000);
-	tap_ok(drv_oob_peek(oob, &fail) == 0 && drv_oob_peek(oob, &fail) == 0, "looking for the peer's end takes no message");
+	tap_ok(drv_oob_peek(oob, &fail) == 0 && drv_oob_peek(oob, &fail) == 0,
+	       "looking for the peer's end takes no message");
 	tap_ok(drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) == 0, "a barrier");
 	large = json_pack("{s:s, s:s}", "m", "large", "text", text);
 	tap_ok(drv_oob_send(oob, large, drv_now_ns() + 5 * SECOND, &fail) == 0, "3 MB leave");
 	message = NULL;
-	tap_ok(drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail) == 0 && json_equal(message, large),
+	tap_ok(drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail) == 0 &&
+		       json_equal(message, large),
 	       "and come back");
 	json_decref(message);
-	tap_ok(drv_oob_receive(oob, NULL, drv_now_ns() + SECOND, &message, &fail) == -1 && fail.reason == DRV_TRANSPORT &&
-		       strstr(fail.text, "enough"),
+	tap_ok(drv_oob_receive(oob, NULL, drv_now_ns() + SECOND, &message, &fail) == -1 &&
+		       fail.reason == DRV_TRANSPORT && strstr(fail.text, "enough"),
 	       "an abort carries its reason: %s", fail.text);
 	tap_ok(end_child(child) == 0, "the other end agrees");
 	drv_oob_close(oob);
@@ -248,7 +249,7 @@ static void test_talk(void)
 
 static void test_refusals(void)
 {
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 	pid_t child = start_child(wrong_token_client);
 	struct drv_oob *oob = open_server(SECOND / 2, &fail);
 
@@ -256,15 +257,14 @@ static void test_refusals(void)
 	tap_ok(end_child(child) == 0, "and is told so");
 	child = start_child(other_revision_client);
 	oob = open_server(5 * SECOND, &fail);
-	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 &&
-		       fail.reason == DRV_VERSION_MISMATCH && strstr(fail.text, "r here, r2 there"),
+	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 && fail.reason == DRV_VERSION_MISMATCH &&
+		       strstr(fail.text, "r here, r2 there"),
 	       "another revision: %s", fail.text);
 	tap_ok(end_child(child) == 0, "is refused on both ends");
 	drv_oob_close(oob);
 	child = start_child(other_launch_client);
 	oob = open_server(5 * SECOND, &fail);
-	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 &&
-		       fail.reason == DRV_PROTOCOL,
+	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 && fail.reason == DRV_PROTOCOL,
 	       "another launch file: %s", fail.text);
 	tap_ok(end_child(child) == 0, "is refused on both ends");
 	drv_oob_close(oob);
@@ -282,15 +282,15 @@ static void test_ends(void)
 		enum drv_reason reason;
 		const char *what;
 	} rows[] = {
-		{ huge_frame_client, DRV_PROTOCOL, "a frame of 4 GiB" },
-		{ no_json_client, DRV_PROTOCOL, "a frame that is not JSON" },
-		{ no_message_client, DRV_PROTOCOL, "a frame that is no message" },
-		{ silent_client, DRV_PEER_LOST, "half a frame, then nothing" },
-		{ dying_client, DRV_PEER_LOST, "a peer that is killed" },
+		{huge_frame_client, DRV_PROTOCOL, "a frame of 4 GiB"},
+		{no_json_client, DRV_PROTOCOL, "a frame that is not JSON"},
+		{no_message_client, DRV_PROTOCOL, "a frame that is no message"},
+		{silent_client, DRV_PEER_LOST, "half a frame, then nothing"},
+		{dying_client, DRV_PEER_LOST, "a peer that is killed"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct drv_fail fail = { 0 };
+		struct drv_fail fail = {0};
 		const pid_t child = start_child(rows[i].body);
 		struct drv_oob *oob = open_server(5 * SECOND, &fail);
 		const uint64_t started_ns = drv_now_ns();
@@ -314,19 +314,19 @@ static int count_step(void *arg, struct drv_fail *fail)
 
 static void test_deadlines(void)
 {
-	struct drv_fail fail = { 0 };
+	struct drv_fail fail = {0};
 	uint64_t started_ns = drv_now_ns();
 	struct drv_oob *oob = open_server(SECOND / 5, &fail);
 	json_t *message;
 	int steps = 0;
-	const struct drv_idle idle = { count_step, &steps };
+	const struct drv_idle idle = {count_step, &steps};
 	pid_t child;
 
-	tap_ok(!oob && fail.reason == DRV_DEADLINE && drv_now_ns() - started_ns < SECOND, "nobody comes: %s", fail.text);
+	tap_ok(!oob && fail.reason == DRV_DEADLINE && drv_now_ns() - started_ns < SECOND, "nobody comes: %s",
+	       fail.text);
 	started_ns = drv_now_ns();
 	tap_ok(drv_oob_open(0, here, &token, drv_now_ns() + SECOND / 5, &oob, &fail) == -1 &&
-		       fail.reason == DRV_DEADLINE &&
-		       drv_now_ns() - started_ns < SECOND,
+		       fail.reason == DRV_DEADLINE && drv_now_ns() - started_ns < SECOND,
 	       "nobody listens: %s", fail.text);
 	child = start_child(dying_client);
 	oob = open_server(5 * SECOND, &fail);
@@ -340,22 +340,24 @@ static void test_deadlines(void)
 
 static void test_taken_port(void)
 {
-	struct drv_fail fail = { 0 };
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct drv_fail fail = {0};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct drv_oob *oob = NULL;
 	const int yes = 1;
 
 	address.sin_port = htons((uint16_t)atoi(strchr(here, ':') + 1));
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1)) {
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1)) {
 		printf("# the port is gone: %s\n", strerror(errno));
 		close(fd);
 		return;
 	}
 	tap_ok(!open_server(SECOND, &fail) && fail.reason == DRV_PORT, "a port that is taken: %s", fail.text);
-	tap_ok(drv_oob_open(0, "nonsense", &token, drv_now_ns(), &oob, &fail) && fail.reason == DRV_ARGUMENT, "no port: %s",
-	       fail.text);
-	tap_ok(drv_oob_open(0, "host.invalid:1", &token, drv_now_ns(), &oob, &fail) && fail.reason == DRV_ARGUMENT,
+	tap_ok(drv_oob_open(0, "nonsense", &token, drv_now_ns(), &oob, &fail) && fail.reason == DRV_ARGUMENT,
+	       "no port: %s", fail.text);
+	tap_ok(drv_oob_open(0, "host.invalid:1", &token, drv_now_ns(), &oob, &fail) &&
+		       fail.reason == DRV_ARGUMENT,
 	       "no such host: %s", fail.text);
 	close(fd);
 }
@@ -365,15 +367,15 @@ static void check_token(const char *content, mode_t mode, int good, const char *
 	char path[] = "/tmp/cadge-token-XXXXXX";
 	const int fd = mkstemp(path);
 	struct drv_oob_token read_back;
-	struct drv_fail fail = { .text = "" };
+	struct drv_fail fail = {.text = ""};
 	int status;
 
 	if (fd < 0 || write(fd, content, strlen(content)) < 0 || fchmod(fd, mode))
 		exit(77);
 	close(fd);
 	status = drv_oob_token_read(path, &read_back, &fail);
-	tap_ok(good ? status == 0 && read_back.count == 16 : status == -1 && fail.reason == DRV_ARGUMENT, "%s: %s", what,
-	       fail.text);
+	tap_ok(good ? status == 0 && read_back.count == 16 : status == -1 && fail.reason == DRV_ARGUMENT,
+	       "%s: %s", what, fail.text);
 	tap_ok(!strstr(fail.text, content), "%s: the token is not told", what);
 	unlink(path);
 }

@@ -19,7 +19,8 @@ static void check_hash(const char *text, size_t repeat, const char *wanted)
 	tap_ok(!strcmp(hex, wanted), "SHA-256 of '%.16s' %zu times", text, repeat);
 }
 
-static void check_hmac(const char *key, size_t key_bytes, const char *text, size_t text_bytes, const char *wanted)
+static void check_hmac(const char *key, size_t key_bytes, const char *text, size_t text_bytes,
+		       const char *wanted)
 {
 	uint8_t digest[DRV_SHA256_BYTES];
 	char hex[65];

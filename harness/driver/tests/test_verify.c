@@ -55,7 +55,8 @@ int main(void)
 		copy = exact_copy(buffer, bytes);
 		bodies &= drv_body_holds(copy, bytes, SEED, 1, 7);
 		if (bytes >= 20)
-			stale &= !drv_body_holds(copy, bytes, SEED, 2, 7) && !drv_body_holds(copy, bytes, SEED, 1, 8) &&
+			stale &= !drv_body_holds(copy, bytes, SEED, 2, 7) &&
+				 !drv_body_holds(copy, bytes, SEED, 1, 8) &&
 				 !drv_body_holds(copy, bytes, ~SEED, 1, 7);
 		for (size_t at = 16; at < bytes; at++) {
 			copy[at] ^= 1;

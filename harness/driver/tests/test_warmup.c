@@ -23,7 +23,8 @@ int main(void)
 {
 	struct drv_warmup warmup = play(0, 0, 1000, 0);
 
-	tap_ok(warmup.over && warmup.steady && warmup.operations == 500, "equal operations of 1 us: 5 windows of 100");
+	tap_ok(warmup.over && warmup.steady && warmup.operations == 500,
+	       "equal operations of 1 us: 5 windows of 100");
 	tap_ok(warmup.median == 1000, "the median is theirs");
 	warmup = play(0, 0, 20000, 0);
 	tap_ok(warmup.steady && warmup.operations == 80, "operations of 20 us: 5 windows of 16");
@@ -35,7 +36,8 @@ int main(void)
 	warmup = play(0, 0, 20000, 500);
 	tap_ok(warmup.steady, "windows that differ by 2.5 %% are");
 	warmup = play(0, 0, 4000000, 0);
-	tap_ok(warmup.over && !warmup.steady && warmup.operations == 3, "three slow operations reach the cap");
+	tap_ok(warmup.over && !warmup.steady && warmup.operations == 3,
+	       "three slow operations reach the cap");
 	tap_ok(warmup.median == 4000000, "and still give a median");
 	drv_warmup_start(&warmup, 0, 100, 1000);
 	tap_ok(!drv_warmup_expired(&warmup, 999) && drv_warmup_expired(&warmup, 1000) && warmup.median == 0,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The check that every caller makes before it trusts a layer's table: ABI, size, required slots, and that each
- * optional slot stands exactly where its capability bit says so. Header-only, so that the driver, the conformance suite
- * and any other program share one rule.
+ * The check that every caller makes before it trusts a layer's table: ABI, size, required slots, and that
+ * each optional slot stands exactly where its capability bit says so. Header-only, so that the driver, the
+ * conformance suite and any other program share one rule.
  */
 #ifndef CADGE_CHECK_H
 #define CADGE_CHECK_H
@@ -14,7 +14,8 @@
 #include "cadge/layer.h"
 
 /*
- * Checks `layer`. Returns 0 when it may be used; otherwise -1 and one sentence at `reason` (always terminated).
+ * Checks `layer`. Returns 0 when it may be used; otherwise -1 and one sentence at `reason` (always
+ * terminated).
  */
 static inline int cadge_layer_check(const struct cadge_layer *layer, char *reason, size_t reason_bytes)
 {
@@ -25,13 +26,14 @@ static inline int cadge_layer_check(const struct cadge_layer *layer, char *reaso
 		return -1;
 	}
 	if (layer->abi != CADGE_ABI) {
-		snprintf(reason, reason_bytes, "built for ABI %u, this program speaks ABI %u: rebuild the layer", layer->abi,
+		snprintf(reason, reason_bytes,
+			 "built for ABI %u, this program speaks ABI %u: rebuild the layer", layer->abi,
 			 CADGE_ABI);
 		return -1;
 	}
 	if (layer->bytes != sizeof(*layer)) {
-		snprintf(reason, reason_bytes, "its table has %u bytes, expected %zu: rebuild the layer", layer->bytes,
-			 sizeof(*layer));
+		snprintf(reason, reason_bytes, "its table has %u bytes, expected %zu: rebuild the layer",
+			 layer->bytes, sizeof(*layer));
 		return -1;
 	}
 	if (!layer->name || !layer->style || !layer->substrate) {
@@ -41,21 +43,22 @@ static inline int cadge_layer_check(const struct cadge_layer *layer, char *reaso
 	if (strlen(layer->name) != strlen(layer->style) + 1 + strlen(layer->substrate) ||
 	    strncmp(layer->name, layer->style, strlen(layer->style)) != 0 ||
 	    strcmp(layer->name + strlen(layer->style) + 1, layer->substrate) != 0) {
-		snprintf(reason, reason_bytes, "name '%s' is not '%s-%s'", layer->name, layer->style, layer->substrate);
+		snprintf(reason, reason_bytes, "name '%s' is not '%s-%s'", layer->name, layer->style,
+			 layer->substrate);
 		return -1;
 	}
 
-#define CADGE_CHECK_REQUIRED(slot)                                                                 \
-	if (!layer->slot) {                                                                        \
-		snprintf(reason, reason_bytes, "required slot '%s' is missing", #slot);            \
-		return -1;                                                                         \
+#define CADGE_CHECK_REQUIRED(slot)                                                                           \
+	if (!layer->slot) {                                                                                  \
+		snprintf(reason, reason_bytes, "required slot '%s' is missing", #slot);                      \
+		return -1;                                                                                   \
 	}
-#define CADGE_CHECK_OPTIONAL(slot, bits)                                                           \
-	if ((layer->slot != NULL) != ((layer->caps & (bits)) != 0)) {                              \
-		snprintf(reason, reason_bytes, "slot '%s' is %s but its capability is %s", #slot,  \
-			 layer->slot ? "there" : "missing",                                        \
-			 (layer->caps & (bits)) ? "claimed" : "not claimed");                      \
-		return -1;                                                                         \
+#define CADGE_CHECK_OPTIONAL(slot, bits)                                                                     \
+	if ((layer->slot != NULL) != ((layer->caps & (bits)) != 0)) {                                        \
+		snprintf(reason, reason_bytes, "slot '%s' is %s but its capability is %s", #slot,            \
+			 layer->slot ? "there" : "missing",                                                  \
+			 (layer->caps & (bits)) ? "claimed" : "not claimed");                                \
+		return -1;                                                                                   \
 	}
 	CADGE_CHECK_REQUIRED(open)
 	CADGE_CHECK_REQUIRED(close)

@@ -40,66 +40,75 @@
 extern "C" {
 #endif
 
-#define CADGE_ABI 1u
+#define CADGE_ABI          1u
 #define CADGE_ENTRY_SYMBOL "cadge_layer_entry"
-#define CADGE_EXPORT __attribute__((visibility("default")))
-#define CADGE_MUST_CHECK __attribute__((warn_unused_result))
+#define CADGE_EXPORT       __attribute__((visibility("default")))
+#define CADGE_MUST_CHECK   __attribute__((warn_unused_result))
 
 /*
  * Return codes. Zero and above is progress; negative codes are grouped by what is broken, that is, by what
  * the caller has to tear down.
  */
 enum cadge_code {
-	CADGE_DONE = 0,	  /* finished: buffers are the caller's again, no event follows */
+	CADGE_DONE = 0,   /* finished: buffers are the caller's again, no event follows */
 	CADGE_QUEUED = 1, /* accepted: exactly one event will carry this operation's token */
-	CADGE_BUSY = 2,	  /* not accepted, nothing changed hands; poll, then try again */
+	CADGE_BUSY = 2,   /* not accepted, nothing changed hands; poll, then try again */
 
 	/* the operation: everything else goes on */
-	CADGE_E_ARGUMENT = -1,	  /* the caller broke a rule of this header */
-	CADGE_E_TOO_LARGE = -2,	  /* longer than a limit; adapters never fragment silently */
+	CADGE_E_ARGUMENT = -1,    /* the caller broke a rule of this header */
+	CADGE_E_TOO_LARGE = -2,   /* longer than a limit; adapters never fragment silently */
 	CADGE_E_UNSUPPORTED = -3, /* this layer cannot do that, and says so in its capabilities */
-	CADGE_E_LOST = -4,	  /* given up by an unreliable layer */
+	CADGE_E_LOST = -4,        /* given up by an unreliable layer */
 
 	/* the channel: disconnect it */
 	CADGE_E_DOWN = -16, /* the peer is gone or the connection broke */
 
 	/* the context: close it */
-	CADGE_E_LIBRARY = -32,	 /* the library failed; the reason is in the error text of open */
+	CADGE_E_LIBRARY = -32,   /* the library failed; the reason is in the error text of open */
 	CADGE_E_TRANSPORT = -33, /* the transport or device asked for is not there */
-	CADGE_E_PORT = -34,	 /* no free port in the given range */
+	CADGE_E_PORT = -34,      /* no free port in the given range */
 
 	/* the node: nothing of this layer will work here */
-	CADGE_E_MEMORY = -48,	  /* out of memory, locked memory or shared memory */
+	CADGE_E_MEMORY = -48,     /* out of memory, locked memory or shared memory */
 	CADGE_E_PERMISSION = -49, /* the kernel forbids it: capability, ptrace scope, memlock */
-	CADGE_E_ABSENT = -50,	  /* a kernel feature or a library part is missing */
+	CADGE_E_ABSENT = -50,     /* a kernel feature or a library part is missing */
 };
 
 /*
  * Capabilities. `caps` in the table is what the adapter can do somewhere; `caps` in cadge_limits is what this
- * context grants, always a subset. Each bit marked (slot) requires the named slots to be non-NULL, and a non-NULL
- * optional slot requires its bit: cadge_layer_check() refuses a table where the two differ.
+ * context grants, always a subset. Each bit marked (slot) requires the named slots to be non-NULL, and a
+ * non-NULL optional slot requires its bit: cadge_layer_check() refuses a table where the two differ.
  */
-#define CADGE_CAP_SELF (UINT64_C(1) << 0)	   /* a context can be connected to itself */
-#define CADGE_CAP_HOST (UINT64_C(1) << 1)	   /* two processes of one host */
-#define CADGE_CAP_NET (UINT64_C(1) << 2)	   /* two hosts */
-#define CADGE_CAP_RELIABLE (UINT64_C(1) << 3)	   /* every message accepted arrives exactly once or the channel goes down */
-#define CADGE_CAP_ORDERED (UINT64_C(1) << 4)	   /* messages of one channel arrive in the order of their posts */
-#define CADGE_CAP_FLOW_CONTROL (UINT64_C(1) << 5)  /* a fast sender sees BUSY; nothing is dropped at a slow receiver */
-#define CADGE_CAP_LEND (UINT64_C(1) << 6)	   /* (release) received data can be kept without a copy */
-#define CADGE_CAP_POST_IN_SINK (UINT64_C(1) << 7)  /* post, reply and delegate are legal inside sink callbacks */
-#define CADGE_CAP_WAIT (UINT64_C(1) << 8)	   /* (wait) the context can sleep until there is work */
-#define CADGE_CAP_RPC (UINT64_C(1) << 9)	   /* (call, reply, fail) native calls */
-#define CADGE_CAP_DELEGATE (UINT64_C(1) << 10)	   /* (delegate) a call can be passed on; needs RPC */
-#define CADGE_CAP_PUT (UINT64_C(1) << 11)	   /* (put, quiet, expose, unexpose, attach, detach) */
-#define CADGE_CAP_GET (UINT64_C(1) << 12)	   /* (get, and the five above) */
-#define CADGE_CAP_FETCH_ADD (UINT64_C(1) << 13)	   /* (fetch_add, and the five above) 64-bit, naturally aligned */
-#define CADGE_CAP_MEM_ALLOC (UINT64_C(1) << 14)	   /* (mem_alloc, mem_free) buffers should come from the layer */
-#define CADGE_CAP_MEM_REG (UINT64_C(1) << 15)	   /* (mem_reg, mem_dereg) buffers must be registered once */
-#define CADGE_CAP_BATCH (UINT64_C(1) << 16)	   /* (flush) honours CADGE_MORE */
-#define CADGE_CAP_COUNTERS (UINT64_C(1) << 17)	   /* (counters) */
-#define CADGE_CAP_OWN_THREADS (UINT64_C(1) << 18)  /* the library starts threads of its own */
-#define CADGE_CAP_ONE_INIT (UINT64_C(1) << 19)	   /* the library starts once a process: conformance then repeats
-						      connect/disconnect where it would repeat open/close */
+#define CADGE_CAP_SELF (UINT64_C(1) << 0) /* a context can be connected to itself */
+#define CADGE_CAP_HOST (UINT64_C(1) << 1) /* two processes of one host */
+#define CADGE_CAP_NET  (UINT64_C(1) << 2) /* two hosts */
+#define CADGE_CAP_RELIABLE                                                                                   \
+	(UINT64_C(1) << 3) /* every message accepted arrives exactly once or the channel goes down */
+#define CADGE_CAP_ORDERED                                                                                    \
+	(UINT64_C(1) << 4) /* messages of one channel arrive in the order of their posts                     \
+			    */
+#define CADGE_CAP_FLOW_CONTROL                                                                               \
+	(UINT64_C(1) << 5)                /* a fast sender sees BUSY; nothing is dropped at a slow receiver */
+#define CADGE_CAP_LEND (UINT64_C(1) << 6) /* (release) received data can be kept without a copy */
+#define CADGE_CAP_POST_IN_SINK                                                                               \
+	(UINT64_C(1) << 7)                     /* post, reply and delegate are legal inside sink callbacks */
+#define CADGE_CAP_WAIT     (UINT64_C(1) << 8)  /* (wait) the context can sleep until there is work */
+#define CADGE_CAP_RPC      (UINT64_C(1) << 9)  /* (call, reply, fail) native calls */
+#define CADGE_CAP_DELEGATE (UINT64_C(1) << 10) /* (delegate) a call can be passed on; needs RPC */
+#define CADGE_CAP_PUT      (UINT64_C(1) << 11) /* (put, quiet, expose, unexpose, attach, detach) */
+#define CADGE_CAP_GET      (UINT64_C(1) << 12) /* (get, and the five above) */
+#define CADGE_CAP_FETCH_ADD                                                                                  \
+	(UINT64_C(1) << 13) /* (fetch_add, and the five above) 64-bit, naturally aligned */
+#define CADGE_CAP_MEM_ALLOC                                                                                  \
+	(UINT64_C(1) << 14) /* (mem_alloc, mem_free) buffers should come from the layer                      \
+			     */
+#define CADGE_CAP_MEM_REG     (UINT64_C(1) << 15) /* (mem_reg, mem_dereg) buffers must be registered once */
+#define CADGE_CAP_BATCH       (UINT64_C(1) << 16) /* (flush) honours CADGE_MORE */
+#define CADGE_CAP_COUNTERS    (UINT64_C(1) << 17) /* (counters) */
+#define CADGE_CAP_OWN_THREADS (UINT64_C(1) << 18) /* the library starts threads of its own */
+#define CADGE_CAP_ONE_INIT                                                                                   \
+	(UINT64_C(1) << 19) /* the library starts once a process: conformance then repeats                   \
+			       connect/disconnect where it would repeat open/close */
 
 /* What the 1998 comparison of five layers compared, as facts of the adapter (shown, never computed with). */
 enum cadge_protection {
@@ -109,16 +118,17 @@ enum cadge_protection {
 	CADGE_PROTECT_KERNEL_OR_NIC,
 };
 enum cadge_control_transfer {
-	CADGE_CONTROL_POLL,	 /* the receiver has to look */
-	CADGE_CONTROL_HANDLER,	 /* a handler runs inside the receiver's poll */
+	CADGE_CONTROL_POLL,      /* the receiver has to look */
+	CADGE_CONTROL_HANDLER,   /* a handler runs inside the receiver's poll */
 	CADGE_CONTROL_INTERRUPT, /* the kernel wakes the receiver */
-	CADGE_CONTROL_NONE,	 /* one-sided: the receiver is not told */
+	CADGE_CONTROL_NONE,      /* one-sided: the receiver is not told */
 };
 
 struct cadge_traits {
 	enum cadge_protection protection;
 	enum cadge_control_transfer control_transfer;
-	uint32_t copies_on_send;   /* copies of the payload by adapter and library, short messages, user space */
+	uint32_t
+		copies_on_send; /* copies of the payload by adapter and library, short messages, user space */
 	uint32_t copies_on_receive;
 	uint32_t multiprogramming; /* 1: several processes of one host can use the layer at a time */
 };
@@ -149,9 +159,9 @@ struct cadge_iov {
 
 /* An open-time option that a layer understands, for --help, manifests and refusals. */
 struct cadge_option {
-	const char *name;	    /* lower case, words joined by '_'; unit as suffix */
-	const char *default_value;  /* "" where the library decides */
-	const char *help;	    /* one sentence */
+	const char *name;          /* lower case, words joined by '_'; unit as suffix */
+	const char *default_value; /* "" where the library decides */
+	const char *help;          /* one sentence */
 };
 
 struct cadge_setting {
@@ -162,35 +172,39 @@ struct cadge_setting {
 struct cadge_layer;
 
 struct cadge_open_args {
-	uint32_t bytes;			/* sizeof(struct cadge_open_args) */
+	uint32_t bytes; /* sizeof(struct cadge_open_args) */
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
-	const char *device;		/* network interface to use, e.g. "lo", "data0"; never NULL */
-	const char *address;		/* IP address of this end on `device`, for listening sockets; never NULL */
+	const char *device;  /* network interface to use, e.g. "lo", "data0"; never NULL */
+	const char *address; /* IP address of this end on `device`, for listening sockets; never NULL */
 	uint16_t port_first, port_last; /* listening sockets only here, inclusive; 0, 0: any port */
-	uint32_t peers_max;		/* how many peers will be connected, >= 1 */
-	uint32_t depth_max;		/* operations that the driver will keep outstanding a channel, >= 1 */
-	uint64_t message_bytes_max;	/* largest message the driver will post */
-	uint64_t region_bytes_max;	/* largest region the driver will expose; 0: none */
+	uint32_t peers_max;             /* how many peers will be connected, >= 1 */
+	uint32_t depth_max;             /* operations that the driver will keep outstanding a channel, >= 1 */
+	uint64_t message_bytes_max;     /* largest message the driver will post */
+	uint64_t region_bytes_max;      /* largest region the driver will expose; 0: none */
 	const struct cadge_setting *settings;
 	size_t settings_count;
-	const struct cadge_layer *inner; /* shims only: the layer to wrap, already checked; NULL for adapters */
-	char *error;			/* where open explains a failure in one sentence, NUL-terminated */
+	const struct cadge_layer
+		*inner; /* shims only: the layer to wrap, already checked; NULL for adapters */
+	char *error;    /* where open explains a failure in one sentence, NUL-terminated */
 	size_t error_bytes;
 };
 
 struct cadge_limits {
-	uint32_t bytes;			/* sizeof, set by the caller */
-	uint64_t caps;			/* what this context grants: subset of the table's caps */
-	uint64_t message_bytes_max;	/* largest post, call or reply */
-	uint64_t rma_bytes_max;		/* largest put or get; 0 without */
-	uint32_t depth_max;		/* outstanding operations a channel that the adapter takes before BUSY is certain */
-	uint32_t iov_max;		/* entries in an iov, >= 2 */
-	uint32_t token_bytes;		/* size of a reply token on the wire; 0 without RPC */
-	uint32_t wire_overhead_bytes;	/* the adapter's and library's header bytes a short message, where known */
-	uint64_t short_bytes_max;	/* largest message on the short path; above it `long_path` is used */
-	const char *short_path;		/* e.g. "eager", "inline", "one write" */
-	const char *long_path;		/* e.g. "rendezvous", "mailbox chunks"; equal to short_path if there is one path */
+	uint32_t bytes;             /* sizeof, set by the caller */
+	uint64_t caps;              /* what this context grants: subset of the table's caps */
+	uint64_t message_bytes_max; /* largest post, call or reply */
+	uint64_t rma_bytes_max;     /* largest put or get; 0 without */
+	uint32_t depth_max; /* outstanding operations a channel that the adapter takes before BUSY is certain
+			     */
+	uint32_t iov_max;   /* entries in an iov, >= 2 */
+	uint32_t token_bytes;         /* size of a reply token on the wire; 0 without RPC */
+	uint32_t wire_overhead_bytes; /* the adapter's and library's header bytes a short message, where known
+				       */
+	uint64_t short_bytes_max;     /* largest message on the short path; above it `long_path` is used */
+	const char *short_path;       /* e.g. "eager", "inline", "one write" */
+	const char *
+		long_path; /* e.g. "rendezvous", "mailbox chunks"; equal to short_path if there is one path */
 };
 
 /* Where the bytes really go. */
@@ -204,28 +218,29 @@ enum cadge_medium {
 
 /* What the library really uses on a channel, read back from the library, not from what was asked. */
 struct cadge_path {
-	uint32_t bytes;		   /* sizeof, set by the caller */
+	uint32_t bytes; /* sizeof, set by the caller */
 	enum cadge_medium medium;
-	uint32_t as_asked;	   /* 0: the library uses another transport or device than asked: unsound */
-	char asked[128];	   /* e.g. "device data0", "provider tcp;ofi_rxm" */
-	char used[384];		   /* e.g. "am: posix/memory; rma: posix/memory; cma/memory" */
-	char device[64];	   /* network interface, "" for memory */
-	char note[192];		   /* what a reader must know, e.g. "notification after each write (block)"; or "" */
+	uint32_t as_asked; /* 0: the library uses another transport or device than asked: unsound */
+	char asked[128];   /* e.g. "device data0", "provider tcp;ofi_rxm" */
+	char used[384];    /* e.g. "am: posix/memory; rma: posix/memory; cma/memory" */
+	char device[64];   /* network interface, "" for memory */
+	char note[192];    /* what a reader must know, e.g. "notification after each write (block)"; or "" */
 };
 
 /* Which library serves this layer. The driver finds file and build id from `symbol` (dladdr). */
 struct cadge_library {
-	const char *name;	    /* "UCX", "libfabric", "Open MPI", "Linux sockets" */
-	const char *stated_version; /* what the loaded library says of itself; kernel release for kernel services */
-	const void *symbol;	    /* an address inside the library's text; NULL for kernel services */
+	const char *name;           /* "UCX", "libfabric", "Open MPI", "Linux sockets" */
+	const char *stated_version; /* what the loaded library says of itself; kernel release for kernel
+				       services */
+	const void *symbol;         /* an address inside the library's text; NULL for kernel services */
 };
 
 /* Who carries out an operation at the target. Filled by the adapter as its belief; proved by conformance. */
 enum cadge_progress {
-	CADGE_PROGRESS_NONE,	/* the operation does not exist here */
-	CADGE_PROGRESS_DIRECT,	/* completes and is visible although the target's processes are stopped */
+	CADGE_PROGRESS_NONE,    /* the operation does not exist here */
+	CADGE_PROGRESS_DIRECT,  /* completes and is visible although the target's processes are stopped */
 	CADGE_PROGRESS_LIBRARY, /* the target's library has to run */
-	CADGE_PROGRESS_CADGE,	/* layers/common or the driver supplies it */
+	CADGE_PROGRESS_CADGE,   /* layers/common or the driver supplies it */
 };
 
 struct cadge_semantics {
@@ -236,7 +251,7 @@ struct cadge_semantics {
 /* sink.recv and sink.replied return one of these. */
 enum cadge_keep {
 	CADGE_TAKEN = 0, /* done with the data; it may vanish now */
-	CADGE_KEEP = 1,	 /* only with CADGE_CAP_LEND: data stays valid until release(lend) */
+	CADGE_KEEP = 1,  /* only with CADGE_CAP_LEND: data stays valid until release(lend) */
 };
 
 /* How the bytes of a reply came to the caller. */
@@ -251,10 +266,11 @@ struct cadge_reply_to {
 };
 
 /*
- * Where events go. The caller fills it; the adapter calls it from inside poll (and only there), in the library's
- * own delivery context, so that a layer with handlers shows its true latency. Inside a callback `poll`, `wait`,
- * `disconnect` and `close` are forbidden; `post`, `reply` and `delegate` are legal only with CADGE_CAP_POST_IN_SINK.
- * `peer` is the number that was given to connect. `self` is for the caller's use: adapters pass the sink on untouched.
+ * Where events go. The caller fills it; the adapter calls it from inside poll (and only there), in the
+ * library's own delivery context, so that a layer with handlers shows its true latency. Inside a callback
+ * `poll`, `wait`, `disconnect` and `close` are forbidden; `post`, `reply` and `delegate` are legal only with
+ * CADGE_CAP_POST_IN_SINK. `peer` is the number that was given to connect. `self` is for the caller's use:
+ * adapters pass the sink on untouched.
  */
 struct cadge_sink {
 	/* The channel to `peer` is usable in both directions as far as this side can tell. */
@@ -262,15 +278,15 @@ struct cadge_sink {
 	/* The channel to `peer` is broken; follows every failed or lost connection at most once. */
 	void (*down)(struct cadge_sink *self, uint32_t peer, int code);
 	/*
-	 * A message of `bytes` bytes arrived (bytes may be 0; data may then be NULL). `data` is lent until the
-	 * callback returns, or with KEEP until release(lend). `lend` is NULL without CADGE_CAP_LEND.
+	 * A message of `bytes` bytes arrived (bytes may be 0; data may then be NULL). `data` is lent until
+	 * the callback returns, or with KEEP until release(lend). `lend` is NULL without CADGE_CAP_LEND.
 	 */
 	enum cadge_keep (*recv)(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
 				struct cadge_lend *lend);
 	/*
-	 * The operation `token` that was QUEUED is finished. code DONE: its local buffers are the caller's again,
-	 * results of get and fetch_add are there, a quiet is complete. It never means delivered. Negative: failed,
-	 * buffers are the caller's again as well.
+	 * The operation `token` that was QUEUED is finished. code DONE: its local buffers are the caller's
+	 * again, results of get and fetch_add are there, a quiet is complete. It never means delivered.
+	 * Negative: failed, buffers are the caller's again as well.
 	 */
 	void (*sent)(struct cadge_sink *self, uint32_t peer, uint64_t token, int code);
 	/* Native RPC: a call arrived. `args` is lent until return. The token outlives the callback. */
@@ -283,13 +299,14 @@ struct cadge_sink {
 };
 
 /* Flags of post, reply and put. */
-#define CADGE_MORE 1u /* more will follow at once: with CADGE_CAP_BATCH the adapter may hold this until flush */
+#define CADGE_MORE                                                                                           \
+	1u /* more will follow at once: with CADGE_CAP_BATCH the adapter may hold this until flush */
 
 struct cadge_layer {
-	uint32_t abi;	     /* CADGE_ABI */
-	uint32_t bytes;	     /* sizeof(struct cadge_layer) at compile time of the adapter */
-	const char *name;    /* "style-substrate", e.g. "sockets-tcp"; shims: "shim-delay" */
-	const char *style;   /* sockets, native, am, fm, bip, pm, vmmc, rdma, mpi, peregrine, null, shim */
+	uint32_t abi;      /* CADGE_ABI */
+	uint32_t bytes;    /* sizeof(struct cadge_layer) at compile time of the adapter */
+	const char *name;  /* "style-substrate", e.g. "sockets-tcp"; shims: "shim-delay" */
+	const char *style; /* sockets, native, am, fm, bip, pm, vmmc, rdma, mpi, peregrine, null, shim */
 	const char *substrate;
 	uint64_t caps;
 	struct cadge_traits traits;
@@ -298,49 +315,52 @@ struct cadge_layer {
 	/* ---- required ---- */
 
 	/*
-	 * Starts the library and makes a context for args->place and args->wait_mode. May block, may start threads
-	 * (CADGE_CAP_OWN_THREADS). Everything in args is the caller's and read only during the call.
-	 * DONE; E_UNSUPPORTED: place or wait mode impossible here; E_TRANSPORT: device or transport asked for is not
-	 * there; E_PORT; E_MEMORY; E_PERMISSION; E_ABSENT; E_LIBRARY; E_ARGUMENT: unknown setting. On failure
-	 * args->error says why in one sentence and *ctx_out is untouched.
+	 * Starts the library and makes a context for args->place and args->wait_mode. May block, may start
+	 * threads (CADGE_CAP_OWN_THREADS). Everything in args is the caller's and read only during the call.
+	 * DONE; E_UNSUPPORTED: place or wait mode impossible here; E_TRANSPORT: device or transport asked for
+	 * is not there; E_PORT; E_MEMORY; E_PERMISSION; E_ABSENT; E_LIBRARY; E_ARGUMENT: unknown setting. On
+	 * failure args->error says why in one sentence and *ctx_out is untouched.
 	 */
 	int (*open)(const struct cadge_open_args *args, struct cadge_ctx **ctx_out);
 	/*
-	 * Releases everything, connected or not, operations outstanding or not; their events are lost. After `down` or
-	 * the death of a peer it returns without waiting for that peer. May block for at most a second. NULL is legal.
+	 * Releases everything, connected or not, operations outstanding or not; their events are lost. After
+	 * `down` or the death of a peer it returns without waiting for that peer. May block for at most a
+	 * second. NULL is legal.
 	 */
 	void (*close)(struct cadge_ctx *ctx);
 	/* Says what this context can do; constant from open to close. Never fails. */
 	void (*limits)(const struct cadge_ctx *ctx, struct cadge_limits *limits_out);
 	/*
-	 * Writes the address that `peer` has to pass to its connect in order to reach this context. It may differ by
-	 * peer (it can carry the slot number that the peer stamps on what it sends). On entry *bytes_inout is the
-	 * room at `blob` (at least 2048 is always given), on return the length. The blob is position-independent bytes.
+	 * Writes the address that `peer` has to pass to its connect in order to reach this context. It may
+	 * differ by peer (it can carry the slot number that the peer stamps on what it sends). On entry
+	 * *bytes_inout is the room at `blob` (at least 2048 is always given), on return the length. The blob
+	 * is position-independent bytes.
 	 */
 	int (*address)(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout);
 	/*
-	 * Begins to connect to the context whose address(…) for us is `blob`. `peer` < peers_max is our number for
-	 * it. Symmetric: both sides call it, in any order; it does not block; poll delivers sink.up (or down). The
-	 * channel handle is valid at once but operations before `up` may return BUSY.
+	 * Begins to connect to the context whose address(…) for us is `blob`. `peer` < peers_max is our
+	 * number for it. Symmetric: both sides call it, in any order; it does not block; poll delivers
+	 * sink.up (or down). The channel handle is valid at once but operations before `up` may return BUSY.
 	 */
 	int (*connect)(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
 		       struct cadge_chan **chan_out);
 	/*
-	 * Ends a channel; no event of it follows. Does not flush: the caller has drained what matters to it. Does not
-	 * block for a dead peer. The same `peer` number may be connected again afterwards (new addresses).
+	 * Ends a channel; no event of it follows. Does not flush: the caller has drained what matters to it.
+	 * Does not block for a dead peer. The same `peer` number may be connected again afterwards (new
+	 * addresses).
 	 */
 	int (*disconnect)(struct cadge_ctx *ctx, struct cadge_chan *chan);
 	/*
-	 * Sends one message gathered from iov[0..count). The total may be 0 and is at most message_bytes_max. DONE: the
-	 * buffers are the caller's. QUEUED: they are lent until sink.sent(token). BUSY: nothing happened. E_TOO_LARGE,
-	 * E_DOWN, E_ARGUMENT. The iov array itself is read only during the call.
+	 * Sends one message gathered from iov[0..count). The total may be 0 and is at most message_bytes_max.
+	 * DONE: the buffers are the caller's. QUEUED: they are lent until sink.sent(token). BUSY: nothing
+	 * happened. E_TOO_LARGE, E_DOWN, E_ARGUMENT. The iov array itself is read only during the call.
 	 */
 	int (*post)(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		    uint64_t token);
 	/*
-	 * Makes progress on all channels and calls the sink. Never blocks. Returns the number of events delivered
-	 * (0: nothing to do now) or a negative context or node error. May deliver several events at a time, but
-	 * returns after a bounded number.
+	 * Makes progress on all channels and calls the sink. Never blocks. Returns the number of events
+	 * delivered (0: nothing to do now) or a negative context or node error. May deliver several events at
+	 * a time, but returns after a bounded number.
 	 */
 	int (*poll)(struct cadge_ctx *ctx, struct cadge_sink *sink);
 
@@ -354,8 +374,9 @@ struct cadge_layer {
 	/* ---- optional, each tied to a capability ---- */
 
 	/*
-	 * WAIT. Sleeps until poll would have something to do or timeout_ns passed: arms the library's notification,
-	 * checks once more for work, sleeps. Early return is legal. DONE: look again with poll. Negative: context error.
+	 * WAIT. Sleeps until poll would have something to do or timeout_ns passed: arms the library's
+	 * notification, checks once more for work, sleeps. Early return is legal. DONE: look again with poll.
+	 * Negative: context error.
 	 */
 	int (*wait)(struct cadge_ctx *ctx, uint64_t timeout_ns);
 	/* LEND. Gives kept data back. */
@@ -364,34 +385,37 @@ struct cadge_layer {
 	int (*flush)(struct cadge_chan *chan);
 
 	/*
-	 * RPC. Calls procedure `op` with the arguments in in_iov; the result is to be placed in out_iov (out_count may be
-	 * 0: the result is then lent). QUEUED: buffers are lent until sink.replied(token), the call's only event.
-	 * Never DONE. BUSY or an error: nothing happened.
+	 * RPC. Calls procedure `op` with the arguments in in_iov; the result is to be placed in out_iov
+	 * (out_count may be 0: the result is then lent). QUEUED: buffers are lent until sink.replied(token),
+	 * the call's only event. Never DONE. BUSY or an error: nothing happened.
 	 */
 	int (*call)(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
 		    const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token);
 	/* RPC. Answers; consumes reply_to unless BUSY. Results as post: QUEUED ends with sink.sent(token). */
-	int (*reply)(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
-		     uint32_t count, uint32_t flags, uint64_t token);
+	int (*reply)(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to,
+		     const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 	/* RPC. Answers with an error code (negative); consumes reply_to unless BUSY. */
 	int (*fail)(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code);
-	/* DELEGATE. Passes the call on to another server, which will reply to the first caller; consumes reply_to. */
+	/* DELEGATE. Passes the call on to another server, which will reply to the first caller; consumes
+	 * reply_to. */
 	int (*delegate)(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
 			const struct cadge_iov *iov, uint32_t count, uint64_t token);
 
 	/*
-	 * PUT, GET, FETCH_ADD. Exposes memory to all peers. The memory is the caller's and must stay until unexpose; with
-	 * MEM_ALLOC it should come from mem_alloc. `key` receives what peers need to attach (room: at least 2048).
+	 * PUT, GET, FETCH_ADD. Exposes memory to all peers. The memory is the caller's and must stay until
+	 * unexpose; with MEM_ALLOC it should come from mem_alloc. `key` receives what peers need to attach
+	 * (room: at least 2048).
 	 */
 	int (*expose)(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
 		      struct cadge_region **region_out);
 	void (*unexpose)(struct cadge_ctx *ctx, struct cadge_region *region);
 	/* Makes a peer's region usable through this channel. The key is read only during the call. */
-	int (*attach)(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out);
+	int (*attach)(struct cadge_chan *chan, const void *key, size_t key_bytes,
+		      struct cadge_remote **remote_out);
 	void (*detach)(struct cadge_chan *chan, struct cadge_remote *remote);
 	/*
-	 * Writes `bytes` from `local` to offset_bytes in the remote region. DONE or sink.sent means local completion: the
-	 * buffer is reusable. It says nothing of visibility: see quiet.
+	 * Writes `bytes` from `local` to offset_bytes in the remote region. DONE or sink.sent means local
+	 * completion: the buffer is reusable. It says nothing of visibility: see quiet.
 	 */
 	int (*put)(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 		   uint64_t offset_bytes, uint32_t flags, uint64_t token);
@@ -399,11 +423,11 @@ struct cadge_layer {
 	int (*get)(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
 		   uint64_t offset_bytes, uint64_t token);
 	/* Adds to the 64-bit word at offset_bytes (multiple of 8) and fetches what was there before. */
-	int (*fetch_add)(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out, struct cadge_remote *remote,
-			 uint64_t offset_bytes, uint64_t token);
+	int (*fetch_add)(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+			 struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
 	/*
-	 * DONE or sink.sent(token): every put of this channel that was accepted earlier is visible to the target's CPU.
-	 * May need the target's library to run where semantics says LIBRARY.
+	 * DONE or sink.sent(token): every put of this channel that was accepted earlier is visible to the
+	 * target's CPU. May need the target's library to run where semantics says LIBRARY.
 	 */
 	int (*quiet)(struct cadge_chan *chan, uint64_t token);
 
@@ -414,9 +438,10 @@ struct cadge_layer {
 	int (*mem_reg)(struct cadge_ctx *ctx, void *base, size_t bytes);
 	int (*mem_dereg)(struct cadge_ctx *ctx, void *base, size_t bytes);
 
-	/* COUNTERS. Calls each(arg, name, value) for what the adapter or library counts: copies, retries, drops. */
-	void (*counters)(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
-			 void *arg);
+	/* COUNTERS. Calls each(arg, name, value) for what the adapter or library counts: copies, retries,
+	 * drops. */
+	void (*counters)(const struct cadge_ctx *ctx,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg);
 };
 
 /* The one exported symbol. The table is constant for the life of the process. */

@@ -18,15 +18,14 @@
 
 #include "shims/shim.h"
 
-#define TRACE_CALLS(X)                                                                                       \
-	X(address)                                                                                           \
-	X(connect)                                                                                           \
-	X(disconnect)                                                                                        \
-	X(post)                                                                                              \
-	X(poll)                                                                                              \
-	X(describe_path) X(wait) X(release) X(flush) X(call) X(reply) X(fail) X(delegate) X(expose)          \
-		X(unexpose) X(attach) X(detach) X(put) X(get) X(fetch_add) X(quiet) X(mem_alloc) X(mem_free) \
-			X(mem_reg) X(mem_dereg)
+/* The formatter never comes to rest on this list. */
+/* clang-format off */
+#define TRACE_CALLS(X) \
+	X(address) X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) \
+	X(release) X(flush) X(call) X(reply) X(fail) X(delegate) X(expose) X(unexpose) \
+	X(attach) X(detach) X(put) X(get) X(fetch_add) X(quiet) X(mem_alloc) \
+	X(mem_free) X(mem_reg) X(mem_dereg)
+/* clang-format on */
 #define TRACE_EVENTS(X) X(on_up) X(on_down) X(on_recv) X(on_sent) X(on_call) X(on_replied)
 
 #define TRACE_ENUM(name) TRACE_##name,

@@ -14,12 +14,29 @@ PROGRAMS = sorted(
     for path in tree.glob("unit-*")
     if os.access(path, os.X_OK) and path.is_file() and not path.suffix
 )
+SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT / "build")))
-def test_unit(program: Path) -> None:
+@pytest.fixture(scope="session")
+def suppressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All leaks of libraries that the layers know of, in one file."""
+    path = tmp_path_factory.mktemp("lsan") / "leaks.supp"
+    path.write_text("".join(known.read_text() for known in sorted((ROOT / "layers").glob("*/*.supp"))))
+    return path
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS, *SCRIPTS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_unit(program: Path, suppressions: Path) -> None:
     """TAP on stdout; 0 passed, 77 skipped with the last line as reason, anything else failed."""
-    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    environment = {
+        **os.environ,
+        "CADGE_MODULES": str(program.parent.parent / "layers"),
+        "CADGE_LAYERS_ROOT": str(ROOT / "layers"),
+        "LSAN_OPTIONS": "suppressions=" + str(suppressions),
+    }
+    done = subprocess.run(
+        [program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
     if done.returncode == 77:
         pytest.skip(((done.stdout + done.stderr).strip().splitlines() or ["no reason given"])[-1])
     assert done.returncode == 0, f"{program.name} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"

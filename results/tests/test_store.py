@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,22 +140,21 @@ def test_a_changed_plan_is_noticed(new_writer: NewWriter) -> None:
         CampaignWriter.resume(path)
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """Let no file grow past 600 bytes, as a full disk would."""
+    """Let no file grow past 600 bytes, as a full disk would; briefly, for the log of the tests is a file too."""
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, old[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
-def test_full_disk_leaves_nothing_half_written(
-    new_writer: NewWriter, record: Recorder, request: pytest.FixtureRequest
-) -> None:
+def test_full_disk_leaves_nothing_half_written(new_writer: NewWriter, record: Recorder) -> None:
     with new_writer() as writer:
         writer.add_launch(record(0))
-        request.getfixturevalue("small_files")
-        with pytest.raises(StoreFullError, match=r"no room to write .*cadge resume"):
+        with small_files(), pytest.raises(StoreFullError, match=r"no room to write .*cadge resume"):
             writer.add_launch(record(1))
         folder = writer.campaign.layout.launches
         assert [path.name for path in folder.iterdir()] == [f"{record(0).launch_id}.json"]

@@ -28,6 +28,17 @@ class Limit(Frozen):
     reason_code: str | None = None
 
 
+class KnownFault(Frozen):
+    """A conformance test that a library itself fails, now and then or always, with what it does then.
+
+    The reason is shown wherever the test would fail; nothing else of the layer is excused.
+    """
+
+    test: str = Field(pattern=r"^[a-z_]+$")
+    place: Place
+    reason: str = Field(min_length=1)
+
+
 class Packages(Frozen):
     """Debian packages that the layer needs; `build` includes what `run` needs."""
 
@@ -51,6 +62,7 @@ class LayerFile(Document):
     places: tuple[Place, ...]
     packages: Packages = Packages()
     limits: tuple[Limit, ...] = ()
+    known_faults: tuple[KnownFault, ...] = ()
     notes: str = ""
 
     @property

@@ -17,10 +17,12 @@
 #include "common/ucx_landing.h"
 #include "common/wire.h"
 
-#define IOV_MAX_ENTRIES   4u
-#define BOUNCE_BYTES      1024u /* gathered by us up to here, by UCX above: measured, see post */
-#define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
-#define DEPTH_MAX         4096u
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define IOV_MAX_ENTRIES     4u
+#define BOUNCE_BYTES        1024u /* gathered by us up to here, by UCX above: measured, see post */
+#define MESSAGE_BYTES_MAX   (UINT64_C(1) << 30)
+#define DEPTH_MAX           4096u
+#define ROUNDS              8u
 
 _Static_assert(sizeof(ucp_dt_iov_t) == sizeof(struct cadge_iov) &&
 		       offsetof(ucp_dt_iov_t, length) == offsetof(struct cadge_iov, bytes),
@@ -45,6 +47,7 @@ struct cadge_chan {
 	unsigned int id_in;  /* what we gave to the peer, or CADGE_UCX_IDS */
 	uint32_t peer;
 	uint32_t life;
+	size_t bytes_max; /* of a message */
 	bool up, greeted, broken, told_down;
 };
 
@@ -54,6 +57,7 @@ struct cadge_ctx {
 	int events;
 	bool news; /* something below waits for deliver_news */
 	bool lend;
+	unsigned int rounds; /* of progress in one poll */
 	uint32_t peers, depth;
 	size_t message_bytes_max;
 	struct op *ops, *finished;
@@ -117,15 +121,15 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
 	struct cadge_lend *lend;
 
 	(void)header;
-	if (__builtin_expect(header_bytes != 0, 0)) {
+	if (UNLIKELY(header_bytes != 0)) {
 		chan->greeted = true;
 		if (ctx->sink && chan->ep)
 			chan_up(chan); /* now, since a message may follow at once */
 		return UCS_OK;
 	}
-	if (__builtin_expect((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0, 0))
+	if (UNLIKELY((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0))
 		return on_offer(chan, data, bytes);
-	if (__builtin_expect(!ctx->sink, 0))
+	if (UNLIKELY(!ctx->sink))
 		return UCS_OK; /* closing */
 	lend = ctx->lend ? data : NULL;
 	ctx->events++;
@@ -184,47 +188,14 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 	chan->ctx->news = true;
 }
 
-static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		    uint64_t token)
+/* What the library answered to `op`, which it keeps when the send goes on. */
+static __attribute__((noinline)) int post_goes_on(struct op *op, void *request, uint64_t token, bool copied)
 {
-	struct op *op = chan->idle;
-	ucp_request_param_t param;
-	const void *data;
-	size_t bytes, units;
-	bool copied = false;
-	void *request;
+	struct cadge_chan *chan = op->chan;
+	int code;
 
-	(void)flags;
-	if (__builtin_expect(!op || !chan->up, 0))
-		return chan->broken ? CADGE_E_DOWN : CADGE_BUSY;
-	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-	param.cb.send = on_sent;
-	param.user_data = op;
-	if (count == 1) {
-		data = iov[0].base;
-		units = bytes = iov[0].bytes;
-	} else if (count > IOV_MAX_ENTRIES) {
-		return CADGE_E_ARGUMENT;
-	} else if ((bytes = cadge_iov_bytes(iov, count)) <= BOUNCE_BYTES) {
-		cadge_iov_gather(iov, count, op->bounce);
-		data = op->bounce;
-		units = bytes;
-		copied = true;
-	} else {
-		memcpy(op->iov, iov, count * sizeof(*iov));
-		data = op->iov;
-		units = count;
-		param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-		param.datatype = ucp_dt_make_iov();
-	}
-	if (__builtin_expect(bytes > chan->ctx->message_bytes_max, 0))
-		return CADGE_E_TOO_LARGE;
-	request = ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, data, units, &param);
-	if (__builtin_expect(!request, 1))
-		return CADGE_DONE;
 	if (UCS_PTR_IS_ERR(request)) {
-		int code = cadge_ucx_code(UCS_PTR_STATUS(request));
-
+		code = cadge_ucx_code(UCS_PTR_STATUS(request));
 		if (code == CADGE_E_DOWN)
 			chan_break(chan);
 		return code;
@@ -236,10 +207,62 @@ static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	return copied ? CADGE_DONE : CADGE_QUEUED;
 }
 
+/* More entries than one: gathered by us where short, else by the library. */
+static __attribute__((noinline)) int post_several(struct cadge_chan *chan, const struct cadge_iov *iov,
+						  uint32_t count, uint64_t token)
+{
+	struct op *op = chan->idle;
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+		.cb.send = on_sent,
+		.user_data = op,
+	};
+	const size_t bytes = cadge_iov_bytes(iov, count);
+	const bool copied = bytes <= BOUNCE_BYTES;
+	void *request;
+
+	if (count > IOV_MAX_ENTRIES)
+		return CADGE_E_ARGUMENT;
+	if (bytes > chan->ctx->message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (copied) {
+		cadge_iov_gather(iov, count, op->bounce);
+		request = ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, op->bounce, bytes, &param);
+	} else {
+		memcpy(op->iov, iov, count * sizeof(*iov));
+		param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+		param.datatype = ucp_dt_make_iov();
+		request = ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, op->iov, count, &param);
+	}
+	return request ? post_goes_on(op, request, token, copied) : CADGE_DONE;
+}
+
+/* The usual case, one entry that leaves at once, is kept as short as it can be. */
+static int ucx_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
+{
+	struct op *op = chan->idle;
+	ucp_request_param_t param;
+	void *request;
+
+	(void)flags;
+	if (UNLIKELY(!op || !chan->up))
+		return chan->broken ? CADGE_E_DOWN : CADGE_BUSY;
+	if (UNLIKELY(count != 1))
+		return post_several(chan, iov, count, token);
+	if (UNLIKELY(iov->bytes > chan->bytes_max))
+		return CADGE_E_TOO_LARGE;
+	param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+	param.cb.send = on_sent;
+	param.user_data = op;
+	request = ucp_am_send_nbx(chan->ep, chan->id_out, NULL, 0, iov->base, iov->bytes, &param);
+	return UNLIKELY(request) ? post_goes_on(op, request, token, false) : CADGE_DONE;
+}
+
 /* ---- progress ---- */
 
 /* What could not be delivered where it happened: ups and downs, late sends, offers that waited. */
-static void deliver_news(struct cadge_ctx *ctx)
+static __attribute__((noinline)) void deliver_news(struct cadge_ctx *ctx)
 {
 	struct op *op;
 
@@ -265,13 +288,17 @@ static void deliver_news(struct cadge_ctx *ctx)
 	cadge_ucx_landings_resume(ctx->landings);
 }
 
+/* Looks several times before it says that there is nothing: a spinning caller then pays less for coming back.
+ */
 static int ucx_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	ctx->sink = sink;
 	ctx->events = 0;
-	ucp_worker_progress(ctx->ucx.worker);
-	if (__builtin_expect(ctx->news, 0))
-		deliver_news(ctx);
+	for (unsigned int round = ctx->rounds; round && !ctx->events; round--) {
+		ucp_worker_progress(ctx->ucx.worker);
+		if (UNLIKELY(ctx->news))
+			deliver_news(ctx);
+	}
 	ctx->sink = NULL;
 	return ctx->events;
 }
@@ -417,7 +444,8 @@ static bool make_pools(struct cadge_ctx *ctx)
 	if (!ctx->ops || !ctx->landings)
 		return false;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
-		ctx->chans[i] = (struct cadge_chan){.ctx = ctx, .peer = i, .id_in = CADGE_UCX_IDS};
+		ctx->chans[i] = (struct cadge_chan){
+			.ctx = ctx, .peer = i, .id_in = CADGE_UCX_IDS, .bytes_max = ctx->message_bytes_max};
 		for (uint32_t k = 0; k < ctx->depth; k++) {
 			struct op *op = &ctx->ops[(size_t)i * ctx->depth + k];
 
@@ -448,6 +476,7 @@ static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory");
 	ctx->depth = args->depth_max < DEPTH_MAX ? args->depth_max : DEPTH_MAX;
 	ctx->lend = *lend == 'y';
+	ctx->rounds = args->wait_mode == CADGE_WAIT_POLL ? ROUNDS : 1;
 	ctx->message_bytes_max = (size_t)bytes_max;
 	code = cadge_ucx_open(args, UCP_FEATURE_AM, &ctx->ucx);
 	if (code == CADGE_DONE) {

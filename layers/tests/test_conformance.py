@@ -102,7 +102,7 @@ def run(build: Path, module: Path, *options: str, deadline_s: int = 240) -> Repo
 
 
 def known_faults(module: Path, place: str) -> dict[str, str]:
-    """Return the tests that the layer's library is known to fail at this place, with what it does: see the layer file."""
+    """Return the tests that the layer's library is known to fail at this place, and what it does, from the layer file."""
     style, _, substrate = module.stem.partition("-")
     file = ROOT / "layers" / style / f"{substrate}.layer.yml"
     listed = yaml.safe_load(file.read_text(encoding="utf-8")).get("known_faults", []) if file.exists() else []
@@ -151,7 +151,7 @@ def shim_cases() -> list[object]:
 def test_layer(name: str, module: str, place: str, wait: str) -> None:
     build = BUILDS[name]
     path = build / "layers" / module
-    # Opening some libraries takes 50 ms and more: a thousand of it is for `make long`, and for layers where it is cheap.
+    # Opening some libraries takes 50 ms and more: a thousand of it is for `make long` and for cheap layers.
     most = (place, wait) == ("within", "poll") or place == "self"
     cycles = (50 if name == "asan" else 100) if most else 20
     report = run(build, path, "--place", place, "--wait", wait, "--cycles", str(cycles))

@@ -102,7 +102,7 @@ def run(build: Path, module: Path, *options: str, deadline_s: int = 240) -> Repo
 
 
 def known_faults(module: Path, place: str) -> dict[str, str]:
-    """Return the tests that the layer's library is known to fail at this place, and what it does, from the layer file."""
+    """Return the tests that the layer's library is known to fail at this place, and what it does then."""
     style, _, substrate = module.stem.partition("-")
     file = ROOT / "layers" / style / f"{substrate}.layer.yml"
     listed = yaml.safe_load(file.read_text(encoding="utf-8")).get("known_faults", []) if file.exists() else []

@@ -193,7 +193,7 @@ static void leave_context(ucp_context_h context)
 	static struct left {
 		struct left *next;
 		ucp_context_h context;
-	} *all;
+	} * all;
 	struct left *left = malloc(sizeof(*left));
 
 	if (!left)
@@ -340,7 +340,9 @@ void cadge_ucx_library(struct cadge_library *library_out)
 /* ---- reading back the lanes ---- */
 
 struct lanes {
-	bool memory, network, foreign; /* foreign: a network device that was not asked for */
+	bool memory, network;
+	bool foreign; /* a network device that was not asked for */
+	bool other;   /* a transport other than TCP */
 	char device[64];
 	char used[384];
 };
@@ -358,7 +360,7 @@ static void lanes_append(struct lanes *lanes, const char *uses, const char *tran
  *   #                 lane[1]:  4:cma/memory.0 md[4]     -> md[4]/cma/sysdev[255] rma_bw#0
  * is "transport/device.path" and, after the second transport, what the lane is for.
  */
-static void lanes_line(struct lanes *lanes, const struct cadge_ucx *ucx, const char *line)
+static void lanes_line(struct lanes *lanes, const char *asked, const char *line)
 {
 	char transport[32], device[64], uses[128];
 	const char *at = strstr(line, "lane["), *tail;
@@ -373,25 +375,25 @@ static void lanes_line(struct lanes *lanes, const struct cadge_ucx *ucx, const c
 	if (strrchr(device, '.'))
 		*strrchr(device, '.') = '\0';
 	lanes_append(lanes, uses, transport, device);
+	lanes->other |= strcmp(transport, "tcp") != 0;
 	if (!strcmp(device, "memory")) {
 		lanes->memory = true;
 		return;
 	}
 	lanes->network = true;
-	if (strcmp(device, ucx->device) != 0)
+	if (strcmp(device, asked) != 0)
 		lanes->foreign = true;
 	if (!*lanes->device)
 		snprintf(lanes->device, sizeof(lanes->device), "%s", device);
 }
 
-int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out)
+static int read_lanes(ucp_ep_h ep, const char *asked, struct lanes *lanes)
 {
-	struct lanes lanes = {0};
 	char *text = NULL, *rest = NULL;
 	size_t text_bytes = 0;
 	FILE *stream = open_memstream(&text, &text_bytes);
-	bool loopback = !strcmp(ucx->device, "lo");
 
+	memset(lanes, 0, sizeof(*lanes));
 	if (!stream)
 		return CADGE_E_MEMORY;
 	ucp_ep_print_info(ep, stream);
@@ -400,8 +402,26 @@ int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *pa
 		return CADGE_E_MEMORY;
 	}
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		lanes_line(&lanes, ucx, line);
+		lanes_line(lanes, asked, line);
 	free(text);
+	return CADGE_DONE;
+}
+
+bool cadge_ucx_writes_wake(ucp_ep_h ep)
+{
+	struct lanes lanes;
+
+	return read_lanes(ep, "", &lanes) == CADGE_DONE && lanes.network && !lanes.other;
+}
+
+int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out)
+{
+	const bool loopback = !strcmp(ucx->device, "lo");
+	struct lanes lanes;
+	int code = read_lanes(ep, ucx->device, &lanes);
+
+	if (code != CADGE_DONE)
+		return code;
 	path_out->medium = lanes.network  ? (loopback ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK)
 			   : lanes.memory ? CADGE_MEDIUM_MEMORY
 					  : CADGE_MEDIUM_UNKNOWN;

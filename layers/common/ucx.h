@@ -45,7 +45,9 @@ struct cadge_ucx {
 
 /* The option that every UCX layer has: an initialiser for its table of options. */
 #define CADGE_UCX_OPTION_TRANSPORTS                                                                          \
-	{"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"}
+	{                                                                                                    \
+		"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"   \
+	}
 
 /* The value of a setting, or `otherwise` where it was not given. */
 const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise);
@@ -95,6 +97,11 @@ int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id);
 int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns);
 /* As cadge_layer.describe_path; leaves `note` empty. */
 int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out);
+/*
+ * True where whatever is written to the peer passes through the peer's library and so wakes a sleeper: all
+ * lanes are TCP, which the receiver has to read.
+ */
+bool cadge_ucx_writes_wake(ucp_ep_h ep);
 /* As cadge_layer.library. */
 void cadge_ucx_library(struct cadge_library *library_out);
 

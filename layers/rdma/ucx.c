@@ -4,7 +4,8 @@
  * Whether a peer's memory is mapped here is asked from ucp_rkey_ptr, and that is what `semantics` states.
  *
  * A direct put does not wake a sleeper, so in block mode the mailbox sends a notification, an active message,
- * after each write.
+ * after each write. Where the target's library carries out the write (TCP), the write itself wakes it and
+ * becomes visible only in its own progress: a notification would be a second message for nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ struct cadge_chan {
 	uint32_t peer;
 	uint32_t outstanding; /* of the caller's operations in this life */
 	unsigned int id_in, id_out;
-	bool broken;
+	bool broken, writes_wake;
 	size_t key_bytes; /* of our mailbox's area */
 	uint8_t key[KEY_BYTES_MAX];
 };
@@ -78,7 +79,7 @@ static int mailbox_notify(void *link, const void *note)
 {
 	struct cadge_chan *chan = link;
 
-	return cadge_ucx_note(&chan->rma, chan->id_out, note, link);
+	return chan->writes_wake ? CADGE_DONE : cadge_ucx_note(&chan->rma, chan->id_out, note, link);
 }
 
 static const struct cadge_mailbox_ops polling_ops = {mailbox_put, mailbox_quiet, NULL, NULL};
@@ -320,6 +321,7 @@ static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 	chan->id_out = id;
 	chan->broken = false;
 	chan->outstanding = 0;
+	chan->writes_wake = cadge_ucx_writes_wake(chan->rma.ep);
 	code = cadge_ucx_attach(&chan->rma, &key, &chan->area);
 	if (code == CADGE_DONE)
 		code = cadge_mailbox_attach(chan->mailbox, card, CADGE_MAILBOX_CARD_BYTES, chan);
@@ -355,7 +357,9 @@ static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_o
 		snprintf(path_out->note, sizeof(path_out->note), "%s%s",
 			 ctx->direct ? "put, get and atomics: loads and stores to mapped memory of the target"
 				     : "put, get and atomics: carried out by the target's library",
-			 ctx->ucx.wake_fd >= 0 ? "; notification after each write (block)" : "");
+			 ctx->ucx.wake_fd < 0 ? ""
+			 : chan->writes_wake  ? "; that wakes it, so no notifications (block)"
+					      : "; notification after each write (block)");
 	return code;
 }
 

@@ -104,6 +104,13 @@ extern const struct floor *const floors[];
 int floor_run_launch(const char *launch_path, int endpoint, const char *host_port, const char *token_path,
 		     const char *out_path);
 
+/*
+ * try.c. Both sides at once: exchanges messages of `bytes` bytes for at most cap_ns. *median_ns_out on
+ * endpoint 0: the median of a round trip, or UINT64_MAX when none was completed.
+ */
+int floor_try(struct floor_run *run, uint64_t bytes, uint64_t cap_ns, uint64_t *median_ns_out,
+	      struct drv_fail *fail);
+
 /* phase.c */
 /* Cold path of a loop while nothing arrives: 1: told to stop (server); 0: go on; -1: loop->fail. */
 int floor_look(struct floor_loop *loop);

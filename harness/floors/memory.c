@@ -59,8 +59,27 @@ static size_t region_need(const struct floor_run *run)
 			bytes *= (size_t)memory_slots(point->request_bytes, point->depth);
 		if (bytes + MEMORY_SCATTER > need)
 			need = bytes + MEMORY_SCATTER;
+		if (point->request_bytes >= MEMORY_LARGE_BYTES && need < chunk_region_bytes())
+			need = chunk_region_bytes();
 	}
 	return (need + 4095) / 4096 * 4096;
+}
+
+/* The large sizes of the launch, each once. Both sides make the same list. */
+static void list_large(struct floor_run *run)
+{
+	struct floor_state *state = run->state;
+
+	for (size_t i = 0; i < run->launch.points_count && state->large_count < MEMORY_LARGE_MAX; i++) {
+		const struct drv_point *point = &run->launch.points[i];
+		bool known = point->pattern != DRV_PINGPONG || point->request_bytes < MEMORY_LARGE_BYTES ||
+			     point->request_bytes > run->bytes_max;
+
+		for (uint32_t k = 0; k < state->large_count; k++)
+			known |= state->large[k].bytes == point->request_bytes;
+		if (!known)
+			state->large[state->large_count++].bytes = point->request_bytes;
+	}
 }
 
 int memory_open(struct floor_run *run, struct drv_fail *fail)
@@ -71,6 +90,7 @@ int memory_open(struct floor_run *run, struct drv_fail *fail)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the floor's state");
 	run->state = state;
 	run->bytes_max = run->floor == &floor_cacheline ? LINE_PAYLOAD_MAX : DRV_MESSAGE_BYTES_MAX;
+	list_large(run);
 	state->region_bytes = region_need(run);
 	state->area_bytes = 4096 + 2 * state->region_bytes;
 	run->path = (struct cadge_path){.bytes = sizeof(run->path),
@@ -142,181 +162,7 @@ static int share_area(struct floor_run *run, struct drv_fail *fail)
 
 static uint8_t *region(const struct floor_state *state, unsigned int which)
 {
-	return state->area + 4096 + which * state->region_bytes;
-}
-
-static void use_pair(struct floor_state *state, bool one_line, bool pause, uint32_t pair)
-{
-	state->one_line = one_line;
-	state->pause = pause;
-	state->pair = pair;
-	state->request = region(state, 0) + pair * MEMORY_PAIR_BYTES;
-	state->reply = one_line ? state->request : region(state, 1) + pair * MEMORY_PAIR_BYTES;
-}
-
-#define TRY_ROUNDS    160u
-#define TRY_DONE      UINT32_MAX
-#define TRY_BUDGET_NS (UINT64_C(400) * FLOOR_NS_PER_MS)
-
-struct candidate {
-	bool one_line, pause;
-	uint32_t pair;
-};
-
-/* Number 1 and up. Which variants there are depends on the floor alone, so both sides count alike. */
-static uint32_t candidates_count(const struct floor_run *run)
-{
-	return MEMORY_PAIRS * (run->floor == &floor_cacheline ? 4 : 2);
-}
-
-static struct candidate candidate_of(uint32_t number)
-{
-	const uint32_t variant = (number - 1) / MEMORY_PAIRS;
-
-	return (struct candidate){
-		.one_line = variant & 2, .pause = variant & 1, .pair = (number - 1) % MEMORY_PAIRS};
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Spins until the flag is `want`; for longer than a look around takes only when the other side is gone. */
-static int spin(struct floor_run *run, const uint8_t *slot, uint64_t want, bool pause, uint64_t until_ns)
-{
-	uint32_t idle = 0;
-
-	(void)run;
-	while (memory_flag(slot) != want) {
-		if (pause)
-			memory_relax();
-		if ((++idle & 4095) == 0 && drv_now_ns() > until_ns)
-			return -1;
-	}
-	return 0;
-}
-
-static int try_one(struct floor_run *run, uint64_t until_ns, uint64_t *median_out)
-{
-	struct floor_state *state = run->state;
-	uint64_t spans[TRY_ROUNDS], before, now;
-
-	before = drv_clock_now(&run->clock);
-	for (uint32_t i = 0; i < TRY_ROUNDS; i++) {
-		const uint64_t flag = state->one_line ? 2 * i + 1 : i + 1;
-
-		memory_flag_set(state->request, flag);
-		if (spin(run, state->reply, state->one_line ? flag + 1 : flag, state->pause, until_ns))
-			return -1;
-		now = drv_clock_now(&run->clock);
-		spans[i] = now - before;
-		before = now;
-	}
-	qsort(spans, TRY_ROUNDS, sizeof(spans[0]), compare_u64);
-	*median_out = drv_clock_to_ns(&run->clock, spans[TRY_ROUNDS / 2]);
-	return 0;
-}
-
-/* Endpoint 1's part: answers on the candidate that stands in the control page. */
-static int try_serve(struct floor_run *run, struct drv_fail *fail)
-{
-	const uint64_t until_ns = drv_now_ns() + 10 * FLOOR_NS_PER_S;
-	struct floor_state *state = run->state;
-	uint32_t number = 0, idle = 0, now;
-	uint64_t flag = 0;
-
-	for (;;) {
-		if ((idle++ & 63) == 0) {
-			now = __atomic_load_n(&state->control->candidate, __ATOMIC_ACQUIRE);
-			if (now == TRY_DONE)
-				return 0;
-			if (now != number) {
-				const struct candidate c = candidate_of(now);
-
-				number = now;
-				use_pair(state, c.one_line, c.pause, c.pair);
-				flag = 1;
-			}
-			if ((idle & 0xffff) == 1 && drv_now_ns() > until_ns)
-				return drv_fail_set(fail, DRV_PEER_LOST,
-						    "endpoint 0 stopped trying variants");
-		}
-		if (!number)
-			continue;
-		if (memory_flag(state->request) == flag) {
-			memory_flag_set(state->reply, state->one_line ? flag + 1 : flag);
-			flag += state->one_line ? 2 : 1;
-		} else if (state->pause) {
-			memory_relax();
-		}
-	}
-}
-
-static int try_all(struct floor_run *run, struct drv_fail *fail)
-{
-	struct floor_state *state = run->state;
-	const uint64_t budget_end_ns = drv_now_ns() + TRY_BUDGET_NS,
-		       until_ns = drv_now_ns() + 8 * FLOOR_NS_PER_S;
-	struct candidate best = candidate_of(1);
-	uint64_t median_ns;
-
-	state->median_ns = UINT64_MAX;
-	for (uint32_t i = 0; i < candidates_count(run); i++) {
-		/* variants in turn, so that a budget that ends early has seen some of each */
-		const uint32_t variants = candidates_count(run) / MEMORY_PAIRS;
-		const uint32_t number = i % variants * MEMORY_PAIRS + i / variants + 1;
-		const struct candidate c = candidate_of(number);
-
-		use_pair(state, c.one_line, c.pause, c.pair);
-		/* what an earlier candidate left on these lines must not look like an answer */
-		memory_flag_set(state->request, 0);
-		memory_flag_set(state->reply, 0);
-		__atomic_store_n(&state->control->candidate, number, __ATOMIC_RELEASE);
-		if (try_one(run, until_ns, &median_ns))
-			return drv_fail_set(fail, DRV_PEER_LOST,
-					    "endpoint 1 did not answer while variants were tried");
-		state->tried++;
-		if (median_ns > state->worst_median_ns)
-			state->worst_median_ns = median_ns;
-		if (median_ns < state->median_ns) {
-			state->median_ns = median_ns;
-			best = c;
-		}
-		if (drv_now_ns() > budget_end_ns)
-			break;
-	}
-	__atomic_store_n(&state->control->candidate, TRY_DONE, __ATOMIC_RELEASE);
-	use_pair(state, best.one_line, best.pause, best.pair);
-	return 0;
-}
-
-/* Tries pairs of lines and ways of spinning, and agrees on the one with the least median. */
-static int choose(struct floor_run *run, struct drv_fail *fail)
-{
-	struct floor_state *state = run->state;
-	json_t *theirs = NULL;
-	int one_line = 0, pause = 0, pair = 0;
-
-	if (run->endpoint == 1 ? try_serve(run, fail) : try_all(run, fail))
-		return -1;
-	if (floor_exchange(run, "variant",
-			   json_pack("{s:b, s:b, s:i}", "one_line", state->one_line, "pause", state->pause,
-				     "pair", (int)state->pair),
-			   &theirs, fail))
-		return -1;
-	if (run->endpoint == 1 &&
-	    (json_unpack(theirs, "{s:b, s:b, s:i}", "one_line", &one_line, "pause", &pause, "pair", &pair) ||
-	     pair < 0 || pair >= (int)MEMORY_PAIRS)) {
-		json_decref(theirs);
-		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 chose no variant");
-	}
-	json_decref(theirs);
-	if (run->endpoint == 1)
-		use_pair(state, one_line, pause, (uint32_t)pair);
-	return 0;
+	return memory_region(state, which);
 }
 
 int memory_connect(struct floor_run *run, struct drv_fail *fail)
@@ -326,15 +172,19 @@ int memory_connect(struct floor_run *run, struct drv_fail *fail)
 	if (share_area(run, fail))
 		return -1;
 	if (run->block) {
-		use_pair(state, false, false, 0);
+		memory_use_pair(state, false, false, 0);
 		snprintf(run->path.used, sizeof(run->path.used), "copy into shared memory, flag, futex");
+		if (memory_choose_large(run, fail))
+			return -1;
+		memory_note_large(run);
 		return 0;
 	}
-	if (choose(run, fail))
+	if (memory_choose(run, fail) || memory_choose_large(run, fail))
 		return -1;
 	snprintf(run->path.used, sizeof(run->path.used),
 		 run->floor == &floor_cacheline ? "a cache line that holds payload and flag"
 						: "copy into shared memory, flag");
+	memory_note_large(run);
 	if (run->endpoint == 0)
 		snprintf(run->path.note, sizeof(run->path.note),
 			 "%s, spin %s pause, pair %u of %u; medians of %u variants tried: %llu to %llu ns",
@@ -350,7 +200,12 @@ int memory_begin(struct floor_loop *loop, struct drv_fail *fail)
 	const bool client = loop->run->endpoint == 0;
 
 	(void)fail;
-	use_pair(state, state->one_line, state->pause, state->pair);
+	memory_use_pair(state, state->one_line, state->pause, state->pair);
+	state->chunks = false;
+	for (uint32_t i = 0; i < state->large_count && loop->point->pattern == DRV_PINGPONG; i++)
+		if (state->large[i].bytes == loop->bytes)
+			state->chunks = state->large[i].chunks;
+	state->gathered = 0;
 	state->payload_at = memory_payload_at(loop->bytes);
 	state->sent = state->received = state->next = 0;
 	state->stride = memory_stride(loop->bytes);
@@ -363,6 +218,8 @@ int memory_begin(struct floor_loop *loop, struct drv_fail *fail)
 		memset(state->control, 0, sizeof(*state->control));
 		memory_flag_set(state->request, 0);
 		memory_flag_set(state->reply, 0);
+		for (uint32_t i = 0; i < 2 * MEMORY_CHUNKS && state->chunks; i++)
+			memory_flag_set(memory_chunk(state, i / MEMORY_CHUNKS, i % MEMORY_CHUNKS), 0);
 		if (loop->point->pattern == DRV_STREAM)
 			for (uint64_t i = 0; i < state->slots; i++)
 				memory_flag_set(region(state, 0) + i * state->stride, 0);
@@ -463,6 +320,8 @@ static int spin_client(struct floor_loop *loop)
 {
 	const struct floor_state *state = loop->run->state;
 
+	if (state->chunks)
+		return chunk_client(loop);
 	if (state->one_line)
 		return state->pause ? one_pause_client(loop) : one_spin_client(loop);
 	return state->pause ? two_pause_client(loop) : two_spin_client(loop);
@@ -472,9 +331,21 @@ static int spin_server(struct floor_loop *loop)
 {
 	const struct floor_state *state = loop->run->state;
 
+	if (state->chunks)
+		return chunk_server(loop);
 	if (state->one_line)
 		return state->pause ? one_pause_server(loop) : one_spin_server(loop);
 	return state->pause ? two_pause_server(loop) : two_spin_server(loop);
+}
+
+static int futex_client(struct floor_loop *loop)
+{
+	return loop->run->state->chunks ? chunk_client(loop) : two_futex_client(loop);
+}
+
+static int futex_server(struct floor_loop *loop)
+{
+	return loop->run->state->chunks ? chunk_server(loop) : two_futex_server(loop);
 }
 
 const struct floor floor_cacheline = {
@@ -518,8 +389,8 @@ const struct floor floor_futex = {
 	.open = memory_open,
 	.connect = memory_connect,
 	.begin = memory_begin,
-	.client = two_futex_client,
-	.server = two_futex_server,
+	.client = futex_client,
+	.server = futex_server,
 	.stream_client = ring_client,
 	.stream_server = ring_server,
 	.close = memory_close,

@@ -22,11 +22,24 @@ struct memory_control {
 	_Alignas(64) uint32_t candidate;
 	/* stream: messages consumed; the producer sleeps on its low half */
 	_Alignas(64) uint64_t consumed;
-	/* who sleeps: [0] the reader of requests, [1] the reader of replies, [2] the producer of a stream */
-	_Alignas(64) uint32_t asleep[3 * 16];
+	/* messages in chunks: how many of each direction were taken out */
+	_Alignas(64) uint64_t taken[2 * 8];
+	/* who sleeps: reader of requests, reader of replies, producer of a stream, waiters for room in chunks
+	 * (2) */
+	_Alignas(64) uint32_t asleep[5 * 16];
 };
 
-enum memory_variant { MEMORY_TWO_LINES, MEMORY_ONE_LINE };
+/* Sizes for which one large copy and many small ones are compared. */
+#define MEMORY_LARGE_BYTES (UINT64_C(256) << 10)
+#define MEMORY_LARGE_MAX   8u
+#define MEMORY_CHUNK_BYTES ((size_t)64 << 10)
+#define MEMORY_CHUNKS      8u /* slots of their ring, in each direction */
+
+struct memory_large {
+	uint64_t bytes;
+	bool chunks; /* chosen */
+	uint64_t whole_ns, chunks_ns;
+};
 
 struct floor_state {
 	uint8_t *area;
@@ -42,6 +55,10 @@ struct floor_state {
 	size_t payload_at;
 	uint64_t sent, received;
 	uint32_t *wake, *sleep; /* futex: flags in control of the other reader and of this one */
+	bool chunks;
+	size_t gathered; /* of the message that arrives in chunks */
+	struct memory_large large[MEMORY_LARGE_MAX];
+	uint32_t large_count;
 	/* stream */
 	uint64_t slots, batch;
 	size_t stride;
@@ -67,6 +84,17 @@ FLOOR_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
 	if (fit < 2)
 		fit = 2;
 	return fit < depth ? fit : depth;
+}
+
+FLOOR_INLINE uint8_t *memory_region(const struct floor_state *state, unsigned int which)
+{
+	return state->area + 4096 + which * state->region_bytes;
+}
+
+/* Slot of a chunk, in the direction of requests (0) or replies (1). */
+FLOOR_INLINE uint8_t *memory_chunk(const struct floor_state *state, unsigned int which, uint64_t number)
+{
+	return memory_region(state, which) + number % MEMORY_CHUNKS * (64 + MEMORY_CHUNK_BYTES);
 }
 
 FLOOR_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
@@ -104,10 +132,25 @@ int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep);
 /* After a store to *word: wakes its reader when it sleeps. -1: errno. */
 int memory_wake(uint32_t *word, uint32_t *asleep);
 
+/* choose.c. Places the slots of an exchange. */
+void memory_use_pair(struct floor_state *state, bool one_line, bool pause, uint32_t pair);
+/* Both sides at once: pairs of lines and ways of spinning; the one with the least median is used from then
+ * on. */
+int memory_choose(struct floor_run *run, struct drv_fail *fail);
+/* Both sides at once: for each large size, one copy of the whole or two in chunks. */
+int memory_choose_large(struct floor_run *run, struct drv_fail *fail);
+/* Says in the path how the large sizes are copied. */
+void memory_note_large(struct floor_run *run);
+
 int memory_open(struct floor_run *run, struct drv_fail *fail);
 int memory_connect(struct floor_run *run, struct drv_fail *fail);
 int memory_begin(struct floor_loop *loop, struct drv_fail *fail);
 void memory_close(struct floor_run *run);
+
+/* chunk.c: a message is copied twice, in pieces that stay in the cache, by both sides at once. */
+size_t chunk_region_bytes(void);
+int chunk_client(struct floor_loop *loop);
+int chunk_server(struct floor_loop *loop);
 
 /* ring.c */
 int ring_client(struct floor_loop *loop);

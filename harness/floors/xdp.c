@@ -176,52 +176,6 @@ static int xdp_begin(struct floor_loop *loop, struct drv_fail *fail)
 	return 0;
 }
 
-/*
- * Exchanges frames for a moment with the program as it is attached now. The median, or UINT64_MAX when none
- * came back.
- */
-static int try_attached(struct floor_run *run, uint64_t *median_out, struct drv_fail *fail)
-{
-	struct drv_point point = {
-		.pattern = DRV_PINGPONG, .request_bytes = TRY_BYTES, .deadline_ns = 5 * FLOOR_NS_PER_S};
-	struct floor_loop *loop = calloc(1, sizeof(*loop));
-	json_t *stop = json_pack("{s:s}", "m", "stop");
-	int status = -1;
-
-	*median_out = UINT64_MAX;
-	if (!loop || !stop || !(loop->out = floor_memory(8192))) {
-		drv_fail_set(fail, DRV_MEMORY, "no memory for a point");
-		goto out;
-	}
-	loop->run = run;
-	loop->point = &point;
-	loop->bytes = TRY_BYTES;
-	loop->seed = drv_mix(run->launch.seed, 0);
-	loop->mode = FLOOR_WARMUP;
-	loop->deadline = drv_clock_now(&run->clock) + drv_clock_to_ticks(&run->clock, point.deadline_ns);
-	loop->op_deadline = drv_clock_to_ticks(&run->clock, 20 * FLOOR_NS_PER_MS);
-	drv_warmup_start(&loop->warmup, drv_clock_now(&run->clock),
-			 drv_clock_to_ticks(&run->clock, TRY_NS / 10),
-			 drv_clock_to_ticks(&run->clock, TRY_NS));
-	if (run->endpoint == 1) {
-		status = xdp_server(loop);
-	} else {
-		status = xdp_client(loop);
-		if (!status)
-			status = drv_oob_send(run->oob, stop, drv_now_ns() + 5 * FLOOR_NS_PER_S, &loop->fail);
-		if (loop->done)
-			*median_out = drv_clock_to_ns(&run->clock, loop->warmup.median);
-	}
-	if (status)
-		*fail = loop->fail;
-out:
-	json_decref(stop);
-	if (loop)
-		floor_memory_free(loop->out, 8192);
-	free(loop);
-	return status;
-}
-
 /* Attaches on both sides, natively or not, and tries. *median_out is UINT64_MAX when either side cannot. */
 static int try_mode(struct floor_run *run, bool native, uint64_t *median_out, struct drv_fail *fail)
 {
@@ -239,7 +193,7 @@ static int try_mode(struct floor_run *run, bool native, uint64_t *median_out, st
 			*fail = why; /* kept for the case that no mode works */
 		return 0;
 	}
-	return try_attached(run, median_out, fail);
+	return floor_try(run, TRY_BYTES, TRY_NS, median_out, fail);
 }
 
 static int exchange_macs(struct floor_run *run, struct drv_fail *fail)

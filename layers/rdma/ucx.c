@@ -434,6 +434,25 @@ static int make_mailboxes(struct cadge_ctx *ctx, uint32_t peers)
 	return code;
 }
 
+/*
+ * Mapped memory is written and flushed in a few dozen nanoseconds, less than the check of a ring entry costs
+ * from here on; elsewhere quiet is a round trip, and short messages may be as long as the mailbox allows.
+ */
+#define MAPPED_SHORT_BYTES 640u
+
+static void choose_shape(struct cadge_ctx *ctx)
+{
+	const bool two_paths = ctx->direct && ctx->message_bytes_max > MAPPED_SHORT_BYTES;
+	const uint64_t long_bytes = 8192; /* long for every shape */
+
+	cadge_mailbox_shape(ctx->depth,
+			    two_paths && ctx->message_bytes_max < long_bytes ? long_bytes
+									     : ctx->message_bytes_max,
+			    &ctx->shape);
+	if (two_paths)
+		ctx->shape.short_bytes = MAPPED_SHORT_BYTES;
+}
+
 static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	const uint64_t features = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 |
@@ -451,10 +470,10 @@ static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 		return cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory");
 	ctx->depth = args->depth_max < DEPTH_MAX ? args->depth_max : DEPTH_MAX;
 	ctx->message_bytes_max = args->message_bytes_max < BYTES_MAX ? args->message_bytes_max : BYTES_MAX;
-	cadge_mailbox_shape(ctx->depth, ctx->message_bytes_max, &ctx->shape);
+	ctx->direct = args->place == CADGE_PLACE_HOST && !*cadge_ucx_setting(args, "transports", "");
+	choose_shape(ctx);
 	code = cadge_ucx_open(args, features, &ctx->ucx);
 	if (code == CADGE_DONE) {
-		ctx->direct = args->place == CADGE_PLACE_HOST && !ctx->ucx.transports_given;
 		code = make_mailboxes(ctx, args->peers_max);
 		if (code != CADGE_DONE)
 			cadge_ucx_refuse(args, code, "no memory for the mailboxes of %u peers",

@@ -23,13 +23,13 @@ struct end {
 };
 
 /* The leaks of common/ucx.supp. */
-const char *__asan_default_options(void);
+CADGE_EXPORT const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "fast_unwind_on_malloc=0";
 }
 
-const char *__lsan_default_suppressions(void);
+CADGE_EXPORT const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:ucs_async_set_event_handler\n";

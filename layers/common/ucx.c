@@ -193,7 +193,7 @@ static void leave_context(ucp_context_h context)
 	static struct left {
 		struct left *next;
 		ucp_context_h context;
-	} * all;
+	} *all;
 	struct left *left = malloc(sizeof(*left));
 
 	if (!left)

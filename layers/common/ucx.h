@@ -45,9 +45,7 @@ struct cadge_ucx {
 
 /* The option that every UCX layer has: an initialiser for its table of options. */
 #define CADGE_UCX_OPTION_TRANSPORTS                                                                          \
-	{                                                                                                    \
-		"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"   \
-	}
+	{"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"}
 
 /* The value of a setting, or `otherwise` where it was not given. */
 const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise);

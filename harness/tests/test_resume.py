@@ -19,6 +19,7 @@ import pytest
 from cadge_harness import commands_run, testbed
 from cadge_harness.paths import Checkout
 from cadge_harness.session import Ended
+from cadge_harness.runner import WORK
 from cadge_results import Campaign, Store
 
 from .conftest import Answer, FakeRunner, make_testbed
@@ -84,6 +85,18 @@ def test_resume_makes_exactly_what_is_missing(checkout: Checkout, cadge: Cadge, 
     runner.made.clear()
     answer = cadge("resume", "--json")
     assert (answer.code, json.loads(answer.out)["data"]["made"], runner.made) == (0, 0, [])
+
+
+def test_resume_cleans_up_after_a_kill_behind_the_last_launch(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    assert cadge(*RUN).code == 0
+    work = last(checkout).path / WORK
+    work.mkdir()  # is removed only when the nodes are as they were
+    runner.made.clear()
+    assert cadge("resume", "--no-report").code == 0
+    assert not work.exists()
+    assert runner.made == []
 
 
 def test_resume_refuses_other_hosts(

@@ -316,7 +316,8 @@ def run_campaign(
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
-    blocks: cadge.block/1 documents of one campaign, with the launches to make. work: a folder of this campaign's own on
+    blocks: cadge.block/1 documents of one campaign, with the launches to make; without any, the hosts are cleaned of what an
+    earlier run of it left. work: a folder of this campaign's own on
     this machine, kept between runs of it; afterwards work/nodes/HOST.json (cadge.node/1) is what each host is, and
     work/ansible.log what Ansible said. on_launch gets each cadge.launch-record/1 once, before the next launch starts;
     when it has returned, the record counts as stored. Both callbacks run in this thread. `stop`: when set, the launch
@@ -328,8 +329,9 @@ def run_campaign(
     run = _Run(testbed, work, on_event, on_launch)
     _take_fetched(run, work)  # brought home by an earlier restore
     blocks = _without(blocks, run.state.seen)
-    if not blocks:
-        return _outcome(run, 0)
+    if not blocks:  # it was killed after its last launch: what it left on the hosts goes
+        left = work / "variables.json"
+        return _outcome(run, _playbook(run, ["cleanup"], left, work, stop, []) if left.exists() else 0)
     variables = _variables(testbed, blocks, work, build or default_build(), tune=tune)
     code, finished = 70, False
     try:

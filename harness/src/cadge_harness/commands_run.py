@@ -29,7 +29,7 @@ from cadge_harness.output import Output, clock, table
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.progress import make_progress
 from cadge_harness.request import Request, checkout_warnings, read_request
-from cadge_harness.runner import AnsibleRunner, tidy
+from cadge_harness.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.runstate import RunState
 from cadge_harness.session import Session, check_same_hosts
 from cadge_harness.site import site_of
@@ -138,7 +138,8 @@ def resume(
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     found = Store(results or checkout.campaigns).open(campaign)
-    if not found.missing_launch_ids():
+    ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
+    if not found.missing_launch_ids() and ended:
         lines = [f"campaign {found.campaign_id} lacks nothing"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)

@@ -74,10 +74,9 @@ class Session:
         blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids())
         ended = Ended(ok=True, exit_code=EXIT_OK)
         try:
-            if blocks:
-                for block in blocks:
-                    self.writer.add_block_file(str(block["block_id"]), "block.json", json.dumps(block, indent=1) + "\n")
-                ended = runner(self.testbed, blocks, campaign.path, self._on_event, self._on_launch, self.stop)
+            for block in blocks:
+                self.writer.add_block_file(str(block["block_id"]), "block.json", json.dumps(block, indent=1) + "\n")
+            ended = runner(self.testbed, blocks, campaign.path, self._on_event, self._on_launch, self.stop)
         except StoreUnwritableError as error:
             self.store_error = self.store_error or error
         except BaseException:

@@ -205,6 +205,15 @@ def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
     gone(campaign)
 
 
+def test_a_run_with_nothing_to_make_cleans_the_hosts(campaign: Campaign) -> None:
+    assert campaign.run([between("l1")]).ok
+    left = [node_folder(campaign.name, host) for host in ("h1", "h2")]  # as after a kill behind the last launch
+    for folder in left:
+        folder.mkdir(parents=True)
+    assert campaign.run().ok
+    gone(campaign)
+
+
 def test_stop_before_the_first_launch(campaign: Campaign) -> None:
     def stop_now(event: Event) -> None:
         if event.kind is EventKind.PHASE and event.text == "Make the folder":

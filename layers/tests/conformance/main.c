@@ -77,7 +77,7 @@ const struct test tests[] = {
 	{.name = "peer_dies",
 	 .run = test_peer_dies,
 	 .ranks = 2,
-	 .deadline_s = 30,
+	 .deadline_s = 6,
 	 .no_self = true,
 	 .ends_set = true},
 };

@@ -22,6 +22,7 @@ from .conftest import Answer, FakeRunner
 Cadge = Callable[..., Answer]
 
 
+@pytest.mark.alone
 def test_help_is_quick() -> None:
     argv = [sys.executable, "-c", "from cadge_harness.cli import main; main(['--help'])"]
     took = []

@@ -23,10 +23,13 @@ from cadge_results.histogram import decode
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
 
-pytestmark = pytest.mark.skipif(
-    not (BUILD / "bin/cadge-driver").is_file() or not (BUILD / "bin/cadge-floor").is_file(),
-    reason=f"{BUILD} holds no programs; run: make build",
-)
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        not (BUILD / "bin/cadge-driver").is_file() or not (BUILD / "bin/cadge-floor").is_file(),
+        reason=f"{BUILD} holds no programs; run: make build",
+    ),
+]
 
 SHIMMED = """\
 schema: cadge.sweep/1

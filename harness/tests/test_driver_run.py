@@ -18,6 +18,8 @@ import jsonschema
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
+pytestmark = pytest.mark.alone
+
 BUILD = Path(os.environ.get("CADGE_BUILD", Path(__file__).parents[2] / "build"))
 DRIVER = BUILD / "bin" / "cadge-driver"
 LAYERS = BUILD / "layers"

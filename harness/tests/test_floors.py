@@ -19,6 +19,8 @@ import pytest
 
 from cadge_results import histogram
 
+pytestmark = pytest.mark.alone
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
 PROGRAMS = {"release": BUILD / "bin" / "cadge-floor", "asan": BUILD / "asan" / "bin" / "cadge-floor"}

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.alone
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
 BUILDS = {"release": BUILD, "asan": BUILD / "asan"}

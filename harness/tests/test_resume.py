@@ -18,8 +18,8 @@ import pytest
 
 from cadge_harness import commands_run, testbed
 from cadge_harness.paths import Checkout
-from cadge_harness.session import Ended
 from cadge_harness.runner import WORK
+from cadge_harness.session import Ended
 from cadge_results import Campaign, Store
 
 from .conftest import Answer, FakeRunner, make_testbed

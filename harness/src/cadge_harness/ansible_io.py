@@ -316,12 +316,12 @@ def run_campaign(
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
-    blocks: cadge.block/1 documents of one campaign, with the launches to make; without any, the hosts are cleaned of what an
-    earlier run of it left. work: a folder of this campaign's own on
-    this machine, kept between runs of it; afterwards work/nodes/HOST.json (cadge.node/1) is what each host is, and
-    work/ansible.log what Ansible said. on_launch gets each cadge.launch-record/1 once, before the next launch starts;
-    when it has returned, the record counts as stored. Both callbacks run in this thread. `stop`: when set, the launch
-    that is running is finished, then everything ends in order. build: the build tree to deploy, else the checkout's.
+    blocks: cadge.block/1 documents of one campaign, with the launches to make; without any, the hosts are cleaned of
+    what an earlier run of it left. work: a folder of this campaign's own on this machine, kept between runs of it;
+    afterwards work/nodes/HOST.json (cadge.node/1) is what each host is, and work/ansible.log what Ansible said.
+    on_launch gets each cadge.launch-record/1 once, before the next launch starts; when it has returned, the record
+    counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
+    then everything ends in order. build: the build tree to deploy, else the checkout's.
 
     Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
     """

@@ -79,5 +79,5 @@ def tidy(campaign: Path, *, whole: bool) -> None:
     work = campaign / WORK
     with contextlib.suppress(OSError):
         shutil.copyfile(work / "ansible.log", campaign / "ansible.log")
-        if whole:
-            shutil.rmtree(work)
+    if whole:
+        shutil.rmtree(work, ignore_errors=True)

@@ -95,8 +95,8 @@ def ucx_latency(port: int, size_bytes: int, transports: str) -> float:
         return last_numbers(client([*command, ADDRESS], env), 8)[1] * 1e3
 
 
-def ucx_bandwidth(port: int, size_bytes: int, transports: str) -> float:
-    """`ucx_perftest -t tag_bw`: overall bytes per second."""
+def ucx_bandwidth(port: int, size_bytes: int, transports: str, window: int) -> float:
+    """`ucx_perftest -t tag_bw`: overall bytes per second, with `window` sends under way, all from one buffer."""
     env = {"UCX_NET_DEVICES": "lo", **({"UCX_TLS": transports} if transports else {})}
     command = [
         "ucx_perftest",
@@ -108,6 +108,8 @@ def ucx_bandwidth(port: int, size_bytes: int, transports: str) -> float:
         "3000",
         "-w",
         "300",
+        "-O",
+        str(window),
         "-f",
         "-v",
         "-p",

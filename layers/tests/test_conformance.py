@@ -134,9 +134,19 @@ def layers_of(build: Path) -> list[Path]:
 
 
 def layer_cases() -> list[object]:
-    """Return every built layer at every place in every wait mode, in both builds."""
+    """Return every built layer at every place in every wait mode, in both builds.
+
+    Blocking in the release build shows nothing that the sanitizers' build does not: that is for `make long`.
+    """
     return [
-        pytest.param(name, module.name, place, wait, id=f"{name}-{module.stem}-{place}-{wait}")
+        pytest.param(
+            name,
+            module.name,
+            place,
+            wait,
+            id=f"{name}-{module.stem}-{place}-{wait}",
+            marks=[pytest.mark.long] if (name, wait) == ("release", "block") else [],
+        )
         for name, build in BUILDS.items()
         for module in layers_of(build)
         for place in PLACES

@@ -131,6 +131,11 @@ def test_the_smoke_sweep(testbed: str, surroundings: dict[str, str]) -> None:
     before = digests(campaign.path)
     run(surroundings, "report", campaign.campaign_id)
     assert digests(campaign.path) == before, "making a report changed raw files"
+    left = [Path.home() / f".cache/cadge/{campaign.campaign_id}-{host}" for host in campaign.meta.testbed.hosts]
+    for folder in left:  # as a kill leaves it; the emulated hosts are gone by now, their files are not
+        folder.mkdir(parents=True)
+    run(surroundings, "restore", campaign.campaign_id)
+    assert not any(folder.exists() for folder in left)
 
 
 def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:

@@ -23,7 +23,6 @@ Cadge = Callable[..., Answer]
 
 
 @pytest.mark.alone
-@pytest.mark.alone
 def test_help_is_quick() -> None:
     argv = [sys.executable, "-c", "from cadge_harness.cli import main; main(['--help'])"]
     took = []

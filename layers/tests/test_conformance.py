@@ -136,7 +136,8 @@ def layers_of(build: Path) -> list[Path]:
 def layer_cases() -> list[object]:
     """Return every built layer at every place in every wait mode, in both builds.
 
-    Blocking in the release build shows nothing that the sanitizers' build does not: that is for `make long`.
+    Blocking in the release build is left to `make long`: of its checks, only the growth of resident memory is not
+    made under the sanitizers too.
     """
     return [
         pytest.param(

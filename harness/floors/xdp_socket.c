@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef AF_XDP
@@ -26,6 +27,21 @@
 static int bpf_call(int command, union bpf_attr *attr)
 {
 	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
+}
+
+/*
+ * Whether to try again after a busy device: the kernel gives the frames and the place of a closed socket back
+ * later, from a work queue, so that a launch may meet the last one's. `tries` counts.
+ */
+static bool busy_for_now(unsigned int *tries)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	const int error = errno;
+
+	if ((error != EBUSY && error != EEXIST) || ++*tries > 100)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
 }
 
 /* Turns errno of a step into a reason: forbidden, missing in this kernel, or broken. */
@@ -185,6 +201,7 @@ int xdp_socket_open(struct xdp_socket *xdp, const char *device, struct drv_fail 
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	struct sockaddr_xdp at = {.sxdp_family = AF_XDP, .sxdp_flags = XDP_COPY};
 	const uint32_t queue = 0;
+	unsigned int tries = 0;
 	union bpf_attr attr;
 
 	memset(xdp, 0, sizeof(*xdp));
@@ -204,8 +221,9 @@ int xdp_socket_open(struct xdp_socket *xdp, const char *device, struct drv_fail 
 		return -1;
 	at.sxdp_ifindex = xdp->ifindex;
 	at.sxdp_queue_id = queue;
-	if (bind(xdp->fd, (const void *)&at, sizeof(at)) < 0)
-		return step_failed(fail, "binding an AF_XDP socket in copy mode");
+	while (bind(xdp->fd, (const void *)&at, sizeof(at)) < 0)
+		if (!busy_for_now(&tries))
+			return step_failed(fail, "binding an AF_XDP socket in copy mode");
 	memset(&attr, 0, sizeof(attr));
 	attr.map_fd = (uint32_t)xdp->map_fd;
 	attr.key = (uint64_t)(uintptr_t)&queue;
@@ -223,6 +241,7 @@ void xdp_socket_detach(struct xdp_socket *xdp)
 
 int xdp_socket_attach(struct xdp_socket *xdp, bool native, struct drv_fail *fail)
 {
+	unsigned int tries = 0;
 	union bpf_attr attr;
 
 	xdp_socket_detach(xdp);
@@ -231,7 +250,9 @@ int xdp_socket_attach(struct xdp_socket *xdp, bool native, struct drv_fail *fail
 	attr.link_create.target_ifindex = xdp->ifindex;
 	attr.link_create.attach_type = BPF_XDP;
 	attr.link_create.flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-	xdp->link_fd = bpf_call(BPF_LINK_CREATE, &attr);
+	do
+		xdp->link_fd = bpf_call(BPF_LINK_CREATE, &attr);
+	while (xdp->link_fd < 0 && busy_for_now(&tries));
 	if (xdp->link_fd >= 0)
 		return 0;
 	return step_failed(fail, native ? "attaching an XDP program to the driver"

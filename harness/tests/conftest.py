@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from cadge_harness import cli, commands_plan, commands_run, testbed
 from cadge_harness.catalogue import Catalogue, read_catalogue
 from cadge_harness.paths import Checkout
+from cadge_harness.runner import WORK
 from cadge_harness.session import Ended, OnEvent, OnLaunch
 from cadge_harness.site import Site
 from cadge_harness.testbed_model import Host, Kind, Testbed
@@ -170,7 +171,8 @@ class FakeRunner:
         on_launch: OnLaunch,
         stop: threading.Event,
     ) -> Ended:
-        del testbed, campaign
+        del testbed
+        (campaign / WORK).mkdir(exist_ok=True)  # as the real one does
         for block in blocks:
             launches = block["launches"]
             assert isinstance(launches, list)

@@ -92,11 +92,27 @@ def test_resume_cleans_up_after_a_kill_behind_the_last_launch(
 ) -> None:
     assert cadge(*RUN).code == 0
     work = last(checkout).path / WORK
-    work.mkdir()  # is removed only when the nodes are as they were
+    work.mkdir()  # it is removed only when the nodes are as they were
     runner.made.clear()
     assert cadge("resume", "--no-report").code == 0
     assert not work.exists()
     assert runner.made == []
+
+
+def test_a_campaign_is_not_finished_before_its_nodes_are_clean(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    runner.ended = Ended(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
+    assert cadge(*RUN).code == 4
+    campaign = last(checkout)
+    assert campaign.missing_launch_ids() == ()
+    assert campaign.meta.status == "interrupted"
+    assert any(f"cadge resume {campaign.campaign_id}" in problem for problem in campaign.meta.problems)
+    assert (campaign.path / WORK).exists()
+    runner.ended = Ended(ok=True, exit_code=0)
+    assert cadge("resume", "--no-report").code == 0
+    assert last(checkout).meta.status == "finished"
+    assert not (campaign.path / WORK).exists()
 
 
 def test_resume_refuses_other_hosts(

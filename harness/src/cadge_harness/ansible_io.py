@@ -69,10 +69,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How it ended. exit_code is one of cadge's (errors.EXIT_CODES): 0, 3, 4, or 6 where it was stopped."""
+    """How it ended. exit_code is one of cadge's (errors.EXIT_CODES): 0, 3, 4, or 6 where it was stopped.
+
+    clean: every host is known to be as it was found; where not, the work folder is still needed to clean it.
+    """
 
     ok: bool
     exit_code: int
+    clean: bool
     problems: tuple[str, ...] = ()
     launches: int = 0
     first_launch_s: float | None = None
@@ -331,7 +335,8 @@ def run_campaign(
     blocks = _without(blocks, run.state.seen)
     if not blocks:  # it was killed after its last launch: what it left on the hosts goes
         left = work / "variables.json"
-        return _outcome(run, _playbook(run, ["cleanup"], left, work, stop, []) if left.exists() else 0)
+        code = _playbook(run, ["cleanup"], left, work, stop, []) if left.exists() else 0
+        return _outcome(run, code, clean=code == 0)
     variables = _variables(testbed, blocks, work, build or default_build(), tune=tune)
     code, finished = 70, False
     try:
@@ -340,17 +345,20 @@ def run_campaign(
     finally:
         if not finished or code != 0 or run.state.stopped:
             _take_fetched(run, work)
-    if code != 0:
-        _clean_up(run, variables, work)
+    clean = code == 0 or _clean_up(run, variables, work)
     _take_fetched(run, work)
-    return _outcome(run, code)
+    return _outcome(run, code, clean=clean)
 
 
-def _clean_up(run: _Run, variables: Path, work: Path) -> None:
-    """After a failure: fetch what was not acknowledged, end what runs, remove the folders, where hosts answer."""
+def _clean_up(run: _Run, variables: Path, work: Path) -> bool:
+    """After a failure: fetch what was not acknowledged, end what runs, remove the folders, where hosts answer.
+
+    Returns whether every host did.
+    """
     kept = list(run.state.problems)
-    _playbook(run, ["cleanup"], variables, work, None, [])
+    code = _playbook(run, ["cleanup"], variables, work, None, [])
     run.state.problems[:] = kept
+    return code == 0
 
 
 def default_build() -> Path:
@@ -358,7 +366,7 @@ def default_build() -> Path:
     return Path(os.environ.get("CADGE_BUILD") or files.playbooks().parent / "build")
 
 
-def _outcome(run: _Run, code: int) -> RunOutcome:
+def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
     state = run.state
     exit_code = errors.EXIT_OK
     if state.stopped:
@@ -375,6 +383,7 @@ def _outcome(run: _Run, code: int) -> RunOutcome:
     return RunOutcome(
         ok=exit_code == 0,
         exit_code=exit_code,
+        clean=clean,
         problems=tuple(text for _, text in state.problems),
         launches=len(state.seen),
         first_launch_s=state.first_launch_s,
@@ -398,4 +407,5 @@ def restore(testbed: Testbed, campaign_id: str, work: Path) -> RunOutcome:
         "cadge_fetch_folder": str(work / "fetched"),
     }
     variables = files.write_json(work / "variables.json", given)
-    return _outcome(run, _playbook(run, ["cleanup"], variables, work, None, []))
+    code = _playbook(run, ["cleanup"], variables, work, None, [])
+    return _outcome(run, code, clean=code == 0)

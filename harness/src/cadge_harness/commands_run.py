@@ -194,11 +194,13 @@ def _carry_out(
         f"about {clock(campaign.plan.estimate.wall_s)}"
     )
     session = Session(writer, testbed, progress, stopping.event)
+    whole = False
     try:
         ended = session.carry_out(AnsibleRunner(find_checkout().build, tune=tune))
+        whole = ended.ok
     finally:
         progress.close()
-        tidy(campaign.path, whole=not campaign.missing_launch_ids())
+        tidy(campaign.path, whole=whole)
     for problem in ended.problems:
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code

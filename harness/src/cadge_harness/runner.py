@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cadge_harness.testbed_model import Testbed
 
 WORK = ".work"
-"""Folder inside a campaign for what Ansible needs while it runs; gone once the campaign is whole."""
+"""Folder inside a campaign for what Ansible needs while it runs; gone once all is measured and the nodes are clean."""
 
 
 class AnsibleRunner:
@@ -59,7 +59,7 @@ class AnsibleRunner:
         for path in sorted((work / "nodes").glob("*.json")):
             with contextlib.suppress(ValueError):
                 on_event("facts", {"facts": json.loads(path.read_text(encoding="utf-8"))})
-        return Ended(ok=outcome.ok, exit_code=outcome.exit_code, problems=outcome.problems)
+        return Ended(ok=outcome.ok, exit_code=outcome.exit_code, clean=outcome.clean, problems=outcome.problems)
 
 
 def _translate(event: Event) -> tuple[str, Mapping[str, object]]:

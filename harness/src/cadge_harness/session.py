@@ -35,10 +35,14 @@ OnLaunch = Callable[[Mapping[str, object]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the part of a campaign that runs on nodes ended. `exit_code` is one of the table in errors.py."""
+    """How the part of a campaign that runs on nodes ended. `exit_code` is one of the table in errors.py.
+
+    clean: every node is known to be as it was found.
+    """
 
     ok: bool
     exit_code: int
+    clean: bool = True
     problems: tuple[str, ...] = ()
 
 
@@ -88,11 +92,19 @@ class Session:
         missing = campaign.missing_launch_ids()
         if self.store_error is not None:
             self.problems.append(str(self.store_error))
-        self._finish("interrupted" if missing else "finished")
-        return Ended(ok=not missing, exit_code=self._code(ended, len(missing)), problems=tuple(self.problems))
+        if not missing and not ended.clean:  # where launches are missing, the same advice is given for them
+            again = f"cadge resume {campaign.campaign_id}"
+            self.problems.append(f"not every host could be cleaned; once all of them answer: {again}")
+        self._finish("interrupted" if missing or not ended.clean else "finished")
+        return Ended(
+            ok=not missing and ended.clean,
+            exit_code=self._code(ended, len(missing)),
+            clean=ended.clean,
+            problems=tuple(self.problems),
+        )
 
     def _code(self, ended: Ended, missing: int) -> int:
-        if missing:
+        if missing or not ended.clean:
             return ended.exit_code if ended.exit_code not in (EXIT_OK, EXIT_BAD_ANSWER) else EXIT_STOPPED
         bad = any(item.status in {"failed", "unsound"} for item in self.writer.campaign.outcomes())
         return EXIT_BAD_ANSWER if bad else EXIT_OK

@@ -20,6 +20,14 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for testbed_helpers: pytest's importlib mode leaves sys.path alone
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the slowest begin first, each on a worker of its own: a worker is given two tests at the start."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    rest = [item for item in items if not item.get_closest_marker("slow")]
+    pairs = zip(slow, rest, strict=False)
+    items[:] = [item for pair in pairs for item in pair] + slow[len(rest) :] + rest[len(slow) :]
+
+
 def why_not_emulated() -> str | None:
     """Why no emulated testbed can be made here; None where it can."""
     able, why = testbed_emulated.may_be_root()

@@ -23,6 +23,8 @@ from cadge_harness import testbed
 from cadge_harness.testbed_model import Testbed
 
 Json = dict[str, Any]
+CAMPAIGN = f"c{os.getpid()}"
+"""Of this worker's own: an agent ends what it finds of its campaign on its host, and here all workers are on one."""
 
 
 class Agent:
@@ -74,7 +76,7 @@ class Agent:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(30)
-        argv = [sys.executable, str(AGENT), "clean", "--work", str(self.work), "--campaign", "c1"]
+        argv = [sys.executable, str(AGENT), "clean", "--work", str(self.work), "--campaign", CAMPAIGN]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
 
@@ -102,7 +104,7 @@ def here(state: Path) -> Testbed:
 
 def block_here(here: Testbed, *launches: Json, deadline_s: float = 120) -> Json:
     first = random.randrange(20000, 30000)
-    return {**make_block(here, "c1", "b1", list(launches), deadline_s), "ports": [first, first + 99]}
+    return {**make_block(here, CAMPAIGN, "b1", list(launches), deadline_s), "ports": [first, first + 99]}
 
 
 def one(name: str, **settings: object) -> Json:
@@ -201,8 +203,8 @@ def test_a_taken_port_is_tried_once_more_elsewhere(start: Start, here: Testbed) 
     block = block_here(here, one("l1"))
     first = block["ports"][0]
     block["launches"] = [
-        {**one("l1", mode="busy_port", first_port=first), "campaign_id": "c1"},
-        {**one("l2", mode="busy_port", first_port=0), "campaign_id": "c1"},
+        {**one("l1", mode="busy_port", first_port=first), "campaign_id": CAMPAIGN},
+        {**one("l2", mode="busy_port", first_port=0), "campaign_id": CAMPAIGN},
     ]
     records = start(block).records()
     assert records["l1"]["status"] == "done"
@@ -221,7 +223,7 @@ def test_everything_dies_with_the_lease(start: Start, here: Testbed, tmp_path: P
     agent.until("launch_started")
     wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     if mode == "grandchild":
-        wait_until(lambda: any("sleep 3600" in line for line in processes("c1:b1").values()))
+        wait_until(lambda: any("sleep 3600" in line for line in processes(f"{CAMPAIGN}:b1").values()))
     if how == "lease":
         assert agent.process.stdin
         agent.process.stdin.close()
@@ -229,22 +231,22 @@ def test_everything_dies_with_the_lease(start: Start, here: Testbed, tmp_path: P
         agent.process.send_signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
     agent.process.wait(10)
     assert agent.process.returncode == (-9 if how == "kill" else 5)
-    wait_until(lambda: not processes("c1:b1"))
+    wait_until(lambda: not processes(f"{CAMPAIGN}:b1"))
     assert not (tmp_path / "localhost" / "done" / "l1.json").exists()
 
 
 def test_check_ends_what_a_killed_agent_left(start: Start, here: Testbed, tmp_path: Path, fake_build: Path) -> None:
     agent = start(block_here(here, one("l1", mode="grandchild", sleep_ms=60000)))
     agent.until("launch_started")
-    wait_until(lambda: any("sleep 3600" in line for line in processes("c1:b1").values()))
+    wait_until(lambda: any("sleep 3600" in line for line in processes(f"{CAMPAIGN}:b1").values()))
     agent.process.kill()
     agent.process.wait(10)
-    wait_until(lambda: all("sleep 3600" in line for line in processes("c1:b1").values()))
-    assert processes("c1:b1")
-    argv = [sys.executable, str(AGENT), "check", "--work", str(tmp_path / "localhost"), "--campaign", "c1"]
+    wait_until(lambda: all("sleep 3600" in line for line in processes(f"{CAMPAIGN}:b1").values()))
+    assert processes(f"{CAMPAIGN}:b1")
+    argv = [sys.executable, str(AGENT), "check", "--work", str(tmp_path / "localhost"), "--campaign", CAMPAIGN]
     argv += ["--host", "localhost", "--build", str(fake_build)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
-    wait_until(lambda: not processes("c1:b1"))
+    wait_until(lambda: not processes(f"{CAMPAIGN}:b1"))
     assert json.loads(done.stdout)["revision"] == "fake"
     node = read_json(tmp_path / "localhost" / "node.json")
     assert node["schema"] == "cadge.node/1"
@@ -252,6 +254,7 @@ def test_check_ends_what_a_killed_agent_left(start: Start, here: Testbed, tmp_pa
     assert node["interfaces"]["lo"]["xdp"] is False
 
 
+@pytest.mark.alone  # agents of other tests would remove the file, too
 def test_shared_memory_of_a_killed_driver_is_removed_and_other_files_are_not(start: Start, here: Testbed) -> None:
     mine = Path(f"/dev/shm/test-{os.getpid()}")
     mine.write_text("kept")
@@ -278,7 +281,7 @@ def test_the_blocks_deadline_ends_it(start: Start, here: Testbed) -> None:
     agent = start(block_here(here, one("l1", mode="hang", deadline_ms=60000), deadline_s=2))
     agent.records()
     assert agent.process.returncode == 5
-    assert not processes("c1:b1")
+    assert not processes(f"{CAMPAIGN}:b1")
 
 
 def test_an_agent_sleeps_while_a_launch_runs(start: Start, here: Testbed) -> None:
@@ -323,7 +326,7 @@ def test_a_bad_block_is_refused(start: Start, here: Testbed) -> None:
 @pytest.fixture
 def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
     def make(*launches: Json) -> tuple[Agent, Agent]:
-        block = make_block(emulated, "c1", "b1", list(launches))
+        block = make_block(emulated, CAMPAIGN, "b1", list(launches))
         now = testbed.status()
         agents = []
         for host in ("h1", "h2"):
@@ -366,12 +369,12 @@ def test_two_hosts(pair: Callable[..., tuple[Agent, Agent]]) -> None:
 def test_the_loss_of_one_host_ends_the_other(pair: Callable[..., tuple[Agent, Agent]], victim: str) -> None:
     leader, follower = pair(make_launch("l1", ["h1", "h2"], mode="hang"))
     leader.until("launch_started")
-    wait_until(lambda: len([line for line in processes("c1:b1").values() if "cadge-driver" in line]) >= 2)
+    wait_until(lambda: len([line for line in processes(f"{CAMPAIGN}:b1").values() if "cadge-driver" in line]) >= 2)
     lost, left = (leader, follower) if victim == "leader" else (follower, leader)
     lost.process.kill()
     left.records()
     assert left.process.returncode == 4
-    wait_until(lambda: not processes("c1:b1"))
+    wait_until(lambda: not processes(f"{CAMPAIGN}:b1"))
 
 
 def test_a_follower_obeys_nobody_without_the_token(pair: Callable[..., tuple[Agent, Agent]], tmp_path: Path) -> None:

@@ -244,9 +244,12 @@ def test_a_host_that_cannot_be_reached(campaign: Campaign, tmp_path: Path) -> No
 
     outcome = with_hosts(campaign, tmp_path, change).run([between("l1")])
     assert outcome.exit_code == 4
+    assert not outcome.clean
     assert any("h2 cannot be reached" in problem for problem in outcome.problems), outcome.problems
     assert campaign.records == []
     gone(campaign)
+    outcome = campaign.run()  # only cleans
+    assert (outcome.exit_code, outcome.clean) == (4, False)
 
 
 def test_a_host_with_another_key(campaign: Campaign, tmp_path: Path) -> None:

@@ -17,6 +17,12 @@ AGENT = Path(testbed.__file__).with_name("agent.py")
 Json = dict[str, Any]
 
 
+def own_ports(first: int) -> list[int]:
+    """A range of a hundred ports that no other worker of this test run uses: on this machine they share addresses."""
+    begin = first + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return [begin, begin + 99]
+
+
 def make_launch(name: str, hosts: list[str], **settings: object) -> Json:
     """A launch of the fake driver; settings are those of its head comment, without `fake.`."""
     place = "self" if len(hosts) == 1 else "within" if hosts[0] == hosts[1] else "between"
@@ -33,7 +39,7 @@ def make_launch(name: str, hosts: list[str], **settings: object) -> Json:
         "settings": {f"fake.{key}": str(value) for key, value in settings.items() if key != "deadline_ms"},
         "seed": 1,
         "deadline_ms": settings.get("deadline_ms", 20000),
-        "ports": [18600, 18699],
+        "ports": own_ports(18600),
         "endpoints": [{"host": h, "cpu": -1, "device": "lo", "address": "127.0.0.1", "raw_device": ""} for h in hosts],
         "points": [],
     }
@@ -59,7 +65,7 @@ def make_block(testbed_used: Testbed, campaign: str, name: str, launches: list[J
             for host in used
         ],
         "leader": launches[0]["endpoints"][0]["host"],
-        "ports": list(testbed_used.ports),
+        "ports": own_ports(testbed_used.ports[0]),
         "deadline_s": deadline_s,
         "launches": [{**launch, "campaign_id": campaign} for launch in launches],
     }

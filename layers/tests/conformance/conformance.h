@@ -23,6 +23,7 @@
 #define RANKS_MAX     3u
 #define OOB_BYTES_MAX 8192u
 #define SETTINGS_MAX  16u
+#define SKIP_MAX      8u
 #define REASON_BYTES  640u
 #define TOKENS_MAX    8192u
 #define NS_PER_MS     UINT64_C(1000000)
@@ -45,7 +46,9 @@ struct options {
 	const char *module; /* file */
 	const char *shim;   /* "delay", or NULL */
 	const char *device, *address;
-	const char *only; /* run only this test; NULL: all */
+	const char *only;           /* run only this test; NULL: all */
+	const char *skip[SKIP_MAX]; /* leave these out */
+	size_t skip_count;
 	const char *mpirun;
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;

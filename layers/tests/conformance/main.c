@@ -102,8 +102,30 @@ static const char usage[] =
 	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
 	"  --mpirun PATH        (mpirun) for layers whose library starts once a process\n"
 	"  --only TEST          one test; --list names them; --json instead of TAP; --verbose adds times\n"
+	"  --skip TEST          leave this test out; may be repeated\n"
 	"Exit status: 0 all passed, 1 a test failed, 2 wrong arguments, 77 this layer cannot run like that "
 	"here.\n";
+
+static int parse_skip(const char *name, struct options *opt)
+{
+	for (size_t i = 0; i < tests_count; i++) {
+		if (strcmp(tests[i].name, name) != 0 || opt->skip_count == SKIP_MAX)
+			continue;
+		opt->skip[opt->skip_count++] = name;
+		return 0;
+	}
+	fprintf(stderr, "cadge-conformance: no test is called '%s' (or more than %u are left out)\n", name,
+		SKIP_MAX);
+	return -1;
+}
+
+static bool is_skipped(const struct options *opt, const char *name)
+{
+	for (size_t i = 0; i < opt->skip_count; i++)
+		if (strcmp(opt->skip[i], name) == 0)
+			return true;
+	return false;
+}
 
 static int parse_word(const char *word, const char *const *words, int *out)
 {
@@ -158,8 +180,8 @@ static int parse(int argc, char **argv, struct options *opt)
 		{"device", 1, NULL, 'd'},  {"address", 1, NULL, 'a'}, {"set", 1, NULL, 'S'},
 		{"cycles", 1, NULL, 'c'},  {"scale", 1, NULL, 'x'},   {"deadline", 1, NULL, 'D'},
 		{"mpirun", 1, NULL, 'M'},  {"only", 1, NULL, 'o'},    {"list", 0, NULL, 'L'},
-		{"json", 0, NULL, 'j'},    {"verbose", 0, NULL, 'v'}, {"help", 0, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+		{"skip", 1, NULL, 'k'},    {"json", 0, NULL, 'j'},    {"verbose", 0, NULL, 'v'},
+		{"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0},
 	};
 	int value, c;
 
@@ -173,6 +195,10 @@ static int parse(int argc, char **argv, struct options *opt)
 		case 'a': opt->address = optarg; break;
 		case 'M': opt->mpirun = optarg; break;
 		case 'o': opt->only = optarg; break;
+		case 'k':
+			if (parse_skip(optarg, opt) < 0)
+				return -1;
+			break;
 		case 'L': opt->list = true; break;
 		case 'j': opt->json = true; break;
 		case 'v': opt->verbose = true; break;
@@ -356,7 +382,9 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 			continue;
 		memset(&out, 0, sizeof(out));
 		out.verdict = VERDICT_SKIP;
-		if (unsupported)
+		if (is_skipped(opt, tests[i].name))
+			snprintf(out.reason, sizeof(out.reason), "left out as asked");
+		else if (unsupported)
 			snprintf(out.reason, sizeof(out.reason), "the layer does not open like that here");
 		else if (tests[i].no_self && opt->place == CADGE_PLACE_SELF)
 			snprintf(out.reason, sizeof(out.reason), "one process has no such peer");

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Unit tests: each layers/tests/unit/<name>.c is a program (TAP on stdout; exit 0 passed, 1 failed, 77 skipped), and each
-# <name>.sh a script of the same kind. An optional <name>.mk beside it sets TEST_SOURCES (what else to link, relative to
-# layers/), TEST_PKGS and TEST_LIBS; a program whose package is missing is not built. Programs find the layers through
-# the environment: CADGE_MODULES is the folder of the built modules.
+# <name>.sh a script of the same kind. An engine that is of use without Cadge keeps its own beside it, in
+# layers/<style>/engine/tests/; their names begin with the style. An optional <name>.mk beside a program sets TEST_SOURCES (what
+# else to link, relative to layers/), TEST_PKGS and TEST_LIBS; a program whose package is missing is not built. Programs find
+# the layers through the environment: CADGE_MODULES is the folder of the built modules.
 
-UNIT_FOLDER := $(LAYERS_ROOT)/tests/unit
 UNIT_SECONDS ?= 120
-UNIT_TESTS ?= $(sort $(basename $(notdir $(wildcard $(UNIT_FOLDER)/*.c))))
-UNIT_SCRIPTS ?= $(sort $(wildcard $(UNIT_FOLDER)/*.sh))
+UNIT_FILES := $(sort $(wildcard $(LAYERS_ROOT)/tests/unit/*.c $(LAYERS_ROOT)/*/engine/tests/*.c))
+UNIT_SCRIPTS ?= $(sort $(wildcard $(LAYERS_ROOT)/tests/unit/*.sh))
 UNIT_PROGRAMS :=
 
+# unit/<name>.c is <name>; <style>/engine/tests/<name>.c is <style>-<name>
+unit-name = $(subst /engine/tests/,-,$(patsubst tests/unit/%,%,$(patsubst $(LAYERS_ROOT)/%.c,%,$(1))))
+UNIT_TESTS ?= $(foreach f,$(UNIT_FILES),$(call unit-name,$(f)))
+unit-file = $(firstword $(foreach f,$(UNIT_FILES),$(if $(filter $(1),$(call unit-name,$(f))),$(f))))
+
+# $(1) name, $(2) its file
 define unit-read
 TEST_SOURCES :=
 TEST_PKGS :=
 TEST_LIBS :=
--include $(UNIT_FOLDER)/$(1).mk
-UNIT_SOURCES_$(1) := tests/unit/$(1).c $$(TEST_SOURCES)
+-include $(2:.c=.mk)
+UNIT_SOURCES_$(1) := $(patsubst $(LAYERS_ROOT)/%,%,$(2)) $$(TEST_SOURCES)
 UNIT_PKGS_$(1) := $$(TEST_PKGS)
 UNIT_CFLAGS_$(1) := $$(call packages-cflags,$$(TEST_PKGS))
 UNIT_LIBS_$(1) := $$(TEST_LIBS) $$(call packages-libs,$$(TEST_PKGS))
@@ -32,7 +38,7 @@ $(BUILD)/tests/unit-$(1): $(call objects-of,unit-$(1),$(UNIT_SOURCES_$(1)))
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$^ $(UNIT_LIBS_$(1)) -ldl
 endef
 
-$(foreach n,$(UNIT_TESTS),$(eval $(call unit-read,$(n))))
+$(foreach n,$(UNIT_TESTS),$(eval $(call unit-read,$(n),$(call unit-file,$(n)))))
 $(foreach n,$(UNIT_TESTS),$(eval $(call unit-rules,$(n))))
 
 unit-programs: $(UNIT_PROGRAMS)

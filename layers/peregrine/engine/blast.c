@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of several packets. The sender numbers its sendings; a packet is lost when one that was sent
+ * PGR_REORDER_PACKETS sendings later has arrived (as RACK, RFC 8985, does by time). So a hole is repaired
+ * once a round trip, and a repetition that is lost too is found in the same way.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+
+#define LOST UINT32_C(0x80000000)
+
+uint64_t pgr_iov_bytes(const struct pgr_iov *iov, uint32_t count)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += iov[i].bytes;
+	return bytes;
+}
+
+void pgr_gather(const struct pgr_iov *iov, uint32_t count, uint8_t *at)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (iov[i].bytes)
+			memcpy(at, iov[i].base, iov[i].bytes);
+		at += iov[i].bytes;
+	}
+}
+
+/* Copies to offset `at` of what the list describes; the caller has checked that it fits. */
+void pgr_scatter(const struct pgr_iov *iov, uint32_t count, uint64_t at, const uint8_t *data, size_t bytes)
+{
+	for (uint32_t i = 0; i < count && bytes; i++) {
+		size_t part;
+
+		if (at >= iov[i].bytes) {
+			at -= iov[i].bytes;
+			continue;
+		}
+		part = iov[i].bytes - (size_t)at < bytes ? iov[i].bytes - (size_t)at : bytes;
+		memcpy((uint8_t *)iov[i].base + at, data, part);
+		data += part, bytes -= part;
+		at = 0;
+	}
+}
+
+/* ---- sending ---- */
+
+int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes)
+{
+	out->packet_bytes = packet_bytes;
+	out->packets = pgr_packets_of(out->bytes, packet_bytes);
+	out->order = NULL;
+	if (PGR_UNLIKELY(out->packets > 1)) {
+		if (out->packets > PGR_PACKETS_MAX)
+			return PGR_E_TOO_LARGE;
+		out->order = calloc(out->packets, sizeof(*out->order));
+		if (!out->order)
+			return PGR_E_MEMORY;
+	}
+	out->next = out->acked = out->under_way = out->last = 0;
+	out->sendings = out->newest = out->lost = out->seek = 0;
+	return PGR_OK;
+}
+
+void pgr_outgoing_end(struct pgr_outgoing *out)
+{
+	if (PGR_UNLIKELY(out->order != NULL)) {
+		free(out->order);
+		out->order = NULL;
+	}
+}
+
+void pgr_outgoing_restart(struct pgr_outgoing *out)
+{
+	if (out->order)
+		memset(out->order, 0, out->packets * sizeof(*out->order));
+	out->next = out->acked = out->under_way = out->last = 0;
+	out->sendings = out->newest = out->lost = out->seek = 0;
+}
+
+uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits)
+{
+	if (out->under_way >= credits)
+		return PGR_PACKETS_MAX;
+	if (out->lost)
+		for (; out->seek < out->next; out->seek++)
+			if (out->order[out->seek] & LOST)
+				return out->seek;
+	/* the receiver's memory of what came is bounded: it reports only so far behind a hole */
+	if (out->next < out->packets && out->next - out->acked < PGR_NACK_BITMAP_BYTES * 8)
+		return out->next;
+	return PGR_PACKETS_MAX;
+}
+
+void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number)
+{
+	out->last = number;
+	if (!out->order) {
+		out->next = 1;
+		out->under_way = 1;
+		return;
+	}
+	if (number == out->next) {
+		out->next++;
+		out->under_way++;
+	} else if (out->order[number] & LOST) {
+		out->lost--;
+		out->under_way++;
+	}
+	out->order[number] = ++out->sendings;
+}
+
+void pgr_outgoing_lost(struct pgr_outgoing *out, uint32_t number)
+{
+	if (!out->order) {
+		out->next = 0;
+		out->under_way = 0;
+		return;
+	}
+	out->order[number] |= LOST;
+	out->lost++;
+	out->under_way--;
+	if (number < out->seek || out->lost == 1)
+		out->seek = number;
+}
+
+void pgr_outgoing_all_lost(struct pgr_outgoing *out)
+{
+	if (!out->order)
+		return;
+	for (uint32_t i = out->acked; i < out->next; i++)
+		if (out->order[i] && !(out->order[i] & LOST)) {
+			out->order[i] |= LOST;
+			out->lost++;
+			out->under_way--;
+		}
+	out->seek = out->acked;
+}
+
+uint32_t pgr_outgoing_open(const struct pgr_outgoing *out)
+{
+	if (!out->order)
+		return out->acked ? PGR_PACKETS_MAX : 0;
+	for (uint32_t i = out->next; i-- > out->acked;)
+		if (out->order[i])
+			return i;
+	return PGR_PACKETS_MAX;
+}
+
+static bool arrived(struct pgr_outgoing *out, uint32_t number)
+{
+	uint32_t order = out->order[number];
+
+	if (!order)
+		return false;
+	if (order & LOST)
+		out->lost--; /* it was only late */
+	else
+		out->under_way--;
+	order &= ~LOST;
+	if (order > out->newest)
+		out->newest = order;
+	out->order[number] = 0;
+	return true;
+}
+
+bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap, size_t bitmap_bytes)
+{
+	bool news = false;
+	uint32_t end;
+
+	if (below > out->next)
+		return false; /* what was never sent cannot have arrived */
+	if (!out->order) {
+		if (below < 1 || out->acked)
+			return false;
+		out->acked = 1;
+		out->under_way = 0;
+		return true;
+	}
+	for (uint32_t i = out->acked; i < below; i++)
+		news |= arrived(out, i);
+	if (below > out->acked)
+		out->acked = below;
+	for (size_t i = 0; i < bitmap_bytes * 8; i++) {
+		const uint64_t number = (uint64_t)below + 1 + i;
+
+		if (number >= out->next)
+			break;
+		if (bitmap[i / 8] >> (i % 8) & 1)
+			news |= arrived(out, (uint32_t)number);
+	}
+	/* What was sent well before something that arrived, and has not arrived, is lost. */
+	end = out->next;
+	for (uint32_t i = out->acked; i < end; i++) {
+		const uint32_t order = out->order[i];
+
+		if (!order || (order & LOST) || order + PGR_REORDER_PACKETS > out->newest)
+			continue;
+		out->order[i] |= LOST;
+		out->lost++;
+		out->under_way--;
+		if (i < out->seek || out->lost == 1)
+			out->seek = i;
+	}
+	return news;
+}
+
+unsigned int pgr_outgoing_pieces(const struct pgr_outgoing *out, uint32_t number, struct pgr_piece *pieces)
+{
+	uint64_t at = (uint64_t)number * out->packet_bytes;
+	uint64_t left = out->bytes - at < out->packet_bytes ? out->bytes - at : out->packet_bytes;
+	unsigned int used = 0;
+
+	for (uint32_t i = 0; i < out->count && left; i++) {
+		uint64_t part;
+
+		if (at >= out->iov[i].bytes) {
+			at -= out->iov[i].bytes;
+			continue;
+		}
+		part = out->iov[i].bytes - at < left ? out->iov[i].bytes - at : left;
+		pieces[used++] = (struct pgr_piece){(const uint8_t *)out->iov[i].base + at, (size_t)part};
+		left -= part;
+		at = 0;
+	}
+	return used;
+}
+
+/* ---- receiving ---- */
+
+int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head)
+{
+	in->bytes = head->message_bytes;
+	in->packet_bytes = head->packet_bytes;
+	in->packets = pgr_packets_of(head->message_bytes, head->packet_bytes);
+	in->arrived = in->cumulative = in->unsaid = 0;
+	in->few = 0;
+	in->map = &in->few;
+	if (in->packets > 64) {
+		in->map = calloc((in->packets + 63) / 64, sizeof(*in->map));
+		if (!in->map)
+			return PGR_E_MEMORY;
+	}
+	return PGR_OK;
+}
+
+void pgr_incoming_end(struct pgr_incoming *in)
+{
+	if (in->map && in->map != &in->few)
+		free(in->map);
+	in->map = NULL;
+}
+
+bool pgr_incoming_take(struct pgr_incoming *in, const struct pgr_header *head)
+{
+	const uint32_t number = head->packet_number;
+	const uint64_t bit = UINT64_C(1) << number % 64;
+
+	if (head->message_bytes != in->bytes || (in->packets > 1 && head->packet_bytes != in->packet_bytes) ||
+	    number >= in->packets || (in->map[number / 64] & bit))
+		return false;
+	in->map[number / 64] |= bit;
+	in->arrived++;
+	in->unsaid++;
+	while (in->cumulative < in->packets && (in->map[in->cumulative / 64] >> in->cumulative % 64 & 1))
+		in->cumulative++;
+	return true;
+}
+
+size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
+			   uint8_t bitmap[PGR_NACK_BITMAP_BYTES])
+{
+	size_t bytes = 0;
+
+	in->unsaid = 0;
+	head->packet_number = in->cumulative;
+	head->type = PGR_ACK;
+	if (in->arrived == in->cumulative)
+		return 0;
+	head->type = PGR_NACK;
+	memset(bitmap, 0, PGR_NACK_BITMAP_BYTES);
+	for (uint32_t i = 0; i < PGR_NACK_BITMAP_BYTES * 8 && in->cumulative + 1 + i < in->packets; i++) {
+		const uint32_t number = in->cumulative + 1 + i;
+
+		if (in->map[number / 64] >> number % 64 & 1) {
+			bitmap[i / 8] = (uint8_t)(bitmap[i / 8] | 1u << i % 8);
+			bytes = i / 8 + 1;
+		}
+	}
+	return bytes;
+}

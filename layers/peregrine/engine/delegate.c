@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Passing a call on. It travels as an ordinary call of ours to the next server, which so is acknowledged,
+ * repeated and executed at most once; its data begin with who is to have the result. PROTOCOL.md,
+ * "Delegation".
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+
+/* Who waits for the result, as it is on the wire. */
+struct wire_token {
+	uint8_t address[PGR_ADDRESS_BYTES];
+	uint32_t address_bytes;
+	uint32_t flags;
+	uint64_t client, sequence;
+	uint32_t slot, incarnation;
+};
+_Static_assert(sizeof(struct wire_token) == PGR_TOKEN_BYTES, "as PROTOCOL.md says");
+
+bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes)
+{
+	struct wire_token token;
+
+	if (bytes < sizeof(token))
+		return false;
+	memcpy(&token, data, sizeof(token));
+	if (pgr_le32(token.address_bytes) > sizeof(work->to.bytes) || pgr_le32(token.slot) >= PGR_SLOTS)
+		return false;
+	memset(&work->to, 0, sizeof(work->to));
+	memcpy(work->to.bytes, token.address, pgr_le32(token.address_bytes));
+	work->head.client = pgr_le64(token.client);
+	work->head.sequence = pgr_le64(token.sequence);
+	work->head.slot = (uint16_t)pgr_le32(token.slot);
+	work->head.incarnation = pgr_le32(token.incarnation);
+	work->credits = PGR_CREDITS_FIRST;
+	work->delegated = true;
+	return true;
+}
+
+/* A call that is passed on: which one it was here. */
+struct passed {
+	struct pgr *pgr;
+	struct pgr_token token;
+};
+
+static void passed_done(void *arg, int code, const void *result, size_t result_bytes)
+{
+	struct passed passed = *(struct passed *)arg;
+	struct pgr_work *work = pgr_work_of(passed.pgr, &passed.token);
+
+	(void)result, (void)result_bytes;
+	free(arg);
+	passed.pgr->events--; /* it is our own affair */
+	if (!work || work->state != PGR_WORK_PASSED)
+		return;
+	if (code <= PGR_E_PROCEDURE_OWN || code == PGR_E_PROCEDURE) {
+		pgr_work_reject(passed.pgr, work, code);
+		return;
+	}
+	/*
+	 * The caller has the result; or nobody can know what became of the call, and he will give up: from
+	 * now on nothing answers him.
+	 */
+	if (code != PGR_OK)
+		work->delegated = false;
+	pgr_result_acked(passed.pgr, work);
+}
+
+int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t procedure,
+		 const struct pgr_iov *iov, uint32_t count)
+{
+	struct pgr *pgr = to->pgr;
+	struct pgr_work *work = pgr_work_of(pgr, token);
+	const uint64_t bytes = pgr_iov_bytes(iov, count);
+	struct wire_token who = {.address_bytes = pgr_le32(PGR_ADDRESS_BYTES)};
+	struct passed *passed;
+	struct pgr_slot *slot;
+	int code;
+
+	if (!work)
+		return PGR_OK;
+	if (work->state != PGR_WORK_EXECUTING || count > PGR_IOV_MAX)
+		return PGR_E_ARGUMENT;
+	if (bytes > pgr->config.message_bytes_max)
+		return PGR_E_TOO_LARGE;
+	slot = pgr_slot_take(to);
+	if (!slot)
+		return PGR_BUSY;
+	passed = malloc(sizeof(*passed));
+	slot->marshal = malloc(sizeof(who) + bytes);
+	if (!passed || !slot->marshal) {
+		free(passed);
+		pgr_slot_put_back(slot);
+		return PGR_E_MEMORY;
+	}
+	memcpy(who.address, work->delegated ? work->to.bytes : work->client->to.bytes, sizeof(who.address));
+	who.client = pgr_le64(work->delegated ? work->head.client : work->client->id);
+	who.sequence = pgr_le64(work->delegated ? work->head.sequence : work->sequence);
+	who.slot = pgr_le32(work->delegated ? work->head.slot : work->slot);
+	who.incarnation = pgr_le32(work->delegated ? work->head.incarnation : pgr->incarnation);
+	memcpy(slot->marshal, &who, sizeof(who));
+	pgr_gather(iov, count, slot->marshal + sizeof(who));
+	slot->out.iov[0] = (struct pgr_iov){slot->marshal, (size_t)(sizeof(who) + bytes)};
+	slot->out.count = 1;
+	slot->out.bytes = (uint32_t)(sizeof(who) + bytes);
+	slot->to_count = 0;
+	slot->to_bytes = 0;
+	slot->signature = NULL;
+	slot->delegating = true;
+	slot->head.flags = PGR_OWN_ORDER | PGR_FLAG_DELEGATED;
+	*passed = (struct passed){pgr, *token};
+	work->state = PGR_WORK_PASSED;
+	code = pgr_slot_start(slot, procedure, passed_done, passed, false);
+	if (code != PGR_OK) {
+		work->state = PGR_WORK_EXECUTING;
+		slot->head.flags = to->flags;
+		free(passed);
+		pgr_slot_put_back(slot);
+	}
+	return code;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An endpoint: opens a wire, gives packets to those whom they concern, and lets time pass. */
+#include "engine.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+static const struct pgr_wire_ops *const wires[] = {
+	&pgr_wire_shm,
+	&pgr_wire_udp,
+};
+
+const struct pgr_wire_ops *pgr_wire_find(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(wires) / sizeof(wires[0]); i++)
+		if (strcmp(wires[i]->name, name) == 0)
+			return wires[i];
+	return NULL;
+}
+
+const char *pgr_code_name(int code)
+{
+	static const char *const names[] = {
+		"done",
+		"a wrong argument",
+		"too large",
+		"out of memory",
+		"no word of the server",
+		"the server restarted",
+		"no such procedure",
+		"refused",
+		"the server is busy",
+		"closed",
+		"the wire failed",
+		"not permitted",
+		"no free port",
+	};
+
+	if (code <= PGR_E_PROCEDURE_OWN)
+		return "failed by the procedure";
+	if (code == PGR_QUEUED)
+		return "queued";
+	if (code == PGR_BUSY)
+		return "busy";
+	return code > 0 || -code >= (int)(sizeof(names) / sizeof(names[0])) ? "unknown code" : names[-code];
+}
+
+int pgr_wire_fail(const struct pgr_config *config, int code, const char *format, ...)
+{
+	va_list list;
+
+	if (config->error && config->error_bytes) {
+		va_start(list, format);
+		vsnprintf(config->error, config->error_bytes, format, list);
+		va_end(list);
+	}
+	return code;
+}
+
+/* ---- time and chance ---- */
+
+uint64_t pgr_now(struct pgr *pgr)
+{
+	struct timespec now;
+
+	if (PGR_UNLIKELY(pgr->wire->ops->now_ns != NULL))
+		return pgr->now_ns = pgr->wire->ops->now_ns();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return pgr->now_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t pgr_random(void)
+{
+	uint64_t value = 0;
+
+	while (getrandom(&value, sizeof(value), 0) != sizeof(value))
+		;
+	return value;
+}
+
+/* ---- packets ---- */
+
+static PGR_COLD int send_with_extensions(struct pgr *pgr, const struct pgr_to *to,
+					 const struct pgr_header *head, uint64_t cookie,
+					 const struct pgr_piece *data, unsigned int pieces, bool more)
+{
+	uint8_t room[PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES];
+	const uint8_t *key = pgr->has_key ? pgr->key : NULL;
+	struct pgr_piece all[1 + PGR_IOV_MAX];
+	unsigned int count = 1;
+
+	if (key && pieces) { /* the check wants the data in one piece */
+		size_t used = 0;
+
+		for (unsigned int i = 0; i < pieces; i++) {
+			memcpy(pgr->scratch + used, data[i].base, data[i].bytes);
+			used += data[i].bytes;
+		}
+		all[count++] = (struct pgr_piece){pgr->scratch, used};
+	} else {
+		for (unsigned int i = 0; i < pieces; i++)
+			all[count++] = data[i];
+	}
+	all[0] = (struct pgr_piece){room, pgr_packet_write(head, cookie, key, pgr->scratch, room)};
+	return pgr->wire->ops->send(pgr->wire, to, all, count, more);
+}
+
+int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *head, uint64_t cookie,
+	     const struct pgr_piece *data, unsigned int pieces, bool more)
+{
+	struct pgr_piece all[1 + PGR_IOV_MAX];
+
+	pgr->stats.packets_sent++;
+	pgr->holding |= more;
+	if (PGR_UNLIKELY(cookie || pgr->has_key || PGR_OWN_ORDER || (pgr->off & PGR_OFF_TEMPLATES)))
+		return send_with_extensions(pgr, to, head, cookie, data, pieces, more);
+	all[0] = (struct pgr_piece){head, sizeof(*head)};
+	for (unsigned int i = 0; i < pieces; i++)
+		all[1 + i] = data[i];
+	return pgr->wire->ops->send(pgr->wire, to, all, 1 + pieces, more);
+}
+
+static void input(void *engine, const struct pgr_to *from, const void *at, size_t bytes)
+{
+	struct pgr *pgr = engine;
+	struct pgr_packet packet;
+
+	pgr->stats.packets_received++;
+	if (PGR_UNLIKELY(!pgr_packet_read(at, bytes, pgr->has_key ? pgr->key : NULL, &packet))) {
+		pgr->stats.packets_dropped++;
+		return;
+	}
+	switch (packet.head.type) {
+	case PGR_CALL:
+	case PGR_PROBE: pgr_server_input(pgr, from, &packet); return;
+	case PGR_ACK:
+	case PGR_NACK:
+		if (packet.head.flags & PGR_FLAG_OF_RESULT)
+			pgr_server_input(pgr, from, &packet);
+		else
+			pgr_client_input(pgr, from, &packet);
+		return;
+	default: pgr_client_input(pgr, from, &packet); return;
+	}
+}
+
+/* ---- progress ---- */
+
+void pgr_flush(struct pgr *pgr)
+{
+	pgr->wire->ops->flush(pgr->wire);
+	pgr->holding = false;
+}
+
+int pgr_poll(struct pgr *pgr)
+{
+	int received;
+
+	if (PGR_UNLIKELY(pgr->in_poll))
+		return PGR_E_ARGUMENT;
+	pgr->in_poll = true;
+	pgr->events = 0;
+	received = pgr->wire->ops->receive(pgr->wire);
+	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_a_look * 16)) {
+		if (PGR_UNLIKELY(++pgr->polls >= pgr->polls_a_look)) {
+			pgr->polls = 0;
+			if (pgr_now(pgr) >= pgr->next_tick_ns)
+				pgr_tick(pgr);
+		}
+	} else {
+		pgr->polls++;
+	}
+	pgr_let_go(pgr);
+	pgr->in_poll = false;
+	return pgr->events;
+}
+
+int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
+{
+	const uint64_t now_ns = pgr_now(pgr);
+	const uint64_t due_ns = pgr_next_due(pgr);
+	bool room = false;
+
+	if (!pgr->config.block)
+		return PGR_E_ARGUMENT;
+	if (due_ns <= now_ns)
+		timeout_ns = 0;
+	else if (timeout_ns > due_ns - now_ns)
+		timeout_ns = due_ns - now_ns;
+	for (const struct pgr_peer *peer = pgr->peers; pgr->reliable && peer; peer = peer->next)
+		room |= peer->queued != 0;
+	room |= pgr->reliable && pgr->timed != NULL;
+	if (timeout_ns)
+		pgr->wire->ops->wait(pgr->wire, timeout_ns, room);
+	pgr->polls = pgr->polls_a_look; /* look at the clock first */
+	return PGR_OK;
+}
+
+struct waiter {
+	bool done;
+	int code;
+	size_t bytes;
+};
+
+static void waiter_done(void *arg, int code, const void *result, size_t result_bytes)
+{
+	struct waiter *waiter = arg;
+
+	(void)result;
+	*waiter = (struct waiter){true, code, result_bytes};
+}
+
+int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signature *signature,
+		      const struct pgr_iov *in, uint32_t in_count, const struct pgr_iov *out,
+		      uint32_t out_count, size_t *result_bytes_out)
+{
+	struct pgr *pgr = peer->pgr;
+	struct waiter waiter = {0};
+	int code;
+
+	if (pgr->in_poll)
+		return PGR_E_ARGUMENT;
+	while ((code = pgr_call(peer, procedure, signature, in, in_count, out, out_count, 0, waiter_done,
+				&waiter)) == PGR_BUSY)
+		pgr_poll(pgr);
+	if (code < 0)
+		return code;
+	while (!waiter.done)
+		if (pgr_poll(pgr) == 0 && !waiter.done && pgr->config.block)
+			pgr_wait(pgr, UINT64_MAX);
+	if (result_bytes_out)
+		*result_bytes_out = waiter.bytes;
+	return waiter.code;
+}
+
+/* ---- life ---- */
+
+static uint32_t power_of_two(uint32_t least)
+{
+	uint32_t value = 1;
+
+	while (value < least)
+		value *= 2;
+	return value;
+}
+
+static void set_defaults(struct pgr_config *config)
+{
+	if (!config->peers_max)
+		config->peers_max = 64;
+	if (!config->clients_max)
+		config->clients_max = 1024;
+	if (!config->message_bytes_max)
+		config->message_bytes_max = UINT64_C(16) << 20;
+	if (!config->pool_bytes_max)
+		config->pool_bytes_max = UINT64_C(256) << 20;
+	if (!config->give_up_ns)
+		config->give_up_ns = UINT64_C(10000000000);
+	if (config->memory_ns < 3 * config->give_up_ns + UINT64_C(10000000000))
+		config->memory_ns = 3 * config->give_up_ns + UINT64_C(10000000000);
+	if (!config->rto_min_ns)
+		config->rto_min_ns = 2000000;
+}
+
+void pgr_close(struct pgr *pgr)
+{
+	if (!pgr)
+		return;
+	while (pgr->peers) {
+		struct pgr_peer *peer = pgr->peers;
+
+		pgr->peers = peer->next;
+		for (unsigned int i = 0; i < PGR_SLOTS; i++) {
+			struct pgr_slot *slot = &peer->slots[i];
+
+			if (slot->state == PGR_SLOT_FREE)
+				continue;
+			if (slot->delegating)
+				free(slot->arg);
+			pgr_outgoing_end(&slot->out);
+			pgr_incoming_end(&slot->in);
+			free(slot->staging);
+			free(slot->marshal);
+		}
+		free(peer);
+	}
+	for (uint64_t i = 0; pgr->buckets && i <= pgr->clients_mask; i++)
+		while (pgr->buckets[i]) {
+			struct pgr_client *client = pgr->buckets[i];
+
+			pgr->buckets[i] = client->next;
+			free(client);
+		}
+	for (uint32_t i = 0; i < pgr->works_count; i++) {
+		struct pgr_work *work = pgr->works[i];
+
+		free(work->args);
+		free(work->saved);
+		pgr_outgoing_end(&work->out);
+		pgr_incoming_end(&work->in);
+		free(work);
+	}
+	if (pgr->wire)
+		pgr->wire->ops->close(pgr->wire);
+	if (pgr->off & PGR_OFF_NO_THREAD_STATE)
+		pgr_own_stack_free();
+	free(pgr->works);
+	free(pgr->procedures);
+	free(pgr->buckets);
+	free(pgr->by_hash);
+	free(pgr->scratch);
+	free(pgr->copied);
+	free(pgr);
+}
+
+int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out)
+{
+	struct pgr *pgr = calloc(1, sizeof(*pgr));
+	int code;
+
+	if (!pgr)
+		return PGR_E_MEMORY;
+	pgr->config = *config;
+	set_defaults(&pgr->config);
+	pgr->off = config->off;
+	if (pgr->config.message_bytes_max > PGR_MESSAGE_BYTES_MAX - PGR_TOKEN_BYTES) {
+		pgr_close(pgr);
+		return pgr_wire_fail(config, PGR_E_ARGUMENT, "a message has at most 1 GiB");
+	}
+	code = ops->open(&pgr->config, input, pgr, &pgr->wire);
+	if (code != PGR_OK) {
+		pgr->wire = NULL;
+		pgr_close(pgr);
+		return code;
+	}
+	pgr->reliable = pgr->wire->reliable;
+	pgr->packet_bytes = pgr->wire->packet_bytes_max - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES;
+	if (config->key) {
+		memcpy(pgr->key, config->key, sizeof(pgr->key));
+		pgr->has_key = true;
+	}
+	do
+		pgr->incarnation = (uint32_t)pgr_random();
+	while (!pgr->incarnation);
+	for (size_t i = 0; i < sizeof(pgr->secret); i += sizeof(uint64_t)) {
+		const uint64_t value = pgr_random();
+
+		memcpy(pgr->secret + i, &value, sizeof(value));
+	}
+	pgr->peers_mask = power_of_two(2 * pgr->config.peers_max + 1) - 1;
+	pgr->clients_mask = power_of_two(pgr->config.clients_max) - 1;
+	pgr->by_hash = calloc(pgr->peers_mask + UINT64_C(1), sizeof(struct pgr_peer *));
+	pgr->buckets = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_client *));
+	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
+	pgr->scratch = malloc(pgr->wire->packet_bytes_max);
+	if (!pgr->by_hash || !pgr->buckets || !pgr->procedures || !pgr->scratch) {
+		pgr_close(pgr);
+		return PGR_E_MEMORY;
+	}
+	pgr->tick_ns = pgr->config.rto_min_ns / 4;
+	pgr->polls_a_look = ops->now_ns ? 1 : pgr->reliable ? 1024 : 32;
+	pgr->next_tick_ns = pgr_now(pgr) + pgr->tick_ns;
+	*pgr_out = pgr;
+	return PGR_OK;
+}
+
+int pgr_open(const struct pgr_config *config, struct pgr **pgr_out)
+{
+	const struct pgr_wire_ops *ops = pgr_wire_find(config->wire);
+
+	if (config->bytes != sizeof(*config))
+		return pgr_wire_fail(config, PGR_E_ARGUMENT, "config.bytes is not that of this library");
+	if (!ops)
+		return pgr_wire_fail(config, PGR_E_ARGUMENT, "there is no wire named %s",
+				     config->wire ? config->wire : "(nothing)");
+	return pgr_open_on(ops, config, pgr_out);
+}
+
+int pgr_address(const struct pgr *pgr, void *address, size_t *address_bytes_inout)
+{
+	if (*address_bytes_inout < PGR_ADDRESS_BYTES)
+		return PGR_E_TOO_LARGE;
+	memcpy(address, pgr->wire->own.bytes, PGR_ADDRESS_BYTES);
+	*address_bytes_inout = PGR_ADDRESS_BYTES;
+	return PGR_OK;
+}
+
+int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *signature,
+	      pgr_handler *handler, void *arg)
+{
+	uint32_t at = pgr->procedures_count;
+
+	if (!handler || pgr_procedure_of(pgr, procedure) || at == PGR_PROCEDURES_MAX)
+		return PGR_E_ARGUMENT;
+	for (; at && pgr->procedures[at - 1].number > procedure; at--)
+		pgr->procedures[at] = pgr->procedures[at - 1];
+	pgr->procedures[at] = (struct pgr_procedure){.number = procedure, .handler = handler, .arg = arg};
+	if (signature) {
+		pgr->procedures[at].has_signature = true;
+		pgr->procedures[at].signature = *signature;
+	}
+	pgr->procedures_count++;
+	return PGR_OK;
+}
+
+void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
+{
+	*stats_out = pgr->stats;
+	stats_out->clients = pgr->clients_count;
+	stats_out->server_bytes_per_client = sizeof(struct pgr_client) + sizeof(struct pgr_client *);
+	for (const struct pgr_peer *peer = pgr->peers; peer; peer = peer->next)
+		if (peer->rto_ns > stats_out->rto_ns)
+			stats_out->rto_ns = peer->rto_ns;
+}
+
+size_t pgr_packet_bytes(const struct pgr *pgr)
+{
+	return pgr->packet_bytes;
+}
+
+void pgr_describe(const struct pgr *pgr, char *text, size_t text_bytes)
+{
+	pgr->wire->ops->describe(pgr->wire, text, text_bytes);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inside of the engine: what its files share. One file a duty:
+ *
+ *	endpoint.c  open, close, poll, wait; which file a packet goes to
+ *	client.c    bindings, call slots, results
+ *	server.c    clients, first contact, what a call meets in its slot
+ *	reply.c     results on their way, and kept
+ *	delegate.c  calls passed on
+ *	blast.c     messages of several packets, both ends
+ *	timer.c     round-trip times, repetition, giving up, forgetting
+ *	credit.c    flow control
+ *	convert.c   unlike byte orders
+ *	coroutine.c the stack of a procedure (only with PGR_OFF_NO_THREAD_STATE)
+ */
+#ifndef PGR_ENGINE_H
+#define PGR_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "packet.h"
+#include "pgr.h"
+#include "wire.h"
+
+#define PGR_LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define PGR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define PGR_COLD                __attribute__((cold, noinline))
+
+enum {
+	PGR_CREDITS_FIRST = 32, /* packets, before the other side has said more: as in eRPC */
+	PGR_CREDITS_MAX = 1024,
+	PGR_REORDER_PACKETS = 3, /* a packet is lost when one sent so much later has arrived */
+	PGR_BACKOFF_MAX = 6,     /* doublings of the time-out */
+	PGR_TRIES_MIN = 40,      /* within the give-up time */
+	PGR_PROCEDURES_MAX = 1024,
+	PGR_COOKIE_EPOCH_S = 5,
+};
+
+/* A message on its way out: what was sent and what is known to have arrived. */
+struct pgr_outgoing {
+	struct pgr_iov iov[PGR_IOV_MAX];
+	uint32_t count;
+	uint32_t bytes, packet_bytes, packets;
+	uint32_t next;      /* the first packet that was never sent */
+	uint32_t acked;     /* all below have arrived */
+	uint32_t under_way; /* sent, not known to have arrived and not taken for lost: what credits count */
+	uint32_t last;      /* the packet sent last */
+	/* Only for more than one packet: */
+	uint32_t *order;   /* [packets] number of the last sending of each, from 1; 0: arrived, or not sent */
+	uint32_t sendings; /* so far */
+	uint32_t newest;   /* largest order of a packet that arrived */
+	uint32_t lost;     /* packets to be sent again, flagged in the order's highest bit */
+	uint32_t seek;     /* no lost packet lies below */
+};
+
+/* A message on its way in. */
+struct pgr_incoming {
+	uint32_t bytes, packet_bytes, packets;
+	uint32_t arrived;    /* how many */
+	uint32_t cumulative; /* all below are here */
+	uint32_t unsaid;     /* arrived since our last acknowledgement */
+	uint64_t *map;       /* a bit a packet; &few where 64 are enough */
+	uint64_t few;
+};
+
+enum pgr_slot_state {
+	PGR_SLOT_FREE,
+	PGR_SLOT_QUEUED,  /* waits for credits; nothing was sent */
+	PGR_SLOT_CALLING, /* sent, no result yet */
+	PGR_SLOT_TAKING,  /* some packets of the result are here */
+};
+
+/* One call at a time of a binding. */
+struct pgr_slot {
+	struct pgr_header head; /* template: of the last call, in wire order; patched per call */
+	struct pgr_peer *peer;
+	uint64_t sequence;
+	uint8_t number, state;
+	uint8_t repeats;  /* time-outs in a row: backoff and Karn's rule */
+	bool alive;       /* the server has said that it executes the call */
+	bool delegating;  /* of our own engine: the call passes on another one */
+	bool first_sent;  /* the call went out under `claimed` */
+	uint32_t claimed; /* incarnation in the packets of this call */
+	int code;         /* what giving up means: GIVE_UP, or SERVER_BUSY where it said so */
+	uint64_t sent_ns, due_ns, give_up_ns; /* sent_ns 0: no sample */
+	pgr_done *done;
+	void *arg;
+	const struct pgr_signature *signature;
+	struct pgr_outgoing out;
+	struct pgr_iov to[PGR_IOV_MAX]; /* where the result goes */
+	uint32_t to_count;
+	uint64_t to_bytes;
+	struct pgr_incoming in;
+	uint8_t *staging; /* owned: the result, where the caller gave no buffers, or before it is copied */
+	struct pgr_to result_from; /* of a result of several packets: who sends it, and how it says so */
+	uint32_t result_incarnation;
+	uint8_t result_flags;
+	uint8_t *marshal; /* owned: the arguments in one piece, where they cannot be sent from where they lie
+			   */
+	uint64_t ended_ns;
+};
+
+struct pgr_peer {
+	struct pgr *pgr;
+	struct pgr_peer *next;
+	struct pgr_to to;
+	uint64_t client;                /* identifier of this binding */
+	uint32_t incarnation;           /* of the server; 0: not known */
+	uint64_t cookie;                /* sent along until the server has answered; 0: not now */
+	uint64_t free, queued, unacked; /* a bit a slot; unacked: result taken, not acknowledged */
+	uint32_t credits, under_way;    /* packets that we may have, and have, under way */
+	uint64_t srtt_ns, rttvar_ns, rto_ns;
+	uint64_t heard_ns; /* when the server last said anything */
+	unsigned int turn; /* which slot goes on first when credits come */
+	bool closing;
+	uint8_t flags; /* of its calls: byte order, words */
+	struct pgr_slot slots[PGR_SLOTS];
+};
+
+enum pgr_work_state {
+	PGR_WORK_TAKING,    /* arguments arrive */
+	PGR_WORK_EXECUTING, /* the procedure has the token */
+	PGR_WORK_PASSED,    /* delegated to another server */
+	PGR_WORK_REPLYING,  /* a result of several packets, or a delegated one, is under way */
+	PGR_WORK_KEPT,      /* the result is kept for repetitions */
+};
+
+/* A call at the server, from its first packet until its result is acknowledged. */
+struct pgr_work {
+	struct pgr_client *client;  /* NULL: free, or the client has moved on */
+	struct pgr_work *next;      /* of the free list, or of those that need the clock */
+	struct pgr_work **back;     /* into that list; NULL: not in it */
+	uint32_t index, generation; /* what a token says */
+	uint8_t state, slot, retransmissions, repeats;
+	bool delegated;   /* the result goes to `to` under the identity in `head` */
+	uint16_t credits; /* that the receiver of the result gave */
+	uint32_t procedure;
+	uint64_t sequence;
+	struct pgr_to to;
+	struct pgr_header head; /* of the result: client, slot, sequence, incarnation */
+	struct pgr_incoming in;
+	uint8_t *args; /* owned */
+	struct pgr_outgoing out;
+	uint8_t *saved;       /* owned: the result of one packet, or marshalled */
+	size_t charged_bytes; /* to the pool */
+	int rejected;         /* the result is a rejection (FAILED) with this code */
+	pgr_sent *sent;
+	void *sent_arg;
+	uint64_t due_ns, since_ns;
+	uint64_t data_order; /* flags of the arguments: byte order, words */
+	void *coroutine;
+};
+
+struct pgr_client_slot {
+	uint64_t sequence;     /* of the newest call that was taken up */
+	struct pgr_work *work; /* NULL: executed and acknowledged */
+};
+
+/* What a server knows of a binding. */
+struct pgr_client {
+	uint64_t id;
+	struct pgr_to to;
+	struct pgr_client *next; /* in its bucket */
+	uint64_t heard_ns;
+	uint64_t active_ns; /* when it last had work here */
+	struct pgr_client_slot slots[PGR_SLOTS];
+};
+_Static_assert(sizeof(struct pgr_client) <= 2048, "a known client costs the server at most 2 KiB");
+
+struct pgr_procedure {
+	uint32_t number;
+	pgr_handler *handler;
+	void *arg;
+	bool has_signature;
+	struct pgr_signature signature;
+};
+
+struct pgr {
+	struct pgr_wire *wire;
+	struct pgr_config config;
+	bool has_key;
+	uint8_t key[PGR_KEY_BYTES], secret[PGR_KEY_BYTES];
+	uint32_t off;
+	uint32_t incarnation;
+	uint32_t packet_bytes; /* of data in a full packet */
+	bool reliable;
+	/* time */
+	uint64_t now_ns; /* when we last looked */
+	uint64_t tick_ns, next_tick_ns, next_sweep_ns;
+	uint32_t polls, polls_a_look; /* the clock is read every so many polls that found nothing */
+	/* client */
+	struct pgr_peer *peers, **by_hash;
+	uint32_t peers_count, peers_mask;
+	uint64_t sample; /* every eighth call is timed */
+	/* server */
+	struct pgr_client **buckets;
+	struct pgr_client *recent; /* the client of the last packet */
+	uint32_t clients_mask, clients_count, clients_active;
+	struct pgr_procedure *procedures;
+	uint32_t procedures_count;
+	struct pgr_work **works; /* by index */
+	uint32_t works_count, works_room;
+	struct pgr_work *works_free, *timed;
+	/* what handlers are told */
+	int events;
+	bool in_poll;
+	bool holding;     /* the wire may hold packets back, whose data lie where they lay */
+	uint8_t *scratch; /* one packet, to be put in one piece for the check or for the sake of an `off` */
+	uint8_t *copied;  /* PGR_OFF_IN_PLACE: a message */
+	size_t copied_bytes;
+	struct pgr_stats stats;
+};
+
+/* ---- endpoint.c ---- */
+uint64_t pgr_now(struct pgr *pgr); /* reads the clock */
+/* Sends one packet: header in the machine's order, data gathered. 0, or 1 where the wire has no room. */
+int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *head, uint64_t cookie,
+	     const struct pgr_piece *data, unsigned int pieces, bool more);
+uint64_t pgr_random(void);
+/* Before data that may be held back vanish. */
+static inline void pgr_let_go(struct pgr *pgr)
+{
+	if (PGR_UNLIKELY(pgr->holding))
+		pgr_flush(pgr);
+}
+
+/* As pgr_open, on a wire that has no name: tests bring their own. */
+int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out);
+
+/* ---- client.c ---- */
+void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
+void pgr_slot_send(struct pgr_slot *slot, bool more); /* what credits allow, of a call */
+void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes);
+void pgr_peer_send_queued(struct pgr_peer *peer);
+void pgr_slot_late(struct pgr_slot *slot); /* nothing came in time: say it again */
+void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation);
+struct pgr_slot *pgr_slot_take(struct pgr_peer *peer); /* NULL: none is free */
+/* Sends the call whose out.iov, out.count, out.bytes are set; an error: it was not started. */
+int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more);
+void pgr_slot_put_back(struct pgr_slot *slot); /* taken and not started */
+
+/* ---- server.c ---- */
+void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
+void pgr_client_forget(struct pgr *pgr, struct pgr_client *client);
+struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token);
+void pgr_work_free(struct pgr *pgr, struct pgr_work *work);
+void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_t bytes);
+bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
+struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number);
+void pgr_timed_add(struct pgr *pgr, struct pgr_work *work);
+void pgr_timed_remove(struct pgr_work *work);
+
+/* ---- reply.c ---- */
+void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more); /* what credits allow */
+void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions);
+void pgr_result_acked(struct pgr *pgr, struct pgr_work *work); /* the client has it all */
+void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
+
+/* ---- delegate.c ---- */
+/* Takes the token off the data of a delegated call; false: it is not right. */
+bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes);
+
+/* ---- blast.c ---- */
+int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes); /* iov, count, bytes are set */
+void pgr_outgoing_end(struct pgr_outgoing *out);
+/* The next packet to send under `credits`: one that is lost, else a new one. PGR_PACKETS_MAX: none now. */
+uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits);
+void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number);
+void pgr_outgoing_lost(struct pgr_outgoing *out, uint32_t number); /* the wire had no room for it */
+/* Learns from an ack (bitmap NULL) or nack. Returns whether something arrived that was not known to have. */
+bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap, size_t bitmap_bytes);
+/* The pieces of a packet's data; at most PGR_IOV_MAX. */
+unsigned int pgr_outgoing_pieces(const struct pgr_outgoing *out, uint32_t number, struct pgr_piece *pieces);
+void pgr_outgoing_restart(struct pgr_outgoing *out);  /* as if nothing had been sent */
+void pgr_outgoing_all_lost(struct pgr_outgoing *out); /* nothing was heard for too long */
+/* The last packet sent that is not known to have arrived; PGR_PACKETS_MAX: all have. */
+uint32_t pgr_outgoing_open(const struct pgr_outgoing *out);
+
+int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head);
+void pgr_incoming_end(struct pgr_incoming *in);
+/* Marks a packet; false: it is here already, or is not of this message. */
+bool pgr_incoming_take(struct pgr_incoming *in, const struct pgr_header *head);
+static inline bool pgr_incoming_whole(const struct pgr_incoming *in)
+{
+	return in->arrived == in->packets;
+}
+/* Fills type (ack or nack), packet number and a bitmap; returns the bitmap's bytes. */
+size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
+			   uint8_t bitmap[PGR_NACK_BITMAP_BYTES]);
+void pgr_scatter(const struct pgr_iov *iov, uint32_t count, uint64_t at, const uint8_t *data, size_t bytes);
+void pgr_gather(const struct pgr_iov *iov, uint32_t count, uint8_t *at);
+uint64_t pgr_iov_bytes(const struct pgr_iov *iov, uint32_t count);
+
+/* ---- timer.c ---- */
+void pgr_tick(struct pgr *pgr);
+void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns);
+uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
+uint64_t pgr_next_due(const struct pgr *pgr);
+
+/* ---- credit.c ---- */
+uint16_t pgr_grant_to_client(struct pgr *pgr, struct pgr_client *client);
+uint16_t pgr_grant_to_server(const struct pgr *pgr);
+
+/* ---- convert.c ---- */
+/* Bytes of a message of so many bytes as big-endian words. */
+uint64_t pgr_words_bytes(const char *signature, uint64_t bytes);
+/* Both return the bytes written; to and from have room for the larger form. */
+uint64_t pgr_words_make(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
+/* PGR_WORDS_BAD where the words do not fit the signature. */
+#define PGR_WORDS_BAD UINT64_MAX
+uint64_t pgr_words_take(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
+/* Swaps each element in place, for a sender of the other byte order. */
+void pgr_swap(const char *signature, uint8_t *at, uint64_t bytes);
+
+/* ---- coroutine.c ---- */
+/* Runs the handler on a stack that is made ready for it, saved and restored. */
+void pgr_run_on_own_stack(pgr_handler *handler, void *arg, const struct pgr_request *request);
+void pgr_own_stack_free(void);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The layout of a packet: see PROTOCOL.md. This file is the only place that knows where a field lies.
+ *
+ * A header is kept in memory as it is on the wire. On a big-endian machine the fields are swapped by
+ * pgr_le16/32/64, which cost nothing on a little-endian one.
+ */
+#ifndef PGR_PACKET_H
+#define PGR_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PGR_VERSION           1u
+#define PGR_HEADER_BYTES      48u
+#define PGR_COOKIE_BYTES      8u
+#define PGR_CHECK_BYTES       8u
+#define PGR_EXTENSIONS_BYTES  (PGR_COOKIE_BYTES + PGR_CHECK_BYTES)
+#define PGR_TOKEN_BYTES       64u
+#define PGR_SLOTS             64u
+#define PGR_KEY_BYTES         16u
+#define PGR_NACK_BITMAP_BYTES 64u /* 512 packets behind the first that is missing */
+#define PGR_MESSAGE_BYTES_MAX (UINT32_C(1) << 30)
+#define PGR_PACKETS_MAX       (UINT32_C(1) << 20)
+
+enum pgr_type {
+	PGR_CALL = 1,
+	PGR_RESULT,
+	PGR_ACK,
+	PGR_NACK,
+	PGR_PROBE,
+	PGR_ALIVE,
+	PGR_CHALLENGE,
+	PGR_REJECT,
+	PGR_TYPES_END
+};
+
+enum pgr_flag {
+	PGR_FLAG_ASK = 1,
+	PGR_FLAG_COOKIE = 2,
+	PGR_FLAG_BIG_ENDIAN = 4,
+	PGR_FLAG_WORDS = 8,
+	PGR_FLAG_DELEGATED = 16,
+	PGR_FLAG_KEYED = 32,
+	PGR_FLAG_OF_RESULT = 64,
+	PGR_FLAGS_KNOWN = 127
+};
+
+enum pgr_reject {
+	PGR_REJECT_PROCEDURE = 1,
+	PGR_REJECT_VERSION,
+	PGR_REJECT_BUSY,
+	PGR_REJECT_TOO_LARGE,
+	PGR_REJECT_NOT_AUTHORISED,
+	PGR_REJECT_FAILED
+};
+
+struct pgr_header {
+	uint8_t type, flags, version, retransmissions;
+	uint16_t slot, credits;
+	uint64_t client;
+	uint64_t sequence;
+	uint32_t incarnation;
+	uint32_t procedure;
+	uint32_t message_bytes;
+	uint32_t packet_number;
+	uint32_t data_bytes;
+	uint32_t packet_bytes;
+};
+
+_Static_assert(sizeof(struct pgr_header) == PGR_HEADER_BYTES, "the header has no padding");
+_Static_assert(offsetof(struct pgr_header, client) == 8 && offsetof(struct pgr_header, incarnation) == 24,
+	       "as PROTOCOL.md says");
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define PGR_OWN_ORDER 0u
+static inline uint16_t pgr_le16(uint16_t v)
+{
+	return v;
+}
+static inline uint32_t pgr_le32(uint32_t v)
+{
+	return v;
+}
+static inline uint64_t pgr_le64(uint64_t v)
+{
+	return v;
+}
+#else
+#define PGR_OWN_ORDER PGR_FLAG_BIG_ENDIAN
+static inline uint16_t pgr_le16(uint16_t v)
+{
+	return __builtin_bswap16(v);
+}
+static inline uint32_t pgr_le32(uint32_t v)
+{
+	return __builtin_bswap32(v);
+}
+static inline uint64_t pgr_le64(uint64_t v)
+{
+	return __builtin_bswap64(v);
+}
+#endif
+
+/* A packet that was checked: every length fits, and `data` lies within what arrived. */
+struct pgr_packet {
+	struct pgr_header head; /* in the machine's own order */
+	uint64_t cookie;        /* 0 without the flag */
+	const uint8_t *data;    /* head.data_bytes of it */
+};
+
+/* How many packets a message of so many bytes has; an empty message has one. */
+static inline uint32_t pgr_packets_of(uint32_t message_bytes, uint32_t packet_bytes)
+{
+	return message_bytes <= packet_bytes ? 1 : (message_bytes - 1) / packet_bytes + 1;
+}
+
+/*
+ * Reads and checks the `bytes` bytes that arrived at `at`. With a key, a packet without a right check is
+ * refused before anything else of it is believed; without a key, a keyed packet is refused. Returns whether
+ * the packet may be used.
+ */
+bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pgr_packet *packet_out);
+
+/* A part of a packet in memory. */
+struct pgr_piece {
+	const void *base;
+	size_t bytes;
+};
+
+/*
+ * Writes header and extensions (the cookie unless it is 0, the check where there is a key) to `at`, which has
+ * PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES of room; returns the bytes written. `data` is read only with a key.
+ */
+size_t pgr_packet_write(const struct pgr_header *head, uint64_t cookie, const uint8_t *key, const void *data,
+			uint8_t *at);
+
+/* SipHash-2-4 (libsodium's). */
+uint64_t pgr_hash(const uint8_t key[PGR_KEY_BYTES], const void *data, size_t bytes);
+
+#endif

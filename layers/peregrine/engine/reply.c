@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Results: sent, repeated, kept until the client has them. */
+#include "engine.h"
+
+#include <stdlib.h>
+
+static const struct pgr_to *destination(const struct pgr_work *work)
+{
+	return work->delegated ? &work->to : &work->client->to;
+}
+
+static int send_packet(struct pgr *pgr, struct pgr_work *work, uint32_t number, bool ask, bool more)
+{
+	struct pgr_piece pieces[PGR_IOV_MAX];
+	struct pgr_header head = work->head;
+	const uint64_t at = (uint64_t)number * work->out.packet_bytes;
+	const uint64_t left = work->out.bytes - at;
+	unsigned int count;
+
+	if (PGR_UNLIKELY(work->rejected)) {
+		const int32_t code = (int32_t)pgr_le32((uint32_t)work->rejected);
+		const struct pgr_piece piece = {&code, sizeof(code)};
+
+		head.type = PGR_REJECT;
+		head.procedure = work->rejected == PGR_E_PROCEDURE ? PGR_REJECT_PROCEDURE : PGR_REJECT_FAILED;
+		head.retransmissions = work->retransmissions;
+		head.data_bytes = sizeof(code);
+		return pgr_send(pgr, destination(work), &head, 0, &piece, 1, more);
+	}
+	count = pgr_outgoing_pieces(&work->out, number, pieces);
+	if (ask)
+		head.flags |= PGR_FLAG_ASK;
+	head.retransmissions = work->retransmissions;
+	head.packet_number = number;
+	head.data_bytes = (uint32_t)(left < work->out.packet_bytes ? left : work->out.packet_bytes);
+	if (PGR_LIKELY(work->client != NULL))
+		head.credits = pgr_grant_to_client(pgr, work->client);
+	return pgr_send(pgr, destination(work), &head, 0, pieces, count, more);
+}
+
+void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
+{
+	struct pgr_outgoing *out = &work->out;
+	const uint32_t credits = pgr->reliable ? PGR_PACKETS_MAX : work->credits ? work->credits : 1;
+	uint32_t number = pgr_outgoing_next(out, credits);
+
+	while (number != PGR_PACKETS_MAX) {
+		uint32_t following;
+		int full;
+
+		pgr_outgoing_sent(out, number);
+		following = out->packets == 1 ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
+		full = send_packet(pgr, work, number,
+				   following == PGR_PACKETS_MAX && (out->packets > 1 || work->delegated),
+				   more || following != PGR_PACKETS_MAX);
+		if (PGR_UNLIKELY(full)) {
+			pgr_outgoing_lost(out, number);
+			work->due_ns = pgr->now_ns;
+			pgr_timed_add(pgr, work);
+			return;
+		}
+		number = following;
+	}
+	if (PGR_UNLIKELY(pgr->reliable && !work->delegated && out->next == out->packets && !out->lost))
+		pgr_result_acked(pgr, work); /* what this wire has taken arrives */
+	else if (PGR_UNLIKELY(pgr->reliable && !work->delegated)) {
+		work->due_ns = pgr->now_ns;
+		pgr_timed_add(pgr, work);
+	}
+}
+
+void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions)
+{
+	uint32_t open;
+
+	work->retransmissions = retransmissions;
+	if (pgr->reliable && !work->delegated) { /* only where there was no room */
+		pgr_result_send(pgr, work, false);
+		return;
+	}
+	open = pgr_outgoing_open(&work->out);
+	if (!work->out.next || open == PGR_PACKETS_MAX)
+		pgr_result_send(pgr, work, false);
+	if (open == PGR_PACKETS_MAX || work->out.packets == 1)
+		open = 0;
+	if (work->out.packets > 1)
+		pgr_outgoing_sent(&work->out, open);
+	if (send_packet(pgr, work, open, work->out.packets > 1 || work->delegated, false) &&
+	    work->out.packets > 1)
+		pgr_outgoing_lost(&work->out, open);
+}
+
+/* The result is no longer needed. A delegated one is followed by the answer to the server that passed the
+ * call on. */
+void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
+{
+	pgr_sent *sent = work->sent;
+	void *arg = work->sent_arg;
+
+	work->sent = NULL;
+	if (work->delegated && work->client) {
+		work->delegated = false;
+		pgr_timed_remove(work);
+		pgr_outgoing_end(&work->out);
+		free(work->saved);
+		work->saved = NULL;
+		work->head.client = work->client->id;
+		work->head.slot = work->slot;
+		work->head.sequence = work->sequence;
+		work->head.incarnation = pgr->incarnation;
+		work->head.flags = PGR_OWN_ORDER;
+		work->head.message_bytes = work->head.packet_bytes = 0;
+		work->out.count = work->out.bytes = 0;
+		work->state = PGR_WORK_KEPT;
+		work->since_ns = pgr->now_ns;
+		pgr_outgoing_start(&work->out, pgr->packet_bytes);
+		pgr_result_send(pgr, work, false);
+	} else {
+		if (work->client) {
+			struct pgr_client_slot *slot = &work->client->slots[work->slot];
+
+			if (slot->work == work)
+				slot->work = NULL;
+		}
+		pgr_work_free(pgr, work);
+	}
+	if (sent) {
+		pgr->events++;
+		sent(arg, PGR_OK);
+	}
+}
+
+static void head_of(struct pgr *pgr, struct pgr_work *work)
+{
+	if (!work->delegated) {
+		work->head.client = work->client->id;
+		work->head.slot = work->slot;
+		work->head.sequence = work->sequence;
+		work->head.incarnation = pgr->incarnation;
+	}
+	work->head.type = PGR_RESULT;
+	work->head.version = PGR_VERSION;
+	work->head.flags =
+		(uint8_t)(PGR_OWN_ORDER | (pgr->off & PGR_OFF_NO_CONVERSION ? PGR_FLAG_WORDS : 0u) |
+			  (work->delegated ? PGR_FLAG_DELEGATED : 0u));
+	work->head.credits = 0;
+	work->head.procedure = work->procedure;
+	work->head.message_bytes = work->out.bytes;
+	work->head.packet_bytes = work->out.packet_bytes;
+}
+
+/* Marshalled into one piece, which is then kept. */
+static PGR_COLD int marshal(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *iov, uint32_t count,
+			    uint64_t bytes)
+{
+	const struct pgr_procedure *procedure = pgr_procedure_of(pgr, work->procedure);
+	const char *signature = procedure->has_signature ? procedure->signature.out : NULL;
+	const bool words = (pgr->off & PGR_OFF_NO_CONVERSION) != 0;
+	const uint64_t made = words ? pgr_words_bytes(signature, bytes) : bytes;
+	uint8_t *plain;
+
+	if (!pgr_charge(pgr, work, (size_t)made))
+		return PGR_BUSY;
+	plain = malloc(bytes + 1);
+	work->saved = words ? malloc(made + 8) : plain;
+	if (!plain || !work->saved) {
+		free(plain);
+		if (words)
+			free(work->saved);
+		work->saved = NULL;
+		return PGR_E_MEMORY;
+	}
+	pgr_gather(iov, count, plain);
+	if (words) {
+		pgr_words_make(signature, plain, bytes, work->saved);
+		free(plain);
+	}
+	work->out.iov[0] = (struct pgr_iov){work->saved, (size_t)made};
+	work->out.count = 1;
+	work->out.bytes = (uint32_t)made;
+	return PGR_OK;
+}
+
+/* Where the result lies while it may have to be said again: a short one is copied, a long one stays the
+ * caller's. */
+static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *iov, uint32_t count,
+		uint64_t bytes)
+{
+	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION)))
+		return marshal(pgr, work, iov, count, bytes);
+	if (!pgr->reliable && bytes && bytes <= pgr->packet_bytes)
+		return marshal(pgr, work, iov, count, bytes);
+	for (uint32_t i = 0; i < count; i++)
+		work->out.iov[i] = iov[i];
+	work->out.count = count;
+	work->out.bytes = (uint32_t)bytes;
+	return PGR_OK;
+}
+
+int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_iov *iov, uint32_t count,
+	      uint32_t flags, pgr_sent *sent, void *arg)
+{
+	struct pgr_work *work = pgr_work_of(pgr, token);
+	const uint64_t bytes = pgr_iov_bytes(iov, count);
+	uint32_t generation;
+	bool borrowed;
+	int code;
+
+	if (PGR_UNLIKELY(!work))
+		return PGR_OK;
+	if (PGR_UNLIKELY(work->state != PGR_WORK_EXECUTING || count > PGR_IOV_MAX))
+		return PGR_E_ARGUMENT;
+	if (PGR_UNLIKELY(bytes > pgr->config.message_bytes_max))
+		return PGR_E_TOO_LARGE;
+	code = keep(pgr, work, iov, count, bytes);
+	if (PGR_UNLIKELY(code != PGR_OK))
+		return code;
+	code = pgr_outgoing_start(&work->out, pgr->packet_bytes);
+	if (PGR_UNLIKELY(code != PGR_OK))
+		return code;
+	if (PGR_UNLIKELY(work->args != NULL)) {
+		free(work->args);
+		work->args = NULL;
+	}
+	borrowed = !work->saved && bytes && work->out.packets > 1;
+	work->state = borrowed ? PGR_WORK_REPLYING : PGR_WORK_KEPT;
+	work->sent = NULL;
+	work->since_ns = pgr->now_ns;
+	head_of(pgr, work);
+	if (PGR_UNLIKELY(work->delegated)) {
+		if (!work->saved && bytes) { /* lent until the client says so */
+			work->state = PGR_WORK_REPLYING;
+			borrowed = true;
+		}
+		work->due_ns = pgr->now_ns + 5 * pgr->config.rto_min_ns;
+		pgr_timed_add(pgr, work);
+	}
+	generation = work->generation;
+	pgr_result_send(pgr, work, (flags & PGR_MORE) != 0);
+	if (PGR_UNLIKELY(borrowed)) {
+		if (work->generation != generation)
+			return PGR_OK; /* it has gone already */
+		work->sent = sent;
+		work->sent_arg = arg;
+		return PGR_QUEUED;
+	}
+	if (PGR_UNLIKELY(bytes && work->generation == generation && !work->saved)) {
+		/* a wire that loses nothing had no room: a copy waits */
+		uint8_t *saved = malloc((size_t)bytes);
+
+		if (!saved)
+			return PGR_E_MEMORY;
+		pgr_gather(work->out.iov, work->out.count, saved);
+		work->saved = saved;
+		work->out.iov[0] = (struct pgr_iov){saved, (size_t)bytes};
+		work->out.count = 1;
+	}
+	return PGR_OK;
+}
+
+void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code)
+{
+	if (!work->client) {
+		pgr_work_free(pgr, work);
+		return;
+	}
+	work->delegated = false; /* the server that passed it on tells its client */
+	work->rejected = code;
+	work->out.count = work->out.bytes = 0;
+	work->state = PGR_WORK_KEPT;
+	work->since_ns = pgr->now_ns;
+	pgr_outgoing_start(&work->out, pgr->packet_bytes);
+	head_of(pgr, work);
+	pgr->stats.rejects_sent++;
+	pgr_result_send(pgr, work, false);
+}
+
+int pgr_fail(struct pgr *pgr, const struct pgr_token *token, int code)
+{
+	struct pgr_work *work = pgr_work_of(pgr, token);
+
+	if (code > PGR_E_PROCEDURE_OWN)
+		return PGR_E_ARGUMENT;
+	if (!work)
+		return PGR_OK;
+	if (work->state != PGR_WORK_EXECUTING)
+		return PGR_E_ARGUMENT;
+	pgr_work_reject(pgr, work, code);
+	return PGR_OK;
+}

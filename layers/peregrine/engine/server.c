@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Serving: who calls (PROTOCOL.md, "First contact"), and what a call meets in its slot. */
+#include "engine.h"
+
+#include <stdlib.h>
+
+/* ---- what a call holds while it is here ---- */
+
+static PGR_COLD bool works_grow(struct pgr *pgr)
+{
+	const uint32_t room = pgr->works_room ? 2 * pgr->works_room : 64;
+	struct pgr_work **works = realloc(pgr->works, room * sizeof(struct pgr_work *));
+
+	if (!works)
+		return false;
+	pgr->works = works;
+	pgr->works_room = room;
+	return true;
+}
+
+static struct pgr_work *work_take(struct pgr *pgr)
+{
+	struct pgr_work *work = pgr->works_free;
+
+	if (PGR_LIKELY(work != NULL)) {
+		pgr->works_free = work->next;
+	} else {
+		if (pgr->stats.pool_bytes + sizeof(*work) > pgr->config.pool_bytes_max ||
+		    (pgr->works_count == pgr->works_room && !works_grow(pgr)))
+			return NULL;
+		work = calloc(1, sizeof(*work));
+		if (!work)
+			return NULL;
+		work->index = pgr->works_count;
+		pgr->works[pgr->works_count++] = work;
+		pgr->stats.pool_bytes += sizeof(*work); /* kept from now on */
+	}
+	work->next = NULL;
+	work->args = work->saved = NULL;
+	work->out.order = NULL;
+	work->in.map = NULL;
+	work->charged_bytes = 0;
+	work->sent = NULL;
+	work->rejected = 0;
+	work->repeats = 0;
+	work->delegated = false;
+	return work;
+}
+
+bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes)
+{
+	if (PGR_UNLIKELY(pgr->stats.pool_bytes + bytes > pgr->config.pool_bytes_max))
+		return false;
+	pgr->stats.pool_bytes += bytes;
+	work->charged_bytes += bytes;
+	if (pgr->stats.pool_bytes > pgr->stats.pool_bytes_peak)
+		pgr->stats.pool_bytes_peak = pgr->stats.pool_bytes;
+	return true;
+}
+
+void pgr_timed_add(struct pgr *pgr, struct pgr_work *work)
+{
+	if (work->back)
+		return;
+	work->next = pgr->timed;
+	work->back = &pgr->timed;
+	if (pgr->timed)
+		pgr->timed->back = &work->next;
+	pgr->timed = work;
+}
+
+void pgr_timed_remove(struct pgr_work *work)
+{
+	if (!work->back)
+		return;
+	*work->back = work->next;
+	if (work->next)
+		work->next->back = work->back;
+	work->back = NULL;
+	work->next = NULL;
+}
+
+/* Its token is void from now on. */
+void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
+{
+	pgr_let_go(pgr);
+	pgr_timed_remove(work);
+	if (PGR_UNLIKELY(work->args != NULL))
+		free(work->args);
+	if (PGR_UNLIKELY(work->saved != NULL))
+		free(work->saved);
+	work->args = work->saved = NULL;
+	pgr_outgoing_end(&work->out);
+	pgr_incoming_end(&work->in);
+	pgr->stats.pool_bytes -= work->charged_bytes;
+	work->generation++;
+	work->client = NULL;
+	work->next = pgr->works_free;
+	pgr->works_free = work;
+}
+
+struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token)
+{
+	const uint64_t index = token->word[0];
+	struct pgr_work *work;
+
+	if (index >= pgr->works_count)
+		return NULL;
+	work = pgr->works[index];
+	return work->generation == token->word[1] ? work : NULL;
+}
+
+/* The client has moved on or is forgotten: what it asked for is given up. */
+static void abandon(struct pgr *pgr, struct pgr_client_slot *slot)
+{
+	struct pgr_work *work = slot->work;
+
+	slot->work = NULL;
+	if (!work)
+		return;
+	if (work->state == PGR_WORK_KEPT || work->state == PGR_WORK_REPLYING) {
+		if (work->delegated) { /* its result belongs to another client, who will say so */
+			work->client = NULL;
+			return;
+		}
+		pgr_result_acked(pgr, work);
+		return;
+	}
+	pgr_work_free(pgr, work);
+}
+
+/* ---- clients ---- */
+
+static struct pgr_client **bucket_of(struct pgr *pgr, uint64_t id)
+{
+	return &pgr->buckets[id & pgr->clients_mask];
+}
+
+static struct pgr_client *client_of(struct pgr *pgr, uint64_t id)
+{
+	struct pgr_client *client = pgr->recent;
+
+	if (PGR_LIKELY(client && client->id == id))
+		return client;
+	for (client = *bucket_of(pgr, id); client && client->id != id;)
+		client = client->next;
+	if (client)
+		pgr->recent = client;
+	return client;
+}
+
+void pgr_client_forget(struct pgr *pgr, struct pgr_client *client)
+{
+	struct pgr_client **at = bucket_of(pgr, client->id);
+
+	while (*at != client)
+		at = &(*at)->next;
+	*at = client->next;
+	for (unsigned int i = 0; i < PGR_SLOTS; i++)
+		abandon(pgr, &client->slots[i]);
+	if (pgr->recent == client)
+		pgr->recent = NULL;
+	pgr->clients_count--;
+	free(client);
+}
+
+static uint64_t cookie_of(const struct pgr *pgr, const struct pgr_to *from, uint64_t id, uint64_t epoch)
+{
+	uint8_t room[sizeof(*from) + 2 * sizeof(uint64_t)];
+	uint64_t cookie;
+
+	memcpy(room, from, sizeof(*from));
+	memcpy(room + sizeof(*from), &id, sizeof(id));
+	memcpy(room + sizeof(*from) + sizeof(id), &epoch, sizeof(epoch));
+	cookie = pgr_hash(pgr->secret, room, sizeof(room));
+	return cookie ? cookie : 1;
+}
+
+static uint64_t epoch_of(const struct pgr *pgr)
+{
+	return pgr->now_ns / (PGR_COOKIE_EPOCH_S * UINT64_C(1000000000));
+}
+
+static bool cookie_is_right(const struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)
+{
+	const uint64_t epoch = epoch_of(pgr);
+
+	return packet->cookie && packet->head.incarnation == pgr->incarnation &&
+	       (packet->cookie == cookie_of(pgr, from, packet->head.client, epoch) ||
+		packet->cookie == cookie_of(pgr, from, packet->head.client, epoch - 1));
+}
+
+/* An answer without data to the packet `to`. */
+static void answer(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to, uint8_t type,
+		   uint32_t procedure, uint32_t message_bytes, uint32_t packet_number, uint16_t credits)
+{
+	const struct pgr_header head = {
+		.type = type,
+		.version = PGR_VERSION,
+		.retransmissions = to->retransmissions,
+		.slot = to->slot,
+		.credits = credits,
+		.client = to->client,
+		.sequence = to->sequence,
+		.incarnation = pgr->incarnation,
+		.procedure = procedure,
+		.message_bytes = message_bytes,
+		.packet_number = packet_number,
+	};
+
+	pgr_send(pgr, from, &head, 0, NULL, 0, false);
+}
+
+static PGR_COLD void challenge(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to)
+{
+	const uint64_t cookie = cookie_of(pgr, from, to->client, epoch_of(pgr));
+
+	pgr->stats.challenges_sent++;
+	answer(pgr, from, to, PGR_CHALLENGE, to->incarnation, (uint32_t)cookie, (uint32_t)(cookie >> 32), 0);
+}
+
+static PGR_COLD void reject(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
+			    uint32_t reason)
+{
+	pgr->stats.rejects_sent++;
+	answer(pgr, from, to, PGR_REJECT, reason, 0, 0, 0);
+}
+
+/* Who sent this, if he has shown that he is where he says; else he is answered and NULL is returned. */
+static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *client, const struct pgr_to *from,
+					const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+
+	if (head->type != PGR_CALL && head->type != PGR_PROBE)
+		return NULL;
+	pgr_now(pgr); /* cookies age */
+	if (!cookie_is_right(pgr, from, packet)) {
+		challenge(pgr, from, head);
+		return NULL;
+	}
+	if (client) { /* the same binding at a new address */
+		client->to = *from;
+		return client;
+	}
+	if (pgr->clients_count == pgr->config.clients_max) {
+		reject(pgr, from, head, PGR_REJECT_BUSY);
+		return NULL;
+	}
+	client = calloc(1, sizeof(*client));
+	if (!client) {
+		reject(pgr, from, head, PGR_REJECT_BUSY);
+		return NULL;
+	}
+	client->id = head->client;
+	client->to = *from;
+	client->next = *bucket_of(pgr, client->id);
+	*bucket_of(pgr, client->id) = client;
+	pgr->clients_count++;
+	if (pgr->clients_active < pgr->clients_count)
+		pgr->clients_active++;
+	pgr->recent = client;
+	return client;
+}
+
+/* ---- execution ---- */
+
+struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number)
+{
+	struct pgr_procedure *first = pgr->procedures;
+	uint32_t left = pgr->procedures_count;
+
+	while (left) { /* sorted */
+		const uint32_t half = left / 2;
+
+		if (first[half].number == number)
+			return &first[half];
+		if (first[half].number < number) {
+			first += half + 1;
+			left -= half + 1;
+		} else {
+			left = half;
+		}
+	}
+	return NULL;
+}
+
+/* The arguments as the procedure wants them: own byte order, or one more copy where that is asked for. */
+static PGR_COLD const void *reform(struct pgr *pgr, const struct pgr_procedure *procedure, uint64_t flags,
+				   const void *args, size_t *bytes_inout)
+{
+	const char *signature = procedure->has_signature ? procedure->signature.in : NULL;
+	uint64_t bytes = *bytes_inout;
+
+	if (pgr->copied_bytes < bytes + 8) {
+		uint8_t *copied = realloc(pgr->copied, bytes + 8);
+
+		if (!copied)
+			return NULL;
+		pgr->copied = copied;
+		pgr->copied_bytes = bytes + 8;
+	}
+	if (flags & PGR_FLAG_WORDS) {
+		bytes = pgr_words_take(signature, args, bytes, pgr->copied);
+		if (bytes == PGR_WORDS_BAD)
+			return NULL;
+	} else {
+		if (bytes)
+			memcpy(pgr->copied, args, bytes);
+		if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
+			pgr_swap(signature, pgr->copied, bytes);
+	}
+	pgr->stats.copies++;
+	*bytes_inout = (size_t)bytes;
+	return pgr->copied;
+}
+
+void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_t bytes)
+{
+	const struct pgr_procedure *procedure = pgr_procedure_of(pgr, work->procedure);
+	struct pgr_request request = {
+		.pgr = pgr,
+		.procedure = work->procedure,
+		.token = {{work->index, work->generation, 0, 0}},
+	};
+
+	work->state = PGR_WORK_EXECUTING;
+	if (PGR_UNLIKELY((work->data_order & PGR_FLAG_WORDS) ||
+			 (work->data_order & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
+			 (pgr->off & PGR_OFF_IN_PLACE))) {
+		args = reform(pgr, procedure, work->data_order, args, &bytes);
+		if (!args) {
+			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+			return;
+		}
+	}
+	request.args = args;
+	request.args_bytes = bytes;
+	pgr->stats.executed++;
+	pgr->events++;
+	if (PGR_UNLIKELY(pgr->off & PGR_OFF_NO_THREAD_STATE))
+		pgr_run_on_own_stack(procedure->handler, procedure->arg, &request);
+	else
+		procedure->handler(procedure->arg, &request);
+}
+
+/* ---- a call meets its slot ---- */
+
+/* Which packets of the arguments have come. */
+static void report(struct pgr *pgr, struct pgr_work *work)
+{
+	uint8_t bitmap[PGR_NACK_BITMAP_BYTES];
+	struct pgr_header head = {
+		.version = PGR_VERSION,
+		.retransmissions = work->retransmissions,
+		.slot = work->slot,
+		.credits = pgr_grant_to_client(pgr, work->client),
+		.client = work->client->id,
+		.sequence = work->sequence,
+		.incarnation = pgr->incarnation,
+		.procedure = work->procedure,
+	};
+	const size_t bytes = pgr_incoming_report(&work->in, &head, bitmap);
+	const struct pgr_piece piece = {bitmap, bytes};
+
+	head.data_bytes = (uint32_t)bytes;
+	pgr_send(pgr, &work->client->to, &head, 0, &piece, bytes ? 1 : 0, false);
+}
+
+static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+
+	if (!pgr_incoming_take(&work->in, head)) {
+		pgr->stats.duplicates++;
+	} else {
+		memcpy(work->args + (size_t)head->packet_number * head->packet_bytes, packet->data,
+		       head->data_bytes);
+		work->since_ns = pgr->now_ns;
+	}
+	if (pgr_incoming_whole(&work->in)) {
+		uint8_t *args = work->args, *whole = NULL;
+		size_t bytes = work->in.bytes;
+
+		if (pgr->off &
+		    PGR_OFF_EARLY_COPY) { /* the copying that could have been done while packets came */
+			whole = malloc(bytes);
+			if (whole) {
+				memcpy(whole, args, bytes);
+				free(work->args);
+				work->args = args = whole;
+			}
+		}
+		if (work->delegated || (head->flags & PGR_FLAG_DELEGATED)) {
+			if (!pgr_delegated_in(work, args, bytes)) {
+				pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+				return;
+			}
+			args += PGR_TOKEN_BYTES;
+			bytes -= PGR_TOKEN_BYTES;
+		}
+		pgr_execute(pgr, work, args, bytes);
+		return;
+	}
+	if (!pgr->reliable &&
+	    ((head->flags & PGR_FLAG_ASK) || work->in.unsaid * 4u >= pgr_grant_to_client(pgr, work->client)))
+		report(pgr, work);
+}
+
+/* A call that is newer than what the slot has seen. */
+static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_slot *slot,
+		  const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	struct pgr_work *work;
+	const bool single = !head->message_bytes || head->message_bytes <= head->packet_bytes;
+
+	if (PGR_UNLIKELY(slot->work != NULL))
+		abandon(pgr, slot);
+	if (PGR_UNLIKELY(!pgr_procedure_of(pgr, head->procedure))) {
+		reject(pgr, &client->to, head, PGR_REJECT_PROCEDURE);
+		return;
+	}
+	if (PGR_UNLIKELY(head->message_bytes > pgr->config.message_bytes_max + PGR_TOKEN_BYTES)) {
+		reject(pgr, &client->to, head, PGR_REJECT_TOO_LARGE);
+		return;
+	}
+	work = work_take(pgr);
+	if (PGR_UNLIKELY(!work)) {
+		reject(pgr, &client->to, head, PGR_REJECT_BUSY);
+		return;
+	}
+	work->client = client;
+	work->state = PGR_WORK_TAKING;
+	work->slot = (uint8_t)head->slot;
+	work->sequence = head->sequence;
+	work->procedure = head->procedure;
+	work->retransmissions = head->retransmissions;
+	work->credits = head->credits;
+	work->data_order = head->flags & (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS);
+	work->since_ns = pgr->now_ns;
+	if (PGR_UNLIKELY(!single)) {
+		const size_t map_bytes = pgr_packets_of(head->message_bytes, head->packet_bytes) / 8;
+
+		if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
+			work->args = malloc(head->message_bytes);
+		if (!work->args || pgr_incoming_start(&work->in, head) != PGR_OK) {
+			pgr_work_free(pgr, work);
+			reject(pgr, &client->to, head, PGR_REJECT_BUSY);
+			return;
+		}
+	}
+	slot->sequence = head->sequence;
+	slot->work = work;
+	if (PGR_UNLIKELY(!single)) {
+		take_part(pgr, work, packet);
+		return;
+	}
+	if (PGR_UNLIKELY(head->flags & PGR_FLAG_DELEGATED)) {
+		if (!pgr_delegated_in(work, packet->data, head->data_bytes)) {
+			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+			return;
+		}
+		pgr_execute(pgr, work, packet->data + PGR_TOKEN_BYTES, head->data_bytes - PGR_TOKEN_BYTES);
+		return;
+	}
+	pgr_execute(pgr, work, packet->data, head->data_bytes);
+}
+
+/* The same call again, or a question about it. */
+static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	const bool asked = head->type == PGR_PROBE || (head->flags & PGR_FLAG_ASK);
+
+	work->retransmissions = head->retransmissions;
+	if (head->type == PGR_CALL && head->credits)
+		work->credits = head->credits;
+	switch (work->state) {
+	case PGR_WORK_TAKING:
+		if (head->type == PGR_CALL)
+			take_part(pgr, work, packet);
+		else
+			report(pgr, work);
+		return;
+	case PGR_WORK_REPLYING:
+	case PGR_WORK_KEPT:
+		pgr->stats.duplicates++;
+		if (!work->delegated) {
+			pgr_result_again(pgr, work, head->retransmissions);
+			return;
+		}
+		__attribute__((fallthrough)); /* the result goes elsewhere; who passed the call on hears that
+						 we are at it */
+	case PGR_WORK_EXECUTING:
+	case PGR_WORK_PASSED:
+	default:
+		if (asked)
+			answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure, 0, 0,
+			       pgr_grant_to_client(pgr, work->client));
+		return;
+	}
+}
+
+/* A client acknowledges a delegated result: it is a stranger to our own slots. */
+static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from,
+				      const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+
+	for (struct pgr_work *work = pgr->timed; work; work = work->next) {
+		if (!work->delegated || work->head.client != head->client ||
+		    work->head.sequence != head->sequence || work->head.slot != head->slot ||
+		    memcmp(from, &work->to, sizeof(*from)) != 0)
+			continue;
+		work->since_ns = pgr->now_ns;
+		if (head->type == PGR_ACK && head->packet_number >= work->out.packets) {
+			pgr_result_acked(pgr, work);
+			return;
+		}
+		if (head->credits)
+			work->credits = head->credits;
+		if (pgr_outgoing_learn(&work->out, head->packet_number,
+				       head->type == PGR_NACK ? packet->data : NULL,
+				       head->type == PGR_NACK ? head->data_bytes : 0))
+			work->repeats = 0;
+		pgr_result_send(pgr, work, false);
+		return;
+	}
+	pgr->stats.duplicates++;
+}
+
+/* The client tells which packets of a result have come. */
+static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+
+	if (!work || work->delegated || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING))
+		return;
+	work->since_ns = pgr->now_ns;
+	if (head->type == PGR_ACK && head->packet_number >= work->out.packets) {
+		pgr_result_acked(pgr, work);
+		return;
+	}
+	if (head->credits)
+		work->credits = head->credits;
+	pgr_outgoing_learn(&work->out, head->packet_number, head->type == PGR_NACK ? packet->data : NULL,
+			   head->type == PGR_NACK ? head->data_bytes : 0);
+	if (head->retransmissions) /* it has waited in vain: the tail is lost, which no later packet can show
+				    */
+		pgr_result_again(pgr, work, head->retransmissions);
+	else
+		pgr_result_send(pgr, work, false);
+}
+
+void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)
+{
+	const struct pgr_header *head = &packet->head;
+	struct pgr_client *client;
+	struct pgr_client_slot *slot;
+
+	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && head->type != PGR_CALL)) {
+		delegated_report(pgr, from, packet);
+		return;
+	}
+	client = client_of(pgr, head->client);
+	if (PGR_UNLIKELY(!client || head->incarnation != pgr->incarnation ||
+			 memcmp(&client->to, from, sizeof(*from)) != 0)) {
+		client = meet(pgr, client, from, packet);
+		if (!client)
+			return;
+	}
+	client->heard_ns = pgr->now_ns;
+	slot = &client->slots[head->slot];
+	if (PGR_LIKELY(head->type == PGR_CALL && head->sequence > slot->sequence)) {
+		begin(pgr, client, slot, packet);
+		return;
+	}
+	if (head->sequence < slot->sequence) {
+		pgr->stats.duplicates++;
+		return;
+	}
+	switch (head->type) {
+	case PGR_CALL:
+	case PGR_PROBE:
+		if (head->sequence > slot->sequence)
+			answer(pgr, from, head, PGR_NACK, head->procedure, 0, 0,
+			       pgr_grant_to_client(pgr, client));
+		else if (slot->work)
+			again(pgr, slot->work, packet);
+		else
+			pgr->stats.duplicates++;
+		return;
+	case PGR_ACK:
+	case PGR_NACK:
+		if (head->sequence == slot->sequence)
+			result_report(pgr, slot->work, packet);
+		return;
+	default: pgr->stats.packets_dropped++; return;
+	}
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time: round trips (RFC 6298, with Karn's rule), repetition, giving up, forgetting. There is no timer a
+ * call: a tick looks through the slots in use, which costs nothing where calls are answered between two
+ * ticks.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+
+#define IDLE_ACK_NS UINT64_C(20000000)
+#define SWEEP_NS    UINT64_C(500000000)
+#define ACTIVE_NS   UINT64_C(200000000)
+#define PROBE_NS    UINT64_C(500000000) /* on a wire that loses nothing: is the server still there? */
+
+void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns)
+{
+	const uint64_t least_ns = peer->pgr->config.rto_min_ns;
+
+	if (!peer->srtt_ns) {
+		peer->srtt_ns = sample_ns;
+		peer->rttvar_ns = sample_ns / 2;
+	} else {
+		const uint64_t off_ns =
+			peer->srtt_ns > sample_ns ? peer->srtt_ns - sample_ns : sample_ns - peer->srtt_ns;
+
+		peer->rttvar_ns = (3 * peer->rttvar_ns + off_ns) / 4;
+		peer->srtt_ns = (7 * peer->srtt_ns + sample_ns) / 8;
+	}
+	peer->rto_ns = peer->srtt_ns + 4 * peer->rttvar_ns;
+	if (peer->rto_ns < least_ns)
+		peer->rto_ns = least_ns;
+}
+
+/* Doubled each time, but so that many tries fit into the give-up time. */
+static uint64_t backed_off(const struct pgr *pgr, uint64_t rto_ns, uint8_t repeats)
+{
+	const uint64_t most_ns = pgr->config.give_up_ns / PGR_TRIES_MIN;
+	const uint64_t ns = rto_ns << (repeats < PGR_BACKOFF_MAX ? repeats : PGR_BACKOFF_MAX);
+
+	return ns < most_ns ? ns : most_ns;
+}
+
+uint64_t pgr_slot_timeout(const struct pgr_slot *slot)
+{
+	const struct pgr_peer *peer = slot->peer;
+	const struct pgr *pgr = peer->pgr;
+	uint64_t rto_ns = peer->rto_ns;
+
+	if (pgr->reliable)
+		return PROBE_NS < pgr->config.give_up_ns / 4 ? PROBE_NS : pgr->config.give_up_ns / 4;
+	if (!rto_ns) /* no sample yet */
+		rto_ns = 5 * pgr->config.rto_min_ns;
+	return backed_off(pgr, rto_ns, slot->repeats);
+}
+
+static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
+{
+	if (pgr->now_ns >= slot->give_up_ns) {
+		if (slot->state == PGR_SLOT_QUEUED &&
+		    pgr->now_ns - slot->peer->heard_ns < pgr->config.give_up_ns)
+			return; /* the server speaks; it is our own calls that this one waits for */
+		pgr_slot_end(slot, slot->code, NULL, 0);
+		return;
+	}
+	if (slot->state == PGR_SLOT_QUEUED || pgr->now_ns < slot->due_ns)
+		return;
+	pgr_slot_late(slot);
+	slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
+}
+
+static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
+{
+	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
+		tick_slot(pgr, &peer->slots[__builtin_ctzll(busy)]);
+	for (uint64_t unacked = peer->unacked; unacked; unacked &= unacked - 1) {
+		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(unacked)];
+
+		if (pgr->now_ns - slot->ended_ns < IDLE_ACK_NS)
+			continue;
+		peer->unacked &= ~(UINT64_C(1) << slot->number);
+		pgr_slot_ack(slot, &peer->to, false, slot->claimed);
+	}
+	if (peer->queued)
+		pgr_peer_send_queued(peer);
+}
+
+/* Results that this side has to bring home by itself: delegated ones, and those for which the wire had no
+ * room. */
+static void tick_work(struct pgr *pgr, struct pgr_work *work)
+{
+	if (pgr->now_ns < work->due_ns)
+		return;
+	if (pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns) {
+		pgr_result_acked(pgr, work); /* the client has given up long ago */
+		return;
+	}
+	if (work->repeats < UINT8_MAX)
+		work->repeats++;
+	pgr->stats.retransmissions++;
+	work->due_ns = pgr->now_ns + backed_off(pgr, 5 * pgr->config.rto_min_ns, work->repeats);
+	pgr_result_again(pgr, work, work->retransmissions);
+}
+
+static void sweep(struct pgr *pgr)
+{
+	uint32_t active = 0;
+
+	for (uint64_t i = 0; i <= pgr->clients_mask; i++) {
+		struct pgr_client *next;
+
+		for (struct pgr_client *client = pgr->buckets[i]; client; client = next) {
+			next = client->next;
+			if (pgr->now_ns - client->active_ns < ACTIVE_NS)
+				active++;
+			if (pgr->now_ns - client->heard_ns > pgr->config.memory_ns)
+				pgr_client_forget(pgr, client);
+		}
+	}
+	pgr->clients_active = active;
+	/* A kept result that nobody can be waiting for any more; its sequence number stays. */
+	for (uint32_t i = 0; i < pgr->works_count; i++) {
+		struct pgr_work *work = pgr->works[i];
+
+		if (work->client &&
+		    (work->state == PGR_WORK_KEPT || work->state == PGR_WORK_REPLYING ||
+		     work->state == PGR_WORK_TAKING) &&
+		    pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns)
+			pgr_result_acked(pgr, work);
+	}
+}
+
+void pgr_tick(struct pgr *pgr)
+{
+	struct pgr_work *next_work;
+	struct pgr_peer *next;
+
+	pgr->next_tick_ns = pgr->now_ns + pgr->tick_ns;
+	for (struct pgr_peer *peer = pgr->peers; peer; peer = next) {
+		next = peer->next;
+		tick_peer(pgr, peer);
+	}
+	for (struct pgr_work *work = pgr->timed; work; work = next_work) {
+		next_work = work->next;
+		tick_work(pgr, work);
+	}
+	if (pgr->now_ns >= pgr->next_sweep_ns) {
+		pgr->next_sweep_ns = pgr->now_ns + SWEEP_NS;
+		sweep(pgr);
+	}
+}
+
+/* When something has to be done although nothing arrives. */
+uint64_t pgr_next_due(const struct pgr *pgr)
+{
+	uint64_t due_ns = pgr->next_sweep_ns;
+
+	for (const struct pgr_peer *peer = pgr->peers; peer; peer = peer->next) {
+		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
+			const struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+
+			if (slot->due_ns < due_ns)
+				due_ns = slot->due_ns;
+			if (slot->give_up_ns < due_ns)
+				due_ns = slot->give_up_ns;
+		}
+		if (peer->unacked && pgr->now_ns + IDLE_ACK_NS < due_ns)
+			due_ns = pgr->now_ns + IDLE_ACK_NS;
+		if (peer->queued && pgr->next_tick_ns < due_ns)
+			due_ns = pgr->next_tick_ns;
+	}
+	for (const struct pgr_work *work = pgr->timed; work; work = work->next)
+		if (work->due_ns < due_ns)
+			due_ns = work->due_ns;
+	return due_ns;
+}

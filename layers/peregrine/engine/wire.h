@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What carries packets. A wire moves packets of up to packet_bytes_max between addresses; it may lose, repeat
+ * and reorder them unless it says `reliable`. It knows nothing of calls.
+ */
+#ifndef PGR_WIRE_H
+#define PGR_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "packet.h"
+#include "pgr.h"
+
+struct pgr_to { /* where a packet goes, or came from; bytes of the wire's own, zero-padded */
+	uint8_t bytes[PGR_ADDRESS_BYTES];
+};
+
+struct pgr_wire;
+
+/* Called by the wire for each packet, which is lent until it returns. May send. */
+typedef void pgr_input(void *engine, const struct pgr_to *from, const void *packet, size_t bytes);
+
+struct pgr_wire_ops {
+	const char *name;
+	int (*open)(const struct pgr_config *config, pgr_input *input, void *engine,
+		    struct pgr_wire **wire_out);
+	void (*close)(struct pgr_wire *wire);
+	/*
+	 * Sends one packet gathered from pieces (the first is the header with its extensions). Copies or
+	 * hands it over before it returns. 0; or 1: no room now, nothing happened (an unreliable wire may
+	 * lose it instead). `more`: others follow, it may be held until flush.
+	 */
+	int (*send)(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces,
+		    unsigned int count, bool more);
+	void (*flush)(struct pgr_wire *wire);
+	/* Receives a bounded number of packets; returns how many. */
+	int (*receive)(struct pgr_wire *wire);
+	/* Sleeps until there may be something to receive, or room to send if `room`. */
+	void (*wait)(struct pgr_wire *wire, uint64_t timeout_ns, bool room);
+	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
+	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
+	void (*describe)(const struct pgr_wire *wire, char *text, size_t text_bytes);
+	uint64_t (*now_ns)(void); /* NULL: CLOCK_MONOTONIC; tests have a clock of their own */
+};
+
+/* Every wire begins with this. */
+struct pgr_wire {
+	const struct pgr_wire_ops *ops;
+	struct pgr_to own;
+	uint32_t packet_bytes_max; /* header, extensions and data */
+	uint32_t window_packets;   /* that a receiver can hold unread, of the largest kind: base of credits */
+	bool reliable;             /* loses, repeats and reorders nothing while both ends live */
+};
+
+extern const struct pgr_wire_ops pgr_wire_shm, pgr_wire_udp, pgr_wire_ip, pgr_wire_xdp;
+/* Finds a wire by name; NULL. */
+const struct pgr_wire_ops *pgr_wire_find(const char *name);
+
+/* For wires: writes a sentence into config->error and returns `code`. */
+int pgr_wire_fail(const struct pgr_config *config, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets between processes of one host, through memory that both have mapped.
+ *
+ * Each endpoint owns an inbox: a memfd with a ring for each sender. A sender finds it as /proc/PID/fd/FD (the
+ * kernel lets in who may look at the process: the same user, or root), claims a ring, and writes packets into
+ * it. The answer goes the other way by the same means, so an address is {pid, fd, nonce}. Nothing has a name
+ * in the file system and nothing outlives its processes.
+ *
+ * A ring is made of lines of 64 bytes. A packet takes whole lines: 8 bytes of stamp, header, data; so a null
+ * call, or one of 8 bytes, is one line. The stamp is the packet's place (a line count that never wraps) xor a
+ * random number of the ring: the reader waits for the stamp of the next place, and needs no other line. The
+ * writer learns how far the reader is from a line that the reader writes rarely, and looks at it only when
+ * the ring seems full.
+ *
+ * A ring, not process_vm_readv, carries long messages too: two pipelined copies were faster (14.6-15.4
+ * against 12.0 GB/s for 4 MiB) and need no permission of their own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+#define LINE_BYTES     64u
+#define RING_LINES     8192u /* 512 KiB: half of what a core's second cache holds, so that copies meet in it */
+#define PACKET_LINES   512u  /* 32 KiB: several fit a ring, so that writing and reading overlap */
+#define RINGS          64u
+#define STAMP_BYTES    8u
+#define POLL_PACKETS   16u
+#define LOOKS_FOR_DEAD 1024u
+#define MAGIC          UINT64_C(0x3176676e69726770) /* "pgring v1" nearly */
+enum { FREE, CLAIMED, READY, CLOSED };              /* states of a ring */
+
+/* A ring as its writer and its reader see it. */
+struct ring_head {
+	_Alignas(LINE_BYTES) _Atomic uint32_t state;
+	uint32_t pid; /* of the writer */
+	uint64_t salt;
+	struct pgr_to from;                         /* the writer's own address */
+	_Alignas(LINE_BYTES) _Atomic uint64_t read; /* lines that the reader is done with */
+};
+
+struct inbox {
+	uint64_t magic, nonce;
+	uint32_t block;                               /* the owner may sleep: ring the bell */
+	_Alignas(LINE_BYTES) _Atomic uint32_t sleeps; /* 1: the owner sleeps, or is about to; a futex */
+	_Alignas(LINE_BYTES) _Atomic uint32_t rings;  /* as many were ever claimed */
+	struct ring_head heads[RINGS];
+	_Alignas(4096) uint8_t lines[RINGS][(size_t)RING_LINES * LINE_BYTES];
+};
+
+/* A ring that we write to. */
+struct outgoing {
+	struct outgoing *next;
+	struct pgr_to to;
+	struct inbox *inbox;
+	struct ring_head *head;
+	uint8_t *lines;
+	uint64_t written, read_seen; /* lines */
+	uint64_t salt;
+	bool bell;
+};
+
+/* A ring that we read from. */
+struct incoming {
+	struct ring_head *head;
+	uint8_t *lines;
+	uint64_t read, told; /* lines; told: what the writer knows */
+	uint64_t salt;
+	struct pgr_to from;
+};
+
+struct shm {
+	struct pgr_wire wire;
+	pgr_input *input;
+	void *engine;
+	int fd;
+	struct inbox *inbox;
+	struct outgoing *out, *recent;
+	struct incoming in[RINGS];
+	uint32_t in_count;
+	uint32_t idle_polls, looks; /* since we looked for new rings; looks so far */
+	char text[96];
+};
+
+struct shm_address { /* in pgr_to.bytes */
+	uint32_t pid, fd;
+	uint64_t nonce;
+};
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+/* ---- finding the other side's inbox ---- */
+
+static struct outgoing *outgoing_to(struct shm *shm, const struct pgr_to *to)
+{
+	struct outgoing *out = shm->recent;
+
+	if (PGR_LIKELY(out && memcmp(&out->to, to, sizeof(*to)) == 0))
+		return out;
+	for (out = shm->out; out && memcmp(&out->to, to, sizeof(*to)) != 0;)
+		out = out->next;
+	if (out)
+		shm->recent = out;
+	return out;
+}
+
+/* Takes a free ring of the inbox. */
+static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint32_t *number_out)
+{
+	for (uint32_t i = 0; i < RINGS; i++) {
+		struct ring_head *head = &inbox->heads[i];
+		uint32_t expected = FREE, seen;
+
+		if (!atomic_compare_exchange_strong(&head->state, &expected, CLAIMED))
+			continue;
+		head->pid = (uint32_t)getpid();
+		head->salt = pgr_random();
+		head->from = shm->wire.own;
+		atomic_store(&head->read, 0);
+		atomic_store(&head->state, READY);
+		seen = atomic_load(&inbox->rings);
+		while (seen < i + 1 && !atomic_compare_exchange_weak(&inbox->rings, &seen, i + 1))
+			;
+		*number_out = i;
+		return head;
+	}
+	return NULL;
+}
+
+static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
+{
+	struct shm *shm = (struct shm *)wire;
+	struct shm_address address;
+	struct outgoing *out;
+	struct stat stat;
+	char path[64];
+	uint32_t number;
+	int fd;
+
+	if (outgoing_to(shm, to))
+		return PGR_OK;
+	memcpy(&address, to->bytes, sizeof(address));
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", address.pid, address.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM ? PGR_E_PERMISSION : PGR_E_WIRE;
+	out = calloc(1, sizeof(*out));
+	if (!out || fstat(fd, &stat) < 0 || stat.st_size != (off_t)sizeof(struct inbox)) {
+		free(out);
+		close(fd);
+		return out ? PGR_E_WIRE : PGR_E_MEMORY;
+	}
+	out->inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (out->inbox == MAP_FAILED || out->inbox->magic != MAGIC || out->inbox->nonce != address.nonce ||
+	    !(out->head = claim(out->inbox, shm, &number))) {
+		if (out->inbox != MAP_FAILED)
+			munmap(out->inbox, sizeof(struct inbox));
+		free(out);
+		return PGR_E_WIRE;
+	}
+	out->to = *to;
+	out->lines = out->inbox->lines[number];
+	out->salt = out->head->salt;
+	out->bell = out->inbox->block != 0;
+	out->next = shm->out;
+	shm->out = out;
+	return PGR_OK;
+}
+
+/* ---- sending ---- */
+
+static void ring_the_bell(struct outgoing *out)
+{
+	atomic_thread_fence(
+		memory_order_seq_cst); /* our stamp before our look: else both could miss the other */
+	if (atomic_load_explicit(&out->inbox->sleeps, memory_order_relaxed) &&
+	    atomic_exchange(&out->inbox->sleeps, 0))
+		futex(&out->inbox->sleeps, FUTEX_WAKE, 1, NULL);
+}
+
+static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces,
+		    unsigned int count, bool more)
+{
+	struct shm *shm = (struct shm *)wire;
+	struct outgoing *out = outgoing_to(shm, to);
+	size_t bytes = STAMP_BYTES;
+	uint64_t lines, place, skip = 0, at;
+	uint8_t *line;
+
+	(void)more;
+	if (PGR_UNLIKELY(!out)) { /* a delegated result goes to whom we never met */
+		if (shm_reach(wire, to) != PGR_OK || !(out = outgoing_to(shm, to)))
+			return 0;
+	}
+	for (unsigned int i = 0; i < count; i++)
+		bytes += pieces[i].bytes;
+	lines = (bytes + LINE_BYTES - 1) / LINE_BYTES;
+	at = out->written % RING_LINES;
+	if (PGR_UNLIKELY(at + lines > RING_LINES))
+		skip = RING_LINES - at; /* a packet lies in one piece: the rest of the ring is left out */
+	if (PGR_UNLIKELY(out->written + skip + lines - out->read_seen > RING_LINES)) {
+		out->read_seen = atomic_load_explicit(&out->head->read, memory_order_acquire);
+		if (out->written + skip + lines - out->read_seen > RING_LINES)
+			return 1;
+	}
+	if (PGR_UNLIKELY(skip)) {
+		uint64_t *stamp = (uint64_t *)(void *)(out->lines + at * LINE_BYTES);
+
+		stamp[1] = 0; /* a header of zeros: nothing here, go to the beginning */
+		__atomic_store_n(stamp, (out->written + 1) ^ out->salt, __ATOMIC_RELEASE);
+		out->written += skip;
+		at = 0;
+	}
+	place = out->written;
+	line = out->lines + at * LINE_BYTES;
+	at = STAMP_BYTES;
+	for (unsigned int i = 0; i < count; i++) {
+		memcpy(line + at, pieces[i].base, pieces[i].bytes);
+		at += pieces[i].bytes;
+	}
+	out->written = place + lines;
+	__atomic_store_n((uint64_t *)(void *)line, (place + 1) ^ out->salt, __ATOMIC_RELEASE);
+	if (out->bell)
+		ring_the_bell(out);
+	return 0;
+}
+
+static void shm_flush(struct pgr_wire *wire)
+{
+	(void)wire;
+}
+
+/* ---- receiving ---- */
+
+static bool ring_has_news(const struct incoming *in)
+{
+	const uint64_t *stamp =
+		(const uint64_t *)(const void *)(in->lines + in->read % RING_LINES * LINE_BYTES);
+
+	return __atomic_load_n(stamp, __ATOMIC_ACQUIRE) == ((in->read + 1) ^ in->salt);
+}
+
+static bool is_read(const struct shm *shm, const struct ring_head *head)
+{
+	for (uint32_t i = 0; i < shm->in_count; i++)
+		if (shm->in[i].head == head)
+			return true;
+	return false;
+}
+
+/* A ring that is empty and whose writer has closed it, or has died without, is free again. */
+static void release_ended_rings(struct shm *shm, bool look_for_dead)
+{
+	for (uint32_t i = 0; i < shm->in_count;) {
+		struct incoming *in = &shm->in[i];
+		bool ended = atomic_load_explicit(&in->head->state, memory_order_acquire) == CLOSED;
+
+		if (!ended && look_for_dead)
+			ended = kill((pid_t)in->head->pid, 0) < 0 && errno == ESRCH;
+		if (!ended || ring_has_news(in)) {
+			i++;
+			continue;
+		}
+		atomic_store(&in->head->state, FREE);
+		*in = shm->in[--shm->in_count];
+	}
+}
+
+/* Rings that were claimed since we looked last. */
+static PGR_COLD void look_for_rings(struct shm *shm)
+{
+	const uint32_t rings = atomic_load_explicit(&shm->inbox->rings, memory_order_acquire);
+
+	shm->idle_polls = 0;
+	release_ended_rings(shm, ++shm->looks % LOOKS_FOR_DEAD == 0);
+	for (uint32_t i = 0; i < rings && i < RINGS; i++) {
+		struct ring_head *head = &shm->inbox->heads[i];
+		const uint32_t state = atomic_load_explicit(&head->state, memory_order_acquire);
+
+		if ((state != READY && state != CLOSED) || is_read(shm, head))
+			continue;
+		shm->in[shm->in_count++] = (struct incoming){
+			.head = head,
+			.lines = shm->inbox->lines[i],
+			.salt = head->salt,
+			.from = head->from,
+		};
+	}
+}
+
+static void tell_writer(struct incoming *in)
+{
+	in->told = in->read;
+	atomic_store_explicit(&in->head->read, in->read, memory_order_release);
+}
+
+static int receive_from(struct shm *shm, struct incoming *in)
+{
+	int received = 0;
+
+	while (received < (int)POLL_PACKETS && ring_has_news(in)) {
+		const uint64_t at = in->read % RING_LINES;
+		const uint8_t *packet = in->lines + at * LINE_BYTES + STAMP_BYTES;
+		const size_t room = (size_t)(RING_LINES - at) * LINE_BYTES - STAMP_BYTES;
+		struct pgr_header head;
+		uint64_t bytes;
+
+		memcpy(&head, packet, sizeof(head));
+		if (PGR_UNLIKELY(!head.type)) { /* the rest of the ring is left out */
+			in->read += RING_LINES - at;
+			continue;
+		}
+		bytes = PGR_HEADER_BYTES + (uint64_t)pgr_le32(head.data_bytes) +
+			(head.flags & PGR_FLAG_COOKIE ? PGR_COOKIE_BYTES : 0) +
+			(head.flags & PGR_FLAG_KEYED ? PGR_CHECK_BYTES : 0);
+		if (PGR_UNLIKELY(bytes > room)) /* a writer out of his mind */
+			bytes = room;
+		shm->input(shm->engine, &in->from, packet, (size_t)bytes);
+		in->read += (STAMP_BYTES + bytes + LINE_BYTES - 1) / LINE_BYTES;
+		received++;
+		if (PGR_UNLIKELY(in->read - in->told >= RING_LINES / 8))
+			tell_writer(in);
+	}
+	return received;
+}
+
+static int shm_receive(struct pgr_wire *wire)
+{
+	struct shm *shm = (struct shm *)wire;
+	int received = 0;
+
+	for (uint32_t i = 0; i < shm->in_count; i++)
+		received += receive_from(shm, &shm->in[i]);
+	if (PGR_UNLIKELY(received == 0 && ++shm->idle_polls >= 64))
+		look_for_rings(shm);
+	return received;
+}
+
+static void shm_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
+{
+	struct shm *shm = (struct shm *)wire;
+	const uint64_t sleep_ns =
+		room && timeout_ns > 100000 ? 100000 : timeout_ns; /* nobody tells us of room in many rings */
+	const struct timespec timeout = {.tv_sec = (time_t)(sleep_ns / UINT64_C(1000000000)),
+					 .tv_nsec = (long)(sleep_ns % UINT64_C(1000000000))};
+	const bool forever = sleep_ns > UINT64_C(1000000000000);
+	bool news = false;
+
+	atomic_store(&shm->inbox->sleeps, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	look_for_rings(shm);
+	for (uint32_t i = 0; i < shm->in_count && !news; i++)
+		news = ring_has_news(&shm->in[i]);
+	if (!news)
+		futex(&shm->inbox->sleeps, FUTEX_WAIT, 1, forever ? NULL : &timeout);
+	atomic_store(&shm->inbox->sleeps, 0);
+}
+
+/* ---- life ---- */
+
+static void shm_close(struct pgr_wire *wire)
+{
+	struct shm *shm = (struct shm *)wire;
+
+	while (shm->out) {
+		struct outgoing *out = shm->out;
+
+		shm->out = out->next;
+		atomic_store(&out->head->state, CLOSED);
+		munmap(out->inbox, sizeof(struct inbox));
+		free(out);
+	}
+	if (shm->inbox)
+		munmap(shm->inbox, sizeof(struct inbox));
+	if (shm->fd >= 0)
+		close(shm->fd);
+	free(shm);
+}
+
+static void shm_describe(const struct pgr_wire *wire, char *text, size_t text_bytes)
+{
+	snprintf(text, text_bytes, "%s", ((const struct shm *)wire)->text);
+}
+
+static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void *engine,
+			 struct pgr_wire **wire_out)
+{
+	struct shm *shm = calloc(1, sizeof(*shm));
+	struct shm_address address;
+
+	if (!shm)
+		return PGR_E_MEMORY;
+	shm->wire.ops = &pgr_wire_shm;
+	shm->input = input;
+	shm->engine = engine;
+	shm->fd = memfd_create("pgr-inbox", MFD_CLOEXEC);
+	if (shm->fd < 0 || ftruncate(shm->fd, sizeof(struct inbox)) < 0) {
+		const int code = pgr_wire_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(errno));
+
+		shm_close(&shm->wire);
+		return code;
+	}
+	shm->inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, shm->fd, 0);
+	if (shm->inbox == MAP_FAILED) {
+		shm->inbox = NULL;
+		shm_close(&shm->wire);
+		return pgr_wire_fail(config, PGR_E_MEMORY, "shared memory: %s", strerror(errno));
+	}
+	shm->inbox->magic = MAGIC;
+	shm->inbox->nonce = pgr_random();
+	shm->inbox->block = config->block;
+	address = (struct shm_address){(uint32_t)getpid(), (uint32_t)shm->fd, shm->inbox->nonce};
+	memcpy(shm->wire.own.bytes, &address, sizeof(address));
+	shm->wire.packet_bytes_max = PACKET_LINES * LINE_BYTES - STAMP_BYTES;
+	shm->wire.window_packets = RING_LINES / PACKET_LINES;
+	shm->wire.reliable = true;
+	snprintf(shm->text, sizeof(shm->text), "shared memory, rings of %u KiB, packets of %u bytes",
+		 RING_LINES * LINE_BYTES / 1024, shm->wire.packet_bytes_max);
+	*wire_out = &shm->wire;
+	return PGR_OK;
+}
+
+const struct pgr_wire_ops pgr_wire_shm = {
+	.name = "shm",
+	.open = shm_open_wire,
+	.close = shm_close,
+	.send = shm_send,
+	.flush = shm_flush,
+	.receive = shm_receive,
+	.wait = shm_wait,
+	.reach = shm_reach,
+	.describe = shm_describe,
+};

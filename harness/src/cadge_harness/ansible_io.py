@@ -252,15 +252,14 @@ def _playbook(
 
 
 def _serve(run: _Run, server: LeaseServer, process: subprocess.Popen[bytes], stop: threading.Event | None) -> None:
-    """Serve until Ansible ends, passing a stop on to the agents once."""
-    told: set[int] = set()
+    """Serve until Ansible ends, passing a stop on to each agent once: also to those of blocks that begin later."""
 
     def over() -> bool:
         if stop is not None and stop.is_set():
             run.state.stopped = True
             for peer in server.peers:
-                if peer.is_agent and id(peer) not in told:
-                    told.add(id(peer))
+                if peer.is_agent and not peer.told_to_stop:
+                    peer.told_to_stop = True
                     peer.send({"stop": "the user asked"})
             if not run.state.first_launch_s:
                 return True  # nothing was measured yet: no need to wait for Ansible

@@ -31,6 +31,7 @@ class Peer:
     connection: socket.socket
     host: str = ""
     block_id: str = ""
+    told_to_stop: bool = False
     partial: bytearray = field(default_factory=bytearray)
 
     @property

@@ -205,6 +205,19 @@ def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
     gone(campaign)
 
 
+def test_stop_reaches_the_blocks_that_begin_later(campaign_here: Campaign) -> None:
+    def stop_at_second(event: Event) -> None:
+        if event.kind is EventKind.LAUNCH_STARTED and event.number == 2:
+            campaign_here.stop.set()
+
+    blocks = [[make_launch(f"{block}{n}", ["localhost"], sleep_ms=100) for n in range(30)] for block in "abcd"]
+    outcome = campaign_here.run(*blocks, on_event=stop_at_second)
+    assert outcome.exit_code == 6
+    # An agent is told as soon as it has come; until then it may begin a launch.
+    assert len(campaign_here.records) <= 2 + 2 * 3, [record["launch"]["launch_id"] for record in campaign_here.records]
+    gone(campaign_here)
+
+
 def test_a_run_with_nothing_to_make_cleans_the_hosts(campaign: Campaign) -> None:
     assert campaign.run([between("l1")]).ok
     left = [node_folder(campaign.name, host) for host in ("h1", "h2")]  # as after a kill behind the last launch

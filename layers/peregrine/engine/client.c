@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bindings and their call slots: a call goes out, its result comes in. PROTOCOL.md, "A call in a slot". */
 #include "engine.h"
+#include "fast.h"
 
 #include <stdlib.h>
 
@@ -59,29 +60,33 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool more)
 {
 	struct pgr_peer *peer = slot->peer;
-	struct pgr *pgr = peer->pgr;
 	struct pgr_piece pieces[PGR_IOV_MAX];
-	struct pgr_header head;
-	unsigned int count;
 	const uint64_t at = (uint64_t)number * slot->out.packet_bytes;
 	const uint64_t left = slot->out.bytes - at;
+	struct pgr_line line;
 	int full;
 
 	/* What went out under 0 was executed by nobody, so a later claim is free. */
 	if (!slot->first_sent || PGR_UNLIKELY(!slot->claimed))
 		slot->claimed = peer->incarnation;
-	count = pgr_outgoing_pieces(&slot->out, number, pieces);
-	memcpy(&head, &slot->head, sizeof(head));
-	head.type = PGR_CALL;
-	head.flags = (uint8_t)((head.flags & (PGR_FLAG_WORDS | PGR_FLAG_BIG_ENDIAN | PGR_FLAG_DELEGATED)) |
-			       (ask ? PGR_FLAG_ASK : 0));
-	head.retransmissions = slot->repeats;
-	head.credits = pgr_grant_to_server(pgr);
-	head.packet_number = number;
-	head.packet_bytes = slot->out.packet_bytes;
-	head.data_bytes = (uint32_t)(left < slot->out.packet_bytes ? left : slot->out.packet_bytes);
-	head.incarnation = slot->claimed;
-	full = pgr_send(pgr, &peer->to, &head, peer->cookie, pieces, count, more);
+	line = pgr_line_of((struct pgr_header){
+		.type = PGR_CALL,
+		.flags = (uint8_t)(slot->head.flags | (ask ? PGR_FLAG_ASK : 0)),
+		.version = PGR_VERSION,
+		.retransmissions = slot->repeats,
+		.slot = slot->number,
+		.credits = pgr_grant_to_server(peer->pgr),
+		.client = peer->client,
+		.sequence = slot->sequence,
+		.incarnation = slot->claimed,
+		.procedure = slot->head.procedure,
+		.message_bytes = slot->out.bytes,
+		.packet_number = number,
+		.data_bytes = (uint32_t)(left < slot->out.packet_bytes ? left : slot->out.packet_bytes),
+		.packet_bytes = slot->out.packet_bytes,
+	});
+	full = pgr_send_line(peer->pgr, &peer->to, &line, peer->cookie, pieces,
+			     pgr_outgoing_pieces(&slot->out, number, pieces), more);
 	if (!full)
 		slot->first_sent = true;
 	return full;
@@ -151,8 +156,10 @@ void pgr_peer_send_queued(struct pgr_peer *peer)
 		}
 		if (!credits_of(slot))
 			return;
-		if (slot->state == PGR_SLOT_QUEUED)
+		if (slot->state == PGR_SLOT_QUEUED) {
 			slot->due_ns = peer->pgr->now_ns + pgr_slot_timeout(slot);
+			slot->sent_ns = 0; /* waiting here is no round trip */
+		}
 		pgr_slot_send(slot, true);
 	}
 }
@@ -252,7 +259,9 @@ void pgr_slot_put_back(struct pgr_slot *slot)
 {
 	free(slot->marshal);
 	slot->marshal = NULL;
-	slot->sequence--; /* it was never used */
+	slot->sequence--; /* it was never used, and so acknowledges nothing */
+	if (slot->sequence && !slot->peer->pgr->reliable)
+		slot->peer->unacked |= UINT64_C(1) << slot->number;
 	slot->state = PGR_SLOT_FREE;
 	slot->peer->free |= UINT64_C(1) << slot->number;
 }
@@ -284,6 +293,11 @@ int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signatu
 
 	if (PGR_UNLIKELY(in_count > PGR_IOV_MAX || out_count > PGR_IOV_MAX || !done || peer->closing))
 		return PGR_E_ARGUMENT;
+	if (PGR_LIKELY(peer->pgr->fast)) {
+		code = pgr_fast_call(peer, procedure, in, in_count, out, out_count, done, arg);
+		if (PGR_LIKELY(code != PGR_OK))
+			return code;
+	}
 	slot = pgr_slot_take(peer);
 	if (PGR_UNLIKELY(!slot))
 		return PGR_BUSY;
@@ -356,6 +370,18 @@ static PGR_COLD const uint8_t *reform(struct pgr_slot *slot, const uint8_t *data
 	return made;
 }
 
+/* A result that is of no use here: its server need not keep it. */
+static PGR_COLD void refuse(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
+			    int code)
+{
+	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
+
+	if (delegated || !slot->peer->pgr->reliable)
+		send_bare(slot, from, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0, packet->head.incarnation,
+			  NULL, 0, pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes));
+	pgr_slot_end(slot, code, NULL, 0);
+}
+
 static bool needs_reform(const struct pgr *pgr, uint8_t flags)
 {
 	return (flags & PGR_FLAG_WORDS) || (flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
@@ -371,13 +397,13 @@ static void deliver(struct pgr_slot *slot, const struct pgr_packet *packet, cons
 	if (PGR_UNLIKELY(needs_reform(pgr, packet->head.flags))) {
 		data = reform(slot, data, packet->head.flags, &bytes);
 		if (!data) {
-			pgr_slot_end(slot, PGR_E_MEMORY, NULL, 0);
+			refuse(slot, packet, from, PGR_E_MEMORY);
 			return;
 		}
 	}
 	if (slot->to_count) {
 		if (PGR_UNLIKELY(bytes > slot->to_bytes)) {
-			pgr_slot_end(slot, PGR_E_TOO_LARGE, NULL, 0);
+			refuse(slot, packet, from, PGR_E_TOO_LARGE);
 			return;
 		}
 		if (bytes)
@@ -428,6 +454,8 @@ void pgr_slot_late(struct pgr_slot *slot)
 
 	if (slot->repeats < UINT8_MAX)
 		slot->repeats++;
+	slot->sent_ns = 0;          /* Karn's rule */
+	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
 	peer->pgr->stats.retransmissions++;
 	if (slot->state == PGR_SLOT_TAKING) {
 		say_progress(slot);
@@ -462,7 +490,7 @@ static PGR_COLD void take_part(struct pgr_slot *slot, const struct pgr_packet *p
 	if (slot->state != PGR_SLOT_TAKING) {
 		code = begin_taking(slot, packet, from);
 		if (code != PGR_OK) {
-			pgr_slot_end(slot, code, NULL, 0);
+			refuse(slot, packet, from, code);
 			return;
 		}
 	}
@@ -508,8 +536,12 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 		pgr_slot_end(slot, PGR_E_RESTARTED, NULL, 0);
 		return;
 	}
+	if (slot->state == PGR_SLOT_TAKING)
+		return; /* late: the call was executed since */
 	peer->incarnation = head->incarnation;
 	peer->cookie = (uint64_t)head->packet_number << 32 | head->message_bytes;
+	if (slot->sent_ns) /* that exchange is over */
+		slot->sent_ns = pgr_now(peer->pgr);
 	slot->claimed = head->incarnation;
 	slot->alive = false;
 	peer->under_way -= slot->out.under_way;
@@ -525,6 +557,8 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 
 	switch (packet->head.procedure) {
 	case PGR_REJECT_BUSY: /* tried again when the time-out says so; the call was not executed */
+		if (slot->state == PGR_SLOT_TAKING)
+			return; /* late: it was executed since */
 		slot->peer->under_way -= slot->out.under_way;
 		pgr_outgoing_restart(&slot->out);
 		if (slot->repeats < UINT8_MAX)
@@ -534,19 +568,19 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 		slot->code = PGR_E_SERVER_BUSY;
 		return;
 	case PGR_REJECT_FAILED:
-		if (packet->head.data_bytes != sizeof(code))
-			return;
 		memcpy(&code, packet->data, sizeof(code));
 		code = (int32_t)pgr_le32((uint32_t)code);
 		if (code > PGR_E_PROCEDURE_OWN)
 			return;
-		if (packet->head.flags & PGR_FLAG_DELEGATED)
-			return; /* comes by way of a result, see reply.c */
 		if (!pgr->reliable)
 			slot->peer->unacked |= UINT64_C(1) << slot->number;
 		pgr_slot_end(slot, code, NULL, 0);
 		return;
-	case PGR_REJECT_PROCEDURE: pgr_slot_end(slot, PGR_E_PROCEDURE, NULL, 0); return;
+	case PGR_REJECT_PROCEDURE:
+		if (!pgr->reliable) /* it is kept where a procedure of another server does not exist */
+			slot->peer->unacked |= UINT64_C(1) << slot->number;
+		pgr_slot_end(slot, PGR_E_PROCEDURE, NULL, 0);
+		return;
 	case PGR_REJECT_TOO_LARGE: pgr_slot_end(slot, PGR_E_TOO_LARGE, NULL, 0); return;
 	default: pgr_slot_end(slot, PGR_E_REFUSED, NULL, 0); return;
 	}
@@ -559,6 +593,8 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 	const uint32_t before = slot->out.under_way;
 	const bool nack = packet->head.type == PGR_NACK;
 
+	if (slot->state == PGR_SLOT_TAKING)
+		return; /* late: the result has said that all of them came */
 	if (nack && !packet->head.packet_number && !packet->head.data_bytes) {
 		pgr_outgoing_restart(&slot->out); /* it has nothing of this call */
 		slot->alive = false;
@@ -569,8 +605,7 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 	}
 	peer->under_way -= before - slot->out.under_way;
 	slot->due_ns = peer->pgr->now_ns + pgr_slot_timeout(slot);
-	if (slot->state == PGR_SLOT_CALLING)
-		pgr_slot_send(slot, false);
+	pgr_slot_send(slot, false);
 }
 
 /* A delegated result that we have already: its sender has not heard so. */
@@ -589,8 +624,7 @@ static PGR_COLD void late(struct pgr *pgr, struct pgr_slot *slot, const struct p
 			.sequence = packet->head.sequence,
 			.incarnation = packet->head.incarnation,
 			.packet_number =
-				pgr_packets_of(packet->head.message_bytes,
-					       packet->head.packet_bytes ? packet->head.packet_bytes : 1),
+				pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes),
 		};
 
 		pgr_send(pgr, from, &head, 0, NULL, 0, false);
@@ -599,13 +633,15 @@ static PGR_COLD void late(struct pgr *pgr, struct pgr_slot *slot, const struct p
 	pgr->stats.duplicates++;
 }
 
-static struct pgr_peer *peer_of(const struct pgr *pgr, uint64_t client)
+static struct pgr_peer *peer_of(struct pgr *pgr, uint64_t client)
 {
 	for (uint64_t i = client & pgr->peers_mask;; i = (i + 1) & pgr->peers_mask) {
 		struct pgr_peer *peer = pgr->by_hash[i];
 
-		if (PGR_LIKELY(peer && peer->client == client))
+		if (PGR_LIKELY(peer && peer->client == client)) {
+			pgr->recent_peer = peer;
 			return peer;
+		}
 		if (!peer)
 			return NULL;
 	}
@@ -618,7 +654,8 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	struct pgr_slot *slot;
 	const bool delegated = (head->flags & PGR_FLAG_DELEGATED) != 0;
 
-	if (PGR_UNLIKELY(!peer || (!delegated && memcmp(from, &peer->to, sizeof(*from)) != 0))) {
+	if (PGR_UNLIKELY(!peer || (delegated ? head->type != PGR_RESULT
+					     : memcmp(from, &peer->to, sizeof(*from)) != 0))) {
 		pgr->stats.packets_dropped++;
 		return;
 	}
@@ -632,7 +669,7 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 		on_challenge(slot, packet);
 		return;
 	}
-	if (PGR_UNLIKELY(head->incarnation != slot->claimed && head->type != PGR_REJECT)) {
+	if (PGR_UNLIKELY(head->incarnation != slot->claimed)) {
 		pgr->stats.packets_dropped++;
 		return;
 	}
@@ -642,7 +679,10 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 		peer->cookie = 0;
 		peer->heard_ns = pgr->now_ns;
 	}
-	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+	if (PGR_LIKELY(head->type != PGR_REJECT)) {
+		slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+		slot->code = PGR_E_GIVE_UP;
+	}
 	switch (head->type) {
 	case PGR_RESULT:
 		if (PGR_UNLIKELY(slot->out.under_way &&
@@ -651,10 +691,12 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 			slot->out.under_way = 0;
 			slot->out.next = slot->out.acked = slot->out.packets;
 		}
-		if (PGR_LIKELY(head->message_bytes <= head->packet_bytes || !head->message_bytes))
+		if (PGR_UNLIKELY(head->message_bytes > head->packet_bytes && head->message_bytes))
+			take_part(slot, packet, from);
+		else if (PGR_LIKELY(slot->state != PGR_SLOT_TAKING))
 			deliver(slot, packet, from, packet->data, head->message_bytes);
 		else
-			take_part(slot, packet, from);
+			pgr->stats.packets_dropped++; /* of another length than what came first */
 		break;
 	case PGR_ACK:
 	case PGR_NACK: on_report(slot, packet); break;
@@ -665,7 +707,7 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	case PGR_REJECT: on_reject(slot, packet); break;
 	default: pgr->stats.packets_dropped++; break;
 	}
-	if (PGR_UNLIKELY(peer->queued != 0))
+	if (PGR_UNLIKELY(peer->queued != 0 && !peer->closing))
 		pgr_peer_send_queued(peer);
 }
 
@@ -677,6 +719,8 @@ static void hash_peers(struct pgr *pgr)
 	for (struct pgr_peer *peer = pgr->peers; peer; peer = peer->next) {
 		uint64_t i = peer->client & pgr->peers_mask;
 
+		if (peer->closing)
+			continue;
 		while (pgr->by_hash[i])
 			i = (i + 1) & pgr->peers_mask;
 		pgr->by_hash[i] = peer;
@@ -723,6 +767,7 @@ int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct 
 	pgr->peers = peer;
 	pgr->peers_count++;
 	hash_peers(pgr);
+	pgr_share_out(pgr);
 	*peer_out = peer;
 	return PGR_OK;
 }
@@ -730,9 +775,24 @@ int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct 
 void pgr_unbind(struct pgr_peer *peer)
 {
 	struct pgr *pgr = peer->pgr;
+
+	/* It may be one of the binding's own continuations that calls: the rest waits for the next poll. */
+	pgr_let_go(pgr);
+	peer->closing = true;
+	if (pgr->recent_peer == peer)
+		pgr->recent_peer = NULL;
+	pgr->peers_count--;
+	hash_peers(pgr);
+	pgr_share_out(pgr);
+	pgr->next_tick_ns = 0;
+	pgr->polls = pgr->polls_a_look;
+}
+
+void pgr_peer_end(struct pgr_peer *peer)
+{
+	struct pgr *pgr = peer->pgr;
 	struct pgr_peer **at;
 
-	peer->closing = true;
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
 		pgr_slot_end(&peer->slots[__builtin_ctzll(busy)], PGR_E_CLOSED, NULL, 0);
 	for (uint64_t unacked = peer->unacked; unacked; unacked &= unacked - 1) {
@@ -744,7 +804,5 @@ void pgr_unbind(struct pgr_peer *peer)
 	for (at = &pgr->peers; *at != peer;)
 		at = &(*at)->next;
 	*at = peer->next;
-	pgr->peers_count--;
-	hash_peers(pgr);
 	free(peer);
 }

@@ -23,7 +23,8 @@ static void walk_on(struct walk *walk)
 		walk->count = UINT64_MAX;
 		return;
 	}
-	walk->kind = *at++;
+	walk->kind = *at == 'h' || *at == 'w' || *at == 'd' ? *at : 'b';
+	at++;
 	walk->count = 0;
 	while (*at >= '0' && *at <= '9' && walk->count < UINT32_MAX)
 		walk->count = walk->count * 10 + (uint64_t)(*at++ - '0');
@@ -139,21 +140,20 @@ uint64_t pgr_words_take(const char *signature, const uint8_t *from, uint64_t byt
 			const bool last = walk.count >= bytes;
 
 			run = last ? bytes : walk.count;
+			worded = last ? run : (run + 3) & ~UINT64_C(3);
+			/* no padding but before something else, and none that says something */
+			if (worded > bytes || (worded > run && worded == bytes))
+				return PGR_WORDS_BAD;
+			for (uint64_t i = run; i < worded; i++)
+				if (from[i])
+					return PGR_WORDS_BAD;
 			memcpy(to, from, run);
 			to += run;
-			worded = last ? run : (run + 3) & ~UINT64_C(3);
-			if (worded > bytes)
-				return PGR_WORDS_BAD;
 			from += worded, bytes -= worded;
 			continue;
 		}
 		worded = walk.kind == 'd' ? 8 : 4;
-		if (bytes < worded) { /* the odd end of a message */
-			memcpy(to, from, bytes);
-			return (uint64_t)(to - begin) + bytes;
-		}
-		for (uint64_t left = walk.count; left && bytes >= worded;
-		     left--, from += worded, bytes -= worded) {
+		for (run = walk.count; run && bytes >= worded; run--, from += worded, bytes -= worded) {
 			const uint32_t high = get32(from);
 			const uint64_t eight = walk.kind == 'd' ? (uint64_t)high << 32 | get32(from + 4) : 0;
 			const uint16_t two = (uint16_t)high;
@@ -174,6 +174,12 @@ uint64_t pgr_words_take(const char *signature, const uint8_t *from, uint64_t byt
 				to += 4;
 				break;
 			}
+		}
+		if (run && bytes) { /* the message ends within an element */
+			if (bytes >= size_of(walk.kind))
+				return PGR_WORDS_BAD;
+			memcpy(to, from, bytes);
+			return (uint64_t)(to - begin) + bytes;
 		}
 	}
 	return (uint64_t)(to - begin);

@@ -13,13 +13,9 @@ static uint16_t share(uint32_t window, uint32_t among)
 	return (uint16_t)(each < 1 ? 1 : each > PGR_CREDITS_MAX ? PGR_CREDITS_MAX : each);
 }
 
-uint16_t pgr_grant_to_client(struct pgr *pgr, struct pgr_client *client)
+/* Who shares changes rarely; dividing at each packet would be felt. */
+void pgr_share_out(struct pgr *pgr)
 {
-	client->active_ns = pgr->now_ns;
-	return share(pgr->wire->window_packets, pgr->clients_active);
-}
-
-uint16_t pgr_grant_to_server(const struct pgr *pgr)
-{
-	return share(pgr->wire->window_packets, pgr->peers_count);
+	pgr->grant_to_clients = share(pgr->wire->window_packets, pgr->clients_active);
+	pgr->grant_to_servers = share(pgr->wire->window_packets, pgr->peers_count);
 }

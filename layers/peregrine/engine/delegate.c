@@ -25,7 +25,8 @@ bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes)
 	if (bytes < sizeof(token))
 		return false;
 	memcpy(&token, data, sizeof(token));
-	if (pgr_le32(token.address_bytes) > sizeof(work->to.bytes) || pgr_le32(token.slot) >= PGR_SLOTS)
+	if (pgr_le32(token.address_bytes) > sizeof(work->to.bytes) || pgr_le32(token.slot) >= PGR_SLOTS ||
+	    !token.sequence)
 		return false;
 	memset(&work->to, 0, sizeof(work->to));
 	memcpy(work->to.bytes, token.address, pgr_le32(token.address_bytes));

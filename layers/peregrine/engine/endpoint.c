@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An endpoint: opens a wire, gives packets to those whom they concern, and lets time pass. */
 #include "engine.h"
+#include "fast.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -12,6 +13,8 @@
 static const struct pgr_wire_ops *const wires[] = {
 	&pgr_wire_shm,
 	&pgr_wire_udp,
+	&pgr_wire_ip,
+	&pgr_wire_xdp,
 };
 
 const struct pgr_wire_ops *pgr_wire_find(const char *name)
@@ -82,13 +85,23 @@ uint64_t pgr_random(void)
 	return value;
 }
 
+uint64_t pgr_nonce(void)
+{
+	uint64_t value;
+
+	do
+		value = pgr_random();
+	while (!value);
+	return value;
+}
+
 /* ---- packets ---- */
 
 static PGR_COLD int send_with_extensions(struct pgr *pgr, const struct pgr_to *to,
 					 const struct pgr_header *head, uint64_t cookie,
 					 const struct pgr_piece *data, unsigned int pieces, bool more)
 {
-	uint8_t room[PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES];
+	_Alignas(8) uint8_t room[PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES];
 	const uint8_t *key = pgr->has_key ? pgr->key : NULL;
 	struct pgr_piece all[1 + PGR_IOV_MAX];
 	unsigned int count = 1;
@@ -124,12 +137,33 @@ int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *
 	return pgr->wire->ops->send(pgr->wire, to, all, 1 + pieces, more);
 }
 
+int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
+		  const struct pgr_piece *data, unsigned int pieces, bool more)
+{
+	struct pgr_piece all[1 + PGR_IOV_MAX];
+	struct pgr_header head;
+
+	if (PGR_UNLIKELY(cookie || pgr->has_key || PGR_OWN_ORDER || (pgr->off & PGR_OFF_TEMPLATES))) {
+		memcpy(&head, line, sizeof(head));
+		return pgr_send(pgr, to, &head, cookie, data, pieces, more);
+	}
+	pgr->stats.packets_sent++;
+	pgr->holding |= more;
+	all[0] = (struct pgr_piece){line, sizeof(*line)};
+	for (unsigned int i = 0; i < pieces; i++)
+		all[1 + i] = data[i];
+	return pgr->wire->ops->send(pgr->wire, to, all, 1 + pieces, more);
+}
+
 static void input(void *engine, const struct pgr_to *from, const void *at, size_t bytes)
 {
 	struct pgr *pgr = engine;
 	struct pgr_packet packet;
 
 	pgr->stats.packets_received++;
+	if (PGR_LIKELY(pgr->fast) && PGR_LIKELY(bytes >= PGR_HEADER_BYTES) &&
+	    PGR_LIKELY(pgr_fast_input(pgr, from, at, bytes)))
+		return;
 	if (PGR_UNLIKELY(!pgr_packet_read(at, bytes, pgr->has_key ? pgr->key : NULL, &packet))) {
 		pgr->stats.packets_dropped++;
 		return;
@@ -361,6 +395,9 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		pgr_close(pgr);
 		return PGR_E_MEMORY;
 	}
+	pgr_share_out(pgr);
+	pgr->fast = pgr_fast_can(pgr);
+	pgr->probe_ns = pgr->config.give_up_ns / 4 < PGR_PROBE_NS ? pgr->config.give_up_ns / 4 : PGR_PROBE_NS;
 	pgr->tick_ns = pgr->config.rto_min_ns / 4;
 	pgr->polls_a_look = ops->now_ns ? 1 : pgr->reliable ? 1024 : 32;
 	pgr->next_tick_ns = pgr_now(pgr) + pgr->tick_ns;
@@ -392,10 +429,12 @@ int pgr_address(const struct pgr *pgr, void *address, size_t *address_bytes_inou
 int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *signature,
 	      pgr_handler *handler, void *arg)
 {
+	const struct pgr_procedure *there = pgr_procedure_of(pgr, procedure);
 	uint32_t at = pgr->procedures_count;
 
-	if (!handler || pgr_procedure_of(pgr, procedure) || at == PGR_PROCEDURES_MAX)
+	if (!handler || (there && there->number == procedure) || at == PGR_PROCEDURES_MAX)
 		return PGR_E_ARGUMENT;
+	pgr->recent_procedure = NULL;
 	for (; at && pgr->procedures[at - 1].number > procedure; at--)
 		pgr->procedures[at] = pgr->procedures[at - 1];
 	pgr->procedures[at] = (struct pgr_procedure){.number = procedure, .handler = handler, .arg = arg};

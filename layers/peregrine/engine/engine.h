@@ -8,6 +8,7 @@
  *	reply.c     results on their way, and kept
  *	delegate.c  calls passed on
  *	blast.c     messages of several packets, both ends
+ *	fast.h      the usual case, short
  *	timer.c     round-trip times, repetition, giving up, forgetting
  *	credit.c    flow control
  *	convert.c   unlike byte orders
@@ -26,6 +27,7 @@
 
 #define PGR_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define PGR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define PGR_PROBE_NS            UINT64_C(500000000)
 #define PGR_COLD                __attribute__((cold, noinline))
 
 enum {
@@ -165,6 +167,7 @@ struct pgr_client {
 	struct pgr_client *next; /* in its bucket */
 	uint64_t heard_ns;
 	uint64_t active_ns; /* when it last had work here */
+	void *data;         /* the server's own */
 	struct pgr_client_slot slots[PGR_SLOTS];
 };
 _Static_assert(sizeof(struct pgr_client) <= 2048, "a known client costs the server at most 2 KiB");
@@ -190,19 +193,28 @@ struct pgr {
 	uint64_t now_ns; /* when we last looked */
 	uint64_t tick_ns, next_tick_ns, next_sweep_ns;
 	uint32_t polls, polls_a_look; /* the clock is read every so many polls that found nothing */
+	uint16_t grant_to_clients, grant_to_servers; /* credits for each */
 	/* client */
-	struct pgr_peer *peers, **by_hash;
+	struct pgr_peer *peers, **by_hash, *recent_peer;
 	uint32_t peers_count, peers_mask;
 	uint64_t sample; /* every eighth call is timed */
 	/* server */
 	struct pgr_client **buckets;
 	struct pgr_client *recent; /* the client of the last packet */
 	uint32_t clients_mask, clients_count, clients_active;
-	struct pgr_procedure *procedures;
+	struct pgr_procedure *procedures, *recent_procedure;
+	uint32_t recent_number; /* which recent_procedure serves */
 	uint32_t procedures_count;
 	struct pgr_work **works; /* by index */
 	uint32_t works_count, works_room;
 	struct pgr_work *works_free, *timed;
+	/* the call whose handler runs, as long as nothing is kept of it: see fast.h */
+	bool fast;
+	struct pgr_work *current; /* the work that it would take; NULL: there is none */
+	struct pgr_client *current_client;
+	uint8_t current_slot;
+	uint16_t current_credits;
+	uint64_t probe_ns; /* on a wire that loses nothing: after so long we ask */
 	/* what handlers are told */
 	int events;
 	bool in_poll;
@@ -218,6 +230,9 @@ uint64_t pgr_now(struct pgr *pgr); /* reads the clock */
 /* Sends one packet: header in the machine's order, data gathered. 0, or 1 where the wire has no room. */
 int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *head, uint64_t cookie,
 	     const struct pgr_piece *data, unsigned int pieces, bool more);
+/* The same, where every nanosecond counts; the line is in the machine's own order. */
+int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
+		  const struct pgr_piece *data, unsigned int pieces, bool more);
 uint64_t pgr_random(void);
 /* Before data that may be held back vanish. */
 static inline void pgr_let_go(struct pgr *pgr)
@@ -240,6 +255,7 @@ struct pgr_slot *pgr_slot_take(struct pgr_peer *peer); /* NULL: none is free */
 /* Sends the call whose out.iov, out.count, out.bytes are set; an error: it was not started. */
 int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more);
 void pgr_slot_put_back(struct pgr_slot *slot); /* taken and not started */
+void pgr_peer_end(struct pgr_peer *peer);      /* of a binding that was unbound, when nobody works on it */
 
 /* ---- server.c ---- */
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
@@ -247,6 +263,8 @@ void pgr_client_forget(struct pgr *pgr, struct pgr_client *client);
 struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token);
 void pgr_work_free(struct pgr *pgr, struct pgr_work *work);
 void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_t bytes);
+/* The call whose handler runs gets the work that its token names. */
+void pgr_current_keep(struct pgr *pgr);
 bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
 struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number);
 void pgr_timed_add(struct pgr *pgr, struct pgr_work *work);
@@ -300,8 +318,16 @@ uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
 uint64_t pgr_next_due(const struct pgr *pgr);
 
 /* ---- credit.c ---- */
-uint16_t pgr_grant_to_client(struct pgr *pgr, struct pgr_client *client);
-uint16_t pgr_grant_to_server(const struct pgr *pgr);
+void pgr_share_out(struct pgr *pgr); /* after clients or servers have come or gone */
+static inline uint16_t pgr_grant_to_client(const struct pgr *pgr, struct pgr_client *client)
+{
+	client->active_ns = pgr->now_ns;
+	return pgr->grant_to_clients;
+}
+static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)
+{
+	return pgr->grant_to_servers;
+}
 
 /* ---- convert.c ---- */
 /* Bytes of a message of so many bytes as big-endian words. */

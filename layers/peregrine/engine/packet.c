@@ -57,14 +57,22 @@ static bool fits_message(const struct pgr_header *head)
 		return false;
 	if (head->message_bytes <= head->packet_bytes || !head->message_bytes)
 		return head->packet_number == 0 && head->data_bytes == head->message_bytes;
-	if (!head->packet_bytes)
-		return false;
 	packets = pgr_packets_of(head->message_bytes, head->packet_bytes);
 	at = (uint64_t)head->packet_number * head->packet_bytes;
 	if (packets > PGR_PACKETS_MAX || head->packet_number >= packets)
 		return false;
 	return head->data_bytes ==
 	       (head->packet_number + 1 < packets ? head->packet_bytes : head->message_bytes - (uint32_t)at);
+}
+
+/* How much data the packets have that are no part of a message. */
+static bool fits_type(const struct pgr_header *head)
+{
+	switch (head->type) {
+	case PGR_NACK: return head->data_bytes <= PGR_NACK_BITMAP_BYTES;
+	case PGR_REJECT: return head->data_bytes == (head->procedure == PGR_REJECT_FAILED ? 4 : 0);
+	default: return !head->data_bytes;
+	}
 }
 
 static bool check_is_right(const uint8_t *packet, size_t bytes, size_t check_at, const uint8_t *key)
@@ -99,7 +107,7 @@ bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pg
 	head_swap(head, &raw);
 	if (__builtin_expect(head->version != PGR_VERSION || head->type < PGR_CALL ||
 				     head->type >= PGR_TYPES_END || (head->flags & ~PGR_FLAGS_KNOWN) ||
-				     head->slot >= PGR_SLOTS || bytes < used,
+				     head->slot >= PGR_SLOTS || !head->sequence || bytes < used,
 			     0))
 		return false;
 	packet_out->cookie = 0;
@@ -108,9 +116,9 @@ bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pg
 		packet_out->cookie = pgr_le64(packet_out->cookie);
 	}
 	packet_out->data = packet + used;
-	if (head->data_bytes > bytes - used)
+	if (head->data_bytes != bytes - used)
 		return false;
-	return (head->type != PGR_CALL && head->type != PGR_RESULT) || fits_message(head);
+	return head->type == PGR_CALL || head->type == PGR_RESULT ? fits_message(head) : fits_type(head);
 }
 
 size_t pgr_packet_write(const struct pgr_header *head, uint64_t cookie, const uint8_t *key, const void *data,

@@ -28,6 +28,11 @@
 extern "C" {
 #endif
 
+#define PGR_VERSION_TEXT "1.0"
+/* On the wire: a packet's header, and what a delegated call carries beyond its arguments. */
+#define PGR_HEADER_WIRE_BYTES 48u
+#define PGR_TOKEN_WIRE_BYTES  64u
+
 enum pgr_code {
 	PGR_OK = 0,
 	PGR_QUEUED = 1, /* accepted; exactly one event follows */
@@ -99,6 +104,9 @@ struct pgr_request {
 	const void *args;
 	size_t args_bytes;
 	struct pgr_token token;
+	uint64_t client;   /* identifier of the caller's binding */
+	void *client_data; /* what pgr_set_client_data hung on it; NULL at first, and after it was forgotten
+			    */
 };
 /* Serves a call, or keeps the token to answer later. May call anything but pgr_poll, pgr_wait, pgr_close. */
 typedef void pgr_handler(void *arg, const struct pgr_request *request);
@@ -117,6 +125,7 @@ struct pgr_config {
 	const char *wire;               /* "shm", "udp", "ip", "xdp" */
 	const char *device;             /* udp, ip: may be NULL; xdp: the interface */
 	const char *address;            /* of this end: an IPv4 address; ignored by shm */
+	const char *xdp_attach;         /* "native", "generic"; NULL: generic, or what else is to be had */
 	uint16_t port_first, port_last; /* udp: bind within; 0, 0: any */
 	uint32_t block; /* 1: pgr_wait will be used; 0: only polling, which lets shm leave out its wake-ups */
 	uint32_t off;   /* enum pgr_off */
@@ -143,9 +152,17 @@ void pgr_close(struct pgr *pgr);
 #define PGR_ADDRESS_BYTES 32u
 int pgr_address(const struct pgr *pgr, void *address, size_t *address_bytes_inout);
 
-/* Registers a procedure. Several numbers may share a handler. Before the first call arrives. */
+/*
+ * Registers a procedure. Several numbers may share a handler; PGR_ANY_PROCEDURE serves what no other does.
+ * Before the first call arrives.
+ */
+#define PGR_ANY_PROCEDURE UINT32_MAX
 int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *signature,
 	      pgr_handler *handler, void *arg);
+
+/* Hangs something on the binding that the call came from. It stays the caller's; nobody is told when it is
+ * forgotten. */
+void pgr_set_client_data(struct pgr *pgr, const struct pgr_token *token, void *data);
 
 /* Binds to a server; sends nothing yet. */
 int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_peer **peer_out);
@@ -203,6 +220,8 @@ struct pgr_stats {
 	uint64_t copies;                           /* of payload, beyond the wire's own */
 };
 void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
+/* 64 random bits, not 0. */
+uint64_t pgr_nonce(void);
 /* Largest message that travels in one packet. */
 size_t pgr_packet_bytes(const struct pgr *pgr);
 /* What the wire says of itself, e.g. "udp 127.0.0.1:18700, packets of 1424 bytes". */

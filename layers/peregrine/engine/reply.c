@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Results: sent, repeated, kept until the client has them. */
 #include "engine.h"
+#include "fast.h"
 
 #include <stdlib.h>
 
@@ -9,33 +10,48 @@ static const struct pgr_to *destination(const struct pgr_work *work)
 	return work->delegated ? &work->to : &work->client->to;
 }
 
+static PGR_COLD int send_rejection(struct pgr *pgr, struct pgr_work *work)
+{
+	const int32_t code = (int32_t)pgr_le32((uint32_t)work->rejected);
+	const bool own = work->rejected <= PGR_E_PROCEDURE_OWN;
+	const struct pgr_piece piece = {&code, sizeof(code)};
+	struct pgr_header head = work->head;
+
+	head.type = PGR_REJECT;
+	head.procedure = own ? PGR_REJECT_FAILED : PGR_REJECT_PROCEDURE;
+	head.retransmissions = work->retransmissions;
+	head.data_bytes = own ? sizeof(code) : 0;
+	return pgr_send(pgr, destination(work), &head, 0, &piece, own ? 1 : 0, false);
+}
+
 static int send_packet(struct pgr *pgr, struct pgr_work *work, uint32_t number, bool ask, bool more)
 {
 	struct pgr_piece pieces[PGR_IOV_MAX];
-	struct pgr_header head = work->head;
 	const uint64_t at = (uint64_t)number * work->out.packet_bytes;
 	const uint64_t left = work->out.bytes - at;
-	unsigned int count;
+	struct pgr_line line;
 
-	if (PGR_UNLIKELY(work->rejected)) {
-		const int32_t code = (int32_t)pgr_le32((uint32_t)work->rejected);
-		const struct pgr_piece piece = {&code, sizeof(code)};
-
-		head.type = PGR_REJECT;
-		head.procedure = work->rejected == PGR_E_PROCEDURE ? PGR_REJECT_PROCEDURE : PGR_REJECT_FAILED;
-		head.retransmissions = work->retransmissions;
-		head.data_bytes = sizeof(code);
-		return pgr_send(pgr, destination(work), &head, 0, &piece, 1, more);
-	}
-	count = pgr_outgoing_pieces(&work->out, number, pieces);
-	if (ask)
-		head.flags |= PGR_FLAG_ASK;
-	head.retransmissions = work->retransmissions;
-	head.packet_number = number;
-	head.data_bytes = (uint32_t)(left < work->out.packet_bytes ? left : work->out.packet_bytes);
-	if (PGR_LIKELY(work->client != NULL))
-		head.credits = pgr_grant_to_client(pgr, work->client);
-	return pgr_send(pgr, destination(work), &head, 0, pieces, count, more);
+	if (PGR_UNLIKELY(work->rejected))
+		return send_rejection(pgr, work);
+	line = pgr_line_of((struct pgr_header){
+		.type = PGR_RESULT,
+		.flags = (uint8_t)(work->head.flags | (ask ? PGR_FLAG_ASK : 0)),
+		.version = PGR_VERSION,
+		.retransmissions = work->retransmissions,
+		.slot = work->head.slot,
+		.credits = PGR_LIKELY(work->client != NULL) ? pgr_grant_to_client(pgr, work->client)
+							    : (uint16_t)0,
+		.client = work->head.client,
+		.sequence = work->head.sequence,
+		.incarnation = work->head.incarnation,
+		.procedure = work->procedure,
+		.message_bytes = work->out.bytes,
+		.packet_number = number,
+		.data_bytes = (uint32_t)(left < work->out.packet_bytes ? left : work->out.packet_bytes),
+		.packet_bytes = work->out.packet_bytes,
+	});
+	return pgr_send_line(pgr, destination(work), &line, 0, pieces,
+			     pgr_outgoing_pieces(&work->out, number, pieces), more);
 }
 
 void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
@@ -66,6 +82,8 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 	else if (PGR_UNLIKELY(pgr->reliable && !work->delegated)) {
 		work->due_ns = pgr->now_ns;
 		pgr_timed_add(pgr, work);
+	} else if (PGR_UNLIKELY(work->back && !work->delegated)) {
+		pgr_timed_remove(work); /* there is room again; from here on the client asks */
 	}
 }
 
@@ -79,14 +97,21 @@ void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmis
 		return;
 	}
 	open = pgr_outgoing_open(&work->out);
-	if (!work->out.next || open == PGR_PACKETS_MAX)
+	if (!work->out.next || open == PGR_PACKETS_MAX) {
+		const uint32_t before = work->out.next;
+
 		pgr_result_send(pgr, work, false);
-	if (open == PGR_PACKETS_MAX || work->out.packets == 1)
-		open = 0;
-	if (work->out.packets > 1)
-		pgr_outgoing_sent(&work->out, open);
-	if (send_packet(pgr, work, open, work->out.packets > 1 || work->delegated, false) &&
-	    work->out.packets > 1)
+		if (work->out.next != before)
+			return;
+		open = PGR_PACKETS_MAX;
+	}
+	if (open == PGR_PACKETS_MAX ||
+	    work->out.packets == 1) { /* one is enough for him to say what he has */
+		send_packet(pgr, work, 0, work->out.packets > 1 || work->delegated, false);
+		return;
+	}
+	pgr_outgoing_sent(&work->out, open);
+	if (send_packet(pgr, work, open, true, false))
 		pgr_outgoing_lost(&work->out, open);
 }
 
@@ -143,10 +168,7 @@ static void head_of(struct pgr *pgr, struct pgr_work *work)
 	work->head.flags =
 		(uint8_t)(PGR_OWN_ORDER | (pgr->off & PGR_OFF_NO_CONVERSION ? PGR_FLAG_WORDS : 0u) |
 			  (work->delegated ? PGR_FLAG_DELEGATED : 0u));
-	work->head.credits = 0;
 	work->head.procedure = work->procedure;
-	work->head.message_bytes = work->out.bytes;
-	work->head.packet_bytes = work->out.packet_bytes;
 }
 
 /* Marshalled into one piece, which is then kept. */
@@ -200,12 +222,16 @@ static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *io
 int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_iov *iov, uint32_t count,
 	      uint32_t flags, pgr_sent *sent, void *arg)
 {
-	struct pgr_work *work = pgr_work_of(pgr, token);
-	const uint64_t bytes = pgr_iov_bytes(iov, count);
+	struct pgr_work *work;
 	uint32_t generation;
+	uint64_t bytes;
 	bool borrowed;
 	int code;
 
+	if (PGR_LIKELY(pgr->current != NULL) && PGR_LIKELY(pgr_fast_reply(pgr, token, iov, count) == PGR_OK))
+		return PGR_OK;
+	work = pgr_work_of(pgr, token);
+	bytes = pgr_iov_bytes(iov, count);
 	if (PGR_UNLIKELY(!work))
 		return PGR_OK;
 	if (PGR_UNLIKELY(work->state != PGR_WORK_EXECUTING || count > PGR_IOV_MAX))

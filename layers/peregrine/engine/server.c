@@ -34,6 +34,8 @@ static struct pgr_work *work_take(struct pgr *pgr)
 		work->index = pgr->works_count;
 		pgr->works[pgr->works_count++] = work;
 		pgr->stats.pool_bytes += sizeof(*work); /* kept from now on */
+		if (pgr->stats.pool_bytes > pgr->stats.pool_bytes_peak)
+			pgr->stats.pool_bytes_peak = pgr->stats.pool_bytes;
 	}
 	work->next = NULL;
 	work->args = work->saved = NULL;
@@ -99,15 +101,44 @@ void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 	pgr->works_free = work;
 }
 
+void pgr_current_keep(struct pgr *pgr)
+{
+	struct pgr_client_slot *slot = &pgr->current_client->slots[pgr->current_slot];
+	struct pgr_work *work = work_take(pgr); /* the same, and with the generation that the token names */
+
+	pgr->current = NULL;
+	work->client = pgr->current_client;
+	work->state = PGR_WORK_EXECUTING;
+	work->slot = pgr->current_slot;
+	work->sequence = slot->sequence;
+	work->procedure = pgr->recent_number;
+	work->retransmissions = 0;
+	work->credits = pgr->current_credits;
+	work->data_order = PGR_OWN_ORDER;
+	work->since_ns = pgr->now_ns;
+	slot->work = work;
+}
+
 struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token)
 {
 	const uint64_t index = token->word[0];
 	struct pgr_work *work;
 
+	if (pgr->current)
+		pgr_current_keep(pgr);
+
 	if (index >= pgr->works_count)
 		return NULL;
 	work = pgr->works[index];
 	return work->generation == token->word[1] ? work : NULL;
+}
+
+void pgr_set_client_data(struct pgr *pgr, const struct pgr_token *token, void *data)
+{
+	struct pgr_work *work = pgr_work_of(pgr, token);
+
+	if (work && work->client)
+		work->client->data = data;
 }
 
 /* The client has moved on or is forgotten: what it asked for is given up. */
@@ -259,6 +290,7 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 	pgr->clients_count++;
 	if (pgr->clients_active < pgr->clients_count)
 		pgr->clients_active++;
+	pgr_share_out(pgr);
 	pgr->recent = client;
 	return client;
 }
@@ -270,11 +302,15 @@ struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number)
 	struct pgr_procedure *first = pgr->procedures;
 	uint32_t left = pgr->procedures_count;
 
+	if (PGR_LIKELY(pgr->recent_procedure && pgr->recent_number == number))
+		return pgr->recent_procedure;
+	pgr->recent_number = number;
+
 	while (left) { /* sorted */
 		const uint32_t half = left / 2;
 
 		if (first[half].number == number)
-			return &first[half];
+			return pgr->recent_procedure = &first[half];
 		if (first[half].number < number) {
 			first += half + 1;
 			left -= half + 1;
@@ -282,7 +318,10 @@ struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number)
 			left = half;
 		}
 	}
-	return NULL;
+	/* the highest number of all serves the rest */
+	first = pgr->procedures_count ? &pgr->procedures[pgr->procedures_count - 1] : NULL;
+	pgr->recent_procedure = first && first->number == PGR_ANY_PROCEDURE ? first : NULL;
+	return pgr->recent_procedure;
 }
 
 /* The arguments as the procedure wants them: own byte order, or one more copy where that is asked for. */
@@ -322,6 +361,8 @@ void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_
 		.pgr = pgr,
 		.procedure = work->procedure,
 		.token = {{work->index, work->generation, 0, 0}},
+		.client = work->client->id,
+		.client_data = work->client->data,
 	};
 
 	work->state = PGR_WORK_EXECUTING;
@@ -391,7 +432,7 @@ static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const str
 				work->args = args = whole;
 			}
 		}
-		if (work->delegated || (head->flags & PGR_FLAG_DELEGATED)) {
+		if (work->data_order & PGR_FLAG_DELEGATED) {
 			if (!pgr_delegated_in(work, args, bytes)) {
 				pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
 				return;
@@ -421,7 +462,9 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 		reject(pgr, &client->to, head, PGR_REJECT_PROCEDURE);
 		return;
 	}
-	if (PGR_UNLIKELY(head->message_bytes > pgr->config.message_bytes_max + PGR_TOKEN_BYTES)) {
+	if (PGR_UNLIKELY(head->message_bytes >
+			 pgr->config.message_bytes_max +
+				 (head->flags & PGR_FLAG_DELEGATED ? PGR_TOKEN_BYTES : 0))) {
 		reject(pgr, &client->to, head, PGR_REJECT_TOO_LARGE);
 		return;
 	}
@@ -437,10 +480,10 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	work->procedure = head->procedure;
 	work->retransmissions = head->retransmissions;
 	work->credits = head->credits;
-	work->data_order = head->flags & (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS);
+	work->data_order = head->flags & (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS | PGR_FLAG_DELEGATED);
 	work->since_ns = pgr->now_ns;
 	if (PGR_UNLIKELY(!single)) {
-		const size_t map_bytes = pgr_packets_of(head->message_bytes, head->packet_bytes) / 8;
+		const size_t map_bytes = pgr_packets_of(head->message_bytes, head->packet_bytes) / 64 * 8 + 8;
 
 		if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
 			work->args = malloc(head->message_bytes);
@@ -511,10 +554,11 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 	for (struct pgr_work *work = pgr->timed; work; work = work->next) {
 		if (!work->delegated || work->head.client != head->client ||
 		    work->head.sequence != head->sequence || work->head.slot != head->slot ||
+		    work->head.incarnation != head->incarnation ||
 		    memcmp(from, &work->to, sizeof(*from)) != 0)
 			continue;
 		work->since_ns = pgr->now_ns;
-		if (head->type == PGR_ACK && head->packet_number >= work->out.packets) {
+		if (head->type == PGR_ACK && head->packet_number == work->out.packets) {
 			pgr_result_acked(pgr, work);
 			return;
 		}
@@ -538,7 +582,7 @@ static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const
 	if (!work || work->delegated || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING))
 		return;
 	work->since_ns = pgr->now_ns;
-	if (head->type == PGR_ACK && head->packet_number >= work->out.packets) {
+	if (head->type == PGR_ACK && head->packet_number == work->out.packets) {
 		pgr_result_acked(pgr, work);
 		return;
 	}
@@ -560,7 +604,8 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	struct pgr_client_slot *slot;
 
 	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && head->type != PGR_CALL)) {
-		delegated_report(pgr, from, packet);
+		if (head->type != PGR_PROBE)
+			delegated_report(pgr, from, packet);
 		return;
 	}
 	client = client_of(pgr, head->client);

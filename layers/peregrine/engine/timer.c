@@ -11,7 +11,6 @@
 #define IDLE_ACK_NS UINT64_C(20000000)
 #define SWEEP_NS    UINT64_C(500000000)
 #define ACTIVE_NS   UINT64_C(200000000)
-#define PROBE_NS    UINT64_C(500000000) /* on a wire that loses nothing: is the server still there? */
 
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns)
 {
@@ -48,7 +47,7 @@ uint64_t pgr_slot_timeout(const struct pgr_slot *slot)
 	uint64_t rto_ns = peer->rto_ns;
 
 	if (pgr->reliable)
-		return PROBE_NS < pgr->config.give_up_ns / 4 ? PROBE_NS : pgr->config.give_up_ns / 4;
+		return pgr->probe_ns;
 	if (!rto_ns) /* no sample yet */
 		rto_ns = 5 * pgr->config.rto_min_ns;
 	return backed_off(pgr, rto_ns, slot->repeats);
@@ -118,6 +117,7 @@ static void sweep(struct pgr *pgr)
 		}
 	}
 	pgr->clients_active = active;
+	pgr_share_out(pgr);
 	/* A kept result that nobody can be waiting for any more; its sequence number stays. */
 	for (uint32_t i = 0; i < pgr->works_count; i++) {
 		struct pgr_work *work = pgr->works[i];
@@ -138,7 +138,10 @@ void pgr_tick(struct pgr *pgr)
 	pgr->next_tick_ns = pgr->now_ns + pgr->tick_ns;
 	for (struct pgr_peer *peer = pgr->peers; peer; peer = next) {
 		next = peer->next;
-		tick_peer(pgr, peer);
+		if (PGR_UNLIKELY(peer->closing))
+			pgr_peer_end(peer);
+		else
+			tick_peer(pgr, peer);
 	}
 	for (struct pgr_work *work = pgr->timed; work; work = next_work) {
 		next_work = work->next;
@@ -156,9 +159,13 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 	uint64_t due_ns = pgr->next_sweep_ns;
 
 	for (const struct pgr_peer *peer = pgr->peers; peer; peer = peer->next) {
+		if (peer->closing)
+			return pgr->now_ns;
 		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
 			const struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
 
+			if (slot->state == PGR_SLOT_QUEUED)
+				continue; /* sees to itself at the next tick, below */
 			if (slot->due_ns < due_ns)
 				due_ns = slot->due_ns;
 			if (slot->give_up_ns < due_ns)

@@ -229,6 +229,11 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	place = out->written;
 	line = out->lines + at * LINE_BYTES;
 	at = STAMP_BYTES;
+	if (PGR_LIKELY(pieces[0].bytes == PGR_HEADER_BYTES)) {
+		pgr_line_copy(line + at, pieces[0].base);
+		at += PGR_HEADER_BYTES;
+		pieces++, count--;
+	}
 	for (unsigned int i = 0; i < count; i++) {
 		memcpy(line + at, pieces[i].base, pieces[i].bytes);
 		at += pieces[i].bytes;

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine beside what the machine can do at best, in one run: rounds of both in turn, on the same two
+ *cores, a fresh pair of processes for each reading. Prints a table: median of the engine, of the floor, and
+ *of their ratio in each round.
+ *
+ *	bench [ROUNDS [NAME]]     6 rounds; only readings whose name contains NAME
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../pgr.h"
+
+#define CALLS      60000u
+#define LINES      128u /* pairs of lines that the floor goes through */
+#define BIG_BYTES  (4u << 20)
+#define BIG_ROUNDS 60u
+#define ROUNDS_MAX 64u
+#define NULL_CALL  1u
+#define SINK_CALL  2u
+#define STOP_CALL  3u
+
+/* Between the two processes of one reading. */
+struct shared {
+	_Alignas(64) _Atomic int ready;
+	uint8_t address[PGR_ADDRESS_BYTES];
+	struct sockaddr_in name;
+	double value;
+	_Alignas(64) uint64_t sums[16];
+	_Alignas(4096) struct line {
+		_Alignas(64) _Atomic uint64_t word;
+	} lines[2 * LINES];
+	_Alignas(4096) uint8_t big[2][BIG_BYTES];
+};
+static struct shared *shared;
+static uint32_t samples[CALLS];
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double p50(uint32_t count)
+{
+	qsort(samples, count, sizeof(samples[0]), by_value);
+	return samples[count / 2];
+}
+
+/* ---- floors ---- */
+
+/* Two lines a round trip, one each way; every pair of the ring in turn. */
+static void bounce_server(bool pause)
+{
+	shared->ready = 1;
+	for (uint64_t i = 1; i <= CALLS + 1000; i++) {
+		struct line *pair = &shared->lines[i % LINES * 2];
+
+		while (atomic_load_explicit(&pair[0].word, memory_order_acquire) != i)
+			if (pause)
+				__builtin_ia32_pause();
+		atomic_store_explicit(&pair[1].word, i, memory_order_release);
+	}
+}
+
+static double bounce_client(bool pause)
+{
+	for (uint64_t i = 1; i <= CALLS + 1000; i++) {
+		struct line *pair = &shared->lines[i % LINES * 2];
+		const uint64_t begin = __builtin_ia32_rdtsc();
+
+		atomic_store_explicit(&pair[0].word, i, memory_order_release);
+		while (atomic_load_explicit(&pair[1].word, memory_order_acquire) != i)
+			if (pause)
+				__builtin_ia32_pause();
+		if (i > 1000)
+			samples[i - 1001] = (uint32_t)(__builtin_ia32_rdtsc() - begin);
+	}
+	return p50(CALLS);
+}
+
+static void plain_server(void)
+{
+	bounce_server(false);
+}
+static void pause_server(void)
+{
+	bounce_server(true);
+}
+static double plain_client(void)
+{
+	return bounce_client(false);
+}
+static double pause_client(void)
+{
+	return bounce_client(true);
+}
+
+/* The system calls that the udp wire makes, bare: recvmsg, and sendmsg of a header and nothing else. */
+static int bare_socket(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+		exit(1);
+	return fd;
+}
+
+static void bare_udp_server(void)
+{
+	const int fd = bare_socket();
+	socklen_t length = sizeof(shared->name);
+	uint8_t room[2048];
+
+	getsockname(fd, (struct sockaddr *)&shared->name, &length);
+	shared->ready = 1;
+	for (unsigned int i = 0; i < CALLS + 1000; i++) {
+		struct sockaddr_in from;
+		struct iovec iov = {room, sizeof(room)};
+		struct msghdr message = {
+			.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1};
+		ssize_t got;
+
+		while ((got = recvmsg(fd, &message, MSG_DONTWAIT)) < 0)
+			;
+		iov.iov_len = (size_t)got;
+		sendmsg(fd, &message, MSG_DONTWAIT);
+	}
+}
+
+static double bare_udp_client(void)
+{
+	const int fd = bare_socket();
+	uint8_t room[2048] = {0};
+
+	for (unsigned int i = 0; i < CALLS + 1000; i++) {
+		struct sockaddr_in to = shared->name;
+		struct iovec iov = {room, 48};
+		struct msghdr message = {
+			.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov, .msg_iovlen = 1};
+		const uint64_t begin = __builtin_ia32_rdtsc();
+
+		sendmsg(fd, &message, MSG_DONTWAIT);
+		iov.iov_len = sizeof(room);
+		while (recvmsg(fd, &message, MSG_DONTWAIT) < 0)
+			;
+		if (i >= 1000)
+			samples[i - 1000] = (uint32_t)(__builtin_ia32_rdtsc() - begin);
+	}
+	return p50(CALLS);
+}
+
+/* One copy of a source that is dirty in the other core's cache; bytes a second. */
+static void dirty_server(void)
+{
+	shared->ready = 1;
+	for (unsigned int i = 1; i <= BIG_ROUNDS; i++) {
+		for (size_t at = 0; at < BIG_BYTES; at += 64)
+			shared->big[0][at] = (uint8_t)i;
+		atomic_store(&shared->lines[0].word, i);
+		while (atomic_load(&shared->lines[1].word) != i)
+			;
+	}
+}
+
+static double copy_client(void)
+{
+	static uint8_t *to;
+	uint64_t best_ns[BIG_ROUNDS];
+
+	to = malloc(BIG_BYTES);
+	memset(to, 1, BIG_BYTES);
+	for (unsigned int i = 1; i <= BIG_ROUNDS; i++) {
+		uint64_t begin;
+
+		while (atomic_load(&shared->lines[0].word) != i)
+			;
+		begin = now_ns();
+		memcpy(to, shared->big[0], BIG_BYTES);
+		best_ns[i - 1] = now_ns() - begin;
+		atomic_store(&shared->lines[1].word, i);
+	}
+	for (unsigned int i = 0; i < BIG_ROUNDS; i++)
+		samples[i] = (uint32_t)best_ns[i];
+	return BIG_BYTES / p50(BIG_ROUNDS);
+}
+
+/* ---- the engine ---- */
+
+static bool stop;
+
+static void on_null(void *arg, const struct pgr_request *request)
+{
+	(void)arg;
+	pgr_reply(request->pgr, &request->token, NULL, 0, arg ? PGR_MORE : 0, NULL, NULL);
+}
+
+static void on_stop(void *arg, const struct pgr_request *request)
+{
+	on_null(arg, request);
+	stop = true;
+}
+
+static struct pgr *open_one(const char *wire)
+{
+	char error[256] = "";
+	const struct pgr_config config = {
+		.bytes = sizeof(config),
+		.wire = wire,
+		.address = "127.0.0.1",
+		.error = error,
+		.error_bytes = sizeof(error),
+	};
+	struct pgr *pgr = NULL;
+
+	if (pgr_open(&config, &pgr) != PGR_OK) {
+		fprintf(stderr, "%s: %s\n", wire, error);
+		exit(1);
+	}
+	return pgr;
+}
+
+static void engine_server(const char *wire)
+{
+	struct pgr *pgr = open_one(wire);
+	size_t bytes = PGR_ADDRESS_BYTES;
+
+	pgr_serve(pgr, NULL_CALL, NULL, on_null, NULL);
+	pgr_serve(pgr, SINK_CALL, NULL, on_null, pgr);
+	pgr_serve(pgr, STOP_CALL, NULL, on_stop, NULL);
+	pgr_address(pgr, shared->address, &bytes);
+	shared->ready = 1;
+	while (!stop)
+		pgr_poll(pgr);
+	for (unsigned int i = 0; i < 1000; i++)
+		pgr_poll(pgr);
+	pgr_close(pgr);
+}
+
+static struct pgr_peer *meet(struct pgr *pgr)
+{
+	struct pgr_peer *peer = NULL;
+
+	if (pgr_bind(pgr, shared->address, PGR_ADDRESS_BYTES, &peer) != PGR_OK)
+		exit(1);
+	return peer;
+}
+
+static void farewell(struct pgr *pgr, struct pgr_peer *peer)
+{
+	pgr_call_and_wait(peer, STOP_CALL, NULL, NULL, 0, NULL, 0, NULL);
+	pgr_close(pgr);
+}
+
+static bool done;
+
+static void on_done(void *arg, int code, const void *result, size_t result_bytes)
+{
+	(void)arg, (void)result, (void)result_bytes;
+	if (code != PGR_OK) {
+		fprintf(stderr, "a call failed: %s\n", pgr_code_name(code));
+		exit(1);
+	}
+	done = true;
+}
+
+static double engine_null(const char *wire, size_t bytes)
+{
+	struct pgr *pgr = open_one(wire);
+	struct pgr_peer *peer = meet(pgr);
+	static uint8_t room[65536];
+	const struct pgr_iov in = {room, bytes};
+
+	for (unsigned int i = 0; i < CALLS + 1000; i++) {
+		const uint64_t begin = __builtin_ia32_rdtsc();
+
+		done = false;
+		if (pgr_call(peer, NULL_CALL, NULL, &in, bytes ? 1 : 0, NULL, 0, 0, on_done, NULL) !=
+		    PGR_QUEUED)
+			exit(1);
+		while (!done)
+			pgr_poll(pgr);
+		if (i >= 1000)
+			samples[i - 1000] = (uint32_t)(__builtin_ia32_rdtsc() - begin);
+	}
+	farewell(pgr, peer);
+	return p50(CALLS);
+}
+
+static uint32_t ended;
+
+static void on_counted(void *arg, int code, const void *result, size_t result_bytes)
+{
+	(void)arg, (void)result, (void)result_bytes;
+	if (code != PGR_OK)
+		exit(1);
+	ended++;
+}
+
+/* Null calls a second, 64 outstanding. */
+static double engine_rate(const char *wire)
+{
+	struct pgr *pgr = open_one(wire);
+	struct pgr_peer *peer = meet(pgr);
+	const uint32_t calls = 2000000;
+	uint32_t begun = 0;
+	uint64_t begin_ns;
+
+	ended = 0;
+	begin_ns = now_ns();
+	while (ended < calls) {
+		while (begun < calls && pgr_call(peer, SINK_CALL, NULL, NULL, 0, NULL, 0, PGR_MORE,
+						 on_counted, NULL) == PGR_QUEUED)
+			begun++;
+		pgr_flush(pgr);
+		pgr_poll(pgr);
+	}
+	begin_ns = now_ns() - begin_ns;
+	farewell(pgr, peer);
+	return calls * 1e9 / (double)begin_ns;
+}
+
+/* Arguments of 4 MiB; bytes a second. */
+static double engine_blast(const char *wire)
+{
+	struct pgr *pgr = open_one(wire);
+	struct pgr_peer *peer = meet(pgr);
+	uint8_t *big = malloc(BIG_BYTES);
+	const struct pgr_iov in = {big, BIG_BYTES};
+
+	for (unsigned int i = 0; i < BIG_ROUNDS; i++) {
+		uint64_t begin;
+
+		for (size_t at = 0; at < BIG_BYTES; at += 64)
+			big[at] = (uint8_t)i;
+		begin = now_ns();
+		if (pgr_call_and_wait(peer, NULL_CALL, NULL, &in, 1, NULL, 0, NULL) != PGR_OK)
+			exit(1);
+		samples[i] = (uint32_t)(now_ns() - begin);
+	}
+	farewell(pgr, peer);
+	return BIG_BYTES / p50(BIG_ROUNDS);
+}
+
+static void shm_server(void)
+{
+	engine_server("shm");
+}
+static void udp_server(void)
+{
+	engine_server("udp");
+}
+static double shm_null(void)
+{
+	return engine_null("shm", 0);
+}
+static double shm_8(void)
+{
+	return engine_null("shm", 8);
+}
+static double udp_null(void)
+{
+	return engine_null("udp", 0);
+}
+static double udp_1k(void)
+{
+	return engine_null("udp", 1024);
+}
+static double shm_rate(void)
+{
+	return engine_rate("shm");
+}
+static double udp_rate(void)
+{
+	return engine_rate("udp");
+}
+static double shm_blast(void)
+{
+	return engine_blast("shm");
+}
+static double udp_blast(void)
+{
+	return engine_blast("udp");
+}
+
+/* ---- readings ---- */
+
+static const struct reading {
+	const char *name, *unit;
+	void (*server)(void);
+	double (*client)(void);
+	const char *floor; /* name of the reading that it is divided by; NULL: it is a floor itself */
+} readings[] = {
+	{"two lines", "ticks", plain_server, plain_client, NULL},
+	{"two lines, pause", "ticks", pause_server, pause_client, NULL},
+	{"shm null", "ticks", shm_server, shm_null, "two lines"},
+	{"shm 8 B", "ticks", shm_server, shm_8, "two lines"},
+	{"shm rate, 64 outstanding", "1/s", shm_server, shm_rate, NULL},
+	{"one copy", "GB/s", dirty_server, copy_client, NULL},
+	{"shm 4 MiB", "GB/s", shm_server, shm_blast, "one copy"},
+	{"bare udp", "ticks", bare_udp_server, bare_udp_client, NULL},
+	{"udp null", "ticks", udp_server, udp_null, "bare udp"},
+	{"udp 1 KiB", "ticks", udp_server, udp_1k, "bare udp"},
+	{"udp rate, 64 outstanding", "1/s", udp_server, udp_rate, NULL},
+	{"udp 4 MiB", "GB/s", udp_server, udp_blast, NULL},
+};
+#define READINGS (sizeof(readings) / sizeof(readings[0]))
+static double values[READINGS][ROUNDS_MAX];
+
+static double read_once(const struct reading *reading)
+{
+	pid_t server, client;
+
+	memset(shared, 0, offsetof(struct shared, big));
+	server = fork();
+	if (server == 0) {
+		pin(1);
+		reading->server();
+		_exit(0);
+	}
+	client = fork();
+	if (client == 0) {
+		pin(0);
+		alarm(60);
+		while (!shared->ready)
+			;
+		shared->value = reading->client();
+		_exit(0);
+	}
+	if (waitpid(client, NULL, 0) != client)
+		exit(1);
+	usleep(1000);
+	kill(server, SIGKILL);
+	waitpid(server, NULL, 0);
+	return shared->value;
+}
+
+static int by_double(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const double *from, unsigned int count)
+{
+	double copy[ROUNDS_MAX];
+
+	memcpy(copy, from, count * sizeof(copy[0]));
+	qsort(copy, count, sizeof(copy[0]), by_double);
+	return copy[count / 2];
+}
+
+static size_t find(const char *name)
+{
+	for (size_t i = 0; i < READINGS; i++)
+		if (strcmp(readings[i].name, name) == 0)
+			return i;
+	abort();
+}
+
+int main(int argc, char **argv)
+{
+	const unsigned int rounds = argc > 1 ? (unsigned int)atoi(argv[1]) : 6;
+	const char *only = argc > 2 ? argv[2] : "";
+
+	if (!rounds || rounds > ROUNDS_MAX)
+		return 2;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	for (unsigned int round = 0; round < rounds; round++)
+		for (size_t i = 0; i < READINGS; i++) {
+			bool wanted = strstr(readings[i].name, only) != NULL;
+
+			for (size_t k = 0; k < READINGS && !wanted; k++)
+				wanted = readings[k].floor && strstr(readings[k].name, only) &&
+					 strcmp(readings[k].floor, readings[i].name) == 0;
+			if (wanted)
+				values[i][round] = read_once(&readings[i]);
+		}
+	printf("%-28s %14s %-6s %8s %s\n", "reading", "median", "", "ratio", "of");
+	for (size_t i = 0; i < READINGS; i++) {
+		double ratios[ROUNDS_MAX];
+
+		if (values[i][0] == 0)
+			continue;
+		printf("%-28s %14.4g %-6s", readings[i].name, median(values[i], rounds), readings[i].unit);
+		if (readings[i].floor) {
+			const size_t floor = find(readings[i].floor);
+
+			for (unsigned int round = 0; round < rounds; round++)
+				ratios[round] = values[i][round] / values[floor][round];
+			printf(" %8.3f %s", median(ratios, rounds), readings[i].floor);
+		}
+		printf("\n");
+	}
+	return 0;
+}

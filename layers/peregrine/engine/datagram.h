@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once.
+ * And what the wires without ports share: numbers of endpoints, in front of each packet.
+ */
+#ifndef PGR_DATAGRAM_H
+#define PGR_DATAGRAM_H
+
+#include <netinet/in.h>
+
+#include "engine.h"
+
+/*
+ * The wires ip and xdp: 8 bytes before the header, the number of the endpoint that shall have the packet and
+ * that of its sender. A number is 4 bytes as they are, in no byte order.
+ */
+enum {
+	PGR_IP_PROTOCOL = 253, /* RFC 3692: for experiments */
+	PGR_IP_BYTES = 20,     /* an IPv4 header without options */
+	PGR_PREFIX_BYTES = 8,
+	PGR_AT_NUMBER = 4, /* in an address: behind the IPv4 address */
+};
+
+enum {
+	PGR_HELD_MAX = 32,   /* packets held back */
+	PGR_HELD_PIECES = 4, /* of each; more are sent at once */
+};
+
+struct pgr_held {
+	struct pgr_to to;
+	uint8_t head[PGR_PREFIX_BYTES + PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES];
+	struct iovec iov[PGR_HELD_PIECES];
+	unsigned int count;
+};
+
+struct pgr_datagram {
+	struct pgr_wire wire;
+	pgr_input *input;
+	void *engine;
+	int fd;
+	uint32_t number; /* of this endpoint, where there are no ports */
+	/* Fills the name, and writes what goes before the packet; returns its bytes, PGR_PREFIX_BYTES or 0.
+	 */
+	size_t (*address)(const struct pgr_datagram *datagram, const struct pgr_to *to,
+			  struct sockaddr_in *name, uint8_t *prefix);
+	/* How many bytes lie before the packet, and who sent it; SIZE_MAX: it is not for us. */
+	size_t (*skip)(const struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
+		       size_t bytes, struct pgr_to *from);
+	unsigned int streak; /* receives in a row that found something: more than one means load */
+	unsigned int held_count;
+	struct pgr_held held[PGR_HELD_MAX];
+	uint8_t *rooms; /* for as many datagrams as one call receives */
+	char text[160];
+};
+
+/* Makes the wire with its socket, not bound yet; *at_out is config->address. Releases all when it fails. */
+int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, int type, int protocol,
+		      struct pgr_datagram **datagram_out, struct sockaddr_in *at_out);
+/* Bound: fills packet_bytes_max and window_packets, by the device and by the buffer that was to be had. */
+int pgr_datagram_measure(struct pgr_datagram *datagram, const struct pgr_config *config,
+			 const struct sockaddr_in *at, int *buffer_bytes_out);
+
+/* For struct pgr_wire_ops. */
+void pgr_datagram_close(struct pgr_wire *wire);
+int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces,
+		      unsigned int count, bool more);
+void pgr_datagram_flush(struct pgr_wire *wire);
+int pgr_datagram_receive(struct pgr_wire *wire);
+void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room);
+void pgr_datagram_describe(const struct pgr_wire *wire, char *text, size_t text_bytes);
+
+/* Sleeps until there is something to read, or timeout_ns. */
+void pgr_wait_readable(int fd, uint64_t timeout_ns);
+/* A new endpoint's number: random, not 0. */
+uint32_t pgr_number_new(void);
+
+#endif

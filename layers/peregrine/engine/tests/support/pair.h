@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two processes, on this host or on two hosts of their own: network namespaces without a name, with a veth
+ * pair between them. Nothing is made in the namespace of the caller, and all vanishes with the processes.
+ */
+#ifndef PGR_TEST_PAIR_H
+#define PGR_TEST_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../../engine.h"
+
+enum { PAIR_PASSED = 0, PAIR_FAILED = 1, PAIR_SKIPPED = 77 };
+
+#define PAIR_CLIENT_ADDRESS "10.77.0.1"
+#define PAIR_SERVER_ADDRESS "10.77.0.2"
+#define PAIR_CLIENT_DEVICE  "pgr0"
+#define PAIR_SERVER_DEVICE  "pgr1"
+
+/* In memory of both. */
+struct pair {
+	_Atomic int stage; /* how far setting up the hosts is */
+	_Atomic int ready; /* the server has left its address */
+	_Atomic int stop;  /* the client has ended */
+	uint8_t address[PGR_ADDRESS_BYTES];
+	char why[512]; /* it failed, or was skipped */
+	double value;  /* what a client has measured */
+};
+
+/* One of the two; returns PAIR_PASSED, PAIR_FAILED or PAIR_SKIPPED, the latter two after pair_say. */
+typedef int pair_side(struct pair *pair, void *arg);
+
+/*
+ * Runs both and waits; each is killed after so many seconds. Without a server the client runs alone: with
+ * `hosts`, in a namespace where only lo is, and down. What is left to be said is in pair_why().
+ */
+int pair_run(bool hosts, unsigned int seconds, pair_side *server, pair_side *client, void *arg);
+const char *pair_why(void);
+/* Says why, the first time; returns `result`. */
+int pair_say(struct pair *pair, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* For the server: what it says is taken by pair_await. */
+void pair_tell(struct pair *pair, const struct pgr *pgr);
+/* For the client: until the server is there; false: it has ended. */
+bool pair_await(struct pair *pair);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The same calls over every wire, between two processes that poll or sleep, on one host and on two: every
+ * byte comes back right. And what each wire says when it is not to be had. TAP on standard output.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../datagram.h"
+#include "support/echo.h"
+
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+
+enum { SECONDS = 40, NOBODY = 65534 };
+
+struct wire_case {
+	const char *wire, *client_wire; /* the latter NULL: the same */
+	const char *attach;
+	bool hosts, block;
+};
+
+/* ---- opening ---- */
+
+static int open_end(struct pair *pair, const struct wire_case *one, bool client, struct pgr **pgr_out)
+{
+	char error[256] = "";
+	const struct pgr_config config = {
+		.bytes = sizeof(config),
+		.wire = client && one->client_wire ? one->client_wire : one->wire,
+		.device = !one->hosts ? NULL
+			  : client    ? PAIR_CLIENT_DEVICE
+				      : PAIR_SERVER_DEVICE,
+		.address = !one->hosts ? "127.0.0.1"
+			   : client    ? PAIR_CLIENT_ADDRESS
+				       : PAIR_SERVER_ADDRESS,
+		.xdp_attach = one->attach,
+		.block = one->block,
+		.error = error,
+		.error_bytes = sizeof(error),
+	};
+	const int code = pgr_open(&config, pgr_out);
+
+	if (code == PGR_OK)
+		return PAIR_PASSED;
+	return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s: %s",
+			pgr_code_name(code), error);
+}
+
+/* ---- calls ---- */
+
+/* Packets to the server's number that no endpoint sent: too short, of no sense, in fragments, with options.
+ */
+static int send_strange(struct pair *pair)
+{
+	const int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, PGR_IP_PROTOCOL);
+	const int own = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	const uint8_t nops[4] = {1, 1, 1, 1};
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	struct {
+		struct iphdr ip;
+		uint8_t data[200];
+	} packet;
+	bool sent = raw >= 0 && own >= 0;
+
+	memcpy(&to.sin_addr, pair->address, 4);
+	memset(packet.data, 0xa5, sizeof(packet.data));
+	memcpy(packet.data, pair->address + PGR_AT_NUMBER, 4);
+	for (unsigned int options = 0; options < 2 && sent; options++) {
+		for (size_t bytes = 0; bytes <= 64 && sent; bytes += bytes < 12 ? 1 : 7)
+			sent = sendto(raw, packet.data, bytes, 0, (const struct sockaddr *)&to, sizeof(to)) >=
+			       0;
+		setsockopt(raw, IPPROTO_IP, IP_OPTIONS, nops, sizeof(nops));
+	}
+	packet.ip = (struct iphdr){.version = 4,
+				   .ihl = 5,
+				   .ttl = 64,
+				   .protocol = PGR_IP_PROTOCOL,
+				   .id = 7,
+				   .frag_off = htons(IP_MF),
+				   .daddr = to.sin_addr.s_addr};
+	if (sent) /* the first of two fragments; the second never comes */
+		sent = sendto(own, &packet, sizeof(packet.ip) + 64, 0, (const struct sockaddr *)&to,
+			      sizeof(to)) >= 0;
+	if (raw >= 0)
+		close(raw);
+	if (own >= 0)
+		close(own);
+	return sent ? PAIR_PASSED
+		    : pair_say(pair, PAIR_FAILED, "sending what is malformed: %s", strerror(errno));
+}
+
+static int run_server(struct pair *pair, void *arg)
+{
+	const struct wire_case *one = arg;
+	struct pgr *pgr;
+	const int result = open_end(pair, one, false, &pgr);
+
+	return result == PAIR_PASSED ? echo_serve(pair, pgr, one->block) : result;
+}
+
+static int run_client(struct pair *pair, void *arg)
+{
+	static const uint32_t none[] = {0}, eight[] = {8}, kib[] = {1024}, big[] = {4u << 20},
+			      mixed[] = {0, 8, 1024, 20000, 1500, 64, 0};
+	const struct wire_case *one = arg;
+	const struct echo_calls calls[] = {
+		{"null calls", none, 1, 200, 1},
+		{"calls of 8 bytes", eight, 1, 200, 1},
+		{"calls of 1 KiB", kib, 1, 200, 1},
+		{"calls of 4 MiB", big, 1, 3, 1},
+		{"64 null calls at once", none, 1, 2000, 64},
+		{"64 calls of many lengths at once", mixed, 7, 1000, 64},
+		{"4 calls of 4 MiB at once", big, 1, 4, 4},
+	};
+	const char *wire = one->client_wire ? one->client_wire : one->wire;
+	struct pgr_peer *peer;
+	struct pgr_stats stats;
+	struct pgr *pgr;
+	int result = open_end(pair, one, true, &pgr);
+
+	if (result != PAIR_PASSED)
+		return result;
+	/* ip knows no hardware addresses: of one on xdp it takes what comes before */
+	if (!pair_await(pair) ||
+	    pgr_bind(pgr, pair->address, one->client_wire ? PGR_AT_NUMBER + 4 : sizeof(pair->address),
+		     &peer) != PGR_OK) {
+		pgr_close(pgr);
+		return PAIR_FAILED;
+	}
+	if (strcmp(wire, "ip") == 0 || strcmp(wire, "xdp") == 0)
+		result = send_strange(pair);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]) && result == PAIR_PASSED; i++)
+		result = echo_call(pair, pgr, peer, one->block, &calls[i]);
+	pgr_stats(pgr, &stats);
+	pair->value = (double)stats.retransmissions;
+	pgr_close(pgr);
+	return result;
+}
+
+/* ---- several endpoints in one place ---- */
+
+static void done(void *arg, int code, const void *result, size_t bytes)
+{
+	int *outcome = arg;
+
+	(void)result;
+	(void)bytes;
+	*outcome = code;
+}
+
+static void reply_nothing(void *arg, const struct pgr_request *request)
+{
+	(void)arg;
+	pgr_reply(request->pgr, &request->token, NULL, 0, 0, NULL, NULL);
+}
+
+/* Three endpoints on one address: each gets its own packets and no others. */
+static int share_an_address(struct pair *pair, void *arg)
+{
+	struct wire_case one = {.wire = "ip"};
+	struct pgr *ends[3] = {NULL}, *idle;
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct pgr_peer *peers[2];
+	int outcome, result = PAIR_PASSED, strangers = 0;
+
+	(void)arg;
+	for (unsigned int i = 0; i < 3 && result == PAIR_PASSED; i++)
+		result = open_end(pair, &one, i != 0, &ends[i]);
+	if (result == PAIR_PASSED) {
+		pgr_serve(ends[0], ECHO_PROCEDURE, NULL, reply_nothing, NULL);
+		pgr_address(ends[0], address, &bytes);
+		pgr_bind(ends[1], address, bytes, &peers[0]);
+		pgr_bind(ends[2], address, bytes, &peers[1]);
+	}
+	for (unsigned int i = 0; i < 100 && result == PAIR_PASSED; i++) {
+		outcome = PGR_QUEUED;
+		pgr_call(peers[i % 2], ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
+		while (outcome == PGR_QUEUED) {
+			pgr_poll(ends[0]);
+			pgr_poll(ends[1 + i % 2]);
+		}
+		idle = ends[2 - i % 2];
+		strangers += idle->wire->ops->receive(idle->wire);
+		if (outcome != PGR_OK)
+			result = pair_say(pair, PAIR_FAILED, "call %u: %s", i, pgr_code_name(outcome));
+	}
+	if (strangers)
+		result = pair_say(pair, PAIR_FAILED, "%d packets for another endpoint", strangers);
+	for (unsigned int i = 0; i < 3; i++)
+		pgr_close(ends[i]);
+	return result;
+}
+
+/* Nobody has this number, or this port. */
+static int call_nobody(struct pair *pair, void *arg)
+{
+	uint8_t address[PGR_ADDRESS_BYTES] = {127, 0, 0, 1, 255, 255, 255, 255};
+	const struct pgr_config config = {.bytes = sizeof(config),
+					  .wire = arg,
+					  .address = "127.0.0.1",
+					  .block = 1,
+					  .give_up_ns = 300000000};
+	struct pgr_peer *peer;
+	struct pgr *pgr;
+	int code = pgr_open(&config, &pgr);
+
+	if (code != PGR_OK)
+		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				pgr_code_name(code));
+	pgr_bind(pgr, address, sizeof(address), &peer);
+	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, NULL);
+	pgr_close(pgr);
+	return code == PGR_E_GIVE_UP
+		       ? PAIR_PASSED
+		       : pair_say(pair, PAIR_FAILED, "a call to nobody: %s", pgr_code_name(code));
+}
+
+/* ---- refusals ---- */
+
+/* Opening must fail with this code, and say a sentence with this word. */
+static int refused(struct pair *pair, struct pgr_config config, int code, const char *word)
+{
+	char error[256] = "";
+	struct pgr *pgr = NULL;
+	int got;
+
+	config.bytes = sizeof(config);
+	config.error = error;
+	config.error_bytes = sizeof(error);
+	got = pgr_open(&config, &pgr);
+	if (got == PGR_OK)
+		pgr_close(pgr);
+	if (got == PGR_E_PERMISSION && code != got)
+		return pair_say(pair, PAIR_SKIPPED, "%s", error);
+	if (got != code || !strstr(error, word))
+		return pair_say(pair, PAIR_FAILED, "opening %s: %s, '%s', not %s", config.wire,
+				pgr_code_name(got), error, pgr_code_name(code));
+	return PAIR_PASSED;
+}
+
+static int no_permission(struct pair *pair, void *arg)
+{
+	const struct pgr_config config = {.wire = arg, .device = "lo", .address = "127.0.0.1"};
+
+	if (geteuid() == 0 && (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+		return pair_say(pair, PAIR_SKIPPED, "cannot give up being root: %s", strerror(errno));
+	_exit(refused(pair, config, PGR_E_PERMISSION,
+		      "CAP_NET_RAW")); /* the sanitizer's own end needs more */
+}
+
+static int wrong_arguments(struct pair *pair, void *arg)
+{
+	const struct {
+		struct pgr_config config;
+		const char *word;
+		int code;
+	} wrong[] = {
+		{{.wire = "udp"}, "IPv4", PGR_E_ARGUMENT},
+		{{.wire = "ip", .address = "::1"}, "IPv4", PGR_E_ARGUMENT},
+		{{.wire = "xdp", .address = "10.0.0.1"}, "device", PGR_E_ARGUMENT},
+		{{.wire = "xdp", .device = "lo"}, "IPv4", PGR_E_ARGUMENT},
+		{{.wire = "xdp", .device = "lo", .address = "10.0.0.1", .xdp_attach = "quick"},
+		 "quick",
+		 PGR_E_ARGUMENT},
+		{{.wire = "xdp", .device = "no-such-one", .address = "10.0.0.1"}, "no interface", PGR_E_WIRE},
+		{{.wire = "udp", .address = "192.0.2.1"}, "binding", PGR_E_WIRE},
+		{{.wire = "pigeons"}, "pigeons", PGR_E_ARGUMENT},
+	};
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (refused(pair, wrong[i].config, wrong[i].code, wrong[i].word) != PAIR_PASSED)
+			return PAIR_FAILED;
+	return PAIR_PASSED;
+}
+
+static int not_our_address(struct pair *pair, void *arg)
+{
+	(void)arg;
+	return refused(pair, (struct pgr_config){.wire = "ip", .address = "192.0.2.1"}, PGR_E_WIRE,
+		       "binding");
+}
+
+static int device_is_down(struct pair *pair, void *arg)
+{
+	(void)arg;
+	return refused(pair, (struct pgr_config){.wire = "xdp", .device = "lo", .address = "127.0.0.1"},
+		       PGR_E_WIRE, "is down");
+}
+
+static int ports_are_taken(struct pair *pair, void *arg)
+{
+	struct pgr_config config = {.bytes = sizeof(config), .wire = "udp", .address = "127.0.0.1"};
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct pgr *first;
+	int result;
+
+	(void)arg;
+	if (pgr_open(&config, &first) != PGR_OK)
+		return pair_say(pair, PAIR_FAILED, "no port at all");
+	pgr_address(first, address, &bytes);
+	config.port_first = config.port_last = (uint16_t)(address[4] << 8 | address[5]);
+	result = refused(pair, config, PGR_E_PORT, "no free UDP port");
+	pgr_close(first);
+	return result;
+}
+
+static int wait_for_client(struct pair *pair, void *arg)
+{
+	(void)arg;
+	pair->ready = 1;
+	while (!pair->stop)
+		usleep(1000);
+	return PAIR_PASSED;
+}
+
+/* One endpoint a queue; and one that was killed leaves nothing on the device. */
+static int one_a_queue(struct pair *pair, void *arg)
+{
+	const struct wire_case one = {.wire = "xdp", .attach = arg, .hosts = true};
+	struct pgr *pgr;
+	int status = 0, result;
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		result = open_end(pair, &one, true, &pgr);
+		if (result == PAIR_PASSED)
+			raise(SIGKILL);
+		_exit(result);
+	}
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	result = open_end(pair, &one, true, &pgr);
+	if (result != PAIR_PASSED)
+		return result;
+	result = refused(pair,
+			 (struct pgr_config){.wire = "xdp",
+					     .device = PAIR_CLIENT_DEVICE,
+					     .address = PAIR_CLIENT_ADDRESS,
+					     .xdp_attach = arg},
+			 PGR_E_WIRE, "queue 0");
+	pgr_close(pgr);
+	return result;
+}
+
+/* ---- the plan ---- */
+
+static int number, failures;
+
+static void outcome(int result, const char *name)
+{
+	number++;
+	if (result == PAIR_SKIPPED) {
+		printf("ok %d - %s # SKIP %s\n", number, name, pair_why());
+	} else if (result == PAIR_PASSED) {
+		printf("ok %d - %s\n", number, name);
+	} else {
+		failures++;
+		printf("not ok %d - %s\n# %s\n", number, name, pair_why());
+	}
+	fflush(stdout);
+}
+
+/* AF_XDP is an option of the kernel. */
+static bool kernel_has_xdp(void)
+{
+	const int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno != EAFNOSUPPORT;
+}
+
+int main(void)
+{
+	static const struct {
+		const char *name;
+		struct wire_case one;
+	} wires[] = {
+		{"shm, polling", {"shm", NULL, NULL, false, false}},
+		{"shm, sleeping", {"shm", NULL, NULL, false, true}},
+		{"udp on loopback, polling", {"udp", NULL, NULL, false, false}},
+		{"udp on loopback, sleeping", {"udp", NULL, NULL, false, true}},
+		{"udp between hosts, sleeping", {"udp", NULL, NULL, true, true}},
+		{"ip on loopback, polling", {"ip", NULL, NULL, false, false}},
+		{"ip on loopback, sleeping", {"ip", NULL, NULL, false, true}},
+		{"ip between hosts, sleeping", {"ip", NULL, NULL, true, true}},
+		{"xdp between hosts, generic, polling", {"xdp", NULL, "generic", true, false}},
+		{"xdp between hosts, generic, sleeping", {"xdp", NULL, "generic", true, true}},
+		{"xdp between hosts, native, polling", {"xdp", NULL, "native", true, false}},
+		{"xdp between hosts, native, sleeping", {"xdp", NULL, "native", true, true}},
+		{"ip calls xdp: the same on the network", {"xdp", "ip", NULL, true, true}},
+	};
+	static const struct {
+		const char *name;
+		bool hosts;
+		pair_side *server, *client;
+		const char *arg;
+	} others[] = {
+		{"several endpoints share an address on ip", false, NULL, share_an_address, NULL},
+		{"a call to nobody ends, on udp", false, NULL, call_nobody, "udp"},
+		{"a call to nobody ends, on ip", false, NULL, call_nobody, "ip"},
+		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},
+		{"udp ports that are all taken", false, NULL, ports_are_taken, NULL},
+		{"ip on an address of another host", false, NULL, not_our_address, NULL},
+		{"ip without permission", false, NULL, no_permission, "ip"},
+		{"xdp without permission", false, NULL, no_permission, "xdp"},
+		{"xdp on a device that is down", true, NULL, device_is_down, NULL},
+		{"one xdp endpoint a queue, none after it was killed, generic", true, wait_for_client,
+		 one_a_queue, "generic"},
+		{"one xdp endpoint a queue, none after it was killed, native", true, wait_for_client,
+		 one_a_queue, "native"},
+	};
+	const bool has_xdp = kernel_has_xdp();
+
+	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+		struct wire_case one = wires[i].one;
+
+		if (strcmp(one.wire, "xdp") == 0 && !has_xdp) {
+			printf("ok %d - %s # SKIP this kernel has no AF_XDP\n", ++number, wires[i].name);
+			continue;
+		}
+		outcome(pair_run(one.hosts, SECONDS, run_server, run_client, &one), wires[i].name);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (strstr(others[i].name, "xdp") && !has_xdp) {
+			printf("ok %d - %s # SKIP this kernel has no AF_XDP\n", ++number, others[i].name);
+			continue;
+		}
+		outcome(pair_run(others[i].hosts, SECONDS, others[i].server, others[i].client,
+				 (void *)(uintptr_t)others[i].arg),
+			others[i].name);
+	}
+	printf("1..%d\n", number);
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peregrine/adapter.h"
+
+PEREGRINE_LAYER("shm", CADGE_CAP_HOST, CADGE_PROTECT_NONE, CADGE_CONTROL_POLL, 1)

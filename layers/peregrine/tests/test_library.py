@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The engine as a library of its own: built and installed without Cadge, found by pkg-config, used by its examples."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).resolve().parents[1] / "engine"
+WIRES = ("udp", "shm")
+
+
+def run(*argv: str | Path, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=120, check=check, env={**os.environ, **environment}
+    )
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the library was installed; its build folder is beside it."""
+    folder = tmp_path_factory.mktemp("pgr")
+    if run("pkg-config", "--exists", "libsodium", check=False).returncode != 0:
+        pytest.skip("pkg-config finds no libsodium")
+    done = run("make", "-C", ENGINE, "install", f"BUILD={folder}/build", f"PREFIX={folder}/usr", check=False)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+    return folder / "usr"
+
+
+def test_nothing_but_the_header_is_exported(installed: Path) -> None:
+    if not shutil.which("nm"):
+        pytest.skip("no nm here")
+    listed = run("nm", "-D", "--defined-only", installed / "lib/libpgr.so").stdout
+    exported = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+    header = (installed / "include/pgr.h").read_text(encoding="utf-8")
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    declared = set(re.findall(r"^(?!typedef).*?\b(pgr_\w+)\(", code, flags=re.MULTILINE))
+    assert exported == declared
+
+
+def test_a_program_finds_it_by_pkg_config(installed: Path, tmp_path: Path) -> None:
+    path = f"{installed}/lib/pkgconfig"
+    flags = run("pkg-config", "--cflags", "--libs", "pgr", PKG_CONFIG_PATH=path).stdout.split()
+    program = tmp_path / "echo"
+    run("cc", "-o", program, ENGINE / "examples/echo.c", *flags)
+    done = run(program, "udp", "127.0.0.1", "3", LD_LIBRARY_PATH=f"{installed}/lib")
+    assert done.stdout == "6 bytes came back\n" * 3
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_echo(installed: Path, wire: str) -> None:
+    done = run(installed.parent / "build/pgr-echo", wire, "127.0.0.1", "100")
+    assert done.stdout.count("bytes came back") == 100
+
+
+@pytest.fixture(params=WIRES)
+def server(request: pytest.FixtureRequest, installed: Path) -> Iterator[tuple[str, str]]:
+    """A running key-value server: its wire and its address."""
+    program = installed.parent / "build/pgr-kv"
+    process = subprocess.Popen([program, "serve", request.param, "127.0.0.1", "0"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    yield request.param, process.stdout.readline().strip()
+    process.send_signal(signal.SIGTERM)
+    process.wait(10)
+    process.stdout.close()
+
+
+def test_key_value_server(server: tuple[str, str], installed: Path) -> None:
+    wire, address = server
+    program = installed.parent / "build/pgr-kv"
+
+    def kv(verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run(program, verb, wire, "127.0.0.1", address, *arguments, check=False)
+
+    assert kv("get", "falcon").returncode == 1
+    assert kv("put", "falcon", "peregrine").returncode == 0
+    assert kv("get", "falcon").stdout == "peregrine\n"
+    assert kv("put", "falcon", "x" * 100_000).returncode == 0
+    assert kv("get", "falcon").stdout == "x" * 100_000 + "\n"
+
+
+def test_usage(installed: Path) -> None:
+    done = run(installed.parent / "build/pgr-kv", check=False)
+    assert (done.returncode, done.stderr[:6]) == (2, "usage:")
+    done = run(installed.parent / "build/pgr-echo", "pigeon", check=False)
+    assert done.returncode == 1
+    assert "no wire named pigeon" in done.stderr

@@ -184,6 +184,8 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 {
 	const struct drv_launch *launch = engine->launch;
 	const struct drv_endpoint *here = &launch->endpoints[engine->endpoint];
+	/* a shim's own table claims whatever a layer under it could */
+	const struct cadge_layer *wrapped = drv_loaded_adapter(&engine->loaded);
 	struct cadge_setting *settings = calloc(launch->settings_count + 1, sizeof(*settings));
 	char error[400] = "";
 	struct cadge_open_args args = {
@@ -205,6 +207,13 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 
 	if (!settings)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the settings");
+	if ((wrapped->caps & CADGE_CAP_RAW_LINK) && here->raw_device) {
+		args.device = here->raw_device;
+		if (!*here->raw_device) {
+			free(settings);
+			return drv_fail_set(fail, DRV_TRANSPORT, "the testbed has no link for raw frames");
+		}
+	}
 	for (size_t i = 0; i < launch->settings_count; i++) {
 		settings[i].name = launch->settings[i].name;
 		settings[i].value = launch->settings[i].value;

@@ -30,6 +30,7 @@ static const struct {
 	{CADGE_CAP_COUNTERS, "COUNTERS"},
 	{CADGE_CAP_OWN_THREADS, "OWN_THREADS"},
 	{CADGE_CAP_ONE_INIT, "ONE_INIT"},
+	{CADGE_CAP_RAW_LINK, "RAW_LINK"},
 };
 
 json_t *drv_facts_caps(uint64_t caps)

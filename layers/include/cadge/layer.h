@@ -109,6 +109,9 @@ enum cadge_code {
 #define CADGE_CAP_ONE_INIT                                                                                   \
 	(UINT64_C(1) << 19) /* the library starts once a process: conformance then repeats                   \
 			       connect/disconnect where it would repeat open/close */
+#define CADGE_CAP_RAW_LINK                                                                                   \
+	(UINT64_C(1) << 20) /* sends frames of its own making: the `device` of open is the link that the     \
+			       testbed keeps for such frames, not the data network's */
 
 /* What the 1998 comparison of five layers compared, as facts of the adapter (shown, never computed with). */
 enum cadge_protection {
@@ -175,7 +178,8 @@ struct cadge_open_args {
 	uint32_t bytes; /* sizeof(struct cadge_open_args) */
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
-	const char *device;  /* network interface to use, e.g. "lo", "data0"; never NULL */
+	const char
+		*device; /* network interface to use, e.g. "lo", "data0", with RAW_LINK "raw0"; never NULL */
 	const char *address; /* IP address of this end on `device`, for listening sockets; never NULL */
 	uint16_t port_first, port_last; /* listening sockets only here, inclusive; 0, 0: any port */
 	uint32_t peers_max;             /* how many peers will be connected, >= 1 */

@@ -37,7 +37,7 @@ void test_table_is_sound(struct rank *r)
 		base[length - 3] = 0;
 	if (strcmp(base, layer->name) != 0)
 		fail(r, "the file is called %s.so and the layer %s", base, layer->name);
-	if (layer->caps & ~((CADGE_CAP_ONE_INIT << 1) - 1))
+	if (layer->caps & ~((CADGE_CAP_RAW_LINK << 1) - 1))
 		fail(r, "capability bits are set that ABI %u does not know", CADGE_ABI);
 	if (!(layer->caps & (CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET)))
 		fail(r, "no place is claimed: not self, not host, not net");

@@ -44,6 +44,7 @@ class Options:
     floors: bool = True
     troubles: bool = True
     status: str = "finished"
+    settings: Sequence[Mapping[str, str]] = ({},)
     seed: int = 7
     virtual: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -84,17 +85,27 @@ def _points(options: Options) -> list[dict[str, object]]:
             for layer in options.layers:
                 if place == "self" and layer != "null-self":
                     continue
-                points.extend(_layer_points(options, layer, place, wait))
+                for settings in options.settings:
+                    points.extend(_layer_points(options, layer, place, wait, settings))
             if options.floors:
                 for floor, largest in FLOORS.get((place, wait), {}).items():
                     points.extend(_floor_points(options, floor, place, wait, largest))
     return points
 
 
-def _point(kind: str, layer: str, place: str, wait: str, pattern: str, size: int, depth: int) -> dict[str, object]:
+def _point(
+    kind: str,
+    layer: str,
+    place: str,
+    wait: str,
+    pattern: str,
+    size: int,
+    depth: int,
+    settings: Mapping[str, str] | None = None,
+) -> dict[str, object]:
     operation, target = ("put", "passive") if pattern == "onesided" else (None, None)
     return {
-        "point_id": point_id(kind, layer, place, wait, pattern, size, depth),
+        "point_id": point_id(kind, layer, place, wait, pattern, size, depth, *sorted((settings or {}).items())),
         "kind": kind,
         "layer": layer,
         "place": place,
@@ -105,18 +116,23 @@ def _point(kind: str, layer: str, place: str, wait: str, pattern: str, size: int
         "depth": depth,
         "operation": operation,
         "target": target,
+        "settings": dict(settings or {}),
         "duration_ms": 25,
         "state": "planned",
     }
 
 
-def _layer_points(options: Options, layer: str, place: str, wait: str) -> list[dict[str, object]]:
+def _layer_points(
+    options: Options, layer: str, place: str, wait: str, settings: Mapping[str, str]
+) -> list[dict[str, object]]:
     points = []
     for pattern, depth in options.patterns:
         for size in options.sizes:
-            point = _point("layer", layer, place, wait, pattern, size, depth)
+            point = _point("layer", layer, place, wait, pattern, size, depth, settings)
             if options.troubles:
                 refused: tuple[str, str] | None = REFUSED.get((layer, place, wait))
+                if layer == "peregrine-shm" and place == "between":
+                    refused = ("PLACE", "peregrine-shm works at within alone")
                 if layer == "sockets-unix" and place == "between":
                     refused = ("NO_CAP", "a Unix socket does not leave its host")
                 if layer == "sockets-udp" and size > 65507:
@@ -138,26 +154,34 @@ def _floor_points(options: Options, floor: str, place: str, wait: str, largest: 
 def _plan(options: Options) -> Plan:
     points = _points(options)
     launches: list[dict[str, object]] = []
-    keys = sorted({(p["place"], p["wait"], p["layer"], p["kind"]) for p in points if p["state"] == "planned"})
+    keys = sorted(
+        {
+            (p["place"], p["wait"], p["layer"], p["kind"], json.dumps(p["settings"]))
+            for p in points
+            if p["state"] == "planned"
+        }
+    )
     rng = random.Random(options.seed)
     for number in range(options.launches):
         order = list(keys)
         rng.shuffle(order)
-        for place, wait, layer, kind in order:
+        for place, wait, layer, kind, settings in order:
             ids = [
                 p["point_id"]
                 for p in points
                 if (p["place"], p["wait"], p["layer"], p["state"]) == (place, wait, layer, "planned")
+                and json.dumps(p["settings"]) == settings
             ]
             rng.shuffle(ids)
             launches.append(
                 {
-                    "launch_id": f"{place[0]}-{len(launches):04d}-{point_id(place, wait, layer, number)[:8]}",
+                    "launch_id": f"{place[0]}-{len(launches):04d}-{point_id(place, wait, layer, number, settings)[:8]}",
                     "block": f"b-{place}",
                     "layer": layer,
                     "kind": kind,
                     "place": place,
                     "wait": wait,
+                    "settings": json.loads(str(settings)),
                     "round": number,
                     "seed": rng.randrange(2**40),
                     "point_ids": ids,
@@ -279,7 +303,10 @@ def _record(
     launch_file = {
         "schema": "cadge.launch/1",
         "campaign_id": campaign,
-        **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed", "deadline_ms")},
+        **{
+            key: launch[key]
+            for key in ("launch_id", "kind", "layer", "place", "wait", "seed", "deadline_ms", "settings")
+        },
         "launcher": "mpirun" if style == "mpi" else "direct",
         "ports": [18600, 18699],
         "endpoints": [

@@ -229,6 +229,23 @@ def test_shims_and_settings_are_points_of_their_own(catalogue: Catalogue, site: 
         make_plan(tiny(layers=[entry | {"shims": ["delya"]}]), catalogue, site)
 
 
+def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: Site) -> None:
+    entries = ["a-one", {"layer": "*-t*"}, "*-one", {"layer": "*-one", "settings": {"off": "all"}}]
+    plan = make_plan(tiny(layers=entries, floors=False), catalogue, site)
+    found = {(point.layer, point.settings.get("off"), point.state) for point in plan.points}
+    assert found == {
+        ("a-one", None, "planned"),
+        ("a-one", "all", "planned"),
+        ("b-two", None, "planned"),
+        ("c-three", None, "refused"),
+    }
+    assert len({point.point_id for point in plan.points}) == len(plan.points)
+    narrowed = make_plan(tiny(layers=entries, floors=False), catalogue, site, only=["b-two"])
+    assert {point.layer for point in narrowed.points} == {"b-two"}
+    with pytest.raises(UsageError, match=r"no layer matches 'd-\*'; there are: a-one, b-two, c-three"):
+        make_plan(tiny(layers=["d-*"]), catalogue, site)
+
+
 SIZES = st.sampled_from([0, 1, 8, 64, 4096])
 
 

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
 from cadge_analysis.viewmodel import Page
 
 
-def environment() -> Environment:
-    """Return the environment of all templates. Every value from data is escaped."""
+def environment(folder: Path | None = None) -> Environment:
+    """Return the environment of all templates, and of those in a folder. Every value from data is escaped."""
+    ours = PackageLoader("cadge_analysis", "templates")
     return Environment(
-        loader=PackageLoader("cadge_analysis", "templates"),
+        loader=ours if folder is None else ChoiceLoader([ours, FileSystemLoader(folder)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -21,5 +24,9 @@ def environment() -> Environment:
 
 def html(page: Page) -> str:
     """Return the report as one HTML document that needs nothing else."""
-    text = environment().get_template("report.html.j2").render(page=page)
+    return tidy(environment().get_template("report.html.j2").render(page=page))
+
+
+def tidy(text: str) -> str:
+    """Return a rendered page without indentation and empty lines."""
     return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"

@@ -26,7 +26,7 @@ class Built:
     grave_remarks: int
 
 
-def _stamp(data: load.Dataset) -> str:
+def stamp(data: load.Dataset) -> str:
     """Return when the report was made, as far as it may matter: the campaign's end, or SOURCE_DATE_EPOCH if set.
 
     The clock is not asked, so that the same records give the same bytes.
@@ -41,7 +41,7 @@ def _stamp(data: load.Dataset) -> str:
     return f"records of {made:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     """Put a whole file in its place, or leave what was there."""
     scratch = path.with_name(f".{path.name}.part")
     try:
@@ -57,9 +57,9 @@ def build_campaign(campaign: Campaign, out_path: Path, *, title: str | None = No
     """Write the report of an opened campaign. Raises AnalysisError, cadge_results.ResultsError."""
     data = load.read(campaign)
     comparison = compare.compare(data)
-    page = views.page(comparison, title=title, generated=_stamp(data))
+    page = views.page(comparison, title=title, generated=stamp(data))
     encoded = render.html(page).encode()
-    _write(out_path, encoded)
+    write(out_path, encoded)
     return Built(
         path=out_path,
         size_bytes=len(encoded),

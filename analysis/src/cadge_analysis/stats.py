@@ -163,7 +163,7 @@ def _unpaired_ratio(ours: Estimate, base: Estimate) -> Estimate:
     )
 
 
-def _unpaired_difference(ours: Estimate, base: Estimate) -> Estimate:
+def unpaired_difference(ours: Estimate, base: Estimate) -> Estimate:
     """Return the difference of two medians, with its interval joined like that of the ratio."""
     if ours.low is None or ours.high is None or base.low is None or base.high is None:
         low = high = None
@@ -206,4 +206,4 @@ def difference(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, i
     pairs = _pairs(ours, base)
     if pairs:
         return over_launches([x - y for x, y in pairs], paired=True)
-    return _unpaired_difference(over_launches(list(ours.values())), over_launches(list(base.values())))
+    return unpaired_difference(over_launches(list(ours.values())), over_launches(list(base.values())))

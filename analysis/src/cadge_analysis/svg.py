@@ -36,6 +36,7 @@ _NOISE = (
     re.compile(r' font-family="[^"]*"| font-size="11px"'),
 )
 _LONG_NUMBER = re.compile(r"(?<![\w.#])-?\d*\.\d{3,}(?![\w.])|(?<=[MLHVZA,])-?\d*\.\d{3,}")
+_TAG = re.compile(r"<[^>]+>")
 _BACKDROP = re.compile(
     r'<path d="" display="none"\s*/>|<path d="[^"]*"(?: (?:stroke|fill)="(?:none|transparent)")*\s*/>|<g>\s*</g>'
 )
@@ -65,7 +66,7 @@ def _dress(raw: str, *, name: str, title: str, description: str, minimum_px: int
     for noise in _NOISE:
         body = noise.sub("", body)
     body = _COLOUR.sub(_variable, body)
-    body = _LONG_NUMBER.sub(_short_number, body)
+    body = _TAG.sub(lambda tag: _LONG_NUMBER.sub(_short_number, tag[0]), body)
     for _ in range(3):
         body = _BACKDROP.sub("", body)
     for identifier in _IDS.findall(body):

@@ -69,7 +69,7 @@ def _raw(*values: float | None) -> str:
     return " ".join(f"{value:.12g}" for value in values if value is not None)
 
 
-def _estimate(estimate: Estimate | None, *, scale: float, reason: str, flag: str = "") -> Value:
+def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag: str = "", sign: str = "") -> Value:
     """Return a median over launches with its interval; one launch has none and says so."""
     if estimate is None:
         return Value(text=units.MISSING, reason=reason)
@@ -77,7 +77,7 @@ def _estimate(estimate: Estimate | None, *, scale: float, reason: str, flag: str
     if estimate.low is not None and estimate.high is not None:
         detail = units.interval(units.sig3(estimate.low * scale), units.sig3(estimate.high * scale))
     return Value(
-        text=units.sig3(estimate.value * scale),
+        text=f"{units.sig3(estimate.value * scale)}{sign}",
         detail=detail,
         raw=_raw(estimate.value, estimate.low, estimate.high),
         flag=flag,
@@ -126,13 +126,13 @@ def _values(row: Row, facts: LaunchFacts | None, *, veth: bool) -> dict[str, Val
     coverage = numbers.central.coverage
     return {
         "wait": Value(text=case.wait),
-        "p50": _estimate(numbers.central, scale=scale, reason=""),
+        "p50": estimate_value(numbers.central, scale=scale, reason=""),
         "pooled": _plain(numbers.pooled_mb_s),
-        "remote": _estimate(numbers.remote, scale=scale, reason="not measured for this operation"),
+        "remote": estimate_value(numbers.remote, scale=scale, reason="not measured for this operation"),
         "p99": _tail(numbers.p99),
         "p999": _tail(numbers.p999),
-        "ratio": _estimate(row.ratio, scale=1.0, reason=none, flag=flag),
-        "above": _estimate(row.above, scale=1 / units.NS_PER_US, reason=none, flag=flag),
+        "ratio": estimate_value(row.ratio, scale=1.0, reason=none, flag=flag),
+        "above": estimate_value(row.above, scale=1 / units.NS_PER_US, reason=none, flag=flag),
         "rate": _plain(numbers.operations_s),
         "floor": Value(text=floor, reason=none),
         "cpu_client": _plain(cpu.client_ns if cpu else None, scale=1 / units.NS_PER_US),
@@ -240,7 +240,7 @@ def _summary_cell(row: Row | None, cell: Cell | None, largest: float) -> Summary
         return SummaryCell(text=units.MISSING, detail=reason, ratio="", bar="0", reason=reason)
     numbers = row.numbers
     scale = 1.0 if numbers.is_rate else 1 / units.NS_PER_US
-    value = _estimate(numbers.central, scale=scale, reason="")
+    value = estimate_value(numbers.central, scale=scale, reason="")
     ratio = units.times(row.ratio.value) if row.ratio else ""
     return SummaryCell(text=value.text, detail=value.detail, ratio=ratio, bar=_bar(row, largest))
 

@@ -29,6 +29,8 @@ COMMANDS = {
     "resume": ("cadge_harness.commands_run:resume", "Make exactly the launches that a campaign lacks."),
     "report": ("cadge_harness.commands_report:report", "Make the report of a campaign."),
     "export": ("cadge_harness.commands_report:export", "Write a campaign as CSV or JSON."),
+    "ablate": ("cadge_harness.commands_ablate:ablate", "Measure a layer with its optimisations switched off in turn."),
+    "study": ("cadge_harness.commands_study:study", "Set a campaign beside the published figures of a paper."),
     "testbed": ("cadge_harness.commands_testbed:testbed", "Bring the emulated testbed up or down, look into it."),
     "restore": ("cadge_harness.commands_testbed:restore", "Undo tuning that a killed campaign left on its nodes."),
 }
@@ -44,6 +46,7 @@ EPILOG = "\b\nExamples:\n" + "\n".join(
         "cadge status --watch",
         "cadge resume",
         "cadge report -o report.html",
+        "cadge ablate peregrine",
     )
 )
 EPILOG += "\n\n\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())

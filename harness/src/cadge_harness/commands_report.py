@@ -1,31 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge report` and `cadge export`: the seam to the analysis room.
-
-The harness knows nothing of the analysis; these two commands find it by name when they run.
-"""
+"""`cadge report` and `cadge export`."""
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
+from cadge_harness.analysis import analysis
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.options import json_option, output_of, results_option
 from cadge_harness.paths import find_checkout
 from cadge_results import Store
 
 EXAMPLES = "\b\nExamples:\n"
-ANALYSIS = "cadge_analysis"
-
-
-def _analysis(module: str, name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(importlib.import_module(f"{ANALYSIS}.{module}"), name)
-    return found
 
 
 @click.command(epilog=EXAMPLES + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html")
@@ -43,7 +32,7 @@ def report(ctx: click.Context, campaign: str, out: Path | None, results: Path | 
     path = out or found.layout.report
     if not path.parent.is_dir():
         raise UsageError(f"folder {path.parent} is not there")
-    _analysis("report", "build")(found.path, path)
+    analysis("report", "build")(found.path, path)
     size = path.stat().st_size
     lines = [f"{path}  {size / 1e6:.1f} MB, one file, opens offline"]
     return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "report": str(path), "bytes": size}, lines)
@@ -64,7 +53,7 @@ def export(ctx: click.Context, campaign: str, kind: str, out: Path | None, resul
     found = Store(results or find_checkout().campaigns).open(campaign)
     if output.as_json and out is None:
         raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")
-    write = _analysis("export", "write")
+    write = analysis("export", "write")
     if out is None:
         write(found, kind, sys.stdout)
         return EXIT_OK

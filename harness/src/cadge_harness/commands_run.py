@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cadge_harness.options import (
     json_option,
     output_of,
     results_option,
+    run_options,
     split_names,
     sweep_options,
     testbed_options,
@@ -48,13 +50,15 @@ from cadge_results import (
 
 EXAMPLES = "\b\nExamples:\n"
 
-tune_option = click.option(
-    "--tune/--no-tune",
-    default=False,
-    envvar=["CADGE_TUNE", "TUNE"],
-    help="Tune the nodes for the time of the campaign (needs root there; put back afterwards).",
-)
-report_option = click.option("--report/--no-report", default=True, help="Make the report at the end.")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """A campaign carried out: the exit code, and what to say of it."""
+
+    campaign: Campaign
+    code: int
+    data: dict[str, JsonValue]
+    lines: list[str]
 
 
 @click.command(
@@ -64,8 +68,7 @@ report_option = click.option("--report/--no-report", default=True, help="Make th
 )
 @sweep_options
 @testbed_options
-@tune_option
-@report_option
+@run_options
 @results_option
 @json_option
 @click.pass_context
@@ -85,6 +88,23 @@ def run(
     """Carry out a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
     output = output_of(ctx, as_json)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
+    done = measure(
+        request, output, testbed_name=testbed_name, inventory=inventory, tune=tune, report=report, results=results
+    )
+    return output.finish(done.code, done.data, done.lines)
+
+
+def measure(
+    request: Request,
+    output: Output,
+    *,
+    testbed_name: str,
+    inventory: Path | None,
+    tune: bool,
+    report: bool,
+    results: Path | None,
+) -> Carried:
+    """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
     with (
         Stopping(output.say) as stopping,
@@ -119,8 +139,7 @@ def run(
 @click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e")
 @click.argument("campaign", default="last")
 @testbed_options
-@tune_option
-@report_option
+@run_options
 @results_option
 @json_option
 @click.pass_context
@@ -161,9 +180,10 @@ def resume(
         try:
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
-                return _carry_out(writer, testbed, stopping, output, tune=tune, report=report, begun_s=begun_s)
+                done = _carry_out(writer, testbed, stopping, output, tune=tune, report=report, begun_s=begun_s)
         finally:
             testbeds.release(testbed)
+    return output.finish(done.code, done.data, done.lines)
 
 
 def _ready(checkout: Checkout, output: Output) -> None:
@@ -184,7 +204,7 @@ def _carry_out(
     tune: bool,
     report: bool,
     begun_s: float,
-) -> int:
+) -> Carried:
     campaign = writer.campaign
     state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s)
     state.already(campaign.launch_ids())
@@ -206,7 +226,7 @@ def _carry_out(
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
     report_path = _report(campaign, output) if report and campaign.launch_ids() else None
     data, lines = _answer(campaign, report_path, time.monotonic() - begun_s)
-    return output.finish(code, data, lines)
+    return Carried(campaign=campaign, code=code, data=data, lines=lines)
 
 
 def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed) -> CampaignMeta:
@@ -267,7 +287,7 @@ def _report(campaign: Campaign, output: Output) -> Path | None:
     return path
 
 
-def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[JsonValue, list[str]]:
+def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dict[str, JsonValue], list[str]]:
     outcomes = campaign.outcomes()
     counts = Counter(item.status for item in outcomes)
     reasons = Counter(
@@ -275,7 +295,7 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[Jso
         for item in outcomes
         if item.status in {"failed", "unsound"}
     )
-    data: JsonValue = {
+    data: dict[str, JsonValue] = {
         "campaign_id": campaign.campaign_id,
         "path": str(campaign.path),
         "status": campaign.meta.status,

@@ -41,13 +41,13 @@ def testbed_options(command: _F) -> _F:
     )(command)
 
 
-def sweep_options(command: _F) -> _F:
-    """Add --sweep, --layers, --seed and --budget."""
+def selection_options(command: _F) -> _F:
+    """Add --layers, --seed and --budget."""
     command = click.option("--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Time to spend, e.g. 5min.")(command)
     command = click.option("--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Order seed.")(
         command
     )
-    command = click.option(
+    return click.option(
         "--layers",
         "layer_names",
         multiple=True,
@@ -55,6 +55,10 @@ def sweep_options(command: _F) -> _F:
         envvar=["CADGE_LAYERS", "LAYERS"],
         help='Only these layers, e.g. "sockets-tcp native-ucx".',
     )(command)
+
+
+def sweep_options(command: _F) -> _F:
+    """Add --sweep, --layers, --seed and --budget."""
     return click.option(
         "--sweep",
         "sweep_name",
@@ -63,6 +67,17 @@ def sweep_options(command: _F) -> _F:
         metavar="NAME|FILE",
         envvar=["CADGE_SWEEP", "SWEEP"],
         help="What to measure.",
+    )(selection_options(command))
+
+
+def run_options(command: _F) -> _F:
+    """Add --tune and --report."""
+    command = click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
+    return click.option(
+        "--tune/--no-tune",
+        default=False,
+        envvar=["CADGE_TUNE", "TUNE"],
+        help="Tune the nodes for the time of the campaign (needs root there; put back afterwards).",
     )(command)
 
 

@@ -11,11 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, TextIO
 
 from cadge_harness.errors import EXIT_OK
+
+if TYPE_CHECKING:  # importing it takes longer than answering --help
+    from pydantic import JsonValue
 
 
 @dataclass(slots=True)

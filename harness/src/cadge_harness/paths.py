@@ -47,6 +47,11 @@ class Checkout:
         return self.root / "harness" / "sweeps"
 
     @property
+    def studies(self) -> Path:
+        """Published figures to set beside ours: a folder a paper."""
+        return self.root / "analysis" / "studies"
+
+    @property
     def campaigns(self) -> Path:
         """Where campaigns go unless told otherwise."""
         return self.root / "results" / "campaigns"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from cadge_harness import timemodel
 from cadge_harness.budget import Demand, spend
 from cadge_harness.catalogue import Catalogue, Refusal, select
-from cadge_harness.errors import NothingSelectedError
+from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.floors import floor_wanted, refuse_floor
 from cadge_harness.refuse import refuse_point
 from cadge_harness.site import Site, refuse_place
@@ -118,10 +119,14 @@ def _entries(
     chosen = select(catalogue, only) if only else catalogue.names()
     notices: list[str] = []
     for entry in sweep.layers:
-        catalogue.get(entry.layer)
         for shim in entry.shims:
             catalogue.check_shim(shim)
-    entries = [entry for entry in sweep.layers if entry.layer in chosen]
+    written = {
+        (one.layer, one.shims, tuple(sorted(one.settings.items()))): one
+        for entry in sweep.layers
+        for one in _expanded(entry, catalogue)
+    }
+    entries = [entry for entry in written.values() if entry.layer in chosen]
     if not sweep.layers:
         places = {item.place for item in wishes}
         for name in chosen:
@@ -132,6 +137,17 @@ def _entries(
     if not entries:
         raise NothingSelectedError(f"none of the layers {', '.join(only)} is in this sweep")
     return entries, notices
+
+
+def _expanded(entry: LayerEntry, catalogue: Catalogue) -> list[LayerEntry]:
+    """Return an entry for each layer that it names: one, or with `*` every layer whose name matches."""
+    if "*" not in entry.layer:
+        catalogue.get(entry.layer)
+        return [entry]
+    matching = [name for name in catalogue.names() if fnmatchcase(name, entry.layer)]
+    if not matching:
+        raise UsageError(f"no layer matches {entry.layer!r}; there are: {', '.join(catalogue.names())}")
+    return [entry.model_copy(update={"layer": name}) for name in matching]
 
 
 def _place(

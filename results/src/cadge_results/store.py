@@ -4,7 +4,7 @@
 A campaign is one folder:
 
     <campaign_id>/campaign.json  plan.json  sweep.yml  nodes/<host>.json
-                  blocks/<block_id>/{block.json,ansible.log}  launches/<launch_id>.json  report.html
+                  blocks/<block_id>/{block.json,ansible.log}  launches/<launch_id>.json  report.html  study-<name>.html
 
 Names that begin with a dot are writers' scratch files and are never read.
 """
@@ -49,6 +49,10 @@ class Layout:
     def report(self) -> Path:
         """Where a report of the campaign goes unless told otherwise."""
         return self.root / "report.html"
+
+    def study(self, name: str) -> Path:
+        """Return where a study's page of the campaign goes unless told otherwise."""
+        return self.root / f"study-{name}.html"
 
     @property
     def lock(self) -> Path:

@@ -118,6 +118,7 @@ class LayerEntry(Frozen):
     """A layer under other than default conditions: wrapped in shims, or with settings of its own."""
 
     layer: str
+    """A name, or a pattern with `*` that stands for every layer whose name matches."""
     shims: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     """Outermost first."""
     settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)

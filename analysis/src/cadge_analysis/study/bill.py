@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The bill of a round trip: what of it is the floor, what the layer's engine, what the contract and the driver.
+
+Parts are differences of medians, so that they add up to the total; their intervals join the ends of both medians, and
+are wider than those of differences taken round by round. The engine's own time comes from its own benchmark, made at
+another time: it is never paired with the campaign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cadge_analysis import stats, units, words
+from cadge_analysis.ablation import reason
+from cadge_analysis.compare import Comparison, Row
+from cadge_analysis.load import Cell
+from cadge_analysis.stats import Estimate
+from cadge_analysis.study.distance import belongs
+from cadge_analysis.study.engine import NS_BY_UNIT, EngineBench
+from cadge_analysis.study.published import BillOf, Published
+
+FLOOR, ENGINE, REST = "floor", "engine", "contract and driver"
+TOGETHER = "engine, contract and driver together"
+SOFTWARE = "software above the floor"  # of the published system
+PARTS = (FLOOR, SOFTWARE, ENGINE, REST, TOGETHER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One bill: total and parts in ns. A part that could not be told is absent; `remark` says why."""
+
+    label: str
+    detail: str
+    total: Estimate | None
+    parts: dict[str, Estimate]
+    remark: str
+
+    @property
+    def drawn(self) -> bool:
+        """True where the parts can be stacked: none of them is below nothing."""
+        return bool(self.parts) and all(part.value >= 0 for part in self.parts.values())
+
+
+def _exact(value_ns: float) -> Estimate:
+    return Estimate(value=value_ns, low=None, high=None, coverage=0.0, launches=1)
+
+
+def published_item(published: Published) -> Item:
+    """Return the published bill, which knows two parts."""
+    bill, figures = published.bill, published.figures
+    total, floor, above = (_exact(figures[name].value * 1e3) for name in (bill.total, bill.floor, bill.above))
+    return Item(
+        label=f"{published.system}, {published.year}",
+        detail="published",
+        total=total,
+        parts={FLOOR: floor, SOFTWARE: above},
+        remark="What was published parts the software from the floor, and no further.",
+    )
+
+
+def _engine(cell: Cell, bill: BillOf, bench: EngineBench | None) -> Estimate | str:
+    """Return what the engine takes for this round trip without Cadge, floor included, or why that is not known."""
+    if bench is None:
+        return "no file of the engine's own benchmark was given (--engine-bench)"
+    pattern = bill.engine_reading.get(cell.case.place)
+    if pattern is None:
+        return f"the study names no reading of the engine {words.PLACES[cell.case.place]}"
+    name = pattern.replace("{substrate}", cell.series.layer.partition("-")[2])
+    reading = bench.find(name)
+    if reading is None:
+        return f"the engine's benchmark has no reading \u201c{name}\u201d"
+    if reading.unit not in NS_BY_UNIT:
+        return (
+            f"the reading \u201c{name}\u201d is in {reading.unit}, which is no unit of time ({', '.join(NS_BY_UNIT)})"
+        )
+    scale = NS_BY_UNIT[reading.unit]
+    return Estimate(
+        value=reading.median * scale, low=reading.low * scale, high=reading.high * scale, coverage=0.0, launches=0
+    )
+
+
+def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) -> Item:
+    label = cell.series.label
+    detail = f"{words.PLACES[cell.case.place]}, {words.WAITS[cell.case.wait]}"
+    if row is None:
+        why = f"{cell.state}: {reason(cell)}"
+        return Item(label=label, detail=detail, total=None, parts={}, remark=why)
+    total = row.numbers.central
+    if row.floor is None:
+        return Item(label=label, detail=detail, total=total, parts={}, remark=row.reason or "no floor")
+    floor = row.floor.central
+    engine = _engine(cell, bill, bench)
+    if isinstance(engine, str):
+        together = stats.unpaired_difference(total, floor)
+        parts, remark = {FLOOR: floor, TOGETHER: together}, f"Not parted further: {engine}."
+    else:
+        parts = {
+            FLOOR: floor,
+            ENGINE: stats.unpaired_difference(engine, floor),
+            REST: stats.unpaired_difference(total, engine),
+        }
+        remark = "The engine was measured by its own benchmark, not in this campaign."
+    below = [name for name, part in parts.items() if part.value < 0]
+    if below:
+        remark += f" Not drawn: {words.listing(below)} came out below nothing, so the medians do not fit together."
+    return Item(label=label, detail=detail, total=total, parts=parts, remark=remark)
+
+
+def items(comparison: Comparison, published: Published, bench: EngineBench | None) -> Sequence[Item]:
+    """Return the published bill and one for each of our layers, place and wait mode that was planned."""
+    rows = {row.cell.point_id: row for row in comparison.rows}
+    size = published.bill.bytes
+    cells = [
+        cell
+        for cell in comparison.data.cells
+        if belongs(cell, published.layers)
+        and (cell.case.pattern, cell.case.request_bytes, cell.case.reply_bytes, cell.case.depth)
+        == ("rpc", size, size, 1)
+    ]
+    cells.sort(key=lambda c: (words.PLACE_ORDER.index(c.case.place), words.WAIT_ORDER.index(c.case.wait), c.series))
+    ours = [_item(cell, rows.get(cell.point_id), published.bill, bench) for cell in cells]
+    return published_item(published), *ours
+
+
+def summary(item: Item) -> str:
+    """Return a bill in one line: the total and its parts, each with its share."""
+    if item.total is None:
+        return ""
+    parts = [
+        f"{name} {units.us(part.value)} ({units.percent(part.value / item.total.value, 0)})"
+        for name, part in item.parts.items()
+    ]
+    return f"{units.us(item.total.value)}\u00a0\u00b5s = {' + '.join(parts)}"

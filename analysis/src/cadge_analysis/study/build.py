@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a study: one HTML file. Equal records, figures and readings give equal bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+
+from cadge_analysis import compare, load, render
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.report import stamp, write
+from cadge_analysis.study import engine, published, views
+from cadge_results import Campaign
+
+TEMPLATE = "page.html.j2"
+
+
+def build(campaign: Campaign, folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> None:
+    """Write the page of the study in `folder` for a campaign. Raises AnalysisError, cadge_results.ResultsError."""
+    figures = published.read(folder)
+    bench = engine.read(engine_bench) if engine_bench is not None else None
+    data = load.read(campaign)
+    page = views.page(compare.compare(data), figures, bench, generated=stamp(data))
+    try:
+        text = render.environment(folder).get_template(TEMPLATE).render(page=page)
+    except jinja2.TemplateError as error:
+        raise BadInputError(f"{folder / TEMPLATE}: {error}") from error
+    write(out_path, render.tidy(text).encode())

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Published measurements beside ours, both as distance from their own floor: time above it, and ratio to it.
+
+Absolute times of machines thirty years apart say nothing of the software; how far each is above what its own machine
+can do at best does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from cadge_analysis import units, words
+from cadge_analysis.ablation import reason
+from cadge_analysis.compare import Comparison, Row
+from cadge_analysis.load import Case, Cell
+from cadge_analysis.study.model import Distance, DistanceRow
+from cadge_analysis.study.published import Against, Figure, Published
+from cadge_analysis.tables import estimate_value
+from cadge_analysis.viewmodel import Value
+
+UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "share": ""}
+
+
+def shown(figure: Figure) -> str:
+    """Return a published figure with its unit, as published: no digit added or taken away."""
+    if figure.unit == "share":
+        return f"{figure.value * 100:g}{units.THIN}%"
+    number = units.grouped(int(figure.value)) if figure.value.is_integer() else f"{figure.value:g}"
+    return f"{number} {UNITS[figure.unit]}"
+
+
+def belongs(cell: Cell, layers: str) -> bool:
+    """Tell whether a cell is of one of the study's layers as it is: no shims, no settings."""
+    series = cell.series
+    return series.kind == "layer" and fnmatchcase(series.layer, layers) and not series.shims and not series.settings
+
+
+def _is_this(case: Case, against: Against) -> bool:
+    if (case.pattern, case.place, case.request_bytes) != (against.pattern, against.place, against.bytes):
+        return False
+    return case.pattern == "stream" or (case.reply_bytes == case.request_bytes and case.depth == 1)
+
+
+def planned(comparison: Comparison, layers: str, against: Against) -> list[Cell]:
+    """Return the cells of ours that stand beside a published measurement; of streams the deepest window."""
+    found = [cell for cell in comparison.data.cells if belongs(cell, layers) and _is_this(cell.case, against)]
+    deepest = max((cell.case.depth for cell in found), default=1)
+    return [cell for cell in found if cell.case.depth == deepest]
+
+
+def _published_value(figures: dict[str, Figure], name: str | None, why: str) -> Value:
+    if name is None:
+        return Value(text=units.MISSING, reason=why)
+    figure = figures[name]
+    return Value(text=shown(figure), detail=figure.tag, raw=f"{figure.value:.12g}")
+
+
+def published_ratio(published: Published, against: Against) -> float | None:
+    """Return the published ratio to the floor: stated, or total \u00f7 floor."""
+    if against.ratio is not None:
+        return published.figures[against.ratio].value
+    if against.floor is None:
+        return None
+    return published.figures[against.total].value / published.figures[against.floor].value
+
+
+def _published_row(published: Published, against: Against, largest: float) -> DistanceRow:
+    figures = published.figures
+    ratio = published_ratio(published, against)
+    tag = figures[against.ratio].tag if against.ratio else "derived"
+    is_rate = against.pattern == "stream"
+    above = "a rate has no time above its floor" if is_rate and against.above is None else against.no_floor
+    return DistanceRow(
+        label=f"{published.system}, {published.year}",
+        detail="published",
+        published=True,
+        cells=(
+            _published_value(figures, against.total, ""),
+            _published_value(figures, against.floor, against.no_floor),
+            _published_value(figures, against.above, above),
+            Value(text=units.MISSING, reason=against.no_floor)
+            if ratio is None
+            else Value(text=units.times(ratio), detail=tag, raw=f"{ratio:.12g}"),
+        ),
+        bar=_bar(ratio, largest, is_rate=is_rate),
+    )
+
+
+def _bar(ratio: float | None, largest: float, *, is_rate: bool) -> str:
+    """Return the length of a ratio's bar in percent: a share for rates, a logarithm from 1 for times."""
+    if ratio is None or ratio <= 0:
+        return ""
+    share = ratio if is_rate else math.log(ratio) / math.log(largest) if largest > 1 else 0
+    return f"{max(1.0, min(1.0, share) * 100):.0f}"
+
+
+def _our_row(cell: Cell, row: Row | None, largest: float, *, veth: bool) -> DistanceRow:
+    detail = f"{words.PLACES[cell.case.place]}, {words.WAITS[cell.case.wait]}"
+    if row is None:
+        empty = Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}")
+        blank = Value(text=units.MISSING)
+        cells = (empty, blank, blank, blank)
+        return DistanceRow(label=cell.series.label, detail=detail, published=False, cells=cells, bar="")
+    numbers, is_rate = row.numbers, row.numbers.is_rate
+    scale = 1.0 if is_rate else 1 / units.NS_PER_US
+    none = row.reason or ""
+    if row.floor is not None:
+        detail += f"; floor: {words.floor_name(row.floor.cell.series, veth=veth)}"
+    above = "a rate has no time above its floor" if is_rate else none
+    return DistanceRow(
+        label=cell.series.label,
+        detail=detail,
+        published=False,
+        cells=(
+            estimate_value(numbers.central, scale=scale, reason=none),
+            estimate_value(row.floor.central if row.floor else None, scale=scale, reason=none),
+            estimate_value(row.above, scale=scale, reason=above),
+            estimate_value(row.ratio, scale=1.0, reason=none, sign=units.TIMES),
+        ),
+        bar=_bar(row.ratio.value if row.ratio else None, largest, is_rate=is_rate),
+    )
+
+
+def distance(comparison: Comparison, published: Published, against: Against) -> Distance:
+    """Return one published measurement above ours, layer by layer; what is missing says why."""
+    cells = planned(comparison, published.layers, against)
+    rows = {row.cell.point_id: row for row in comparison.rows}
+    mine = [rows.get(cell.point_id) for cell in cells]
+    ratios = [row.ratio.value for row in mine if row is not None and row.ratio is not None]
+    largest = max([*ratios, published_ratio(published, against) or 1.0])
+    veth = words.on_veth(comparison.data)
+    ours = [_our_row(cell, row, largest, veth=veth) for cell, row in zip(cells, mine, strict=True)]
+    unit = "published as stated, ours in MB/s" if against.pattern == "stream" else "round trip, \u00b5s"
+    return Distance(
+        title=against.title,
+        note=against.note,
+        unit=unit,
+        rows=(_published_row(published, against, largest), *ours),
+        missing="" if cells else _missing(published.layers, against),
+    )
+
+
+def _missing(layers: str, against: Against) -> str:
+    what = {"rpc": "RPC", "stream": "stream"}[against.pattern]
+    where = words.PLACES[against.place]
+    return (
+        f"Ours is blank: this campaign planned no {what} of {units.size(against.bytes)} {where} for {layers} as it is."
+    )
+
+
+def distances(comparison: Comparison, published: Published) -> Sequence[Distance]:
+    """Return every comparison of the study, in its order."""
+    return [distance(comparison, published, against) for against in published.comparisons]

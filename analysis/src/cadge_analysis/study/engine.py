@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Readings of an engine's own benchmark, without Cadge: `{"readings": [{"name", "unit", "median", "low", "high"}]}`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from cadge_analysis.errors import BadInputError
+from cadge_results.base import Frozen, explain
+
+NS_BY_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6}
+
+
+class Reading(Frozen):
+    """A median over rounds, with the interval that the benchmark gives it. Times are in ns, us or ms."""
+
+    name: str = Field(min_length=1)
+    unit: str
+    median: float = Field(allow_inf_nan=False)
+    low: float = Field(allow_inf_nan=False)
+    high: float = Field(allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.low <= self.median <= self.high:
+            raise ValueError(f"{self.name}: the median does not lie between low and high")
+        return self
+
+
+class EngineBench(Frozen):
+    """The whole file."""
+
+    readings: tuple[Reading, ...]
+
+    def find(self, name: str) -> Reading | None:
+        """Return a reading by name."""
+        return next((reading for reading in self.readings if reading.name == name), None)
+
+
+def read(path: Path) -> EngineBench:
+    """Read the file. Raises BadInputError, which says what is wrong with it."""
+    try:
+        return EngineBench.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise BadInputError(f"{path}: {explain(error)}") from error

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The published side of a study (`published.yml`, `cadge.study/1`): figures as data, each with source and tag."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+from cadge_analysis.errors import BadInputError
+from cadge_results import ResultsError
+from cadge_results.base import Document, Frozen, Place
+
+FILE = "published.yml"
+Tag = Literal["seed", "found", "derived"]
+TAGS: dict[Tag, str] = {
+    "seed": "stated in the notes on the paper that this project began with",
+    "found": "read in a public copy or a public account of the paper",
+    "derived": "computed by us from figures that were stated or found",
+}
+
+
+class Figure(Frozen):
+    """One published number. `unit` is as published; a share is a part of one."""
+
+    name: str = Field(min_length=1)
+    value: float
+    unit: Literal["us", "Mb/s", "share"]
+    tag: Tag
+    source: str = Field(min_length=1)
+
+
+class Against(Frozen):
+    """A published measurement and the workload of ours that stands beside it. Names are those of figures."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    pattern: Literal["rpc", "stream"]
+    place: Place
+    bytes: int = Field(ge=0)
+    total: str
+    floor: str | None = None
+    above: str | None = None
+    ratio: str | None = None
+    """The published ratio to the floor; total \u00f7 floor where it is not given."""
+    no_floor: str = ""
+    """Why no floor, or nothing above it, was published."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the figures that it uses."""
+        return tuple(name for name in (self.total, self.floor, self.above, self.ratio) if name is not None)
+
+
+class BillOf(Frozen):
+    """Whose bill is drawn: an RPC of `bytes` both ways, and the published one above it."""
+
+    bytes: int = Field(ge=0)
+    title: str
+    total: str
+    floor: str
+    above: str
+    engine_reading: dict[str, str] = Field(default_factory=dict)
+    """Name of the reading in the engine's own benchmark, by place; {substrate} stands for the layer's."""
+
+
+class SettingOf(Frozen):
+    """The setting that switches optimisations, and its values in words."""
+
+    setting: str
+    default: str
+    values: dict[str, str]
+
+
+class Published(Document):
+    """All of a paper that a study shows."""
+
+    NAME: ClassVar[str] = "cadge.study"
+
+    title: str = Field(min_length=1)
+    year: int
+    system: str = Field(min_length=1)
+    layers: str = Field(min_length=1)
+    """Which of our layers stand beside it, as a pattern with `*`."""
+    facts: dict[str, str]
+    figures: dict[str, Figure]
+    comparisons: tuple[Against, ...]
+    bill: BillOf
+    ablation: SettingOf
+
+    @model_validator(mode="after")
+    def _names_known(self) -> Self:
+        used = {name for one in self.comparisons for name in one.names}
+        unknown = sorted((used | {self.bill.total, self.bill.floor, self.bill.above}) - set(self.figures))
+        if unknown:
+            raise ValueError(f"no figure is called {', '.join(unknown)}")
+        return self
+
+
+def read(folder: Path) -> Published:
+    """Read a study's figures. Raises BadInputError, which says what is wrong with them."""
+    path = folder / FILE
+    try:
+        return Published.from_object(yaml.safe_load(path.read_text(encoding="utf-8")), source=str(path))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError, ResultsError) as error:
+        raise BadInputError(f"{path}: {error}") from error

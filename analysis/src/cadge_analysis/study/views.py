@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A study's page, put together from the comparison and the published figures: every string that the templates print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
+
+from markupsafe import Markup
+
+from cadge_analysis import palette, provenance, svg, units, words
+from cadge_analysis.ablation import Ablation, Variant, ablations, reason
+from cadge_analysis.ablation_table import note, same_block, unit_of
+from cadge_analysis.compare import Comparison
+from cadge_analysis.load import launch_facts
+from cadge_analysis.remarks import remarks
+from cadge_analysis.stats import Estimate
+from cadge_analysis.study import stack
+from cadge_analysis.study.bill import PARTS, Item, items, summary
+from cadge_analysis.study.distance import distances, shown
+from cadge_analysis.study.engine import EngineBench
+from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, StudyPage
+from cadge_analysis.study.published import TAGS, Published, SettingOf
+from cadge_analysis.tables import estimate_value
+from cadge_analysis.viewmodel import Fact, Value
+
+MINIMUM_PX = 620
+
+
+def _time(estimate: Estimate | None, why: str) -> Value:
+    if estimate is not None and estimate.low is None:
+        return Value(text=units.us(estimate.value), raw=f"{estimate.value:.12g}")
+    return estimate_value(estimate, scale=1 / units.NS_PER_US, reason=why)
+
+
+def _bill_row(item: Item, parts: Sequence[str]) -> BillRow:
+    cells = [_time(item.total, ""), *(_time(item.parts.get(name), "") for name in parts)]
+    return BillRow(label=item.label, detail=item.detail, cells=tuple(cells), remark=item.remark)
+
+
+def _bill(comparison: Comparison, published: Published, bench: EngineBench | None) -> Bill:
+    found = items(comparison, published, bench)
+    parts = [name for name in PARTS if any(name in item.parts for item in found)]
+    drawn = [item for item in found if item.drawn]
+    title = published.bill.title
+    told = "; ".join(f"{item.label}, {item.detail}: {summary(item)}" for item in drawn)
+    picture = svg.render(stack.figure(drawn), name="bill", title=title, description=f"{told}.", minimum_px=MINIMUM_PX)
+    return Bill(
+        title=title,
+        columns=("round trip", *parts),
+        rows=tuple(_bill_row(item, parts) for item in found),
+        svg=picture,
+        keys=tuple((stack.VARIABLES[name], name) for name in parts),
+        caption="Medians over launches, in \u00b5s; each bar is one round trip, whatever its length. Parts are "
+        "differences of medians, so that they add up; their intervals join the ends of both, and are wider than "
+        "those of the distances above, which are taken round by round.",
+    )
+
+
+def _base(one: Ablation) -> Value:
+    _, scale = unit_of(one)
+    if one.numbers is None:
+        return Value(text=units.MISSING, reason=reason(one.cell))
+    return estimate_value(one.numbers.central, scale=scale, reason="")
+
+
+def _variant(variant: Variant | None) -> Value:
+    if variant is None or variant.ratio is None:
+        why = "not planned" if variant is None else reason(variant.cell) if variant.numbers is None else "no partner"
+        return Value(text=units.MISSING, reason=why)
+    sign = f"{units.TIMES}\u202f*" if variant.differs else units.TIMES
+    flag = "differs" if variant.differs else "same"
+    return estimate_value(variant.ratio, scale=1.0, reason="", sign=sign, flag=flag)
+
+
+def _ablation_tables(found: Sequence[Ablation], setting: SettingOf) -> Iterator[AblationTable]:
+    for _, group in groupby(found, key=same_block):
+        members = list(group)
+        first = members[0]
+        unit, _ = unit_of(first)
+        where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
+        title = f"{first.base.label} {where}: {words.PATTERNS[first.case.pattern]}, {unit}"
+        values = dict.fromkeys(variant.value for one in members for variant in one.variants)
+        rows = [
+            (
+                value,
+                setting.values.get(value, ""),
+                tuple(_variant(next((v for v in one.variants if v.value == value), None)) for one in members),
+            )
+            for value in values
+        ]
+        bare = all(one.numbers is None and not any(v.numbers for v in one.variants) for one in members)
+        yield AblationTable(
+            title=title,
+            sizes=tuple(words.workload(one.case) for one in members),
+            base=tuple(_base(one) for one in members),
+            rows=() if bare else tuple(rows),
+            missing=reason(first.cell) if bare else "",
+        )
+
+
+def _figures(published: Published) -> tuple[FigureRow, ...]:
+    return tuple(
+        FigureRow(name=figure.name, text=shown(figure), tag=figure.tag, source=figure.source)
+        for figure in published.figures.values()
+    )
+
+
+def page(comparison: Comparison, published: Published, bench: EngineBench | None, *, generated: str) -> StudyPage:
+    """Return the page. `generated` is its own time stamp, which the caller decides."""
+    data = comparison.data
+    found = remarks(comparison, launch_facts(data))
+    grave = tuple(remark for remark in found if remark.grave)
+    mine = [
+        one
+        for one in ablations(comparison)
+        if one.setting == published.ablation.setting and fnmatchcase(one.base.layer, published.layers)
+    ]
+    tags = dict.fromkeys(figure.tag for figure in published.figures.values())
+    light = {name: colour for colour, name in palette.NEUTRALS.items()}
+    return StudyPage(
+        title=published.title,
+        deck=f"Ours: {provenance.deck(data)}",
+        system=published.system,
+        year=str(published.year),
+        verdict=f"Our side is valid with {units.count_of(len(found), 'remark')}, {len(grave)} of them grave"
+        + ("; the others stand in the campaign\u2019s own report" if len(grave) < len(found) else "")
+        if found
+        else "Our side is valid without remarks",
+        remarks=grave,
+        paper=tuple(Fact(name=name, text=text) for name, text in published.facts.items()),
+        figures=_figures(published),
+        tags=tuple(Fact(name=tag, text=TAGS[tag]) for tag in tags),
+        distances=tuple(distances(comparison, published)),
+        bill=_bill(comparison, published, bench),
+        base_name=published.ablation.default,
+        ablations=tuple(_ablation_tables(mine, published.ablation)),
+        ablation_note=note(mine),
+        facts=provenance.campaign_facts(data),
+        command=provenance.command(data),
+        shapes=palette.SHAPES,
+        palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
+        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
+        data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json
+        generated=generated,
+    )

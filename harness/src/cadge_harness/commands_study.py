@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge study`: a campaign beside the published figures of one paper, as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cadge_harness.analysis import analysis
+from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
+from cadge_harness.options import json_option, output_of, results_option
+from cadge_harness.paths import find_checkout
+
+EXAMPLES = "\b\nExamples:\n"
+PUBLISHED = "published.yml"
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge study peregrine\n  cadge study peregrine 20261121T013042Z-1f3a9c2e -o peregrine.html\n"
+    + "  cadge study peregrine last --engine-bench bench.json"
+)
+@click.argument("name")
+@click.argument("campaign", default="last")
+@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.")
+@click.option(
+    "--engine-bench",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Readings of the engine's own benchmark, without Cadge: "
+    '{"readings": [{"name", "unit", "median", "low", "high"}, ...]}.',
+)
+@results_option
+@json_option
+@click.pass_context
+def study(
+    ctx: click.Context,
+    name: str,
+    campaign: str,
+    out: Path | None,
+    engine_bench: Path | None,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Set a campaign beside the published figures of a paper: one HTML page that works offline.
+
+    NAME is a folder of analysis/studies. Nothing is measured.
+    """
+    from cadge_harness.yamlfile import nearest
+    from cadge_results import Store
+
+    output = output_of(ctx, as_json)
+    checkout = find_checkout()
+    known = sorted(path.parent.name for path in checkout.studies.glob(f"*/{PUBLISHED}"))
+    if name not in known:
+        raise UsageError(f"unknown study {name!r}{nearest(name, known)}")
+    found = Store(results or checkout.campaigns).open(campaign)
+    if not found.launch_ids():
+        raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
+    path = out or found.layout.study(name)
+    if not path.parent.is_dir():
+        raise UsageError(f"folder {path.parent} is not there")
+    analysis("study.build", "build")(found, checkout.studies / name, path, engine_bench=engine_bench)
+    size = path.stat().st_size
+    lines = [f"{path}  {size / 1e6:.1f} MB, one file, opens offline"]
+    return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "study": str(path), "bytes": size}, lines)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge ablate` and `cadge study`: from the command line to a table and a page, and every mistake on the way."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.paths import Checkout
+from cadge_harness.request import read_request
+from cadge_results import Store
+
+from .conftest import Answer, FakeRunner
+
+Cadge = Callable[..., Answer]
+STUDIES = Path(__file__).parents[2] / "analysis" / "studies"
+SWEEP = """\
+schema: cadge.sweep/1
+title: one with and without
+layers: ["a-*", {layer: "a-*", settings: {off: x}}, {layer: "a-*", settings: {off: all}}]
+places: within
+patterns: [{pattern: rpc, request: [8B, 1KiB]}]
+floors: false
+launches: 6
+duration: {default: 20ms}
+"""
+
+
+def counted(record: dict[str, object]) -> dict[str, object]:
+    """Return a record whose attempts say how many samples their histograms hold."""
+    result = record["result"]
+    assert isinstance(result, dict)
+    for attempt in result["attempts"]:
+        attempt["count"] = attempt["operations"]
+    return record
+
+
+@pytest.fixture
+def ablating(checkout: Checkout, runner: FakeRunner) -> Checkout:
+    """The checkout with an ablation and a study in it, and a runner that answers at once."""
+    runner.change = counted
+    (checkout.sweeps / "ablate-a.yml").write_text(SWEEP)
+    shutil.copytree(STUDIES / "peregrine", checkout.studies / "peregrine")
+    return checkout
+
+
+def test_it_measures_and_prints_the_table(ablating: Checkout, cadge: Cadge) -> None:
+    answer = cadge("ablate", "a", "--no-report")
+    assert answer.code == 0, answer.err
+    lines = answer.out.splitlines()
+    assert lines[0] == "a-one, within one host, polling, RPC: p50, \u00b5s; below it the ratio to it"
+    assert lines[1].split() == ["off", "8", "B", "1", "KiB"]
+    assert [line.split()[0] for line in lines[2:5]] == ["(default)", "x", "all"]
+    assert any(line.startswith("campaign  ") for line in lines)
+    (campaign,) = Store(ablating.campaigns).campaigns()
+    assert campaign.meta.sweep == "ablate-a"
+
+
+def test_json_holds_the_run_and_the_table(ablating: Checkout, cadge: Cadge) -> None:
+    assert ablating
+    document = json.loads(cadge("ablate", "a", "--no-report", "--json").out)
+    assert (document["ok"], document["code"]) == (True, 0)
+    assert document["data"]["run"]["outcomes"] == {"valid": 36}
+    rows = document["data"]["ablation"]["rows"]
+    assert {(row["value"], row["request_bytes"]) for row in rows} == {(v, s) for v in ("x", "all") for s in (8, 1024)}
+    assert all(row["ratio"] == 1 and row["differs"] is False and row["paired"] for row in rows)
+    stored = json.loads(cadge("ablate", "a", "last", "--json").out)
+    assert stored["data"] == {"run": None, "ablation": document["data"]["ablation"]}
+
+
+def test_of_a_stored_campaign_only_the_table_is_printed(ablating: Checkout, cadge: Cadge) -> None:
+    cadge("ablate", "a", "--no-report")
+    before = sorted(ablating.campaigns.rglob("*"))
+    answer = cadge("ablate", "a", "last")
+    assert (answer.code, answer.err) == (0, "")
+    assert "campaign  " not in answer.out
+    assert sorted(ablating.campaigns.rglob("*")) == before
+    (ablating.sweeps / "ablate-b.yml").write_text(SWEEP)
+    assert "was made by sweep ablate-a, not by ablate-b" in cadge("ablate", "b", "last").err
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["ablate"], 2, "Missing argument 'NAME'"),
+        (["ablate", "aa"], 2, "unknown ablation 'aa'; did you mean a?"),
+        (["ablate", "../tiny"], 2, "unknown ablation '../tiny'"),
+        (["ablate", "a", "last"], 5, "there is no campaign"),
+        (["ablate", "a", "nothing"], 5, "no campaign 'nothing'"),
+        (["ablate", "a", "--budget", "5"], 2, "--budget: 5 has no unit"),
+        (["ablate", "a", "--layers", "b-two"], 5, "none of the layers b-two is in this sweep"),
+        (["ablate", "a", "last", "--budget", "5min"], 2, "--budget is for measuring"),
+        (["ablate", "a", "last", "--testbed", "local"], 2, "--testbed is for measuring"),
+        (["study"], 2, "Missing argument 'NAME'"),
+        (["study", "peregrin"], 2, "unknown study 'peregrin'; did you mean peregrine?"),
+        (["study", "peregrine"], 5, "there is no campaign"),
+    ],
+)
+def test_mistakes_have_a_sentence_and_a_code(
+    argv: list[str], code: int, said: str, ablating: Checkout, cadge: Cadge
+) -> None:
+    assert ablating
+    answer = cadge(*argv)
+    assert (answer.code, answer.out) == (code, "")
+    assert said in answer.err
+    document = json.loads(cadge(*argv, "--json").out)
+    assert (document["ok"], document["code"]) == (False, code)
+    assert said in document["problems"][0]
+
+
+def test_options_of_a_run_in_the_environment_do_no_harm(
+    ablating: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ablating
+    cadge("ablate", "a", "--no-report")
+    monkeypatch.setenv("TESTBED", "local")
+    assert cadge("ablate", "a", "last").code == 0
+
+
+def test_a_campaign_without_variants(ablating: Checkout, cadge: Cadge) -> None:
+    assert ablating
+    cadge("run", "--sweep", "tiny", "--no-report")
+    answer = cadge("ablate", "a", "last")
+    assert (answer.code, answer.out) == (5, "")
+    assert "(sweep tiny) has no layer both with and without a setting" in answer.err
+
+
+def test_a_study_goes_beside_the_campaign_or_where_it_is_told(ablating: Checkout, cadge: Cadge, tmp_path: Path) -> None:
+    cadge("ablate", "a", "--no-report")
+    document = json.loads(cadge("study", "peregrine", "--json").out)
+    (campaign,) = Store(ablating.campaigns).campaigns()
+    assert document["data"]["study"] == str(campaign.path / "study-peregrine.html")
+    assert document["data"]["bytes"] == (campaign.path / "study-peregrine.html").stat().st_size
+    out = tmp_path / "page.html"
+    assert cadge("study", "peregrine", "last", "-o", str(out)).code == 0
+    assert out.read_bytes() == (campaign.path / "study-peregrine.html").read_bytes()
+    answer = cadge("study", "peregrine", "-o", str(tmp_path / "no" / "page.html"))
+    assert (answer.code, "is not there" in answer.err) == (2, True)
+    answer = cadge("study", "peregrine", "--engine-bench", str(tmp_path / "none.json"))
+    assert (answer.code, "none.json cannot be read" in answer.err) == (2, True)
+
+
+def test_the_sweep_that_comes_with_cadge_knows_every_optimisation_of_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CADGE_ROOT", raising=False)
+    sweep = read_request("ablate-peregrine").sweep
+    off = [entry.settings.get("off") for entry in sweep.layers]
+    assert off[0] is None
+    assert off[-1] == "all"
+    source = (Path(__file__).parents[2] / "layers/peregrine/adapter.c").read_text()
+    (names,) = re.findall(r"names\[\] = \{([^}]*)\}", source)
+    assert off[1:-1] == re.findall(r'"(\w+)"', names)
+    assert sweep.launches >= 6

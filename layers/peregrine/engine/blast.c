@@ -59,7 +59,7 @@ int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes)
 		if (!out->order)
 			return PGR_E_MEMORY;
 	}
-	out->next = out->acked = out->under_way = out->last = 0;
+	out->next = out->acked = out->under_way = out->last = out->ever = 0;
 	out->sendings = out->newest = out->lost = out->seek = 0;
 	return PGR_OK;
 }
@@ -98,13 +98,15 @@ void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number)
 {
 	out->last = number;
 	if (!out->order) {
-		out->next = 1;
+		out->next = out->ever = 1;
 		out->under_way = 1;
 		return;
 	}
 	if (number == out->next) {
 		out->next++;
 		out->under_way++;
+		if (out->next > out->ever)
+			out->ever = out->next;
 	} else if (out->order[number] & LOST) {
 		out->lost--;
 		out->under_way++;
@@ -171,14 +173,18 @@ bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t 
 	bool news = false;
 	uint32_t end;
 
-	if (below > out->next)
+	if (below > out->ever)
 		return false; /* what was never sent cannot have arrived */
 	if (!out->order) {
-		if (below < 1 || out->acked)
+		if (below < 1 || !out->next || out->acked)
 			return false;
 		out->acked = 1;
 		out->under_way = 0;
 		return true;
+	}
+	if (below > out->next) { /* it was sent before a restart */
+		out->next = below;
+		news = true;
 	}
 	for (uint32_t i = out->acked; i < below; i++)
 		news |= arrived(out, i);

@@ -18,7 +18,8 @@ struct pgr_slot *pgr_slot_take(struct pgr_peer *peer)
 	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
 	slot->sequence++;
 	slot->repeats = 0;
-	slot->alive = slot->delegating = slot->first_sent = false;
+	slot->alive = slot->delegating = slot->first_sent = slot->heard = false;
+	slot->carried = 0;
 	slot->staging = slot->marshal = NULL;
 	slot->out.order = NULL;
 	slot->in.map = NULL;
@@ -42,17 +43,19 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 	pgr_incoming_end(&slot->in);
 	slot->state = PGR_SLOT_FREE;
 	slot->staging = slot->marshal = NULL;
-	if (PGR_UNLIKELY(slot->delegating))
+	if (PGR_UNLIKELY(slot->delegating)) {
 		slot->head.flags = peer->flags;
+		slot->delegating = false;
+	}
 	slot->ended_ns = pgr->now_ns;
 	peer->free |= UINT64_C(1) << slot->number;
 	pgr->stats.calls_failed += code != PGR_OK;
 	pgr->events++;
 	slot->done(slot->arg, code, result, result_bytes);
 	if (PGR_UNLIKELY(staging != NULL))
-		free(staging);
+		pgr_buffer_give(pgr, staging);
 	if (PGR_UNLIKELY(marshal != NULL))
-		free(marshal);
+		pgr_buffer_give(pgr, marshal);
 }
 
 /* ---- sending ---- */
@@ -85,7 +88,9 @@ static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool mo
 		.data_bytes = (uint32_t)(left < slot->out.packet_bytes ? left : slot->out.packet_bytes),
 		.packet_bytes = slot->out.packet_bytes,
 	});
-	full = pgr_send_line(peer->pgr, &peer->to, &line, peer->cookie, pieces,
+	if (PGR_UNLIKELY(!(peer->introduced >> slot->number & 1)))
+		slot->carried = peer->cookie;
+	full = pgr_send_line(peer->pgr, &peer->to, &line, slot->carried, pieces,
 			     pgr_outgoing_pieces(&slot->out, number, pieces), more);
 	if (!full)
 		slot->first_sent = true;
@@ -128,7 +133,7 @@ void pgr_slot_send(struct pgr_slot *slot, bool more)
 			pgr_outgoing_lost(out, number);
 		peer->under_way += out->under_way - before;
 		if (PGR_UNLIKELY(full)) {
-			waits = true;
+			waits = peer->pgr->stalled = true;
 			break;
 		}
 		number = following;
@@ -186,7 +191,7 @@ static void send_bare(struct pgr_slot *slot, const struct pgr_to *to, uint8_t ty
 		.data_bytes = (uint32_t)bitmap_bytes,
 	};
 
-	pgr_send(pgr, to, &head, type == PGR_PROBE ? peer->cookie : 0, &piece, bitmap_bytes ? 1 : 0, false);
+	pgr_send(pgr, to, &head, 0, &piece, bitmap_bytes ? 1 : 0, false);
 }
 
 /* The result has arrived whole. */
@@ -202,21 +207,22 @@ void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated
 static PGR_COLD int marshal(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_count,
 			    uint64_t bytes)
 {
-	const struct pgr *pgr = slot->peer->pgr;
+	struct pgr *pgr = slot->peer->pgr;
 	const char *signature = slot->signature ? slot->signature->in : NULL;
 	const bool words = (pgr->off & PGR_OFF_NO_CONVERSION) != 0;
 	const uint64_t made = words ? pgr_words_bytes(signature, bytes) : bytes;
-	uint8_t *plain = malloc(bytes + 1), *converted = words ? malloc(made + 8) : NULL;
+	uint8_t *plain = pgr_buffer_take(pgr, bytes + 1);
+	uint8_t *converted = words ? pgr_buffer_take(pgr, made + 8) : NULL;
 
 	if (!plain || (words && !converted)) {
-		free(plain);
-		free(converted);
+		pgr_buffer_give(pgr, plain);
+		pgr_buffer_give(pgr, converted);
 		return PGR_E_MEMORY;
 	}
 	pgr_gather(in, in_count, plain);
 	if (words) {
 		pgr_words_make(signature, plain, bytes, converted);
-		free(plain);
+		pgr_buffer_give(pgr, plain);
 		plain = converted;
 	}
 	slot->marshal = plain;
@@ -257,7 +263,7 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 
 void pgr_slot_put_back(struct pgr_slot *slot)
 {
-	free(slot->marshal);
+	pgr_buffer_give(slot->peer->pgr, slot->marshal);
 	slot->marshal = NULL;
 	slot->sequence--; /* it was never used, and so acknowledges nothing */
 	if (slot->sequence && !slot->peer->pgr->reliable)
@@ -346,17 +352,17 @@ static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const
 static PGR_COLD const uint8_t *reform(struct pgr_slot *slot, const uint8_t *data, uint8_t flags,
 				      uint64_t *bytes_inout)
 {
-	const struct pgr *pgr = slot->peer->pgr;
+	struct pgr *pgr = slot->peer->pgr;
 	const char *signature = slot->signature ? slot->signature->out : NULL;
 	const uint64_t bytes = *bytes_inout;
-	uint8_t *made = malloc(bytes + 8);
+	uint8_t *made = pgr_buffer_take(pgr, bytes + 8);
 
 	if (!made)
 		return NULL;
 	if (flags & PGR_FLAG_WORDS) {
 		*bytes_inout = pgr_words_take(signature, data, bytes, made);
 		if (*bytes_inout == PGR_WORDS_BAD) {
-			free(made);
+			pgr_buffer_give(pgr, made);
 			return NULL;
 		}
 	} else {
@@ -364,8 +370,7 @@ static PGR_COLD const uint8_t *reform(struct pgr_slot *slot, const uint8_t *data
 		if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
 			pgr_swap(signature, made, bytes);
 	}
-	(void)pgr;
-	free(slot->staging);
+	pgr_buffer_give(pgr, slot->staging);
 	slot->staging = made;
 	return made;
 }
@@ -426,7 +431,7 @@ static PGR_COLD int begin_taking(struct pgr_slot *slot, const struct pgr_packet 
 	if (bytes > pgr->config.message_bytes_max || (slot->to_count && straight && bytes > slot->to_bytes))
 		return PGR_E_TOO_LARGE;
 	if (!straight) {
-		slot->staging = malloc(bytes);
+		slot->staging = pgr_buffer_take(pgr, bytes);
 		if (!slot->staging)
 			return PGR_E_MEMORY;
 	}
@@ -528,18 +533,26 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 	struct pgr_peer *peer = slot->peer;
 	const struct pgr_header *head = &packet->head;
 
+	const uint64_t cookie = (uint64_t)head->packet_number << 32 | head->message_bytes;
+
 	if (!head->incarnation || (slot->first_sent && head->procedure != slot->claimed))
 		return; /* speaks of an earlier claim */
+	if (pgr_now(peer->pgr) >= slot->give_up_ns)
+		return; /* this side slept: whatever the server remembered it may have forgotten since */
 	if (slot->claimed && slot->claimed != head->incarnation) {
-		if (peer->incarnation == slot->claimed)
+		if (peer->incarnation == slot->claimed) {
 			peer->incarnation = head->incarnation;
+			peer->cookie = cookie;
+			peer->introduced = 0;
+		}
 		pgr_slot_end(slot, PGR_E_RESTARTED, NULL, 0);
 		return;
 	}
-	if (slot->state == PGR_SLOT_TAKING)
-		return; /* late: the call was executed since */
+	if (slot->heard || slot->carried == cookie)
+		return; /* late: it has the call since, or will find the cookie with it */
 	peer->incarnation = head->incarnation;
-	peer->cookie = (uint64_t)head->packet_number << 32 | head->message_bytes;
+	peer->cookie = cookie;
+	peer->introduced &= ~(UINT64_C(1) << slot->number);
 	if (slot->sent_ns) /* that exchange is over */
 		slot->sent_ns = pgr_now(peer->pgr);
 	slot->claimed = head->incarnation;
@@ -560,6 +573,7 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 		if (slot->state == PGR_SLOT_TAKING)
 			return; /* late: it was executed since */
 		slot->peer->under_way -= slot->out.under_way;
+		slot->peer->queued &= ~(UINT64_C(1) << slot->number);
 		pgr_outgoing_restart(&slot->out);
 		if (slot->repeats < UINT8_MAX)
 			slot->repeats++;
@@ -580,6 +594,11 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 		if (!pgr->reliable) /* it is kept where a procedure of another server does not exist */
 			slot->peer->unacked |= UINT64_C(1) << slot->number;
 		pgr_slot_end(slot, PGR_E_PROCEDURE, NULL, 0);
+		return;
+	case PGR_REJECT_LOST:
+		if (!pgr->reliable)
+			slot->peer->unacked |= UINT64_C(1) << slot->number;
+		pgr_slot_end(slot, PGR_E_GIVE_UP, NULL, 0);
 		return;
 	case PGR_REJECT_TOO_LARGE: pgr_slot_end(slot, PGR_E_TOO_LARGE, NULL, 0); return;
 	default: pgr_slot_end(slot, PGR_E_REFUSED, NULL, 0); return;
@@ -608,16 +627,16 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 	pgr_slot_send(slot, false);
 }
 
-/* A delegated result that we have already: its sender has not heard so. */
+/* A result that we have already, and whose sender keeps it because it has not heard so. */
 static PGR_COLD void late(struct pgr *pgr, struct pgr_slot *slot, const struct pgr_to *from,
 			  const struct pgr_packet *packet)
 {
-	if (packet->head.type == PGR_RESULT && (packet->head.flags & PGR_FLAG_DELEGATED) &&
+	if (packet->head.type == PGR_RESULT && (packet->head.flags & (PGR_FLAG_DELEGATED | PGR_FLAG_ASK)) &&
 	    packet->head.sequence <= slot->sequence &&
 	    (packet->head.sequence < slot->sequence || slot->state == PGR_SLOT_FREE)) {
 		const struct pgr_header head = {
 			.type = PGR_ACK,
-			.flags = PGR_FLAG_DELEGATED | PGR_FLAG_OF_RESULT,
+			.flags = (packet->head.flags & PGR_FLAG_DELEGATED) | PGR_FLAG_OF_RESULT,
 			.version = PGR_VERSION,
 			.slot = slot->number,
 			.client = slot->peer->client,
@@ -676,12 +695,16 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	if (PGR_LIKELY(!delegated)) { /* a word of the server itself */
 		if (PGR_LIKELY(head->credits))
 			peer->credits = head->credits;
-		peer->cookie = 0;
 		peer->heard_ns = pgr->now_ns;
 	}
 	if (PGR_LIKELY(head->type != PGR_REJECT)) {
 		slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
 		slot->code = PGR_E_GIVE_UP;
+		/* an empty nack says that it has nothing of this call */
+		if (PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes)) {
+			slot->heard = true;
+			peer->introduced |= UINT64_C(1) << slot->number;
+		}
 	}
 	switch (head->type) {
 	case PGR_RESULT:

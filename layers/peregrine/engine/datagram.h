@@ -39,8 +39,7 @@ struct pgr_datagram {
 	void *engine;
 	int fd;
 	uint32_t number; /* of this endpoint, where there are no ports */
-	/* Fills the name, and writes what goes before the packet; returns its bytes, PGR_PREFIX_BYTES or 0.
-	 */
+	/* Fills the name, and writes what goes before the packet; returns its bytes: PGR_PREFIX_BYTES, 0. */
 	size_t (*address)(const struct pgr_datagram *datagram, const struct pgr_to *to,
 			  struct sockaddr_in *name, uint8_t *prefix);
 	/* How many bytes lie before the packet, and who sent it; SIZE_MAX: it is not for us. */

@@ -59,13 +59,11 @@ static void passed_done(void *arg, int code, const void *result, size_t result_b
 		pgr_work_reject(passed.pgr, work, code);
 		return;
 	}
-	/*
-	 * The caller has the result; or nobody can know what became of the call, and he will give up: from
-	 * now on nothing answers him.
-	 */
-	if (code != PGR_OK)
-		work->delegated = false;
-	pgr_result_acked(passed.pgr, work);
+	if (code != PGR_OK) { /* nobody can know what became of it, so it is not passed on again */
+		pgr_work_reject(passed.pgr, work, PGR_E_GIVE_UP);
+		return;
+	}
+	pgr_result_acked(passed.pgr, work); /* the caller has the result */
 }
 
 int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t procedure,
@@ -89,7 +87,7 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 	if (!slot)
 		return PGR_BUSY;
 	passed = malloc(sizeof(*passed));
-	slot->marshal = malloc(sizeof(who) + bytes);
+	slot->marshal = pgr_buffer_take(pgr, sizeof(who) + bytes);
 	if (!passed || !slot->marshal) {
 		free(passed);
 		pgr_slot_put_back(slot);

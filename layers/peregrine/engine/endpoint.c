@@ -72,7 +72,7 @@ uint64_t pgr_now(struct pgr *pgr)
 
 	if (PGR_UNLIKELY(pgr->wire->ops->now_ns != NULL))
 		return pgr->now_ns = pgr->wire->ops->now_ns();
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_BOOTTIME, &now); /* goes on while the machine sleeps, as other machines do */
 	return pgr->now_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
@@ -190,6 +190,22 @@ void pgr_flush(struct pgr *pgr)
 	pgr->holding = false;
 }
 
+/* What a wire had no room for. */
+static PGR_COLD void go_on(struct pgr *pgr)
+{
+	struct pgr_work *next;
+
+	pgr->stalled = false;
+	for (struct pgr_peer *peer = pgr->peers; peer; peer = peer->next)
+		if (peer->queued)
+			pgr_peer_send_queued(peer);
+	for (struct pgr_work *work = pgr->timed; work; work = next) {
+		next = work->next;
+		if (!work->delegated)
+			pgr_result_send(pgr, work, false);
+	}
+}
+
 int pgr_poll(struct pgr *pgr)
 {
 	int received;
@@ -199,6 +215,8 @@ int pgr_poll(struct pgr *pgr)
 	pgr->in_poll = true;
 	pgr->events = 0;
 	received = pgr->wire->ops->receive(pgr->wire);
+	if (PGR_UNLIKELY(pgr->stalled))
+		go_on(pgr);
 	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_a_look * 16)) {
 		if (PGR_UNLIKELY(++pgr->polls >= pgr->polls_a_look)) {
 			pgr->polls = 0;
@@ -317,8 +335,8 @@ void pgr_close(struct pgr *pgr)
 				free(slot->arg);
 			pgr_outgoing_end(&slot->out);
 			pgr_incoming_end(&slot->in);
-			free(slot->staging);
-			free(slot->marshal);
+			pgr_buffer_give(pgr, slot->staging);
+			pgr_buffer_give(pgr, slot->marshal);
 		}
 		free(peer);
 	}
@@ -332,8 +350,8 @@ void pgr_close(struct pgr *pgr)
 	for (uint32_t i = 0; i < pgr->works_count; i++) {
 		struct pgr_work *work = pgr->works[i];
 
-		free(work->args);
-		free(work->saved);
+		pgr_buffer_give(pgr, work->args);
+		pgr_buffer_give(pgr, work->saved);
 		pgr_outgoing_end(&work->out);
 		pgr_incoming_end(&work->in);
 		free(work);
@@ -342,11 +360,13 @@ void pgr_close(struct pgr *pgr)
 		pgr->wire->ops->close(pgr->wire);
 	if (pgr->off & PGR_OFF_NO_THREAD_STATE)
 		pgr_own_stack_free();
+	pgr_buffers_free(pgr);
 	free(pgr->works);
 	free(pgr->procedures);
 	free(pgr->buckets);
 	free(pgr->by_hash);
 	free(pgr->scratch);
+	free(pgr->copy);
 	free(pgr->copied);
 	free(pgr);
 }
@@ -391,7 +411,8 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->buckets = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_client *));
 	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
 	pgr->scratch = malloc(pgr->wire->packet_bytes_max);
-	if (!pgr->by_hash || !pgr->buckets || !pgr->procedures || !pgr->scratch) {
+	pgr->copy = malloc(pgr->wire->packet_bytes_max);
+	if (!pgr->by_hash || !pgr->buckets || !pgr->procedures || !pgr->scratch || !pgr->copy) {
 		pgr_close(pgr);
 		return PGR_E_MEMORY;
 	}

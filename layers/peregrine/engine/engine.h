@@ -11,6 +11,7 @@
  *	fast.h      the usual case, short
  *	timer.c     round-trip times, repetition, giving up, forgetting
  *	credit.c    flow control
+ *	buffer.c    memory for messages
  *	convert.c   unlike byte orders
  *	coroutine.c the stack of a procedure (only with PGR_OFF_NO_THREAD_STATE)
  */
@@ -38,6 +39,7 @@ enum {
 	PGR_TRIES_MIN = 40,      /* within the give-up time */
 	PGR_PROCEDURES_MAX = 1024,
 	PGR_COOKIE_EPOCH_S = 5,
+	PGR_BUFFER_CLASSES = 32,
 };
 
 /* A message on its way out: what was sent and what is known to have arrived. */
@@ -45,7 +47,8 @@ struct pgr_outgoing {
 	struct pgr_iov iov[PGR_IOV_MAX];
 	uint32_t count;
 	uint32_t bytes, packet_bytes, packets;
-	uint32_t next;      /* the first packet that was never sent */
+	uint32_t next;      /* the first packet that was never sent, or not since a restart */
+	uint32_t ever;      /* and that was never sent at all */
 	uint32_t acked;     /* all below have arrived */
 	uint32_t under_way; /* sent, not known to have arrived and not taken for lost: what credits count */
 	uint32_t last;      /* the packet sent last */
@@ -84,8 +87,10 @@ struct pgr_slot {
 	bool alive;       /* the server has said that it executes the call */
 	bool delegating;  /* of our own engine: the call passes on another one */
 	bool first_sent;  /* the call went out under `claimed` */
+	bool heard;       /* the server has this call, by its own word: it may have executed it */
 	uint32_t claimed; /* incarnation in the packets of this call */
 	int code;         /* what giving up means: GIVE_UP, or SERVER_BUSY where it said so */
+	uint64_t carried; /* the cookie that this call went out with */
 	uint64_t sent_ns, due_ns, give_up_ns; /* sent_ns 0: no sample */
 	pgr_done *done;
 	void *arg;
@@ -108,9 +113,10 @@ struct pgr_peer {
 	struct pgr *pgr;
 	struct pgr_peer *next;
 	struct pgr_to to;
-	uint64_t client;                /* identifier of this binding */
-	uint32_t incarnation;           /* of the server; 0: not known */
-	uint64_t cookie;                /* sent along until the server has answered; 0: not now */
+	uint64_t client;      /* identifier of this binding */
+	uint32_t incarnation; /* of the server; 0: not known */
+	uint64_t cookie;      /* sent along in slots that are not introduced; 0: none was given yet */
+	uint64_t introduced;  /* a bit a slot: the server holds a number for it */
 	uint64_t free, queued, unacked; /* a bit a slot; unacked: result taken, not acknowledged */
 	uint32_t credits, under_way;    /* packets that we may have, and have, under way */
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
@@ -218,8 +224,12 @@ struct pgr {
 	/* what handlers are told */
 	int events;
 	bool in_poll;
-	bool holding;     /* the wire may hold packets back, whose data lie where they lay */
+	bool stalled; /* a wire that loses nothing had no room: try again in the next poll */
+	bool holding; /* the wire may hold packets back, whose data lie where they lay */
+	struct pgr_buffer *buffers[PGR_BUFFER_CLASSES]; /* kept for the next message */
+	uint64_t buffers_bytes;
 	uint8_t *scratch; /* one packet, to be put in one piece for the check or for the sake of an `off` */
+	uint8_t *copy;    /* PGR_OFF_IN_PLACE: a packet, in fast.h */
 	uint8_t *copied;  /* PGR_OFF_IN_PLACE: a message */
 	size_t copied_bytes;
 	struct pgr_stats stats;
@@ -274,6 +284,9 @@ void pgr_timed_remove(struct pgr_work *work);
 void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more); /* what credits allow */
 void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions);
 void pgr_result_acked(struct pgr *pgr, struct pgr_work *work); /* the client has it all */
+void pgr_result_lost(struct pgr *pgr, struct pgr_work *work);
+/* Ends the call with a code of its procedure's, PGR_E_PROCEDURE, or PGR_E_GIVE_UP: nobody knows what became
+ * of it. */
 void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
 
 /* ---- delegate.c ---- */
@@ -328,6 +341,12 @@ static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)
 {
 	return pgr->grant_to_servers;
 }
+
+/* ---- buffer.c ---- */
+/* Room for a message; NULL: no memory. */
+uint8_t *pgr_buffer_take(struct pgr *pgr, uint64_t bytes);
+void pgr_buffer_give(struct pgr *pgr, uint8_t *at); /* NULL is legal */
+void pgr_buffers_free(struct pgr *pgr);
 
 /* ---- convert.c ---- */
 /* Bytes of a message of so many bytes as big-endian words. */

@@ -16,7 +16,41 @@
 /* Whether this endpoint may take the short way at all. */
 static inline bool pgr_fast_can(const struct pgr *pgr)
 {
-	return pgr->reliable && !pgr->has_key && !pgr->off && !PGR_OWN_ORDER;
+	return pgr->reliable && !pgr->has_key && !(pgr->off & PGR_OFF_NO_CONVERSION) && !PGR_OWN_ORDER;
+}
+
+/*
+ * Sends a packet of one piece of header and `count` of data. The switches that concern it cost a branch, so
+ * that what each is worth can be measured on this path.
+ */
+static inline int pgr_fast_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line,
+				struct pgr_piece *pieces, unsigned int count, size_t bytes)
+{
+	if (PGR_UNLIKELY((pgr->off & PGR_OFF_GATHER) && count)) {
+		size_t used = 0;
+
+		for (unsigned int i = 1; i <= count; i++) {
+			if (pieces[i].bytes)
+				memcpy(pgr->scratch + used, pieces[i].base, pieces[i].bytes);
+			used += pieces[i].bytes;
+		}
+		pieces[1] = (struct pgr_piece){pgr->scratch, bytes};
+		count = 1;
+	}
+	if (PGR_UNLIKELY(pgr->off & PGR_OFF_TEMPLATES))
+		return pgr_send_line(pgr, to, line, 0, pieces + 1, count, false);
+	pieces[0] = (struct pgr_piece){line, sizeof(*line)};
+	pgr->stats.packets_sent++;
+	return pgr->wire->ops->send(pgr->wire, to, pieces, 1 + count, false);
+}
+
+/* The data once more, as a system does that cannot hand them over where they lie. NULL: no memory. */
+static PGR_COLD const uint8_t *pgr_fast_copy(struct pgr *pgr, const uint8_t *data, size_t bytes)
+{
+	if (!bytes || bytes > pgr->wire->packet_bytes_max)
+		return data;
+	memcpy(pgr->copy, data, bytes);
+	return pgr->copy;
 }
 
 /* ---- client ---- */
@@ -32,11 +66,13 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	struct pgr_line line;
 	uint64_t bytes = 0, to_bytes = 0;
 
-	if (PGR_UNLIKELY(!peer->incarnation || peer->cookie || peer->queued || !peer->free))
+	/* a slot that is free and known to the server */
+	if (PGR_UNLIKELY(!(peer->free & peer->introduced) || peer->queued))
 		return PGR_OK;
-	slot = &peer->slots[__builtin_ctzll(peer->free)];
+	slot = &peer->slots[__builtin_ctzll(peer->free & peer->introduced)];
 	for (uint32_t i = 0; i < in_count; i++) {
 		pieces[1 + i] = (struct pgr_piece){in[i].base, in[i].bytes};
+		slot->out.iov[i] = in[i]; /* a server that was busy or forgot us wants it once more */
 		bytes += in[i].bytes;
 	}
 	if (PGR_UNLIKELY(bytes > pgr->packet_bytes || bytes > pgr->config.message_bytes_max))
@@ -58,15 +94,15 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 		.data_bytes = (uint32_t)bytes,
 		.packet_bytes = pgr->packet_bytes,
 	});
-	pieces[0] = (struct pgr_piece){&line, sizeof(line)};
-	if (PGR_UNLIKELY(pgr->wire->ops->send(pgr->wire, &peer->to, pieces, 1 + in_count, false)))
+	if (PGR_UNLIKELY(pgr_fast_send(pgr, &peer->to, &line, pieces, in_count, bytes)))
 		return PGR_OK;
-	peer->free &= peer->free - 1;
+	peer->free &= ~(UINT64_C(1) << slot->number);
 	slot->sequence++;
 	slot->state = PGR_SLOT_CALLING;
 	slot->repeats = 0;
-	slot->alive = false;
+	slot->alive = slot->heard = false;
 	slot->first_sent = true;
+	slot->carried = 0;
 	slot->claimed = peer->incarnation;
 	slot->code = PGR_E_GIVE_UP;
 	slot->head.procedure = procedure;
@@ -76,12 +112,13 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	slot->done = done;
 	slot->arg = arg;
 	slot->out.bytes = (uint32_t)bytes;
-	slot->out.packets = slot->out.next =
-		1; /* on its way, and this wire keeps its word: never sent again */
+	slot->out.packets = slot->out.next = 1; /* on its way, and this wire keeps its word */
+	slot->out.acked = 0;
+	slot->out.count = in_count;
+	slot->out.packet_bytes = pgr->packet_bytes;
 	slot->due_ns = pgr->now_ns + pgr->probe_ns;
 	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
 	pgr->stats.calls++;
-	pgr->stats.packets_sent++;
 	return PGR_QUEUED;
 }
 
@@ -92,13 +129,15 @@ static inline bool pgr_fast_result(struct pgr *pgr, const struct pgr_to *from, c
 	struct pgr_peer *peer = pgr->recent_peer;
 	struct pgr_slot *slot;
 
-	if (PGR_UNLIKELY(!peer || peer->client != word[1] || peer->cookie || peer->queued))
+	if (PGR_UNLIKELY(!peer || peer->client != word[1] || peer->queued))
 		return false;
 	slot = &peer->slots[word[0] >> 32 & 0xffff];
 	if (PGR_UNLIKELY(slot->sequence != word[2] || slot->state != PGR_SLOT_CALLING ||
 			 slot->claimed != (uint32_t)word[3] || slot->delegating || slot->marshal ||
 			 slot->out.order || memcmp(from, &peer->to, sizeof(*from)) != 0))
 		return false;
+	if (PGR_UNLIKELY(pgr->off & PGR_OFF_IN_PLACE))
+		data = pgr_fast_copy(pgr, data, bytes);
 	if (slot->to_count) {
 		if (PGR_UNLIKELY(bytes > slot->to_bytes))
 			return false;
@@ -107,8 +146,10 @@ static inline bool pgr_fast_result(struct pgr *pgr, const struct pgr_to *from, c
 		data = NULL;
 	}
 	slot->state = PGR_SLOT_FREE;
+	peer->under_way -= slot->out.under_way;
 	slot->out.under_way = 0;
 	peer->free |= UINT64_C(1) << slot->number;
+	peer->introduced |= UINT64_C(1) << slot->number;
 	peer->heard_ns = pgr->now_ns;
 	pgr->events++;
 	slot->done(slot->arg, PGR_OK, data, bytes);
@@ -131,7 +172,8 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 			 memcmp(from, &client->to, sizeof(*from)) != 0))
 		return false;
 	slot = &client->slots[word[0] >> 32 & 0xffff];
-	if (PGR_UNLIKELY(slot->work || slot->sequence >= word[2] || bytes > pgr->config.message_bytes_max))
+	if (PGR_UNLIKELY(slot->work || !slot->sequence || slot->sequence >= word[2] ||
+			 bytes > pgr->config.message_bytes_max))
 		return false;
 	slot->sequence = word[2];
 	client->heard_ns = client->active_ns = pgr->now_ns;
@@ -150,7 +192,12 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 	};
 	pgr->stats.executed++;
 	pgr->events++;
-	procedure->handler(procedure->arg, &request);
+	if (PGR_UNLIKELY(pgr->off & PGR_OFF_IN_PLACE))
+		request.args = pgr_fast_copy(pgr, data, bytes);
+	if (PGR_UNLIKELY(pgr->off & PGR_OFF_NO_THREAD_STATE))
+		pgr_run_on_own_stack(procedure->handler, procedure->arg, &request);
+	else
+		procedure->handler(procedure->arg, &request);
 	if (PGR_UNLIKELY(pgr->current != NULL))
 		pgr_current_keep(pgr); /* it will be answered later */
 	return true;
@@ -187,10 +234,8 @@ static inline int pgr_fast_reply(struct pgr *pgr, const struct pgr_token *token,
 		.data_bytes = (uint32_t)bytes,
 		.packet_bytes = pgr->packet_bytes,
 	});
-	pieces[0] = (struct pgr_piece){&line, sizeof(line)};
-	if (PGR_UNLIKELY(pgr->wire->ops->send(pgr->wire, &client->to, pieces, 1 + count, false)))
+	if (PGR_UNLIKELY(pgr_fast_send(pgr, &client->to, &line, pieces, count, bytes)))
 		return PGR_BUSY;
-	pgr->stats.packets_sent++;
 	pgr->current = NULL;
 	work->generation++; /* the token is consumed */
 	return PGR_OK;

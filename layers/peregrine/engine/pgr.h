@@ -48,7 +48,7 @@ enum pgr_code {
 	PGR_E_PROCEDURE = -6, /* the server has no such procedure */
 	PGR_E_REFUSED = -7,   /* not authorised, or another version of the protocol */
 	PGR_E_SERVER_BUSY =
-		-8, /* the server had no room for the call until the give-up time; it was not executed */
+		-8, /* the server said until the give-up time that it had no room; executed once or never */
 	PGR_E_CLOSED = -9,      /* unbound or closed by this side */
 	PGR_E_WIRE = -10,       /* the wire failed or is not to be had: the text of pgr_open says more */
 	PGR_E_PERMISSION = -11, /* the kernel forbids it */

@@ -18,7 +18,9 @@ static PGR_COLD int send_rejection(struct pgr *pgr, struct pgr_work *work)
 	struct pgr_header head = work->head;
 
 	head.type = PGR_REJECT;
-	head.procedure = own ? PGR_REJECT_FAILED : PGR_REJECT_PROCEDURE;
+	head.procedure = own                                 ? PGR_REJECT_FAILED
+			 : work->rejected == PGR_E_PROCEDURE ? PGR_REJECT_PROCEDURE
+							     : PGR_REJECT_LOST;
 	head.retransmissions = work->retransmissions;
 	head.data_bytes = own ? sizeof(code) : 0;
 	return pgr_send(pgr, destination(work), &head, 0, &piece, own ? 1 : 0, false);
@@ -71,6 +73,7 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 				   more || following != PGR_PACKETS_MAX);
 		if (PGR_UNLIKELY(full)) {
 			pgr_outgoing_lost(out, number);
+			pgr->stalled = true;
 			work->due_ns = pgr->now_ns;
 			pgr_timed_add(pgr, work);
 			return;
@@ -115,6 +118,22 @@ void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmis
 		pgr_outgoing_lost(&work->out, open);
 }
 
+/* A delegated result that its client has not acknowledged for too long: who passed the call on is told so. */
+void pgr_result_lost(struct pgr *pgr, struct pgr_work *work)
+{
+	pgr_sent *sent = work->sent;
+	void *arg = work->sent_arg;
+
+	work->sent = NULL;
+	pgr_timed_remove(work);
+	pgr_outgoing_end(&work->out);
+	pgr_work_reject(pgr, work, PGR_E_GIVE_UP);
+	if (sent) {
+		pgr->events++;
+		sent(arg, PGR_E_GIVE_UP);
+	}
+}
+
 /* The result is no longer needed. A delegated one is followed by the answer to the server that passed the
  * call on. */
 void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
@@ -127,7 +146,7 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 		work->delegated = false;
 		pgr_timed_remove(work);
 		pgr_outgoing_end(&work->out);
-		free(work->saved);
+		pgr_buffer_give(pgr, work->saved);
 		work->saved = NULL;
 		work->head.client = work->client->id;
 		work->head.slot = work->slot;
@@ -183,19 +202,19 @@ static PGR_COLD int marshal(struct pgr *pgr, struct pgr_work *work, const struct
 
 	if (!pgr_charge(pgr, work, (size_t)made))
 		return PGR_BUSY;
-	plain = malloc(bytes + 1);
-	work->saved = words ? malloc(made + 8) : plain;
+	plain = pgr_buffer_take(pgr, bytes + 1);
+	work->saved = words ? pgr_buffer_take(pgr, made + 8) : plain;
 	if (!plain || !work->saved) {
-		free(plain);
+		pgr_buffer_give(pgr, plain);
 		if (words)
-			free(work->saved);
+			pgr_buffer_give(pgr, work->saved);
 		work->saved = NULL;
 		return PGR_E_MEMORY;
 	}
 	pgr_gather(iov, count, plain);
 	if (words) {
 		pgr_words_make(signature, plain, bytes, work->saved);
-		free(plain);
+		pgr_buffer_give(pgr, plain);
 	}
 	work->out.iov[0] = (struct pgr_iov){work->saved, (size_t)made};
 	work->out.count = 1;
@@ -245,7 +264,7 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
 	if (PGR_UNLIKELY(work->args != NULL)) {
-		free(work->args);
+		pgr_buffer_give(pgr, work->args);
 		work->args = NULL;
 	}
 	borrowed = !work->saved && bytes && work->out.packets > 1;
@@ -272,7 +291,7 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 	}
 	if (PGR_UNLIKELY(bytes && work->generation == generation && !work->saved)) {
 		/* a wire that loses nothing had no room: a copy waits */
-		uint8_t *saved = malloc((size_t)bytes);
+		uint8_t *saved = pgr_buffer_take(pgr, bytes);
 
 		if (!saved)
 			return PGR_E_MEMORY;

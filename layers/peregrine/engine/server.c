@@ -88,9 +88,9 @@ void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 	pgr_let_go(pgr);
 	pgr_timed_remove(work);
 	if (PGR_UNLIKELY(work->args != NULL))
-		free(work->args);
+		pgr_buffer_give(pgr, work->args);
 	if (PGR_UNLIKELY(work->saved != NULL))
-		free(work->saved);
+		pgr_buffer_give(pgr, work->saved);
 	work->args = work->saved = NULL;
 	pgr_outgoing_end(&work->out);
 	pgr_incoming_end(&work->in);
@@ -266,7 +266,7 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 	if (head->type != PGR_CALL && head->type != PGR_PROBE)
 		return NULL;
 	pgr_now(pgr); /* cookies age */
-	if (!cookie_is_right(pgr, from, packet)) {
+	if (head->type == PGR_PROBE || !cookie_is_right(pgr, from, packet)) {
 		challenge(pgr, from, head);
 		return NULL;
 	}
@@ -425,10 +425,10 @@ static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const str
 
 		if (pgr->off &
 		    PGR_OFF_EARLY_COPY) { /* the copying that could have been done while packets came */
-			whole = malloc(bytes);
+			whole = pgr_buffer_take(pgr, bytes);
 			if (whole) {
 				memcpy(whole, args, bytes);
-				free(work->args);
+				pgr_buffer_give(pgr, work->args);
 				work->args = args = whole;
 			}
 		}
@@ -456,6 +456,18 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	struct pgr_work *work;
 	const bool single = !head->message_bytes || head->message_bytes <= head->packet_bytes;
 
+	/*
+	 * The client may be known by another slot's call only, made known again after it had been forgotten.
+	 * What this slot executed before is forgotten too: an old copy must not pass, so a slot shows a
+	 * cookie of its own.
+	 */
+	if (PGR_UNLIKELY(!slot->sequence)) {
+		pgr_now(pgr);
+		if (!cookie_is_right(pgr, &client->to, packet)) {
+			challenge(pgr, &client->to, head);
+			return;
+		}
+	}
 	if (PGR_UNLIKELY(slot->work != NULL))
 		abandon(pgr, slot);
 	if (PGR_UNLIKELY(!pgr_procedure_of(pgr, head->procedure))) {
@@ -486,7 +498,7 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 		const size_t map_bytes = pgr_packets_of(head->message_bytes, head->packet_bytes) / 64 * 8 + 8;
 
 		if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
-			work->args = malloc(head->message_bytes);
+			work->args = pgr_buffer_take(pgr, head->message_bytes);
 		if (!work->args || pgr_incoming_start(&work->in, head) != PGR_OK) {
 			pgr_work_free(pgr, work);
 			reject(pgr, &client->to, head, PGR_REJECT_BUSY);

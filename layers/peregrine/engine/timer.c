@@ -91,7 +91,10 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 	if (pgr->now_ns < work->due_ns)
 		return;
 	if (pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns) {
-		pgr_result_acked(pgr, work); /* the client has given up long ago */
+		if (work->delegated)
+			pgr_result_lost(pgr, work);
+		else
+			pgr_result_acked(pgr, work); /* the client has given up long ago */
 		return;
 	}
 	if (work->repeats < UINT8_MAX)
@@ -99,6 +102,15 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 	pgr->stats.retransmissions++;
 	work->due_ns = pgr->now_ns + backed_off(pgr, 5 * pgr->config.rto_min_ns, work->repeats);
 	pgr_result_again(pgr, work, work->retransmissions);
+}
+
+/* A client for whom something is being done is not forgotten: what it may say next has to find its slot. */
+static bool has_work(const struct pgr_client *client)
+{
+	for (unsigned int i = 0; i < PGR_SLOTS; i++)
+		if (client->slots[i].work)
+			return true;
+	return false;
 }
 
 static void sweep(struct pgr *pgr)
@@ -112,7 +124,7 @@ static void sweep(struct pgr *pgr)
 			next = client->next;
 			if (pgr->now_ns - client->active_ns < ACTIVE_NS)
 				active++;
-			if (pgr->now_ns - client->heard_ns > pgr->config.memory_ns)
+			if (pgr->now_ns - client->heard_ns > pgr->config.memory_ns && !has_work(client))
 				pgr_client_forget(pgr, client);
 		}
 	}

@@ -42,7 +42,7 @@ struct pgr_wire_ops {
 	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
 	void (*describe)(const struct pgr_wire *wire, char *text, size_t text_bytes);
-	uint64_t (*now_ns)(void); /* NULL: CLOCK_MONOTONIC; tests have a clock of their own */
+	uint64_t (*now_ns)(void); /* NULL: CLOCK_BOOTTIME; tests have a clock of their own */
 };
 
 /* Every wire begins with this. */

@@ -37,6 +37,8 @@
 #define RINGS          64u
 #define STAMP_BYTES    8u
 #define POLL_PACKETS   16u
+#define IDLE_POLLS     64u /* between two looks for new rings */
+#define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
 #define MAGIC          UINT64_C(0x3176676e69726770) /* "pgring v1" nearly */
 enum { FREE, CLAIMED, READY, CLOSED };              /* states of a ring */
@@ -89,7 +91,7 @@ struct shm {
 	struct outgoing *out, *recent;
 	struct incoming in[RINGS];
 	uint32_t in_count;
-	uint32_t idle_polls, looks; /* since we looked for new rings; looks so far */
+	uint32_t unlooked, looks; /* polls since we looked for new rings, weighted; looks so far */
 	char text[96];
 };
 
@@ -291,7 +293,7 @@ static PGR_COLD void look_for_rings(struct shm *shm)
 {
 	const uint32_t rings = atomic_load_explicit(&shm->inbox->rings, memory_order_acquire);
 
-	shm->idle_polls = 0;
+	shm->unlooked = 0;
 	release_ended_rings(shm, ++shm->looks % LOOKS_FOR_DEAD == 0);
 	for (uint32_t i = 0; i < rings && i < RINGS; i++) {
 		struct ring_head *head = &shm->inbox->heads[i];
@@ -351,7 +353,9 @@ static int shm_receive(struct pgr_wire *wire)
 
 	for (uint32_t i = 0; i < shm->in_count; i++)
 		received += receive_from(shm, &shm->in[i]);
-	if (PGR_UNLIKELY(received == 0 && ++shm->idle_polls >= 64))
+	/* Seldom while something comes in, but then too: one busy sender must not keep newcomers out. */
+	shm->unlooked += received ? 1 : BUSY_POLLS / IDLE_POLLS;
+	if (PGR_UNLIKELY(shm->unlooked >= BUSY_POLLS))
 		look_for_rings(shm);
 	return received;
 }

@@ -117,8 +117,7 @@ int pgr_xdp_attach(struct pgr_xdp_socket *xdp, const struct pgr_config *config, 
 		code = load(xdp, config, number);
 	if (code != PGR_OK || attach(xdp, native))
 		return code;
-	/* Generic was the faster one on a veth in most of our readings; the other where it is not to be had.
-	 */
+	/* Generic was the faster one on a veth in our readings; the other where it is not to be had. */
 	if (!config->xdp_attach && errno != EBUSY && errno != EEXIST && errno != EPERM && attach(xdp, true))
 		return PGR_OK;
 	return pgr_xdp_fail(config, xdp->native ? "attaching a program to the driver"

@@ -4,7 +4,10 @@
  *cores, a fresh pair of processes for each reading. Prints a table: median of the engine, of the floor, and
  *of their ratio in each round.
  *
- *	bench [ROUNDS [NAME]]     6 rounds; only readings whose name contains NAME
+ *	bench [--json] [ROUNDS [NAME]]     6 rounds; only readings whose name contains NAME
+ *
+ * --json: {"schema": "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low, ratio_high}]}, where low and
+ * high are the extremes of the rounds.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../pgr.h"
+#include "../engine.h"
 
 #define CALLS      60000u
 #define LINES      128u /* pairs of lines that the floor goes through */
@@ -222,6 +225,28 @@ static double copy_client(void)
 
 /* ---- the engine ---- */
 
+/* A wire that loses one packet in a hundred, on both sides. */
+static uint64_t chance = 88172645463325252;
+static bool lossy;
+
+static int lossy_send(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces, unsigned int count,
+		      bool more)
+{
+	chance ^= chance << 13, chance ^= chance >> 7, chance ^= chance << 17;
+	return chance % 100 == 0 ? 0 : pgr_wire_udp.send(wire, to, pieces, count, more);
+}
+
+static struct pgr_wire_ops lossy_ops;
+
+static int lossy_open(const struct pgr_config *config, pgr_input *input, void *engine, struct pgr_wire **wire_out)
+{
+	const int code = pgr_wire_udp.open(config, input, engine, wire_out);
+
+	if (code == PGR_OK)
+		(*wire_out)->ops = &lossy_ops;
+	return code;
+}
+
 static bool stop;
 
 static void on_null(void *arg, const struct pgr_request *request)
@@ -248,7 +273,10 @@ static struct pgr *open_one(const char *wire)
 	};
 	struct pgr *pgr = NULL;
 
-	if (pgr_open(&config, &pgr) != PGR_OK) {
+	lossy_ops = pgr_wire_udp;
+	lossy_ops.open = lossy_open;
+	lossy_ops.send = lossy_send;
+	if ((lossy ? pgr_open_on(&lossy_ops, &config, &pgr) : pgr_open(&config, &pgr)) != PGR_OK) {
 		fprintf(stderr, "%s: %s\n", wire, error);
 		exit(1);
 	}
@@ -426,18 +454,22 @@ static const struct reading {
 	double (*client)(void);
 	const char *floor; /* name of the reading that it is divided by; NULL: it is a floor itself */
 } readings[] = {
-	{"two lines", "ticks", plain_server, plain_client, NULL},
-	{"two lines, pause", "ticks", pause_server, pause_client, NULL},
-	{"shm null", "ticks", shm_server, shm_null, "two lines"},
-	{"shm 8 B", "ticks", shm_server, shm_8, "two lines"},
+	{"two lines", "ns", plain_server, plain_client, NULL},
+	{"two lines, pause", "ns", pause_server, pause_client, NULL},
+	{"shm null", "ns", shm_server, shm_null, "two lines"},
+	{"shm 8 B", "ns", shm_server, shm_8, "two lines"},
 	{"shm rate, 64 outstanding", "1/s", shm_server, shm_rate, NULL},
 	{"one copy", "GB/s", dirty_server, copy_client, NULL},
 	{"shm 4 MiB", "GB/s", shm_server, shm_blast, "one copy"},
-	{"bare udp", "ticks", bare_udp_server, bare_udp_client, NULL},
-	{"udp null", "ticks", udp_server, udp_null, "bare udp"},
-	{"udp 1 KiB", "ticks", udp_server, udp_1k, "bare udp"},
+	{"bare udp", "ns", bare_udp_server, bare_udp_client, NULL},
+	{"udp null", "ns", udp_server, udp_null, "bare udp"},
+	{"udp 1 KiB", "ns", udp_server, udp_1k, "bare udp"},
 	{"udp rate, 64 outstanding", "1/s", udp_server, udp_rate, NULL},
-	{"udp 4 MiB", "GB/s", udp_server, udp_blast, NULL},
+	{"raw udp stream", "GB/s", stream_server, stream_client, NULL},
+	{"udp 4 MiB", "GB/s", udp_server, udp_blast, "raw udp stream"},
+	{"udp rate, 1 % lost", "1/s", lossy_server, lossy_rate, "udp rate, 64 outstanding"},
+	{"udp 4 MiB, 1 % lost", "GB/s", lossy_server, lossy_blast, "udp 4 MiB"},
+	{"udp p99.9, 1 % lost", "RTO", lossy_server, lossy_tail, NULL},
 };
 #define READINGS (sizeof(readings) / sizeof(readings[0]))
 static double values[READINGS][ROUNDS_MAX];
@@ -494,41 +526,89 @@ static size_t find(const char *name)
 	abort();
 }
 
+static double extreme(const double *from, unsigned int count, bool high)
+{
+	double found = from[0];
+
+	for (unsigned int i = 1; i < count; i++)
+		if (high ? from[i] > found : from[i] < found)
+			found = from[i];
+	return found;
+}
+
+static void print(size_t i, unsigned int rounds, bool json, bool first)
+{
+	const struct reading *reading = &readings[i];
+	double ratios[ROUNDS_MAX];
+
+	for (unsigned int round = 0; reading->floor && round < rounds; round++)
+		ratios[round] = values[i][round] / values[find(reading->floor)][round];
+	if (json) {
+		printf("%s\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": %.6g", first ? "" : ",",
+		       reading->name, reading->unit, median(values[i], rounds), extreme(values[i], rounds, false),
+		       extreme(values[i], rounds, true));
+		if (reading->floor)
+			printf(", \"of\": \"%s\", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", reading->floor,
+			       median(ratios, rounds), extreme(ratios, rounds, false), extreme(ratios, rounds, true));
+		printf("}");
+		return;
+	}
+	printf("%-28s %12.4g %-6s", reading->name, median(values[i], rounds), reading->unit);
+	if (reading->floor)
+		printf(" %8.3f [%.3f, %.3f] of %s", median(ratios, rounds), extreme(ratios, rounds, false),
+		       extreme(ratios, rounds, true), reading->floor);
+	printf("\n");
+}
+
+/* Ticks of the time stamp counter become ns. */
+static double ns_a_tick(void)
+{
+	const uint64_t begin_ns = now_ns(), begin = __builtin_ia32_rdtsc();
+
+	while (now_ns() - begin_ns < 50000000)
+		;
+	return (double)(now_ns() - begin_ns) / (double)(__builtin_ia32_rdtsc() - begin);
+}
+
+static bool is_wanted(size_t i, const char *only)
+{
+	bool wanted = strstr(readings[i].name, only) != NULL;
+
+	for (size_t k = 0; k < READINGS && !wanted; k++)
+		wanted = readings[k].floor && strstr(readings[k].name, only) &&
+			 strcmp(readings[k].floor, readings[i].name) == 0;
+	return wanted;
+}
+
 int main(int argc, char **argv)
 {
-	const unsigned int rounds = argc > 1 ? (unsigned int)atoi(argv[1]) : 6;
-	const char *only = argc > 2 ? argv[2] : "";
+	const bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+	char **rest = argv + (json ? 2 : 1);
+	const int left = argc - (json ? 2 : 1);
+	const unsigned int rounds = left > 0 ? (unsigned int)atoi(rest[0]) : 6;
+	const char *only = left > 1 ? rest[1] : "";
+	const double tick_ns = ns_a_tick();
+	bool first = true;
 
-	if (!rounds || rounds > ROUNDS_MAX)
+	if (!rounds || rounds > ROUNDS_MAX || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		fprintf(stderr, "usage: bench [--json] [ROUNDS [NAME]], on a machine of two cores or more\n");
 		return 2;
+	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
 	for (unsigned int round = 0; round < rounds; round++)
-		for (size_t i = 0; i < READINGS; i++) {
-			bool wanted = strstr(readings[i].name, only) != NULL;
-
-			for (size_t k = 0; k < READINGS && !wanted; k++)
-				wanted = readings[k].floor && strstr(readings[k].name, only) &&
-					 strcmp(readings[k].floor, readings[i].name) == 0;
-			if (wanted)
-				values[i][round] = read_once(&readings[i]);
+		for (size_t i = 0; i < READINGS; i++)
+			if (is_wanted(i, only))
+				values[i][round] = read_once(&readings[i]) * (strcmp(readings[i].unit, "ns") == 0 ? tick_ns : 1);
+	if (json)
+		printf("{\"schema\": \"pgr.bench/1\", \"rounds\": %u, \"readings\": [", rounds);
+	for (size_t i = 0; i < READINGS; i++)
+		if (values[i][0] != 0) {
+			print(i, rounds, json, first);
+			first = false;
 		}
-	printf("%-28s %14s %-6s %8s %s\n", "reading", "median", "", "ratio", "of");
-	for (size_t i = 0; i < READINGS; i++) {
-		double ratios[ROUNDS_MAX];
-
-		if (values[i][0] == 0)
-			continue;
-		printf("%-28s %14.4g %-6s", readings[i].name, median(values[i], rounds), readings[i].unit);
-		if (readings[i].floor) {
-			const size_t floor = find(readings[i].floor);
-
-			for (unsigned int round = 0; round < rounds; round++)
-				ratios[round] = values[i][round] / values[floor][round];
-			printf(" %8.3f %s", median(ratios, rounds), readings[i].floor);
-		}
-		printf("\n");
-	}
+	if (json)
+		printf("\n]}\n");
 	return 0;
 }

@@ -55,8 +55,7 @@ static struct {
 	unsigned int tokens_count, tokens_next;
 	unsigned int begun, ended;
 	uint8_t pending[CALLS_MAX];
-	uint64_t cookie;
-	uint32_t challenged_from;
+	uint64_t cookie, known; /* of the last challenge, and of the last one to the known client */
 } f;
 static uint8_t pattern[LONG_BYTES], out[LONG_BYTES];
 static const uint8_t *key;
@@ -89,7 +88,22 @@ static bool see(void *arg, uint8_t *packet, size_t bytes)
 	MUST(pgr_packet_read(packet, bytes, key, &seen));
 	if (seen.head.type == PGR_CHALLENGE)
 		f.cookie = (uint64_t)seen.head.packet_number << 32 | seen.head.message_bytes;
+	if (seen.head.type == PGR_CHALLENGE && seen.head.client == CLIENT)
+		f.known = f.cookie;
 	return false;
+}
+
+static struct pgr_wire_ops ops; /* pgr_wire_net, but for what it promises */
+static bool reliable;
+
+static int open_net(const struct pgr_config *config, pgr_input *input, void *engine,
+		    struct pgr_wire **wire_out)
+{
+	const int code = pgr_wire_net.open(config, input, engine, wire_out);
+
+	if (code == PGR_OK)
+		(*wire_out)->reliable = reliable;
+	return code;
 }
 
 static void on_sent(void *arg, int code)
@@ -103,7 +117,8 @@ static void on_echo(void *arg, const struct pgr_request *request)
 				    request->args_bytes < DATA_BYTES ? request->args_bytes : DATA_BYTES};
 
 	(void)arg;
-	pgr_reply(request->pgr, &request->token, &iov, 1, 0, on_sent, NULL);
+	if (pgr_reply(request->pgr, &request->token, &iov, 1, 0, on_sent, NULL) == PGR_BUSY)
+		pgr_fail(request->pgr, &request->token, -72);
 }
 
 static void on_later(void *arg, const struct pgr_request *request)
@@ -122,7 +137,8 @@ static void on_long(void *arg, const struct pgr_request *request)
 	const struct pgr_iov iov = {pattern, LONG_BYTES};
 
 	(void)arg;
-	pgr_reply(request->pgr, &request->token, &iov, 1, 0, on_sent, NULL);
+	if (pgr_reply(request->pgr, &request->token, &iov, 1, 0, on_sent, NULL) == PGR_BUSY)
+		pgr_fail(request->pgr, &request->token, -72);
 }
 
 static void on_fail(void *arg, const struct pgr_request *request)
@@ -209,14 +225,13 @@ static void known_client(void)
 
 	put(FAR, &head, 0, NULL);
 	head.incarnation = f.pgr->incarnation;
-	put(FAR, &head, f.cookie, NULL);
 	head.type = PGR_CALL;
 	for (uint16_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		head.slot = i;
 		head.procedure = calls[i].procedure;
 		head.flags = 0;
 		part(&head, calls[i].bytes, 0);
-		put(FAR, &head, 0, pattern);
+		put(FAR, &head, f.known, pattern);
 	}
 	/* one that was delegated to us, by hand; its token is that of FAR's slot 9 */
 	{
@@ -228,7 +243,7 @@ static void known_client(void)
 		head.procedure = LONG;
 		head.flags = PGR_FLAG_DELEGATED;
 		part(&head, sizeof(data), 0);
-		put(FAR, &head, 0, data);
+		put(FAR, &head, f.known, data);
 	}
 }
 
@@ -337,6 +352,8 @@ static void patch(struct pgr_header *head, uint8_t selector, uint64_t *cookie_ou
 
 		while (client && client->id != head->client)
 			client = client->next;
+		if (head->client == CLIENT && (!client || !client->slots[head->slot].sequence))
+			*cookie_out = f.known;
 		head->sequence = (client ? client->slots[head->slot].sequence : 0) + (head->sequence & 1);
 	}
 }
@@ -415,10 +432,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		pattern[i] = (uint8_t)(i * 7 + 1);
 	if (!bytes)
 		return 0;
+	reliable = data[0] >> 6 & 1;
 	config.off = data[0] & PGR_OFF_ALL &
 		     ~(uint32_t)PGR_OFF_NO_THREAD_STATE; /* sanitizers dislike its stacks */
 	data++, bytes--;
-	if (pgr_open_on(&pgr_wire_net, &config, &f.pgr) != PGR_OK)
+	ops = pgr_wire_net;
+	ops.open = open_net;
+	if (pgr_open_on(&ops, &config, &f.pgr) != PGR_OK)
 		abort();
 	pgr_serve(f.pgr, ECHO, NULL, on_echo, NULL);
 	pgr_serve(f.pgr, LATER, NULL, on_later, NULL);
@@ -468,10 +488,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		pgr_poll(f.pgr);
 		check_state();
 	}
-	/* In the end each call has had its event, and nobody holds anything but for those that are still
-	 * executed. */
-	for (unsigned int i = 0; i < 40; i++) {
+	/* In the end each call is answered, each of ours has had its event, and nothing is remembered. */
+	for (unsigned int i = 0; i < 60; i++) {
 		net_pass_time(2 * SECOND);
+		for (uint32_t j = 0; j < f.pgr->works_count; j++) {
+			const struct pgr_token token = {{j, f.pgr->works[j]->generation, 0, 0}};
+
+			if (f.pgr->works[j]->client && f.pgr->works[j]->state == PGR_WORK_EXECUTING)
+				pgr_fail(f.pgr, &token, -90);
+		}
 		while (pgr_poll(f.pgr) > 0)
 			;
 		check_state();

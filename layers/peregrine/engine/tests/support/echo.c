@@ -18,8 +18,7 @@ static void idle(struct pgr *pgr, bool block)
 
 /* ---- server ---- */
 
-/* A reply whose buffers are lent, in a list: some of them nobody asks for any more when the client has gone.
- */
+/* A reply whose buffers are lent, in a list: nobody may ask for them any more when the client has gone. */
 struct reply {
 	struct server *server;
 	struct reply *next, **back;
@@ -27,6 +26,7 @@ struct reply {
 };
 
 struct server {
+	struct pair *pair;
 	struct reply *lent;
 	int wrong;
 };
@@ -50,6 +50,7 @@ static void on_call(void *arg, const struct pgr_request *request)
 	struct pgr_iov iov[2];
 	int code;
 
+	server->pair->executed++;
 	for (size_t i = 0; i < request->args_bytes; i++)
 		reply->data[i] = (uint8_t)~args[i];
 	*reply = (struct reply){server, server->lent, &server->lent};
@@ -66,7 +67,7 @@ static void on_call(void *arg, const struct pgr_request *request)
 
 int echo_serve(struct pair *pair, struct pgr *pgr, bool block)
 {
-	struct server server = {0};
+	struct server server = {.pair = pair};
 
 	if (pgr_serve(pgr, ECHO_PROCEDURE, NULL, on_call, &server) != PGR_OK)
 		return pair_say(pair, PAIR_FAILED, "the server could not serve");

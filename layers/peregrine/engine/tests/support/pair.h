@@ -24,8 +24,8 @@ struct pair {
 	_Atomic int ready; /* the server has left its address */
 	_Atomic int stop;  /* the client has ended */
 	uint8_t address[PGR_ADDRESS_BYTES];
-	char why[512]; /* it failed, or was skipped */
-	double value;  /* what a client has measured */
+	char why[512];             /* it failed, or was skipped */
+	_Atomic uint32_t executed; /* calls, at the server */
 };
 
 /* One of the two; returns PAIR_PASSED, PAIR_FAILED or PAIR_SKIPPED, the latter two after pair_say. */

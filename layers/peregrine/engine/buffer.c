@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffers for messages, used again and again: memory that is fresh from the kernel costs a page fault every 4
+ * KiB, which is more than copying into it. Each belongs to a power of two; what is given back is kept, up to
+ * a bound. Under a sanitizer nothing is kept, so that it sees what is used too far or too late.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+
+#define HEAD_BYTES  64u /* keeps what follows on a line of its own */
+#define CLASS_LEAST 8u  /* 256 bytes */
+#define KEPT_MAX    (UINT64_C(64) << 20)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define KEEP 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KEEP 0
+#endif
+#endif
+#ifndef KEEP
+#define KEEP 1
+#endif
+
+struct pgr_buffer {
+	struct pgr_buffer *next;
+	unsigned int class;
+};
+
+static unsigned int class_of(uint64_t bytes)
+{
+	unsigned int class = CLASS_LEAST;
+
+	while (UINT64_C(1) << class < bytes)
+		class ++;
+	return class;
+}
+
+uint8_t *pgr_buffer_take(struct pgr *pgr, uint64_t bytes)
+{
+	const unsigned int class = class_of(bytes);
+	struct pgr_buffer *buffer;
+
+	if (class >= PGR_BUFFER_CLASSES)
+		return NULL;
+	buffer = pgr->buffers[class];
+	if (buffer) {
+		pgr->buffers[class] = buffer->next;
+		pgr->buffers_bytes -= UINT64_C(1) << class;
+	} else {
+		buffer = malloc(HEAD_BYTES + (KEEP ? (size_t)1 << class : (size_t)bytes));
+		if (!buffer)
+			return NULL;
+		buffer->class = class;
+	}
+	return (uint8_t *)buffer + HEAD_BYTES;
+}
+
+void pgr_buffer_give(struct pgr *pgr, uint8_t *at)
+{
+	struct pgr_buffer *buffer;
+
+	if (!at)
+		return;
+	buffer = (struct pgr_buffer *)(void *)(at - HEAD_BYTES);
+	if (!KEEP || pgr->buffers_bytes + (UINT64_C(1) << buffer->class) > KEPT_MAX) {
+		free(buffer);
+		return;
+	}
+	buffer->next = pgr->buffers[buffer->class];
+	pgr->buffers[buffer->class] = buffer;
+	pgr->buffers_bytes += UINT64_C(1) << buffer->class;
+}
+
+void pgr_buffers_free(struct pgr *pgr)
+{
+	for (unsigned int i = 0; i < PGR_BUFFER_CLASSES; i++)
+		while (pgr->buffers[i]) {
+			struct pgr_buffer *buffer = pgr->buffers[i];
+
+			pgr->buffers[i] = buffer->next;
+			free(buffer);
+		}
+}

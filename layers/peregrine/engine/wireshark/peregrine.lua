@@ -5,11 +5,14 @@
 -- written with %d, since 5.4 would write a float as "7.0".
 
 local peregrine = Proto("peregrine", "Peregrine")
+local peregrine_ip = Proto("peregrine_ip", "Peregrine directly on IP") -- the prefix, which UDP does not need
 
-local VERSION, HEADER_BYTES, EXTENSION_BYTES, TOKEN_BYTES, SLOTS = 1, 48, 8, 64, 64
+local VERSION, HEADER_BYTES, EXTENSION_BYTES, TOKEN_BYTES, SLOTS, PREFIX_BYTES = 1, 48, 8, 64, 64, 8
 local MESSAGE_BYTES_MAX, PACKETS_MAX, BITMAP_BYTES_MAX = 2 ^ 30, 2 ^ 20, 64
 local CALL, RESULT, ACK, NACK, PROBE, ALIVE, CHALLENGE, REJECT = 1, 2, 3, 4, 5, 6, 7, 8
 local ASK, COOKIE, DELEGATED, KEYED, OF_RESULT, FLAGS_END = 1, 2, 16, 32, 64, 128
+local NOT_USED, FAILED = 2, 6 -- reasons of a reject
+local PROCEDURE_OWN = -64 -- a procedure's own codes are this or below
 local KEPT_BYTES_MAX = 256 * 2 ^ 20 -- of messages put together, in memory at a time
 
 local TYPES = {
@@ -17,21 +20,25 @@ local TYPES = {
 	[CHALLENGE] = "challenge", [REJECT] = "reject",
 }
 local REASONS = {
-	[1] = "no such procedure", [2] = "bad version", [3] = "busy, try again", [4] = "too large", [5] = "not authorised",
-	[6] = "failed by the procedure",
+	[1] = "no such procedure", [NOT_USED] = "not used", [3] = "busy, try again", [4] = "too large", [5] = "not authorised",
+	[FAILED] = "failed by the procedure", [7] = "lost",
 }
 local SET = { "set", "not set" }
 local BYTES = { " byte", " bytes" }
 
 peregrine.prefs.udp_port = Pref.uint("UDP port", 0,
-	"Whatever comes from or goes to this port is Peregrine's, right or malformed. 0: packets over UDP are known by their header.")
-peregrine.prefs.ip_protocol = Pref.uint("IP protocol", 253, "Protocol number of packets directly on IP. 0: none.")
+	"Whatever comes from or goes to this port is Peregrine's, right or malformed. 0: UDP packets are known by their header.")
+peregrine.prefs.ip_protocol = Pref.uint("IP protocol", 253,
+	"Protocol number of packets directly on IP, behind a prefix. 0: none.")
 peregrine.prefs.reassemble = Pref.bool("Put messages together", true,
 	"Shows a message of several packets as a whole, with the packet that completes it.")
 peregrine.prefs.reassemble_mib = Pref.uint("Longest message to put together (MiB)", 4,
 	"Longer messages are shown packet by packet only, to spare memory.")
 
 local f = {
+	destination = ProtoField.uint32("peregrine.destination", "Destination endpoint", base.HEX, nil, nil,
+		"Number of the endpoint that shall have the packet"),
+	source = ProtoField.uint32("peregrine.source", "Source endpoint", base.HEX, nil, nil, "Number of the sender's endpoint"),
 	type = ProtoField.uint8("peregrine.type", "Type", base.DEC, TYPES),
 	flags = ProtoField.uint8("peregrine.flags", "Flags", base.HEX),
 	ask = ProtoField.bool("peregrine.flags.ask", "Ask: answer at once", 8, SET, 0x01),
@@ -44,7 +51,7 @@ local f = {
 	unknown = ProtoField.bool("peregrine.flags.unknown", "Unknown", 8, SET, 0x80),
 	version = ProtoField.uint8("peregrine.version", "Version"),
 	retransmissions = ProtoField.uint8("peregrine.retransmissions", "Retransmissions", base.DEC, nil, nil,
-		"How often this packet was sent before; an answer repeats the number of what it answers"),
+		"Time-outs of the call in a row, up to now; an answer repeats the number of what it answers"),
 	slot = ProtoField.uint16("peregrine.slot", "Slot"),
 	credits = ProtoField.uint16("peregrine.credits", "Credits", base.UNIT_STRING, { " packet", " packets" }, nil,
 		"Packets that the receiver of this one may have under way to its sender; 0 says nothing"),
@@ -74,6 +81,10 @@ local f = {
 	-- token of a delegated call
 	token = ProtoField.bytes("peregrine.token", "Delegation token", base.NONE),
 	token_address = ProtoField.bytes("peregrine.token.address", "Client address", base.COLON),
+	token_ip = ProtoField.ipv4("peregrine.token.ip", "IPv4 address"),
+	token_port = ProtoField.uint16("peregrine.token.port", "Port"),
+	token_endpoint = ProtoField.uint32("peregrine.token.endpoint", "Endpoint", base.HEX),
+	token_mac = ProtoField.ether("peregrine.token.mac", "Hardware address"),
 	token_address_bytes = ProtoField.uint32("peregrine.token.address_bytes", "Length of client address", base.UNIT_STRING,
 		BYTES),
 	token_flags = ProtoField.uint32("peregrine.token.flags", "Flags", base.HEX),
@@ -103,17 +114,17 @@ local e = {
 	type = ProtoExpert.new("peregrine.bad_type", "Unknown type", expert.group.MALFORMED, expert.severity.ERROR),
 	flags = ProtoExpert.new("peregrine.bad_flags", "Unknown flags", expert.group.MALFORMED, expert.severity.ERROR),
 	slot = ProtoExpert.new("peregrine.bad_slot", "No such slot", expert.group.MALFORMED, expert.severity.ERROR),
+	sequence = ProtoExpert.new("peregrine.bad_sequence", "No such sequence number", expert.group.MALFORMED,
+		expert.severity.ERROR),
 	length = ProtoExpert.new("peregrine.bad_length", "Lengths do not fit", expert.group.MALFORMED, expert.severity.ERROR),
 	odd = ProtoExpert.new("peregrine.odd", "Unusual", expert.group.PROTOCOL, expert.severity.WARN),
 	cut = ProtoExpert.new("peregrine.cut", "Cut by the capture", expert.group.UNDECODED, expert.severity.NOTE),
 	repeated = ProtoExpert.new("peregrine.retransmission", "Retransmission", expert.group.SEQUENCE, expert.severity.NOTE),
 	past = ProtoExpert.new("peregrine.past", "Of a past call", expert.group.SEQUENCE, expert.severity.NOTE),
 	reject = ProtoExpert.new("peregrine.rejected", "Call rejected", expert.group.RESPONSE_CODE, expert.severity.NOTE),
-	several = ProtoExpert.new("peregrine.several", "Several packets in one datagram", expert.group.PROTOCOL,
-		expert.severity.CHAT),
 }
-peregrine.experts = { e.version, e.type, e.flags, e.slot, e.length, e.odd, e.cut, e.repeated, e.past, e.reject,
-	e.several }
+peregrine.experts = { e.version, e.type, e.flags, e.slot, e.sequence, e.length, e.odd, e.cut, e.repeated, e.past,
+	e.reject }
 
 local function text(...) return string.format(...) end
 
@@ -183,12 +194,29 @@ local function faults(h, reported)
 	if h.slot >= SLOTS then
 		fault(e.slot, "Slot %d: the last one is %d", h.slot, SLOTS - 1)
 	end
+	if h.sequence == UInt64(0) then
+		fault(e.sequence, "Sequence numbers begin at 1")
+	end
 	if h.data_at > reported then
 		fault(e.length, "Extensions end %d bytes behind the packet", h.data_at - reported)
 	elseif h.ends_at > reported then
 		fault(e.length, "%d bytes of data do not fit: %d are there", h.data_bytes, reported - h.data_at)
+	elseif h.ends_at < reported then
+		fault(e.length, "%d bytes behind the packet", reported - h.ends_at)
 	end
 	if not h.carries then
+		if h.type == NACK then
+			if h.data_bytes > BITMAP_BYTES_MAX then
+				fault(e.length, "Bitmap of %d bytes: the longest has %d", h.data_bytes, BITMAP_BYTES_MAX)
+			end
+		elseif h.type == REJECT and h.procedure == FAILED then
+			if h.data_bytes ~= 4 then
+				fault(e.length, "%d bytes of data, but a code has 4", h.data_bytes)
+			end
+		elseif h.data_bytes > 0 and TYPES[h.type] then
+			fault(e.length, "%d bytes of data in a packet of type %s%s", h.data_bytes, TYPES[h.type],
+				h.type == REJECT and text(", reason %d", h.procedure) or "")
+		end
 		return found
 	end
 	local whole, each, right = h.message_bytes, h.packet_bytes, 0
@@ -211,43 +239,67 @@ local function faults(h, reported)
 end
 
 -- Right, though not what a sender of this protocol does.
-local function oddities(h)
+local function oddities(h, tvb)
 	local found = {}
-	if h.data_bytes > 0 and not h.carries and h.type ~= NACK and not (h.type == REJECT and h.data_bytes == 4) then
-		found[1] = text("A packet of type %s with %d bytes of data", TYPES[h.type], h.data_bytes)
-	end
-	if h.type == NACK and h.data_bytes > BITMAP_BYTES_MAX then
-		found[#found + 1] = text("A bitmap has at most %d bytes", BITMAP_BYTES_MAX)
-	end
+	local function odd(...) found[#found + 1] = text(...) end
+
 	if has(h.flags, OF_RESULT) and h.type ~= ACK and h.type ~= NACK then
-		found[#found + 1] = text("A packet of type %s is not of a result", TYPES[h.type])
+		odd("A packet of type %s is not of a result", TYPES[h.type])
 	end
-	if h.sequence == UInt64(0) then
-		found[#found + 1] = "Sequence numbers begin at 1"
+	if h.type == CALL and has(h.flags, DELEGATED) and h.message_bytes < TOKEN_BYTES then
+		odd("A delegated call of %d bytes: its token has %d", h.message_bytes, TOKEN_BYTES)
 	end
-	if h.type == REJECT and not REASONS[h.procedure] then
-		found[#found + 1] = text("Unknown reason %d", h.procedure)
+	if h.type == REJECT and (h.procedure == NOT_USED or not REASONS[h.procedure]) then
+		odd(h.procedure == NOT_USED and "Reason %d is not used" or "Unknown reason %d", h.procedure)
+	elseif h.type == REJECT and h.data_bytes == 4 and h.ends_at <= tvb:len()
+		and tvb(h.data_at, 4):le_int() > PROCEDURE_OWN then
+		odd("Code %d: a procedure's own are %d or below", tvb(h.data_at, 4):le_int(), PROCEDURE_OWN)
 	end
 	return found
 end
 
 -- What is known of calls -------------------------------------------------------------------------------------------
 
-local slots   -- client .. slot -> the newest call seen there
-local frames  -- frame -> offset in it -> what the first pass found out
+local slots   -- client's end .. client .. slot -> the newest call seen there
+local frames  -- frame -> what the first pass found out
+local ends    -- port or endpoint number -> the addresses it was seen with
 local kept_bytes
 
 local function forget()
-	slots, frames, kept_bytes = {}, {}, 0
+	slots, frames, ends, kept_bytes = {}, {}, {}, 0
 end
 peregrine.init = forget -- each capture file begins anew
 forget()
 
-local function call_of(client, slot, sequence, make)
-	local key = client .. text("%d", slot)
+-- A name for an end: its address, and its port or endpoint number. The address as text will not do, since Wireshark may
+-- come to know a host's name between two packets.
+local function end_of(wire, number, address)
+	local key = text("%s %d", wire, number)
+	local known = ends[key] or {}
+	ends[key] = known
+	for i, each in ipairs(known) do
+		if each == address then
+			return text("%s %d", key, i)
+		end
+	end
+	known[#known + 1] = address
+	return text("%s %d", key, #known)
+end
+
+-- The client's end of a packet.
+local function client_end(h, pinfo, prefix)
+	local reports = h.type == ACK or h.type == NACK
+	if h.type == CALL or h.type == PROBE or reports and has(h.flags, OF_RESULT) then
+		return end_of(prefix and "ip" or "udp", prefix and prefix.source or pinfo.src_port, pinfo.src)
+	end
+	return end_of(prefix and "ip" or "udp", prefix and prefix.destination or pinfo.dst_port, pinfo.dst)
+end
+
+local function call_of(at, client, slot, sequence, make)
+	local key = text("%s %d ", at, slot) .. client
 	local call = slots[key]
 	if make and (not call or sequence > call.sequence) then
-		call = { sequence = sequence, seen = {}, parts = {} }
+		call = { sequence = sequence, seen = {}, parts = {}, packets = {} }
 		slots[key] = call -- of a past call, late packets are told apart but no more followed: memory stays bounded
 	end
 	return call
@@ -274,14 +326,14 @@ local function collect(call, h, tvb, frame)
 	if m.have == h.packets then
 		m.bytes = table.concat(m.data)
 		m.data = {}
-		m.whole_frame, m.whole_at = frame, h.data_at
+		m.whole_frame = frame
 	end
 	return m
 end
 
 -- Finds out what a packet means for its call; once for each packet, in the order of the capture.
-local function follow(h, tvb, pinfo)
-	local call = call_of(h.client, h.slot, h.sequence, true)
+local function follow(h, tvb, pinfo, prefix)
+	local call = call_of(client_end(h, pinfo, prefix), h.client, h.slot, h.sequence, true)
 	local found = { call = call }
 
 	if h.sequence < call.sequence then
@@ -305,9 +357,6 @@ local function follow(h, tvb, pinfo)
 			found.original = first
 		end
 	end
-	if h.type == RESULT then
-		call.result_packets = h.packets
-	end
 	if h.type == CALL and not has(h.flags, COOKIE) or h.type == RESULT or h.type == ALIVE then
 		call.challenge = nil
 	elseif h.type == CHALLENGE then
@@ -319,10 +368,11 @@ local function follow(h, tvb, pinfo)
 		if (h.type == RESULT or h.type == REJECT) and not call.result_frame then
 			call.result_frame = pinfo.number
 		end
-	elseif h.type == ACK and has(h.flags, OF_RESULT) then
-		found.result_packets = call.result_packets
+	elseif h.type == ACK then
+		found.packets = call.packets[has(h.flags, OF_RESULT) and RESULT or CALL]
 	end
 	if h.carries then
+		call.packets[h.type] = h.packets
 		found.message = collect(call, h, tvb, pinfo.number)
 	end
 	return found
@@ -385,20 +435,34 @@ local function show_bitmap(tree, tvb, h)
 	return missing
 end
 
--- The wires udp and ip write an IPv4 address and a port (0 on ip), big-endian, then zeros. Anything else stays bytes.
-local function address_text(range)
-	if range(6):bytes():tohex():find("[^0]") or range(0, 4):uint() == 0 then
+-- An address in a token: {IPv4, port} on the wire udp, {IPv4, endpoint number} on ip, {IPv4, endpoint number, hardware
+-- address} on xdp; then zeros. Anything else stays bytes. Returns it as text.
+local function show_address(tree, range, prefix)
+	local used = prefix and 14 or 6
+	if range(used):bytes():tohex():find("[^0]") or range(0, 4):uint() == 0 then
 		return nil
 	end
-	local port = range(4, 2):uint()
-	return tostring(range(0, 4):ipv4()) .. (port > 0 and text(":%d", port) or "")
+	tree:add(f.token_ip, range(0, 4))
+	local ip = tostring(range(0, 4):ipv4())
+	if not prefix then
+		tree:add(f.token_port, range(4, 2))
+		return text("%s:%d", ip, range(4, 2):uint())
+	end
+	tree:add(f.token_endpoint, range(4, 4))
+	local said = text("%s endpoint 0x%08x", ip, range(4, 4):uint())
+	if range(8, 6):bytes():tohex():find("[^0]") then
+		tree:add(f.token_mac, range(8, 6))
+		said = said .. " at " .. tostring(range(8, 6):ether())
+	end
+	return said
 end
 
-local function show_token(tree, range)
+local function show_token(tree, range, prefix)
 	local item = tree:add(f.token, range)
-	local bytes = range(32, 4):le_uint()
+	local bytes, flags, slot, sequence = range(32, 4):le_uint(), range(36, 4):le_uint(), range(56, 4):le_uint(),
+		range(48, 8):le_uint64()
 	local address = item:add(f.token_address, range(0, 32))
-	local readable = address_text(range(0, 32))
+	local readable = show_address(address, range(0, 32), prefix)
 	if readable then
 		address:append_text(" (" .. readable .. ")")
 	end
@@ -408,18 +472,28 @@ local function show_token(tree, range)
 	item:add_le(f.token_sequence, range(48, 8))
 	item:add_le(f.token_slot, range(56, 4))
 	item:add_le(f.token_incarnation, range(60, 4))
-	item:set_text(text("Delegation token: call %s slot %d of client 0x%s%s", tostring(range(48, 8):le_uint64()),
-		range(56, 4):le_uint(), range(40, 8):le_uint64():tohex(), readable and " at " .. readable or ""))
+	item:set_text(text("Delegation token: call %s slot %d of client 0x%s%s", tostring(sequence), slot,
+		range(40, 8):le_uint64():tohex(), readable and " of " .. readable or ""))
 	if bytes > 32 then
 		item:add_proto_expert_info(e.length, text("Client address of %d bytes: it has room for 32", bytes))
 	end
-	return item
+	if slot >= SLOTS then
+		item:add_proto_expert_info(e.slot, text("Slot %d: the last one is %d", slot, SLOTS - 1))
+	end
+	if sequence == UInt64(0) then
+		item:add_proto_expert_info(e.sequence, "Sequence numbers begin at 1")
+	end
+	if flags ~= 0 then
+		item:add_proto_expert_info(e.odd, text("A token's flags are 0, not 0x%x", flags))
+	end
 end
 
--- Names the call that a token stands for, if it was seen.
-local function show_origin(tree, range, found)
+-- Names the call that a token stands for, if it was seen. The token is of the wire that it came over.
+local function show_origin(tree, range, found, prefix)
 	if not found.origin then
-		local call = call_of(range:raw(40, 8), range(56, 4):le_uint(), nil, false)
+		local number = prefix and range(4, 4):uint() or range(4, 2):uint()
+		local at = end_of(prefix and "ip" or "udp", number, range(0, 4):ipv4())
+		local call = call_of(at, range:raw(40, 8), range(56, 4):le_uint(), nil, false)
 		found.origin = call and call.sequence == range(48, 8):le_uint64() and call.frame
 	end
 	if found.origin then
@@ -427,14 +501,15 @@ local function show_origin(tree, range, found)
 	end
 end
 
-local function show_data(tree, tvb, h, found)
+local function show_data(tree, tvb, h, found, prefix)
 	local captured = math.min(h.data_bytes, tvb:len() - h.data_at)
 	if captured <= 0 then
 		return
 	end
 	local range = tvb(h.data_at, captured)
 	if h.type == CALL and has(h.flags, DELEGATED) and h.packet_number == 0 and captured >= TOKEN_BYTES then
-		show_origin(show_token(tree, range(0, TOKEN_BYTES)), range(0, TOKEN_BYTES), found)
+		show_token(tree, range(0, TOKEN_BYTES), prefix)
+		show_origin(tree, range(0, TOKEN_BYTES), found, prefix)
 		if captured > TOKEN_BYTES then
 			tree:add(f.data, range(TOKEN_BYTES))
 		end
@@ -445,12 +520,12 @@ local function show_data(tree, tvb, h, found)
 	end
 end
 
-local function show_whole(tree, h, found, pinfo, at)
+local function show_whole(tree, h, found, pinfo, prefix)
 	local m = found.message
 	if not m or not m.whole_frame then
 		return
 	end
-	if m.whole_frame ~= pinfo.number or m.whole_at ~= at then
+	if m.whole_frame ~= pinfo.number then
 		generated(tree, f.whole_frame, m.whole_frame)
 		return
 	end
@@ -462,11 +537,12 @@ local function show_whole(tree, h, found, pinfo, at)
 		generated(item, f.part, frame)
 	end
 	if h.type == CALL and has(h.flags, DELEGATED) and m.packet_bytes < TOKEN_BYTES and m.message_bytes >= TOKEN_BYTES then
-		show_origin(show_token(item, tvb(0, TOKEN_BYTES)), tvb(0, TOKEN_BYTES), found)
+		show_token(item, tvb(0, TOKEN_BYTES), prefix)
+		show_origin(tree, tvb(0, TOKEN_BYTES), found, prefix)
 	end
 end
 
-local function show_found(tree, h, found, pinfo, at)
+local function show_found(tree, h, found, pinfo, prefix)
 	local call = found.call
 	if found.past then
 		tree:add_proto_expert_info(e.past, text("Of a past call: %s was seen in this slot", tostring(found.past)))
@@ -485,18 +561,18 @@ local function show_found(tree, h, found, pinfo, at)
 		generated(tree, f.original_frame, found.original)
 		tree:add_proto_expert_info(e.repeated, "Retransmission, unless repeated by the network or captured twice")
 	elseif found.repeated then
-		tree:add_proto_expert_info(e.repeated, text("Retransmission: sent %d times before this capture has it", h.retransmissions))
+		tree:add_proto_expert_info(e.repeated, text("Retransmission: %d time-outs before this capture has it", h.retransmissions))
 	end
-	show_whole(tree, h, found, pinfo, at)
+	if found.packets and h.packet_number > found.packets then
+		tree:add_proto_expert_info(e.odd, text("%d packets have arrived, of %d", h.packet_number, found.packets))
+	end
+	show_whole(tree, h, found, pinfo, prefix)
 end
 
 local function of(h) return has(h.flags, OF_RESULT) and "result" or "call" end
 
--- Whether an ack says that the result has arrived whole: the count of its packets, or none.
-local function is_whole(h, found)
-	return h.type == ACK and has(h.flags, OF_RESULT)
-		and (h.packet_number == 0 or found.result_packets ~= nil and h.packet_number >= found.result_packets)
-end
+-- Whether an ack says that the message has arrived whole.
+local function is_whole(h, found) return h.type == ACK and h.packet_number == found.packets end
 
 -- One line of a packet, for the list.
 local function line(h, found, missing)
@@ -513,7 +589,7 @@ local function line(h, found, missing)
 		more(", %d bytes", h.data_bytes)
 	elseif h.type == ACK then
 		if is_whole(h, found) then
-			more(", result has arrived")
+			more(", %s has arrived", of(h))
 		else
 			more(", packets below %d of the %s have arrived", h.packet_number, of(h))
 		end
@@ -541,7 +617,7 @@ end
 -- What cannot be a header, or one of another version: its first bytes and the reason.
 local function show_stub(tvb, at, tree, which, what)
 	local left = tvb:len() - at
-	local item = tree:add(peregrine, tvb(at))
+	local item = left > 0 and tree:add(peregrine, tvb(at)) or tree:add(peregrine)
 	if left >= 3 then
 		item:add(f.type, tvb(at, 1))
 		show_flags(item, tvb(at + 1, 1))
@@ -556,32 +632,29 @@ local function show_stub(tvb, at, tree, which, what)
 	return what
 end
 
--- One packet; returns where it ends and its line.
-local function show(tvb, at, pinfo, root)
+-- Shows the packet at an offset, behind the prefix if there is one; returns its line.
+local function show(tvb, at, pinfo, root, prefix)
 	local reported = tvb:reported_len()
 	local h = read(tvb, at)
 	if not h then
 		if reported - at < HEADER_BYTES then
-			return reported, show_stub(tvb, at, root, e.length,
+			return show_stub(tvb, at, root, e.length,
 				text("malformed: %d bytes, but a header has %d", reported - at, HEADER_BYTES))
 		end
-		return reported, show_stub(tvb, at, root, e.cut, "header cut by the capture")
+		return show_stub(tvb, at, root, e.cut, "header cut by the capture")
 	end
 	local wrong = faults(h, reported)
 	if h.version ~= VERSION then
-		return reported, show_stub(tvb, at, root, e.version, text("malformed: %s", wrong[1][2]))
+		return show_stub(tvb, at, root, e.version, text("malformed: %s", wrong[1][2]))
 	end
 
-	local ends_at = math.min(h.ends_at, reported)
-	local tree = root:add(peregrine, tvb(at, math.min(ends_at, tvb:len()) - at))
+	local tree = root:add(peregrine, tvb(at))
 	local found = {}
 	if #wrong == 0 and not pinfo.in_error_pkt then
-		local known = frames[pinfo.number]
-		if not pinfo.visited and not (known and known[at]) then
-			frames[pinfo.number] = known or {}
-			frames[pinfo.number][at] = follow(h, tvb, pinfo)
+		if not pinfo.visited and not frames[pinfo.number] then
+			frames[pinfo.number] = follow(h, tvb, pinfo, prefix)
 		end
-		found = frames[pinfo.number] and frames[pinfo.number][at] or {}
+		found = frames[pinfo.number] or {}
 	end
 
 	tree:add(f.type, tvb(at, 1))
@@ -624,24 +697,27 @@ local function show(tvb, at, pinfo, root)
 	if h.type == NACK then
 		missing = show_bitmap(tree, tvb, h)
 	else
-		show_data(tree, tvb, h, found)
+		show_data(tree, tvb, h, found, prefix)
+	end
+	if h.ends_at < tvb:len() then
+		tree:add(f.rest, tvb(h.ends_at))
 	end
 
 	for _, each in ipairs(wrong) do
 		tree:add_proto_expert_info(each[1], each[2])
 	end
 	if #wrong == 0 then
-		for _, each in ipairs(oddities(h)) do
+		for _, each in ipairs(oddities(h, tvb)) do
 			tree:add_proto_expert_info(e.odd, each)
 		end
 		if h.type == REJECT then
 			tree:add_proto_expert_info(e.reject, text("Call rejected: %s", REASONS[h.procedure] or "unknown reason"))
 		end
 		if found.call or found.past then
-			show_found(tree, h, found, pinfo, h.data_at)
+			show_found(tree, h, found, pinfo, prefix)
 		end
-		if ends_at > tvb:len() then
-			tree:add_proto_expert_info(e.cut, text("%d bytes were not captured", ends_at - tvb:len()))
+		if reported > tvb:len() then
+			tree:add_proto_expert_info(e.cut, text("%d bytes were not captured", reported - tvb:len()))
 		end
 	end
 	local said = line(h, found, missing)
@@ -649,46 +725,51 @@ local function show(tvb, at, pinfo, root)
 		said = text("%s, malformed: %s", said, wrong[1][2])
 	end
 	tree:append_text(": " .. said)
-	return ends_at, said, tree
-end
-
-local function is_right(tvb, at)
-	local h = read(tvb, at)
-	return h ~= nil and #faults(h, tvb:reported_len()) == 0, h
+	return said
 end
 
 function peregrine.dissector(tvb, pinfo, root)
-	local lines, at, tree, said = {}, 0, nil, nil
+	if tvb:len() > 0 then
+		pinfo.cols.protocol = "Peregrine"
+		pinfo.cols.info = show(tvb, 0, pinfo, root, nil)
+	end
+	return tvb:len()
+end
+
+-- The number is 4 bytes in no byte order; shown as the engine prints it.
+function peregrine_ip.dissector(tvb, pinfo, root)
 	if tvb:len() == 0 then
 		return 0
 	end
 	pinfo.cols.protocol = "Peregrine"
-	-- Segmentation offload makes one datagram of several packets, and a capture may show it before it is cut.
-	repeat
-		at, said, tree = show(tvb, at, pinfo, root)
-		lines[#lines + 1] = said
-	until at >= tvb:len() or not is_right(tvb, at)
-	if #lines > 1 and tree then
-		tree:add_proto_expert_info(e.several, text("%d packets in one datagram: segmentation offload", #lines))
+	local tree = root:add(peregrine_ip, tvb(0, math.min(PREFIX_BYTES, tvb:len())))
+	if tvb:len() < PREFIX_BYTES then
+		local cut = tvb:reported_len() >= PREFIX_BYTES
+		local what = cut and "prefix cut by the capture"
+			or text("malformed: %d bytes, but a prefix has %d", tvb:reported_len(), PREFIX_BYTES)
+		tree:add(f.rest, tvb())
+		tree:add_proto_expert_info(cut and e.cut or e.length, what)
+		tree:append_text(": " .. what)
+		pinfo.cols.info = what
+		return tvb:len()
 	end
-	if at < tvb:len() and tree then
-		tree:add(f.rest, tvb(at))
-		tree:add_proto_expert_info(e.odd, text("%d bytes behind the packet", tvb:reported_len() - at))
+	local prefix = { destination = tvb(0, 4):uint(), source = tvb(4, 4):uint() }
+	tree:add(f.destination, tvb(0, 4))
+	tree:add(f.source, tvb(4, 4))
+	tree:append_text(text(": from endpoint 0x%08x to 0x%08x", prefix.source, prefix.destination))
+	if prefix.destination == 0 or prefix.source == 0 then
+		tree:add_proto_expert_info(e.odd, "No endpoint has the number 0")
 	end
-	pinfo.cols.info = table.concat(lines, " | ")
+	pinfo.cols.info = show(tvb, PREFIX_BYTES, pinfo, root, prefix)
 	return tvb:len()
 end
 
 -- Over UDP a packet is known by its header alone: ports are the users' choice.
 local function heuristic(tvb, pinfo, root)
-	local at, reported = 0, tvb:reported_len()
-	repeat
-		local right, h = is_right(tvb, at)
-		if not right then
-			return false
-		end
-		at = h.ends_at
-	until at >= reported or tvb:len() < reported -- behind a cut nothing can be checked
+	local h = read(tvb, 0)
+	if not h or #faults(h, tvb:reported_len()) > 0 then
+		return false
+	end
 	peregrine.dissector(tvb, pinfo, root)
 	pinfo.conversation = peregrine -- so that malformed ones between these two are shown as such
 	return true
@@ -696,23 +777,23 @@ end
 peregrine:register_heuristic("udp", heuristic)
 
 local registered = {}
-local function register(table_name, number)
+local function register(table_name, number, proto)
 	local dissectors = DissectorTable.get(table_name)
 	if registered[table_name] == number then
 		return
 	end
 	if registered[table_name] then
-		dissectors:remove(registered[table_name], peregrine)
+		dissectors:remove(registered[table_name], proto)
 	end
 	registered[table_name] = number > 0 and number or nil
 	if number > 0 then
-		dissectors:add(number, peregrine)
+		dissectors:add(number, proto)
 	end
 end
 
 local function register_all()
-	register("udp.port", peregrine.prefs.udp_port)
-	register("ip.proto", peregrine.prefs.ip_protocol)
+	register("udp.port", peregrine.prefs.udp_port, peregrine)
+	register("ip.proto", peregrine.prefs.ip_protocol, peregrine_ip)
 end
 peregrine.prefs_changed = register_all
 register_all()

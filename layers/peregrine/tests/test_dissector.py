@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import os
@@ -14,8 +15,6 @@ import socket
 import struct
 import subprocess
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
@@ -23,12 +22,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
-SCRIPT = ROOT / "layers/peregrine/engine/wireshark/peregrine.lua"
-ECHO = BUILD / "bin/pgr-echo"
-ECHO_ARGUMENTS: tuple[str, ...] = ()
-"""What makes it call itself over UDP on the loopback interface, then end."""
+ENGINE = Path(__file__).resolve().parents[1] / "engine"
+SCRIPT = ENGINE / "wireshark/peregrine.lua"
 
 TYPES = {"call": 1, "result": 2, "ack": 3, "nack": 4, "probe": 5, "alive": 6, "challenge": 7, "reject": 8}
 ASK, COOKIE, BIG_ENDIAN, WORDS, DELEGATED, KEYED, OF_RESULT = (1 << bit for bit in range(7))
@@ -36,6 +31,10 @@ CLIENT = 0x1122334455667788
 INCARNATION = 0xCAFE0001
 COOKIE_VALUE = 0x8877665544332211
 NOBODY = "65534"
+SERVER_PORT = 18700
+CALLER, SERVER = 0xA1B2C3D4, 0x01020304
+"""Numbers of endpoints, where there are no ports."""
+PREFIX = struct.pack(">II", SERVER, CALLER)
 
 Frame = dict[str, list[str]]
 """What a frame shows: names of fields, each with its values in the order of the tree; also "info" and "expert"."""
@@ -97,25 +96,51 @@ class Sent:
     source: str = "10.0.0.1"
     target: str = "10.0.0.2"
     source_port: int = 40000
-    target_port: int = 18700
+    target_port: int = SERVER_PORT
+    prefix: bytes = PREFIX
     at_us: int = 0
     keep: int | None = None  # bytes of the packet that the capture kept
+    in_icmp: bool = False  # within an error that the target sends back
+
+    def back(self, what: Packet | bytes, at_us: int = 0) -> Sent:
+        """Return a packet that goes the other way."""
+        prefix = self.prefix[4:] + self.prefix[:4]
+        return Sent(what, self.target, self.source, self.target_port, self.source_port, prefix, at_us)
 
     def frame(self) -> bytes:
         """Return the whole frame, with its Ethernet header."""
         data = bytes(self.what)
         protocol = 17 if self.source_port else 253
         address = IPv6Address if ":" in self.source else IPv4Address
-        ends = address(self.source).packed + address(self.target).packed
+        source, target = address(self.source).packed, address(self.target).packed
         if self.source_port:
             head = struct.pack(">HHH", self.source_port, self.target_port, 8 + len(data))
-            words = ends + struct.pack(">HH", 17, 8 + len(data)) + head + data + bytes(len(data) % 2)
+            words = source + target + struct.pack(">HH", 17, 8 + len(data)) + head + data + bytes(len(data) % 2)
             total = sum(struct.unpack(f">{len(words) // 2}H", words))
             data = head + struct.pack(">H", -total % 0xFFFF or 0xFFFF) + data
+        else:
+            data = self.prefix + data
         if ":" in self.source:
-            return bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(data), protocol, 64) + ends + data
-        head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(data), 0, 0, 64, protocol, 0)
-        return bytes(12) + b"\x08\x00" + head + ends + data
+            return (
+                bytes(12)
+                + b"\x86\xdd"
+                + struct.pack(">IHBB", 6 << 28, len(data), protocol, 64)
+                + source
+                + target
+                + data
+            )
+        packet = ip_header(len(data), protocol) + source + target + data
+        if self.in_icmp:
+            packet = ip_header(8 + len(packet), 1) + target + source + struct.pack(">BBHI", 3, 3, 0, 0) + packet
+        return bytes(12) + b"\x08\x00" + packet
+
+
+def ip_header(data_bytes: int, protocol: int) -> bytes:
+    """Return what stands before the addresses."""
+    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + data_bytes, 0, 0, 64, protocol, 0)
+
+
+ON_IP = Sent(b"", source_port=0, target_port=0)
 
 
 def write_pcap(path: Path, frames: Sequence[tuple[int, bytes, int]]) -> Path:
@@ -129,7 +154,7 @@ def write_pcap(path: Path, frames: Sequence[tuple[int, bytes, int]]) -> Path:
     return path
 
 
-def capture_of(path: Path, *sent: Sent) -> Path:
+def capture_of(path: Path, sent: Sequence[Sent]) -> Path:
     """Write what was sent as a capture."""
     frames = []
     for each in sent:
@@ -221,11 +246,6 @@ def dissect(pcap: Path, *options: str) -> list[Frame]:
     return frames
 
 
-def shown(tmp_path: Path, *sent: Sent, options: Sequence[str] = ()) -> list[Frame]:
-    """Dissect what was sent."""
-    return dissect(capture_of(tmp_path / "sent.pcap", *sent), *options)
-
-
 def values(frame: Frame, expected: Mapping[str, str | list[str] | None]) -> None:
     """Check fields of a frame, named without "peregrine."; None: the field is absent."""
     found = {name: frame.get(f"peregrine.{name}") for name in expected}
@@ -238,31 +258,109 @@ def is_peregrine(frame: Frame) -> bool:
 
 def back(what: Packet | bytes, at_us: int = 0) -> Sent:
     """Return a packet from the server to the client."""
-    return Sent(what, "10.0.0.2", "10.0.0.1", 18700, 40000, at_us)
+    return Sent(b"").back(what, at_us)
+
+
+# --- captures that tests share, since each start of tshark takes its time ---------------------------------------------
+
+FRAME_NUMBERS = ("call_frame", "result_frame", "challenge_frame", "original_frame", "delegated_frame", "whole.frame")
+PARTS = "peregrine.whole.part"
+
+
+class Shared:
+    """A capture made of the scenes of many tests, dissected once with the same options."""
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+        self.sent: list[Sent] = []
+        self.scenes = 0
+
+    def scene(self, *sent: Sent) -> Scene:
+        """Add packets of one test. Their hosts, 10.0.0.x and fd00::x, are told from those of other scenes."""
+        self.scenes += 1
+
+        def own(address: str) -> str:
+            address = re.sub(r"^10\.0\.0\.", f"10.{self.scenes // 256}.{self.scenes % 256}.", address)
+            return re.sub(r"^fd00::", f"fd00:{self.scenes:x}::", address)
+
+        begin = len(self.sent)
+        self.sent += [replace(each, source=own(each.source), target=own(each.target)) for each in sent]
+        return Scene(self, begin, len(self.sent))
+
+    @contextlib.contextmanager
+    def pcap(self) -> Iterator[Path]:
+        """Write it for a while."""
+        with tempfile.TemporaryDirectory() as name:
+            yield capture_of(Path(name) / "shared.pcap", self.sent)
+
+    @functools.cached_property
+    def frames(self) -> list[Frame]:
+        """What is shown of each frame."""
+        with self.pcap() as pcap:
+            return dissect(pcap, *self.options)
+
+    @functools.cached_property
+    def trees(self) -> list[str]:
+        """The tree of each frame, as text."""
+        with self.pcap() as pcap:
+            return re.split(r"^Frame \d+: ", tshark(pcap, "-V", *self.options), flags=re.MULTILINE)[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Frames of a shared capture."""
+
+    shared: Shared
+    begin: int
+    end: int
+
+    def frames(self) -> list[Frame]:
+        """Return what is shown of each frame; numbers of frames count from 1 at the scene's first."""
+        names = (*(f"peregrine.{name}" for name in FRAME_NUMBERS), PARTS)
+        return [
+            {
+                name: [str(int(each) - self.begin) for each in found] if name in names else found
+                for name, found in frame.items()
+            }
+            for frame in self.shared.frames[self.begin : self.end]
+        ]
+
+    def frame(self) -> Frame:
+        """Return what is shown of its only frame."""
+        (frame,) = self.frames()
+        return frame
+
+    def trees(self) -> list[str]:
+        """Return the tree of each frame, as text."""
+        return self.shared.trees[self.begin : self.end]
+
+
+PLAIN = Shared()
+KNOWN = Shared("-o", f"peregrine.udp_port:{SERVER_PORT}", "-o", "peregrine.reassemble_mib:1")
 
 
 # --- the header -------------------------------------------------------------------------------------------------------
 
 WAYS = {
     "udp": Sent(b""),
-    "ip": Sent(b"", source_port=0, target_port=0),
+    "ip": ON_IP,
     "udp over IPv6": Sent(b"", source="fd00::1", target="fd00::2"),
-    "ip, version 6": Sent(b"", source="fd00::1", target="fd00::2", source_port=0, target_port=0),
+    "ip, version 6": replace(ON_IP, source="fd00::1", target="fd00::2"),
+}
+DATA = {"call": b"hello", "result": b"hello", "nack": b"\x05"}
+PROCEDURE = {"reject": 3, "challenge": 0xABCD}
+EVERY_TYPE = {
+    name: Packet(type=number, procedure=PROCEDURE.get(name, 0), data=DATA.get(name, b""), credits=17)
+    for name, number in TYPES.items()
+}
+EVERY_WAY = {
+    name: PLAIN.scene(*(replace(way, what=packet) for packet in EVERY_TYPE.values())) for name, way in WAYS.items()
 }
 
 
-DATA = {"call": b"hello", "result": b"hello", "nack": b"\x05"}
-PROCEDURE = {"reject": 3, "challenge": 0xABCD}
-
-
 @pytest.mark.parametrize("way", WAYS)
-def test_every_type_over_every_way(tmp_path: Path, way: str) -> None:
-    packets = {
-        name: Packet(type=number, procedure=PROCEDURE.get(name, 0), data=DATA.get(name, b""), credits=17)
-        for name, number in TYPES.items()
-    }
-    frames = shown(tmp_path, *(replace(WAYS[way], what=packet) for packet in packets.values()))
-    for name, frame in zip(TYPES, frames, strict=True):
+def test_every_type_over_every_way(way: str) -> None:
+    for (name, packet), frame in zip(EVERY_TYPE.items(), EVERY_WAY[way].frames(), strict=True):
         values(
             frame,
             {
@@ -274,9 +372,11 @@ def test_every_type_over_every_way(tmp_path: Path, way: str) -> None:
                 "client": "0x1122334455667788",
                 "sequence": "7",
                 "incarnation": "0xcafe0001",
-                "data_bytes": str(len(packets[name].data)),
+                "data_bytes": str(len(packet.data)),
                 "packet_bytes": "1400",
                 "data": b"hello".hex() if name in ("call", "result") else None,
+                "source": None if WAYS[way].source_port else "0xa1b2c3d4",
+                "destination": None if WAYS[way].source_port else "0x01020304",
             },
         )
         assert frame["info"][0].startswith(f"{name} 7 slot 3")
@@ -285,55 +385,79 @@ def test_every_type_over_every_way(tmp_path: Path, way: str) -> None:
         elif name == "reject":
             values(frame, {"reason": "3", "procedure": None})
         else:
-            message_bytes = str(len(packets[name].data))
-            values(frame, {"procedure": "0", "message_bytes": message_bytes, "packet_number": "0"})
+            values(frame, {"procedure": "0", "message_bytes": str(len(packet.data)), "packet_number": "0"})
         assert frame["expert"] == (["Call rejected: busy, try again"] if name == "reject" else [])
 
 
-def test_each_flag_alone(tmp_path: Path) -> None:
-    flags = ("ask", "cookie", "big_endian", "words", "delegated", "keyed", "of_result")
-    frames = shown(tmp_path, *(Sent(Packet(flags=1 << bit)) for bit in range(len(flags))))
-    for bit, frame in enumerate(frames):
+def test_the_prefix_is_shown_before_the_header() -> None:
+    tree = EVERY_WAY["ip"].trees()[0]
+    assert "Peregrine directly on IP: from endpoint 0xa1b2c3d4 to 0x01020304" in tree
+    assert tree.index("Source endpoint: 0xa1b2c3d4") < tree.index("Peregrine: call 7 slot 3")
+
+
+FLAGS = ("ask", "cookie", "big_endian", "words", "delegated", "keyed", "of_result")
+EACH_FLAG = PLAIN.scene(*(Sent(Packet(flags=1 << bit)) for bit in range(len(FLAGS))))
+
+
+def test_each_flag_alone() -> None:
+    for bit, frame in enumerate(EACH_FLAG.frames()):
         values(frame, {"flags": f"0x{1 << bit:02x}", "flags.unknown": None})
-        values(frame, {f"flags.{name}": "1" if name == flags[bit] else "0" for name in flags})
+        values(frame, {f"flags.{name}": "1" if name == FLAGS[bit] else "0" for name in FLAGS})
 
 
-def test_extensions_lie_between_header_and_data(tmp_path: Path) -> None:
-    both = Packet(flags=COOKIE | KEYED, data=b"\xaa\xbb")
-    frames = shown(tmp_path, Sent(both), Sent(replace(both, flags=KEYED, sequence=8)))
-    values(frames[0], {"cookie": "0x8877665544332211", "check": "0001020304050607", "data": "aabb"})
-    values(frames[1], {"cookie": None, "check": "0001020304050607", "data": "aabb"})
+EXTENDED = Packet(flags=COOKIE | KEYED, data=b"\xaa\xbb")
+EXTENSIONS = PLAIN.scene(Sent(EXTENDED), Sent(replace(EXTENDED, flags=KEYED, sequence=8)))
 
 
-def test_the_cookie_of_a_challenge_is_put_together(tmp_path: Path) -> None:
-    challenge = Packet(type=TYPES["challenge"], message_bytes=0x44332211, packet_number=0x88776655)
-    (frame,) = shown(tmp_path, back(challenge))
+def test_extensions_lie_between_header_and_data() -> None:
+    both, check = EXTENSIONS.frames()
+    values(both, {"cookie": "0x8877665544332211", "check": "0001020304050607", "data": "aabb"})
+    values(check, {"cookie": None, "check": "0001020304050607", "data": "aabb"})
+
+
+CHALLENGE = PLAIN.scene(back(Packet(type=TYPES["challenge"], message_bytes=0x44332211, packet_number=0x88776655)))
+
+
+def test_the_cookie_of_a_challenge_is_put_together() -> None:
+    frame = CHALLENGE.frame()
     values(frame, {"cookie": "0x8877665544332211"})
     assert frame["info"] == ["challenge 7 slot 3, incarnation 0xcafe0001, claimed 0x00000000"]
 
 
-@pytest.mark.parametrize(
-    ("reason", "text"),
-    [
-        (1, "no such procedure"),
-        (2, "bad version"),
-        (3, "busy, try again"),
-        (4, "too large"),
-        (5, "not authorised"),
-        (6, "failed by the procedure"),
-    ],
-)
-def test_reasons_of_a_reject(tmp_path: Path, reason: int, text: str) -> None:
-    data = struct.pack("<i", -70) if reason == 6 else b""
-    (frame,) = shown(tmp_path, back(Packet(type=TYPES["reject"], procedure=reason, data=data)))
-    assert frame["info"] == [f"reject 7 slot 3, {text}"]
-    values(frame, {"reason": str(reason), "code": "-70" if reason == 6 else None})
-    assert f"Reason: {text} ({reason})" in tshark(tmp_path / "sent.pcap", "-V")
+REASONS = {
+    1: "no such procedure",
+    2: "not used",
+    3: "busy, try again",
+    4: "too large",
+    5: "not authorised",
+    6: "failed by the procedure",
+    7: "lost",
+}
+FAILED = 6
 
 
-def test_names_and_units_of_the_tree(tmp_path: Path) -> None:
-    pcap = capture_of(tmp_path / "tree.pcap", Sent(Packet(flags=ASK | WORDS, procedure=5, credits=1, data=b"abc")))
-    tree = tshark(pcap, "-V")
+def rejected(reason: int, code: int = -70) -> Packet:
+    """Return a reject; its code is sent only with the reason that has one."""
+    return Packet(type=TYPES["reject"], procedure=reason, data=struct.pack("<i", code) if reason == FAILED else b"")
+
+
+REJECTED = {reason: PLAIN.scene(back(rejected(reason))) for reason in REASONS}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_reasons_of_a_reject(reason: int) -> None:
+    frame = REJECTED[reason].frame()
+    assert frame["info"] == [f"reject 7 slot 3, {REASONS[reason]}"]
+    values(frame, {"reason": str(reason), "code": "-70" if reason == FAILED else None})
+    assert f"Call rejected: {REASONS[reason]}" in frame["expert"]
+    assert f"Reason: {REASONS[reason]} ({reason})" in REJECTED[reason].trees()[0]
+
+
+NAMES = PLAIN.scene(Sent(Packet(flags=ASK | WORDS, procedure=5, credits=1, data=b"abc")))
+
+
+def test_names_and_units_of_the_tree() -> None:
+    (tree,) = NAMES.trees()
     for line in (
         "Peregrine: call 7 slot 3 procedure 5, 3 bytes, ask",
         "Type: call (1)",
@@ -366,9 +490,17 @@ def blast(kind: str, parts: Sequence[bytes], flags: int = 0) -> list[Packet]:
     ]
 
 
-def test_a_message_of_several_packets_is_put_together(tmp_path: Path) -> None:
+def out_of_order(way: Sent) -> list[Sent]:
     first, second, third = blast("call", [b"a" * 100, b"b" * 100, b"c" * 30])
-    frames = shown(tmp_path, Sent(first), Sent(third), Sent(second), Sent(replace(second, retransmissions=1)))
+    return [replace(way, what=each) for each in (first, third, second, replace(second, retransmissions=1))]
+
+
+OUT_OF_ORDER = {name: PLAIN.scene(*out_of_order(way)) for name, way in WAYS.items()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_message_of_several_packets_is_put_together(way: str) -> None:
+    frames = OUT_OF_ORDER[way].frames()
     assert [frame["info"][0] for frame in frames] == [
         "call 7 slot 3 procedure 5, packet 0 of 3, 100 bytes",
         "call 7 slot 3 procedure 5, packet 2 of 3, 30 bytes, ask",
@@ -382,41 +514,56 @@ def test_a_message_of_several_packets_is_put_together(tmp_path: Path) -> None:
     values(frames[3], {"original_frame": "3"})
 
 
-def test_messages_are_not_put_together_where_that_is_switched_off_or_too_long(tmp_path: Path) -> None:
-    packets = [Sent(packet) for packet in blast("result", [b"a" * 60000] * 18)]
-    assert "peregrine.whole" in shown(tmp_path, *packets)[-1]
-    for option in ("peregrine.reassemble:FALSE", "peregrine.reassemble_mib:1"):
-        assert "peregrine.whole" not in shown(tmp_path, *packets, options=["-o", option])[-1]
+def test_messages_are_not_put_together_where_that_is_switched_off(tmp_path: Path) -> None:
+    pcap = capture_of(tmp_path / "off.pcap", out_of_order(Sent(b"")))
+    frames = dissect(pcap, "-o", "peregrine.reassemble:FALSE")
+    assert len(frames) == 4
+    for frame in frames:
+        values(frame, {"whole": None, "whole.frame": None})
 
 
-def test_an_incomplete_message_stays_in_pieces(tmp_path: Path) -> None:
-    first, _, third = blast("result", [b"a" * 100, b"b" * 100, b"c"])
-    for frame in shown(tmp_path, back(first), back(third)):
+ABOVE_1_MIB = [Sent(packet) for packet in blast("result", [b"a" * 60000] * 18)]
+SHORT_ENOUGH, TOO_LONG = PLAIN.scene(*ABOVE_1_MIB), KNOWN.scene(*ABOVE_1_MIB)
+
+
+def test_messages_are_not_put_together_where_they_are_too_long() -> None:
+    assert "peregrine.whole" in SHORT_ENOUGH.frames()[-1]
+    assert "peregrine.whole" not in TOO_LONG.frames()[-1]
+
+
+INCOMPLETE = PLAIN.scene(*map(back, blast("result", [b"a" * 100, b"b" * 100, b"c"])[::2]))
+
+
+def test_an_incomplete_message_stays_in_pieces() -> None:
+    for frame in INCOMPLETE.frames():
         values(frame, {"whole": None, "whole.frame": None})
         assert frame["expert"] == []
 
 
-def test_an_empty_message_is_one_packet(tmp_path: Path) -> None:
-    (frame,) = shown(tmp_path, Sent(Packet(packet_bytes=0)))
-    values(frame, {"packets": "1", "data": None})
-    assert frame["info"] == ["call 7 slot 3 procedure 0, 0 bytes"]
+EMPTY = PLAIN.scene(Sent(Packet(packet_bytes=0)))
 
 
-@pytest.mark.parametrize(
-    ("bitmap", "missing", "arrived", "text"),
-    [
-        (b"", [4], [], "4"),
-        (b"\x00", [4], [], "4"),
-        (b"\x01", [4], [5], "4"),
-        (b"\x86", [4, 5, 8, 9, 10, 11], [6, 7, 12], "4-5, 8-11"),  # 10000110
-        (b"\x00\x02\x00", [4, *range(5, 14)], [14], "4-13"),
-        (b"\xff" * 64, [4], list(range(5, 517)), "4"),
-        (b"\xaa" * 64, [4, *range(5, 516, 2)], list(range(6, 517, 2)), "4-5, 7, 9, 11, 13, 15, 17, 19, ..."),
-    ],
-)
-def test_the_bitmap_of_a_nack(tmp_path: Path, bitmap: bytes, missing: list[int], arrived: list[int], text: str) -> None:
-    nack = Packet(type=TYPES["nack"], packet_number=4, message_bytes=0, data=bitmap)
-    (frame,) = shown(tmp_path, back(nack))
+def test_an_empty_message_is_one_packet() -> None:
+    values(EMPTY.frame(), {"packets": "1", "data": None})
+    assert EMPTY.frame()["info"] == ["call 7 slot 3 procedure 0, 0 bytes"]
+
+
+BITMAPS: list[tuple[bytes, list[int], list[int], str]] = [
+    (b"", [4], [], "4"),
+    (b"\x00", [4], [], "4"),
+    (b"\x01", [4], [5], "4"),
+    (b"\x86", [4, 5, 8, 9, 10, 11], [6, 7, 12], "4-5, 8-11"),  # 10000110
+    (b"\x00\x02\x00", [4, *range(5, 14)], [14], "4-13"),
+    (b"\xff" * 64, [4], list(range(5, 517)), "4"),
+    (b"\xaa" * 64, [4, *range(5, 516, 2)], list(range(6, 517, 2)), "4-5, 7, 9, 11, 13, 15, 17, 19, ..."),
+]
+NACKS = [PLAIN.scene(back(Packet(type=TYPES["nack"], packet_number=4, data=each[0]))) for each in BITMAPS]
+
+
+@pytest.mark.parametrize("index", range(len(BITMAPS)))
+def test_the_bitmap_of_a_nack(index: int) -> None:
+    bitmap, missing, arrived, text = BITMAPS[index]
+    frame = NACKS[index].frame()
     values(
         frame,
         {
@@ -432,18 +579,26 @@ def test_the_bitmap_of_a_nack(tmp_path: Path, bitmap: bytes, missing: list[int],
 # --- calls and their answers ------------------------------------------------------------------------------------------
 
 
-def test_answers_name_the_frame_of_their_call_and_the_time_since(tmp_path: Path) -> None:
+def exchange(way: Sent) -> list[Sent]:
+    """Return two calls and what belongs to them."""
     call = Packet(data=b"x", procedure=5)
-    frames = shown(
-        tmp_path,
-        Sent(call, at_us=1_000),
-        Sent(replace(call, slot=4), at_us=1_500),
-        back(replace(call, type=TYPES["alive"], data=b""), at_us=2_000),
-        back(replace(call, type=TYPES["result"], slot=4), at_us=2_500),
-        back(replace(call, type=TYPES["result"]), at_us=1_004_250),
-        Sent(Packet(type=TYPES["ack"], flags=OF_RESULT, packet_number=1), at_us=1_005_000),
-        back(replace(call, type=TYPES["result"], sequence=99), at_us=1_006_000),
-    )
+    return [
+        replace(way, what=call, at_us=1_000),
+        replace(way, what=replace(call, slot=4), at_us=1_500),
+        way.back(replace(call, type=TYPES["alive"], data=b""), 2_000),
+        way.back(replace(call, type=TYPES["result"], slot=4), 2_500),
+        way.back(replace(call, type=TYPES["result"]), 1_004_250),
+        replace(way, what=Packet(type=TYPES["ack"], flags=OF_RESULT, packet_number=1), at_us=1_005_000),
+        way.back(replace(call, type=TYPES["result"], sequence=99), 1_006_000),
+    ]
+
+
+EXCHANGES = {name: PLAIN.scene(*exchange(way)) for name, way in WAYS.items()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_answers_name_the_frame_of_their_call_and_the_time_since(way: str) -> None:
+    frames = EXCHANGES[way].frames()
     values(frames[0], {"result_frame": "5", "call_frame": None})
     values(frames[1], {"result_frame": "4"})
     values(frames[2], {"call_frame": "1", "time": "0.001000000"})
@@ -453,53 +608,105 @@ def test_answers_name_the_frame_of_their_call_and_the_time_since(tmp_path: Path)
     values(frames[6], {"call_frame": None, "time": None})  # its call was not captured
 
 
-def test_answers_find_their_call_in_one_pass_too(tmp_path: Path) -> None:
-    call = Packet(data=b"x")
-    pcap = capture_of(tmp_path / "once.pcap", Sent(call), back(replace(call, type=TYPES["result"]), at_us=30))
-    out = tshark(pcap, "-T", "fields", "-e", "peregrine.call_frame", "-e", "peregrine.time", "-Y", "peregrine.time")
-    assert out == "1\t0.000030000\n"
+def test_answers_find_their_call_in_one_pass_too() -> None:
+    asked = ("frame.number", "peregrine.call_frame", "peregrine.time")
+    words = (word for name in asked for word in ("-e", name))
+    with PLAIN.pcap() as pcap:
+        out = tshark(pcap, "-T", "fields", *words, "-Y", "peregrine.time")
+    expected = [
+        [str(number), frame["peregrine.call_frame"][0], frame["peregrine.time"][0]]
+        for number, frame in enumerate(PLAIN.frames, start=1)
+        if "peregrine.time" in frame
+    ]
+    assert [line.split("\t") for line in out.splitlines()] == expected
+    assert len(expected) > 10
 
 
-@pytest.mark.parametrize(
-    ("name", "flags", "text"),
-    [
-        ("ack", 0, "packets below 4 of the call have arrived"),
-        ("ack", OF_RESULT, "packets below 4 of the result have arrived"),
-        ("ack", OF_RESULT | DELEGATED, "packets below 4 of the result have arrived, delegated"),
-        ("nack", 0, "missing 4-5 of the call"),
-        ("nack", OF_RESULT, "missing 4-5 of the result"),
-    ],
-)
-def test_whose_packets_are_acknowledged(tmp_path: Path, name: str, flags: int, text: str) -> None:
-    data = b"\x02" if name == "nack" else b""
-    (frame,) = shown(tmp_path, Sent(Packet(type=TYPES[name], flags=flags, packet_number=4, data=data)))
+def between_others(way: Sent, *others: Sent) -> Scene:
+    """Return a scene of the same call from several ends, then the results in the other order."""
+    ends = [way, *others]
+    calls = [replace(end, what=Packet(data=b"x")) for end in ends]
+    return PLAIN.scene(*calls, *(end.back(Packet(type=TYPES["result"])) for end in reversed(ends)))
+
+
+OTHER_ENDS = {
+    "udp: port and address": between_others(Sent(b""), Sent(b"", source_port=40001), Sent(b"", source="10.0.0.9")),
+    "ip: number and address": between_others(
+        ON_IP, replace(ON_IP, prefix=PREFIX[:4] + b"\0\0\0\1"), replace(ON_IP, source="10.0.0.9")
+    ),
+    "a port is no number": between_others(Sent(b""), replace(ON_IP, prefix=PREFIX[:4] + struct.pack(">I", 40000))),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ENDS)
+def test_calls_of_different_ends_are_told_apart(name: str) -> None:
+    frames = OTHER_ENDS[name].frames()
+    calls = len(frames) // 2
+    for index in range(calls):
+        values(frames[index], {"result_frame": str(2 * calls - index), "original_frame": None})
+        values(frames[2 * calls - 1 - index], {"call_frame": str(index + 1), "original_frame": None})
+    assert [frame["expert"] for frame in frames] == [[]] * len(frames)
+
+
+ACKS: list[tuple[str, int, str]] = [
+    ("ack", 0, "packets below 4 of the call have arrived"),
+    ("ack", OF_RESULT, "packets below 4 of the result have arrived"),
+    ("ack", OF_RESULT | DELEGATED, "packets below 4 of the result have arrived, delegated"),
+    ("nack", 0, "missing 4-5 of the call"),
+    ("nack", OF_RESULT, "missing 4-5 of the result"),
+]
+ACKED = [
+    PLAIN.scene(Sent(Packet(type=TYPES[name], flags=flags, packet_number=4, data=b"\x02" if name == "nack" else b"")))
+    for name, flags, _ in ACKS
+]
+
+
+@pytest.mark.parametrize("index", range(len(ACKS)))
+def test_whose_packets_are_acknowledged(index: int) -> None:
+    name, _, text = ACKS[index]
+    frame = ACKED[index].frame()
     assert frame["info"] == [f"{name} 7 slot 3, {text}"]
     assert frame["expert"] == []
 
 
-def test_an_ack_of_a_part_of_the_result_is_told_from_that_of_the_whole(tmp_path: Path) -> None:
-    ack = Packet(type=TYPES["ack"], flags=OF_RESULT, packet_number=1)
-    results = blast("result", [b"a" * 100, b"b"])
-    sent = [Sent(Packet()), *map(back, results), Sent(ack), Sent(replace(ack, packet_number=2))]
-    frames = shown(tmp_path, *sent)
-    assert frames[3]["info"] == ["ack 7 slot 3, packets below 1 of the result have arrived"]
-    assert frames[4]["info"] == ["ack 7 slot 3, result has arrived"]
-    (alone,) = shown(tmp_path, sent[4])  # whether there are more is not known
-    assert alone["info"] == ["ack 7 slot 3, packets below 2 of the result have arrived"]
+ACK = Packet(type=TYPES["ack"], packet_number=1)
+ACKS_OF_PARTS = PLAIN.scene(
+    *map(Sent, blast("call", [b"a" * 100, b"b"])),
+    *(back(replace(ACK, packet_number=number)) for number in (1, 2)),
+    *map(back, blast("result", [b"a" * 100, b"b"])),
+    *(Sent(replace(ACK, flags=OF_RESULT, packet_number=number)) for number in (1, 2, 3)),
+)
+ACK_ALONE = PLAIN.scene(Sent(replace(ACK, flags=OF_RESULT, packet_number=2)))
 
 
-def test_retransmissions_are_marked(tmp_path: Path) -> None:
-    call, result = Packet(data=b"x", procedure=5), Packet(type=TYPES["result"])
-    frames = shown(
-        tmp_path,
-        Sent(call),
-        Sent(replace(call, retransmissions=1, flags=ASK)),
-        Sent(call),
-        back(replace(result, retransmissions=1)),  # repeats the number of the call: it is itself new
-        back(replace(result, retransmissions=1)),
-        Sent(replace(call, retransmissions=2, sequence=8)),  # sent before the capture began
-        Sent(replace(call, retransmissions=2)),
-    )
+def test_an_ack_of_a_part_is_told_from_that_of_the_whole() -> None:
+    frames = ACKS_OF_PARTS.frames()
+    assert [frame["info"][0] for frame in (*frames[2:4], *frames[6:])] == [
+        "ack 7 slot 3, packets below 1 of the call have arrived",
+        "ack 7 slot 3, call has arrived",
+        "ack 7 slot 3, packets below 1 of the result have arrived",
+        "ack 7 slot 3, result has arrived",
+        "ack 7 slot 3, packets below 3 of the result have arrived",
+    ]
+    assert [frame["expert"] for frame in frames] == [[]] * 8 + [["3 packets have arrived, of 2"]]
+    # whether there are more is not known
+    assert ACK_ALONE.frame()["info"] == ["ack 7 slot 3, packets below 2 of the result have arrived"]
+
+
+SMALL_CALL, RESULT = Packet(data=b"x", procedure=5), Packet(type=TYPES["result"])
+RETRANSMISSIONS = PLAIN.scene(
+    Sent(SMALL_CALL),
+    Sent(replace(SMALL_CALL, retransmissions=1, flags=ASK)),
+    Sent(SMALL_CALL),
+    back(replace(RESULT, retransmissions=1)),  # repeats the number of the call: it is itself new
+    back(replace(RESULT, retransmissions=1)),
+    Sent(replace(SMALL_CALL, retransmissions=2, sequence=8)),  # sent before the capture began
+    Sent(replace(SMALL_CALL, retransmissions=2)),
+)
+
+
+def test_retransmissions_are_marked() -> None:
+    frames = RETRANSMISSIONS.frames()
     assert [frame["info"][0] for frame in frames] == [
         "call 7 slot 3 procedure 5, 1 bytes",
         "call 7 slot 3 procedure 5, 1 bytes, ask, retransmission 1",
@@ -515,70 +722,124 @@ def test_retransmissions_are_marked(tmp_path: Path) -> None:
     assert [frame.get("peregrine.original_frame") for frame in frames] == [None, ["1"], ["1"], None, ["4"], None, None]
 
 
-def test_a_packet_of_a_blast_that_goes_out_late_is_no_retransmission(tmp_path: Path) -> None:
-    first, second = blast("call", [b"a" * 100, b"b" * 100])
-    frames = shown(
-        tmp_path, Sent(first), Sent(replace(first, retransmissions=1)), Sent(replace(second, retransmissions=1))
-    )
-    assert ["peregrine.retransmission" in frame for frame in frames] == [False, True, False]
+PAIR = blast("call", [b"a" * 100, b"b" * 100])
+LATE_IN_BLAST = PLAIN.scene(
+    Sent(PAIR[0]), Sent(replace(PAIR[0], retransmissions=1)), Sent(replace(PAIR[1], retransmissions=1))
+)
 
 
-def test_a_call_repeated_for_a_challenge_is_no_loss(tmp_path: Path) -> None:
-    call = Packet(incarnation=0, data=b"x")
-    frames = shown(
-        tmp_path,
-        Sent(call),
-        back(Packet(type=TYPES["challenge"], message_bytes=1, packet_number=2), at_us=10),
-        Sent(replace(call, flags=COOKIE, incarnation=INCARNATION, retransmissions=1), at_us=20),
-        back(Packet(type=TYPES["result"], retransmissions=1), at_us=30),
-    )
+def test_a_packet_of_a_blast_that_goes_out_late_is_no_retransmission() -> None:
+    assert ["peregrine.retransmission" in frame for frame in LATE_IN_BLAST.frames()] == [False, True, False]
+
+
+FIRST_CONTACT = PLAIN.scene(
+    Sent(Packet(incarnation=0, data=b"x")),
+    back(Packet(type=TYPES["challenge"], message_bytes=1, packet_number=2), at_us=10),
+    Sent(Packet(flags=COOKIE, data=b"x", retransmissions=1), at_us=20),
+    back(Packet(type=TYPES["result"], retransmissions=1), at_us=30),
+)
+
+
+def test_a_call_repeated_for_a_challenge_is_no_loss() -> None:
+    frames = FIRST_CONTACT.frames()
     values(frames[1], {"call_frame": "1", "time": "0.000010000"})
     values(frames[2], {"challenge_frame": "2"})
     values(frames[3], {"call_frame": "1", "time": "0.000030000"})
     assert [frame["expert"] for frame in frames] == [[]] * 4
 
 
-def token(address: bytes, client: int = CLIENT, sequence: int = 7, slot: int = 3) -> bytes:
-    return struct.pack("<32sIIQQII", address, len(address), BIG_ENDIAN, client, sequence, slot, INCARNATION)
+# --- delegation -------------------------------------------------------------------------------------------------------
 
 
-def test_a_delegated_call_names_the_call_it_passes_on(tmp_path: Path) -> None:
-    address = (IPv4Address("10.0.0.1").packed + struct.pack(">H", 40000)).ljust(32, b"\0")
+def token(address: bytes, *, sequence: int = 7, slot: int = 3, flags: int = 0) -> bytes:
+    return struct.pack("<32sIIQQII", address, 32, flags, CLIENT, sequence, slot, INCARNATION)
+
+
+CALLER_HOST = "10.253.0.1"
+"""One address for all scenes, since it is in the data too."""
+CALLER_IP = IPv4Address(CALLER_HOST).packed
+MAC = bytes.fromhex("02000000abcd")
+TOKENS: dict[str, tuple[bytes, str, dict[str, str | None]]] = {
+    "udp": (
+        CALLER_IP + struct.pack(">H", 40000),
+        f"{CALLER_HOST}:40000",
+        {"port": "40000", "endpoint": None, "mac": None},
+    ),
+    "ip": (
+        CALLER_IP + struct.pack(">I", CALLER),
+        f"{CALLER_HOST} endpoint 0xa1b2c3d4",
+        {"port": None, "endpoint": "0xa1b2c3d4", "mac": None},
+    ),
+    "xdp": (
+        CALLER_IP + struct.pack(">I", CALLER + 1) + MAC,
+        f"{CALLER_HOST} endpoint 0xa1b2c3d5 at 02:00:00:00:ab:cd",
+        {"port": None, "endpoint": "0xa1b2c3d5", "mac": "02:00:00:00:ab:cd"},
+    ),
+}
+
+
+def passed_on(wire: str) -> Scene:
+    """Return a scene of a call, the call that passes it on, and the result from the other server."""
+    address = TOKENS[wire][0]
+    caller, first, second = address[4:8], struct.pack(">I", 21), struct.pack(">I", 22)
+    way = replace(ON_IP if wire != "udp" else Sent(b""), source=CALLER_HOST)
     passed = Packet(client=0x55, sequence=1, slot=0, flags=DELEGATED, data=token(address) + b"args")
-    frames = shown(
-        tmp_path,
-        Sent(Packet(data=b"args")),
-        Sent(passed, "10.0.0.2", "10.0.0.3", 18700, 18700, 50),
-        Sent(Packet(type=TYPES["result"], flags=DELEGATED), "10.0.0.3", "10.0.0.1", 18700, 40000, 90),
+    result = Packet(type=TYPES["result"], flags=DELEGATED)
+    return PLAIN.scene(
+        replace(way, what=Packet(data=b"args"), prefix=first + caller),
+        replace(way, what=passed, source="10.0.0.2", target="10.0.0.3", prefix=second + first, at_us=50),
+        replace(way, target="10.0.0.3", prefix=second + caller).back(result, 90),
     )
+
+
+PASSED_ON = {wire: passed_on(wire) for wire in TOKENS}
+
+
+@pytest.mark.parametrize("wire", TOKENS)
+def test_a_delegated_call_names_the_call_it_passes_on(wire: str) -> None:
+    address, readable, parts = TOKENS[wire]
+    frames = PASSED_ON[wire].frames()
+    values(frames[0], {"result_frame": "3"})
     values(
         frames[1],
         {
-            "token.address": ":".join(f"{byte:02x}" for byte in address),
+            "token.address": ":".join(f"{byte:02x}" for byte in address.ljust(32, b"\0")),
             "token.address_bytes": "32",
-            "token.flags": "0x00000004",
+            "token.flags": "0x00000000",
             "token.client": "0x1122334455667788",
             "token.sequence": "7",
             "token.slot": "3",
             "token.incarnation": "0xcafe0001",
+            "token.ip": CALLER_HOST,
             "delegated_frame": "1",
             "data": b"args".hex(),
-        },
+        }
+        | {f"token.{name}": value for name, value in parts.items()},
     )
     values(frames[2], {"call_frame": "1", "time": "0.000090000", "token": None})
-    tree = tshark(tmp_path / "sent.pcap", "-V")
-    assert "Delegation token: call 7 slot 3 of client 0x1122334455667788 at 10.0.0.1:40000" in tree
+    assert [frame["expert"] for frame in frames] == [[]] * 3
+    line = f"Delegation token: call 7 slot 3 of client 0x1122334455667788 of {readable}\n"
+    assert line in PASSED_ON[wire].trees()[1]
 
 
-def test_a_token_in_pieces_is_shown_with_the_whole_message(tmp_path: Path) -> None:
-    data = token(b"\x01\x02") + b"args"
-    parts = blast("call", [data[:40], data[40:]], DELEGATED)
-    frames = shown(tmp_path, *(Sent(replace(part, client=0x55)) for part in parts))
-    values(frames[0], {"token": None})
-    values(frames[1], {"token.sequence": "7", "token.address_bytes": "2"})
+PIECES = token(b"\x01\x02") + b"args"
+TOKEN_IN_PIECES = PLAIN.scene(
+    *(Sent(replace(part, client=0x55)) for part in blast("call", [PIECES[:40], PIECES[40:]], DELEGATED))
+)
+
+
+def test_a_token_in_pieces_is_shown_with_the_whole_message() -> None:
+    first, second = TOKEN_IN_PIECES.frames()
+    values(first, {"token": None})
+    values(second, {"token.sequence": "7", "token.address_bytes": "32"})
 
 
 # --- what is wrong, and what is not ours ------------------------------------------------------------------------------
+
+
+def with_data(kind: str, data: bytes, procedure: int = 0) -> bytes:
+    return bytes(Packet(type=TYPES[kind], procedure=procedure, data=data))
+
 
 WRONG: dict[str, tuple[bytes, str, str]] = {
     "version": (bytes(Packet(version=2)), "bad_version", "malformed: Version 2, not 1"),
@@ -586,10 +847,13 @@ WRONG: dict[str, tuple[bytes, str, str]] = {
     "type 0": (bytes(Packet(type=0)), "bad_type", "Unknown type 0"),
     "flags": (bytes(Packet(flags=128)), "bad_flags", "Unknown flags 0x80"),
     "slot": (bytes(Packet(slot=64)), "bad_slot", "Slot 64: the last one is 63"),
+    "sequence": (bytes(Packet(sequence=0)), "bad_sequence", "Sequence numbers begin at 1"),
     "nothing but a type": (b"\x01", "bad_length", "malformed: 1 bytes, but a header has 48"),
     "short header": (bytes(Packet())[:47], "bad_length", "malformed: 47 bytes, but a header has 48"),
     "no cookie": (bytes(Packet(flags=COOKIE))[:50], "bad_length", "Extensions end 6 bytes behind the packet"),
     "truncated data": (bytes(Packet(data=b"abcde"))[:-1], "bad_length", "5 bytes of data do not fit: 4 are there"),
+    "bytes behind": (bytes(Packet()) + b"more", "bad_length", "4 bytes behind the packet"),
+    "another packet behind": (bytes(Packet()) * 2, "bad_length", "48 bytes behind the packet"),
     "data by far too long": (
         bytes(Packet(message_bytes=2**32 - 1, data_bytes=2**32 - 1, packet_bytes=2**32 - 1)),
         "bad_length",
@@ -630,86 +894,139 @@ WRONG: dict[str, tuple[bytes, str, str]] = {
         "bad_length",
         "2 bytes of data, but packet 1 of 1401 bytes by 1400 has 1",
     ),
+    "bitmap too long": (with_data("nack", bytes(65)), "bad_length", "Bitmap of 65 bytes: the longest has 64"),
+    "failure without code": (with_data("reject", b"", FAILED), "bad_length", "0 bytes of data, but a code has 4"),
+    "failure with more": (with_data("reject", bytes(5), FAILED), "bad_length", "5 bytes of data, but a code has 4"),
+    "busy with a code": (
+        with_data("reject", bytes(4), 3),
+        "bad_length",
+        "4 bytes of data in a packet of type reject, reason 3",
+    ),
+    "lost with a code": (
+        with_data("reject", bytes(4), 7),
+        "bad_length",
+        "4 bytes of data in a packet of type reject, reason 7",
+    ),
+} | {
+    f"{kind} with data": (with_data(kind, b"x"), "bad_length", f"1 bytes of data in a packet of type {kind}")
+    for kind in ("ack", "probe", "alive", "challenge")
 }
+WRONG_KNOWN = {
+    name: KNOWN.scene(Sent(data), replace(ON_IP, what=data), Sent(Packet(data=b"x")))
+    for name, (data, _, _) in WRONG.items()
+}
+WRONG_UNKNOWN = PLAIN.scene(*(Sent(data) for data, _, _ in WRONG.values()))
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_malformed_packets_are_told_where_the_port_is_known(tmp_path: Path, name: str) -> None:
-    data, field, text = WRONG[name]
-    right = Packet(data=b"x")
-    frames = shown(
-        tmp_path,
-        Sent(data),
-        Sent(data, source_port=0, target_port=0),
-        Sent(right),
-        options=["-o", "peregrine.udp_port:18700"],
-    )
-    for frame in frames[:2]:
+def test_malformed_packets_are_told_where_the_port_is_known(name: str) -> None:
+    _, field, text = WRONG[name]
+    *wrong, right = WRONG_KNOWN[name].frames()
+    for frame in wrong:
         assert f"peregrine.{field}" in frame
         assert text in frame["expert"]
         assert "malformed" in frame["info"][0]
-    assert frames[2]["expert"] == []  # and they leave no trace in what is known of calls
+    assert right["expert"] == []  # and they leave no trace in what is known of calls
 
 
-def test_malformed_packets_are_not_taken_for_ours_by_the_heuristic(tmp_path: Path) -> None:
-    for frame in shown(tmp_path, *(Sent(data) for data, _, _ in WRONG.values())):
+def test_malformed_packets_are_not_taken_for_ours_by_the_heuristic() -> None:
+    for frame in WRONG_UNKNOWN.frames():
         assert not is_peregrine(frame)
         assert frame["expert"] == []
 
 
-def test_between_known_ends_malformed_packets_are_told_without_a_port(tmp_path: Path) -> None:
-    frames = shown(tmp_path, Sent(Packet()), back(WRONG["flags"][0]))
-    assert frames[1]["expert"] == ["Unknown flags 0x80"]
+WRONG_AFTER_RIGHT = PLAIN.scene(Sent(Packet()), back(WRONG["flags"][0]))
 
 
-def test_other_traffic_is_left_alone(tmp_path: Path) -> None:
-    others = (b"", b"hello", bytes(48), b"\x01" * 48, b"\xff" * 1400, bytes(Packet()) + b"more")
-    for frame in shown(tmp_path, *map(Sent, others)):
+def test_between_known_ends_malformed_packets_are_told_without_a_port() -> None:
+    assert WRONG_AFTER_RIGHT.frames()[1]["expert"] == ["Unknown flags 0x80"]
+
+
+OTHERS = PLAIN.scene(*map(Sent, (b"", b"hello", bytes(48), b"\x01" * 48, b"\xff" * 1400)))
+
+
+def test_other_traffic_is_left_alone() -> None:
+    for frame in OTHERS.frames():
         assert not is_peregrine(frame)
 
 
-def test_bytes_behind_a_packet_are_told(tmp_path: Path) -> None:
-    (frame,) = shown(tmp_path, Sent(bytes(Packet()) + b"more", source_port=0, target_port=0))
-    values(frame, {"rest": b"more".hex()})
-    assert frame["expert"] == ["4 bytes behind the packet"]
+BEHIND = KNOWN.scene(Sent(WRONG["bytes behind"][0]), Sent(with_data("nack", b"\x01") + b"more"))
 
 
-@pytest.mark.parametrize(
-    ("packet", "text"),
-    [
-        (Packet(type=TYPES["probe"], data=b"x"), "A packet of type probe with 1 bytes of data"),
-        (Packet(type=TYPES["nack"], data=bytes(65)), "A bitmap has at most 64 bytes"),
-        (Packet(sequence=0), "Sequence numbers begin at 1"),
-        (Packet(flags=OF_RESULT), "A packet of type call is not of a result"),
-        (Packet(type=TYPES["reject"], procedure=7), "Unknown reason 7"),
-    ],
-)
-def test_what_no_sender_does_is_told(tmp_path: Path, packet: Packet, text: str) -> None:
-    (frame,) = shown(tmp_path, Sent(packet))
-    assert text in frame["expert"]
+def test_bytes_behind_a_packet_are_shown() -> None:
+    for frame in BEHIND.frames():
+        values(frame, {"rest": b"more".hex()})
+
+
+PREFIXES: dict[str, tuple[Sent, str]] = {
+    "none": (replace(ON_IP, prefix=b"\1"), "malformed: 1 bytes, but a prefix has 8"),
+    "short": (replace(ON_IP, prefix=PREFIX[:7]), "malformed: 7 bytes, but a prefix has 8"),
+    "nothing behind": (ON_IP, "malformed: 0 bytes, but a header has 48"),
+    "to 0": (replace(ON_IP, what=Packet(), prefix=bytes(4) + PREFIX[4:]), "No endpoint has the number 0"),
+    "from 0": (replace(ON_IP, what=Packet(), prefix=PREFIX[:4] + bytes(4)), "No endpoint has the number 0"),
+}
+BAD_PREFIX = {name: PLAIN.scene(sent) for name, (sent, _) in PREFIXES.items()}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_what_is_wrong_with_a_prefix_is_told(name: str) -> None:
+    assert BAD_PREFIX[name].frame()["expert"] == [PREFIXES[name][1]]
+
+
+DELEGATED_CALL = Packet(flags=DELEGATED, client=0x55)
+UNUSUAL: dict[str, tuple[Packet, str]] = {
+    "call of a result": (Packet(flags=OF_RESULT), "A packet of type call is not of a result"),
+    "reason 0": (rejected(0), "Unknown reason 0"),
+    "reason 2": (rejected(2), "Reason 2 is not used"),
+    "reason 8": (rejected(8), "Unknown reason 8"),
+    "code": (rejected(FAILED, -63), "Code -63: a procedure's own are -64 or below"),
+    "no token": (DELEGATED_CALL, "A delegated call of 0 bytes: its token has 64"),
+    "token's slot": (replace(DELEGATED_CALL, data=token(b"\1", slot=64)), "Slot 64: the last one is 63"),
+    "token's sequence": (replace(DELEGATED_CALL, data=token(b"\1", sequence=0)), "Sequence numbers begin at 1"),
+    "token's flags": (replace(DELEGATED_CALL, data=token(b"\1", flags=4)), "A token's flags are 0, not 0x4"),
+    "token's length": (
+        replace(DELEGATED_CALL, data=token(b"\1")[:32] + struct.pack("<I", 33) + token(b"\1")[36:]),
+        "Client address of 33 bytes: it has room for 32",
+    ),
+}
+WARNED = {name: PLAIN.scene(Sent(packet)) for name, (packet, _) in UNUSUAL.items()}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_no_sender_does_is_told(name: str) -> None:
+    frame = WARNED[name].frame()
+    assert UNUSUAL[name][1] in frame["expert"]
     assert "malformed" not in frame["info"][0]
 
 
-def test_several_packets_in_a_datagram_are_all_shown(tmp_path: Path) -> None:
-    packets = blast("call", [b"a" * 100, b"b" * 100, b"c"])
-    (frame,) = shown(tmp_path, Sent(b"".join(map(bytes, packets))))
-    values(frame, {"packet_number": ["0", "1", "2"], "whole.bytes": "201"})
-    assert frame["expert"] == ["3 packets in one datagram: segmentation offload"]
+def beginning(way: Sent, keep: int) -> Scene:
+    """Return a scene of packets of which only so many bytes were captured."""
+    call = Packet(flags=COOKIE, data=token(b"\x01") + b"args")
+    packets = (call, replace(call, flags=COOKIE | DELEGATED), Packet(type=TYPES["nack"], data=b"\xff" * 64))
+    # each between ends of its own: where one was recognised, the next is known by its port
+    return PLAIN.scene(
+        *(replace(way, what=each, keep=keep, target=f"10.0.0.{n + 2}") for n, each in enumerate(packets))
+    )
 
 
-@pytest.mark.parametrize("keep", [1, 20, 48, 52, 60, 100])
-def test_a_capture_that_kept_only_the_beginning(tmp_path: Path, keep: int) -> None:
-    packet = Packet(flags=COOKIE, data=token(b"\x01") + b"args")
-    for each in (packet, replace(packet, flags=COOKIE | DELEGATED), Packet(type=TYPES["nack"], data=b"\xff" * 64)):
-        frames = shown(tmp_path, Sent(each, keep=keep), Sent(each, keep=keep, source_port=0, target_port=0))
-        assert is_peregrine(frames[0]) == (keep >= 48)  # less than a header says nothing
-        assert "peregrine.cut" in frames[1]
-        assert not any(name.startswith("peregrine.bad") for name in frames[1])
+KEPT = (1, 20, 48, 52, 60, 100)
+BEGINNINGS_UDP = {keep: beginning(Sent(b""), keep) for keep in KEPT}
+BEGINNINGS_IP = {keep: beginning(ON_IP, keep) for keep in (-7, -1, 0, *KEPT)}
 
 
-def test_nothing_that_comes_makes_the_script_fail(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep", BEGINNINGS_IP)
+def test_a_capture_that_kept_only_the_beginning(keep: int) -> None:
+    for frame in BEGINNINGS_UDP[keep].frames() if keep in KEPT else []:
+        assert is_peregrine(frame) == (keep >= 48)  # less than a header says nothing
+    for frame in BEGINNINGS_IP[keep].frames():
+        assert "peregrine.cut" in frame
+        assert not any(name.startswith("peregrine.bad") for name in frame)
+
+
+def thrown() -> list[Sent]:
+    """Return packets by the dice, some of them nearly right."""
     dice = random.Random(1993)
-    frames: list[Sent] = []
+    sent: list[Sent] = []
     for _ in range(1500):
         data = dice.choice((b"", token(bytes(range(6)).ljust(32, b"\0")), token(b"\x01" * 9), dice.randbytes(70)))
         flags = dice.randrange(128)
@@ -719,92 +1036,151 @@ def test_nothing_that_comes_makes_the_script_fail(tmp_path: Path) -> None:
             packet[dice.randrange(len(packet))] = dice.choice((0, 1, 2, 64, 255))
         whole = bytes(packet[: dice.randrange(len(packet) + 1)] if dice.random() < 0.2 else packet)
         keep = dice.randrange(len(whole) + 1) if dice.random() < 0.2 else None
-        frames.append(Sent(whole, source_port=dice.choice((0, 40000)), keep=keep))
-    pcap = capture_of(tmp_path / "dice.pcap", *frames)
-    assert len(dissect(pcap, "-o", "peregrine.udp_port:18700")) == len(frames)
-    assert "Peregrine: " in tshark(pcap, "-V", "-o", "peregrine.udp_port:18700")
+        prefix = PREFIX if dice.random() < 0.9 else dice.randbytes(dice.randrange(9))
+        sent.append(Sent(whole, source_port=dice.choice((0, 40000)), prefix=prefix, keep=keep))
+    return sent
 
 
-def test_the_copy_within_an_icmp_error_is_no_retransmission(tmp_path: Path) -> None:
-    call = Sent(Packet(data=b"x"))
-    inner = call.frame()[14:]
-    icmp = struct.pack(">BBHI", 3, 3, 0, 0) + inner
-    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(icmp), 0, 0, 64, 1, 0)
-    error = bytes(12) + b"\x08\x00" + head + IPv4Address("10.0.0.2").packed + IPv4Address("10.0.0.1").packed + icmp
-    frame = call.frame()
-    pcap = write_pcap(tmp_path / "icmp.pcap", [(0, frame, len(frame)), (10, error, len(error))])
-    frames = dissect(pcap)
-    values(frames[1], {"original_frame": None, "sequence": "7"})
-    assert "peregrine.retransmission" not in frames[1]
+DICE = KNOWN.scene(*thrown())
+
+
+def test_nothing_that_comes_makes_the_script_fail() -> None:
+    assert len(DICE.frames()) == len(DICE.trees()) == 1500  # the script did not fail, or there would be neither
+    assert sum("Peregrine: " in tree for tree in DICE.trees()) > 1000
+
+
+IN_ICMP = PLAIN.scene(Sent(Packet(data=b"x")), Sent(Packet(data=b"x"), in_icmp=True))
+
+
+def test_the_copy_within_an_icmp_error_is_no_retransmission() -> None:
+    copy = IN_ICMP.frames()[1]
+    values(copy, {"original_frame": None, "sequence": "7"})
+    assert "peregrine.retransmission" not in copy
 
 
 # --- captured traffic -------------------------------------------------------------------------------------------------
 
+ECHO_PROCEDURE = "1"
+CALLS = 20
 
-@contextlib.contextmanager
-def capture(path: Path, interface: str = "lo") -> Iterator[None]:
-    """Write what the body sends over an interface as a capture; skips where the kernel does not allow it."""
-    everything, outgoing = 3, 4  # ETH_P_ALL, PACKET_OUTGOING
+
+def tap(address: str) -> socket.socket:
+    """Return a socket that gets each frame that an IPv4 address sends over the loopback interface."""
+    everything, attach_filter = 3, 26  # ETH_P_ALL, SO_ATTACH_FILTER
+    load_half, load_word, jump_if_equal, give = 0x28, 0x20, 0x15, 0x06
+    source = int(IPv4Address(address))
+    steps = (
+        (load_half, 0, 0, 12),
+        (jump_if_equal, 0, 3, 0x0800),
+        (load_word, 0, 0, 26),
+        (jump_if_equal, 0, 1, source),
+        (give, 0, 0, 1 << 18),
+        (give, 0, 0, 0),
+    )
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # gets nothing before it is bound
+    found.setsockopt(socket.SOL_SOCKET, attach_filter, struct.pack("HP", len(steps), ctypes.addressof(program)))
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    found.bind(("lo", everything))
+    return found
+
+
+def taken(tapped: socket.socket) -> list[bytes]:
+    """Return the frames that wait in a tap; the loopback interface has put them there when it sent them."""
+    outgoing = 4  # PACKET_OUTGOING: each frame is seen twice, as it leaves and as it arrives
+    frames: list[bytes] = []
+    tapped.setblocking(False)
+    while True:
+        try:
+            frame, (_, _, kind, *_) = tapped.recvfrom(1 << 18)
+        except BlockingIOError:
+            return frames
+        if kind != outgoing:
+            frames.append(frame)
+
+
+@pytest.fixture(scope="module")
+def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the engine's example that calls itself."""
+    for program in ("make", "cc", "pkg-config"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if subprocess.run(["pkg-config", "--exists", "libsodium"]).returncode != 0:
+        pytest.skip("pkg-config finds no libsodium")
+    build = tmp_path_factory.mktemp("pgr")
+    goal = build / "pgr-echo"
+    done = subprocess.run(
+        ["make", "-j4", "-C", ENGINE, f"BUILD={build}", "CFLAGS=-O0", goal], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    return goal
+
+
+@pytest.fixture(scope="module")
+def captured(echo: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Frame]]:
+    """Return what is shown of the example's packets over each wire, all of one capture."""
+    address = f"127.{random.randrange(1, 255)}.{random.randrange(256)}.{random.randrange(1, 255)}"  # nobody else's
     try:
-        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(everything))
+        tapped = tap(address)
     except PermissionError:
         pytest.skip("capturing needs CAP_NET_RAW")
-    frames: list[tuple[int, bytes, int]] = []
-    ends = threading.Event()
-
-    def read() -> None:
-        begin_ns = time.monotonic_ns()
-        while not ends.is_set():
-            with contextlib.suppress(TimeoutError):
-                frame, (_, _, kind, *_) = tap.recvfrom(1 << 18)
-                # the loopback interface shows each frame twice: as it leaves, and as it arrives
-                if interface != "lo" or kind != outgoing:
-                    frames.append(((time.monotonic_ns() - begin_ns) // 1000, frame, len(frame)))
-
-    with tap:
-        tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
-        tap.bind((interface, 0))
-        tap.settimeout(0.1)
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            yield
-            time.sleep(0.2)  # what is still in the tap's queue
-        finally:
-            ends.set()
-            reader.join()
-    write_pcap(path, frames)
+    with tapped:
+        for wire in ("udp", "ip"):
+            done = subprocess.run([echo, wire, address, str(CALLS)], capture_output=True, text=True, timeout=60)
+            assert done.stdout.count("bytes came back") == CALLS, done.stderr
+        frames = taken(tapped)
+    pcap = tmp_path_factory.mktemp("captured") / "echo.pcap"
+    write_pcap(pcap, [(number, frame, len(frame)) for number, frame in enumerate(frames)])
+    shown: dict[str, list[Frame]] = {"udp": [], "ip": []}
+    for number, frame in enumerate(dissect(pcap), start=1):
+        assert is_peregrine(frame), frame
+        shown["ip" if "peregrine.source" in frame else "udp"].append(frame | {"number": [str(number)]})
+    return shown
 
 
-def test_packets_captured_from_the_loopback_interface(tmp_path: Path) -> None:
-    client = int.from_bytes(os.urandom(8))
-    call = Packet(client=client, data=b"ping")
-    with (
-        capture(tmp_path / "lo.pcap"),
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as caller,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
-    ):
-        for end in (caller, server):
-            end.bind(("127.0.0.1", 0))
-            end.settimeout(10)
-        caller.sendto(bytes(call), server.getsockname())
-        server.recv(2048)
-        server.sendto(bytes(replace(call, type=TYPES["result"])), caller.getsockname())
-        caller.recv(2048)
-    # others may use the interface at the same time
-    frames = [each for each in dissect(tmp_path / "lo.pcap") if each.get("peregrine.client") == [f"0x{client:016x}"]]
-    assert [frame["peregrine.type"] for frame in frames] == [["1"], ["2"]]
-    assert "peregrine.call_frame" in frames[1]
+def of_type(frames: Sequence[Frame], name: str) -> list[Frame]:
+    return [frame for frame in frames if frame["peregrine.type"] == [str(TYPES[name])]]
 
 
-def test_captured_traffic_of_the_engine(tmp_path: Path) -> None:
-    if not ECHO.exists():
-        pytest.skip(f"{ECHO} is not built")
-    with capture(tmp_path / "echo.pcap"):
-        subprocess.run([ECHO, *ECHO_ARGUMENTS], check=True, timeout=60, capture_output=True)
-    frames = [frame for frame in dissect(tmp_path / "echo.pcap") if is_peregrine(frame)]
-    assert frames
-    assert [frame["info"][0] for frame in frames if any(name.startswith("peregrine.bad") for name in frame)] == []
-    results = [frame for frame in frames if str(TYPES["result"]) in frame["peregrine.type"]]
-    assert results
-    assert all("peregrine.call_frame" in frame for frame in results)
+def which(frame: Frame) -> tuple[str, str, str]:
+    """Return which call a packet belongs to."""
+    client, slot, sequence = (frame[f"peregrine.{name}"][0] for name in ("client", "slot", "sequence"))
+    return client, slot, sequence
+
+
+@pytest.mark.parametrize("wire", ["udp", "ip"])
+def test_captured_traffic_of_the_engine(captured: dict[str, list[Frame]], wire: str) -> None:
+    frames = captured[wire]
+    odd = ("peregrine.bad", "peregrine.odd", "peregrine.cut", "peregrine.past")
+    assert [frame["info"][0] for frame in frames if any(name.startswith(odd) for name in frame)] == []
+    calls, results = of_type(frames, "call"), of_type(frames, "result")
+    assert len({which(call) for call in calls}) == len({which(result) for result in results}) == CALLS
+    assert {frame["peregrine.procedure"][0] for frame in calls} == {ECHO_PROCEDURE}
+    assert {frame["peregrine.client"][0] for frame in frames} == {frames[0]["peregrine.client"][0]}
+
+    first = {which(call): call["number"] for call in reversed(calls)}
+    for result in results:
+        assert result["peregrine.call_frame"] == first[which(result)]
+    answered = {which(result): result["number"] for result in reversed(results)}
+    for call in calls:
+        assert call["peregrine.result_frame"] == answered[which(call)]
+
+
+@pytest.mark.parametrize("wire", ["udp", "ip"])
+def test_captured_first_contact(captured: dict[str, list[Frame]], wire: str) -> None:
+    frames = captured[wire]
+    challenge = of_type(frames, "challenge")[0]
+    values(frames[0], {"type": str(TYPES["call"]), "incarnation": "0x00000000", "sequence": "1", "cookie": None})
+    values(challenge, {"claimed": "0x00000000", "call_frame": frames[0]["number"]})
+    repeated = next(frame for frame in of_type(frames, "call") if "peregrine.challenge_frame" in frame)
+    values(repeated, {"cookie": challenge["peregrine.cookie"], "challenge_frame": challenge["number"]})
+    assert repeated["peregrine.incarnation"] == challenge["peregrine.incarnation"]
+
+
+def test_captured_endpoints_have_the_same_numbers_throughout(captured: dict[str, list[Frame]]) -> None:
+    ends = {frozenset((frame["peregrine.source"][0], frame["peregrine.destination"][0])) for frame in captured["ip"]}
+    (pair,) = ends
+    assert len(pair) == 2
+    client, server = (captured["ip"][0][f"peregrine.{name}"] for name in ("source", "destination"))
+    for frame in of_type(captured["ip"], "result"):
+        assert (frame["peregrine.source"], frame["peregrine.destination"]) == (server, client)

@@ -188,7 +188,8 @@ int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pg
 /*
  * Answers a call. PGR_OK: the buffers are the caller's. QUEUED (longer than a packet, or delegated): lent
  * until `sent` (may be NULL only where the buffers stay for good). A token whose caller has gone is consumed
- * silently (PGR_OK).
+ * silently (PGR_OK). BUSY: the pool has no room to keep the result; the token is still good: poll, reply
+ * again.
  */
 int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_iov *iov, uint32_t count,
 	      uint32_t flags, pgr_sent *sent, void *arg);

@@ -161,19 +161,19 @@ static void bare_udp_server(void)
 
 		while ((got = recvmsg(fd, &message, MSG_DONTWAIT)) < 0)
 			;
-		iov.iov_len = (size_t)got;
+		iov.iov_len = got < 48 ? (size_t)got : 48; /* a result without data */
 		sendmsg(fd, &message, MSG_DONTWAIT);
 	}
 }
 
-static double bare_udp_client(void)
+static double bare_udp(size_t bytes)
 {
 	const int fd = bare_socket();
 	uint8_t room[2048] = {0};
 
 	for (unsigned int i = 0; i < CALLS + 1000; i++) {
 		struct sockaddr_in to = shared->name;
-		struct iovec iov = {room, 48};
+		struct iovec iov = {room, 48 + bytes};
 		struct msghdr message = {
 			.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov, .msg_iovlen = 1};
 		const uint64_t begin = __builtin_ia32_rdtsc();
@@ -186,6 +186,16 @@ static double bare_udp_client(void)
 			samples[i - 1000] = (uint32_t)(__builtin_ia32_rdtsc() - begin);
 	}
 	return p50(CALLS);
+}
+
+static double bare_udp_client(void)
+{
+	return bare_udp(0);
+}
+
+static double bare_udp_1k(void)
+{
+	return bare_udp(1024);
 }
 
 /* One copy of a source that is dirty in the other core's cache; bytes a second. */
@@ -546,6 +556,11 @@ static double udp_null(void)
 {
 	return engine_null("udp", 0);
 }
+static double udp_8(void)
+{
+	return engine_null("udp", 8);
+}
+
 static double udp_1k(void)
 {
 	return engine_null("udp", 1024);
@@ -584,7 +599,9 @@ static const struct reading {
 	{"shm 4 MiB", "GB/s", shm_server, shm_blast, "one copy"},
 	{"bare udp", "ns", bare_udp_server, bare_udp_client, NULL},
 	{"udp null", "ns", udp_server, udp_null, "bare udp"},
-	{"udp 1 KiB", "ns", udp_server, udp_1k, "bare udp"},
+	{"udp 8 B", "ns", udp_server, udp_8, "bare udp"},
+	{"bare udp 1 KiB", "ns", bare_udp_server, bare_udp_1k, NULL},
+	{"udp 1 KiB", "ns", udp_server, udp_1k, "bare udp 1 KiB"},
 	{"udp rate, 64 outstanding", "1/s", udp_server, udp_rate, NULL},
 	{"raw udp stream", "GB/s", stream_server, stream_client, NULL},
 	{"udp 4 MiB", "GB/s", udp_server, udp_blast, "raw udp stream"},

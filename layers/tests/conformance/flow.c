@@ -10,7 +10,7 @@
 #include "conformance.h"
 
 /* How long an expected message may be late after the sender said that all are out. */
-#define GRACE_NS (400 * NS_PER_MS)
+#define GRACE_NS (150 * NS_PER_MS)
 
 struct flow_buffer {
 	struct flow_buffer *next;

@@ -247,7 +247,7 @@ local function oddities(h, tvb)
 		odd("A packet of type %s is not of a result", TYPES[h.type])
 	end
 	if h.type == CALL and has(h.flags, DELEGATED) and h.message_bytes < TOKEN_BYTES then
-		nosuch("A delegated call of %d bytes: its token has %d", h.message_bytes, TOKEN_BYTES)
+		odd("A delegated call of %d bytes: its token has %d", h.message_bytes, TOKEN_BYTES)
 	end
 	if h.type == REJECT and (h.procedure == NOT_USED or not REASONS[h.procedure]) then
 		odd(h.procedure == NOT_USED and "Reason %d is not used" or "Unknown reason %d", h.procedure)

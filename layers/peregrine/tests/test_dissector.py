@@ -339,6 +339,13 @@ PLAIN = Shared()
 KNOWN = Shared("-o", f"peregrine.udp_port:{SERVER_PORT}", "-o", "peregrine.reassemble_mib:1")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def dissected() -> None:
+    """Dissect both, so that a failure is found once and not again by each test."""
+    assert len(PLAIN.frames) == len(PLAIN.sent)
+    assert len(KNOWN.frames) == len(KNOWN.sent)
+
+
 # --- the header -------------------------------------------------------------------------------------------------------
 
 WAYS = {

@@ -49,7 +49,7 @@ enum pgr_flag {
 
 enum pgr_reject {
 	PGR_REJECT_PROCEDURE = 1,
-	PGR_REJECT_VERSION,
+	PGR_REJECT_UNUSED, /* another version is dropped */
 	PGR_REJECT_BUSY,
 	PGR_REJECT_TOO_LARGE,
 	PGR_REJECT_NOT_AUTHORISED,

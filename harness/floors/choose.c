@@ -206,16 +206,25 @@ int memory_choose_large(struct floor_run *run, struct drv_fail *fail)
 	return 0;
 }
 
-/* Adds to the note of endpoint 0 how the large sizes are copied. */
+/*
+ * Adds to the note of endpoint 0 which large sizes go in chunks; the others are one copy. It is a choice of
+ * each launch, so it has no place in the path, which must not change from launch to launch.
+ */
 void memory_note_large(struct floor_run *run)
 {
 	const struct floor_state *state = run->state;
+	bool any = false;
 
 	for (uint32_t i = 0; i < state->large_count && run->endpoint == 0; i++) {
-		const size_t used = strlen(run->path.used);
+		const size_t used = strlen(run->path.note);
 
-		snprintf(run->path.used + used, sizeof(run->path.used) - used, "; %llu B: %s",
-			 (unsigned long long)state->large[i].bytes,
-			 state->large[i].chunks ? "two copies in chunks of 64 KiB" : "one copy");
+		if (!state->large[i].chunks)
+			continue;
+		snprintf(run->path.note + used, sizeof(run->path.note) - used, "%s%llu",
+			 any               ? " "
+			 : *run->path.note ? "; in chunks of 64 KiB, bytes: "
+					   : "in chunks of 64 KiB, bytes: ",
+			 (unsigned long long)state->large[i].bytes);
+		any = true;
 	}
 }

@@ -184,13 +184,13 @@ int memory_connect(struct floor_run *run, struct drv_fail *fail)
 	snprintf(run->path.used, sizeof(run->path.used),
 		 run->floor == &floor_cacheline ? "a cache line that holds payload and flag"
 						: "copy into shared memory, flag");
-	memory_note_large(run);
 	if (run->endpoint == 0)
 		snprintf(run->path.note, sizeof(run->path.note),
 			 "%s, spin %s pause, pair %u of %u; medians of %u variants tried: %llu to %llu ns",
 			 state->one_line ? "one line" : "two lines", state->pause ? "with" : "without",
 			 state->pair, MEMORY_PAIRS, state->tried, (unsigned long long)state->median_ns,
 			 (unsigned long long)state->worst_median_ns);
+	memory_note_large(run);
 	return 0;
 }
 

@@ -207,13 +207,13 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
         assert "of 64; medians of" in result["path"][0]["note"]
 
 
-def test_what_each_launch_chooses_is_a_note_and_no_path(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("floor", "wait"), [("floor-copyflag", "poll"), ("floor-futex", "block")])
+def test_what_each_launch_chooses_is_a_note_and_no_path(tmp_path: Path, floor: str, wait: str) -> None:
     """A path that differs between launches would be taken for a layer that changed."""
-    for wait in ("poll", "block"):
-        points = [point("pingpong", size) for size in (8, 65_536, 262_144)]
-        launch = Launch(folder=tmp_path, floor="floor-copyflag", wait=wait, points=points, program=available())
-        path = launch.run()["path"]
-        assert path[0]["used"] == path[1]["used"]
+    points = [point("pingpong", size) for size in (8, 65_536, 262_144)]
+    result = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available()).run()
+    assert (result["status"], result["reason"]) == ("done", None)
+    assert result["path"][0]["used"] == result["path"][1]["used"]
 
 
 def test_the_result_has_the_schema_of_the_store(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 {
 	struct pgr_peer *peer = slot->peer;
 	struct pgr *pgr = peer->pgr;
-	const int code = pgr_outgoing_start(&slot->out, pgr->packet_bytes);
+	const int code = pgr_outgoing_start(&slot->out, pgr_split(pgr, slot->out.bytes));
 
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;

@@ -393,6 +393,8 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	}
 	pgr->reliable = pgr->wire->reliable;
 	pgr->packet_bytes = pgr->wire->packet_bytes_max - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES;
+	pgr->single_bytes =
+		pgr->reliable && pgr->packet_bytes > PGR_SINGLE_BYTES ? PGR_SINGLE_BYTES : pgr->packet_bytes;
 	if (config->key) {
 		memcpy(pgr->key, config->key, sizeof(pgr->key));
 		pgr->has_key = true;
@@ -479,7 +481,7 @@ void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
 
 size_t pgr_packet_bytes(const struct pgr *pgr)
 {
-	return pgr->packet_bytes;
+	return pgr->single_bytes;
 }
 
 void pgr_describe(const struct pgr *pgr, char *text, size_t text_bytes)

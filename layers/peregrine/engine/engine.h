@@ -40,6 +40,8 @@ enum {
 	PGR_PROCEDURES_MAX = 1024,
 	PGR_COOKIE_EPOCH_S = 5,
 	PGR_BUFFER_CLASSES = 32,
+	PGR_PARTS = 16,           /* packets of a message on a wire with large ones */
+	PGR_SINGLE_BYTES = 16384, /* up to here there it is one */
 };
 
 /* A message on its way out: what was sent and what is known to have arrived. */
@@ -193,7 +195,8 @@ struct pgr {
 	uint8_t key[PGR_KEY_BYTES], secret[PGR_KEY_BYTES];
 	uint32_t off;
 	uint32_t incarnation;
-	uint32_t packet_bytes; /* of data in a full packet */
+	uint32_t packet_bytes; /* of data in a full packet, at most */
+	uint32_t single_bytes; /* the longest message that goes in one packet */
 	bool reliable;
 	/* time */
 	uint64_t now_ns; /* when we last looked */
@@ -294,6 +297,17 @@ void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
 bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes);
 
 /* ---- blast.c ---- */
+/* Data bytes of each packet of a message: a wire that loses nothing has large ones, but two sides copy at
+ * once only in several. */
+static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t bytes)
+{
+	uint32_t part = bytes / PGR_PARTS & ~UINT32_C(63);
+
+	if (PGR_LIKELY(!pgr->reliable || bytes <= pgr->single_bytes))
+		return pgr->packet_bytes;
+	part = part < pgr->single_bytes ? pgr->single_bytes : part;
+	return part < pgr->packet_bytes ? part : pgr->packet_bytes;
+}
 int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes); /* iov, count, bytes are set */
 void pgr_outgoing_end(struct pgr_outgoing *out);
 /* The next packet to send under `credits`: one that is lost, else a new one. PGR_PACKETS_MAX: none now. */

@@ -75,7 +75,7 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 		slot->out.iov[i] = in[i]; /* a server that was busy or forgot us wants it once more */
 		bytes += in[i].bytes;
 	}
-	if (PGR_UNLIKELY(bytes > pgr->packet_bytes || bytes > pgr->config.message_bytes_max))
+	if (PGR_UNLIKELY(bytes > pgr->single_bytes || bytes > pgr->config.message_bytes_max))
 		return PGR_OK;
 	for (uint32_t i = 0; i < out_count; i++) {
 		slot->to[i] = out[i];
@@ -219,7 +219,7 @@ static inline int pgr_fast_reply(struct pgr *pgr, const struct pgr_token *token,
 		pieces[1 + i] = (struct pgr_piece){iov[i].base, iov[i].bytes};
 		bytes += iov[i].bytes;
 	}
-	if (PGR_UNLIKELY(bytes > pgr->packet_bytes || bytes > pgr->config.message_bytes_max))
+	if (PGR_UNLIKELY(bytes > pgr->single_bytes || bytes > pgr->config.message_bytes_max))
 		return PGR_BUSY;
 	line = pgr_line_of((struct pgr_header){
 		.type = PGR_RESULT,

@@ -157,7 +157,7 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 		work->out.count = work->out.bytes = 0;
 		work->state = PGR_WORK_KEPT;
 		work->since_ns = pgr->now_ns;
-		pgr_outgoing_start(&work->out, pgr->packet_bytes);
+		pgr_outgoing_start(&work->out, pgr_split(pgr, work->out.bytes));
 		pgr_result_send(pgr, work, false);
 	} else {
 		if (work->client) {
@@ -260,7 +260,7 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 	code = keep(pgr, work, iov, count, bytes);
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
-	code = pgr_outgoing_start(&work->out, pgr->packet_bytes);
+	code = pgr_outgoing_start(&work->out, pgr_split(pgr, work->out.bytes));
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
 	if (PGR_UNLIKELY(work->args != NULL)) {
@@ -314,7 +314,7 @@ void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code)
 	work->out.count = work->out.bytes = 0;
 	work->state = PGR_WORK_KEPT;
 	work->since_ns = pgr->now_ns;
-	pgr_outgoing_start(&work->out, pgr->packet_bytes);
+	pgr_outgoing_start(&work->out, pgr_split(pgr, work->out.bytes));
 	head_of(pgr, work);
 	pgr->stats.rejects_sent++;
 	pgr_result_send(pgr, work, false);

@@ -31,9 +31,10 @@
 
 #include "engine.h"
 
-#define LINE_BYTES     64u
-#define RING_LINES     8192u /* 512 KiB: half of what a core's second cache holds, so that copies meet in it */
-#define PACKET_LINES   512u  /* 32 KiB: several fit a ring, so that writing and reading overlap */
+#define LINE_BYTES 64u
+#define RING_LINES 32768u /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest  \
+			   */
+#define PACKET_LINES   2048u /* 128 KiB: several fit a ring, so that writing and reading overlap */
 #define RINGS          64u
 #define STAMP_BYTES    8u
 #define POLL_PACKETS   16u

@@ -72,3 +72,6 @@ def test_a_path_may_change_in_its_numbers_alone(tmp_path: Path) -> None:
 
     assert not found("tcp; send buffer 69120 B", "tcp; send buffer 87040 B")
     assert found("posix/memory", "tcp/lo")
+    # two ends that differ in numbers alone are one path, as if they had agreed
+    assert load.distinct_paths(["tcp; buffer 1 B", "tcp; buffer 2 B"]) == "tcp; buffer 1 B"
+    assert load.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cadge_analysis.errors import NoDataError
@@ -265,6 +265,14 @@ def without_numbers(path: str) -> str:
     return re.sub(r"[0-9]+", "#", path)
 
 
+def distinct_paths(paths: Iterable[str]) -> str:
+    """Return the differing paths, joined; of those that differ in numbers alone, the first."""
+    first: dict[str, str] = {}
+    for path in paths:
+        first.setdefault(without_numbers(path), path)
+    return " | ".join(first.values())
+
+
 def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFacts, ...]]:
     """Return, by series, place and wait mode, every differing set of facts that its launches stated (usually one)."""
     found: dict[tuple[Series, str, str], dict[str, LaunchFacts]] = defaultdict(dict)
@@ -283,7 +291,7 @@ def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFac
             adapter_build_id=(adapter.build_id or "") if adapter else "",
             rpc=(adapter.rpc or "") if adapter else "",
             semantics=dict(adapter.semantics) if adapter else {},
-            used=" | ".join(dict.fromkeys(path.used for path in result.path if path.used)),
+            used=distinct_paths(path.used for path in result.path if path.used),
             short_bytes=limits.short_bytes_max if limits else 0,
             short_path=limits.short_path if limits else "",
             long_path=limits.long_path if limits else "",

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from cadge_analysis import stats, units, words
 from cadge_analysis.compare import Comparison, Numbers
-from cadge_analysis.load import Dataset, LaunchFacts, Series, without_numbers
+from cadge_analysis.load import Dataset, LaunchFacts, Series, distinct_paths
 from cadge_analysis.viewmodel import Fact, FactTable, Key, LayerCard
 
 _NODE_FACTS = (
@@ -111,7 +111,7 @@ def layer_cards(
                 library=_unique(f"{one.library} {one.version}".strip() for one in every) or "never opened",
                 file=_unique(one.file for one in every),
                 build_id=_unique(one.build_id for one in every),
-                paths=tuple((place, _paths(used)) for place, used in paths.items()),
+                paths=tuple((place, distinct_paths(used)) for place, used in paths.items()),
                 rpc=_unique(one.rpc for one in every),
                 work=_unique(_semantics(one) for one in every),
                 state=", ".join(f"{tally[s]} {s}" for s in words.STATES if tally[s]),
@@ -122,14 +122,6 @@ def layer_cards(
 
 def _semantics(facts: LaunchFacts) -> str:
     return "; ".join(f"{name}: {who}" for name, who in facts.semantics.items() if who and who != "none")
-
-
-def _paths(used: Iterable[str]) -> str:
-    """Return the differing paths; of those that differ in numbers alone, the first."""
-    first: dict[str, str] = {}
-    for path in used:
-        first.setdefault(without_numbers(path), path)
-    return " | ".join(first.values())
 
 
 def _unique(values: Iterable[str]) -> str:

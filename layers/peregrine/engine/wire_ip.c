@@ -85,8 +85,8 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 	memcpy(ip->wire.own.bytes, &at.sin_addr, 4);
 	memcpy(ip->wire.own.bytes + PGR_AT_NUMBER, &ip->number, 4);
 	snprintf(ip->text, sizeof(ip->text),
-		 "ip %s, protocol %d, endpoint %08x, packets of %u bytes, receive buffer of %d bytes",
-		 config->address, PGR_IP_PROTOCOL, ntohl(ip->number), ip->wire.packet_bytes_max, bytes);
+		 "ip %s, protocol %d, packets of %u bytes, receive buffer of %d bytes", config->address,
+		 PGR_IP_PROTOCOL, ip->wire.packet_bytes_max, bytes);
 	*wire_out = &ip->wire;
 	return PGR_OK;
 }

@@ -276,9 +276,8 @@ static int xdp_open(const struct pgr_config *config, pgr_input *input, void *eng
 		xdp->wire.packet_bytes_max = PACKET_BYTES_MAX;
 	xdp->wire.window_packets = PGR_XDP_IN;
 	snprintf(xdp->text, sizeof(xdp->text),
-		 "xdp %s on %s, %s attachment in copy mode, endpoint %08x, packets of %u bytes",
-		 config->address, xdp->socket.device, xdp->socket.native ? "native" : "generic",
-		 ntohl(xdp->number), xdp->wire.packet_bytes_max);
+		 "xdp %s on %s, %s attachment in copy mode, packets of %u bytes", config->address,
+		 xdp->socket.device, xdp->socket.native ? "native" : "generic", xdp->wire.packet_bytes_max);
 	*wire_out = &xdp->wire;
 	return PGR_OK;
 }

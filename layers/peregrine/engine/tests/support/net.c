@@ -9,12 +9,16 @@
 #define MILLION       1000000u
 
 struct flying {
-	struct flying *next; /* by time of arrival */
-	uint64_t due_ns;
-	uint32_t to;
+	uint64_t due_ns, number; /* number: of equal times the earlier sent comes first */
 	struct pgr_to from;
 	size_t bytes;
 	uint8_t packet[];
+};
+
+/* Packets to one endpoint: a heap, the next to arrive on top. */
+struct queue {
+	struct flying **at;
+	size_t count, room;
 };
 
 struct net_wire {
@@ -30,7 +34,8 @@ static struct {
 	uint32_t packet_bytes, endpoints_count;
 	struct net_faults faults;
 	struct net_wire *endpoints[ENDPOINTS_MAX];
-	struct flying *flying;
+	struct queue queues[ENDPOINTS_MAX];
+	uint64_t sent;
 	net_look *look;
 	void *look_arg;
 } net = {.now_ns = 1000000000, .random = 1, .packet_bytes = 512};
@@ -50,11 +55,11 @@ static bool happens(uint32_t in_a_million)
 
 void net_reset(uint64_t seed, uint32_t packet_bytes)
 {
-	while (net.flying) {
-		struct flying *flying = net.flying;
-
-		net.flying = flying->next;
-		free(flying);
+	for (unsigned int i = 0; i < ENDPOINTS_MAX; i++) {
+		while (net.queues[i].count)
+			free(net.queues[i].at[--net.queues[i].count]);
+		free(net.queues[i].at);
+		net.queues[i] = (struct queue){0};
 	}
 	memset(net.endpoints, 0, sizeof(net.endpoints));
 	net.endpoints_count = 0;
@@ -96,21 +101,54 @@ void net_cut(const struct pgr *pgr, bool cut)
 	((struct net_wire *)pgr->wire)->cut = cut;
 }
 
+static bool sooner(const struct flying *a, const struct flying *b)
+{
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->number < b->number;
+}
+
 static void fly(uint32_t to, const struct pgr_to *from, const void *packet, size_t bytes, uint64_t due_ns)
 {
-	struct flying *flying = malloc(sizeof(*flying) + bytes), **at = &net.flying;
+	struct queue *queue = &net.queues[to];
+	struct flying *flying = malloc(sizeof(*flying) + bytes);
+	size_t at;
 
-	if (!flying)
+	if (flying && queue->count == queue->room) {
+		queue->room = queue->room ? 2 * queue->room : 64;
+		queue->at = realloc(queue->at, queue->room * sizeof(struct flying *));
+	}
+	if (!flying || !queue->at)
 		abort();
-	flying->to = to;
+	flying->number = net.sent++;
 	flying->from = *from;
 	flying->bytes = bytes;
 	flying->due_ns = due_ns;
 	memcpy(flying->packet, packet, bytes);
-	while (*at && (*at)->due_ns <= due_ns)
-		at = &(*at)->next;
-	flying->next = *at;
-	*at = flying;
+	for (at = queue->count++; at && sooner(flying, queue->at[(at - 1) / 2]); at = (at - 1) / 2)
+		queue->at[at] = queue->at[(at - 1) / 2];
+	queue->at[at] = flying;
+}
+
+/* The next packet for an endpoint that is here by now; NULL. */
+static struct flying *landed(struct queue *queue)
+{
+	struct flying *first, *last;
+	size_t at = 0, child;
+
+	if (!queue->count || queue->at[0]->due_ns > net.now_ns)
+		return NULL;
+	first = queue->at[0];
+	last = queue->at[--queue->count];
+	while ((child = 2 * at + 1) < queue->count) {
+		if (child + 1 < queue->count && sooner(queue->at[child + 1], queue->at[child]))
+			child++;
+		if (!sooner(queue->at[child], last))
+			break;
+		queue->at[at] = queue->at[child];
+		at = child;
+	}
+	if (queue->count)
+		queue->at[at] = last;
+	return first;
 }
 
 static int net_wire_send(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces,
@@ -166,15 +204,11 @@ static int net_wire_receive(struct pgr_wire *wire)
 	int received = 0;
 
 	while (received < 16) {
-		struct flying **at = &net.flying, *flying;
+		struct flying *flying = landed(&net.queues[own->number]);
 		uint8_t *exact;
 
-		while (*at && (*at)->due_ns <= net.now_ns && (*at)->to != own->number)
-			at = &(*at)->next;
-		flying = *at;
-		if (!flying || flying->due_ns > net.now_ns)
+		if (!flying)
 			break;
-		*at = flying->next;
 		exact = malloc(flying->bytes ? flying->bytes
 					     : 1); /* so that a sanitizer sees a byte read too far */
 		memcpy(exact, flying->packet, flying->bytes);
@@ -239,8 +273,9 @@ void net_step(struct pgr *const *endpoints, unsigned int count)
 	}
 	if (moved)
 		return;
-	if (net.flying)
-		due_ns = net.flying->due_ns;
+	for (unsigned int i = 0; i < ENDPOINTS_MAX; i++)
+		if (net.queues[i].count && net.queues[i].at[0]->due_ns < due_ns)
+			due_ns = net.queues[i].at[0]->due_ns;
 	for (unsigned int i = 0; i < count; i++) {
 		uint64_t own_ns = pgr_next_due(endpoints[i]);
 

@@ -222,7 +222,7 @@ static struct pgr *open_one(uint32_t off, const uint8_t *key)
 static bool run(const char *name, uint64_t seed, uint32_t calls, const struct net_faults *faults,
 		uint32_t off, const uint8_t *key)
 {
-	uint64_t begun_ns, quiet = 0;
+	uint64_t begun_ns, healed_ns, quiet = 0;
 	uint32_t once = 0;
 	struct pgr_stats at_client, at_first, at_second;
 	bool good;
@@ -265,7 +265,8 @@ static bool run(const char *name, uint64_t seed, uint32_t calls, const struct ne
 	       at_second.retransmissions, at_first.challenges_sent + at_second.challenges_sent);
 	/* Time heals: nothing is kept for ever. */
 	net_set_faults(&(struct net_faults){0});
-	for (unsigned int i = 0; i < 3000; i++) {
+	healed_ns = net_now_ns() + 2 * world.client->config.memory_ns;
+	while (net_now_ns() < healed_ns) {
 		net_pass_time(50000000);
 		net_step(world.all, 3);
 	}

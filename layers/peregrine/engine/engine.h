@@ -81,7 +81,8 @@ enum pgr_slot_state {
 
 /* One call at a time of a binding. */
 struct pgr_slot {
-	struct pgr_header head; /* template: of the last call, in wire order; patched per call */
+	struct pgr_header
+		head; /* template, in the machine's own order: flags and procedure are patched per call */
 	struct pgr_peer *peer;
 	uint64_t sequence;
 	uint8_t number, state;

@@ -16,7 +16,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_harness import calibrate, timemodel
 from cadge_harness.blocks import make_blocks
 from cadge_harness.budget import Demand, spend
 from cadge_harness.catalogue import Catalogue
@@ -27,7 +26,7 @@ from cadge_harness.plan import Subject, make_plan, point_id
 from cadge_harness.site import Site, site_of
 from cadge_harness.sweep import Workload, read_sweep
 from cadge_harness.testbed_model import Host, Kind, Testbed
-from cadge_results import LaunchFile, LaunchRecord, Plan, PlanLaunch, PlanPoint, SweepFile
+from cadge_results import LaunchFile, Plan, SweepFile
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 
@@ -482,44 +481,3 @@ def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Sit
     for block in make_plan(tiny(), catalogue, site).blocks:
         numbers = [int(item.split("-")[1]) for item in block.launch_ids]
         assert all(after == before + 1 for before, after in pairwise(numbers))
-
-
-def test_calibration_finds_the_constants_back(catalogue: Catalogue, site: Site) -> None:
-    """A campaign that took exactly as long as planned gives the constants that it was planned with."""
-    plan = make_plan(tiny(), catalogue, site)
-    points = {point.point_id: point for point in plan.points}
-    found = calibrate.Readings()
-    for launch in plan.launches:
-        begun_ms, attempts = 50.0, []
-        for order, item in enumerate(launch.point_ids):
-            point = points[item]
-            started_ns = int(begun_ms * 1e6)
-            attempts.append({"attempt_id": str(order), "point_id": item, "order": order, "status": "done"})
-            attempts[-1] |= {"pattern": point.pattern, "depth": point.depth, "started_ns_since_launch": started_ns}
-            attempts[-1] |= {"request_bytes": point.request_bytes, "reply_bytes": point.reply_bytes}
-            begun_ms += point.duration_ms + timemodel.point_around_ms(workload_of(point), point.kind)
-        calibrate.take(found, record_of(launch, attempts), launch.wall_ms, launch.wall_ms, points)
-    assert found.real_ms == found.planned_ms == sum(launch.wall_ms for launch in plan.launches)
-    for launcher, values in found.launch_ms.items():
-        assert values == pytest.approx([timemodel.LAUNCH_MS[launcher]] * len(values), abs=1)
-    assert all(value == timemodel.POINT_MS[kind] for kind in found.point_ms for value in found.point_ms[kind])
-    assert set(found.point_ms) == {"layer", "floor"}
-    assert calibrate.lines(found)[0] == "launches took 1.00 of what was planned"
-
-
-def workload_of(point: PlanPoint) -> Workload:
-    return Workload(
-        pattern=point.pattern, request_bytes=point.request_bytes, reply_bytes=point.reply_bytes, depth=point.depth
-    )
-
-
-def record_of(launch: PlanLaunch, attempts: list[dict[str, object]]) -> LaunchRecord:
-    from .conftest import make_record
-
-    raw = launch.model_dump(mode="json")
-    file = {key: raw[key] for key in ("launch_id", "kind", "layer", "launcher", "place", "wait", "seed", "deadline_ms")}
-    file |= {"schema": "cadge.launch/1", "campaign_id": "c", "ports": [1, 2], "points": []}
-    end = {"host": "h", "cpu": 0, "device": "lo", "address": "127.0.0.1"}
-    record = make_record(file | {"endpoints": [end]})
-    assert isinstance(record["result"], dict)
-    return LaunchRecord.from_object(record | {"result": record["result"] | {"attempts": attempts}}, source="t")

@@ -11,11 +11,10 @@ from pydantic import JsonValue
 
 from cadge_harness.catalogue import LayerInfo, read_catalogue
 from cadge_harness.describe import describe_layers
-from cadge_harness.options import json_option, output_of, split_names, sweep_options, testbed_options
+from cadge_harness.options import json_option, output_of, results_option, split_names, sweep_options, testbed_options
 from cadge_harness.output import clock, megabytes, table
 from cadge_harness.paths import find_checkout
 from cadge_harness.request import read_request
-from cadge_harness.site import site_of
 from cadge_results import Plan
 from cadge_results.units import format_bytes
 
@@ -60,6 +59,7 @@ def layer_entry(info: LayerInfo) -> dict[str, JsonValue]:
 )
 @sweep_options
 @testbed_options
+@results_option
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole plan to a file.")
 @json_option
 @click.pass_context
@@ -71,6 +71,7 @@ def plan(
     budget: str | None,
     testbed_name: str,
     inventory: Path | None,
+    results: Path | None,
     write: Path | None,
     as_json: bool,
 ) -> int:
@@ -82,7 +83,7 @@ def plan(
     chosen = testbeds.resolve(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)
-    made = request.plan(site_of(chosen))
+    made = request.plan(chosen, results)
     if write is not None:
         write.write_text(made.to_json(), encoding="utf-8")
     return output.finish(0, plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name))
@@ -102,6 +103,7 @@ def plan_data(made: Plan, testbed: str) -> JsonValue:
         "measure_s": made.estimate.measure_s,
         "disk_bytes": made.estimate.disk_bytes,
         "ports": list(made.estimate.ports or ()),
+        "basis": made.estimate.basis,
         "notices": list(made.notices),
         "refused": [
             {"layer": layer, "place": place, "wait": wait, "reason": reason, "points": count}
@@ -136,6 +138,7 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
         f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; {durations[0]} to {durations[-1]} ms a point",
         f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
         f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
+        *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
         *made.notices,
     ]
     return lines

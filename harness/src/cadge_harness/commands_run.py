@@ -34,7 +34,6 @@ from cadge_harness.request import Request, checkout_warnings, read_request
 from cadge_harness.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.runstate import RunState
 from cadge_harness.session import Session, check_same_hosts
-from cadge_harness.site import site_of
 from cadge_harness.stopping import Stopping
 from cadge_results import (
     Campaign,
@@ -121,7 +120,7 @@ def measure(
         try:
             for note in testbed.notes:
                 output.say(note)
-            plan = request.plan(site_of(testbed))
+            plan = request.plan(testbed, results)
             for notice in plan.notices:
                 output.say(notice)
             writer = CampaignWriter.create(

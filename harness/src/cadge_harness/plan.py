@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from cadge_harness import timemodel
 from cadge_harness.budget import Demand, spend
 from cadge_harness.catalogue import Catalogue, Refusal, select
 from cadge_harness.errors import NothingSelectedError, UsageError
@@ -20,6 +19,7 @@ from cadge_harness.floors import floor_wanted, refuse_floor
 from cadge_harness.refuse import refuse_point
 from cadge_harness.site import Site, refuse_place
 from cadge_harness.sweep import Wanted, Workload, wanted
+from cadge_harness.timemodel import ATTEMPT_BYTES, RECORD_BYTES, TimeModel, launch_deadline_ms
 from cadge_results import Plan, PlanBlock, PlanLaunch, PlanPoint, SweepFile
 from cadge_results.base import Kind, Launcher, Place, Wait, digest
 from cadge_results.plan import Estimate
@@ -104,8 +104,8 @@ def make_plan(sweep: SweepFile, catalogue: Catalogue, site: Site, *, only: Seque
             subject = Subject(kind="floor", layer=floor.name, place=item.place, wait=item.wait)
             why = refuse_place(site, item.place, item.wait) or refuse_floor(floor, item, site)
             _place(subject, item.workload, why, drafts, refused, sweep.duration)
-    durations, shortened = _durations(sweep, drafts.values())
-    blocks, launches = _launches(sweep, drafts, durations)
+    durations, shortened = _durations(sweep, site.times, drafts.values())
+    blocks, launches = _launches(sweep, site.times, drafts, durations)
     points = [
         _point(draft.subject, item, durations[key]) for draft in drafts.values() for key, item in draft.points.items()
     ]
@@ -204,16 +204,16 @@ def _wish_ms(durations: Durations, subject: Subject, workload: Workload) -> int:
     return _focus_ms(durations, subject, workload) or durations.default
 
 
-def _durations(sweep: SweepFile, drafts: Iterable[_Draft]) -> tuple[dict[str, int], str | None]:
+def _durations(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> tuple[dict[str, int], str | None]:
     demands = []
-    fixed_ms = timemodel.CAMPAIGN_MS
+    fixed_ms = round(times.campaign_ms)
     places = set()
     for draft in drafts:
         subject = draft.subject
         places.add(subject.place)
-        fixed_ms += sweep.launches * timemodel.launch_ms(subject.launcher)
+        fixed_ms += sweep.launches * times.launch_ms(subject.layer, subject.launcher)
         for key, workload in draft.points.items():
-            around_ms = timemodel.point_around_ms(workload, subject.kind)
+            around_ms = times.point_around_ms(workload, subject.kind)
             fixed_ms += sweep.launches * around_ms
             focus_ms = _focus_ms(sweep.duration, subject, workload)
             demands.append(
@@ -226,14 +226,14 @@ def _durations(sweep: SweepFile, drafts: Iterable[_Draft]) -> tuple[dict[str, in
                     around_ms=around_ms,
                 )
             )
-    fixed_ms += len(places) * timemodel.BLOCK_MS
+    fixed_ms += len(places) * round(times.block_ms)
     least_ms = sweep.duration.least or sweep.duration.default
     spent, note = spend(demands, fixed_ms=fixed_ms, budget_ms=sweep.budget, least_ms=least_ms)
     return dict(spent), note
 
 
 def _launches(
-    sweep: SweepFile, drafts: dict[Subject, _Draft], durations: dict[str, int]
+    sweep: SweepFile, times: TimeModel, drafts: dict[Subject, _Draft], durations: dict[str, int]
 ) -> tuple[list[PlanBlock], list[PlanLaunch]]:
     """Return blocks (one a place, in the sweep's order) and their launches in the order in which they run."""
     blocks: list[PlanBlock] = []
@@ -245,7 +245,7 @@ def _launches(
         for turn in range(sweep.launches):
             subjects = [subject for subject in drafts if subject.place == place]
             for subject in _shuffled(subjects, lambda item: digest(item.identity()), sweep.seed, block_id, turn):
-                here.append(_launch(sweep, drafts[subject], durations, block_id, turn, len(here)))
+                here.append(_launch(sweep, times, drafts[subject], durations, block_id, turn, len(here)))
         launches.extend(here)
         blocks.append(
             PlanBlock(
@@ -253,21 +253,27 @@ def _launches(
                 place=place,
                 hosts=2 if place == "between" else 1,
                 launch_ids=tuple(launch.launch_id for launch in here),
-                wall_ms=timemodel.BLOCK_MS + sum(launch.wall_ms for launch in here),
+                wall_ms=round(times.block_ms) + sum(launch.wall_ms for launch in here),
             )
         )
     return blocks, launches
 
 
 def _launch(
-    sweep: SweepFile, draft: _Draft, durations: dict[str, int], block_id: str, turn: int, number: int
+    sweep: SweepFile,
+    times: TimeModel,
+    draft: _Draft,
+    durations: dict[str, int],
+    block_id: str,
+    turn: int,
+    number: int,
 ) -> PlanLaunch:
     subject = draft.subject
     key = digest(subject.identity())
     launch_id = f"{block_id}-{number:04d}-{digest([key, turn])[:8]}"
     ids = _shuffled(list(draft.points), str, sweep.seed, key, turn)
-    wall_ms = timemodel.launch_ms(subject.launcher) + sum(
-        durations[item] + timemodel.point_around_ms(draft.points[item], subject.kind) for item in ids
+    wall_ms = times.launch_ms(subject.layer, subject.launcher) + sum(
+        durations[item] + times.point_around_ms(draft.points[item], subject.kind) for item in ids
     )
     return PlanLaunch(
         launch_id=launch_id,
@@ -283,7 +289,7 @@ def _launch(
         seed=_random(sweep.seed, "launch", key, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,
-        deadline_ms=timemodel.launch_deadline_ms(wall_ms, subject.launcher),
+        deadline_ms=launch_deadline_ms(wall_ms, subject.launcher),
     )
 
 
@@ -310,10 +316,11 @@ def _seal(
     attempts = sum(len(launch.point_ids) for launch in launches)
     measure_ms = sum(duration_by_id[item] for launch in launches for item in launch.point_ids)
     estimate = Estimate(
-        wall_s=round((timemodel.CAMPAIGN_MS + sum(block.wall_ms for block in blocks)) / 1000, 1),
-        disk_bytes=len(launches) * timemodel.RECORD_BYTES + attempts * timemodel.ATTEMPT_BYTES,
+        wall_s=round((site.times.campaign_ms + sum(block.wall_ms for block in blocks)) / 1000, 1),
+        disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES,
         measure_s=round(measure_ms / 1000, 1),
         ports=site.ports,
+        basis=site.times.basis,
     )
     plan = Plan(
         schema_=Plan.schema_id(),

@@ -11,11 +11,14 @@ from pathlib import Path
 from cadge_harness.catalogue import Catalogue, read_catalogue
 from cadge_harness.describe import describe_layers
 from cadge_harness.errors import UsageError
+from cadge_harness.learn import learned
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan import make_plan
-from cadge_harness.site import Site
+from cadge_harness.probe import probed
+from cadge_harness.site import site_of
 from cadge_harness.sweep import find_sweep, read_sweep, wanted
-from cadge_results import Plan, SweepFile
+from cadge_harness.testbed_model import Kind, Testbed
+from cadge_results import Plan, Store, SweepFile
 from cadge_results.sweep import POINT_MS_MIN
 from cadge_results.units import parse_ms
 
@@ -31,9 +34,12 @@ class Request:
     sweep_text: str
     only: tuple[str, ...]
 
-    def plan(self, site: Site) -> Plan:
-        """Plan it for a testbed. Raises UsageError, NothingSelectedError."""
-        return make_plan(self.sweep, self.catalogue, site, only=self.only)
+    def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
+        """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
+        times = learned(Store(results or self.checkout.campaigns), testbed)
+        if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
+            times = probed(self.checkout.driver)
+        return make_plan(self.sweep, self.catalogue, site_of(testbed, times), only=self.only)
 
 
 def read_request(

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cadge_harness.catalogue import Refusal
+from cadge_harness.timemodel import TimeModel
 from cadge_results.base import Place, Wait
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ class Site:
     """A testbed as far as a plan depends on it.
 
     cores_within is the smallest number of processors that one host gives to endpoints, cores_between the number of
-    different processors that two hosts give together; None where nothing is pinned and nobody counted.
+    different processors that two hosts give together; None where nothing is pinned and nobody counted. times is how
+    long things take there.
     """
 
     name: str
@@ -30,10 +32,11 @@ class Site:
     cores_between: int | None
     raw_links: bool
     ports: tuple[int, int]
+    times: TimeModel = field(default_factory=TimeModel)
 
 
-def site_of(testbed: Testbed) -> Site:
-    """Return what the planner needs of a resolved testbed."""
+def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
+    """Return what the planner needs of a resolved testbed, on which things take `times`."""
     hosts = testbed.hosts
     pinned = all(host.cpus for host in hosts)
     within = min(len(set(host.cpus)) for host in hosts) if pinned else None
@@ -49,6 +52,7 @@ def site_of(testbed: Testbed) -> Site:
         cores_between=between,
         raw_links=len(hosts) > 1 and all(host.raw_device for host in hosts[:2]),
         ports=testbed.ports,
+        times=times or TimeModel(),
     )
 
 

@@ -1,44 +1,70 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long things take beside the measured loops: the planner's estimates, in milliseconds.
 
-The constants are readings, rounded, of campaigns on the emulated testbed; `python -m cadge_harness.calibrate CAMPAIGN`
-prints what they would have had to be for a campaign that was carried out.
+The constants are readings of a default sweep on an idle emulated testbed of two cores. A testbed that has carried out a
+campaign is planned for by what that took (learn.py); another by the constants times how much longer this machine takes
+to start a program (probe.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from cadge_harness.sweep import Workload
 from cadge_results.base import Kind, Launcher, Place
 
-CAMPAIGN_MS = 6000
-"""Ansible before the first and after the last launch, and the report."""
-BLOCK_MS = 5000
-"""Ansible around one block."""
-LAUNCH_MS: dict[Launcher, int] = {"direct": 350, "mpirun": 1000}
-"""Starting, opening, connecting and ending a pair of drivers."""
-POINT_MS: dict[Kind, int] = {"layer": 24, "floor": 22}
-"""Warm-up, verification of short messages and barriers around one point."""
-TOUCHED_BYTES_PER_MS = 130_000
-"""How fast buffers are made, filled and compared around a point."""
+REPORT_MS = 3000
+"""Making the report, which follows the end of a campaign."""
 RECORD_BYTES = 2500
 """Stored bytes of a launch without its attempts."""
 ATTEMPT_BYTES = 9000
 
 
-def launch_ms(launcher: Launcher) -> int:
-    """Return what starting, connecting and ending a pair of drivers takes."""
-    return LAUNCH_MS[launcher]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeModel:
+    """What surrounds the measured loops on one testbed."""
+
+    campaign_ms: float = 5000
+    """Ansible before the first and after the last launch, and the report."""
+    block_ms: float = 3000
+    """Ansible around one block."""
+    start_ms: Mapping[Launcher, float] = field(default_factory=lambda: {"direct": 90, "mpirun": 1000})
+    """Starting, opening, connecting and ending a pair of drivers."""
+    layer_ms: Mapping[str, float] = field(default_factory=dict)
+    """The same for layers of which it is known."""
+    point_ms: Mapping[Kind, float] = field(default_factory=lambda: {"layer": 5.5, "floor": 5})
+    """Warm-up, verification of short messages and barriers around one point."""
+    touched_bytes_per_ms: float = 500_000
+    """How fast buffers are made, filled and compared around a point."""
+    basis: str = "an idle machine of two cores"
+    """What these readings were taken from."""
+
+    def launch_ms(self, layer: str, launcher: Launcher) -> int:
+        """Return what starting, connecting and ending a pair of drivers takes."""
+        return round(self.layer_ms.get(layer, self.start_ms[launcher]))
+
+    def point_around_ms(self, workload: Workload, kind: Kind) -> int:
+        """Return what surrounds the measured loop of one attempt."""
+        return round(self.point_ms[kind] + touched_bytes(workload, kind) / self.touched_bytes_per_ms)
+
+    def slower(self, times: float, basis: str) -> TimeModel:
+        """Return the model of a machine that takes so many times as long."""
+        return TimeModel(
+            campaign_ms=self.campaign_ms * times,
+            block_ms=self.block_ms * times,
+            start_ms={name: value * times for name, value in self.start_ms.items()},
+            layer_ms={name: value * times for name, value in self.layer_ms.items()},
+            point_ms={name: value * times for name, value in self.point_ms.items()},
+            touched_bytes_per_ms=self.touched_bytes_per_ms / times,
+            basis=basis,
+        )
 
 
 def touched_bytes(workload: Workload, kind: Kind) -> int:
     """Return how many bytes of buffers an attempt prepares: one for each message outstanding, and the replies."""
     depth = workload.depth if kind == "layer" else 1
     return workload.request_bytes * depth + workload.reply_bytes
-
-
-def point_around_ms(workload: Workload, kind: Kind) -> int:
-    """Return what surrounds the measured loop of one attempt."""
-    return POINT_MS[kind] + touched_bytes(workload, kind) // TOUCHED_BYTES_PER_MS
 
 
 def point_deadline_ms(workload: Workload, duration_ms: int, place: Place) -> int:

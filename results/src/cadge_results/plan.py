@@ -82,6 +82,8 @@ class Estimate(Frozen):
     measure_s: float = 0.0
     """Part of wall_s that is spent in measured loops."""
     ports: tuple[int, int] | None = None
+    basis: str | None = None
+    """What the times were taken from."""
 
 
 class Plan(Document):

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a testbed took for its last campaign is what the next one is planned with."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from cadge_harness.sweep import Workload
+from cadge_harness.testbed_model import Testbed
+from cadge_harness.timemodel import REPORT_MS, TimeModel, touched_bytes
+from cadge_results import Campaign, LaunchRecord, PlanPoint, ResultsError, Store
+from cadge_results.base import Kind, Launcher
+
+SMALL_BYTES = 64 * 1024
+LARGE_BYTES = 1024 * 1024
+LAUNCHES_LEAST = 8
+"""Fewer say too little of the next campaign."""
+LAUNCHES_MOST = 400
+"""As many are read: the first of each block, for a long campaign has thousands."""
+
+
+@dataclass(slots=True)
+class Readings:
+    """Milliseconds that things took in one campaign."""
+
+    launches: int = 0
+    start_ms: dict[Launcher, list[float]] = field(default_factory=lambda: defaultdict(list))
+    layer_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    point_ms: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
+    bytes_per_ms: list[float] = field(default_factory=list)
+
+
+def learned(store: Store, testbed: Testbed) -> TimeModel | None:
+    """Return what the newest campaign that this testbed carried out to its end took; None where there is none."""
+    hosts = tuple(host.name for host in testbed.hosts)
+    for campaign in reversed(store.campaigns()):
+        try:
+            meta = campaign.meta
+            if (meta.status, meta.testbed.name, meta.testbed.hosts) != ("finished", testbed.name, hosts):
+                continue
+            model = model_of(campaign)
+        except (ResultsError, OSError):
+            continue  # an older format, or a folder that somebody is removing: the next is as good
+        if model is not None:
+            return model
+    return None
+
+
+def model_of(campaign: Campaign) -> TimeModel | None:
+    """Return the model by which a campaign's plan would have been right; None where it was too short to tell."""
+    base = TimeModel()
+    readings = read(campaign, base)
+    if readings.launches < LAUNCHES_LEAST:
+        return None
+    times = _around_times(campaign, base)
+    rate = base.touched_bytes_per_ms
+    return TimeModel(
+        campaign_ms=base.campaign_ms * times,
+        block_ms=base.block_ms * times,
+        start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
+        layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
+        point_ms={**base.point_ms, **{name: statistics.mean(values) for name, values in readings.point_ms.items()}},
+        touched_bytes_per_ms=statistics.harmonic_mean(readings.bytes_per_ms) if readings.bytes_per_ms else rate,
+        basis=f"campaign {campaign.campaign_id}",
+    )
+
+
+def read(campaign: Campaign, base: TimeModel) -> Readings:
+    """Take readings from launches that followed each other directly."""
+    points = {point.point_id: point for point in campaign.plan.points}
+    found = Readings()
+    for block in campaign.plan.blocks:
+        few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
+        records = {name: campaign.launch(name) for name in few}
+        for name, following in pairwise(few):
+            before, after = records[name].result, records[following].result
+            if before is not None and after is not None:
+                gap_ms = _ms(after.started_utc) - _ms(before.started_utc)
+                take(found, records[name], gap_ms, points, base)
+    return found
+
+
+def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str, PlanPoint], base: TimeModel) -> None:
+    """Add one launch that the next one followed after `gap_ms`."""
+    assert record.result is not None  # noqa: S101 - the caller chose such records
+    found.launches += 1
+    attempts = [item for item in record.result.attempts if item.started_ns_since_launch is not None]
+    attempts.sort(key=lambda item: item.order)
+    extras_ms = []
+    around_ms = 0.0
+    for before, after in pairwise(attempts):
+        took_ms = ((after.started_ns_since_launch or 0) - (before.started_ns_since_launch or 0)) / 1e6
+        point = points[before.point_id]
+        extra_ms = took_ms - point.duration_ms
+        around_ms += took_ms
+        extras_ms.append(extra_ms)
+        touched = touched_bytes(_workload(point), point.kind)
+        if touched <= SMALL_BYTES:
+            found.point_ms[point.kind].append(extra_ms)
+        elif touched >= LARGE_BYTES and extra_ms > base.point_ms[point.kind]:
+            found.bytes_per_ms.append(touched / (extra_ms - base.point_ms[point.kind]))
+    if extras_ms:
+        last = points[attempts[-1].point_id]
+        start_ms = max(gap_ms - around_ms - last.duration_ms - statistics.median(extras_ms), 0.0)
+        found.start_ms[record.launch.launcher].append(start_ms)
+        found.layer_ms[record.launch.layer].append(start_ms)
+
+
+def _around_times(campaign: Campaign, base: TimeModel) -> float:
+    """Return how many times the model's time Ansible took around the launches; 1 where it cannot be told."""
+    meta, blocks = campaign.meta, campaign.plan.blocks
+    if meta.finished_utc is None:
+        return 1.0
+    inside_ms = 0.0
+    for block in blocks:
+        first, last = campaign.launch(block.launch_ids[0]).result, campaign.launch(block.launch_ids[-1]).result
+        if first is None or last is None:
+            return 1.0
+        inside_ms += _ms(last.started_utc) - _ms(first.started_utc) + last.wall_ns / 1e6
+    around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
+    times = (around_ms + REPORT_MS) / (base.campaign_ms + len(blocks) * base.block_ms)
+    return times if 0.2 < times < 5 else 1.0  # else it was interrupted and went on another day
+
+
+def _workload(point: PlanPoint) -> Workload:
+    return Workload(
+        pattern=point.pattern,
+        request_bytes=point.request_bytes,
+        reply_bytes=point.reply_bytes,
+        depth=point.depth,
+        operation=point.operation,
+        target=point.target,
+    )
+
+
+def _ms(utc: str) -> float:
+    return datetime.fromisoformat(utc).timestamp() * 1000

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The planner's times: what a testbed took for its last campaign is what the next one is planned with."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.catalogue import Catalogue
+from cadge_harness.learn import learned
+from cadge_harness.paths import Checkout
+from cadge_harness.plan import make_plan
+from cadge_harness.probe import SLOWER_MOST, probed
+from cadge_harness.site import site_of
+from cadge_harness.sweep import Workload, read_sweep
+from cadge_harness.testbed_model import Kind
+from cadge_harness.timemodel import TimeModel
+from cadge_results import Campaign, Store
+
+from .conftest import Answer, FakeRunner, make_testbed
+
+Cadge = Callable[..., Answer]
+SLOW = TimeModel(
+    start_ms={"direct": 800, "mpirun": 3000}, point_ms={"layer": 60, "floor": 40}, touched_bytes_per_ms=50_000
+)
+
+
+def take_as_long_as(times: TimeModel, runner: FakeRunner) -> None:
+    """Let launches take what a model says."""
+    now = datetime(2026, 11, 21, 3, tzinfo=UTC)
+
+    def change(record: dict[str, object]) -> dict[str, object]:
+        nonlocal now
+        launch, result = record["launch"], record["result"]
+        assert isinstance(launch, dict)
+        assert isinstance(result, dict)
+        duration_ms = {point["point_id"]: point["duration_ms"] for point in launch["points"]}
+        result["started_utc"] = now.isoformat().replace("+00:00", "Z")
+        spent_ms = float(times.launch_ms(launch["layer"], launch["launcher"]))
+        for attempt in result["attempts"]:
+            attempt["started_ns_since_launch"] = round(spent_ms * 1e6)
+            keys = ("pattern", "request_bytes", "reply_bytes", "depth")
+            workload = Workload(**{key: attempt[key] for key in keys})
+            spent_ms += duration_ms[attempt["point_id"]] + times.point_around_ms(workload, launch["kind"])
+        result["wall_ns"] = round(spent_ms * 1e6)
+        now += timedelta(milliseconds=spent_ms)
+        return record
+
+    runner.change = change
+
+
+def carry_out(cadge: Cadge, checkout: Checkout, *, launches: int = 3) -> Campaign:
+    """Carry out the tiny sweep."""
+    sweep = checkout.sweeps / "tiny.yml"
+    text = sweep.read_text().replace("launches: 3", f"launches: {launches}")
+    sweep.write_text(text + ("floors: false\n" if launches == 1 else ""))
+    answer = cadge("run", "--sweep", "tiny", "--no-report")
+    assert answer.code == 0, answer.err
+    return Store(checkout.campaigns).open("last")
+
+
+def test_the_last_campaign_is_what_the_next_is_planned_with(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    take_as_long_as(SLOW, runner)
+    campaign = carry_out(cadge, checkout)
+    model = learned(Store(checkout.campaigns), make_testbed())
+    assert model is not None
+    assert model.basis == f"campaign {campaign.campaign_id}"
+    assert model.launch_ms("a-one", "direct") == pytest.approx(SLOW.launch_ms("a-one", "direct"), abs=5)
+    assert model.launch_ms("b-two", "mpirun") == pytest.approx(SLOW.launch_ms("b-two", "mpirun"), abs=5)
+    assert model.point_ms["layer"] == pytest.approx(SLOW.point_ms["layer"], abs=1)
+    carry_out(cadge, checkout)
+    again = next(item for item in Store(checkout.campaigns).campaigns() if item.campaign_id != campaign.campaign_id)
+    assert again.plan.estimate.basis == model.basis
+    inside_ms = sum(block.wall_ms - model.block_ms for block in again.plan.blocks)
+    records = list(again.launches())
+    real_ms = sum(record.result.wall_ns / 1e6 for record in records if record.result)
+    assert inside_ms == pytest.approx(real_ms, rel=0.05)
+
+
+def test_a_slower_testbed_gets_shorter_points_for_the_same_budget(catalogue: Catalogue) -> None:
+    sweep, _text = read_sweep(Path(__file__).parents[1] / "sweeps" / "default.yml")
+    sweep = sweep.model_copy(update={"budget": 240_000})
+    fast = make_plan(sweep, catalogue, site_of(make_testbed()))
+    slow = make_plan(sweep, catalogue, site_of(make_testbed(), SLOW))
+    assert slow.estimate.wall_s <= 241
+    assert slow.estimate.measure_s < fast.estimate.measure_s
+    assert [launch.launch_id for launch in slow.launches] == [launch.launch_id for launch in fast.launches]
+
+
+@pytest.mark.parametrize("what", ["other hosts", "interrupted", "too short", "unreadable", "none"])
+def test_what_says_nothing_of_this_testbed_is_passed_over(
+    what: str, checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    testbed = make_testbed()
+    if what != "none":
+        take_as_long_as(SLOW, runner)
+        if what == "interrupted":
+            runner.stop_after = 9
+            cadge("run", "--sweep", "tiny", "--no-report")
+        elif what == "too short":
+            carry_out(cadge, checkout, launches=1)
+        else:
+            carry_out(cadge, checkout)
+    if what == "other hosts":
+        testbed = make_testbed(Kind.LOCAL, 1)
+    if what == "unreadable":
+        plan = Store(checkout.campaigns).open("last").layout.plan
+        plan.chmod(0o644)
+        plan.write_text("{}")
+    assert learned(Store(checkout.campaigns), testbed) is None
+
+
+def test_a_campaign_that_went_away_is_no_failure(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    take_as_long_as(SLOW, runner)
+    campaign = carry_out(cadge, checkout)
+    shutil.rmtree(campaign.layout.launches)
+    assert learned(Store(checkout.campaigns), make_testbed()) is None
+
+
+def test_the_probe_only_ever_lengthens(tmp_path: Path) -> None:
+    base = TimeModel()
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(0.01)\n")
+    slow.chmod(0o755)
+    assert probed(slow).start_ms["direct"] == pytest.approx(base.start_ms["direct"] * SLOWER_MOST)
+    assert probed(Path("/bin/true")).start_ms["direct"] >= base.start_ms["direct"]
+    assert probed(tmp_path / "absent") == base

@@ -64,7 +64,7 @@ static bool ip(const char *format, ...)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool server_lives(void)
+bool pair_server_lives(void)
 {
 	siginfo_t info = {0};
 
@@ -74,7 +74,7 @@ static bool server_lives(void)
 static bool await(const _Atomic int *word, int value, bool from_server)
 {
 	while (*word < value) {
-		if (from_server && !server_lives())
+		if (from_server && !pair_server_lives())
 			return false;
 		usleep(500);
 	}

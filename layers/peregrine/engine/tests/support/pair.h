@@ -40,6 +40,8 @@ const char *pair_why(void);
 /* Says why, the first time; returns `result`. */
 int pair_say(struct pair *pair, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* For the client. */
+bool pair_server_lives(void);
 /* For the server: what it says is taken by pair_await. */
 void pair_tell(struct pair *pair, const struct pgr *pgr);
 /* For the client: until the server is there; false: it has ended. */

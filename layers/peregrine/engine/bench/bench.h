@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine beside what the machine can do at best. A reading is taken by two processes, pinned to two
+ * cores, on one host or on two (tests/support/pair.h); the client returns its value.
+ */
+#ifndef PGR_BENCH_H
+#define PGR_BENCH_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <x86intrin.h>
+
+#include "../engine.h"
+#include "../tests/support/pair.h"
+
+#define CALLS      60000u
+#define WARM_UP    1000u
+#define LINES      128u /* pairs of lines that a floor goes through */
+#define BIG_BYTES  (4u << 20)
+#define BIG_ROUNDS 60u
+#define DEPTH      64u
+
+struct reading {
+	const char *name, *unit; /* "ns": the value is in ticks of the time stamp counter */
+	void (*server)(void);
+	double (*client)(void);
+	const char *floor;  /* name of the reading that it is divided by; NULL: it is a floor itself */
+	const char *wire;   /* of the engine */
+	const char *attach; /* xdp */
+	size_t bytes;       /* of arguments */
+	bool hosts;         /* two, with a link between them */
+	bool pause;         /* while it spins */
+	bool lossy;         /* one packet in a hundred, at both ends */
+};
+extern const struct reading *reading; /* which is taken now */
+
+/* Between the two processes of one reading. */
+struct shared {
+	_Alignas(64) _Atomic int ready; /* the server is */
+	_Atomic int *stop;              /* the client has ended */
+	uint8_t address[PGR_ADDRESS_BYTES];
+	struct sockaddr_in name;
+	uint8_t mac[2][6]; /* of client and server */
+	_Atomic int macs;
+	double value;
+	_Alignas(4096) struct line {
+		_Alignas(64) _Atomic uint64_t word;
+	} lines[2 * LINES];
+	_Alignas(4096) uint8_t big[BIG_BYTES];
+};
+extern struct shared *shared;
+
+/* Readings within a reading, in ticks or ns; as many as CALLS. */
+extern uint32_t samples[CALLS];
+double p50(uint32_t count);
+int by_value(const void *a, const void *b);
+uint64_t now_ns(void);
+
+/* floors.c: two lines of cache; one copy of what is dirty in the other core's cache */
+void lines_server(void);
+double lines_client(void);
+void copy_server(void);
+double copy_client(void);
+/* datagrams.c: the system calls that the wires udp and ip make, bare; and a stream of their datagrams */
+void datagrams_server(void);
+double datagrams_client(void);
+void datagram_stream_server(void);
+double datagram_stream_client(void);
+/* frames.c: raw frames through AF_XDP sockets */
+void frames_server(void);
+double frames_client(void);      /* one at a time */
+double frames_deep_client(void); /* DEPTH outstanding; frames answered a second */
+double frames_stream_client(void);
+void frames_stream_server(void);
+/* calls.c: the engine */
+void calls_server(void);
+double calls_client(void);       /* one at a time */
+double calls_deep_client(void);  /* null calls a second, DEPTH outstanding */
+double calls_big_client(void);   /* arguments of BIG_BYTES */
+double calls_lossy_client(void); /* p99.9 of calls with DEPTH outstanding, in time-outs */
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rounds of all readings in turn, so that what disturbs the machine disturbs all of them; a fresh pair of
+ * processes for each. Prints a table: median and extremes over the rounds, and the same of the ratio to the
+ * reading's floor in each round. A reading that the machine cannot take is a row that says so.
+ *
+ *	pgr-bench [--json] [ROUNDS [NAME]]     6 rounds; only readings whose name contains NAME, and their
+ *floors
+ *
+ * --json: {"schema": "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low,
+ * ratio_high}]}
+ */
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define ROUNDS_MAX 64u
+#define SECONDS    60u
+
+static const struct reading readings[] = {
+	{"two lines", "ns", lines_server, lines_client, NULL, .wire = NULL},
+	{"two lines, pause", "ns", lines_server, lines_client, NULL, .pause = true},
+	{"shm null", "ns", calls_server, calls_client, "two lines", .wire = "shm"},
+	{"shm 8 B", "ns", calls_server, calls_client, "two lines", .wire = "shm", .bytes = 8},
+	{"shm rate, 64 outstanding", "1/s", calls_server, calls_deep_client, NULL, .wire = "shm"},
+	{"one copy", "GB/s", copy_server, copy_client, NULL, .wire = NULL},
+	{"shm 4 MiB", "GB/s", calls_server, calls_big_client, "one copy", .wire = "shm"},
+
+	{"bare udp", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp"},
+	{"udp null", "ns", calls_server, calls_client, "bare udp", .wire = "udp"},
+	{"udp 8 B", "ns", calls_server, calls_client, "bare udp", .wire = "udp", .bytes = 8},
+	{"bare udp 1 KiB", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp", .bytes = 1024},
+	{"udp 1 KiB", "ns", calls_server, calls_client, "bare udp 1 KiB", .wire = "udp", .bytes = 1024},
+	{"udp rate, 64 outstanding", "1/s", calls_server, calls_deep_client, NULL, .wire = "udp"},
+	{"raw udp stream", "GB/s", datagram_stream_server, datagram_stream_client, NULL, .wire = "udp"},
+	{"udp 4 MiB", "GB/s", calls_server, calls_big_client, "raw udp stream", .wire = "udp"},
+	{"udp rate, 1 % lost", "1/s", calls_server, calls_deep_client, "udp rate, 64 outstanding",
+	 .wire = "udp", .lossy = true},
+	{"udp 4 MiB, 1 % lost", "GB/s", calls_server, calls_big_client, "udp 4 MiB", .wire = "udp",
+	 .lossy = true},
+	{"udp p99.9, 1 % lost", "RTO", calls_server, calls_lossy_client, NULL, .wire = "udp", .lossy = true},
+
+	{"bare ip", "ns", datagrams_server, datagrams_client, NULL, .wire = "ip"},
+	{"ip null", "ns", calls_server, calls_client, "bare ip", .wire = "ip"},
+
+	{"raw udp stream between hosts", "GB/s", datagram_stream_server, datagram_stream_client, NULL,
+	 .wire = "udp", .hosts = true},
+	{"udp 4 MiB between hosts", "GB/s", calls_server, calls_big_client, "raw udp stream between hosts",
+	 .wire = "udp", .hosts = true},
+	{"raw frame", "ns", frames_server, frames_client, NULL, .attach = "generic", .hosts = true},
+	{"xdp null", "ns", calls_server, calls_client, "raw frame", .wire = "xdp", .attach = "generic",
+	 .hosts = true},
+	{"raw frame 1 KiB", "ns", frames_server, frames_client, NULL, .attach = "generic", .bytes = 1024,
+	 .hosts = true},
+	{"xdp 1 KiB", "ns", calls_server, calls_client, "raw frame 1 KiB", .wire = "xdp", .attach = "generic",
+	 .bytes = 1024, .hosts = true},
+	{"raw frames, 64 outstanding", "1/s", frames_server, frames_deep_client, NULL, .attach = "generic",
+	 .hosts = true},
+	{"xdp rate, 64 outstanding", "1/s", calls_server, calls_deep_client, "raw frames, 64 outstanding",
+	 .wire = "xdp", .attach = "generic", .hosts = true},
+	{"raw frame stream", "GB/s", frames_stream_server, frames_stream_client, NULL, .attach = "generic",
+	 .hosts = true},
+	{"xdp 4 MiB", "GB/s", calls_server, calls_big_client, "raw frame stream", .wire = "xdp",
+	 .attach = "generic", .hosts = true},
+};
+#define READINGS (sizeof(readings) / sizeof(readings[0]))
+
+const struct reading *reading;
+struct shared *shared;
+uint32_t samples[CALLS];
+static double values[READINGS][ROUNDS_MAX]; /* NaN: not taken */
+static char why_not[READINGS][256];
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int by_value(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+double p50(uint32_t count)
+{
+	qsort(samples, count, sizeof(samples[0]), by_value);
+	return samples[count / 2];
+}
+
+/* ---- taking a reading ---- */
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static int server(struct pair *pair, void *arg)
+{
+	(void)arg;
+	shared->stop = &pair->stop;
+	pin(1);
+	reading->server();
+	return PAIR_PASSED;
+}
+
+static int client(struct pair *pair, void *arg)
+{
+	(void)arg;
+	shared->stop = &pair->stop;
+	pin(0);
+	while (!shared->ready)
+		if (!pair_server_lives())
+			return PAIR_PASSED; /* it says itself what ailed it */
+	shared->value = reading->client();
+	return PAIR_PASSED;
+}
+
+static void take(size_t i, unsigned int round, double tick_ns)
+{
+	reading = &readings[i];
+	memset(shared, 0, offsetof(struct shared, big));
+	shared->value = NAN;
+	switch (pair_run(reading->hosts, SECONDS, server, client, NULL)) {
+	case PAIR_PASSED:
+		values[i][round] = shared->value * (strcmp(reading->unit, "ns") == 0 ? tick_ns : 1);
+		break;
+	case PAIR_SKIPPED:
+		values[i][round] = NAN;
+		snprintf(why_not[i], sizeof(why_not[i]), "%s", pair_why());
+		break;
+	default: fprintf(stderr, "%s: %s\n", reading->name, pair_why()); exit(1);
+	}
+}
+
+/* Ticks of the time stamp counter become ns. */
+static double ns_a_tick(void)
+{
+	const uint64_t begin_ns = now_ns(), begin = __rdtsc();
+
+	while (now_ns() - begin_ns < 50000000)
+		;
+	return (double)(now_ns() - begin_ns) / (double)(__rdtsc() - begin);
+}
+
+/* ---- telling it ---- */
+
+struct summary {
+	double median, low, high;
+};
+
+static int by_double(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct summary sum_up(const double *from, unsigned int count)
+{
+	double copy[ROUNDS_MAX];
+
+	memcpy(copy, from, count * sizeof(copy[0]));
+	qsort(copy, count, sizeof(copy[0]), by_double);
+	return (struct summary){copy[count / 2], copy[0], copy[count - 1]};
+}
+
+static size_t find(const char *name)
+{
+	for (size_t i = 0; i < READINGS; i++)
+		if (strcmp(readings[i].name, name) == 0)
+			return i;
+	abort();
+}
+
+static void print(size_t i, unsigned int rounds, bool json, bool first)
+{
+	const char *const floor = readings[i].floor;
+	const struct summary all = sum_up(values[i], rounds);
+	double ratios[ROUNDS_MAX] = {0};
+	struct summary ratio;
+
+	for (unsigned int round = 0; floor && round < rounds; round++)
+		ratios[round] = values[i][round] / values[find(floor)][round];
+	ratio = sum_up(ratios, rounds);
+	if (json) {
+		printf("%s\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": "
+		       "%.6g",
+		       first ? "" : ",", readings[i].name, readings[i].unit, all.median, all.low, all.high);
+		if (floor)
+			printf(", \"of\": \"%s\", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f",
+			       floor, ratio.median, ratio.low, ratio.high);
+		printf("}");
+		return;
+	}
+	printf("%-30s %12.4g %-6s", readings[i].name, all.median, readings[i].unit);
+	if (floor)
+		printf(" %8.3f [%.3f, %.3f] of %s", ratio.median, ratio.low, ratio.high, floor);
+	printf("\n");
+}
+
+static bool is_wanted(size_t i, const char *only)
+{
+	bool wanted = strstr(readings[i].name, only) != NULL;
+
+	for (size_t k = 0; k < READINGS && !wanted; k++)
+		wanted = readings[k].floor && strstr(readings[k].name, only) &&
+			 strcmp(readings[k].floor, readings[i].name) == 0;
+	return wanted;
+}
+
+static bool was_taken(size_t i, unsigned int rounds)
+{
+	for (unsigned int round = 0; round < rounds; round++)
+		if (isnan(values[i][round]) || values[i][round] == 0)
+			return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	const bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+	char **rest = argv + (json ? 2 : 1);
+	const int left = argc - (json ? 2 : 1);
+	const unsigned int rounds = left > 0 ? (unsigned int)atoi(rest[0]) : 6;
+	const char *only = left > 1 ? rest[1] : "";
+	const double tick_ns = ns_a_tick();
+	bool first = true;
+
+	if (!rounds || rounds > ROUNDS_MAX || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		fprintf(stderr,
+			"usage: pgr-bench [--json] [ROUNDS [NAME]], on a machine of two cores or more; at "
+			"most 64 rounds\n");
+		return 2;
+	}
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	for (unsigned int round = 0; round < rounds; round++)
+		for (size_t i = 0; i < READINGS; i++)
+			if (is_wanted(i, only))
+				take(i, round, tick_ns);
+	if (json)
+		printf("{\"schema\": \"pgr.bench/1\", \"rounds\": %u, \"readings\": [", rounds);
+	for (size_t i = 0; i < READINGS; i++) {
+		const char *const floor = readings[i].floor;
+
+		if (was_taken(i, rounds) && (!floor || was_taken(find(floor), rounds))) {
+			print(i, rounds, json, first);
+			first = false;
+		} else if (why_not[i][0]) {
+			fprintf(json ? stderr : stdout, "%-30s not here: %s\n", readings[i].name, why_not[i]);
+		}
+	}
+	if (json)
+		printf("\n]}\n");
+	return 0;
+}

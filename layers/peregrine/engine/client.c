@@ -17,7 +17,7 @@ struct pgr_slot *pgr_slot_take(struct pgr_peer *peer)
 	peer->free &= ~(UINT64_C(1) << slot->number);
 	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
 	slot->sequence++;
-	slot->repeats = 0;
+	slot->repeats = slot->hurries = 0;
 	slot->alive = slot->delegating = slot->first_sent = slot->heard = false;
 	slot->carried = 0;
 	slot->staging = slot->marshal = NULL;
@@ -125,6 +125,7 @@ void pgr_slot_send(struct pgr_slot *slot, bool more)
 		int full;
 
 		pgr_outgoing_sent(out, number);
+		slot->order = ++peer->sendings;
 		following = PGR_LIKELY(out->packets == 1) ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
 		full = send_packet(slot, number,
 				   following == PGR_PACKETS_MAX && (out->packets > 1 || slot->repeats),
@@ -326,6 +327,30 @@ int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signatu
 
 /* ---- results ---- */
 
+/*
+ * Calls of which nothing was heard while many that were sent later are answered: they are repeated before
+ * their time-out, as blasts do it with packets. A procedure that takes its time costs a packet and a word
+ * that it is alive.
+ */
+static PGR_COLD void look_for_lost(struct pgr_peer *peer)
+{
+	struct pgr *pgr = peer->pgr;
+
+	peer->looked = peer->newest;
+	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
+		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+		const uint64_t timeout_ns = pgr_slot_timeout(slot);
+
+		if (slot->state != PGR_SLOT_CALLING || slot->out.packets != 1 || slot->alive ||
+		    slot->repeats != slot->hurries || slot->hurries == PGR_HURRIES_MAX ||
+		    (int32_t)(peer->newest - slot->order) < PGR_REORDER_CALLS)
+			continue;
+		pgr_slot_late(slot);
+		slot->hurries++;
+		slot->due_ns = pgr->now_ns + timeout_ns;
+	}
+}
+
 /* The whole result is here, in `data` or in its place. */
 static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
 		   const void *data, uint32_t bytes)
@@ -339,6 +364,10 @@ static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const
 	if (PGR_UNLIKELY(delegated))
 		pgr_slot_ack(slot, from, true, packet->head.incarnation);
 	else if (!pgr->reliable) {
+		if ((int32_t)(slot->order - peer->newest) > 0)
+			peer->newest = slot->order;
+		if (PGR_UNLIKELY(peer->newest - peer->looked >= PGR_REORDER_CALLS / 2))
+			look_for_lost(peer);
 		if (slot->in.map && slot->in.packets > 1)
 			pgr_slot_ack(slot, from, false, slot->claimed);
 		else
@@ -472,7 +501,7 @@ void pgr_slot_late(struct pgr_slot *slot)
 	} else if (slot->out.packets == 1 || !slot->out.next) {
 		peer->under_way -= slot->out.under_way;
 		pgr_outgoing_restart(&slot->out);
-		pgr_slot_send(slot, false);
+		pgr_slot_send(slot, true); /* this poll's end flushes */
 	} else {
 		const uint32_t before = slot->out.under_way;
 

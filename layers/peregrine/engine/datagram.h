@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once.
+ * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once;
+ * datagram.c, datagram_send.c, datagram_receive.c.
  * And what the wires without ports share: numbers of endpoints, in front of each packet.
  */
 #ifndef PGR_DATAGRAM_H
@@ -22,15 +23,19 @@ enum {
 };
 
 enum {
-	PGR_HELD_MAX = 32,   /* packets held back */
-	PGR_HELD_PIECES = 4, /* of each; more are sent at once */
+	PGR_HELD_MAX = 64,    /* packets held back: as many as the kernel cuts a datagram into */
+	PGR_HELD_PIECES = 4,  /* of each; more are sent at once */
+	PGR_HELD_BYTES = 256, /* of data, that a held packet owns; more stay where they lie */
+	PGR_RECEIVE_MAX = 32, /* datagrams received by one call, under load */
+	PGR_DATAGRAM_BYTES = 65535,
 };
 
 struct pgr_held {
 	struct pgr_to to;
-	uint8_t head[PGR_PREFIX_BYTES + PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES];
+	uint8_t head[PGR_PREFIX_BYTES + PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES + PGR_HELD_BYTES];
 	struct iovec iov[PGR_HELD_PIECES];
 	unsigned int count;
+	size_t bytes; /* of the packet */
 };
 
 struct pgr_datagram {
@@ -45,6 +50,8 @@ struct pgr_datagram {
 	/* How many bytes lie before the packet, and who sent it; SIZE_MAX: it is not for us. */
 	size_t (*skip)(const struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
 		       size_t bytes, struct pgr_to *from);
+	bool segments;       /* the kernel cuts up what is sent (UDP_SEGMENT) */
+	bool joined;         /* and may join what is received (UDP_GRO) */
 	unsigned int streak; /* receives in a row that found something: more than one means load */
 	unsigned int held_count;
 	struct pgr_held held[PGR_HELD_MAX];

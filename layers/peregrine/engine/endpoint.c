@@ -105,6 +105,7 @@ static PGR_COLD int send_with_extensions(struct pgr *pgr, const struct pgr_to *t
 	const uint8_t *key = pgr->has_key ? pgr->key : NULL;
 	struct pgr_piece all[1 + PGR_IOV_MAX];
 	unsigned int count = 1;
+	int code;
 
 	if (key && pieces) { /* the check wants the data in one piece */
 		size_t used = 0;
@@ -119,7 +120,10 @@ static PGR_COLD int send_with_extensions(struct pgr *pgr, const struct pgr_to *t
 			all[count++] = data[i];
 	}
 	all[0] = (struct pgr_piece){room, pgr_packet_write(head, cookie, key, pgr->scratch, room)};
-	return pgr->wire->ops->send(pgr->wire, to, all, count, more);
+	code = pgr->wire->ops->send(pgr->wire, to, all, count, more);
+	if (key && pieces)
+		pgr_let_go(pgr); /* the next one wants the scratch */
+	return code;
 }
 
 int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *head, uint64_t cookie,
@@ -226,7 +230,8 @@ int pgr_poll(struct pgr *pgr)
 	} else {
 		pgr->polls++;
 	}
-	pgr_let_go(pgr);
+	if (PGR_UNLIKELY(pgr->holding))
+		pgr_flush(pgr);
 	pgr->in_poll = false;
 	return pgr->events;
 }

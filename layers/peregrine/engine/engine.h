@@ -35,6 +35,8 @@ enum {
 	PGR_CREDITS_FIRST = 32, /* packets, before the other side has said more: as in eRPC */
 	PGR_CREDITS_MAX = 1024,
 	PGR_REORDER_PACKETS = 3, /* a packet is lost when one sent so much later has arrived */
+	PGR_REORDER_CALLS = 16,  /* a call is taken for lost when one sent so many later is answered */
+	PGR_HURRIES_MAX = 3,     /* times */
 	PGR_BACKOFF_MAX = 6,     /* doublings of the time-out */
 	PGR_TRIES_MIN = 40,      /* within the give-up time */
 	PGR_PROCEDURES_MAX = 1024,
@@ -87,11 +89,13 @@ struct pgr_slot {
 	uint64_t sequence;
 	uint8_t number, state;
 	uint8_t repeats;  /* time-outs in a row: backoff and Karn's rule */
+	uint8_t hurries;  /* of them, repetitions before their time */
 	bool alive;       /* the server has said that it executes the call */
 	bool delegating;  /* of our own engine: the call passes on another one */
 	bool first_sent;  /* the call went out under `claimed` */
 	bool heard;       /* the server has this call, by its own word: it may have executed it */
 	uint32_t claimed; /* incarnation in the packets of this call */
+	uint32_t order;   /* of its sending, among the binding's */
 	int code;         /* what giving up means: GIVE_UP, or SERVER_BUSY where it said so */
 	uint64_t carried; /* the cookie that this call went out with */
 	uint64_t sent_ns, due_ns, give_up_ns; /* sent_ns 0: no sample */
@@ -123,6 +127,8 @@ struct pgr_peer {
 	uint64_t free, queued, unacked; /* a bit a slot; unacked: result taken, not acknowledged */
 	uint32_t credits, under_way;    /* packets that we may have, and have, under way */
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
+	uint32_t sendings, newest,
+		looked;    /* of calls; the last that is answered; when we last looked for lost ones */
 	uint64_t heard_ns; /* when the server last said anything */
 	unsigned int turn; /* which slot goes on first when credits come */
 	bool closing;
@@ -229,7 +235,7 @@ struct pgr {
 	int events;
 	bool in_poll;
 	bool stalled; /* a wire that loses nothing had no room: try again in the next poll */
-	bool holding; /* the wire may hold packets back, whose data lie where they lay */
+	bool holding; /* the wire may hold packets back */
 	struct pgr_buffer *buffers[PGR_BUFFER_CLASSES]; /* kept for the next message */
 	uint64_t buffers_bytes;
 	uint8_t *scratch; /* one packet, to be put in one piece for the check or for the sake of an `off` */
@@ -251,7 +257,7 @@ uint64_t pgr_random(void);
 /* Before data that may be held back vanish. */
 static inline void pgr_let_go(struct pgr *pgr)
 {
-	if (PGR_UNLIKELY(pgr->holding))
+	if (PGR_UNLIKELY(pgr->wire->lending))
 		pgr_flush(pgr);
 }
 

@@ -52,6 +52,7 @@ struct pgr_wire {
 	uint32_t packet_bytes_max; /* header, extensions and data */
 	uint32_t window_packets;   /* that a receiver can hold unread, of the largest kind: base of credits */
 	bool reliable;             /* loses, repeats and reorders nothing while both ends live */
+	bool lending; /* it holds packets back whose data still lie with the caller; false after a flush */
 };
 
 extern const struct pgr_wire_ops pgr_wire_shm, pgr_wire_udp, pgr_wire_ip, pgr_wire_xdp;

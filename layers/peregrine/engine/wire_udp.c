@@ -2,6 +2,7 @@
 /* Packets in UDP datagrams, each in one frame: anywhere, without privilege. An address is {IPv4, port}. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -66,10 +67,15 @@ static int udp_open(const struct pgr_config *config, pgr_input *input, void *eng
 		pgr_datagram_close(&udp->wire);
 		return code;
 	}
+	/* Both came with Linux 5.0; UDP_SEGMENT is asked for per call, and given up where a route refuses it.
+	 */
+	udp->joined = setsockopt(udp->fd, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) == 0;
+	udp->segments = udp->joined;
 	getsockname(udp->fd, (struct sockaddr *)&at, &length);
 	udp_skip(udp, &at, NULL, 0, &udp->wire.own);
-	snprintf(udp->text, sizeof(udp->text), "udp %s:%u, packets of %u bytes, receive buffer of %d bytes",
-		 config->address, ntohs(at.sin_port), udp->wire.packet_bytes_max, bytes);
+	snprintf(udp->text, sizeof(udp->text), "udp %s:%u, packets of %u bytes, receive buffer of %d bytes%s",
+		 config->address, ntohs(at.sin_port), udp->wire.packet_bytes_max, bytes,
+		 udp->joined ? ", segmented" : "");
 	*wire_out = &udp->wire;
 	return PGR_OK;
 }

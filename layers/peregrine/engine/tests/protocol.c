@@ -1956,6 +1956,53 @@ static void test_client_alive(void)
 	CHECK(t.done == 1 && t.code == PGR_OK);
 }
 
+/* Answers `count` further calls; returns how often the call in `slot` was repeated meanwhile. */
+static unsigned int overtake(uint16_t slot, unsigned int count)
+{
+	unsigned int repeated = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		struct pgr_header head;
+
+		call(8, 0);
+		head = result_of(8);
+		CHECK(head.slot != slot);
+		put(&head, pattern);
+		for (unsigned int k = 0; k < t.seen_count; k++)
+			repeated += t.seen[k].packet.head.type == PGR_CALL &&
+				    t.seen[k].packet.head.slot == slot &&
+				    (t.seen[k].packet.head.flags & PGR_FLAG_ASK);
+	}
+	return repeated;
+}
+
+/* A call is repeated before its time-out where later ones are answered: a few times, and not in a hurry. */
+static void test_client_overtaken(void)
+{
+	struct pgr_header first, head;
+	uint16_t slot;
+
+	open_endpoint(NULL);
+	meet_server();
+	call(10, 0);
+	first = result_of(10);
+	slot = first.slot;
+	CHECK(overtake(slot, PGR_REORDER_CALLS - 1) == 0);
+	CHECK(overtake(slot, PGR_REORDER_CALLS) == 1);
+	CHECK(overtake(slot, 20 * PGR_REORDER_CALLS) == PGR_HURRIES_MAX - 1);
+	/* After that the clock decides, and an answer is an answer. */
+	put(&first, pattern);
+	CHECK(t.done == 2 && silent());
+	/* A server that says that it executes the call is believed. */
+	call(10, 0);
+	first = result_of(10);
+	head = answer_of(PGR_ALIVE);
+	put(&head, NULL);
+	CHECK(overtake(first.slot, 20 * PGR_REORDER_CALLS) == 0);
+	put(&first, pattern);
+	CHECK(t.done == 2);
+}
+
 static void test_client_rejects(void)
 {
 	static const struct {
@@ -2982,6 +3029,7 @@ int main(void)
 		{"client: lost packets, round-trip times, giving up", test_client_lost},
 		{"client: the first round-trip time", test_client_first_sample},
 		{"client: a procedure that takes long", test_client_alive},
+		{"client: a call that others overtake", test_client_overtaken},
 		{"client: rejections", test_client_rejects},
 		{"client: a busy server", test_client_busy},
 		{"client: a restarted server", test_client_restarted},

@@ -26,13 +26,14 @@ enum { SECONDS = 40, NOBODY = 65534 };
 struct wire_case {
 	const char *wire, *client_wire; /* the latter NULL: the same */
 	const char *attach;
-	bool hosts, block;
+	bool hosts, block, keyed;
 };
 
 /* ---- opening ---- */
 
 static int open_end(struct pair *pair, const struct wire_case *one, bool client, struct pgr **pgr_out)
 {
+	static const uint8_t key[PGR_KEY_BYTES] = {1, 2, 3};
 	char error[256] = "";
 	const struct pgr_config config = {
 		.bytes = sizeof(config),
@@ -45,6 +46,7 @@ static int open_end(struct pair *pair, const struct wire_case *one, bool client,
 				       : PAIR_SERVER_ADDRESS,
 		.xdp_attach = one->attach,
 		.block = one->block,
+		.key = one->keyed ? key : NULL,
 		.error = error,
 		.error_bytes = sizeof(error),
 	};
@@ -150,6 +152,7 @@ static int run_client(struct pair *pair, void *arg)
 		{"4 calls of 4 MiB at once", big, 1, 4, 4},
 	};
 	const char *wire = one->client_wire ? one->client_wire : one->wire;
+	struct pgr_stats stats;
 	struct pgr_peer *peer;
 	struct pgr *pgr;
 	int result = open_end(pair, one, true, &pgr);
@@ -169,6 +172,10 @@ static int run_client(struct pair *pair, void *arg)
 		result = echo_call(pair, pgr, peer, one->block, &calls[i]);
 	if (result == PAIR_PASSED)
 		result = flush(pair, pgr, peer);
+	pgr_stats(pgr, &stats);
+	if (result == PAIR_PASSED && one->keyed && stats.packets_dropped)
+		result = pair_say(pair, PAIR_FAILED, "%llu packets of an honest server were refused",
+				  (unsigned long long)stats.packets_dropped);
 	pgr_close(pgr);
 	return result;
 }
@@ -452,19 +459,20 @@ int main(void)
 		const char *name;
 		struct wire_case one;
 	} wires[] = {
-		{"shm, polling", {"shm", NULL, NULL, false, false}},
-		{"shm, sleeping", {"shm", NULL, NULL, false, true}},
-		{"udp on loopback, polling", {"udp", NULL, NULL, false, false}},
-		{"udp on loopback, sleeping", {"udp", NULL, NULL, false, true}},
-		{"udp between hosts, sleeping", {"udp", NULL, NULL, true, true}},
-		{"ip on loopback, polling", {"ip", NULL, NULL, false, false}},
-		{"ip on loopback, sleeping", {"ip", NULL, NULL, false, true}},
-		{"ip between hosts, sleeping", {"ip", NULL, NULL, true, true}},
-		{"xdp between hosts, generic, polling", {"xdp", NULL, "generic", true, false}},
-		{"xdp between hosts, generic, sleeping", {"xdp", NULL, "generic", true, true}},
-		{"xdp between hosts, native, polling", {"xdp", NULL, "native", true, false}},
-		{"xdp between hosts, native, sleeping", {"xdp", NULL, "native", true, true}},
-		{"ip calls xdp: the same on the network", {"xdp", "ip", NULL, true, true}},
+		{"shm, polling", {"shm", NULL, NULL, false, false, false}},
+		{"shm, sleeping", {"shm", NULL, NULL, false, true, false}},
+		{"udp on loopback, polling", {"udp", NULL, NULL, false, false, false}},
+		{"udp on loopback, sleeping", {"udp", NULL, NULL, false, true, false}},
+		{"udp between hosts, sleeping", {"udp", NULL, NULL, true, true, false}},
+		{"udp between hosts, keyed", {"udp", NULL, NULL, true, false, true}},
+		{"ip on loopback, polling", {"ip", NULL, NULL, false, false, false}},
+		{"ip on loopback, sleeping", {"ip", NULL, NULL, false, true, false}},
+		{"ip between hosts, sleeping", {"ip", NULL, NULL, true, true, false}},
+		{"xdp between hosts, generic, polling", {"xdp", NULL, "generic", true, false, false}},
+		{"xdp between hosts, generic, sleeping", {"xdp", NULL, "generic", true, true, false}},
+		{"xdp between hosts, native, polling", {"xdp", NULL, "native", true, false, false}},
+		{"xdp between hosts, native, sleeping", {"xdp", NULL, "native", true, true, false}},
+		{"ip calls xdp: the same on the network", {"xdp", "ip", NULL, true, true, false}},
 	};
 	static const struct {
 		const char *name;

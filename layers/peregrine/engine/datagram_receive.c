@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * See datagram.h. recvmsg; recvmmsg only after a receive that found a second datagram waiting, because it
+ * costs latency. Where the kernel joins the datagrams of a sender (UDP_GRO), what one receive brings is cut
+ * up here.
+ */
+#include <netinet/udp.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "datagram.h"
+
+/* Where the kernel writes how long the datagrams were that it joined. */
+union control {
+	char room[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+static size_t segment_bytes(struct msghdr *message)
+{
+	for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control;
+	     control = CMSG_NXTHDR(message, control))
+		if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO) {
+			int bytes;
+
+			memcpy(&bytes, CMSG_DATA(control), sizeof(bytes));
+			return bytes > 0 ? (size_t)bytes : 0;
+		}
+	return 0;
+}
+
+static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
+		     size_t bytes)
+{
+	struct pgr_to from = {{0}};
+	const size_t before = datagram->skip(datagram, name, at, bytes, &from);
+
+	if (PGR_LIKELY(before <= bytes))
+		datagram->input(datagram->engine, &from, at + before, bytes - before);
+}
+
+static void take(struct pgr_datagram *datagram, struct msghdr *message, size_t bytes)
+{
+	const struct sockaddr_in *name = message->msg_name;
+	const uint8_t *at = message->msg_iov->iov_base;
+	size_t part = PGR_UNLIKELY(message->msg_controllen != 0) ? segment_bytes(message) : 0;
+
+	if (PGR_LIKELY(!part || part > bytes))
+		part = bytes;
+	do {
+		take_one(datagram, name, at, part);
+		at += part, bytes -= part;
+		if (part > bytes)
+			part = bytes;
+	} while (bytes);
+}
+
+static struct msghdr message_for(struct iovec *iov, struct sockaddr_in *name, union control *control,
+				 bool joined)
+{
+	return (struct msghdr){
+		.msg_name = name,
+		.msg_namelen = sizeof(*name),
+		.msg_iov = iov,
+		.msg_iovlen = 1,
+		.msg_control = joined ? control : NULL,
+		.msg_controllen = joined ? sizeof(*control) : 0,
+	};
+}
+
+static int receive_many(struct pgr_datagram *datagram)
+{
+	struct mmsghdr messages[PGR_RECEIVE_MAX];
+	struct sockaddr_in names[PGR_RECEIVE_MAX];
+	union control controls[PGR_RECEIVE_MAX];
+	struct iovec iov[PGR_RECEIVE_MAX];
+	int count;
+
+	for (unsigned int i = 0; i < PGR_RECEIVE_MAX; i++) {
+		iov[i] = (struct iovec){datagram->rooms + (size_t)i * PGR_DATAGRAM_BYTES, PGR_DATAGRAM_BYTES};
+		messages[i].msg_hdr = message_for(&iov[i], &names[i], &controls[i], datagram->joined);
+	}
+	count = recvmmsg(datagram->fd, messages, PGR_RECEIVE_MAX, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < count; i++)
+		take(datagram, &messages[i].msg_hdr, messages[i].msg_len);
+	if (count < 2)
+		datagram->streak = 0;
+	return count > 0 ? count : 0;
+}
+
+int pgr_datagram_receive(struct pgr_wire *wire)
+{
+	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
+	struct iovec iov = {datagram->rooms, PGR_DATAGRAM_BYTES};
+	struct sockaddr_in name;
+	union control control;
+	struct msghdr message;
+	ssize_t bytes;
+
+	if (PGR_UNLIKELY(datagram->streak > 1))
+		return receive_many(datagram);
+	message = message_for(&iov, &name, &control, datagram->joined);
+	bytes = recvmsg(datagram->fd, &message, MSG_DONTWAIT);
+	if (bytes < 0) {
+		datagram->streak = 0;
+		return 0;
+	}
+	datagram->streak++;
+	take(datagram, &message, (size_t)bytes);
+	return 1;
+}

@@ -73,13 +73,13 @@ def last_numbers(text: str, least: int) -> list[float]:
     raise ToolError(f"no line of {least} numbers in: {text.strip()[-300:]}")
 
 
-def ucx_latency(port: int, size_bytes: int, transports: str) -> float:
-    """`ucx_perftest -t ucp_am_lat`: median half round trip, ns."""
+def ucx_latency(port: int, size_bytes: int, transports: str, test: str = "ucp_am_lat") -> float:
+    """`ucx_perftest -t ucp_am_lat` (or another ping-pong of its): median half round trip, ns."""
     env = {"UCX_NET_DEVICES": "lo", **({"UCX_TLS": transports} if transports else {})}
     command = [
         "ucx_perftest",
         "-t",
-        "ucp_am_lat",
+        test,
         "-s",
         str(size_bytes),
         "-n",

@@ -417,9 +417,13 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->by_hash = calloc(pgr->peers_mask + UINT64_C(1), sizeof(struct pgr_peer *));
 	pgr->buckets = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_client *));
 	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
-	pgr->scratch = malloc(pgr->wire->packet_bytes_max);
-	pgr->copy = malloc(pgr->wire->packet_bytes_max);
-	if (!pgr->by_hash || !pgr->buckets || !pgr->procedures || !pgr->scratch || !pgr->copy) {
+	if (pgr->has_key || (pgr->off & PGR_OFF_GATHER))
+		pgr->scratch = malloc(pgr->wire->packet_bytes_max);
+	if (pgr->off & PGR_OFF_IN_PLACE)
+		pgr->copy = malloc(pgr->wire->packet_bytes_max);
+	if (!pgr->by_hash || !pgr->buckets || !pgr->procedures ||
+	    (!pgr->scratch && (pgr->has_key || (pgr->off & PGR_OFF_GATHER))) ||
+	    (!pgr->copy && (pgr->off & PGR_OFF_IN_PLACE))) {
 		pgr_close(pgr);
 		return PGR_E_MEMORY;
 	}

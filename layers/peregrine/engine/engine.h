@@ -238,7 +238,7 @@ struct pgr {
 	bool holding; /* the wire may hold packets back */
 	struct pgr_buffer *buffers[PGR_BUFFER_CLASSES]; /* kept for the next message */
 	uint64_t buffers_bytes;
-	uint8_t *scratch; /* one packet, to be put in one piece for the check or for the sake of an `off` */
+	uint8_t *scratch; /* with a key, or PGR_OFF_GATHER: one packet, to be put in one piece */
 	uint8_t *copy;    /* PGR_OFF_IN_PLACE: a packet, in fast.h */
 	uint8_t *copied;  /* PGR_OFF_IN_PLACE: a message */
 	size_t copied_bytes;

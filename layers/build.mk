@@ -53,7 +53,8 @@ PKGS_$(1) := $$(LAYER_PKGS)
 MISSING_$(1) := $$(call packages-missing,$$(LAYER_PKGS))
 CFLAGS_$(1) := $$(LAYER_CFLAGS) $$(call packages-cflags,$$(LAYER_PKGS))
 LIBS_$(1) := $$(LAYER_LIBS) $$(call packages-libs,$$(LAYER_PKGS))
-OBJECTS_$(1) := $$(call objects-of,$(1),$$(LAYER_SOURCES))
+SET_$(1) := $$(call object-set,$(1),$$(LAYER_CFLAGS),$$(LAYER_PKGS))
+OBJECTS_$(1) := $$(call objects-of,$$(SET_$(1)),$$(LAYER_SOURCES))
 ifeq ($$(MISSING_$(1)),)
 LAYER_MODULES += $(BUILD)/layers/$(1).so
 else
@@ -63,8 +64,8 @@ endef
 
 # $(1) layer name, $(2) its layer file
 define layer-rules
-$(call object-rules,$(1),$(SOURCES_$(1)),$(CFLAGS_$(1)),$(PKGS_$(1)))
-$(BUILD)/layers/$(1).so: $(OBJECTS_$(1)) $(BUILD)/obj/$(1)/flags $(2:.layer.yml=.mk)
+$(call object-rules,$(SET_$(1)),$(SOURCES_$(1)),$(CFLAGS_$(1)),$(PKGS_$(1)))
+$(BUILD)/layers/$(1).so: $(OBJECTS_$(1)) $(BUILD)/obj/$(SET_$(1))/flags $(2:.layer.yml=.mk)
 	@mkdir -p $$(@D)
 	$(Q)$(if $(filter %.cc,$(SOURCES_$(1))),$(CXX),$(CC)) $(ALL_LDFLAGS) -shared -o $$@ $(OBJECTS_$(1)) $(LIBS_$(1))
 	@rm -f $(BUILD)/layers/$(1).absent

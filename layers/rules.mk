@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Compile rules for layers and their unit tests: the same flags for all, objects apart for each user, rebuilt when the
-# compiler, a flag or a package's version changes. Needs LAYERS_ROOT, BUILD, PROFILE, PKG_CONFIG.
+# Compile rules for layers and their unit tests: the same flags for all; a source is compiled once for all that use it with the
+# same packages; rebuilt when the compiler, a flag or a package's version changes. Needs LAYERS_ROOT, BUILD, PROFILE, PKG_CONFIG.
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-function-type -Wvla -Werror
 C_WARNINGS := -Wstrict-prototypes -Wmissing-prototypes
@@ -25,24 +25,35 @@ packages-cflags = $(if $(strip $(1)),$(patsubst -I%,-isystem %,$(shell $(PKG_CON
 packages-libs = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
 packages-versions = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --modversion $(1) 2>/dev/null))
 
-# $(1) user of the objects, $(2) sources relative to layers/
+# The set that the objects of a module belong to: $(1) its name, $(2) flags of its own, $(3) packages. Who has no flags of its own
+# shares its objects with all that use the same packages.
+empty :=
+object-set = $(if $(strip $(2)),$(1),$(subst $(empty) $(empty),+,$(or $(strip $(3)),plain)))
+
+# $(1) set, $(2) sources relative to layers/
 objects-of = $(foreach s,$(2),$(BUILD)/obj/$(1)/$(subst /,_,$(basename $(s))).o)
 
-# $(1) user, $(2) sources, $(3) further flags, $(4) packages
+# $(1) set, $(2) sources, $(3) further flags, $(4) packages
 define object-rules
+ifndef SEEN_$(BUILD)/obj/$(1)/flags
+SEEN_$(BUILD)/obj/$(1)/flags := yes
 $(BUILD)/obj/$(1)/flags: FORCE
 	@mkdir -p $$(@D)
 	@line='$(CC) $(CXX) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(3) $(call packages-versions,$(4))'; \
 	if [ "$$$$(cat $$@ 2>/dev/null)" != "$$$$line" ]; then echo "$$$$line" >$$@; fi
+endif
 $(foreach s,$(2),$(call one-object,$(1),$(s),$(3)))
--include $(patsubst %.o,%.d,$(call objects-of,$(1),$(2)))
 endef
 
-# $(1) user, $(2) one source, $(3) further flags
+# $(1) set, $(2) one source, $(3) further flags
 define one-object
+ifndef SEEN_$(call objects-of,$(1),$(2))
+SEEN_$(call objects-of,$(1),$(2)) := yes
 $(call objects-of,$(1),$(2)): $(LAYERS_ROOT)/$(2) $(BUILD)/obj/$(1)/flags
 	@mkdir -p $$(@D)
 	$(Q)$(if $(filter %.cc,$(2)),$(CXX) $(ALL_CXXFLAGS),$(CC) $(ALL_CFLAGS)) $(3) -MMD -MP -c $$< -o $$@
+-include $(patsubst %.o,%.d,$(call objects-of,$(1),$(2)))
+endif
 
 endef
 

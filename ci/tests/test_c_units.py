@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run every C unit test program, as built without and with sanitizers; exit status 77 is a skip, with its reason."""
+"""Run every C unit test program with sanitizers, and in `make long` without; status 77 is a skip, with its reason."""
 
 import os
 import subprocess
@@ -14,6 +14,8 @@ PROGRAMS = sorted(
     for path in tree.glob("unit-*")
     if os.access(path, os.X_OK) and path.is_file() and not path.suffix
 )
+SANITIZED = ROOT / "build/asan/tests"
+BOTH_WAYS = {"unit-peregrine-faults"}  # so many calls take too long with sanitizers alone
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
 
 
@@ -25,7 +27,20 @@ def suppressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, *SCRIPTS], ids=lambda path: str(path.relative_to(ROOT)))
+def cases() -> list[object]:
+    """Return what is run; a program that there is with sanitizers too is left to `make long` without them."""
+    return [
+        pytest.param(
+            path,
+            id=str(path.relative_to(ROOT)),
+            marks=[pytest.mark.long]
+            * (path.parent != SANITIZED and (SANITIZED / path.name).exists() and path.name not in BOTH_WAYS),
+        )
+        for path in [*PROGRAMS, *SCRIPTS]
+    ]
+
+
+@pytest.mark.parametrize("program", cases())
 def test_unit(program: Path, suppressions: Path) -> None:
     """TAP on stdout; 0 passed, 77 skipped with the last line as reason, anything else failed."""
     environment = {

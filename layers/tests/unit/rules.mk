@@ -24,6 +24,7 @@ TEST_LIBS :=
 -include $(2:.c=.mk)
 UNIT_SOURCES_$(1) := $(patsubst $(LAYERS_ROOT)/%,%,$(2)) $$(TEST_SOURCES)
 UNIT_PKGS_$(1) := $$(TEST_PKGS)
+UNIT_SET_$(1) := $$(call object-set,unit-$(1),,$$(TEST_PKGS))
 UNIT_CFLAGS_$(1) := $$(call packages-cflags,$$(TEST_PKGS))
 UNIT_LIBS_$(1) := $$(TEST_LIBS) $$(call packages-libs,$$(TEST_PKGS))
 ifeq ($$(call packages-missing,$$(TEST_PKGS)),)
@@ -32,8 +33,8 @@ endif
 endef
 
 define unit-rules
-$(call object-rules,unit-$(1),$(UNIT_SOURCES_$(1)),$(UNIT_CFLAGS_$(1)),$(UNIT_PKGS_$(1)))
-$(BUILD)/tests/unit-$(1): $(call objects-of,unit-$(1),$(UNIT_SOURCES_$(1)))
+$(call object-rules,$(UNIT_SET_$(1)),$(UNIT_SOURCES_$(1)),$(UNIT_CFLAGS_$(1)),$(UNIT_PKGS_$(1)))
+$(BUILD)/tests/unit-$(1): $(call objects-of,$(UNIT_SET_$(1)),$(UNIT_SOURCES_$(1)))
 	@mkdir -p $$(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$^ $(UNIT_LIBS_$(1)) -ldl
 endef

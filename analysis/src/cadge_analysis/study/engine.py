@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readings of an engine's own benchmark, without Cadge: `{"readings": [{"name", "unit", "median", "low", "high"}]}`."""
+"""Readings of an engine's own benchmark, without Cadge.
+
+`{"schema", "rounds", "readings": [{"name", "unit", "median", "low", "high"}]}`; a reading that has a floor also tells
+its name and the ratio to it: `"of", "ratio", "ratio_low", "ratio_high"`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -22,6 +26,10 @@ class Reading(Frozen):
     median: float = Field(allow_inf_nan=False)
     low: float = Field(allow_inf_nan=False)
     high: float = Field(allow_inf_nan=False)
+    of: str | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -33,6 +41,8 @@ class Reading(Frozen):
 class EngineBench(Frozen):
     """The whole file."""
 
+    schema_: Literal["pgr.bench/1"] | None = Field(default=None, alias="schema")
+    rounds: int | None = None
     readings: tuple[Reading, ...]
 
     def find(self, name: str) -> Reading | None:

@@ -131,6 +131,11 @@ static int link_hosts(void)
 	return PAIR_PASSED;
 }
 
+bool pair_link(bool up)
+{
+	return ip("link set " PAIR_CLIENT_DEVICE " %s", up ? "up" : "down");
+}
+
 static int of_status(int status, const char *who)
 {
 	if (WIFEXITED(status))

@@ -42,6 +42,7 @@ int pair_say(struct pair *pair, int result, const char *format, ...) __attribute
 
 /* For the client. */
 bool pair_server_lives(void);
+bool pair_link(bool up); /* between two hosts; false: it could not be changed */
 /* For the server: what it says is taken by pair_await. */
 void pair_tell(struct pair *pair, const struct pgr *pgr);
 /* For the client: until the server is there; false: it has ended. */

@@ -172,6 +172,9 @@ void test_depth_max(struct rank *r)
 		return;
 	bytes = (size_t)(ep->limits.message_bytes_max < 32768 ? ep->limits.message_bytes_max : 32768);
 	pile = (struct pile){.seed = 23};
+	/* From here on the answerer does not poll, not even while it waits for the starter to begin. */
+	if (rank_answers(r))
+		r->polled = NULL;
 	if (oob_barrier(r) < 0)
 		return;
 	if (ep->limits.depth_max <= 1024) {
@@ -180,11 +183,10 @@ void test_depth_max(struct rank *r)
 		if (!base ||
 		    (rank_starts(r) && depth_bounded(ep, ep->limits.depth_max, base, bytes, &posted) < 0))
 			return;
-		/* The answerer has not polled so far: it slept on the out-of-band channel. */
+		/* It slept on the out-of-band channel. */
 		if (rank_starts(r) && oob_send(r, rank_other(r), &posted, sizeof(posted)) < 0)
 			return;
 		if (rank_answers(r)) {
-			r->polled = NULL;
 			if (oob_recv(r, rank_other(r), &posted, sizeof(posted), NULL) < 0)
 				return;
 			r->polled = ep;
@@ -196,6 +198,7 @@ void test_depth_max(struct rank *r)
 			return;
 		buffer_free(ep, base, bytes);
 	}
+	r->polled = ep;
 	/* Answers of the first part may come late where messages may be lost. */
 	if (pile.foreign && (ep->limits.caps & CADGE_CAP_RELIABLE))
 		fail(r, "%u messages arrived that were not those posted", pile.foreign);
@@ -228,6 +231,8 @@ void test_busy_then_progress(struct rank *r)
 	if (!iov.base)
 		return;
 	pattern_fill(iov.base, bytes, pile.seed, 0);
+	if (rank_answers(r))
+		r->polled = NULL;
 	if (oob_barrier(r) < 0)
 		return;
 	if (rank_starts(r)) {
@@ -246,7 +251,6 @@ void test_busy_then_progress(struct rank *r)
 			return;
 	}
 	if (rank_answers(r)) {
-		r->polled = NULL;
 		if (oob_recv(r, rank_other(r), &posted, sizeof(posted), NULL) < 0)
 			return;
 		r->polled = ep;

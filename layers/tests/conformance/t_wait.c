@@ -113,7 +113,8 @@ static int idle_is_cheap(struct endpoint *ep)
 	cpu = cpu_ns() - cpu;
 	switches = voluntary_switches() - switches;
 	if (cpu * 20 > total_ns)
-		return fail(r, "waiting 500 ms for nothing used %llu ms of CPU in %llu waits: it does not sleep",
+		return fail(r,
+			    "waiting 500 ms for nothing used %llu ms of CPU in %llu waits: it does not sleep",
 			    (unsigned long long)(cpu / NS_PER_MS), (unsigned long long)waits);
 	if (switches < 3)
 		return fail(r, "%llu waits in 500 ms gave the processor away %llu times",

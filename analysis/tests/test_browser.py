@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from chromium import Browser
 
+pytestmark = pytest.mark.together
+
 COLOUR = "getComputedStyle(document.querySelector('{selector}')).{name}"
 TOO_WIDE = """
 Array.from(document.querySelectorAll('body *')).filter(e => {

@@ -13,6 +13,8 @@ from test_browser import COLOUR, TOO_WIDE, luminance
 
 from cadge_analysis.study.build import build
 
+pytestmark = pytest.mark.together
+
 PEREGRINE = Path(__file__).parents[1] / "studies" / "peregrine"
 
 

@@ -719,6 +719,11 @@ def connect_follower(host: Json, block: Json, token: bytes, reactor: Reactor) ->
     raise HostLostError(f"{host['name']} does not answer on {host['management_address']}: {said}")
 
 
+def hosts_of(launches: List[Json]) -> set[str]:
+    """Return the names of all hosts that some launch needs."""
+    return {endpoint["host"] for launch in launches for endpoint in launch["endpoints"]}
+
+
 class Follower:
     """A host of the block that is not its leader: starts and ends its endpoints as told."""
 
@@ -789,7 +794,12 @@ class Follower:
             listener.close()
 
     def run(self) -> int:
-        """Obey the leader until it says goodbye."""
+        """Obey the leader until it says goodbye; where no launch needs this host, no leader comes."""
+        if self.site.name not in hosts_of(self.site.block["launches"]):
+            self.output.emit(
+                "ready", host=self.site.name, leader=False, todo=0, agent_version=AGENT_VERSION, node=self.site.node
+            )
+            return 0
         line = self._leader()
         reported: set[int] = set()
 
@@ -1064,7 +1074,7 @@ class Leader:
         todo = sum(1 for launch in launches if self._known(launch["launch_id"]) is None)
         node, name = self.site.node, self.site.name
         self.output.emit("ready", host=name, leader=True, todo=todo, agent_version=AGENT_VERSION, node=node)
-        needed = {endpoint["host"] for launch in launches for endpoint in launch["endpoints"]} - {self.site.name}
+        needed = hosts_of(launches) - {self.site.name}
         for host in self.block["hosts"]:
             if host["name"] in needed:
                 self.followers[host["name"]] = connect_follower(host, self.block, token, self.reactor)

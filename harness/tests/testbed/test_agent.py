@@ -325,8 +325,10 @@ def test_a_bad_block_is_refused(start: Start, here: Testbed) -> None:
 
 @pytest.fixture
 def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
-    def make(*launches: Json) -> tuple[Agent, Agent]:
+    def make(*launches: Json, done: int = 0) -> tuple[Agent, Agent]:
+        """Start the agents of a block; the first `done` of its launches are not in it any more, as at a resume."""
         block = make_block(emulated, CAMPAIGN, "b1", list(launches))
+        block["launches"] = block["launches"][done:]
         now = testbed.status()
         agents = []
         for host in ("h1", "h2"):
@@ -363,6 +365,17 @@ def test_two_hosts(pair: Callable[..., tuple[Agent, Agent]]) -> None:
     assert [c["host"] for c in records["l1"]["counters"]] == ["h1", "h2"]
     assert set(records["l1"]["counters"][1]["before"]) == {"data0", "mgmt0", "raw0", "lo"}
     assert records["l3"]["exit_codes"][1] == -6
+
+
+def test_a_host_that_no_launch_needs_waits_for_nobody(pair: Callable[..., tuple[Agent, Agent]]) -> None:
+    """What is left of a block may be on one of its hosts alone."""
+    launches = (make_launch("l0", ["h1", "h2"]), make_launch("l1", ["h1", "h1"]), make_launch("l2", ["h1"]))
+    leader, follower = pair(*launches, done=1)
+    begun_s = time.monotonic()
+    assert set(leader.records()) == {"l1", "l2"}
+    follower.records()
+    assert (leader.process.returncode, follower.process.returncode) == (0, 0)
+    assert time.monotonic() - begun_s < 30
 
 
 @pytest.mark.parametrize("victim", ["leader", "follower"])

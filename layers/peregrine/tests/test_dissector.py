@@ -22,6 +22,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.together
+
 ENGINE = Path(__file__).resolve().parents[1] / "engine"
 SCRIPT = ENGINE / "wireshark/peregrine.lua"
 

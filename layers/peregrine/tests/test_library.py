@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.together
+
 ENGINE = Path(__file__).resolve().parents[1] / "engine"
 WIRES = ("udp", "shm")
 

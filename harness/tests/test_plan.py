@@ -27,6 +27,7 @@ from cadge_harness.site import Site, site_of
 from cadge_harness.sweep import Workload, read_sweep
 from cadge_harness.testbed_model import Host, Kind, Testbed
 from cadge_results import LaunchFile, Plan, SweepFile
+from cadge_results.layerfile import Limit, LimitWhen
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 
@@ -70,6 +71,18 @@ def test_every_launch_attempts_each_of_its_points_once(catalogue: Catalogue, sit
         for item in launch.point_ids:
             point = planned[item]
             assert (point.layer, point.place, point.wait) == (launch.layer, launch.place, launch.wait)
+
+
+def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: Site) -> None:
+    limit = Limit(when=LimitWhen(place="within", target="passive"), reason="it has to poll")
+    layers = tuple(
+        replace(info, file=info.file.model_copy(update={"limits": (limit,)}), absent=None) for info in catalogue.layers
+    )
+    sweep = tiny(patterns=[{"pattern": "onesided", "bytes": "8B", "operation": "put", "target": ["active", "passive"]}])
+    plan = make_plan(sweep, Catalogue(layers, catalogue.shims), site, only=["a-one"])
+    refused = {(point.place, point.target) for point in plan.points if point.reason == limit.reason}
+    assert refused == {("within", "passive")}
+    assert {point.reason_code for point in plan.points if point.reason == limit.reason} == {"NO_CAP"}
 
 
 def test_blocks_are_places_and_rounds_are_interleaved(catalogue: Catalogue, site: Site) -> None:

@@ -34,6 +34,7 @@ def _matches(limit: Limit, wanted: Wanted) -> bool:
         when.place in (None, wanted.place)
         and when.wait in (None, wanted.wait)
         and when.pattern in (None, workload.pattern)
+        and when.target in (None, workload.target)
         and (when.min_bytes is None or largest >= when.min_bytes)
     )
 
@@ -43,7 +44,7 @@ def _code_of(limit: Limit) -> str:
         return "NO_WAIT" if limit.when.wait == "block" else "NO_POLL"
     if limit.when.min_bytes is not None:
         return "MSG_TOO_LARGE"
-    return "NO_CAP" if limit.when.pattern is not None else "PLACE"
+    return "NO_CAP" if limit.when.pattern is not None or limit.when.target is not None else "PLACE"
 
 
 def _described(info: LayerInfo, wanted: Wanted) -> Refusal | None:

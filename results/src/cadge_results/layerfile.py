@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from cadge_results.base import Document, Frozen, Launcher, Pattern, Place, Wait
+from cadge_results.base import Document, Frozen, Launcher, Pattern, Place, Target, Wait
 
 
 class LimitWhen(Frozen):
@@ -16,6 +16,8 @@ class LimitWhen(Frozen):
     place: Place | None = None
     wait: Wait | None = None
     pattern: Pattern | None = None
+    target: Target | None = None
+    """Of a one-sided operation: whether the other side polls meanwhile."""
     min_bytes: NonNegativeInt | None = None
     """Matches where the request or the reply has at least that many bytes."""
 

@@ -32,6 +32,7 @@ struct reading {
 	size_t bytes;       /* of arguments */
 	bool hosts;         /* two, with a link between them */
 	bool pause;         /* while it spins */
+	bool connected;     /* send and recv on connected sockets, instead of sendmsg and recvmsg */
 	bool lossy;         /* one packet in a hundred, at both ends */
 };
 extern const struct reading *reading; /* which is taken now */
@@ -63,7 +64,8 @@ void lines_server(void);
 double lines_client(void);
 void copy_server(void);
 double copy_client(void);
-/* datagrams.c: the system calls that the wires udp and ip make, bare; and a stream of their datagrams */
+/* datagrams.c: the system calls that the wires udp and ip make, bare, or plain send and recv; a stream of
+ * datagrams */
 void datagrams_server(void);
 double datagrams_client(void);
 void datagram_stream_server(void);

@@ -52,26 +52,51 @@ static size_t packet_bytes(size_t bytes)
 	return is_ip() ? PGR_PREFIX_BYTES + bytes : bytes;
 }
 
+/* One datagram there; false: none came. */
+static bool receive_one(int fd, struct sockaddr_in *from, uint8_t *room, size_t bytes)
+{
+	struct iovec iov = {room, bytes};
+	struct msghdr message = {
+		.msg_name = from, .msg_namelen = sizeof(*from), .msg_iov = &iov, .msg_iovlen = 1};
+
+	return (reading->connected ? recv(fd, room, bytes, MSG_DONTWAIT)
+				   : recvmsg(fd, &message, MSG_DONTWAIT)) >= 0;
+}
+
+static void send_one(int fd, struct sockaddr_in *to, uint8_t *packet, size_t bytes)
+{
+	struct iovec iov = {packet, bytes};
+	const struct msghdr message = {
+		.msg_name = to, .msg_namelen = sizeof(*to), .msg_iov = &iov, .msg_iovlen = 1};
+
+	if (reading->connected)
+		send(fd, packet, bytes, MSG_DONTWAIT);
+	else
+		sendmsg(fd, &message, MSG_DONTWAIT);
+}
+
 void datagrams_server(void)
 {
 	const int fd = bare_socket(false);
 	socklen_t length = sizeof(shared->name);
 	static uint8_t room[65536], answer[PGR_PREFIX_BYTES + PGR_HEADER_BYTES];
+	struct sockaddr_in from;
 
 	answer[3] = 1; /* the client's number */
 	getsockname(fd, (struct sockaddr *)&shared->name, &length);
 	shared->ready = 1;
-	for (unsigned int i = 0; i < CALLS + WARM_UP; i++) {
-		struct sockaddr_in from;
-		struct iovec iov = {room, sizeof(room)};
-		struct msghdr message = {
-			.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1};
-
-		while (recvmsg(fd, &message, MSG_DONTWAIT) < 0)
+	if (reading->connected) {
+		while (recvfrom(fd, room, sizeof(room), MSG_PEEK | MSG_DONTWAIT, (struct sockaddr *)&from,
+				&length) < 0)
 			if (*shared->stop)
 				return;
-		iov = (struct iovec){answer, packet_bytes(PGR_HEADER_BYTES)}; /* a result without data */
-		sendmsg(fd, &message, MSG_DONTWAIT);
+		connect(fd, (struct sockaddr *)&from, sizeof(from));
+	}
+	for (unsigned int i = 0; i < CALLS + WARM_UP; i++) {
+		while (!receive_one(fd, &from, room, sizeof(room)))
+			if (*shared->stop)
+				return;
+		send_one(fd, &from, answer, packet_bytes(PGR_HEADER_BYTES)); /* a result without data */
 	}
 }
 
@@ -82,16 +107,14 @@ double datagrams_client(void)
 	uint8_t call[65536] = {0};
 
 	call[3] = 2; /* the server's number */
+	if (reading->connected)
+		connect(fd, (struct sockaddr *)&shared->name, sizeof(shared->name));
 	for (unsigned int i = 0; i < CALLS + WARM_UP; i++) {
 		struct sockaddr_in to = shared->name;
-		struct iovec iov = {call, packet_bytes(PGR_HEADER_BYTES + reading->bytes)};
-		struct msghdr message = {
-			.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov, .msg_iovlen = 1};
 		const uint64_t begin = __rdtsc();
 
-		sendmsg(fd, &message, MSG_DONTWAIT);
-		iov = (struct iovec){room, sizeof(room)};
-		while (recvmsg(fd, &message, MSG_DONTWAIT) < 0)
+		send_one(fd, &to, call, packet_bytes(PGR_HEADER_BYTES + reading->bytes));
+		while (!receive_one(fd, &to, room, sizeof(room)))
 			;
 		if (i >= WARM_UP)
 			samples[i - WARM_UP] = (uint32_t)(__rdtsc() - begin);

@@ -34,6 +34,8 @@ static const struct reading readings[] = {
 
 	{"bare udp", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp"},
 	{"udp null", "ns", calls_server, calls_client, "bare udp", .wire = "udp"},
+	{"connected udp", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp", .connected = true},
+	{"udp null beside connected", "ns", calls_server, calls_client, "connected udp", .wire = "udp"},
 	{"udp 8 B", "ns", calls_server, calls_client, "bare udp", .wire = "udp", .bytes = 8},
 	{"bare udp 1 KiB", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp", .bytes = 1024},
 	{"udp 1 KiB", "ns", calls_server, calls_client, "bare udp 1 KiB", .wire = "udp", .bytes = 1024},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a testbed took for its last campaign is what the next one is planned with."""
+"""What a testbed took for its last campaigns is what the next one is planned with."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ SMALL_BYTES = 64 * 1024
 LARGE_BYTES = 1024 * 1024
 LAUNCHES_LEAST = 8
 """Fewer say too little of the next campaign."""
-LAUNCHES_MOST = 400
-"""As many are read: the first of each block, for a long campaign has thousands."""
+LAUNCHES_MOST = 300
+"""As many are read, of the newest campaigns first, and of each the first of each block: a long one has thousands."""
 
 
 @dataclass(slots=True)
 class Readings:
-    """Milliseconds that things took in one campaign."""
+    """Milliseconds that things took."""
 
     launches: int = 0
+    around_times: float | None = None
+    """How many times the model's time Ansible took around the launches; of the newest campaign that can tell."""
     start_ms: dict[Launcher, list[float]] = field(default_factory=lambda: defaultdict(list))
     layer_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     point_ms: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
     bytes_per_ms: list[float] = field(default_factory=list)
+    campaigns: list[str] = field(default_factory=list)
 
 
 def learned(store: Store, testbed: Testbed) -> TimeModel | None:
-    """Return what the newest campaign that this testbed carried out to its end took; None where there is none."""
+    """Return what the last campaigns took that this testbed carried out to their end; None where that says nothing."""
     hosts = tuple(host.name for host in testbed.hosts)
+    base, found = TimeModel(), Readings()
     for campaign in reversed(store.campaigns()):
+        if found.launches >= LAUNCHES_MOST:
+            break
         try:
             meta = campaign.meta
-            if (meta.status, meta.testbed.name, meta.testbed.hosts) != ("finished", testbed.name, hosts):
-                continue
-            model = model_of(campaign)
+            if (meta.status, meta.testbed.name, meta.testbed.hosts) == ("finished", testbed.name, hosts):
+                read(found, campaign, base)
         except (ResultsError, OSError):
             continue  # an older format, or a folder that somebody is removing: the next is as good
-        if model is not None:
-            return model
-    return None
+    return model_of(found, base) if found.launches >= LAUNCHES_LEAST else None
 
 
-def model_of(campaign: Campaign) -> TimeModel | None:
-    """Return the model by which a campaign's plan would have been right; None where it was too short to tell."""
-    base = TimeModel()
-    readings = read(campaign, base)
-    if readings.launches < LAUNCHES_LEAST:
-        return None
-    times = _around_times(campaign, base)
+def model_of(readings: Readings, base: TimeModel) -> TimeModel:
+    """Return the model by which the plans would have been right."""
+    times = readings.around_times or 1.0
     rate = base.touched_bytes_per_ms
+    newest, older = readings.campaigns[0], len(readings.campaigns) - 1
     return TimeModel(
         campaign_ms=base.campaign_ms * times,
         block_ms=base.block_ms * times,
@@ -65,14 +65,14 @@ def model_of(campaign: Campaign) -> TimeModel | None:
         layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
         point_ms={**base.point_ms, **{name: statistics.mean(values) for name, values in readings.point_ms.items()}},
         touched_bytes_per_ms=statistics.harmonic_mean(readings.bytes_per_ms) if readings.bytes_per_ms else rate,
-        basis=f"campaign {campaign.campaign_id}",
+        basis=f"campaign {newest}" + (f" and {older} older" if older else ""),
     )
 
 
-def read(campaign: Campaign, base: TimeModel) -> Readings:
-    """Take readings from launches that followed each other directly."""
+def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
+    """Add readings from launches that followed each other directly."""
     points = {point.point_id: point for point in campaign.plan.points}
-    found = Readings()
+    before_launches = found.launches
     for block in campaign.plan.blocks:
         few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
         records = {name: campaign.launch(name) for name in few}
@@ -81,7 +81,9 @@ def read(campaign: Campaign, base: TimeModel) -> Readings:
             if before is not None and after is not None:
                 gap_ms = _ms(after.started_utc) - _ms(before.started_utc)
                 take(found, records[name], gap_ms, points, base)
-    return found
+    if found.launches > before_launches:
+        found.campaigns.append(campaign.campaign_id)
+        found.around_times = found.around_times or _around_times(campaign, base)
 
 
 def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str, PlanPoint], base: TimeModel) -> None:
@@ -110,20 +112,20 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str,
         found.layer_ms[record.launch.layer].append(start_ms)
 
 
-def _around_times(campaign: Campaign, base: TimeModel) -> float:
-    """Return how many times the model's time Ansible took around the launches; 1 where it cannot be told."""
+def _around_times(campaign: Campaign, base: TimeModel) -> float | None:
+    """Return how many times the model's time Ansible took around the launches; None where it cannot be told."""
     meta, blocks = campaign.meta, campaign.plan.blocks
     if meta.finished_utc is None:
-        return 1.0
+        return None
     inside_ms = 0.0
     for block in blocks:
         first, last = campaign.launch(block.launch_ids[0]).result, campaign.launch(block.launch_ids[-1]).result
         if first is None or last is None:
-            return 1.0
+            return None
         inside_ms += _ms(last.started_utc) - _ms(first.started_utc) + last.wall_ns / 1e6
     around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
     times = (around_ms + REPORT_MS) / (base.campaign_ms + len(blocks) * base.block_ms)
-    return times if 0.2 < times < 5 else 1.0  # else it was interrupted and went on another day
+    return times if 0.2 < times < 5 else None  # else it was interrupted and went on another day
 
 
 def _workload(point: PlanPoint) -> Workload:

@@ -78,9 +78,10 @@ double frames_stream_client(void);
 void frames_stream_server(void);
 /* calls.c: the engine */
 void calls_server(void);
-double calls_client(void);       /* one at a time */
-double calls_deep_client(void);  /* null calls a second, DEPTH outstanding */
-double calls_big_client(void);   /* arguments of BIG_BYTES */
-double calls_lossy_client(void); /* p99.9 of calls with DEPTH outstanding, in time-outs */
+double calls_client(void);          /* one at a time */
+double calls_deep_client(void);     /* null calls a second, DEPTH outstanding */
+double calls_big_client(void);      /* arguments of BIG_BYTES */
+double calls_tail_client(void);     /* p99.9 of calls with DEPTH outstanding, in time-outs */
+double calls_time_out_client(void); /* the retransmission time-out then in force, us */
 
 #endif

@@ -217,7 +217,9 @@ static void on_timed(void *arg, int code, const void *result, size_t result_byte
 	ended++;
 }
 
-double calls_lossy_client(void)
+/* Calls with DEPTH outstanding; fills and sorts the samples, returns the time-out that is in force at the
+ * end. */
+static uint64_t time_deep_calls(void)
 {
 	struct pgr_stats stats;
 
@@ -240,5 +242,17 @@ double calls_lossy_client(void)
 	pgr_stats(pgr, &stats);
 	qsort(samples, samples_count, sizeof(samples[0]), by_value);
 	end_client();
-	return samples[samples_count - samples_count / 1000 - 1] / (double)stats.rto_ns;
+	return stats.rto_ns;
+}
+
+double calls_tail_client(void)
+{
+	const uint64_t rto_ns = time_deep_calls();
+
+	return samples[samples_count - samples_count / 1000 - 1] / (double)rto_ns;
+}
+
+double calls_time_out_client(void)
+{
+	return (double)time_deep_calls() / 1000;
 }

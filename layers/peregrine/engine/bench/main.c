@@ -46,7 +46,9 @@ static const struct reading readings[] = {
 	 .wire = "udp", .lossy = true},
 	{"udp 4 MiB, 1 % lost", "GB/s", calls_server, calls_big_client, "udp 4 MiB", .wire = "udp",
 	 .lossy = true},
-	{"udp p99.9, 1 % lost", "RTO", calls_server, calls_lossy_client, NULL, .wire = "udp", .lossy = true},
+	{"udp p99.9, 1 % lost", "RTO", calls_server, calls_tail_client, NULL, .wire = "udp", .lossy = true},
+	{"udp time-out, 1 % lost", "us", calls_server, calls_time_out_client, NULL, .wire = "udp",
+	 .lossy = true},
 
 	{"bare ip", "ns", datagrams_server, datagrams_client, NULL, .wire = "ip"},
 	{"ip null", "ns", calls_server, calls_client, "bare ip", .wire = "ip"},

@@ -41,7 +41,7 @@ def take_as_long_as(times: TimeModel, runner: FakeRunner) -> None:
         assert isinstance(result, dict)
         duration_ms = {point["point_id"]: point["duration_ms"] for point in launch["points"]}
         result["started_utc"] = now.isoformat().replace("+00:00", "Z")
-        spent_ms = float(times.launch_ms(launch["layer"], launch["launcher"]))
+        spent_ms = float(times.launch_ms(launch["layer"], launch["launcher"], len(launch["points"])))
         for attempt in result["attempts"]:
             attempt["started_ns_since_launch"] = round(spent_ms * 1e6)
             keys = ("pattern", "request_bytes", "reply_bytes", "depth")
@@ -69,11 +69,11 @@ def test_the_last_campaign_is_what_the_next_is_planned_with(
 ) -> None:
     take_as_long_as(SLOW, runner)
     campaign = carry_out(cadge, checkout)
-    model = learned(Store(checkout.campaigns), make_testbed())
+    model = learned(Store(checkout.campaigns), make_testbed(), "other")
     assert model is not None
     assert model.basis == f"campaign {campaign.campaign_id}"
-    assert model.launch_ms("a-one", "direct") == pytest.approx(SLOW.launch_ms("a-one", "direct"), abs=5)
-    assert model.launch_ms("b-two", "mpirun") == pytest.approx(SLOW.launch_ms("b-two", "mpirun"), abs=5)
+    assert model.launch_ms("a-one", "direct", 0) == pytest.approx(SLOW.launch_ms("a-one", "direct", 0), abs=5)
+    assert model.launch_ms("b-two", "mpirun", 0) == pytest.approx(SLOW.launch_ms("b-two", "mpirun", 0), abs=5)
     assert model.point_ms["layer"] == pytest.approx(SLOW.point_ms["layer"], abs=1)
     carry_out(cadge, checkout)
     again = next(item for item in Store(checkout.campaigns).campaigns() if item.campaign_id != campaign.campaign_id)
@@ -82,6 +82,17 @@ def test_the_last_campaign_is_what_the_next_is_planned_with(
     records = list(again.launches())
     real_ms = sum(record.result.wall_ns / 1e6 for record in records if record.result)
     assert inside_ms == pytest.approx(real_ms, rel=0.05)
+
+
+def test_the_same_sweep_says_more_than_another(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    take_as_long_as(SLOW, runner)
+    first = carry_out(cadge, checkout)
+    other = checkout.sweeps / "other.yml"
+    other.write_text((checkout.sweeps / "tiny.yml").read_text())
+    assert cadge("run", "--sweep", "other", "--no-report").code == 0
+    model = learned(Store(checkout.campaigns), make_testbed(), "tiny")
+    assert model is not None
+    assert model.basis == f"campaign {first.campaign_id}"
 
 
 def test_a_slower_testbed_gets_shorter_points_for_the_same_budget(catalogue: Catalogue) -> None:
@@ -114,14 +125,14 @@ def test_what_says_nothing_of_this_testbed_is_passed_over(
         plan = Store(checkout.campaigns).open("last").layout.plan
         plan.chmod(0o644)
         plan.write_text("{}")
-    assert learned(Store(checkout.campaigns), testbed) is None
+    assert learned(Store(checkout.campaigns), testbed, "tiny") is None
 
 
 def test_a_campaign_that_went_away_is_no_failure(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
     take_as_long_as(SLOW, runner)
     campaign = carry_out(cadge, checkout)
     shutil.rmtree(campaign.layout.launches)
-    assert learned(Store(checkout.campaigns), make_testbed()) is None
+    assert learned(Store(checkout.campaigns), make_testbed(), "other") is None
 
 
 def test_the_probe_only_ever_lengthens(tmp_path: Path) -> None:

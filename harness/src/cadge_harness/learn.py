@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from cadge_harness.sweep import Workload
 from cadge_harness.testbed_model import Testbed
-from cadge_harness.timemodel import REPORT_MS, TimeModel, touched_bytes
+from cadge_harness.timemodel import STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_results import Campaign, LaunchRecord, PlanPoint, ResultsError, Store
 from cadge_results.base import Kind, Launcher
 
@@ -37,20 +37,27 @@ class Readings:
     campaigns: list[str] = field(default_factory=list)
 
 
-def learned(store: Store, testbed: Testbed) -> TimeModel | None:
-    """Return what the last campaigns took that this testbed carried out to their end; None where that says nothing."""
+def learned(store: Store, testbed: Testbed, sweep_name: str) -> TimeModel | None:
+    """Return what the testbed's last campaign of this sweep took, else its last ones of others; None without any.
+
+    Only campaigns that were carried out to their end count, and what says too little is no campaign.
+    """
     hosts = tuple(host.name for host in testbed.hosts)
-    base, found = TimeModel(), Readings()
+    base, same, others = TimeModel(), Readings(), Readings()
     for campaign in reversed(store.campaigns()):
-        if found.launches >= LAUNCHES_MOST:
-            break
         try:
             meta = campaign.meta
-            if (meta.status, meta.testbed.name, meta.testbed.hosts) == ("finished", testbed.name, hosts):
-                read(found, campaign, base)
+            if (meta.status, meta.testbed.name, meta.testbed.hosts) != ("finished", testbed.name, hosts):
+                continue
+            if meta.sweep == sweep_name:
+                read(same, campaign, base)
+            elif others.launches < LAUNCHES_MOST:
+                read(others, campaign, base)
         except (ResultsError, OSError):
             continue  # an older format, or a folder that somebody is removing: the next is as good
-    return model_of(found, base) if found.launches >= LAUNCHES_LEAST else None
+        if same.launches >= LAUNCHES_LEAST:
+            return model_of(same, base)
+    return model_of(others, base) if others.launches >= LAUNCHES_LEAST else None
 
 
 def model_of(readings: Readings, base: TimeModel) -> TimeModel:
@@ -107,7 +114,8 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str,
             found.bytes_per_ms.append(touched / (extra_ms - base.point_ms[point.kind]))
     if extras_ms:
         last = points[attempts[-1].point_id]
-        start_ms = max(gap_ms - around_ms - last.duration_ms - statistics.median(extras_ms), 0.0)
+        stored_ms = STORE_ATTEMPT_MS * len(attempts)
+        start_ms = max(gap_ms - around_ms - last.duration_ms - statistics.median(extras_ms) - stored_ms, 0.0)
         found.start_ms[record.launch.launcher].append(start_ms)
         found.layer_ms[record.launch.layer].append(start_ms)
 
@@ -124,7 +132,7 @@ def _around_times(campaign: Campaign, base: TimeModel) -> float | None:
             return None
         inside_ms += _ms(last.started_utc) - _ms(first.started_utc) + last.wall_ns / 1e6
     around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
-    times = (around_ms + REPORT_MS) / (base.campaign_ms + len(blocks) * base.block_ms)
+    times = around_ms / (base.campaign_ms + len(blocks) * base.block_ms)
     return times if 0.2 < times < 5 else None  # else it was interrupted and went on another day
 
 

@@ -19,7 +19,7 @@ from cadge_harness.floors import floor_wanted, refuse_floor
 from cadge_harness.refuse import refuse_point
 from cadge_harness.site import Site, refuse_place
 from cadge_harness.sweep import Wanted, Workload, wanted
-from cadge_harness.timemodel import ATTEMPT_BYTES, RECORD_BYTES, TimeModel, launch_deadline_ms
+from cadge_harness.timemodel import ATTEMPT_BYTES, RECORD_BYTES, TimeModel, launch_deadline_ms, report_ms
 from cadge_results import Plan, PlanBlock, PlanLaunch, PlanPoint, SweepFile
 from cadge_results.base import Kind, Launcher, Place, Wait, digest
 from cadge_results.plan import Estimate
@@ -211,7 +211,7 @@ def _durations(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> 
     for draft in drafts:
         subject = draft.subject
         places.add(subject.place)
-        fixed_ms += sweep.launches * times.launch_ms(subject.layer, subject.launcher)
+        fixed_ms += sweep.launches * times.launch_ms(subject.layer, subject.launcher, len(draft.points))
         for key, workload in draft.points.items():
             around_ms = times.point_around_ms(workload, subject.kind)
             fixed_ms += sweep.launches * around_ms
@@ -226,7 +226,7 @@ def _durations(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> 
                     around_ms=around_ms,
                 )
             )
-    fixed_ms += len(places) * round(times.block_ms)
+    fixed_ms += len(places) * round(times.block_ms) + report_ms(sum(demand.attempts for demand in demands))
     least_ms = sweep.duration.least or sweep.duration.default
     spent, note = spend(demands, fixed_ms=fixed_ms, budget_ms=sweep.budget, least_ms=least_ms)
     return dict(spent), note
@@ -272,7 +272,7 @@ def _launch(
     key = digest(subject.identity())
     launch_id = f"{block_id}-{number:04d}-{digest([key, turn])[:8]}"
     ids = _shuffled(list(draft.points), str, sweep.seed, key, turn)
-    wall_ms = times.launch_ms(subject.layer, subject.launcher) + sum(
+    wall_ms = times.launch_ms(subject.layer, subject.launcher, len(ids)) + sum(
         durations[item] + times.point_around_ms(draft.points[item], subject.kind) for item in ids
     )
     return PlanLaunch(
@@ -316,7 +316,7 @@ def _seal(
     attempts = sum(len(launch.point_ids) for launch in launches)
     measure_ms = sum(duration_by_id[item] for launch in launches for item in launch.point_ids)
     estimate = Estimate(
-        wall_s=round((site.times.campaign_ms + sum(block.wall_ms for block in blocks)) / 1000, 1),
+        wall_s=round((site.times.campaign_ms + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1),
         disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES,
         measure_s=round(measure_ms / 1000, 1),
         ports=site.ports,

@@ -36,7 +36,7 @@ class Request:
 
     def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
-        times = learned(Store(results or self.checkout.campaigns), testbed)
+        times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name)
         if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
             times = probed(self.checkout.driver)
         return make_plan(self.sweep, self.catalogue, site_of(testbed, times), only=self.only)

@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from cadge_harness.sweep import Workload
 from cadge_results.base import Kind, Launcher, Place
 
-REPORT_MS = 3000
-"""Making the report, which follows the end of a campaign."""
+REPORT_MS = 2000
+REPORT_ATTEMPT_MS = 1.7
+"""Making the report, which follows the end of a campaign, and what each attempt adds to it."""
+STORE_ATTEMPT_MS = 0.8
+"""What bringing an attempt home and storing it adds to its launch."""
 RECORD_BYTES = 2500
 """Stored bytes of a launch without its attempts."""
 ATTEMPT_BYTES = 9000
@@ -25,8 +28,8 @@ ATTEMPT_BYTES = 9000
 class TimeModel:
     """What surrounds the measured loops on one testbed."""
 
-    campaign_ms: float = 5000
-    """Ansible before the first and after the last launch, and the report."""
+    campaign_ms: float = 2000
+    """Ansible before the first and after the last launch."""
     block_ms: float = 3000
     """Ansible around one block."""
     start_ms: Mapping[Launcher, float] = field(default_factory=lambda: {"direct": 90, "mpirun": 1000})
@@ -40,9 +43,9 @@ class TimeModel:
     basis: str = "an idle machine of two cores"
     """What these readings were taken from."""
 
-    def launch_ms(self, layer: str, launcher: Launcher) -> int:
-        """Return what starting, connecting and ending a pair of drivers takes."""
-        return round(self.layer_ms.get(layer, self.start_ms[launcher]))
+    def launch_ms(self, layer: str, launcher: Launcher, attempts: int) -> int:
+        """Return what starting, connecting and ending a pair of drivers takes, and storing what it attempted."""
+        return round(self.layer_ms.get(layer, self.start_ms[launcher]) + STORE_ATTEMPT_MS * attempts)
 
     def point_around_ms(self, workload: Workload, kind: Kind) -> int:
         """Return what surrounds the measured loop of one attempt."""
@@ -59,6 +62,11 @@ class TimeModel:
             touched_bytes_per_ms=self.touched_bytes_per_ms / times,
             basis=basis,
         )
+
+
+def report_ms(attempts: int) -> int:
+    """Return how long the report of so many attempts takes."""
+    return round(REPORT_MS + attempts * REPORT_ATTEMPT_MS)
 
 
 def touched_bytes(workload: Workload, kind: Kind) -> int:

@@ -135,6 +135,16 @@ def test_a_campaign_that_went_away_is_no_failure(checkout: Checkout, cadge: Cadg
     assert learned(Store(checkout.campaigns), make_testbed(), "other") is None
 
 
+def test_a_damaged_launch_spoils_no_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    take_as_long_as(SLOW, runner)
+    campaign = carry_out(cadge, checkout)
+    last = campaign.layout.launch(campaign.plan.blocks[-1].launch_ids[-1])
+    last.chmod(0o644)
+    last.write_text("{")
+    for sweep in ("tiny", "other"):
+        assert learned(Store(checkout.campaigns), make_testbed(), sweep) is None
+
+
 def test_the_probe_only_ever_lengthens(tmp_path: Path) -> None:
     base = TimeModel()
     slow = tmp_path / "slow"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from cadge_harness import timemodel
-from cadge_harness.sweep import Workload
+from cadge_harness.sweep import workload_of
 from cadge_results import Endpoint, LaunchFile, LaunchPoint, Plan, PlanLaunch, PlanPoint
 from cadge_results.base import Place
 
@@ -113,14 +113,6 @@ def _launch_file(
 
 
 def _launch_point(point: PlanPoint, order: int) -> LaunchPoint:
-    workload = Workload(
-        pattern=point.pattern,
-        request_bytes=point.request_bytes,
-        reply_bytes=point.reply_bytes,
-        depth=point.depth,
-        operation=point.operation,
-        target=point.target,
-    )
     return LaunchPoint(
         attempt_id=str(order),
         point_id=point.point_id,
@@ -131,5 +123,5 @@ def _launch_point(point: PlanPoint, order: int) -> LaunchPoint:
         operation=point.operation,
         target=point.target,
         duration_ms=point.duration_ms,
-        deadline_ms=timemodel.point_deadline_ms(workload, point.duration_ms, point.place),
+        deadline_ms=timemodel.point_deadline_ms(workload_of(point), point.duration_ms, point.place),
     )

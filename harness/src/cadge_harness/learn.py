@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from cadge_harness.sweep import Workload
+from cadge_harness.sweep import workload_of
 from cadge_harness.testbed_model import Testbed
 from cadge_harness.timemodel import STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_results import Campaign, LaunchRecord, PlanPoint, ResultsError, Store
@@ -64,13 +64,17 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
     """Return the model by which the plans would have been right."""
     times = readings.around_times or 1.0
     rate = base.touched_bytes_per_ms
+    point_ms = {name: max(statistics.mean(values), 0.0) for name, values in readings.point_ms.items()}
     newest, older = readings.campaigns[0], len(readings.campaigns) - 1
     return TimeModel(
         campaign_ms=base.campaign_ms * times,
         block_ms=base.block_ms * times,
         start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
         layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
-        point_ms={**base.point_ms, **{name: statistics.mean(values) for name, values in readings.point_ms.items()}},
+        point_ms={
+            **base.point_ms,
+            **{name: max(statistics.mean(values), 0.0) for name, values in readings.point_ms.items()},
+        },
         touched_bytes_per_ms=statistics.harmonic_mean(readings.bytes_per_ms) if readings.bytes_per_ms else rate,
         basis=f"campaign {newest}" + (f" and {older} older" if older else ""),
     )
@@ -79,18 +83,19 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
 def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
     """Add readings from launches that followed each other directly."""
     points = {point.point_id: point for point in campaign.plan.points}
-    before_launches = found.launches
-    for block in campaign.plan.blocks:
+    pairs: list[tuple[LaunchRecord, float]] = []
+    for block in campaign.plan.blocks:  # all are read before any counts: a campaign that cannot be read leaves no trace
         few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
-        records = {name: campaign.launch(name) for name in few}
-        for name, following in pairwise(few):
-            before, after = records[name].result, records[following].result
-            if before is not None and after is not None:
-                gap_ms = _ms(after.started_utc) - _ms(before.started_utc)
-                take(found, records[name], gap_ms, points, base)
-    if found.launches > before_launches:
-        found.campaigns.append(campaign.campaign_id)
-        found.around_times = found.around_times or _around_times(campaign, base)
+        for before, after in pairwise(campaign.launch(name) for name in few):
+            if before.result is not None and after.result is not None:
+                pairs.append((before, _ms(after.result.started_utc) - _ms(before.result.started_utc)))
+    if not pairs:
+        return
+    around_times = _around_times(campaign, base)
+    for record, gap_ms in pairs:
+        take(found, record, gap_ms, points, base)
+    found.campaigns.append(campaign.campaign_id)
+    found.around_times = found.around_times or around_times
 
 
 def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str, PlanPoint], base: TimeModel) -> None:
@@ -107,7 +112,7 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str,
         extra_ms = took_ms - point.duration_ms
         around_ms += took_ms
         extras_ms.append(extra_ms)
-        touched = touched_bytes(_workload(point), point.kind)
+        touched = touched_bytes(workload_of(point), point.kind)
         if touched <= SMALL_BYTES:
             found.point_ms[point.kind].append(extra_ms)
         elif touched >= LARGE_BYTES and extra_ms > base.point_ms[point.kind]:
@@ -134,17 +139,6 @@ def _around_times(campaign: Campaign, base: TimeModel) -> float | None:
     around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
     times = around_ms / (base.campaign_ms + len(blocks) * base.block_ms)
     return times if 0.2 < times < 5 else None  # else it was interrupted and went on another day
-
-
-def _workload(point: PlanPoint) -> Workload:
-    return Workload(
-        pattern=point.pattern,
-        request_bytes=point.request_bytes,
-        reply_bytes=point.reply_bytes,
-        depth=point.depth,
-        operation=point.operation,
-        target=point.target,
-    )
 
 
 def _ms(utc: str) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UsageError
 from cadge_harness.yamlfile import load_document, nearest
-from cadge_results import SweepFile
+from cadge_results import PlanPoint, SweepFile
 from cadge_results.base import Operation, Pattern, Place, Target, Wait
 from cadge_results.sweep import PatternEntry
 
@@ -39,6 +39,18 @@ class Wanted:
     workload: Workload
     place: Place
     wait: Wait
+
+
+def workload_of(point: PlanPoint) -> Workload:
+    """Return what a planned point measures."""
+    return Workload(
+        pattern=point.pattern,
+        request_bytes=point.request_bytes,
+        reply_bytes=point.reply_bytes,
+        depth=point.depth,
+        operation=point.operation,
+        target=point.target,
+    )
 
 
 def find_sweep(name: str, folder: Path) -> Path:

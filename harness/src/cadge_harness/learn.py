@@ -71,10 +71,7 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
         block_ms=base.block_ms * times,
         start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
         layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
-        point_ms={
-            **base.point_ms,
-            **{name: max(statistics.mean(values), 0.0) for name, values in readings.point_ms.items()},
-        },
+        point_ms={**base.point_ms, **point_ms},
         touched_bytes_per_ms=statistics.harmonic_mean(readings.bytes_per_ms) if readings.bytes_per_ms else rate,
         basis=f"campaign {newest}" + (f" and {older} older" if older else ""),
     )

@@ -9,12 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_production_profile() -> None:
+def test_production_profile(tmp_path: Path) -> None:
     tools = Path(sys.prefix) / "bin"
     done = subprocess.run(
         [tools / "ansible-lint", "--offline", "--nocolor", "--profile", "production", "-c", ".ansible-lint"],
         cwd=ROOT / "playbooks",
-        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "ANSIBLE_HOME": str(tmp_path / "ansible")},
         capture_output=True,
         text=True,
         timeout=280,

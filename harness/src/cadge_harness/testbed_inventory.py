@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,23 @@ def tool(name: str) -> str:
 
 
 def _list(path: Path) -> dict[str, Any]:
-    environment = {
-        **os.environ,
-        "LC_ALL": "C.UTF-8",
-        "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
-        "ANSIBLE_DEPRECATION_WARNINGS": "false",
-        "ANSIBLE_INVENTORY_ENABLED": "host_list,script,auto,yaml,ini,toml",
-    }
     argv = [tool("ansible-inventory"), "-i", str(path), "--list"]
-    done = subprocess.run(
-        argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120
-    )
+    with tempfile.TemporaryDirectory(prefix="cadge-inventory-") as home:
+        own = Path(home, "ansible.cfg")
+        own.touch()
+        # As the playbooks will see it: nothing of the user's own Ansible is read, and nothing is left in it.
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+            "LC_ALL": "C.UTF-8",
+            "ANSIBLE_CONFIG": str(own),
+            "ANSIBLE_HOME": home,
+            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+            "ANSIBLE_DEPRECATION_WARNINGS": "false",
+            "ANSIBLE_INVENTORY_ENABLED": "host_list,script,auto,yaml,ini,toml",
+        }
+        done = subprocess.run(
+            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120
+        )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise UsageError(f"{path} cannot be read as an inventory: {' '.join(lines)[-600:]}")

@@ -331,6 +331,16 @@ def test_no_host_matches_is_an_error(tmp_path: Path) -> None:
         testbed.resolve("auto", path)
 
 
+def test_reading_an_inventory_leaves_the_users_ansible_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".ansible.cfg").write_text("[inventory]\nenable_plugins = nothing_of_the_kind\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ANSIBLE_INVENTORY_ENABLED", "nothing_of_the_kind")
+    testbed.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD))
+    assert [path.name for path in home.iterdir()] == [".ansible.cfg"]
+
+
 def test_an_inventory_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no inventory"):
         testbed.resolve("auto", tmp_path / "none.yml")

@@ -19,8 +19,8 @@ struct mpi_path {
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out);
 
 /*
- * Longest message that the named transport (e.g. "tcp") sends together with its envelope, from MPI's tools
- * interface; 0 where it states none. Only after MPI_Init.
+ * Longest message that the transport "tcp", "vader" or "sm" (which is what Open MPI 5 calls vader) sends
+ * together with its envelope, from MPI's tools interface; 0 where it states none. Only after MPI_Init.
  */
 uint64_t mpi_path_eager_bytes(const char *btl);
 

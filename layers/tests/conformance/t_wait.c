@@ -86,7 +86,7 @@ void test_poll_never_sleeps(struct rank *r)
 /* Waits with nothing to come: near its timeout, asleep, at no cost. */
 static int idle_is_cheap(struct endpoint *ep)
 {
-	const uint64_t timeout_ns = 100 * NS_PER_MS, total_ns = 500 * NS_PER_MS;
+	const uint64_t timeout_ns = 60 * NS_PER_MS, total_ns = 300 * NS_PER_MS;
 	uint64_t began, cpu, switches, took, waits = 0, end;
 	struct rank *r = ep->r;
 
@@ -107,17 +107,17 @@ static int idle_is_cheap(struct endpoint *ep)
 		if (rc != CADGE_DONE)
 			return fail(r, "wait returned %d (%s)", rc, cadge_code_name(rc));
 		if (took > timeout_ns + 400 * NS_PER_MS)
-			return fail(r, "wait(100 ms) came back after %llu ms",
+			return fail(r, "wait(60 ms) came back after %llu ms",
 				    (unsigned long long)(took / NS_PER_MS));
 	}
 	cpu = cpu_ns() - cpu;
 	switches = voluntary_switches() - switches;
 	if (cpu * 20 > total_ns)
 		return fail(r,
-			    "waiting 500 ms for nothing used %llu ms of CPU in %llu waits: it does not sleep",
+			    "waiting 300 ms for nothing used %llu ms of CPU in %llu waits: it does not sleep",
 			    (unsigned long long)(cpu / NS_PER_MS), (unsigned long long)waits);
 	if (switches < 3)
-		return fail(r, "%llu waits in 500 ms gave the processor away %llu times",
+		return fail(r, "%llu waits in 300 ms gave the processor away %llu times",
 			    (unsigned long long)waits, (unsigned long long)switches);
 	return 0;
 }
@@ -175,7 +175,7 @@ void test_wait_sleeps_and_wakes(struct rank *r)
 		return;
 	pattern_fill(iov.base, iov.bytes, 42, 0);
 	/* Woken out of a long sleep. */
-	for (unsigned int i = 0; i < 10; i++) {
+	for (unsigned int i = 0; i < 5; i++) {
 		if (rank_starts(r)) {
 			nanosleep(&nap, NULL);
 			if (endpoint_post(ep, 0, &iov, 1, 0, NULL, &code) < 0 || endpoint_drain(ep) < 0)

@@ -13,8 +13,9 @@
 
 #include "support/echo.h"
 
-#define MS    UINT64_C(1000000)
-#define CALLS 8u
+#define MS     UINT64_C(1000000)
+#define CALLS  8u
+#define ROUNDS 5u
 
 static uint64_t cut_ns;
 
@@ -108,6 +109,25 @@ static void serve(struct caller *callers, unsigned int count, uint64_t until_ns)
 	}
 }
 
+/*
+ * Whether all calls of a round are answered. The hasty one gives up soon, which a busy machine alone may
+ * bring about: one round of ROUNDS is enough, and no call may fail in another way.
+ */
+static bool works(struct caller *caller)
+{
+	bool all = false;
+
+	for (unsigned int round = 0; round < ROUNDS && !all && !caller->other; round++) {
+		caller->begun = caller->done = caller->given_up = 0;
+		begin(caller);
+		serve(caller, 1, 0);
+		all = caller->done == CALLS;
+	}
+	if (all)
+		caller->begun = caller->done = 0;
+	return all;
+}
+
 static int judge(struct pair *pair, const struct caller *hasty, const struct caller *patient,
 		 uint64_t cut_at_ns)
 {
@@ -148,13 +168,10 @@ static int run_client(struct pair *pair, void *arg)
 		return PAIR_FAILED;
 	for (unsigned int i = 0; i < count; i++) {
 		pgr_bind(callers[i].pgr, pair->address, sizeof(pair->address), &callers[i].peer);
-		begin(&callers[i]);
-	}
-	serve(callers, count, 0);
-	for (unsigned int i = 0; i < count; i++) {
-		if (callers[i].done != CALLS)
-			return pair_say(pair, PAIR_FAILED, "calls failed before the cut");
-		callers[i].begun = callers[i].done = 0;
+		if (!works(&callers[i]))
+			return pair_say(pair, PAIR_FAILED,
+					"calls failed before the cut: %u given up, %u otherwise",
+					callers[i].given_up, callers[i].other);
 	}
 	executed = pair->executed;
 
@@ -178,10 +195,7 @@ static int run_client(struct pair *pair, void *arg)
 
 	/* and all is as it was */
 	for (unsigned int i = 0; i < count && result == PAIR_PASSED; i++) {
-		callers[i].begun = callers[i].done = callers[i].given_up = 0;
-		begin(&callers[i]);
-		serve(&callers[i], 1, 0);
-		if (callers[i].done != CALLS)
+		if (!works(&callers[i]))
 			result = pair_say(pair, PAIR_FAILED, "calls failed after the link was healed");
 	}
 	for (unsigned int i = 0; i < count; i++)

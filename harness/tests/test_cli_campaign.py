@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,14 +36,17 @@ SHIMMED = """\
 schema: cadge.sweep/1
 title: the delay shim beside the bare layer
 layers:
-  - sockets-tcp
-  - {layer: sockets-tcp, shims: [delay], settings: {delay.delay_ns: 20000}}
+  - peregrine-shm
+  - {layer: peregrine-shm, shims: [delay], settings: {delay.delay_ns: 20000}}
 places: within
 patterns: [{pattern: rpc, request: 8B}]
 launches: 3
 floors: false
 duration: {default: 100ms}
 """
+P50_CELL = re.compile(
+    r'<tr data-point="[0-9a-f]+" data-layer="([^"]+)".*?<td data-v="([0-9]+) [0-9]+ [0-9]+">', re.DOTALL
+)
 
 
 @pytest.fixture(scope="module")
@@ -140,18 +144,22 @@ def test_the_smoke_sweep(testbed: str, surroundings: dict[str, str]) -> None:
 
 
 def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
+    """20 us a side are 40 us more in the report, within 2 %; of shared memory, whose own part is below that."""
     sweep = Path(surroundings["CADGE_STATE"]).parent / "delay.yml"
     sweep.write_text(SHIMMED)
-    _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local", "--no-report")
-    campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
-    medians: dict[tuple[str, ...], list[int]] = {}
-    for outcome in campaign.outcomes():
-        assert outcome.attempt is not None
-        assert outcome.attempt.histogram is not None
-        medians.setdefault(outcome.point.shims, []).append(decode(outcome.attempt.histogram).percentile(50))
-    bare, delayed = (sorted(medians[shims])[1] for shims in ((), ("delay",)))
-    # The report's own test holds this to 2 %; here only the chain from sweep to store is tried, on a busy machine.
-    assert 38_000 < delayed - bare < 60_000
+    added_ns = 0
+    for _ in range(3):  # other work on this machine may move a median
+        _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local")
+        campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
+        page = campaign.layout.report.read_text(encoding="utf-8")
+        median_ns = {layer: int(value) for layer, value in P50_CELL.findall(page.partition('<table class="full"')[2])}
+        assert len(median_ns) == 2, median_ns
+        bare, delayed = sorted(median_ns, key=len)
+        assert "delay.delay_ns=20000" in delayed
+        added_ns = median_ns[delayed] - median_ns[bare]
+        if 39_200 <= added_ns <= 40_800:
+            return
+    pytest.fail(f"the delay of 40 us shows as {added_ns} ns")
 
 
 def test_ctrl_c_and_resume(surroundings: dict[str, str]) -> None:

@@ -36,25 +36,29 @@ uint32_t pgr_number_new(void)
 
 /* ---- life ---- */
 
-void pgr_wait_readable(int fd, uint64_t timeout_ns)
+void pgr_wait_readable(int fd, int other_fd, uint64_t timeout_ns)
 {
-	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct pollfd ready[] = {{.fd = fd, .events = POLLIN}, {.fd = other_fd, .events = POLLIN}};
 	const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
 					 .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
 
-	ppoll(&ready, 1, timeout_ns > UINT64_C(1000000000000) ? NULL : &timeout, NULL);
+	ppoll(ready, other_fd < 0 ? 1 : 2, timeout_ns > UINT64_C(1000000000000) ? NULL : &timeout, NULL);
 }
 
 void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
 {
+	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
+
 	(void)room;
-	pgr_wait_readable(((struct pgr_datagram *)wire)->fd, timeout_ns);
+	pgr_wait_readable(datagram->fd, datagram->direct.fd, timeout_ns);
+	datagram->direct.passed = PGR_DIRECT_PASS; /* it may have been either */
 }
 
 void pgr_datagram_close(struct pgr_wire *wire)
 {
 	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 
+	pgr_direct_close(&datagram->direct);
 	if (datagram->fd >= 0)
 		close(datagram->fd);
 	free(datagram->rooms);
@@ -81,6 +85,7 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 	if (!datagram)
 		return PGR_E_MEMORY;
 	datagram->wire.ops = ops;
+	datagram->direct.fd = -1;
 	datagram->rooms = malloc((size_t)PGR_RECEIVE_MAX * PGR_DATAGRAM_BYTES);
 	datagram->fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	error = errno;

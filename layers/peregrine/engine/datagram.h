@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once;
- * datagram.c, datagram_send.c, datagram_receive.c.
+ * What the wires on datagram sockets share: packets held back, sent and received, one by one or many at once,
+ * and a socket of its own for the one peer that there is; datagram.c, datagram_send.c, datagram_receive.c,
+ * datagram_direct.c.
  * And what the wires without ports share: numbers of endpoints, in front of each packet.
  */
 #ifndef PGR_DATAGRAM_H
@@ -28,6 +29,8 @@ enum {
 	PGR_HELD_BYTES = 256, /* of data, that a held packet owns; more stay where they lie */
 	PGR_RECEIVE_MAX = 32, /* datagrams received by one call, under load */
 	PGR_DATAGRAM_BYTES = 65535,
+	PGR_DIRECT_RUN = 64,  /* packets of one peer that make it worth a socket */
+	PGR_DIRECT_PASS = 64, /* receives from it, for one from the first socket */
 };
 
 struct pgr_held {
@@ -36,6 +39,22 @@ struct pgr_held {
 	struct iovec iov[PGR_HELD_PIECES];
 	unsigned int count;
 	size_t bytes; /* of the packet */
+};
+
+/*
+ * A second socket, connected to the peer from which all packets have come for a while. The kernel looks up
+ * the way to it once and not for each packet; it gives this socket what that peer sends, and the first one
+ * all the rest.
+ */
+struct pgr_direct {
+	bool wanted; /* the wire can have one: its socket is bound to a port */
+	bool ending; /* others speak, too: it is read until it is empty, then closed */
+	bool joined; /* under load: the kernel joins what it receives (UDP_GRO), as on the first socket */
+	int fd;      /* -1: there is none */
+	struct pgr_to to;    /* whom it is connected to */
+	struct pgr_to last;  /* who sent the last packet, */
+	unsigned int run;    /* and how many before it, up to PGR_DIRECT_RUN */
+	unsigned int passed; /* receives since the first socket was looked at */
 };
 
 struct pgr_datagram {
@@ -50,6 +69,7 @@ struct pgr_datagram {
 	/* How many bytes lie before the packet, and who sent it; SIZE_MAX: it is not for us. */
 	size_t (*skip)(const struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
 		       size_t bytes, struct pgr_to *from);
+	struct pgr_direct direct;
 	bool segments;       /* the kernel cuts up what is sent (UDP_SEGMENT) */
 	bool joined;         /* and may join what is received (UDP_GRO) */
 	unsigned int streak; /* receives in a row that found something: more than one means load */
@@ -75,8 +95,31 @@ int pgr_datagram_receive(struct pgr_wire *wire);
 void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room);
 void pgr_datagram_describe(const struct pgr_wire *wire, char *text, size_t text_bytes);
 
-/* Sleeps until there is something to read, or timeout_ns. */
-void pgr_wait_readable(int fd, uint64_t timeout_ns);
+/* The socket for packets to this address. */
+static inline int pgr_datagram_fd(const struct pgr_datagram *datagram, const struct pgr_to *to)
+{
+	const struct pgr_direct *direct = &datagram->direct;
+
+	return direct->fd >= 0 && !direct->ending && memcmp(to, &direct->to, sizeof(*to)) == 0 ? direct->fd
+											       : datagram->fd;
+}
+/* A packet came. */
+static inline void pgr_direct_note(struct pgr_direct *direct, const struct pgr_to *from)
+{
+	if (memcmp(from, &direct->last, sizeof(*from)) == 0) {
+		direct->run += direct->run < PGR_DIRECT_RUN;
+	} else {
+		direct->last = *from;
+		direct->run = 0;
+		direct->ending = direct->fd >= 0;
+	}
+}
+/* Opens it. Where that fails, all stays as it is, and it is not tried again. */
+void pgr_direct_open(struct pgr_datagram *datagram);
+void pgr_direct_close(struct pgr_direct *direct);
+
+/* Sleeps until there is something to read from one of them, or timeout_ns; an fd of -1 is passed over. */
+void pgr_wait_readable(int fd, int other_fd, uint64_t timeout_ns);
 /* A new endpoint's number: random, not 0. */
 uint32_t pgr_number_new(void);
 

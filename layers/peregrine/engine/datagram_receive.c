@@ -35,8 +35,10 @@ static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *na
 	struct pgr_to from = {{0}};
 	const size_t before = datagram->skip(datagram, name, at, bytes, &from);
 
-	if (PGR_LIKELY(before <= bytes))
+	if (PGR_LIKELY(before <= bytes)) {
+		pgr_direct_note(&datagram->direct, &from);
 		datagram->input(datagram->engine, &from, at + before, bytes - before);
+	}
 }
 
 static void take(struct pgr_datagram *datagram, struct msghdr *message, size_t bytes)
@@ -68,7 +70,7 @@ static struct msghdr message_for(struct iovec *iov, struct sockaddr_in *name, un
 	};
 }
 
-static int receive_many(struct pgr_datagram *datagram)
+static int receive_many(struct pgr_datagram *datagram, int fd)
 {
 	struct mmsghdr messages[PGR_RECEIVE_MAX];
 	struct sockaddr_in names[PGR_RECEIVE_MAX];
@@ -80,7 +82,7 @@ static int receive_many(struct pgr_datagram *datagram)
 		iov[i] = (struct iovec){datagram->rooms + (size_t)i * PGR_DATAGRAM_BYTES, PGR_DATAGRAM_BYTES};
 		messages[i].msg_hdr = message_for(&iov[i], &names[i], &controls[i], datagram->joined);
 	}
-	count = recvmmsg(datagram->fd, messages, PGR_RECEIVE_MAX, MSG_DONTWAIT, NULL);
+	count = recvmmsg(fd, messages, PGR_RECEIVE_MAX, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < count; i++)
 		take(datagram, &messages[i].msg_hdr, messages[i].msg_len);
 	if (count < 2)
@@ -88,9 +90,8 @@ static int receive_many(struct pgr_datagram *datagram)
 	return count > 0 ? count : 0;
 }
 
-int pgr_datagram_receive(struct pgr_wire *wire)
+static int receive_from(struct pgr_datagram *datagram, int fd)
 {
-	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 	struct iovec iov = {datagram->rooms, PGR_DATAGRAM_BYTES};
 	struct sockaddr_in name;
 	union control control;
@@ -98,9 +99,9 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 	ssize_t bytes;
 
 	if (PGR_UNLIKELY(datagram->streak > 1))
-		return receive_many(datagram);
+		return receive_many(datagram, fd);
 	message = message_for(&iov, &name, &control, datagram->joined);
-	bytes = recvmsg(datagram->fd, &message, MSG_DONTWAIT);
+	bytes = recvmsg(fd, &message, MSG_DONTWAIT);
 	if (bytes < 0) {
 		datagram->streak = 0;
 		return 0;
@@ -108,4 +109,48 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 	datagram->streak++;
 	take(datagram, &message, (size_t)bytes);
 	return 1;
+}
+
+/* As long as one packet comes at a time, by the shortest call that there is. */
+static int receive_direct(struct pgr_datagram *datagram)
+{
+	struct pgr_direct *direct = &datagram->direct;
+	ssize_t bytes;
+
+	if (PGR_UNLIKELY(direct->joined || datagram->streak > 1))
+		return receive_from(datagram, direct->fd);
+	bytes = recv(direct->fd, datagram->rooms, PGR_DATAGRAM_BYTES, MSG_DONTWAIT);
+	if (bytes < 0) {
+		datagram->streak = 0;
+		return 0;
+	}
+	if (++datagram->streak > 1 && datagram->joined)
+		direct->joined = setsockopt(direct->fd, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) == 0;
+	datagram->input(datagram->engine, &direct->to, datagram->rooms, (size_t)bytes);
+	return 1;
+}
+
+int pgr_datagram_receive(struct pgr_wire *wire)
+{
+	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
+	struct pgr_direct *direct = &datagram->direct;
+	unsigned int streak;
+	int received;
+
+	if (direct->fd < 0) {
+		if (PGR_UNLIKELY(direct->wanted && direct->run == PGR_DIRECT_RUN))
+			pgr_direct_open(datagram);
+		return receive_from(datagram, datagram->fd);
+	}
+	received = receive_direct(datagram);
+	if (PGR_LIKELY(!direct->ending && ++direct->passed < PGR_DIRECT_PASS))
+		return received;
+	if (direct->ending && received == 0)
+		pgr_direct_close(direct);
+	direct->passed = 0;
+	streak = datagram->streak; /* it is about the other socket */
+	datagram->streak = 0;
+	received += receive_from(datagram, datagram->fd);
+	datagram->streak = streak;
+	return received;
 }

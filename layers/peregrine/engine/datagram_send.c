@@ -18,6 +18,7 @@ enum {
 
 /* What one sendmmsg takes. */
 struct batch {
+	int fd; /* of all */
 	struct mmsghdr messages[PGR_HELD_MAX];
 	struct sockaddr_in names[PGR_HELD_MAX];
 	unsigned int packets[PGR_HELD_MAX]; /* in each message */
@@ -28,6 +29,13 @@ struct batch {
 		struct cmsghdr align;
 	} control[PGR_HELD_MAX];
 };
+
+/* Nothing was sent, and it is worth another try: a connected socket first tells what became of an earlier
+ * packet. */
+static bool again(int error)
+{
+	return error == EINTR || error == ECONNREFUSED;
+}
 
 /* How many held packets may leave as one: to one address, all as long as the first; the last may be shorter.
  */
@@ -60,9 +68,12 @@ static void add_message(struct batch *batch, const struct pgr_datagram *datagram
 	struct sockaddr_in *name = &batch->names[batch->count];
 	uint8_t prefix[PGR_PREFIX_BYTES]; /* is in the held header already */
 
-	datagram->address(datagram, &datagram->held[first].to, name, prefix);
-	*message = (struct msghdr){
-		.msg_name = name, .msg_namelen = sizeof(*name), .msg_iov = &batch->iov[batch->pieces]};
+	*message = (struct msghdr){.msg_iov = &batch->iov[batch->pieces]};
+	if (batch->fd == datagram->fd) {
+		datagram->address(datagram, &datagram->held[first].to, name, prefix);
+		message->msg_name = name;
+		message->msg_namelen = sizeof(*name);
+	}
 	for (unsigned int i = first; i < first + packets; i++) {
 		const struct pgr_held *held = &datagram->held[i];
 
@@ -92,12 +103,16 @@ static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first)
 	int sent;
 
 	batch.count = batch.pieces = 0;
-	for (unsigned int i = first; i < datagram->held_count; i += batch.packets[batch.count - 1])
+	batch.fd = pgr_datagram_fd(datagram, &datagram->held[first].to);
+	for (unsigned int i = first; i < datagram->held_count; i += batch.packets[batch.count - 1]) {
+		if (pgr_datagram_fd(datagram, &datagram->held[i].to) != batch.fd)
+			break;
 		add_message(&batch, datagram, i);
-	sent = sendmmsg(datagram->fd, batch.messages, batch.count, MSG_DONTWAIT);
+	}
+	sent = sendmmsg(batch.fd, batch.messages, batch.count, MSG_DONTWAIT);
 	for (int i = 0; i < sent; i++)
 		packets += batch.packets[i];
-	if (sent > 0 || errno == EINTR)
+	if (sent > 0 || again(errno))
 		return packets;
 	if (batch.packets[0] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
 		datagram->segments = false; /* this route does not cut them up */
@@ -151,7 +166,8 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	uint8_t prefix[PGR_PREFIX_BYTES];
 	struct iovec iov[2 + PGR_IOV_MAX];
 	struct sockaddr_in name;
-	struct msghdr message = {.msg_name = &name, .msg_namelen = sizeof(name), .msg_iov = iov};
+	struct msghdr message = {.msg_iov = iov};
+	const int fd = pgr_datagram_fd(datagram, to);
 
 	if (PGR_UNLIKELY((more || datagram->held_count) && count <= PGR_HELD_PIECES)) {
 		hold(datagram, to, pieces, count);
@@ -161,12 +177,21 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	}
 	if (PGR_UNLIKELY(datagram->held_count))
 		pgr_datagram_flush(wire);
-	iov[0] = (struct iovec){prefix, datagram->address(datagram, to, &name, prefix)};
-	message.msg_iovlen = iov[0].iov_len ? 1 : 0;
+	if (count == 1 && fd != datagram->fd) {
+		while (send(fd, pieces[0].base, pieces[0].bytes, MSG_DONTWAIT) < 0 && again(errno))
+			;
+		return 0;
+	}
+	if (fd == datagram->fd) {
+		iov[0] = (struct iovec){prefix, datagram->address(datagram, to, &name, prefix)};
+		message.msg_iovlen = iov[0].iov_len ? 1 : 0;
+		message.msg_name = &name;
+		message.msg_namelen = sizeof(name);
+	}
 	for (unsigned int i = 0; i < count; i++)
 		iov[message.msg_iovlen++] =
 			(struct iovec){(void *)(uintptr_t)pieces[i].base, pieces[i].bytes};
-	while (sendmsg(datagram->fd, &message, MSG_DONTWAIT) < 0 && errno == EINTR)
+	while (sendmsg(fd, &message, MSG_DONTWAIT) < 0 && again(errno))
 		;
 	return 0; /* what could not be sent is lost, as on any network */
 }

@@ -221,7 +221,7 @@ int pgr_poll(struct pgr *pgr)
 	received = pgr->wire->ops->receive(pgr->wire);
 	if (PGR_UNLIKELY(pgr->stalled))
 		go_on(pgr);
-	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_a_look * 16)) {
+	if (received == 0 || PGR_UNLIKELY(pgr->polls >= pgr->polls_a_look * 4)) {
 		if (PGR_UNLIKELY(++pgr->polls >= pgr->polls_a_look)) {
 			pgr->polls = 0;
 			if (pgr_now(pgr) >= pgr->next_tick_ns)
@@ -431,7 +431,7 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->fast = pgr_fast_can(pgr);
 	pgr->probe_ns = pgr->config.give_up_ns / 4 < PGR_PROBE_NS ? pgr->config.give_up_ns / 4 : PGR_PROBE_NS;
 	pgr->tick_ns = pgr->config.rto_min_ns / 4;
-	pgr->polls_a_look = ops->now_ns ? 1 : pgr->reliable ? 1024 : 32;
+	pgr->polls_a_look = ops->now_ns ? 1 : pgr->reliable ? 1024 : 128;
 	pgr->next_tick_ns = pgr_now(pgr) + pgr->tick_ns;
 	*pgr_out = pgr;
 	return PGR_OK;

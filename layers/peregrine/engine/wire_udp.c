@@ -60,6 +60,7 @@ static int udp_open(const struct pgr_config *config, pgr_input *input, void *eng
 	udp->engine = engine;
 	udp->address = udp_address;
 	udp->skip = udp_skip;
+	udp->direct.wanted = true;
 	code = bind_in_range(udp->fd, &at, config);
 	if (code == PGR_OK)
 		code = pgr_datagram_measure(udp, config, &at, &bytes);

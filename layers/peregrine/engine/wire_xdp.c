@@ -175,6 +175,19 @@ static void take(struct xdp *xdp, const uint8_t *frame, size_t bytes)
 	xdp->input(xdp->engine, &from, frame + HEADERS_BYTES, packet_bytes - PGR_IP_BYTES - PGR_PREFIX_BYTES);
 }
 
+/*
+ * The kernel wrote the frame on the sender's core, and its lines are fetched from there. It fills frames in
+ * the order in which they were given to it: where the next one lies is known before its entry has come over.
+ */
+static void fetch_next(const struct xdp *xdp)
+{
+	const uint64_t *given = xdp->socket.fill.entries;
+	const uint8_t *frame = xdp->socket.frames + given[xdp->receive % PGR_XDP_IN] + PGR_XDP_HEADROOM_BYTES;
+
+	__builtin_prefetch(frame);
+	__builtin_prefetch(frame + 64); /* headers take more than one line */
+}
+
 static int xdp_receive(struct pgr_wire *wire)
 {
 	struct xdp *xdp = (struct xdp *)wire;
@@ -185,12 +198,15 @@ static int xdp_receive(struct pgr_wire *wire)
 		kick(xdp);
 	if (!count)
 		return 0;
+	fetch_next(xdp);
 	if (count > POLL_PACKETS)
 		count = POLL_PACKETS;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct xdp_desc entry =
 			((const struct xdp_desc *)ring->entries)[xdp->receive++ % PGR_XDP_IN];
 
+		if (i + 1 < count)
+			fetch_next(xdp);
 		take(xdp, xdp->socket.frames + entry.addr, entry.len);
 		/* As many entries as frames here too. */
 		((uint64_t *)xdp->socket.fill.entries)[xdp->fill++ % PGR_XDP_IN] =
@@ -204,7 +220,7 @@ static int xdp_receive(struct pgr_wire *wire)
 static void xdp_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
 {
 	(void)room;
-	pgr_wait_readable(((struct xdp *)wire)->socket.fd, timeout_ns);
+	pgr_wait_readable(((struct xdp *)wire)->socket.fd, -1, timeout_ns);
 }
 
 /* ---- life ---- */

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <x86intrin.h>
 
 #include "../engine.h"
@@ -32,6 +33,7 @@ struct reading {
 	size_t bytes;       /* of arguments */
 	bool hosts;         /* two, with a link between them */
 	bool pause;         /* while it spins */
+	bool pull;          /* by process_vm_readv, instead of memcpy */
 	bool connected;     /* send and recv on connected sockets, instead of sendmsg and recvmsg */
 	bool lossy;         /* one packet in a hundred, at both ends */
 };
@@ -43,6 +45,7 @@ struct shared {
 	_Atomic int *stop;              /* the client has ended */
 	uint8_t address[PGR_ADDRESS_BYTES];
 	struct sockaddr_in name;
+	pid_t server;      /* floors.c: where to read from */
 	uint8_t mac[2][6]; /* of client and server */
 	_Atomic int macs;
 	double value;

@@ -30,6 +30,7 @@ static const struct reading readings[] = {
 	{"shm 8 B", "ns", calls_server, calls_client, "two lines", .wire = "shm", .bytes = 8},
 	{"shm rate, 64 outstanding", "1/s", calls_server, calls_deep_client, NULL, .wire = "shm"},
 	{"one copy", "GB/s", copy_server, copy_client, NULL, .wire = NULL},
+	{"one copy by the kernel", "GB/s", copy_server, copy_client, "one copy", .pull = true},
 	{"shm 4 MiB", "GB/s", calls_server, calls_big_client, "one copy", .wire = "shm"},
 
 	{"bare udp", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp"},

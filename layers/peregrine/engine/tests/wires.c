@@ -271,6 +271,101 @@ static int come_late(struct pair *pair, void *arg)
 	return result;
 }
 
+/* A call and its end; the server, where there is one, is polled meanwhile. */
+static int call_once(struct pgr_peer *peer, struct pgr *client, struct pgr *server)
+{
+	int outcome = PGR_QUEUED;
+
+	if (pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome) < 0)
+		return PGR_E_ARGUMENT;
+	while (outcome == PGR_QUEUED) {
+		if (server)
+			pgr_poll(server);
+		pgr_poll(client);
+	}
+	return outcome;
+}
+
+static bool port_is_free(const uint8_t *address)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	bool is_free;
+
+	memcpy(&at.sin_addr, address, 4);
+	memcpy(&at.sin_port, address + 4, 2);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+	is_free = bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
+	close(fd);
+	return is_free;
+}
+
+/*
+ * Two ends that hear of nobody else get a socket that is connected. Others are heard all the same, the port
+ * stays theirs, nothing is lost on the way there and back, and an end that is gone is given up.
+ */
+static int alone_for_a_while(struct pair *pair, void *arg)
+{
+	const struct pgr_config config = {
+		.bytes = sizeof(config),
+		.wire = "udp",
+		.address = "127.0.0.1",
+		.rto_min_ns = 200000000, /* so that a busy machine alone repeats nothing */
+		.give_up_ns = 1000000000,
+	};
+	struct pgr *ends[3] = {NULL};
+	const struct pgr_datagram *server, *client;
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct pgr_peer *peers[3];
+	struct pgr_stats stats;
+	int code = PGR_OK, result = PAIR_PASSED;
+
+	(void)arg;
+	for (unsigned int i = 0; i < 3; i++)
+		if (pgr_open(&config, &ends[i]) != PGR_OK)
+			return pair_say(pair, PAIR_FAILED, "an endpoint on udp");
+	server = (const struct pgr_datagram *)ends[0]->wire;
+	client = (const struct pgr_datagram *)ends[1]->wire;
+	pgr_serve(ends[0], ECHO_PROCEDURE, NULL, reply_nothing, NULL);
+	pgr_address(ends[0], address, &bytes);
+	for (unsigned int i = 1; i < 3; i++)
+		pgr_bind(ends[i], address, bytes, &peers[i]);
+	for (unsigned int round = 0; round < 3 && result == PAIR_PASSED; round++) {
+		for (unsigned int i = 0; i < 200 && code == PGR_OK; i++)
+			code = call_once(peers[1], ends[1], ends[0]);
+		if (server->direct.fd < 0 || client->direct.fd < 0)
+			result = pair_say(pair, PAIR_FAILED, "after 200 calls no socket was connected");
+		else if (port_is_free(address))
+			result = pair_say(pair, PAIR_FAILED, "anybody may have the port");
+		for (unsigned int i = 0; i < 20 && code == PGR_OK; i++)
+			code = call_once(peers[1 + i % 2], ends[1 + i % 2], ends[0]);
+		if (result == PAIR_PASSED && code == PGR_OK && server->direct.fd >= 0)
+			result = pair_say(pair, PAIR_FAILED,
+					  "a socket stays connected while two clients call");
+	}
+	for (unsigned int i = 1; i < 3 && result == PAIR_PASSED; i++) {
+		pgr_stats(ends[i], &stats);
+		if (stats.retransmissions)
+			result = pair_say(pair, PAIR_FAILED, "client %u repeated %llu packets", i,
+					  (unsigned long long)stats.retransmissions);
+	}
+	if (result == PAIR_PASSED && code != PGR_OK)
+		result = pair_say(pair, PAIR_FAILED, "a call: %s", pgr_code_name(code));
+	pgr_close(ends[0]);
+	if (result == PAIR_PASSED && !port_is_free(address))
+		result = pair_say(pair, PAIR_FAILED, "the port of an end that was closed is taken");
+	if (result == PAIR_PASSED) {
+		code = call_once(peers[1], ends[1], NULL);
+		if (code != PGR_E_GIVE_UP)
+			result = pair_say(pair, PAIR_FAILED, "a call to an end that was closed: %s",
+					  pgr_code_name(code));
+	}
+	pgr_close(ends[1]);
+	pgr_close(ends[2]);
+	return result;
+}
+
 /* Nobody has this number, or this port. */
 static int call_nobody(struct pair *pair, void *arg)
 {
@@ -484,6 +579,8 @@ int main(void)
 		{"a busy client keeps no other out, on shm", false, NULL, come_late, "shm"},
 		{"a busy client keeps no other out, on udp", false, NULL, come_late, "udp"},
 		{"a busy client keeps no other out, on ip", false, NULL, come_late, "ip"},
+		{"who is alone for a while gets a socket of its own, on udp", false, NULL, alone_for_a_while,
+		 NULL},
 		{"a call to nobody ends, on udp", false, NULL, call_nobody, "udp"},
 		{"a call to nobody ends, on ip", false, NULL, call_nobody, "ip"},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},

@@ -2,13 +2,13 @@
 /*
  * Rounds of all readings in turn, so that what disturbs the machine disturbs all of them; a fresh pair of
  * processes for each. Prints a table: median and extremes over the rounds, and the same of the ratio to the
- * reading's floor in each round. A reading that the machine cannot take is a row that says so.
+ * reading's floor in each round; then what several readings of one round say together. A reading that the
+ * machine cannot take is a row that says so.
  *
- *	pgr-bench [--json] [ROUNDS [NAME]]     6 rounds; only readings whose name contains NAME, and their
- *floors
+ *	pgr-bench [--json] [ROUNDS [NAME]]
  *
- * --json: {"schema": "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low,
- * ratio_high}]}
+ * 6 rounds; with NAME only readings whose name contains it, and their floors. --json: {"schema":
+ * "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low, ratio_high}]}
  */
 #include <math.h>
 #include <sched.h>
@@ -218,6 +218,73 @@ static void print(size_t i, unsigned int rounds, bool json, bool first)
 	printf("\n");
 }
 
+/* ---- what several readings of one round say together ---- */
+
+struct derived {
+	const char *name, *unit;
+	const char *of[4]; /* the readings it is made of */
+	double (*value)(const double *of);
+};
+
+static double beside_the_better(const double *of)
+{
+	return of[0] / (of[1] < of[2] ? of[1] : of[2]);
+}
+
+/* (1 KiB - its floor) - (null - its floor), as a share of the null call. */
+static double more_by_1_kib(const double *of)
+{
+	return (of[2] - of[3] - (of[0] - of[1])) / of[0];
+}
+
+static const struct derived derived[] = {
+	{"shm null / the better floor",
+	 "1",
+	 {"shm null", "two lines", "two lines, pause"},
+	 beside_the_better},
+	{"udp, 1 KiB more above floor",
+	 "1",
+	 {"udp null", "bare udp", "udp 1 KiB", "bare udp 1 KiB"},
+	 more_by_1_kib},
+	{"xdp, 1 KiB more above floor",
+	 "1",
+	 {"xdp null", "raw frame", "xdp 1 KiB", "raw frame 1 KiB"},
+	 more_by_1_kib},
+};
+#define DERIVED (sizeof(derived) / sizeof(derived[0]))
+
+static bool was_taken(size_t i, unsigned int rounds)
+{
+	for (unsigned int round = 0; round < rounds; round++)
+		if (isnan(values[i][round]) || values[i][round] == 0)
+			return false;
+	return true;
+}
+
+static void print_derived(const struct derived *one, unsigned int rounds, bool json)
+{
+	double from[ROUNDS_MAX];
+	struct summary all;
+
+	for (size_t k = 0; k < 4 && one->of[k]; k++)
+		if (!was_taken(find(one->of[k]), rounds))
+			return;
+	for (unsigned int round = 0; round < rounds; round++) {
+		double of[4] = {0};
+
+		for (size_t k = 0; k < 4 && one->of[k]; k++)
+			of[k] = values[find(one->of[k])][round];
+		from[round] = one->value(of);
+	}
+	all = sum_up(from, rounds);
+	if (json)
+		printf(",\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": "
+		       "%.6g}",
+		       one->name, one->unit, all.median, all.low, all.high);
+	else
+		printf("%-30s %12.3f        [%.3f, %.3f]\n", one->name, all.median, all.low, all.high);
+}
+
 static bool is_wanted(size_t i, const char *only)
 {
 	bool wanted = strstr(readings[i].name, only) != NULL;
@@ -226,14 +293,6 @@ static bool is_wanted(size_t i, const char *only)
 		wanted = readings[k].floor && strstr(readings[k].name, only) &&
 			 strcmp(readings[k].floor, readings[i].name) == 0;
 	return wanted;
-}
-
-static bool was_taken(size_t i, unsigned int rounds)
-{
-	for (unsigned int round = 0; round < rounds; round++)
-		if (isnan(values[i][round]) || values[i][round] == 0)
-			return false;
-	return true;
 }
 
 int main(int argc, char **argv)
@@ -271,6 +330,8 @@ int main(int argc, char **argv)
 			fprintf(json ? stderr : stdout, "%-30s not here: %s\n", readings[i].name, why_not[i]);
 		}
 	}
+	for (size_t i = 0; i < DERIVED; i++)
+		print_derived(&derived[i], rounds, json);
 	if (json)
 		printf("\n]}\n");
 	return 0;

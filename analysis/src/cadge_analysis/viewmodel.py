@@ -228,6 +228,19 @@ class FactTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """What every page has: colours and shapes, where its numbers come from, and the numbers themselves."""
+
+    facts: tuple[Fact, ...]
+    command: str
+    shapes: tuple[str, ...]
+    palette_light: tuple[tuple[str, str], ...]
+    palette_dark: tuple[tuple[str, str], ...]
+    data_json: Markup
+    generated: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """The whole report."""
 
@@ -246,12 +259,6 @@ class Page:
     troubles: tuple[TroubleRow, ...]
     floors: FactTable
     method: tuple[Fact, ...]
-    facts: tuple[Fact, ...]
     fact_tables: tuple[FactTable, ...]
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
-    command: str
-    shapes: tuple[str, ...]
-    palette_light: tuple[tuple[str, str], ...]
-    palette_dark: tuple[tuple[str, str], ...]
-    data_json: Markup
-    generated: str
+    sheet: Sheet

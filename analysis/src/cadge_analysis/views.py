@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from markupsafe import Markup
-
 from cadge_analysis import coverage, palette, provenance, tables, units, words
 from cadge_analysis.answers import answers
 from cadge_analysis.compare import Comparison, Row
@@ -15,6 +13,7 @@ from cadge_analysis.load import Cell, LaunchFacts, Series, launch_facts
 from cadge_analysis.method import method
 from cadge_analysis.palette import Identity
 from cadge_analysis.remarks import remarks, virtualisation
+from cadge_analysis.sheet import sheet
 from cadge_analysis.viewmodel import Figure, Key, Page, Section, Summary
 
 _LEDES = {
@@ -161,7 +160,6 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     found = remarks(comparison, every_fact)
     outcomes = coverage.outcome_rows(data)
     grave = sum(remark.grave for remark in found)
-    light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Page(
         title=title or provenance.title(data),
         deck=provenance.deck(data),
@@ -180,13 +178,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         troubles=coverage.trouble_rows(data),
         floors=provenance.floor_table(comparison, veth=veth),
         method=method(),
-        facts=provenance.campaign_facts(data),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
-        command=provenance.command(data),
-        shapes=palette.SHAPES,
-        palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
-        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
-        data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json
-        generated=generated,
+        sheet=sheet(comparison, generated=generated),
     )

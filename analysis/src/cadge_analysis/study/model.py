@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from cadge_analysis.viewmodel import Fact, Remark, Value
+from cadge_analysis.viewmodel import Fact, Remark, Sheet, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +96,4 @@ class StudyPage:
     base_name: str
     ablations: tuple[AblationTable, ...]
     ablation_note: str
-    facts: tuple[Fact, ...]
-    command: str
-    shapes: tuple[str, ...]
-    palette_light: tuple[tuple[str, str], ...]
-    palette_dark: tuple[tuple[str, str], ...]
-    data_json: Markup
-    generated: str
+    sheet: Sheet

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 
-from markupsafe import Markup
-
-from cadge_analysis import palette, provenance, svg, units, words
+from cadge_analysis import provenance, svg, units, words
 from cadge_analysis.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.ablation_table import note, same_block, unit_of
 from cadge_analysis.compare import Comparison
 from cadge_analysis.load import launch_facts
 from cadge_analysis.remarks import remarks
+from cadge_analysis.sheet import sheet
 from cadge_analysis.stats import Estimate
 from cadge_analysis.study import stack
 from cadge_analysis.study.bill import PARTS, Item, items, summary
@@ -118,7 +117,6 @@ def page(comparison: Comparison, published: Published, bench: EngineBench | None
         if one.setting == published.ablation.setting and fnmatchcase(one.base.layer, published.layers)
     ]
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
-    light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return StudyPage(
         title=published.title,
         deck=f"Ours: {provenance.deck(data)}",
@@ -137,11 +135,5 @@ def page(comparison: Comparison, published: Published, bench: EngineBench | None
         base_name=published.ablation.default,
         ablations=tuple(_ablation_tables(mine, published.ablation)),
         ablation_note=note(mine),
-        facts=provenance.campaign_facts(data),
-        command=provenance.command(data),
-        shapes=palette.SHAPES,
-        palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
-        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
-        data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json
-        generated=generated,
+        sheet=sheet(comparison, generated=generated),
     )

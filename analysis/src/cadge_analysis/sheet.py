@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every page has, whatever it is about."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from cadge_analysis import palette, provenance
+from cadge_analysis.compare import Comparison
+from cadge_analysis.viewmodel import Sheet
+
+
+def sheet(comparison: Comparison, *, generated: str) -> Sheet:
+    """Return it. `generated` is the page's own time stamp, which the caller decides."""
+    light = {name: colour for colour, name in palette.NEUTRALS.items()}
+    return Sheet(
+        facts=provenance.campaign_facts(comparison.data),
+        command=provenance.command(comparison.data),
+        shapes=palette.SHAPES,
+        palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
+        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
+        data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json
+        generated=generated,
+    )

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,6 +95,22 @@ def run(
     return output.finish(done.code, done.data, done.lines)
 
 
+@contextmanager
+def _alone(command: str, output: Output) -> Iterator[Stopping]:
+    """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order."""
+    with (
+        Stopping(output.say) as stopping,
+        machine_lock(
+            command,
+            lambda holder: output.say(
+                f"another sweep measures on this machine (process {holder}); waiting for it to end"
+            ),
+            should_stop=stopping.event.is_set,
+        ),
+    ):
+        yield stopping
+
+
 def measure(
     request: Request,
     output: Output,
@@ -105,16 +123,7 @@ def measure(
 ) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
-    with (
-        Stopping(output.say) as stopping,
-        machine_lock(
-            f"cadge run --sweep {request.sweep_name}",
-            lambda holder: output.say(
-                f"another sweep measures on this machine (process {holder}); waiting for it to end"
-            ),
-            should_stop=stopping.event.is_set,
-        ),
-    ):
+    with _alone(f"cadge run --sweep {request.sweep_name}", output) as stopping:
         begun_s = time.monotonic()
         testbed = testbeds.resolve(testbed_name, inventory)
         try:
@@ -161,16 +170,7 @@ def resume(
         lines = [f"campaign {found.campaign_id} lacks nothing"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
-    with (
-        Stopping(output.say) as stopping,
-        machine_lock(
-            f"cadge resume {found.campaign_id}",
-            lambda holder: output.say(
-                f"another sweep measures on this machine (process {holder}); waiting for it to end"
-            ),
-            should_stop=stopping.event.is_set,
-        ),
-    ):
+    with _alone(f"cadge resume {found.campaign_id}", output) as stopping:
         begun_s = time.monotonic()
         kind = found.meta.testbed.kind
         if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:

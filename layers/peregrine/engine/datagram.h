@@ -30,7 +30,7 @@ enum {
 	PGR_RECEIVE_MAX = 32, /* datagrams received by one call, under load */
 	PGR_DATAGRAM_BYTES = 65535,
 	PGR_DIRECT_RUN = 64,  /* packets of one peer that make it worth a socket */
-	PGR_DIRECT_PASS = 64, /* receives from it, for one from the first socket */
+	PGR_DIRECT_PASS = 64, /* receives and packets of it, for one look at the first socket */
 };
 
 struct pgr_held {
@@ -54,7 +54,7 @@ struct pgr_direct {
 	struct pgr_to to;    /* whom it is connected to */
 	struct pgr_to last;  /* who sent the last packet, */
 	unsigned int run;    /* and how many before it, up to PGR_DIRECT_RUN */
-	unsigned int passed; /* receives since the first socket was looked at */
+	unsigned int passed; /* receives, and packets, since the first socket was looked at */
 };
 
 struct pgr_datagram {

@@ -143,7 +143,8 @@ int pgr_datagram_receive(struct pgr_wire *wire)
 		return receive_from(datagram, datagram->fd);
 	}
 	received = receive_direct(datagram);
-	if (PGR_LIKELY(!direct->ending && ++direct->passed < PGR_DIRECT_PASS))
+	direct->passed += 1 + (unsigned int)received;
+	if (PGR_LIKELY(!direct->ending && direct->passed < PGR_DIRECT_PASS))
 		return received;
 	if (direct->ending && received == 0)
 		pgr_direct_close(direct);

@@ -217,6 +217,12 @@ static struct cadge_chan *caller(struct cadge_ctx *ctx, const struct pgr_request
 	return NULL;
 }
 
+/* A code of the contract as the answer of a procedure of ours. */
+static int own_code(enum cadge_code code)
+{
+	return PGR_E_PROCEDURE_OWN + (int)code;
+}
+
 static void on_hello(void *arg, const struct pgr_request *request)
 {
 	struct cadge_ctx *ctx = arg;
@@ -237,7 +243,7 @@ static void on_hello(void *arg, const struct pgr_request *request)
 			go_up(chan);
 		return;
 	}
-	pgr_fail(ctx->pgr, &request->token, PGR_E_PROCEDURE_OWN + CADGE_E_ARGUMENT);
+	pgr_fail(ctx->pgr, &request->token, own_code(CADGE_E_ARGUMENT));
 }
 
 static void on_message(void *arg, const struct pgr_request *request)
@@ -246,7 +252,7 @@ static void on_message(void *arg, const struct pgr_request *request)
 	struct cadge_chan *chan = caller(ctx, request);
 
 	if (UNLIKELY(!chan)) {
-		pgr_fail(ctx->pgr, &request->token, PGR_E_PROCEDURE_OWN + CADGE_E_DOWN);
+		pgr_fail(ctx->pgr, &request->token, own_code(CADGE_E_DOWN));
 		return;
 	}
 	if (UNLIKELY(!chan->up))
@@ -263,7 +269,7 @@ static void on_call(void *arg, const struct pgr_request *request)
 	struct cadge_reply_to reply_to;
 
 	if (UNLIKELY(!chan)) {
-		pgr_fail(ctx->pgr, &request->token, PGR_E_PROCEDURE_OWN + CADGE_E_DOWN);
+		pgr_fail(ctx->pgr, &request->token, own_code(CADGE_E_DOWN));
 		return;
 	}
 	if (UNLIKELY(!chan->up))

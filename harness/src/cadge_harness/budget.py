@@ -23,21 +23,29 @@ class Demand:
 
 
 def spend(
-    demands: Sequence[Demand], *, fixed_ms: int, budget_ms: int | None, least_ms: int
+    demands: Sequence[Demand], *, fixed_ms: int, idle_fixed_ms: int, budget_ms: int | None, least_ms: int
 ) -> tuple[Mapping[str, int], str | None]:
     """Return a duration for each point id, and a notice where points were shortened.
 
-    `fixed_ms` is everything but measuring. In order: all points at their wish; points out of focus shortened, down to
-    `least_ms`; points in focus shortened towards the same; all points equally, down to 20 ms. Raises UsageError, with
-    what to leave out, where even that is too long.
+    `fixed_ms` is everything but measuring, as this machine is expected to take for it; `idle_fixed_ms` what an idle one
+    takes. In order: all points at their wish; points out of focus shortened, down to `least_ms`; points in focus
+    shortened towards the same; all points equally, down to 20 ms. Raises UsageError, with what to leave out, where even
+    that is too long on an idle machine. Where it is too long on this one alone, which may only be busy, all points get
+    20 ms, and the notice says how long it may take.
     """
     wish = {demand.point_id: demand.duration_ms for demand in demands}
     if budget_ms is None or fixed_ms + _total(demands, wish) <= budget_ms:
         return wish, None
     room_ms = budget_ms - fixed_ms
     shorter = _shorten(demands, wish, room_ms, least_ms)
+    if shorter is None and _shorten(demands, wish, budget_ms - idle_fixed_ms, least_ms) is None:
+        raise UsageError(_refusal(demands, min(fixed_ms, idle_fixed_ms), budget_ms))
     if shorter is None:
-        raise UsageError(_refusal(demands, fixed_ms, budget_ms))
+        shortest = {name: min(ms, POINT_MS_MIN) for name, ms in wish.items()}
+        return shortest, (
+            f"points shortened to {POINT_MS_MIN} ms; this machine is slow, or busy, and may take "
+            f"{_clock(fixed_ms + _total(demands, shortest))} instead of the budget of {_clock(budget_ms)}"
+        )
     kept = sorted({shorter[demand.point_id] for demand in demands if not demand.focus})
     note = f"points shortened to fit the budget of {_clock(budget_ms)}"
     if kept:

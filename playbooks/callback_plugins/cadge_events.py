@@ -2,6 +2,7 @@
 """Tells the controller what Ansible does, as JSON lines over the unix socket named by CADGE_EVENT_SOCKET.
 
     {"event": "task", "name", "role"}                a task begins
+    {"event": "note", "host", "text"}                a line that a program said on standard error while it succeeded
     {"event": "failed" | "unreachable", "host", "task", "message"}
     {"event": "stats", "hosts": {host: {"ok", "changed", "failures", "unreachable"}}}
 
@@ -80,6 +81,13 @@ class CallbackModule(CallbackBase):
         if str(task.action).rpartition(".")[2] == "validate_argument_spec":
             self._task = "Check the variables"
         self._send(event="task", name=self._task, role=role.get_name() if role else "")
+
+    def v2_runner_on_ok(self, result: TaskResult) -> None:
+        """Tell what a program of ours had to say while it did what it should."""
+        answer = result.result if hasattr(result, "result") else result._result
+        host = result.host if hasattr(result, "host") else result._host
+        for line in answer.get("stderr_lines") or ():
+            self._send(event="note", host=host.get_name(), text=line)
 
     def v2_runner_on_failed(self, result: TaskResult, ignore_errors: bool = False) -> None:
         """Tell what failed, unless the playbook goes on."""

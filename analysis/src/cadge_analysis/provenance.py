@@ -191,7 +191,19 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
             + (" with changes that were not committed" if meta.tool.dirty else ""),
         ),
         Fact(name="Driver", text=drivers or "no launch was stored"),
+        Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
     )
+
+
+def _shared_memory(data: Dataset) -> str:
+    """Say where endpoints kept shared memory: each way once, with its hosts and what libraries were told for it."""
+    hosts: dict[str, dict[str, None]] = defaultdict(dict)
+    for host in (host for record in data.records for host in record.shared_memory):
+        text = words.SHARED_MEMORY[host.kind] + (f" ({host.why})" if host.why else "")
+        if host.variables:
+            text += f", set by {', '.join(host.variables)}"
+        hosts[text][host.host] = None
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
 
 
 def command(data: Dataset) -> str:

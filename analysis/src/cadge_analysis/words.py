@@ -25,6 +25,11 @@ STATES = {
     "refused": "not possible here, with a tested reason",
     "missing": "planned, and not made",
 }
+SHARED_MEMORY = {
+    "private": "a mount of /dev/shm of the endpoints' own",
+    "folder": "a folder of the endpoints' own in /dev/shm",
+    "shared": "/dev/shm, as everybody uses it",
+}
 _FLOORS = {
     "floor-cacheline": "cache line bounced",
     "floor-copyflag": "copy and flag",

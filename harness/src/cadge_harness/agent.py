@@ -21,6 +21,7 @@ carries JSON lines, only between launches:
     {"event": "launch_finished", "launch_id", "status", "reason", "reason_code", "wall_ns", "kept": bool}
     {"event": "launch_record", "launch_id", "record": {cadge.launch-record/1}}
     {"event": "problem", "host", "reason"}
+    {"event": "note", "host", "text"}                what a user may want to know: what was removed
     {"event": "block_finished", "host", "made", "kept", "stopped": bool}
 
 After a record the leader waits for {"ack": LAUNCH_ID} before the next launch, so that nobody works on the last one
@@ -76,12 +77,14 @@ KILL_S = 1.0  # between TERM and KILL
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for agents, 4 for drivers to find each other
 TAIL_BYTES = 4000
 MARK = "CADGE_MARK"
-SHM = Path("/dev/shm")  # noqa: S108 - looked at and tidied, never used as a place for files
+OWN_PREFIX = "cadge-"
+OWN_FOLDERS = "folders.json"  # in the work folder: our folders elsewhere on this host
+SHM = Path("/dev/shm")  # noqa: S108 - where libraries keep shared memory, whatever TMPDIR says
 
 Json = Dict[str, Any]
 
 _libc = ctypes.CDLL(None, use_errno=True)
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 
 
 class EndedError(Exception):
@@ -221,6 +224,11 @@ class Child:
                 preexec_fn=_die_with_parent,  # one thread: safe
             )
 
+    @property
+    def pid(self) -> int:
+        """Its process number."""
+        return self._process.pid
+
     def code(self) -> Optional[int]:
         """Exit status, negative for a signal; None while it runs."""
         return self._process.poll()
@@ -229,16 +237,14 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    def kill(self, grace_s: float = KILL_S) -> bool:
-        """End the whole group: TERM, then KILL. Returns whether it was still running."""
-        running = self.code() is None
-        if running and grace_s > 0:
+    def kill(self, grace_s: float = KILL_S) -> None:
+        """End the whole group: TERM, then KILL."""
+        if self.code() is None and grace_s > 0:
             self._signal_group(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(grace_s)
         self._signal_group(signal.SIGKILL)
         self._process.wait()
-        return running
 
 
 def tail(path: Path) -> str:
@@ -252,10 +258,13 @@ def tail(path: Path) -> str:
         return ""
 
 
-def kill_marked(prefix: str) -> int:
-    """Kill every process here whose environment carries our mark: what a launcher started and then left alone."""
+def kill_marked(prefix: str) -> List[int]:
+    """Kill every process here whose environment carries our mark: what a launcher started and then left alone.
+
+    Returns the numbers of those that were seen to end.
+    """
     wanted = f"{MARK}={prefix}".encode()
-    killed = 0
+    killed = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
@@ -266,49 +275,251 @@ def kill_marked(prefix: str) -> int:
         if any(item.startswith(wanted) for item in environment):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(int(folder.name), signal.SIGKILL)
-                killed += 1
-    return killed
+                killed.append(int(folder.name))
+    until = time.monotonic() + KILL_S
+    while time.monotonic() < until and any(map(_runs, killed)):
+        time.sleep(0.01)
+    return [pid for pid in killed if not _runs(pid)]
 
 
-def shared_memory() -> List[str]:
-    """Names in /dev/shm that belong to this user."""
-    found = []
-    with contextlib.suppress(OSError):
-        for path in SHM.iterdir():
-            with contextlib.suppress(OSError):
-                if path.lstat().st_uid == os.geteuid():
-                    found.append(path.name)
-    return found
+def _runs(pid: int) -> bool:
+    """Whether a process is there and has not ended; one that nobody has waited for has."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def scratch_folder(work: Path) -> Path:
-    """Make the folder for temporary files of what we start.
+def own_folder(parent: Path, work: Path) -> Path:
+    """Make a folder in a place that others use as well, for what we start to put files into. Raises OSError.
 
     Its name is short, for libraries put sockets there, and the same for each agent of a work folder, so that the next
     one finds what one that was killed left.
     """
-    folder = Path(tempfile.gettempdir()) / f"cadge-{hashlib.sha256(str(work).encode()).hexdigest()[:10]}"
+    folder = parent / f"{OWN_PREFIX}{hashlib.sha256(str(work).encode()).hexdigest()[:10]}"
     shutil.rmtree(folder, ignore_errors=True)  # refuses a symbolic link, and cannot remove what is another user's
     try:
         folder.mkdir(mode=0o700)
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="cadge-"))
+    except FileExistsError:
+        return Path(tempfile.mkdtemp(prefix=OWN_PREFIX, dir=parent))
     return folder
 
 
-def remove_shared_memory(before: List[str]) -> int:
-    """Remove what a killed process left in /dev/shm: new since `before`, our own, and mapped by nobody."""
-    new = set(shared_memory()) - set(before)
-    if not new:
-        return 0
-    used = set()
+def remove_own_folder(folder: Path) -> List[str]:
+    """Remove a folder that own_folder made, with what is in it; returns its name, or nothing where it was not there."""
+    with contextlib.suppress(OSError):
+        if folder.name.startswith(OWN_PREFIX) and folder.lstat().st_uid == os.geteuid():
+            shutil.rmtree(folder)
+            return [str(folder)]
+    return []
+
+
+# ------------------------------------------------------------------------------------------------------ shared memory
+
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 2, 4, 8, 0x4000, 0x80000
+IPC_RMID = 0
+CAP_SYS_ADMIN = 21
+ENTER = "nsenter"
+FOLDER_VARIABLES = ("UCX_POSIX_DIR", "OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory")
+
+
+class SharedMemory:
+    """Where the endpoints of this host keep shared memory: a place that is ours alone.
+
+    UCX and Open MPI name their segments after no process, so in a place that others use as well nobody can tell what
+    a killed endpoint left from what somebody keeps there.
+
+    private: a process that sleeps (the keeper) holds a mount of /dev/shm and an IPC namespace; endpoints enter them,
+    and with the last process all that was in them is gone. folder: where namespaces cannot be had (`why`), the
+    libraries are told to use a folder of ours; libfabric's files and SysV segments cannot be moved, but say which
+    process made them. shared: neither can be had; only those are removed.
+
+    `before` is put before the command of each endpoint.
+    """
+
+    def __init__(self, work: Path, driver: Path) -> None:
+        self.since_s = time.time()
+        self.folder: Optional[Path] = None
+        self.variables: Dict[str, str] = {}
+        self.why: Optional[str] = None
+        self._keeper: Optional[int] = None
+        try:
+            self._as_user = _needs_user_namespace(driver)
+            self._keep()
+        except OSError as error:
+            self.kind, self.why = "folder", error.strerror
+            self._use_folder(work)
+
+    def _keep(self) -> None:
+        self._keeper = _keep_namespaces(as_user=self._as_user)
+        self.kind = "private"
+        self.before = [str(shutil.which(ENTER)), "--target", str(self._keeper), "--mount", "--ipc"]
+        if self._as_user:
+            self.before += ["--user", "--preserve-credentials"]
+        self.before += ["--"]
+
+    def _use_folder(self, work: Path) -> None:
+        try:
+            self.folder = own_folder(SHM, work)
+        except OSError as error:
+            self.kind, self.why, self.before = "shared", f"{self.why}; {SHM}: {error.strerror}", []
+            return
+        self.variables = {name: str(self.folder) for name in FOLDER_VARIABLES}
+        self.before = ["env", *(f"{name}={value}" for name, value in self.variables.items())]
+
+    def renew(self) -> None:
+        """Have a living keeper for the launch to come. Raises OSError."""
+        if self._keeper is not None and os.waitpid(self._keeper, os.WNOHANG) != (0, 0):
+            self._keeper = None
+            self._keep()
+
+    def describe(self) -> Json:
+        """Say it for the record of a launch."""
+        return {"kind": self.kind, "why": self.why, "variables": self.variables}
+
+    def tidy(self, ended: List[int]) -> List[str]:
+        """Remove what endpoints left; `ended`: processes that we started and saw end. Returns the names."""
+        removed = []
+        for path in self.folder.iterdir() if self.folder is not None else ():
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed.append(str(path))
+        return removed + ([] if self.kind == "private" else remove_segments(ended, self.since_s))
+
+    def close(self) -> None:
+        """End the keeper and remove the folder."""
+        if self.folder is not None:
+            remove_own_folder(self.folder)
+        if self._keeper is not None:
+            with contextlib.suppress(OSError):
+                os.kill(self._keeper, signal.SIGKILL)
+                os.waitpid(self._keeper, 0)
+            self._keeper = None
+
+
+def _needs_user_namespace(driver: Path) -> bool:
+    """Whether the others need it. Raises OSError where they cannot be entered, or it would take rights of ours."""
+    if shutil.which(ENTER) is None:
+        raise FileNotFoundError(errno.ENOENT, f"there is no program {ENTER}")
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    sets = {name: int(value, 16) for name, value in re.findall(r"^(Cap\w+):\s*([0-9a-f]+)$", status, re.MULTILINE)}
+    if sets["CapEff"] >> CAP_SYS_ADMIN & 1:
+        return False
+    with contextlib.suppress(OSError):
+        os.getxattr(driver, "security.capability")
+        raise PermissionError(errno.EPERM, "the driver has file capabilities, which end in a user namespace")
+    if sets["CapPrm"] or sets["CapAmb"]:
+        raise PermissionError(errno.EPERM, "this user has capabilities, which end in a user namespace")
+    return True
+
+
+def _keep_namespaces(*, as_user: bool) -> int:
+    """Start the keeper; returns its process number when its namespaces are ready. Raises OSError, in words."""
+    flags, options = _shm_mount()
+    read, write = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            os.setsid()
+            _libc.prctl(PR_SET_NAME, b"cadge-keeper")
+            _enter_own_namespaces(flags, options, as_user=as_user)
+            _die_with_parent()
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(null, stream)
+            os.write(write, b"ready")
+            os.closerange(3, 1 << 16)
+            while os.getppid() == parent:
+                signal.pause()
+        except OSError as error:
+            os.write(write, f"{error.filename or ''} {error.strerror}".strip().encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    if said != "ready":
+        os.waitpid(child, 0)
+        raise PermissionError(errno.EPERM, f"no namespaces: {said or 'the attempt crashed'}")
+    return child
+
+
+def _enter_own_namespaces(flags: int, options: str, *, as_user: bool) -> None:
+    """Give this process a mount of /dev/shm and an IPC namespace of its own. Raises OSError with what was tried."""
+    user, group = os.geteuid(), os.getegid()
+    _system("unshare", CLONE_NEWNS | CLONE_NEWIPC | (CLONE_NEWUSER if as_user else 0))
+    if as_user:  # it stays who it is
+        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+    _system("mount", b"none", b"/", None, MS_REC | MS_SLAVE, None)  # from here, nothing is mounted for others
+    _system("mount", b"tmpfs", str(SHM).encode(), b"tmpfs", flags, options.encode())
+
+
+def _system(name: str, *arguments: object) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+
+
+def _shm_mount() -> Tuple[int, str]:
+    """Find flags and options for a mount that is like the host's own /dev/shm, so that it is as fast and as large."""
+    flags, options = MS_NOSUID | MS_NODEV, ["mode=1777"]
+    place = str(SHM.resolve())
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        own, _, system = line.partition(" - ")
+        words, (kind, _, super_options) = own.split(), system.split(" ", 2)
+        if words[4] == place and kind == "tmpfs":  # the last one counts: it lies on top
+            flags = MS_NOSUID | MS_NODEV | (MS_NOEXEC if "noexec" in words[5].split(",") else 0)
+            kept = [o for o in super_options.split(",") if o.split("=")[0] in ("size", "nr_inodes", "huge", "mpol")]
+            options = ["mode=1777", *kept]
+    return flags, ",".join(options)
+
+
+def remove_segments(pids: List[int], since_s: float) -> List[str]:
+    """Remove what these processes, which have ended, made and left; returns the names.
+
+    That is libfabric's files, PID:UID:NUMBER, and SysV segments; none that is older than `since_s` (a process number
+    comes again) or that some process uses.
+    """
+    removed = []
+    user = os.geteuid()
+    ours = re.compile(rf"({'|'.join(map(str, pids))}):{user}:\d+")
+    found = []
+    with contextlib.suppress(OSError):
+        found = [path for path in SHM.iterdir() if pids and ours.fullmatch(path.name)]
+    used = mapped_in(SHM) if found else set()
+    for path in found:
+        with contextlib.suppress(OSError):
+            facts = path.lstat()
+            if facts.st_uid == user and facts.st_ctime >= since_s - 1 and path.name not in used:
+                path.unlink()
+                removed.append(str(path))
+    with contextlib.suppress(OSError):
+        heading, *lines = Path("/proc/sysvipc/shm").read_text(encoding="ascii").splitlines()
+        for line in lines:
+            segment = dict(zip(heading.split(), map(int, line.split())))  # noqa: B905 - Python 3.9
+            fresh = segment["ctime"] >= since_s - 1
+            if fresh and segment["cpid"] in pids and segment["uid"] == user and segment["nattch"] == 0:
+                _system("shmctl", segment["shmid"], IPC_RMID, None)
+                removed.append(f"SysV segment {segment['shmid']}")
+    return removed
+
+
+def mapped_in(folder: Path) -> set[str]:
+    """Names of the files below `folder` that some process has mapped, as far as we may look."""
+    names: set[str] = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
-            used.update(re.findall(rf"{SHM}/(\S+)", maps.read_text(errors="replace")))
-    for name in new - used:
-        with contextlib.suppress(OSError):
-            (SHM / name).unlink()
-    return len(new - used)
+            names.update(re.findall(rf"{folder}/(\S+)", maps.read_text(errors="replace")))
+    return names
 
 
 # ----------------------------------------------------------------------------------------------------------- network
@@ -440,12 +651,11 @@ class Site:
         self.mark = f"{block['campaign_id']}:{block['block_id']}"
         for folder in ("done", "collected", "launches", "logs"):
             (work / folder).mkdir(exist_ok=True)
-        self.scratch = scratch_folder(work)
-        (work / "scratch").write_text(str(self.scratch), encoding="utf-8")
-        self.shm_before = shared_memory()
-        (work / "shm-before.json").write_text(json.dumps(self.shm_before), encoding="utf-8")
+        self.scratch = own_folder(Path(tempfile.gettempdir()), work)
+        self.memory = SharedMemory(work, build / "bin" / "cadge-driver")
+        folders = [str(folder) for folder in (self.scratch, self.memory.folder) if folder]
+        (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
         self.children: Dict[int, Child] = {}
-        self.killed = False
         self._before: Json = {}
         try:
             management = device_of(self.host["management_address"])
@@ -496,19 +706,13 @@ class Site:
     def prepare(self, launch: Json, attempt: int) -> Json:
         """Write the launch file, take the snapshot before; returns what the leader needs to know of this host."""
         self.children = {}
-        self.killed = False
+        self.memory.renew()
         path = self.launch_file(launch)
         path.write_text(json.dumps(launch), encoding="utf-8")
         needs_port = launch["endpoints"][-1]["host"] == self.name
         port = self.pairing_port(attempt) if needs_port else 0
         self._before = self._snapshot()
-        return {
-            "port": port,
-            "program": str(self.program(launch)),
-            "launch_file": str(path),
-            "modules": str(self.build / "layers"),
-            "token_file": str(self.token_file),
-        }
+        return {"port": port, **self.describe(launch)}
 
     def program(self, launch: Json) -> Path:
         """Choose the driver or the floors' program, for this launch."""
@@ -543,24 +747,25 @@ class Site:
     def describe(self, launch: Json) -> Json:
         """Paths that make an endpoint's command on this host."""
         return {
+            "before": self.memory.before,
             "program": str(self.program(launch)),
             "launch_file": str(self.launch_file(launch)),
             "modules": str(self.build / "layers"),
             "token_file": str(self.token_file),
         }
 
-    def end(self, launch: Json) -> None:
-        """Kill what is left of the launch."""
+    def end(self, launch: Json) -> List[str]:
+        """Kill what is left of the launch; returns the names of what it had left in shared memory and is removed."""
         for child in self.children.values():
-            self.killed = child.kill() or self.killed
+            child.kill()
+        ended = [child.pid for child in self.children.values()]
         if launch["launcher"] == "mpirun":
-            self.killed = kill_marked(self.mark) > 0 or self.killed
-        if self.killed:
-            remove_shared_memory(self.shm_before)
+            ended += kill_marked(self.mark)
+        return self.memory.tidy(ended)
 
     def finish(self, launch: Json) -> Json:
         """End the launch and report: snapshots, exit codes and logs of the endpoints that ran here."""
-        self.end(launch)
+        removed = self.end(launch)
         after = self._snapshot()
         before = self._before or after
         report = {
@@ -571,6 +776,8 @@ class Site:
                 "loadavg": before["loadavg"],
                 "steal_ns": max(0, after["steal_ns"] - before["steal_ns"]),
             },
+            "shared_memory": {"host": self.name, **self.memory.describe()},
+            "removed": removed,
             "exit_codes": {str(number): child.code() for number, child in self.children.items()},
             "logs": {str(number): tail(self.log_file(launch, number)) for number in self.children},
         }
@@ -581,19 +788,21 @@ class Site:
             self.launch_file(launch).unlink()
         return report
 
-    def close(self) -> None:
-        """Leave nothing: processes, shared memory, scratch files."""
+    def close(self) -> List[str]:
+        """Leave nothing: processes, shared memory, scratch files; returns the names of what was in shared memory."""
         for child in self.children.values():
-            self.killed = child.kill(0) or self.killed
-        self.killed = kill_marked(self.mark) > 0 or self.killed
-        if self.killed:
-            remove_shared_memory(self.shm_before)
-        shutil.rmtree(self.scratch, ignore_errors=True)
+            child.kill(0)
+        ended = [child.pid for child in self.children.values()] + kill_marked(self.mark)
+        removed = self.memory.tidy(ended)
+        self.memory.close()
+        remove_own_folder(self.scratch)
+        return removed
 
 
 def endpoint_command(site: Json, endpoint: int, oob: str) -> List[str]:
     """Command line of one endpoint on the host that `site` describes (see Site.describe)."""
     return [
+        *site["before"],
         site["program"],
         "run",
         "--launch",
@@ -1008,6 +1217,7 @@ class Leader:
         for report in reports:
             codes.update(report.pop("exit_codes"))
             logs.update(report.pop("logs"))
+            tell_removed(self.output, report["counters"]["host"], report.pop("removed"))
         numbers = [str(number) for number in range(len(launch["endpoints"]))]
         status, reason, reason_code = outcome(result, failure, codes.get("0"))
         return {
@@ -1020,6 +1230,7 @@ class Leader:
             "counters": [report["counters"] for report in reports],
             "link": [report["link"] for report in reports],
             "load": [report["load"] for report in reports],
+            "shared_memory": [report["shared_memory"] for report in reports],
             "exit_codes": [codes.get(number) for number in numbers],
             "log_tail": [logs.get(number, "") for number in numbers],
             "agent_version": AGENT_VERSION,
@@ -1118,6 +1329,17 @@ class Leader:
             self.output.emit("problem", host=self.site.name, reason=reason)
 
 
+def tell_removed(output: Output, host: str, names: List[str]) -> None:
+    """Tell the user what was removed, if anything."""
+    if names:
+        output.emit("note", host=host, text=say_removed(names))
+
+
+def say_removed(names: List[str]) -> str:
+    """Put it in words."""
+    return f"removed what a process of ours had left: {', '.join(names)}"
+
+
 def say_code(code: Optional[int]) -> str:
     """Put an exit status in words."""
     if code is None:
@@ -1191,7 +1413,9 @@ def run(arguments: argparse.Namespace) -> int:
         _complain(output, site.name, str(error))
         status = 2
     finally:
-        site.close()
+        removed = site.close()
+        with contextlib.suppress(EndedError):
+            tell_removed(output, site.name, removed)
     return status
 
 
@@ -1208,17 +1432,16 @@ def clean(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _clean(work: Path, campaign: str) -> tuple[int, int]:
+def _clean(work: Path, campaign: str) -> Tuple[List[int], List[str]]:
+    """Kill and remove; returns the numbers of the processes and the names of the rest, and tells the names."""
     killed = kill_marked(f"{campaign}:")
-    removed = 0
+    removed = []
     with contextlib.suppress(OSError, ValueError):
-        removed = remove_shared_memory(json.loads((work / "shm-before.json").read_text(encoding="utf-8")))
-    scratch = work / "scratch"
-    with contextlib.suppress(OSError):
-        folder = Path(scratch.read_text(encoding="utf-8"))
-        if folder.name.startswith("cadge-") and folder.exists() and folder.stat().st_uid == os.geteuid():
-            shutil.rmtree(folder, ignore_errors=True)
-            removed += 1
+        removed = remove_segments(killed, (work / OWN_FOLDERS).stat().st_mtime)
+        for name in json.loads((work / OWN_FOLDERS).read_text(encoding="utf-8")):
+            removed += remove_own_folder(Path(name))
+    if removed:
+        sys.stderr.write(say_removed(removed) + "\n")
     return killed, removed
 
 

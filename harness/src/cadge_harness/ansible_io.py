@@ -45,6 +45,7 @@ class EventKind(StrEnum):
     LAUNCH_FINISHED = "launch_finished"
     BLOCK_FINISHED = "block_finished"
     PROBLEM = "problem"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,8 @@ class Event:
     """Progress, for whoever shows it. Comes only between launches.
 
     PHASE: text is what Ansible does. LAUNCH_*: launch_id, number and of (its place in the block), status and reason
-    when finished; kept is true for a launch that had been made before. PROBLEM: text is a sentence.
+    when finished; kept is true for a launch that had been made before. PROBLEM and NOTE: text is a
+    sentence; a note is no fault.
     """
 
     kind: EventKind
@@ -119,6 +121,8 @@ class _Run:
         elif message["event"] == "task":
             self.state.tasks += 1
             self.on_event(Event(kind=EventKind.PHASE, text=message["name"]))
+        elif message["event"] == "note":
+            self.note(message["text"], host=message["host"])
         elif message["event"] in _PROBLEM_CODES:
             self.problem(message["event"], sentence(message), host=message["host"])
 
@@ -159,6 +163,8 @@ class _Run:
                 self.on_event(Event(kind=EventKind.BLOCK_FINISHED, number=message["made"], host=host, block_id=block))
             case "problem":
                 self.problem("agent", message["reason"], host=peer.host)
+            case "note":
+                self.note(message["text"], host=peer.host)
 
     def take(self, record: dict[str, Any]) -> None:
         """Hand a record on, once."""
@@ -166,6 +172,9 @@ class _Run:
         if name not in self.state.seen:
             self.on_launch(record)
             self.state.seen.add(name)
+
+    def note(self, text: str, host: str) -> None:
+        self.on_event(Event(kind=EventKind.NOTE, text=f"{host}: {text}", host=host))
 
     def problem(self, kind: str, text: str, host: str = "") -> None:
         if (kind, text) not in self.state.problems:
@@ -394,13 +403,13 @@ def _say(code: int) -> str:
     return f"by signal {-code}" if code < 0 else f"with exit status {code}"
 
 
-def restore(testbed: Testbed, campaign_id: str, work: Path) -> RunOutcome:
+def restore(testbed: Testbed, campaign_id: str, work: Path, on_event: Callable[[Event], None]) -> RunOutcome:
     """Put a campaign's hosts back as they were: tuned settings, processes, folder. Works after a kill, again and again.
 
     Launches found on the hosts are fetched to work/fetched/launches first.
     """
     work.mkdir(parents=True, exist_ok=True)
-    run = _Run(testbed, work, lambda _event: None, lambda _record: None)
+    run = _Run(testbed, work, on_event, lambda _record: None)
     given = {
         "cadge_campaign": campaign_id,
         "cadge_fetch_folder": str(work / "fetched"),

@@ -85,6 +85,7 @@ def restore(
 ) -> int:
     """Put the nodes of a killed campaign back as they were: tuned settings, processes, folders."""
     from cadge_harness import ansible_io  # only where nodes are reached
+    from cadge_harness.ansible_io import Event, EventKind
     from cadge_harness.runner import WORK
 
     output = output_of(ctx, as_json)
@@ -93,8 +94,13 @@ def restore(
     if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
         testbed_name = kind
     chosen = testbeds.resolve(testbed_name, inventory)  # an emulated one may be down, but its hosts' files are here
+
+    def tell(event: Event) -> None:
+        if event.kind == EventKind.NOTE:
+            output.say(event.text)
+
     try:
-        ended = ansible_io.restore(chosen, found.campaign_id, found.path / WORK)
+        ended = ansible_io.restore(chosen, found.campaign_id, found.path / WORK, tell)
     finally:
         testbeds.release(chosen)
     for problem in ended.problems:

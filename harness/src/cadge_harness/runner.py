@@ -68,6 +68,8 @@ def _translate(event: Event) -> tuple[str, Mapping[str, object]]:
             return "stage", {"name": event.text}
         case EventKind.PROBLEM:
             return "problem", {"text": event.text}
+        case EventKind.NOTE:
+            return "note", {"text": event.text}
         case EventKind.LAUNCH_STARTED:
             return "launch_started", {"launch_id": event.launch_id}
         case _:

@@ -127,6 +127,8 @@ class Session:
             self.progress.stage(str(fields.get("name", "")))
         elif kind == "problem":
             self._problem(str(fields.get("reason") or fields.get("text") or "something went wrong on a node"))
+        elif kind == "note":
+            self.progress.note(str(fields.get("text", "")))
         elif kind == "facts":
             self._node(fields.get("facts"))
 

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Obeys the command line of cadge-driver without measuring anything; the launch's settings say how to behave.
 
+While it runs, endpoint 0 keeps a file where UCX keeps its shared memory.
+
 fake.mode: ok (default), hang (endpoint 0 never ends), crash (endpoint 1 aborts), refuse, silent (ends well, writes no
 result), busy_port (says that a port is taken, unless the launch's first port is the block's second half), grandchild
-(endpoint 0 starts a process of its own session that would stay), shm (endpoint 0 leaves a file in /dev/shm and hangs).
+(endpoint 0 starts a process of its own session that would stay), shm (endpoint 0 makes a file as libfabric does and a
+SysV segment as well, says in fake.note where, and hangs).
 fake.sleep_ms: how long a launch takes. fake.ledger: where endpoint 0 adds the launch's name when it has written its
 result. fake.pidfile: where endpoint 0 and 1 append their process numbers.
 """
@@ -81,13 +84,19 @@ def main() -> int:
     if endpoint == 1:
         peer.settimeout(None)
         return 0 if peer.recv(3, socket.MSG_WAITALL) == b"bye" else 4
+    memory = Path(os.environ.get("UCX_POSIX_DIR", "/dev/shm"), f"fake-{os.getpid()}")
+    memory.write_text("in use")
     if mode == "shm":
-        Path(f"/dev/shm/fake-{os.getpid()}").write_text("left")
+        libfabric = Path(f"/dev/shm/{os.getpid()}:{os.geteuid()}:0")
+        libfabric.write_text("in use")
+        segment = ctypes.CDLL(None).shmget(0, 4096, 0o1600)
+        Path(settings["fake.note"]).write_text(json.dumps({"made": [str(memory), str(libfabric)], "segment": segment}))
     if mode in ("hang", "shm"):
         time.sleep(3600)
     if mode == "grandchild":
         subprocess.Popen(["sleep", "3600"], start_new_session=True, stdin=subprocess.DEVNULL)
     time.sleep(int(settings.get("fake.sleep_ms", "20")) / 1000)
+    memory.unlink()
     if peer is not None:
         peer.sendall(b"bye")
     if mode == "silent":

@@ -8,9 +8,11 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -254,17 +256,115 @@ def test_check_ends_what_a_killed_agent_left(start: Start, here: Testbed, tmp_pa
     assert node["interfaces"]["lo"]["xdp"] is False
 
 
-@pytest.mark.alone  # agents of other tests would remove the file, too
-def test_shared_memory_of_a_killed_driver_is_removed_and_other_files_are_not(start: Start, here: Testbed) -> None:
-    mine = Path(f"/dev/shm/test-{os.getpid()}")
-    mine.write_text("kept")
+def sysv_segments() -> set[int]:
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return {int(line.split()[1]) for line in lines}
+
+
+NO_NAMESPACES = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+
+
+@pytest.mark.parametrize("kind", ["private", "folder"])
+def test_what_a_killed_driver_leaves_goes_and_what_others_keep_stays(
+    start: Start, here: Testbed, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Also files that are younger than the agent, that nobody maps, and that look like a library's."""
+    if kind == "private":
+        request.getfixturevalue("can_emulate")
+    elif os.geteuid() != 0:
+        pytest.skip("takes a capability from root")
+    note = tmp_path / "note"
+    launch = one("l1", mode="shm", note=note, deadline_ms=1500)
+    mine = [Path(f"/dev/shm/test-{os.getpid()}"), Path(f"/dev/shm/1:{os.geteuid()}:0-{os.getpid()}")]
+    agent = start(block_here(here, launch), prefix=NO_NAMESPACES if kind == "folder" else None)
     try:
-        records = start(block_here(here, one("l1", mode="shm", deadline_ms=1000))).records()
-        assert records["l1"]["reason_code"] == "DEADLINE"
-        assert not list(Path("/dev/shm").glob("fake-*"))
-        assert mine.exists()
+        agent.until("launch_started")
+        for path in mine:
+            path.write_text("kept")
+        record = agent.records()["l1"]
+        assert record["reason_code"] == "DEADLINE"
+        assert record["shared_memory"][0]["kind"] == kind
+        made = read_json(note)
+        assert not any(Path(name).exists() for name in made["made"])
+        assert made["segment"] not in sysv_segments()
+        assert all(path.exists() for path in mine)
+        said = [event["text"] for event in agent.events if event["event"] == "note"]
+        assert bool(said) == (kind == "folder")  # what goes with its namespace was never in a place of the user's
+        assert all(name in said[0] for name in made["made"] if said)
+        assert not list(Path("/dev/shm").glob("cadge-*"))
     finally:
-        mine.unlink()
+        for path in mine:
+            path.unlink(missing_ok=True)
+
+
+def test_shared_memory_is_shared_by_the_endpoints_of_a_host_and_outlives_no_kill(
+    start: Start, here: Testbed, tmp_path: Path, can_emulate: None
+) -> None:
+    del can_emulate
+    pids = tmp_path / "pids"
+    agent = start(block_here(here, one("l1", mode="hang", pidfile=pids)))
+    agent.until("launch_started")
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    own = {Path(f"/proc/{pid}/ns/mnt").readlink() for pid in [*pids.read_text().split(), "self"]}
+    assert len(own) == 2, "the endpoints have one namespace, which is not ours"
+    keeper = Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text().split()
+    agent.process.kill()
+    agent.process.wait(10)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in keeper))
+
+
+def test_a_lost_keeper_of_the_namespaces_is_replaced(
+    start: Start, here: Testbed, tmp_path: Path, can_emulate: None
+) -> None:
+    del can_emulate
+    pids = tmp_path / "pids"
+    agent = start(block_here(here, one("l1", sleep_ms=1500, pidfile=pids), one("l2")))
+    agent.until("launch_started")
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    children = Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text().split()
+    keeper = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "cadge-keeper"]
+    assert len(keeper) == 1
+    os.kill(int(keeper[0]), signal.SIGKILL)
+    records = agent.records()
+    assert [(record["status"], record["reason"]) for record in records.values()] == [("done", None)] * 2
+
+
+def test_a_user_without_rights_has_shared_memory_of_his_own(tmp_path: Path, here: Testbed, fake_build: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("becomes another user, as root")
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    tried = subprocess.run([*user, "unshare", "--user", "--mount", "--ipc", "true"], check=False, capture_output=True)
+    if tried.returncode != 0:
+        pytest.skip(f"users cannot make namespaces here: {tried.stderr.decode().strip()}")
+    del tmp_path
+    folder = Path(tempfile.mkdtemp(prefix="ct-"))  # pytest's own is for root alone
+    try:
+        work, build = folder / "work", folder / "build"
+        shutil.copytree(fake_build, build)
+        shutil.copy(AGENT, folder / "agent.py")
+        work.mkdir()
+        (work / "token").write_text("secret\n")
+        launches = [one("l1"), one("l2", mode="shm", note=work / "note", deadline_ms=1500)]
+        block = {**block_here(here, *launches), "token_file": "token"}
+        (work / "block.json").write_text(json.dumps({**block, "control_port": block["ports"][1]}))
+        subprocess.run(["chown", "-R", "65534:65534", str(folder)], check=True)
+        argv = [*user, "/usr/bin/python3", str(folder / "agent.py"), "run", "--block", str(work / "block.json")]
+        argv += ["--host", "localhost", "--work", str(work), "--build", str(build)]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+            assert agent.stdin
+            assert agent.stdout
+            records = {}
+            for line in agent.stdout:
+                event = json.loads(line)
+                if event["event"] == "launch_record":
+                    records[event["launch_id"]] = event["record"]
+                    agent.stdin.write(json.dumps({"ack": event["launch_id"]}) + "\n")
+                    agent.stdin.flush()
+        assert [records[name]["shared_memory"][0]["kind"] for name in ("l1", "l2")] == ["private"] * 2
+        assert (records["l1"]["status"], records["l2"]["reason_code"]) == ("done", "DEADLINE")
+        assert not any(Path(name).exists() for name in read_json(work / "note")["made"])
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_stop_finishes_the_launch_that_runs(start: Start, here: Testbed) -> None:

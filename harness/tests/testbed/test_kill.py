@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kill -9 of anything at any moment loses no finished launch and leaves nothing running.
+"""Kill -9 of anything at any moment loses no finished launch, leaves nothing running, and touches nothing of others'.
 
 CADGE_KILLS is the number of kills on both testbeds together (20), CADGE_KILL_SEED repeats a series.
 """
@@ -24,8 +24,19 @@ from cadge_harness.testbed_model import Testbed
 
 KILLS = int(os.environ.get("CADGE_KILLS", "20"))
 CONTROLLER = Path(__file__).with_name("kill_controller.py")
-VICTIMS = ("cadge", "ansible-playbook", "worker", "ssh", "sshd session", "sshd listener", "agent", "driver", "mpirun")
-SURVIVED = ("sshd listener", "driver", "mpirun")  # the campaign goes on without them
+VICTIMS = (
+    "cadge",
+    "ansible-playbook",
+    "worker",
+    "ssh",
+    "sshd session",
+    "sshd listener",
+    "agent",
+    "keeper",
+    "driver",
+    "mpirun",
+)
+SURVIVED = ("sshd listener", "keeper", "driver", "mpirun")  # the campaign goes on without them
 GONE_S = 10.0
 
 
@@ -44,6 +55,14 @@ def children_of(pids: set[int]) -> set[int]:
         wave = {pid for pid, parent in parents.items() if parent in wave} - found
         found |= wave
     return found
+
+
+def is_keeper(pid: int) -> bool:
+    """Whether a process is the agent's keeper of namespaces, which has the agent's command line."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "cadge-keeper"
+    except OSError:
+        return False
 
 
 class Series:
@@ -113,7 +132,7 @@ class Series:
             elif line.startswith("ssh ") and "agent.py" in line:
                 found["ssh"].append(pid)
             elif "agent.py run" in line:
-                found["agent"].append(pid)
+                found["keeper" if is_keeper(pid) else "agent"].append(pid)
             elif line.split(" ", 1)[0].endswith(("mpirun", "orted", "prted", "prterun")):
                 found["mpirun"].append(pid)
             elif "cadge-driver" in line and "ssh" not in line:
@@ -160,10 +179,13 @@ def test_kills_lose_nothing_and_leave_nothing(
     series = Series(used, tmp_path / "series", fake_build, 40 * KILLS)
     killed: dict[str, int] = dict.fromkeys(VICTIMS, 0)
     controller = series.start()
+    users = [Path(f"/dev/shm/user-{series.name}-{number}") for number in range(kills)]
+    request.addfinalizer(lambda: [path.unlink(missing_ok=True) for path in users])
     try:
         for number in range(kills):
             if controller.poll() is not None:
                 controller = series.start()
+            users[number].write_text("of somebody else, and mapped by nobody")
             kill_one(series, controller, chance, killed, number)
         if controller.poll() is None:
             controller.send_signal(signal.SIGINT)
@@ -188,6 +210,8 @@ def test_kills_lose_nothing_and_leave_nothing(
     after = series.runs()
     assert {name: after[name] for name in ran if name in before} == {n: ran[n] for n in ran if n in before}
     assert not any(node_folder(series.name, host.name).exists() for host in used.hosts)
+    assert all(path.exists() for path in users)
+    assert not list(Path("/dev/shm").glob("fake-*"))
     print(f"killed: {killed}; launches finished before the last run: {len(before)}")
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt
 
@@ -52,6 +52,19 @@ class HostLoad(Frozen):
     steal_ns: NonNegativeInt | None = None
 
 
+class HostSharedMemory(Frozen):
+    """Where one host's endpoints kept shared memory, and what their libraries were told so that they did.
+
+    private: a mount of /dev/shm of the launch's own; folder: a folder of the launch's own, and `why` there was no
+    mount; shared: /dev/shm as everybody uses it.
+    """
+
+    host: str
+    kind: Literal["private", "folder", "shared"]
+    why: str | None = None
+    variables: dict[str, str] = Field(default_factory=dict)
+
+
 class LaunchRecord(Document):
     """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
 
@@ -66,6 +79,7 @@ class LaunchRecord(Document):
     counters: tuple[HostCounters, ...] = ()
     link: tuple[HostLink, ...] = ()
     load: tuple[HostLoad, ...] = ()
+    shared_memory: tuple[HostSharedMemory, ...] = ()
     exit_codes: tuple[int | None, ...] = ()
     log_tail: tuple[str, ...] = ()
     agent_version: str = ""

@@ -147,8 +147,9 @@ int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_lin
 	struct pgr_piece all[1 + PGR_IOV_MAX];
 	struct pgr_header head;
 
-	if (PGR_UNLIKELY(cookie || pgr->has_key || PGR_OWN_ORDER || (pgr->off & PGR_OFF_TEMPLATES))) {
+	if (PGR_UNLIKELY(cookie || pgr->has_key || (pgr->off & PGR_OFF_TEMPLATES))) {
 		memcpy(&head, line, sizeof(head));
+		pgr_le_header(&head, &head);
 		return pgr_send(pgr, to, &head, cookie, data, pieces, more);
 	}
 	pgr->stats.packets_sent++;

@@ -250,7 +250,7 @@ uint64_t pgr_now(struct pgr *pgr); /* reads the clock */
 /* Sends one packet: header in the machine's order, data gathered. 0, or 1 where the wire has no room. */
 int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *head, uint64_t cookie,
 	     const struct pgr_piece *data, unsigned int pieces, bool more);
-/* The same, where every nanosecond counts; the line is in the machine's own order. */
+/* The same, where every nanosecond counts: the line is as it is on the wire. */
 int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
 		  const struct pgr_piece *data, unsigned int pieces, bool more);
 uint64_t pgr_random(void);

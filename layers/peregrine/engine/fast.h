@@ -16,7 +16,7 @@
 /* Whether this endpoint may take the short way at all. */
 static inline bool pgr_fast_can(const struct pgr *pgr)
 {
-	return pgr->reliable && !pgr->has_key && !(pgr->off & PGR_OFF_NO_CONVERSION) && !PGR_OWN_ORDER;
+	return pgr->reliable && !pgr->has_key && !(pgr->off & PGR_OFF_NO_CONVERSION);
 }
 
 /*
@@ -83,6 +83,7 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	}
 	line = pgr_line_of((struct pgr_header){
 		.type = PGR_CALL,
+		.flags = PGR_OWN_ORDER,
 		.version = PGR_VERSION,
 		.slot = slot->number,
 		.credits = pgr->grant_to_servers,
@@ -223,6 +224,7 @@ static inline int pgr_fast_reply(struct pgr *pgr, const struct pgr_token *token,
 		return PGR_BUSY;
 	line = pgr_line_of((struct pgr_header){
 		.type = PGR_RESULT,
+		.flags = PGR_OWN_ORDER,
 		.version = PGR_VERSION,
 		.slot = pgr->current_slot,
 		.credits = pgr->grant_to_clients,
@@ -249,10 +251,14 @@ static inline bool pgr_fast_input(struct pgr *pgr, const struct pgr_to *from, co
 	uint32_t data_bytes;
 
 	memcpy(word, packet, sizeof(word));
+	for (unsigned int i = 0; i < 6; i++)
+		word[i] = pgr_le64(word[i]);
 	data_bytes = (uint32_t)word[5];
-	/* no flags, this version, a slot that there is, and a message of this one packet */
-	if ((word[0] & UINT64_C(0xffc000ffff00)) != (uint64_t)PGR_VERSION << 16 || word[4] != data_bytes ||
-	    bytes != PGR_HEADER_BYTES + (size_t)data_bytes || data_bytes > (uint32_t)(word[5] >> 32))
+	/* of a machine alike, no other flag, this version, a slot that there is, and all in this packet */
+	if ((word[0] & UINT64_C(0xffc000ffff00)) !=
+		    ((uint64_t)PGR_VERSION << 16 | (uint64_t)PGR_OWN_ORDER << 8) ||
+	    word[4] != data_bytes || bytes != PGR_HEADER_BYTES + (size_t)data_bytes ||
+	    data_bytes > (uint32_t)(word[5] >> 32))
 		return false;
 	switch ((uint8_t)word[0]) {
 	case PGR_CALL: return pgr_fast_serve(pgr, from, word, packet + PGR_HEADER_BYTES, data_bytes);

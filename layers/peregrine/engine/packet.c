@@ -32,21 +32,6 @@ static uint64_t check_of(const uint8_t *key, const struct pgr_header *raw, const
 	return pgr_hash(key, room, sizeof(room));
 }
 
-static void head_swap(struct pgr_header *head, const struct pgr_header *from)
-{
-	*head = *from;
-	head->slot = pgr_le16(from->slot);
-	head->credits = pgr_le16(from->credits);
-	head->client = pgr_le64(from->client);
-	head->sequence = pgr_le64(from->sequence);
-	head->incarnation = pgr_le32(from->incarnation);
-	head->procedure = pgr_le32(from->procedure);
-	head->message_bytes = pgr_le32(from->message_bytes);
-	head->packet_number = pgr_le32(from->packet_number);
-	head->data_bytes = pgr_le32(from->data_bytes);
-	head->packet_bytes = pgr_le32(from->packet_bytes);
-}
-
 /* Whether the place of a packet within its message makes sense. */
 static bool fits_message(const struct pgr_header *head)
 {
@@ -104,7 +89,7 @@ bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pg
 			return false;
 		used += PGR_CHECK_BYTES;
 	}
-	head_swap(head, &raw);
+	pgr_le_header(head, &raw);
 	if (__builtin_expect(head->version != PGR_VERSION || head->type < PGR_CALL ||
 				     head->type >= PGR_TYPES_END || (head->flags & ~PGR_FLAGS_KNOWN) ||
 				     head->slot >= PGR_SLOTS || !head->sequence || bytes < used,
@@ -127,7 +112,7 @@ size_t pgr_packet_write(const struct pgr_header *head, uint64_t cookie, const ui
 	struct pgr_header raw;
 	size_t used = sizeof(raw);
 
-	head_swap(&raw, head);
+	pgr_le_header(&raw, head);
 	if (cookie)
 		raw.flags |= PGR_FLAG_COOKIE;
 	if (key)

@@ -2,8 +2,9 @@
 /*
  * The layout of a packet: see PROTOCOL.md. This file is the only place that knows where a field lies.
  *
- * A header is kept in memory as it is on the wire. On a big-endian machine the fields are swapped by
- * pgr_le16/32/64, which cost nothing on a little-endian one.
+ * A struct pgr_header is in the machine's own byte order, a struct pgr_line as it is on the wire. What goes
+ * from one to the other goes through pgr_le16/32/64, which swap on a big-endian machine and cost nothing on a
+ * little-endian one.
  */
 #ifndef PGR_PACKET_H
 #define PGR_PACKET_H
@@ -89,7 +90,7 @@ static inline uint64_t pgr_le64(uint64_t v)
 	return v;
 }
 #else
-#define PGR_OWN_ORDER PGR_FLAG_BIG_ENDIAN
+#define PGR_OWN_ORDER ((unsigned int)PGR_FLAG_BIG_ENDIAN)
 static inline uint16_t pgr_le16(uint16_t v)
 {
 	return __builtin_bswap16(v);
@@ -104,9 +105,25 @@ static inline uint64_t pgr_le64(uint64_t v)
 }
 #endif
 
+/* A header from the machine's own order to the wire's, or back: it is the same. Both may be one. */
+static inline void pgr_le_header(struct pgr_header *head, const struct pgr_header *from)
+{
+	*head = *from;
+	head->slot = pgr_le16(from->slot);
+	head->credits = pgr_le16(from->credits);
+	head->client = pgr_le64(from->client);
+	head->sequence = pgr_le64(from->sequence);
+	head->incarnation = pgr_le32(from->incarnation);
+	head->procedure = pgr_le32(from->procedure);
+	head->message_bytes = pgr_le32(from->message_bytes);
+	head->packet_number = pgr_le32(from->packet_number);
+	head->data_bytes = pgr_le32(from->data_bytes);
+	head->packet_bytes = pgr_le32(from->packet_bytes);
+}
+
 /*
- * A header as six words. On the path of a call headers are put together in registers, stored by word and
- * copied by word: a load that spans several narrower stores has to wait for all of them.
+ * A header as six words, as it is on the wire. On the path of a call headers are put together in registers,
+ * stored by word and copied by word: a load that spans several narrower stores has to wait for all of them.
  */
 struct pgr_line {
 	uint64_t word[6];
@@ -114,14 +131,14 @@ struct pgr_line {
 static inline struct pgr_line pgr_line_of(const struct pgr_header head)
 {
 	struct pgr_line line = {{
-		(uint64_t)head.type | (uint64_t)head.flags << 8 | (uint64_t)head.version << 16 |
-			(uint64_t)head.retransmissions << 24 | (uint64_t)head.slot << 32 |
-			(uint64_t)head.credits << 48,
-		head.client,
-		head.sequence,
-		(uint64_t)head.incarnation | (uint64_t)head.procedure << 32,
-		(uint64_t)head.message_bytes | (uint64_t)head.packet_number << 32,
-		(uint64_t)head.data_bytes | (uint64_t)head.packet_bytes << 32,
+		pgr_le64((uint64_t)head.type | (uint64_t)head.flags << 8 | (uint64_t)head.version << 16 |
+			 (uint64_t)head.retransmissions << 24 | (uint64_t)head.slot << 32 |
+			 (uint64_t)head.credits << 48),
+		pgr_le64(head.client),
+		pgr_le64(head.sequence),
+		pgr_le64((uint64_t)head.incarnation | (uint64_t)head.procedure << 32),
+		pgr_le64((uint64_t)head.message_bytes | (uint64_t)head.packet_number << 32),
+		pgr_le64((uint64_t)head.data_bytes | (uint64_t)head.packet_bytes << 32),
 	}};
 
 	/* or the compiler sees through it, stores field by field and loads three wide words */
@@ -174,7 +191,7 @@ struct pgr_piece {
 size_t pgr_packet_write(const struct pgr_header *head, uint64_t cookie, const uint8_t *key, const void *data,
 			uint8_t *at);
 
-/* SipHash-2-4 (libsodium's). */
+/* SipHash-2-4 (libsodium's): its 8 bytes as they are, in no byte order. */
 uint64_t pgr_hash(const uint8_t key[PGR_KEY_BYTES], const void *data, size_t bytes);
 
 #endif

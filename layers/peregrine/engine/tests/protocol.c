@@ -58,6 +58,7 @@ static struct test {
 	struct pgr_to to; /* of the packet that is being sent */
 	/* served */
 	unsigned int executed, sent;
+	bool short_way; /* by fast.h */
 	size_t args_bytes;
 	uint8_t args[2 * LONG_BYTES];
 	struct pgr_token token;
@@ -150,6 +151,7 @@ static void on_sent(void *arg, int code)
 static void note(const struct pgr_request *request)
 {
 	t.executed++;
+	t.short_way = request->pgr->current != NULL;
 	t.args_bytes = request->args_bytes;
 	t.token = request->token;
 	if (CHECK(request->args_bytes <= sizeof(t.args)) && request->args_bytes)
@@ -880,7 +882,7 @@ static void test_server_rejects(void)
 		put_call(2, FAIL, 10, PGR_FLAG_ASK);
 		if (CHECK(one_reject(PGR_REJECT_FAILED) && one(PGR_REJECT)->data_bytes == 4)) {
 			memcpy(&code, t.seen[0].packet.data, sizeof(code));
-			CHECK(code == FAIL_CODE);
+			CHECK((int32_t)pgr_le32((uint32_t)code) == FAIL_CODE);
 		}
 	}
 	put_bare(PGR_ACK, 2, 1);
@@ -2984,6 +2986,93 @@ static void test_delegated_to_the_dead(void)
 	}
 }
 
+/* There, too, a call of an unlike machine is told from one of a machine alike, which goes the short way. */
+static void test_reliable_byte_order(void)
+{
+	struct pgr_header head;
+
+	t.reliable = true;
+	open_endpoint(NULL);
+	make_known();
+	for (uint64_t i = 1; i < 7; i++) {
+		const bool alike = i % 2;
+
+		head = call_of(i, TYPED, sizeof(plain));
+		head.flags = alike ? PGR_OWN_ORDER : PGR_FLAG_BIG_ENDIAN ^ PGR_OWN_ORDER;
+		put(&head, alike ? own : unlike);
+		CHECK(t.executed == i && t.args_bytes == sizeof(plain) &&
+		      !memcmp(t.args, own, sizeof(plain)));
+		CHECK(t.short_way == (alike && i > 1)); /* the first one finds the procedure */
+		CHECK(one(PGR_RESULT) && one(PGR_RESULT)->flags == PGR_OWN_ORDER &&
+		      !memcmp(t.seen[0].packet.data, own, sizeof(plain)));
+	}
+}
+
+/* ---- bytes ---- */
+
+/* Header and extensions byte by byte as PROTOCOL.md says, whatever the byte order of this machine. */
+static void test_layout(void)
+{
+	static const struct pgr_header head = {
+		.type = 1,
+		.flags = 2, /* that of the cookie, too */
+		.version = 3,
+		.retransmissions = 4,
+		.slot = 0x0605,
+		.credits = 0x0807,
+		.client = UINT64_C(0x100f0e0d0c0b0a09),
+		.sequence = UINT64_C(0x1817161514131211),
+		.incarnation = 0x1c1b1a19,
+		.procedure = 0x201f1e1d,
+		.message_bytes = 0x24232221,
+		.packet_number = 0x28272625,
+		.data_bytes = 0x2c2b2a29,
+		.packet_bytes = 0x302f2e2d,
+	};
+	const uint64_t cookie = UINT64_C(0x3837363534333231);
+	const struct pgr_line line = pgr_line_of(head);
+	uint8_t packet[PACKET_BYTES], at[sizeof(line)];
+	struct pgr_header back;
+
+	CHECK(pgr_packet_write(&head, cookie, NULL, NULL, packet) == 56);
+	memcpy(at, &line, sizeof(line));
+	for (unsigned int i = 0; i < 56; i++)
+		if (!CHECK(packet[i] == i + 1 && (i >= sizeof(at) || at[i] == i + 1)))
+			printf("# byte %u\n", i);
+	memcpy(&back, packet, sizeof(back));
+	pgr_le_header(&back, &back);
+	CHECK(!memcmp(&back, &head, sizeof(head)));
+}
+
+/* The check under a key, of a packet with a cookie and 5 bytes of data. */
+static void test_check(void)
+{
+	static const uint8_t key[PGR_KEY_BYTES] = "sixteen letters",
+			     right[] = {0x53, 0x7f, 0xa0, 0x4d, 0x3a, 0xe5, 0x2b, 0x2f};
+	static const struct pgr_header head = {
+		.type = PGR_CALL,
+		.version = PGR_VERSION,
+		.slot = 5,
+		.credits = 0x0807,
+		.client = CLIENT,
+		.sequence = 9,
+		.incarnation = INCARNATION,
+		.procedure = ECHO,
+		.message_bytes = 5,
+		.data_bytes = 5,
+		.packet_bytes = DATA_BYTES,
+	};
+	struct pgr_packet read;
+	uint8_t packet[PACKET_BYTES];
+	size_t bytes;
+
+	t.key = key;
+	bytes = make(&head, COOKIE, "abcde", packet);
+	CHECK(bytes == 48 + 8 + 8 + 5 && !memcmp(packet + 56, right, sizeof(right)));
+	CHECK(pgr_packet_read(packet, bytes, key, &read) && read.cookie == COOKIE &&
+	      read.head.client == CLIENT && !memcmp(read.data, "abcde", 5));
+}
+
 /* pgr_packets_of for all that may be asked. */
 static void test_packets_of(void)
 {
@@ -3048,7 +3137,10 @@ int main(void)
 		{"a wire that loses nothing: what is no packet", test_reliable_hostile},
 		{"a wire that loses nothing: client", test_reliable_client},
 		{"a wire that loses nothing: calls passed on", test_reliable_delegating},
+		{"a wire that loses nothing: unlike byte order", test_reliable_byte_order},
 		{"a call is passed on to a dead server", test_delegated_to_the_dead},
+		{"the bytes of a header", test_layout},
+		{"the bytes of a check", test_check},
 		{"the number of packets", test_packets_of},
 	};
 	const unsigned int count = sizeof(tests) / sizeof(tests[0]);

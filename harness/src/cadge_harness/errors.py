@@ -11,6 +11,8 @@ HarnessError
 
 from __future__ import annotations
 
+import re
+
 EXIT_OK = 0
 EXIT_BAD_ANSWER = 1
 EXIT_USAGE = 2
@@ -34,6 +36,9 @@ EXIT_CODES = {
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
     EXIT_TERMINATED: "terminated; results so far are complete and resumable",
 }
+
+
+_SHOWN_MOST = 60
 
 
 class HarnessError(Exception):
@@ -77,3 +82,19 @@ class StoppedEarlyError(HarnessError):
     """The campaign ended before its plan did and can be resumed."""
 
     exit_code = EXIT_STOPPED
+
+
+def shown(value: object) -> str:
+    """Return a value from outside as a message may hold it: printable, on one line, short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MOST else f"{text[: _SHOWN_MOST - 3]}..."
+
+
+def named(name: str) -> str:
+    """Return a name from outside as a message may hold it: as it is where it is plain, else as `shown` does."""
+    return name if re.fullmatch(r"[A-Za-z0-9_.-]{1,60}", name) else shown(name)
+
+
+def printable(text: str) -> str:
+    """Return a text from outside with everything escaped that a terminal could obey."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

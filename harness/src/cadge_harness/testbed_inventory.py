@@ -11,12 +11,17 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cadge_harness.errors import UnfitError, UsageError
-from cadge_harness.testbed_model import DEFAULT_PORTS, Host, Kind, Testbed, is_ipv4
+from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
+from cadge_harness.inventory_rules import HostVariables, loops_back, read_host
+from cadge_harness.testbed_model import Host, Kind, Testbed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 GROUP = "cadge"
+_TOLD_MOST = 5
 
 
 def tool(name: str) -> str:
@@ -48,7 +53,7 @@ def _list(path: Path) -> dict[str, Any]:
         )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise UsageError(f"{path} cannot be read as an inventory: {' '.join(lines)[-600:]}")
+        raise UsageError(f"{path} cannot be read as an inventory: {printable(' '.join(lines))[-600:]}")
     listing: dict[str, Any] = json.loads(done.stdout)
     return listing
 
@@ -61,90 +66,94 @@ def _members(listing: dict[str, Any], group: str) -> list[str]:
     return names
 
 
-def _text(variables: dict[str, Any], host: str, name: str, default: str | None = None) -> str:
-    value = variables.get(name, default)
-    if value is None:
-        raise UsageError(f"host {host} lacks the variable {name} in the inventory")
-    if not isinstance(value, str):
-        raise UsageError(f"host {host}: {name} must be a text, not {value!r}")
-    return value
+def _told(sentences: list[str]) -> None:
+    """Refuse the inventory for what is wrong with it, if anything."""
+    if sentences:
+        more = [f"and {len(sentences) - _TOLD_MOST} more"] if len(sentences) > _TOLD_MOST else []
+        raise UsageError("\n".join([*sentences[:_TOLD_MOST], *more]))
 
 
-def _host(name: str, variables: dict[str, Any]) -> Host:
-    known = [key for key in variables if key.startswith("cadge_")]
-    for key in known:
-        if key not in _VARIABLES:
-            near = difflib.get_close_matches(key, _VARIABLES, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise UsageError(f"host {name}: there is no variable {key}{hint}")
-    address = _text(variables, name, "cadge_address")
-    if not is_ipv4(address):
-        raise UsageError(f"host {name}: cadge_address must be an IPv4 address, not {address!r}")
-    cpus = variables.get("cadge_cpus", [])
-    if not isinstance(cpus, list) or not all(isinstance(cpu, int) and cpu >= 0 for cpu in cpus):
-        raise UsageError(f"host {name}: cadge_cpus must be a list of processor numbers, not {cpus!r}")
-    return Host(
-        name=name,
-        management_address=_text(variables, name, "cadge_management_address", variables.get("ansible_host", name)),
-        device=_text(variables, name, "cadge_device"),
-        address=address,
-        raw_device=_text(variables, name, "cadge_raw_device", ""),
-        cpus=tuple(cpus),
-    )
+def _read_hosts(variables: dict[str, dict[str, Any]]) -> tuple[HostVariables, ...]:
+    """Check every host by itself, then all of them together."""
+    read = [read_host(name, own) for name, own in variables.items()]
+    _told([sentence for wrong in read if isinstance(wrong, list) for sentence in wrong])
+    hosts = tuple(host for host in read if not isinstance(host, list))
+    _told([*_shared(hosts), *_lonely(hosts)])
+    return hosts
 
 
-_VARIABLES = (
-    "cadge_device",
-    "cadge_address",
-    "cadge_management_address",
-    "cadge_raw_device",
-    "cadge_cpus",
-    "cadge_port_first",
-    "cadge_port_last",
-    "cadge_build_path",
-    "cadge_tunable",
-)
+def _shared(hosts: tuple[HostVariables, ...]) -> Iterator[str]:
+    """Say what two hosts have in common and must not."""
+    for what, values in (
+        ("name, but for capital letters", [host.inventory_hostname for host in hosts]),
+        ("cadge_address", [host.cadge_address for host in hosts]),
+        ("cadge_management_address", [host.management_address for host in hosts]),
+    ):
+        seen: dict[str, str] = {}
+        for host, value in zip(hosts, values, strict=True):
+            other = seen.setdefault(value.lower(), host.inventory_hostname)
+            if other != host.inventory_hostname:
+                yield f"hosts {other} and {host.inventory_hostname} have the same {what}: {value}"
+    if len({(host.cadge_port_first, host.cadge_port_last) for host in hosts}) > 1:
+        yield f"the hosts of group {GROUP} must agree on cadge_port_first and cadge_port_last"
 
 
-def _ports(variables: dict[str, dict[str, Any]]) -> tuple[int, int]:
-    found = set()
-    for name, own in variables.items():
-        first, last = own.get("cadge_port_first", DEFAULT_PORTS[0]), own.get("cadge_port_last", DEFAULT_PORTS[1])
-        whole = isinstance(first, int) and isinstance(last, int)
-        if not whole or not 1024 <= first <= last <= 65535 or last - first < 31:
-            raise UsageError(
-                f"host {name}: cadge_port_first and cadge_port_last must span at least 32 ports within 1024-65535, "
-                f"not {first!r}-{last!r}"
-            )
-        found.add((first, last))
-    if len(found) > 1:
-        raise UsageError(f"the hosts of group {GROUP} must agree on cadge_port_first and cadge_port_last")
-    return found.pop()
+def _lonely(hosts: tuple[HostVariables, ...]) -> Iterator[str]:
+    """Say which addresses of several hosts lead each host to itself."""
+    if len(hosts) == 1:
+        return
+    for host in hosts:
+        for what, value in (
+            ("its name", host.inventory_hostname),
+            ("cadge_address", host.cadge_address),
+            ("cadge_management_address (else ansible_host, else its name)", host.management_address),
+        ):
+            if loops_back(value):
+                yield f"host {host.inventory_hostname}: {what} must be one that the other hosts reach, not {value}"
+
+
+def _checked_path(path: Path) -> Path:
+    """Return where the inventory is, the same for whoever reads it: its neighbours group_vars count as well."""
+    try:
+        found = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link to itself
+        why = getattr(error, "strerror", None) or "too many links"
+        raise UsageError(f"there is no inventory at {printable(str(path))}: {why}") from error
+    for text in (str(found), path.stem):
+        if not text.isprintable() or "$" in text:  # Ansible puts variables of the environment into a path
+            raise UsageError(f"the path of an inventory must be printable and without '$', not {shown(text)}")
+    return found
 
 
 def load(path: Path) -> Testbed:
     """Read the testbed that an inventory describes. Raises UsageError for whatever is wrong in it."""
-    if not path.exists():
-        raise UsageError(f"there is no inventory at {path}")
-    listing = _list(path)
+    found = _checked_path(path)
+    listing = _list(found)
     names = _members(listing, GROUP)
     if not names:
         groups = sorted(key for key in listing if key not in ("_meta", "all", "ungrouped"))
         near = difflib.get_close_matches(GROUP, groups, n=1)
-        hint = f" Did you mean {near[0]!r} to be it?" if near else ""
-        have = ", ".join(groups) if groups else "none"
+        hint = f" Did you mean {shown(near[0])} to be it?" if near else ""
+        have = ", ".join(map(named, groups)) if groups else "none"
         raise UsageError(f"no host matches: {path} has no host in group {GROUP!r}. Groups there: {have}.{hint}")
     everything = listing.get("_meta", {}).get("hostvars", {})
     variables = {name: dict(everything.get(name, {})) for name in names}
-    hosts = tuple(_host(name, variables[name]) for name in names)
-    addresses = [host.address for host in hosts]
-    if len(set(addresses)) != len(addresses):
-        raise UsageError("two hosts of the inventory have the same cadge_address")
+    hosts = _read_hosts(variables)
     return Testbed(
-        name=path.stem,
+        name=path.stem or found.stem,
         kind=Kind.CLUSTER,
-        hosts=hosts,
-        inventory_path=path.resolve(),
-        ports=_ports(variables),
+        hosts=tuple(
+            Host(
+                name=host.inventory_hostname,
+                management_address=host.management_address,
+                device=host.cadge_device,
+                address=host.cadge_address,
+                raw_device=host.cadge_raw_device,
+                cpus=tuple(host.cadge_cpus),
+            )
+            for host in hosts
+        ),
+        inventory_path=found,
+        ports=(hosts[0].cadge_port_first, hosts[0].cadge_port_last),
         host_variables=variables,
     )

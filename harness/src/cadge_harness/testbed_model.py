@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -67,12 +66,3 @@ class Testbed:
     def command_with_environment(self, argv: list[str], environment: dict[str, str]) -> list[str]:
         """`argv` with exec_prefix, with exactly `environment`, whatever the prefix does to its own."""
         return [*self.exec_prefix, "env", "-i", *(f"{k}={v}" for k, v in environment.items()), *argv]
-
-
-def is_ipv4(text: str) -> bool:
-    """Whether `text` is a dotted IPv4 address."""
-    try:
-        socket.inet_pton(socket.AF_INET, text)
-    except OSError:
-        return False
-    return True

@@ -311,12 +311,11 @@ def test_hosts_of_child_groups_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cadge_device": None}, "host n1 lacks the variable cadge_device|cadge_device must be a text"),
         ({"cadge_addres": "10.1.0.1"}, "there is no variable cadge_addres; did you mean cadge_address?"),
-        ({"cadge_address": "ten"}, "must be an IPv4 address"),
-        ({"cadge_cpus": "0-3"}, "must be a list of processor numbers"),
-        ({"cadge_port_first": 80}, "at least 32 ports within 1024-65535"),
-        ({"cadge_port_first": 20000, "cadge_port_last": 20010}, "at least 32 ports"),
+        (
+            {"cadge_address": "ten", "cadge_cpus": "0-3"},
+            "must be an IPv4 address.*\n.*must be a list of processor numbers",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_inventory_is_said(tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -351,7 +350,7 @@ def test_an_inventory_that_is_none(tmp_path: Path) -> None:
 
 
 def test_two_hosts_with_one_address(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="same cadge_address"):
+    with pytest.raises(UsageError, match=r"hosts n1 and n2 have the same cadge_address: 10.1.0.1\n"):
         testbed.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD, n2=GOOD))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_harness import commands_run, testbed
+from cadge_harness import ansible_io, commands_run, testbed
 from cadge_harness.inventory_rules import KNOWN, HostVariables, read_host
+from cadge_harness.lease import Peer
 from cadge_harness.paths import Checkout
 
 from .conftest import Answer, FakeRunner, make_testbed
@@ -325,6 +327,26 @@ def test_a_name_for_a_shell_is_refused_before_anything_is_started(
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("cadge: host 'n1;touch x;': its name must be a host name (at most 200 characters")
     assert len(list(whole.campaigns.glob("*"))) == (command in ("resume", "restore"))
+
+
+# ------------------------------------------------------------------------------------------------ what comes from nodes
+
+
+def test_what_a_node_says_is_printable_and_names_no_other_file(tmp_path: Path) -> None:
+    told: list[str] = []
+    run = ansible_io._Run(make_testbed(), tmp_path, lambda event: told.append(event.text), lambda _record: None)
+    with socket.socket() as connection:
+        peer = Peer(connection, host="n1", block_id="b0")
+        run.line(peer, {"event": "ready", "leader": False, "node": {"host": "../../n2", "kernel": 1}})
+        run.line(peer, {"event": "problem", "reason": "\x1b[2Jgone\n"})
+    assert json.loads((tmp_path / "nodes/n1.json").read_text()) == {"host": "n1", "kernel": 1}
+    assert told == [r"\x1b[2Jgone\n"]
+
+
+def test_a_command_to_try_by_hand_is_quoted() -> None:
+    for text in ("Permission denied", "Host key verification failed"):
+        said = ansible_io.sentence({"event": "unreachable", "host": "n1;touch x", "message": text})
+        assert said.endswith("Check once by hand: ssh 'n1;touch x' true")
 
 
 def test_the_readme_names_every_variable() -> None:

@@ -928,6 +928,13 @@ def connect_follower(host: Json, block: Json, token: bytes, reactor: Reactor) ->
     raise HostLostError(f"{host['name']} does not answer on {host['management_address']}: {said}")
 
 
+def check_names(*names: str) -> None:
+    """Refuse a name that could lead out of a folder, or be more than one word or one member of a list."""
+    for name in names:
+        if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+            raise BadBlockError(f"{name[:60]!r} cannot be the name of a block, a launch or a host")
+
+
 def hosts_of(launches: List[Json]) -> set[str]:
     """Return the names of all hosts that some launch needs."""
     return {endpoint["host"] for launch in launches for endpoint in launch["endpoints"]}
@@ -1036,6 +1043,7 @@ class Follower:
 
     def _obey(self, order: Json) -> Json:
         launch = order["launch"]
+        check_names(launch["launch_id"])
         try:
             if order["do"] == "prepare":
                 return {"answer": "prepare", **self.site.prepare(launch, order["attempt"])}
@@ -1393,6 +1401,9 @@ def run(arguments: argparse.Namespace) -> int:
         block = json.loads(arguments.block.read_text(encoding="utf-8"))
         if block.get("schema") != BLOCK_SCHEMA:
             raise BadBlockError(f"{arguments.block} is not a {BLOCK_SCHEMA} file")
+        hosts = [host["name"] for host in block["hosts"]]
+        check_names(block["block_id"], *hosts, *hosts_of(block["launches"]))
+        check_names(*(launch["launch_id"] for launch in block["launches"]))
         reactor = Reactor(float(block["deadline_s"]))
         output = Output(reactor)
         site = Site(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")

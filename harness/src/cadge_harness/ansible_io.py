@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -155,8 +156,8 @@ class _Run:
                     )
                 )
             case "ready":
-                if message["node"] is not None:
-                    files.write_json(self.work / "nodes" / f"{peer.host}.json", message["node"])
+                if message["node"] is not None:  # whatever a node calls itself, the inventory's name becomes a path
+                    files.write_json(self.work / "nodes" / f"{host}.json", {**message["node"], "host": host})
                 if message["leader"]:
                     self.on_event(Event(kind=EventKind.BLOCK_READY, number=message["todo"], host=host, block_id=block))
             case "block_finished":
@@ -177,6 +178,7 @@ class _Run:
         self.on_event(Event(kind=EventKind.NOTE, text=f"{host}: {text}", host=host))
 
     def problem(self, kind: str, text: str, host: str = "") -> None:
+        text = errors.printable(text)  # of a node, and for a terminal
         if (kind, text) not in self.state.problems:
             self.state.problems.append((kind, text))
             self.on_event(Event(kind=EventKind.PROBLEM, text=text, host=host))
@@ -185,14 +187,14 @@ class _Run:
 def sentence(message: dict[str, Any]) -> str:
     """Turn what Ansible says of a failure into a sentence that says what to do."""
     host, said = message["host"], " ".join(str(message["message"]).split())
-    low = said.lower()
+    low, by_hand = said.lower(), f"Check once by hand: ssh {shlex.quote(host)} true"
     if "host key verification failed" in low:
         return (
             f"{host} is not the host that its key says, or its key is not known: host key verification failed. "
-            f"Check once by hand: ssh {host} true"
+            f"{by_hand}"
         )
     if "permission denied" in low and message["event"] == "unreachable":
-        return f"{host} does not let you in: permission denied. Check once by hand: ssh {host} true"
+        return f"{host} does not let you in: permission denied. {by_hand}"
     if message["event"] == "unreachable":
         return f"{host} cannot be reached: {said}"
     if "no space left on device" in low:
@@ -222,7 +224,7 @@ def _end(process: subprocess.Popen[bytes], server: LeaseServer) -> None:
 def _end_masters(testbed: Testbed, sockets: Path) -> None:
     """End the ssh processes that kept connections open for the next task, rather than let them run out of time."""
     for path in (sockets / "cp").glob("*"):
-        argv = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", testbed.hosts[0].name]
+        argv = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", "--", testbed.hosts[0].name]
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=5)
 

@@ -420,6 +420,21 @@ def test_a_bad_block_is_refused(start: Start, here: Testbed) -> None:
     assert agent.process.returncode == 2
 
 
+@pytest.mark.parametrize("what", ["launch", "block", "host", "endpoint"])
+def test_a_name_that_leads_out_of_a_folder_is_refused(start: Start, here: Testbed, what: str, tmp_path: Path) -> None:
+    block = block_here(here, one("../../l1" if what == "launch" else "l1"))
+    if what == "block":
+        block["block_id"] = "b;1"
+    if what == "host":
+        block["hosts"].append({**block["hosts"][0], "name": "n1,n2"})
+    if what == "endpoint":
+        block["launches"][0]["endpoints"][1]["host"] = "n1:22\n"
+    agent = start(block)
+    assert agent.records() == {}
+    assert agent.process.returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["localhost"]
+
+
 # ------------------------------------------------------------------------------------------------------------ two hosts
 
 

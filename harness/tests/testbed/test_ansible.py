@@ -56,7 +56,9 @@ class Campaign:
     def folders(self) -> list[Path]:
         return [folder for host in self.testbed.hosts if (folder := node_folder(self.name, host.name)).exists()]
 
-    def playbook(self, *names: str, extra: Json | None = None, check: bool = False) -> subprocess.CompletedProcess[str]:
+    def playbook(
+        self, *names: str, extra: Json | None = None, check: bool = False, folder: Path = PLAYBOOKS
+    ) -> subprocess.CompletedProcess[str]:
         """Run playbooks by hand with this campaign's variables."""
         given = {
             **json.loads((self.work / "variables.json").read_text()),
@@ -70,10 +72,10 @@ class Campaign:
         del environment["CADGE_EVENT_SOCKET"]
         environment["ANSIBLE_SSH_ARGS"] = "-o ControlMaster=no -o BatchMode=yes"
         argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.testbed.inventory_path)]
-        argv += ["-e", f"@{variables}", *(["--check"] if check else []), *(str(PLAYBOOKS / f"{n}.yml") for n in names)]
+        argv += ["-e", f"@{variables}", *(["--check"] if check else []), *(str(folder / f"{n}.yml") for n in names)]
         command = self.testbed.command_with_environment(argv, environment)
         return subprocess.run(
-            command, cwd=PLAYBOOKS, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280, check=False
+            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280, check=False
         )
 
 
@@ -198,6 +200,25 @@ def test_tuning_is_put_back_also_after_a_kill(campaign: Campaign, tmp_path: Path
     gone(campaign)
 
 
+def test_a_text_says_that_a_host_may_not_be_tuned(campaign_here: Campaign, tmp_path: Path) -> None:
+    """As it comes from an INI file."""
+    plain = tmp_path / "plain"
+    plain.write_text("1\n")
+    blocks = [make_block(campaign_here.testbed, campaign_here.name, "b0", [make_launch("l1", ["localhost"])])]
+    campaign_here.work.mkdir()
+    ansible_io._variables(campaign_here.testbed, blocks, campaign_here.work, campaign_here.build, tune=True)
+
+    def change(hosts: Json) -> None:
+        hosts["localhost"]["cadge_tunable"] = "no"
+
+    with_hosts(campaign_here, tmp_path, change)
+    extra: Json = {"cadge_tune_settings": [{"file": str(plain), "value": "2"}], "cadge_tune_become": False}
+    done = campaign_here.playbook("prepare", extra=extra)
+    assert done.returncode == 0, done.stdout
+    assert plain.read_text() == "1\n"
+    assert campaign_here.playbook("cleanup", extra=extra).returncode == 0
+
+
 def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
     def stop_at_second(event: Event) -> None:
         if event.kind is EventKind.LAUNCH_STARTED and event.number == 2:
@@ -254,6 +275,57 @@ def with_hosts(campaign: Campaign, tmp_path: Path, change: Callable[[Json], None
     path.write_text(json.dumps(listing))
     campaign.testbed = replace(campaign.testbed, inventory_path=path, **fields)  # type: ignore[arg-type]
     return campaign
+
+
+EVIL = "n1;touch x;"
+
+
+def with_evil_name(campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the campaign's one host a name for a shell, as an inventory that changed after it was read; returns where
+    its playbooks are, the current folder of what Ansible starts here."""
+    shutil.copytree(PLAYBOOKS, tmp_path / "checkout" / "playbooks")
+    monkeypatch.setenv("CADGE_ROOT", str(tmp_path / "checkout"))
+    with_hosts(campaign, tmp_path, lambda hosts: hosts.update({EVIL: hosts.pop("localhost")}))
+    return tmp_path / "checkout" / "playbooks"
+
+
+def test_a_host_with_a_name_for_a_shell_is_not_reached_to_clean_it_either(
+    campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = with_evil_name(campaign_here, tmp_path, monkeypatch)
+    outcome = campaign_here.run([make_launch("l1", ["localhost"])])
+    assert not list(folder.rglob("x"))
+    assert (outcome.exit_code, outcome.clean) == (3, False)
+    assert outcome.problems == (
+        f"{EVIL}: Campaign and host names may hold letters, digits, dot, dash and underscore alone.",
+    )
+    assert "Look for launches" not in (campaign_here.work / "ansible.log").read_text()
+
+
+def test_a_name_that_reaches_a_shell_in_a_path_is_quoted(
+    campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = [make_block(campaign_here.testbed, campaign_here.name, "b0", [make_launch("l1", ["localhost"])])]
+    campaign_here.work.mkdir()
+    ansible_io._variables(campaign_here.testbed, blocks, campaign_here.work, campaign_here.build, tune=False)
+    folder = with_evil_name(campaign_here, tmp_path, monkeypatch)
+    made = node_folder(campaign_here.name, EVIL)
+    try:
+        done = campaign_here.playbook("prepare", "deploy", folder=folder)
+        assert not list(folder.rglob("x"))
+        assert done.returncode == 0, done.stdout
+        assert (made / "node.json").exists()
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def test_a_build_that_is_not_at_a_plain_path(campaign_here: Campaign, tmp_path: Path) -> None:
+    def change(hosts: Json) -> None:
+        hosts["localhost"]["cadge_build_path"] = "/a\n"
+
+    outcome = with_hosts(campaign_here, tmp_path, change).run([make_launch("l1", ["localhost"])])
+    assert outcome.exit_code == 3
+    assert outcome.problems[0].startswith("localhost: The variable cadge_build_path must be an absolute path")
 
 
 def test_a_host_that_cannot_be_reached(campaign: Campaign, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ SWEEP ?= default
 export TESTBED LAYERS INVENTORY TUNE SETUP
 
 cadge := .venv/bin/cadge
-options := $(if $(TESTBED),--testbed $(TESTBED)) $(if $(INVENTORY),--inventory $(INVENTORY)) \
-	$(if $(LAYERS),--layers "$(LAYERS)") $(if $(filter yes,$(TUNE)),--tune)
+# the shell reads their values from the environment, whatever characters are in them
+options := $(if $(TESTBED),--testbed "$$TESTBED") $(if $(INVENTORY),--inventory "$$INVENTORY") \
+	$(if $(LAYERS),--layers "$$LAYERS") $(if $(filter yes,$(TUNE)),--tune)
 jobs := $(shell nproc 2>/dev/null || echo 1)
 build := $(MAKE) --no-print-directory -j$(jobs) -f
 

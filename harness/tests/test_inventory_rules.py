@@ -329,6 +329,15 @@ def test_a_name_for_a_shell_is_refused_before_anything_is_started(
     assert len(list(whole.campaigns.glob("*"))) == (command in ("resume", "restore"))
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_hands_no_value_to_a_shell(tmp_path: Path) -> None:
+    argv = ["make", "-n", "-C", str(PLAYBOOKS.parent), "sweep"]
+    argv += ["INVENTORY=a;touch x", "LAYERS=`touch x`", "TESTBED=;touch x"]
+    said = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "touch x" not in said
+    assert '--inventory "$INVENTORY"' in said
+
+
 # ------------------------------------------------------------------------------------------------ what comes from nodes
 
 

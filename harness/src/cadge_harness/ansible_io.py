@@ -175,7 +175,7 @@ class _Run:
             self.state.seen.add(name)
 
     def note(self, text: str, host: str) -> None:
-        self.on_event(Event(kind=EventKind.NOTE, text=f"{host}: {text}", host=host))
+        self.on_event(Event(kind=EventKind.NOTE, text=f"{host}: {errors.printable(text)}", host=host))
 
     def problem(self, kind: str, text: str, host: str = "") -> None:
         text = errors.printable(text)  # of a node, and for a terminal

@@ -14,7 +14,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.errors import BadInputError, NoDataError
-from cadge_results import Campaign
+from cadge_results import Campaign, OutputError
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 SMALL = synthetic.Options(
@@ -281,7 +281,7 @@ def test_many_layers_get_a_picture_each(report_text: str) -> None:
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     found = synthetic.make(tmp_path, SMALL)
-    with pytest.raises(BadInputError, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot write"):
         report.build(found.path, tmp_path / "nowhere" / "r.html")
 
 

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "out.h"
 
 /* A result that cannot be written is better known before than after. */
 static int check_out(const char *path, struct drv_fail *fail)
 {
-	char part[4096];
-	int file;
+	struct drv_out out;
 
-	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
-		return drv_fail_set(fail, DRV_ARGUMENT, "--out: the path is too long");
-	file = open(part, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	if (file < 0)
-		return drv_fail_set(fail, DRV_ARGUMENT, "--out %s: %s", part, strerror(errno));
-	close(file);
-	return unlink(part) ? drv_fail_set(fail, DRV_ARGUMENT, "--out %s: %s", part, strerror(errno)) : 0;
+	return drv_out_find(path, &out, fail);
 }
 
 static int check_combination(const struct drv_run_options *options, enum drv_kind kind, struct drv_fail *fail)

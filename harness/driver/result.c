@@ -2,7 +2,6 @@
 #include "result.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "cadge/layer.h"
+#include "out.h"
 #include "text.h"
 #include "version.h"
 
@@ -373,35 +373,11 @@ char *drv_result_text(const struct drv_result *result)
 
 int drv_result_store(const char *path, const char *text, struct drv_fail *fail)
 {
-	const size_t bytes = strlen(text);
-	char part[4096 + 8];
-	size_t done = 0;
-	int file;
+	struct drv_out out;
 
-	if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
-		return drv_fail_set(fail, DRV_ARGUMENT, "--out: the path is too long");
-	file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (file < 0)
-		return drv_fail_set(fail, DRV_ARGUMENT, "%s cannot be written: %s", part, strerror(errno));
-	while (done < bytes) {
-		const ssize_t count = write(file, text + done, bytes - done);
-
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0)
-			break;
-		done += (size_t)count;
-	}
-	if (done < bytes || fsync(file)) {
-		drv_fail_set(fail, DRV_SYSTEM, "%s cannot be written: %s", part, strerror(errno));
-		close(file);
-		unlink(part);
+	if (drv_out_find(path, &out, fail))
 		return -1;
-	}
-	if (close(file) || rename(part, path)) {
-		drv_fail_set(fail, DRV_SYSTEM, "%s cannot be stored: %s", path, strerror(errno));
-		unlink(part);
-		return -1;
-	}
+	if (drv_out_write(&out, text, strlen(text)))
+		return drv_fail_set(fail, DRV_SYSTEM, "%s cannot be written: %s", path, strerror(errno));
 	return 0;
 }

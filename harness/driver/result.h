@@ -97,7 +97,7 @@ void drv_result_free(struct drv_result *result);
 /* The whole document as text from malloc, or NULL when memory is short. */
 char *drv_result_text(const struct drv_result *result);
 
-/* Writes text to `path`: path.part, fsync, rename. */
+/* Writes text to `path`, see out.h. */
 int drv_result_store(const char *path, const char *text, struct drv_fail *fail);
 
 /* Parts that both kinds of program fill the same way. New references. */

@@ -2,14 +2,13 @@
 #include "watchdog.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "out.h"
 
 volatile sig_atomic_t drv_stop_signal;
 
@@ -20,7 +19,7 @@ static struct {
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
 	const char *volatile text;
 	size_t text_bytes;
-	char path[4096], part[4096 + 8];
+	struct drv_out out;
 } dog;
 
 static void say(const char *text)
@@ -35,20 +34,8 @@ static void on_deadline(int signal_number)
 
 	(void)signal_number;
 	say("cadge: hard deadline reached, the process ends itself\n");
-	if (text) {
-		const int file = open(dog.part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		size_t done = 0;
-
-		while (file >= 0 && done < dog.text_bytes) {
-			const ssize_t count = write(file, text + done, dog.text_bytes - done);
-
-			if (count <= 0)
-				break;
-			done += (size_t)count;
-		}
-		if (file >= 0 && done == dog.text_bytes && !fsync(file) && !rename(dog.part, dog.path))
-			say("cadge: the result was stored before\n");
-	}
+	if (text && !drv_out_write(&dog.out, text, dog.text_bytes))
+		say("cadge: the result was stored before\n");
 	_exit(4);
 }
 
@@ -101,10 +88,11 @@ int drv_watchdog_start(uint64_t deadline_ns, struct drv_fail *fail)
 
 void drv_watchdog_keep(const char *path, const char *text)
 {
+	struct drv_fail fail;
+
 	dog.text = NULL;
-	if (!text || (size_t)snprintf(dog.path, sizeof(dog.path), "%s", path) >= sizeof(dog.path))
+	if (!text || drv_out_find(path, &dog.out, &fail))
 		return;
-	snprintf(dog.part, sizeof(dog.part), "%s.part", path);
 	dog.text_bytes = strlen(text);
 	__asm__ volatile("" : : : "memory");
 	dog.text = text;

@@ -5,7 +5,7 @@
 
     AnalysisError
     ├── NoDataError    5    the campaign holds nothing that could be shown
-    ├── BadInputError  2    an argument or an environment variable is wrong, or a file cannot be written
+    ├── BadInputError  2    an argument or an environment variable is wrong
     └── PictureError   70   a chart could not be drawn: a bug of ours
 """
 

@@ -3,27 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cadge_analysis import compare, load, provenance, render, views
 from cadge_analysis.errors import BadInputError
-from cadge_results import Campaign
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """What was written: the file, its size, and how much is in it."""
-
-    path: Path
-    size_bytes: int
-    layers: int
-    points: int
-    rows: int
-    grave_remarks: int
+from cadge_results import Campaign, Written, write_output
 
 
 def stamp(data: load.Dataset) -> str:
@@ -41,35 +27,8 @@ def stamp(data: load.Dataset) -> str:
     return f"records of {made:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def write(path: Path, content: bytes) -> None:
-    """Put a whole file in its place, or leave what was there."""
-    scratch = path.with_name(f".{path.name}.part")
-    try:
-        scratch.write_bytes(content)
-        scratch.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            scratch.unlink(missing_ok=True)
-        raise BadInputError(f"cannot write {path}: {error.strerror}") from error
-
-
-def build_campaign(campaign: Campaign, out_path: Path, *, title: str | None = None) -> Built:
-    """Write the report of an opened campaign. Raises AnalysisError, cadge_results.ResultsError."""
-    data = load.read(campaign)
-    comparison = compare.compare(data)
-    page = views.page(comparison, title=title, generated=stamp(data))
-    encoded = render.html(page).encode()
-    write(out_path, encoded)
-    return Built(
-        path=out_path,
-        size_bytes=len(encoded),
-        layers=len(data.layers),
-        points=len(data.cells),
-        rows=len(comparison.rows),
-        grave_remarks=sum(remark.grave for remark in page.remarks),
-    )
-
-
-def build(campaign_path: Path, out_path: Path, title: str | None = None) -> None:
+def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Written:
     """Write the report of the campaign in a folder. Raises AnalysisError, cadge_results.ResultsError."""
-    build_campaign(Campaign(campaign_path), out_path, title=title)
+    data = load.read(Campaign(campaign_path))
+    page = views.page(compare.compare(data), title=title, generated=stamp(data))
+    return write_output(out_path, render.html(page).encode())

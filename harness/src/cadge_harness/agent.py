@@ -5,7 +5,7 @@
 One file, standard library alone, Python 3.9 or later; copied to each host of a testbed.
 
     agent.py run --block FILE --host NAME --work DIR [--build DIR]
-    agent.py facts [--host NAME] [--build DIR] [--out FILE]
+    agent.py facts [--host NAME] [--build DIR]
     agent.py check --work DIR --campaign ID --host NAME --build DIR
     agent.py clean --work DIR --campaign ID
 
@@ -1723,11 +1723,7 @@ def gather(host: str, build: Optional[Path]) -> Json:
 
 def facts(arguments: argparse.Namespace) -> int:
     """`agent.py facts`."""
-    document = gather(arguments.host or socket.gethostname(), arguments.build)
-    if arguments.out:
-        write_whole(arguments.out, document)
-    else:
-        print(json.dumps(document, indent=1))
+    print(json.dumps(gather(arguments.host or socket.gethostname(), arguments.build), indent=1))
     return 0
 
 
@@ -1780,7 +1776,6 @@ def main() -> int:
     two = verbs.add_parser("facts", help="say what this host is")
     two.add_argument("--host")
     two.add_argument("--build", type=_path)
-    two.add_argument("--out", type=_path)
     two.set_defaults(action=facts)
     three = verbs.add_parser("check", help="get this host ready, or say why it is not")
     three.add_argument("--work", type=_path, required=True)

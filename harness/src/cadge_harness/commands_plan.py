@@ -11,11 +11,19 @@ from pydantic import JsonValue
 
 from cadge_harness.catalogue import LayerInfo, read_catalogue
 from cadge_harness.describe import describe_layers
-from cadge_harness.options import json_option, output_of, results_option, split_names, sweep_options, testbed_options
+from cadge_harness.options import (
+    json_option,
+    out_option,
+    output_of,
+    results_option,
+    split_names,
+    sweep_options,
+    testbed_options,
+)
 from cadge_harness.output import clock, megabytes, table
 from cadge_harness.paths import find_checkout
 from cadge_harness.request import read_request
-from cadge_results import Plan
+from cadge_results import Plan, write_output
 from cadge_results.units import format_bytes
 
 EXAMPLES = "\b\nExamples:\n"
@@ -60,7 +68,7 @@ def layer_entry(info: LayerInfo) -> dict[str, JsonValue]:
 @sweep_options
 @testbed_options
 @results_option
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole plan to a file.")
+@out_option("--write", text="Write the whole plan to a file.")
 @json_option
 @click.pass_context
 def plan(
@@ -72,20 +80,20 @@ def plan(
     testbed_name: str,
     inventory: Path | None,
     results: Path | None,
-    write: Path | None,
+    out: Path | None,
     as_json: bool,
 ) -> int:
     """Show what a sweep would measure and what it would take: points, time, disk, ports. Starts nothing."""
     from cadge_harness import testbed as testbeds
 
-    output = output_of(ctx, as_json)
+    output = output_of(ctx, as_json, out)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
     chosen = testbeds.resolve(testbed_name, inventory, start=False)
     for note in chosen.notes:
         output.say(note)
     made = request.plan(chosen, results)
-    if write is not None:
-        write.write_text(made.to_json(), encoding="utf-8")
+    if out is not None:
+        write_output(out, made.to_json().encode())
     return output.finish(0, plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name))
 
 

@@ -3,39 +3,36 @@
 
 from __future__ import annotations
 
-import sys
+import io
 from pathlib import Path
 
 import click
 
 from cadge_harness.analysis import analysis
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
-from cadge_harness.options import json_option, output_of, results_option
+from cadge_harness.options import json_option, out_option, output_of, results_option
 from cadge_harness.paths import find_checkout
-from cadge_results import Store
+from cadge_results import Store, write_output
 
 EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(epilog=EXAMPLES + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html")
 @click.argument("campaign", default="last")
-@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.")
+@out_option()
 @results_option
 @json_option
 @click.pass_context
 def report(ctx: click.Context, campaign: str, out: Path | None, results: Path | None, as_json: bool) -> int:
     """Make the report of a campaign: one HTML file that works offline."""
-    output = output_of(ctx, as_json)
+    output = output_of(ctx, as_json, out)
     found = Store(results or find_checkout().campaigns).open(campaign)
     if not found.launch_ids():
         raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
     path = out or found.layout.report
-    if not path.parent.is_dir():
-        raise UsageError(f"folder {path.parent} is not there")
-    analysis("report", "build")(found.path, path)
-    size = path.stat().st_size
-    lines = [f"{path}  {size / 1e6:.1f} MB, one file, opens offline"]
-    return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "report": str(path), "bytes": size}, lines)
+    written = analysis("report", "build")(found.path, path)
+    data = {"campaign_id": found.campaign_id, "report": str(path), "bytes": written.size_bytes}
+    return output.finish(EXIT_OK, data, output.wrote(written, path, "one file, opens offline"))
 
 
 @click.command(
@@ -43,23 +40,20 @@ def report(ctx: click.Context, campaign: str, out: Path | None, results: Path | 
 )
 @click.argument("campaign", default="last")
 @click.option("--format", "kind", type=click.Choice(["csv", "json"]), default="csv", show_default=True)
-@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File instead of stdout.")
+@out_option(text="File instead of stdout.")
 @results_option
 @json_option
 @click.pass_context
 def export(ctx: click.Context, campaign: str, kind: str, out: Path | None, results: Path | None, as_json: bool) -> int:
     """Write a campaign's figures as CSV or JSON: to stdout, or with -o to a file."""
-    output = output_of(ctx, as_json)
+    output = output_of(ctx, as_json, out)
     found = Store(results or find_checkout().campaigns).open(campaign)
     if output.as_json and out is None:
         raise UsageError("--json answers on stdout, so the export needs a file: add -o FILE")
-    write = analysis("export", "write")
+    stream = io.StringIO(newline="")
+    analysis("export", "write")(found, kind, stream)
     if out is None:
-        write(found, kind, sys.stdout)
-        return EXIT_OK
-    try:
-        with out.open("w", encoding="utf-8", newline="") as stream:
-            write(found, kind, stream)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from error
-    return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "file": str(out)}, [str(out)])
+        return output.finish(EXIT_OK, None, [stream.getvalue().removesuffix("\n")])
+    written = write_output(out, stream.getvalue().encode())
+    lines = output.wrote(written, out)
+    return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "file": str(out)}, lines)

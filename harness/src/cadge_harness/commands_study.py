@@ -9,7 +9,7 @@ import click
 
 from cadge_harness.analysis import analysis
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
-from cadge_harness.options import json_option, output_of, results_option
+from cadge_harness.options import json_option, out_option, output_of, results_option
 from cadge_harness.paths import find_checkout
 
 EXAMPLES = "\b\nExamples:\n"
@@ -23,7 +23,7 @@ PUBLISHED = "published.yml"
 )
 @click.argument("name")
 @click.argument("campaign", default="last")
-@click.option("-o", "--output", "out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.")
+@out_option()
 @click.option(
     "--engine-bench",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -49,7 +49,7 @@ def study(
     from cadge_harness.yamlfile import nearest
     from cadge_results import Store
 
-    output = output_of(ctx, as_json)
+    output = output_of(ctx, as_json, out)
     checkout = find_checkout()
     known = sorted(path.parent.name for path in checkout.studies.glob(f"*/{PUBLISHED}"))
     if name not in known:
@@ -58,9 +58,6 @@ def study(
     if not found.launch_ids():
         raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
     path = out or found.layout.study(name)
-    if not path.parent.is_dir():
-        raise UsageError(f"folder {path.parent} is not there")
-    analysis("study.build", "build")(found, checkout.studies / name, path, engine_bench=engine_bench)
-    size = path.stat().st_size
-    lines = [f"{path}  {size / 1e6:.1f} MB, one file, opens offline"]
-    return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "study": str(path), "bytes": size}, lines)
+    written = analysis("study.build", "build")(found, checkout.studies / name, path, engine_bench=engine_bench)
+    data = {"campaign_id": found.campaign_id, "study": str(path), "bytes": written.size_bytes}
+    return output.finish(EXIT_OK, data, output.wrote(written, path, "one file, opens offline"))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from cadge_harness.errors import UsageError
 from cadge_harness.output import Output
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -91,10 +92,33 @@ def results_option(command: _F) -> _F:
     )(command)
 
 
-def output_of(ctx: click.Context, as_json: bool) -> Output:
-    """Return where a command answers; --json counts before and after the command's name."""
+def out_option(*names: str, text: str = "File to write.") -> Callable[[_F], _F]:
+    """Add an option for an output, the parameter `out`; `names` say what it is called, -o and --output where none are.
+
+    A folder that is not there is refused before anything is computed.
+    """
+    kind = click.Path(path_type=Path, dir_okay=False, readable=False)
+    return click.option(*(names or ("-o", "--output")), "out", type=kind, callback=_with_a_folder, help=text)
+
+
+def _with_a_folder(_ctx: click.Context, _parameter: click.Parameter, out: Path | None) -> Path | None:
+    if out is not None and not out.parent.is_dir():
+        raise UsageError(f"folder {out.parent} is not there")
+    return out
+
+
+def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Output:
+    """Return where a command answers; --json counts before and after the command's name.
+
+    Raises UsageError where the command's own output `out` would be mixed with the answer.
+    """
+    from cadge_results import own_descriptor  # slow, and --help does without
+
     parent = ctx.find_root().obj or {}
-    return Output(as_json=as_json or bool(parent.get("json")))
+    output = Output(as_json=as_json or bool(parent.get("json")))
+    if output.as_json and out is not None and own_descriptor(out) == 1:
+        raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
+    return output
 
 
 def split_names(values: tuple[str, ...]) -> tuple[str, ...]:

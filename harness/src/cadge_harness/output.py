@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, TextIO
 from cadge_harness.errors import EXIT_OK
 
 if TYPE_CHECKING:  # importing it takes longer than answering --help
+    from pathlib import Path
+
     from pydantic import JsonValue
+
+    from cadge_results import Written
 
 
 @dataclass(slots=True)
@@ -37,6 +41,16 @@ class Output:
         if text not in self.problems:
             self.problems.append(text)
             self.say(f"cadge: {text}")
+
+    def wrote(self, written: Written, path: Path, about: str = "") -> list[str]:
+        """Return the lines of the answer that name an output, with its size where there is something to say about it.
+
+        Of one that went into a device or a pipe stderr tells, for the pipe may be our stdout.
+        """
+        if written.streamed:
+            self.say(f"{written.size_bytes} bytes written to {path}")
+            return []
+        return [f"{path}  {megabytes(written.size_bytes)}, {about}" if about else str(path)]
 
     def finish(self, code: int, data: JsonValue, lines: Sequence[str] = ()) -> int:
         """Print the answer and return the exit code."""

@@ -17,12 +17,14 @@ from cadge_results.errors import (
     DuplicateLaunchError,
     FormatError,
     NotFoundError,
+    OutputError,
     ResultsError,
     SchemaTooNewError,
     StoreBusyError,
     StoreFullError,
     StoreUnwritableError,
 )
+from cadge_results.files import Written, own_descriptor, write_output
 from cadge_results.histogram import Histogram
 from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint
 from cadge_results.layerfile import LayerFile
@@ -51,6 +53,7 @@ __all__ = [
     "LayerFile",
     "NodeFacts",
     "NotFoundError",
+    "OutputError",
     "Plan",
     "PlanBlock",
     "PlanLaunch",
@@ -68,6 +71,9 @@ __all__ = [
     "SweepFile",
     "TestbedFacts",
     "ToolFacts",
+    "Written",
     "campaign_id",
     "outcomes",
+    "own_descriptor",
+    "write_output",
 ]

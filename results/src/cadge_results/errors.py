@@ -7,6 +7,7 @@ ResultsError
 ├── NotFoundError            no such campaign or launch
 ├── DuplicateLaunchError     the launch is in the campaign already
 ├── StoreBusyError           another process is writing to the campaign
+├── OutputError              a file that the user named for output cannot be written
 └── StoreUnwritableError     the folder cannot be written
     └── StoreFullError       no room left; nothing half written was kept
 """
@@ -36,6 +37,10 @@ class DuplicateLaunchError(ResultsError):
 
 class StoreBusyError(ResultsError):
     """Another process holds the campaign for writing."""
+
+
+class OutputError(ResultsError):
+    """A file that the user named for output cannot be written."""
 
 
 class StoreUnwritableError(ResultsError):

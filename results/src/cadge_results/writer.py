@@ -22,6 +22,7 @@ from cadge_results.errors import (
     StoreFullError,
     StoreUnwritableError,
 )
+from cadge_results.files import put
 from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
@@ -85,9 +86,8 @@ class CampaignWriter:
             raise FormatError(f"{campaign.layout.plan} was changed after it was written")
         lock_fd = _lock(campaign.layout.lock)
         try:
-            for folder in (campaign.layout.launches, campaign.layout.nodes, path):
-                for scratch in folder.glob(".*.part"):
-                    scratch.unlink(missing_ok=True)
+            for scratch in path.rglob(".*.part"):
+                scratch.unlink(missing_ok=True)
             again = meta.model_copy(update={"status": "running", "finished_utc": None})
             _put(campaign.layout.meta, again.to_json(), read_only=False)
         except BaseException:
@@ -183,7 +183,8 @@ def _check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: s
 
 def _lock(path: Path) -> int:
     with _explained(path):
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # whoever may open it may hold it, for ever: its owner alone may
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -196,25 +197,9 @@ def _lock(path: Path) -> int:
 
 
 def _put(path: Path, text: str, *, read_only: bool) -> None:
-    """Write a whole file or nothing: scratch file, fsync, rename, fsync of the folder."""
-    scratch = path.with_name(f".{path.name}.part")
+    """Write a whole file or nothing. Raises StoreFullError, StoreUnwritableError."""
     with _explained(path):
-        try:
-            with scratch.open("wb") as stream:
-                stream.write(text.encode())
-                stream.flush()
-                os.fchmod(stream.fileno(), 0o444 if read_only else 0o644)
-                os.fsync(stream.fileno())
-            scratch.rename(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                scratch.unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        put(path, text.encode(), mode=0o444 if read_only else 0o666)
 
 
 @contextlib.contextmanager

@@ -9,14 +9,14 @@ import jinja2
 
 from cadge_analysis import compare, load, render
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.report import stamp, write
+from cadge_analysis.report import stamp
 from cadge_analysis.study import engine, published, views
-from cadge_results import Campaign
+from cadge_results import Campaign, Written, write_output
 
 TEMPLATE = "page.html.j2"
 
 
-def build(campaign: Campaign, folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> None:
+def build(campaign: Campaign, folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Written:
     """Write the page of the study in `folder` for a campaign. Raises AnalysisError, cadge_results.ResultsError."""
     figures = published.read(folder)
     bench = engine.read(engine_bench) if engine_bench is not None else None
@@ -26,4 +26,4 @@ def build(campaign: Campaign, folder: Path, out_path: Path, *, engine_bench: Pat
         text = render.environment(folder).get_template(TEMPLATE).render(page=page)
     except jinja2.TemplateError as error:
         raise BadInputError(f"{folder / TEMPLATE}: {error}") from error
-    write(out_path, render.tidy(text).encode())
+    return write_output(out_path, render.tidy(text).encode())

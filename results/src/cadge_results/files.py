@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files, written whole or not at all; and outputs, which a user may send into what is no regular file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_results.errors import OutputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of an output. streamed: it went into a device, a pipe or a descriptor, and no file lies there."""
+
+    size_bytes: int
+    streamed: bool
+
+
+def put(path: Path, content: bytes, *, mode: int = 0o666, old: os.stat_result | None = None) -> None:
+    """Put a whole file in its place, or leave what was there: scratch file, fsync, rename, fsync of the folder.
+
+    The new file has `mode` less the user's umask; in the place of `old` it has the mode of that one, and its owner
+    where that can be. Raises OSError.
+    """
+    scratch = path.with_name(f".{secrets.token_hex(8)}.part")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if old else mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            if old is not None:
+                with contextlib.suppress(PermissionError):
+                    os.fchown(descriptor, old.st_uid, old.st_gid)
+                os.fchmod(descriptor, old.st_mode & 0o777)
+            os.fsync(descriptor)
+        scratch.rename(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_output(path: Path, content: bytes) -> Written:
+    """Write what a user wanted at `path`.
+
+    A device, a pipe, /dev/stdout and /dev/fd/N are written into as they are; a link is followed and stays; a regular
+    file, or a new one, is there whole or is as it was. Raises OutputError.
+    """
+    number = own_descriptor(path)
+    try:
+        descriptor = _open(path) if number is None else os.dup(number)
+        if descriptor is None:
+            put(Path(os.path.realpath(path)), content)
+            return Written(size_bytes=len(content), streamed=False)
+        with os.fdopen(descriptor, "wb") as stream:
+            found = os.fstat(descriptor)
+            streamed = number is not None or not stat.S_ISREG(found.st_mode)
+            if streamed:
+                stream.write(content)
+        if not streamed:
+            put(Path(os.path.realpath(path)), content, old=found)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    return Written(size_bytes=len(content), streamed=streamed)
+
+
+def own_descriptor(path: Path) -> int | None:
+    """Return N where a path stands for descriptor N of this process (/dev/stdout, /dev/fd/N, a link to one)."""
+    for _ in range(40):  # as many links as the kernel follows
+        folder = os.path.realpath(path.parent)
+        if re.fullmatch(rf"/proc/{os.getpid()}(/task/\d+)?/fd", folder) and path.name.isdecimal():
+            return int(path.name)
+        try:
+            path = Path(folder) / path.readlink()
+        except OSError:
+            return None
+    return None
+
+
+def _open(path: Path) -> int | None:
+    """Open what is there for writing, without changing it; None where nothing is."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        return None

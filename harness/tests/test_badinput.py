@@ -15,7 +15,6 @@ import pytest
 
 from cadge_harness import testbed
 from cadge_harness.errors import UnfitError
-from cadge_harness.machine_lock import machine_lock
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_results import Store
 
@@ -167,26 +166,6 @@ def test_one_core_and_two_pollers(quiet: Checkout, cadge: Cadge, monkeypatch: py
     monkeypatch.setattr(testbed, "resolve", lambda *_args, **_named: narrow)
     answer = cadge(*RUN)
     refused(answer, 5, "2 busy-polling processes would share 1 core and starve each other", quiet)
-
-
-def test_a_lock_that_cannot_be_used(
-    quiet: Checkout, cadge: Cadge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("CADGE_LOCK", str(tmp_path / "no/such/folder"))
-    refused(cadge(*RUN), 3, "cannot use the lock file", quiet)
-
-
-def test_a_lock_that_is_a_link_is_not_followed(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert checkout
-    target = tmp_path / "target"
-    target.write_text("precious")
-    (tmp_path / "link").symlink_to(target)
-    monkeypatch.setenv("CADGE_LOCK", str(tmp_path / "link"))
-    with pytest.raises(Exception, match="cannot use the lock file"), machine_lock("x", lambda _holder: None):
-        pass
-    assert target.read_text() == "precious"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")

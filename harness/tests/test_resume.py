@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -257,22 +256,3 @@ def test_a_killed_process_leaves_a_campaign_that_can_be_resumed(checkout: Checko
     stored = len(list(campaign.launches()))
     assert 4 <= stored < len(campaign.plan.launches)
     assert json.loads(cadge("status", "--json").out)["data"]["state"] == "broken off"
-
-
-def test_a_second_sweep_waits(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:
-    assert checkout
-    held = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); input()"
-    argv = [sys.executable, "-c", held, str(tmp_path / "lock")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout
-        assert holder.stdin
-        holder.stdout.readline()
-        release = threading.Timer(1.2, holder.stdin.close)
-        release.start()
-        begun = time.monotonic()
-        answer = cadge(*RUN)
-        release.join()
-    assert answer.code == 0
-    assert time.monotonic() - begun > 1
-    assert "another sweep measures on this machine" in answer.err
-    assert runner.made

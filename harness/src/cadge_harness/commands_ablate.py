@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = "\b\nExamples:\n"
 PREFIX = "ablate-"
-_OF_A_RUN = ("layer_names", "seed", "budget", "testbed_name", "inventory", "tune", "report")
+_OF_A_RUN = ("layer_names", "seed", "budget", "testbed_name", "inventory", "tune", "report", "wait")
 
 
 @click.command(
@@ -58,6 +58,7 @@ def ablate(
     inventory: Path | None,
     tune: bool,
     report: bool,
+    wait: bool,
     results: Path | None,
     as_json: bool,
 ) -> int:
@@ -83,7 +84,14 @@ def ablate(
         return output.finish(EXIT_OK, {"run": None, "ablation": data}, lines)
     request = read_request(sweep, only=split_names(layer_names), seed=seed, budget=budget)
     done = measure(
-        request, output, testbed_name=testbed_name, inventory=inventory, tune=tune, report=report, results=results
+        request,
+        output,
+        testbed_name=testbed_name,
+        inventory=inventory,
+        tune=tune,
+        report=report,
+        wait=wait,
+        results=results,
     )
     if not done.campaign.launch_ids():
         return output.finish(done.code, {"run": done.data, "ablation": None}, done.lines)

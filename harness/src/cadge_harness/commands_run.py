@@ -83,6 +83,7 @@ def run(
     inventory: Path | None,
     tune: bool,
     report: bool,
+    wait: bool,
     results: Path | None,
     as_json: bool,
 ) -> int:
@@ -90,25 +91,32 @@ def run(
     output = output_of(ctx, as_json)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
     done = measure(
-        request, output, testbed_name=testbed_name, inventory=inventory, tune=tune, report=report, results=results
+        request,
+        output,
+        testbed_name=testbed_name,
+        inventory=inventory,
+        tune=tune,
+        report=report,
+        wait=wait,
+        results=results,
     )
     return output.finish(done.code, done.data, done.lines)
 
 
 @contextmanager
-def _alone(command: str, output: Output) -> Iterator[Stopping]:
-    """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order."""
+def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stopping, list[str]]]:
+    """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
+
+    Yields what became of signals, and what the campaign has to say of who measures beside it.
+    """
     with (
         Stopping(output.say) as stopping,
-        machine_lock(
-            command,
-            lambda holder: output.say(
-                f"another sweep measures on this machine (process {holder}); waiting for it to end"
-            ),
-            should_stop=stopping.event.is_set,
-        ),
+        machine_lock(f"{command} --no-wait", output.say, wait=wait, should_stop=stopping.event.is_set) as other,
     ):
-        yield stopping
+        problems = [f"another sweep measured on this machine at the same time ({other.who})"] if other else []
+        for problem in problems:
+            output.problem(problem)
+        yield stopping, problems
 
 
 def measure(
@@ -119,11 +127,12 @@ def measure(
     inventory: Path | None,
     tune: bool,
     report: bool,
+    wait: bool,
     results: Path | None,
 ) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
-    with _alone(f"cadge run --sweep {request.sweep_name}", output) as stopping:
+    with _alone(f"cadge run --sweep {request.sweep_name}", output, wait=wait) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbeds.resolve(testbed_name, inventory)
         try:
@@ -139,7 +148,9 @@ def measure(
                 sweep_text=request.sweep_text,
             )
             with writer:
-                return _carry_out(writer, testbed, stopping, output, tune=tune, report=report, begun_s=begun_s)
+                return _carry_out(
+                    writer, testbed, stopping, output, problems, tune=tune, report=report, begun_s=begun_s
+                )
         finally:
             testbeds.release(testbed)
 
@@ -158,6 +169,7 @@ def resume(
     inventory: Path | None,
     tune: bool,
     report: bool,
+    wait: bool,
     results: Path | None,
     as_json: bool,
 ) -> int:
@@ -170,7 +182,7 @@ def resume(
         lines = [f"campaign {found.campaign_id} lacks nothing"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
-    with _alone(f"cadge resume {found.campaign_id}", output) as stopping:
+    with _alone(f"cadge resume {found.campaign_id}", output, wait=wait) as (stopping, problems):
         begun_s = time.monotonic()
         kind = found.meta.testbed.kind
         if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
@@ -179,7 +191,9 @@ def resume(
         try:
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
-                done = _carry_out(writer, testbed, stopping, output, tune=tune, report=report, begun_s=begun_s)
+                done = _carry_out(
+                    writer, testbed, stopping, output, problems, tune=tune, report=report, begun_s=begun_s
+                )
         finally:
             testbeds.release(testbed)
     return output.finish(done.code, done.data, done.lines)
@@ -199,6 +213,7 @@ def _carry_out(
     testbed: testbeds.Testbed,
     stopping: Stopping,
     output: Output,
+    problems: list[str],
     *,
     tune: bool,
     report: bool,
@@ -212,7 +227,7 @@ def _carry_out(
         f"campaign {campaign.campaign_id}: {state.total - state.done} launches on testbed {testbed.name}, "
         f"about {clock(campaign.plan.estimate.wall_s)}"
     )
-    session = Session(writer, testbed, progress, stopping.event)
+    session = Session(writer, testbed, progress, stopping.event, problems)
     whole = False
     try:
         ended = session.carry_out(AnsibleRunner(find_checkout().build, tune=tune))

@@ -72,7 +72,14 @@ def sweep_options(command: _F) -> _F:
 
 
 def run_options(command: _F) -> _F:
-    """Add --tune and --report."""
+    """Add --tune, --report and --wait."""
+    command = click.option(
+        "--wait/--no-wait",
+        default=True,
+        envvar="CADGE_WAIT",
+        help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the report "
+        "says so.",
+    )(command)
     command = click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
     return click.option(
         "--tune/--no-tune",

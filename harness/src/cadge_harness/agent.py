@@ -1788,6 +1788,7 @@ def main() -> int:
     four.add_argument("--campaign", required=True)
     four.set_defaults(action=clean)
     arguments = parser.parse_args()
+    os.umask(0o077)  # what we make on a node, and what we start makes there, is nobody else's business
     return int(arguments.action(arguments))
 
 

@@ -108,8 +108,8 @@ def write_secret(path: Path) -> None:
 def write_json(path: Path, document: object) -> Path:
     """Write JSON that only the user can read; returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document), encoding="utf-8")
-    path.chmod(0o600)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(document, file)
     return path
 
 

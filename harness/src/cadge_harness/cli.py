@@ -108,7 +108,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def invoke(argv: Sequence[str]) -> int:
     """Run `cadge` and return its exit code; every error becomes a sentence and a code."""
-    os.umask(0o022)
     as_json = "--json" in argv
     try:
         code = cadge.main(list(argv), prog_name="cadge", standalone_mode=False)

@@ -60,6 +60,7 @@ class Plan:
     folder: Path
     uid: int
     gid: int
+    umask: int  # of the user; on the hosts it is the same
     hosts: tuple[str, ...]
     management_prefix: str  # "198.18.0": .1 is the controller, .11 the first host
     data_prefix: str
@@ -72,6 +73,7 @@ class Plan:
             folder=Path(raw["folder"]),
             uid=int(raw["uid"]),
             gid=int(raw["gid"]),
+            umask=int(raw["umask"]),
             hosts=tuple(str(name) for name in raw["hosts"]),
             management_prefix=str(raw["management_prefix"]),
             data_prefix=str(raw["data_prefix"]),
@@ -197,6 +199,7 @@ class Host:
             ["/usr/sbin/sshd", "-D", "-e", "-f", str(HOST_FOLDER / "sshd_config")],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            umask=self.plan.umask,  # sessions begin with it
         )
 
     def check_sshd(self) -> None:
@@ -384,7 +387,7 @@ def _daemon(plan: Plan, report: int, pid_out: int) -> NoReturn:
     for descriptor, source in ((0, null), (1, log), (2, log)):
         os.dup2(source, descriptor)
     os.chdir("/")
-    os.umask(0o022)
+    os.umask(0o022)  # what every program of a host reads, /etc/passwd for one; secrets are made with modes of their own
     try:
         unshare(ALL_NAMESPACES)
     except UnableError as error:

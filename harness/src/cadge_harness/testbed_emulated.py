@@ -262,6 +262,13 @@ def _write_files(folder: Path, names: list[str]) -> None:
         shutil.copy2(folder / "id_ed25519", hosts / name / "id_ed25519")
 
 
+def _umask() -> int:
+    """Return the user's umask, which can only be had by setting one."""
+    own = os.umask(0o077)
+    os.umask(own)
+    return own
+
+
 def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
     """Make the testbed, or do nothing if it is up. Returns (status, whether it was made now).
 
@@ -283,6 +290,7 @@ def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
             "folder": str(folder),
             "uid": os.geteuid(),
             "gid": os.getegid(),
+            "umask": _umask(),
             "hosts": names,
             "management_prefix": MANAGEMENT_PREFIX,
             "data_prefix": DATA_PREFIX,

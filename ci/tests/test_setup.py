@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `make setup` installs is for all users of the machine, whatever the umask of the one who runs it."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).parents[1] / "setup"
+CHECK = """
+source <(sed -n '/^sudo_ready=/,/^}/p' "$0")
+umask 077
+as_root sh -c 'umask; echo "$@"' sh 'two words' one
+umask
+"""
+
+
+@pytest.mark.parametrize("user", ["root", "a user with sudo"])
+def test_root_installs_with_an_open_umask(user: str) -> None:
+    argv = ["bash", "-c", CHECK, "/dev/stdin"]  # which any user may read, wherever the checkout lies
+    if user == "root" and os.geteuid() != 0:
+        pytest.skip("this is run by a user")
+    if user != "root" and os.geteuid() == 0:
+        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
+    with tempfile.TemporaryDirectory() as name, SETUP.open() as stdin:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "sudo").write_text('#!/bin/sh\n[ "$1" != -n ] || exit 0\nexec "$@"\n')
+        (folder / "sudo").chmod(0o755)
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+        done = subprocess.run(argv, stdin=stdin, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "0022\ntwo words one\n0077\n"

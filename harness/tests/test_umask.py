@@ -97,7 +97,7 @@ def mode(path: Path) -> int:
 @pytest.mark.parametrize(
     ("testbed", "umask"),
     [
-        ("local", 0o077),
+        pytest.param("local", 0o077, marks=pytest.mark.long),
         ("local", 0o027),
         pytest.param("emulated", 0o077, marks=pytest.mark.skipif(os.geteuid() != 0, reason="namespaces take root")),
     ],
@@ -145,7 +145,7 @@ def test_no_secret_is_readable_where_everything_is(folder: Path) -> None:
         if path.name in SECRETS and path.exists():
             assert mode(path) == 0o600, path
     assert {mode(path) for path in NODES.glob(f"{user.campaign().path.name}-*")} == {0o700}
-    own = {"launches", "logs", "done", "collected", "node.json", "shm-before.json"}
+    own = {"launches", "logs", "done", "collected", "node.json", "folders.json"}
     assert {mode(path) & 0o077 for path in on_node if path.name in own} == {0}
     user.run("resume", "--no-report")
     assert user.campaign().meta.status == "finished"

@@ -28,7 +28,7 @@ STATES = {
 SHARED_MEMORY = {
     "private": "a mount of /dev/shm of the endpoints' own",
     "folder": "a folder of the endpoints' own in /dev/shm",
-    "shared": "/dev/shm, as everybody uses it",
+    "shared": "/dev/shm, as everybody uses it",  # noqa: S108 - words
 }
 _FLOORS = {
     "floor-cacheline": "cache line bounced",

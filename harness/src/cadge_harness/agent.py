@@ -340,7 +340,9 @@ class SharedMemory:
     `before` is put before the command of each endpoint.
     """
 
-    def __init__(self, work: Path, driver: Path) -> None:
+    def __init__(self, work: Path, scratch: Path, driver: Path) -> None:
+        """Make it for a work folder. `scratch`: where endpoints begin; `driver`: what they run."""
+        self._scratch = scratch
         self.since_s = time.time()
         self.folder: Optional[Path] = None
         self.variables: Dict[str, str] = {}
@@ -349,17 +351,35 @@ class SharedMemory:
         try:
             self._as_user = _needs_user_namespace(driver)
             self._keep()
+            self._try_to_enter(driver)
         except OSError as error:
+            self._end_keeper()
             self.kind, self.why = "folder", error.strerror
             self._use_folder(work)
 
     def _keep(self) -> None:
-        self._keeper = _keep_namespaces(as_user=self._as_user)
+        self._keeper = _keep_namespaces(self._scratch, as_user=self._as_user)
         self.kind = "private"
-        self.before = [str(shutil.which(ENTER)), "--target", str(self._keeper), "--mount", "--ipc"]
+        # Root and working folder are the keeper's: a mount namespace begins at its own root, also for us in a chroot.
+        self.before = [str(shutil.which(ENTER)), "--target", str(self._keeper), "--mount", "--ipc", "--root", "--wd"]
         if self._as_user:
             self.before += ["--user", "--preserve-credentials"]
         self.before += ["--"]
+
+    def _try_to_enter(self, driver: Path) -> None:
+        """Do what each endpoint will do, once. Raises OSError."""
+        argv = [*self.before, "test", "-e", str(driver)]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0 and driver.exists():
+            said = done.stderr.strip() or f"{driver} is not there"
+            raise PermissionError(errno.EPERM, f"the namespaces cannot be entered: {said}")
+
+    def _end_keeper(self) -> None:
+        if self._keeper is not None:
+            with contextlib.suppress(OSError):
+                os.kill(self._keeper, signal.SIGKILL)
+                os.waitpid(self._keeper, 0)
+            self._keeper = None
 
     def _use_folder(self, work: Path) -> None:
         try:
@@ -393,11 +413,7 @@ class SharedMemory:
         """End the keeper and remove the folder."""
         if self.folder is not None:
             remove_own_folder(self.folder)
-        if self._keeper is not None:
-            with contextlib.suppress(OSError):
-                os.kill(self._keeper, signal.SIGKILL)
-                os.waitpid(self._keeper, 0)
-            self._keeper = None
+        self._end_keeper()
 
 
 def _needs_user_namespace(driver: Path) -> bool:
@@ -416,8 +432,8 @@ def _needs_user_namespace(driver: Path) -> bool:
     return True
 
 
-def _keep_namespaces(*, as_user: bool) -> int:
-    """Start the keeper; returns its process number when its namespaces are ready. Raises OSError, in words."""
+def _keep_namespaces(scratch: Path, *, as_user: bool) -> int:
+    """Start the keeper, in `scratch`; returns its number when its namespaces are ready. Raises OSError, in words."""
     flags, options = _shm_mount()
     read, write = os.pipe()
     parent = os.getpid()
@@ -430,6 +446,7 @@ def _keep_namespaces(*, as_user: bool) -> int:
             os.setsid()
             _libc.prctl(PR_SET_NAME, b"cadge-keeper")
             _enter_own_namespaces(flags, options, as_user=as_user)
+            os.chdir(scratch)
             _die_with_parent()
             null = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
@@ -652,7 +669,7 @@ class Site:
         for folder in ("done", "collected", "launches", "logs"):
             (work / folder).mkdir(exist_ok=True)
         self.scratch = own_folder(Path(tempfile.gettempdir()), work)
-        self.memory = SharedMemory(work, build / "bin" / "cadge-driver")
+        self.memory = SharedMemory(work, self.scratch, build / "bin" / "cadge-driver")
         folders = [str(folder) for folder in (self.scratch, self.memory.folder) if folder]
         (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
         self.children: Dict[int, Child] = {}

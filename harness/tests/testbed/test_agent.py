@@ -313,6 +313,22 @@ def test_shared_memory_is_shared_by_the_endpoints_of_a_host_and_outlives_no_kill
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in keeper))
 
 
+def test_endpoints_have_the_agents_root_also_in_a_chroot(
+    start: Start, here: Testbed, tmp_path: Path, fake_build: Path, can_emulate: None
+) -> None:
+    """As in a machine that debootstrap made. Here the driver is in the chroot alone."""
+    if os.geteuid() != 0:
+        pytest.skip("takes chroot")
+    del can_emulate
+    root = tmp_path / "root"
+    root.mkdir()
+    script = 'mount --rbind / "$0" && mount -t tmpfs none "$1" && shift && cd / && exec chroot "$0" "$@"'
+    prefix = ["unshare", "--mount", "sh", "-c", script, str(root), str(fake_build)]
+    record = start(block_here(here, one("l1")), prefix=prefix).records()["l1"]
+    assert (record["status"], record["log_tail"]) == ("done", ["", ""])
+    assert record["shared_memory"][0]["kind"] == "private"
+
+
 def test_a_lost_keeper_of_the_namespaces_is_replaced(
     start: Start, here: Testbed, tmp_path: Path, can_emulate: None
 ) -> None:

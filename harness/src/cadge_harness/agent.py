@@ -402,8 +402,12 @@ class SharedMemory:
 
     def tidy(self, ended: List[int]) -> List[str]:
         """Remove what endpoints left; `ended`: processes that we started and saw end. Returns the names."""
+        left = []
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                left = list(self.folder.iterdir())
         removed = []
-        for path in self.folder.iterdir() if self.folder is not None else ():
+        for path in left:
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(str(path))

@@ -297,6 +297,19 @@ def test_what_a_killed_driver_leaves_goes_and_what_others_keep_stays(
             path.unlink(missing_ok=True)
 
 
+def test_an_agent_outlives_the_loss_of_its_folder(start: Start, here: Testbed, tmp_path: Path) -> None:
+    """As where something else tidies /dev/shm."""
+    if os.geteuid() != 0:
+        pytest.skip("takes a capability from root")
+    agent = start(block_here(here, one("l1", mode="hang", deadline_ms=1500)), prefix=NO_NAMESPACES)
+    agent.until("launch_started")
+    folder = Path(read_json(tmp_path / "localhost" / "folders.json")[1])
+    wait_until(lambda: any(folder.iterdir()))
+    shutil.rmtree(folder)
+    assert agent.records()["l1"]["reason_code"] == "DEADLINE"
+    assert agent.process.returncode == 0
+
+
 def test_shared_memory_is_shared_by_the_endpoints_of_a_host_and_outlives_no_kill(
     start: Start, here: Testbed, tmp_path: Path, can_emulate: None
 ) -> None:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One attempt, seen from the client. The steps, each told to the server out of band, which answers with its
- *counts:
+ * counts:
  *
- *	begin -> full comparison -> phase -> warm-up -> phase -> measurement -> phase -> full comparison ->
- *finish
+ *	begin -> full comparison -> phase -> warm-up -> phase -> measurement -> phase -> full comparison
+ *	-> finish
  *
  * At place self the server's part is called directly.
  */

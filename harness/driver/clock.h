@@ -17,10 +17,10 @@
 #define DRV_CLOCK_DRIFT_MAX_PPM 100.0
 
 struct drv_clock_reading {
-	uint64_t ticks;      /* middle of the bracket */
-	uint64_t raw_ns;     /* CLOCK_MONOTONIC_RAW */
-	uint64_t bracket_ns; /* width of the tightest of 20 brackets; counted in ticks until the rate is known
-			      */
+	uint64_t ticks;  /* middle of the bracket */
+	uint64_t raw_ns; /* CLOCK_MONOTONIC_RAW */
+	/* width of the tightest of 20 brackets; counted in ticks until the rate is known */
+	uint64_t bracket_ns;
 };
 
 struct drv_clock {

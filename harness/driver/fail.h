@@ -39,7 +39,8 @@ struct drv_fail {
 	char text[512]; /* one sentence, NUL-terminated */
 };
 
-/* Fills `fail` and returns -1, so that `return drv_fail_set(...)` reads well. An over-long sentence is cut.
+/*
+ * Fills `fail` and returns -1, so that `return drv_fail_set(...)` reads well. An over-long sentence is cut.
  */
 int drv_fail_set(struct drv_fail *fail, enum drv_reason reason, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

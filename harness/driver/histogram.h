@@ -14,10 +14,10 @@
 #define DRV_HISTOGRAM_LOWEST  1u
 #define DRV_HISTOGRAM_HIGHEST UINT64_C(100000000000)
 #define DRV_HISTOGRAM_DIGITS  3
-#define DRV_HISTOGRAM_HALF_BITS                                                                              \
-	10 /* 2 * 10^3 needs 11 bits: 2,048 sub-buckets, the upper half of each is new */
-#define DRV_HISTOGRAM_BUCKETS 27 /* 2,048 << 26 is the first limit above 10^11 */
-#define DRV_HISTOGRAM_CELLS   ((DRV_HISTOGRAM_BUCKETS + 1) << DRV_HISTOGRAM_HALF_BITS)
+/* 2 * 10^3 needs 11 bits: 2,048 sub-buckets, the upper half of each is new */
+#define DRV_HISTOGRAM_HALF_BITS 10
+#define DRV_HISTOGRAM_BUCKETS   27 /* 2,048 << 26 is the first limit above 10^11 */
+#define DRV_HISTOGRAM_CELLS     ((DRV_HISTOGRAM_BUCKETS + 1) << DRV_HISTOGRAM_HALF_BITS)
 
 struct drv_histogram {
 	uint64_t count, sum_ns, min_ns, max_ns; /* of the exact values; min_ns is UINT64_MAX while empty */

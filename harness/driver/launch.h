@@ -58,8 +58,8 @@ struct drv_launch {
 	size_t endpoints_count; /* 1 only for place self */
 	struct drv_point *points;
 	size_t points_count;
-	char digest[65]; /* SHA-256 of the document in canonical form, hex: both endpoints must hold the same
-			    launch */
+	/* SHA-256 of the document in canonical form, hex: both endpoints must hold the same launch */
+	char digest[65];
 };
 
 /* Reads and checks a launch file. On success the caller frees *launch_out; on failure it is untouched. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends of a fresh connection prove that they hold the token, without sending it: nonces from the kernel,
- *then HMAC-SHA-256 over both nonces, with a different label for each direction so that no answer can be
- *reflected.
+ * Both ends of a fresh connection prove that they hold the token, without sending it: nonces from the
+ * kernel, then HMAC-SHA-256 over both nonces, with a different label for each direction so that no answer
+ * can be reflected.
  *
  *	client -> server   8 bytes "CADGEOB1", 32 bytes nonce
  *	server -> client   8 bytes "CADGEOB1", 32 bytes nonce
  *	client -> server   32 bytes HMAC(token, "client" nonces)
  *	server -> client   'Y' and 32 bytes HMAC(token, "server" nonces), or 'N' and nothing
  *
- * What follows is neither encrypted nor signed: it steers a measurement whose payload is in the clear anyway.
- *The token keeps stray connections and other users' runs out.
+ * What follows is neither encrypted nor signed: it steers a measurement whose payload is in the clear
+ * anyway. The token keeps stray connections and other users' runs out.
  */
 #ifndef DRV_OOB_AUTH_H
 #define DRV_OOB_AUTH_H

@@ -140,7 +140,9 @@ static void __attribute__((noinline)) put_off(struct drv_server *server, const s
 		server->work[server->work_tail++ & server->work_mask] = *work;
 		return;
 	}
-	/* more requests than the client may have outstanding: where losses are known this one counts as lost
+	/*
+	 * more requests than the client may have outstanding: where losses are known this one counts as
+	 * lost
 	 */
 	if (server->reliable)
 		note_mismatch(server, "server: more requests at a time than the client has outstanding");

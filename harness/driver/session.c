@@ -18,9 +18,8 @@
 
 #define MEET_NS UINT64_C(10000000000) /* for the endpoints to find each other, at most */
 #define STEP_NS UINT64_C(10000000000) /* for one agreement, at most */
-#define STORE_NS                                                                                             \
-	UINT64_C(1500000000) /* kept back of the launch's deadline to end in order, at most a quarter of it  \
-			      */
+/* kept back of the launch's deadline to end in order, at most a quarter of it */
+#define STORE_NS UINT64_C(1500000000)
 #define CLOSE_NS UINT64_C(3000000000)
 
 struct session {

@@ -41,7 +41,9 @@ int drv_stream_start(struct drv_stream *stream, struct drv_engine *engine, const
 		     uint64_t seed, struct drv_server *server, struct drv_fail *fail);
 void drv_stream_stop(struct drv_stream *stream);
 
-/* As for the client. Verify sends one message from each slot (as many as drv_full_messages) with a full body.
+/*
+ * As for the client. Verify sends one message from each slot (as many as drv_full_messages) with a full
+ * body.
  */
 int drv_stream_verify(struct drv_stream *stream, uint64_t phase, struct drv_fail *fail);
 int drv_stream_warmup(struct drv_stream *stream, uint64_t cap_ns, struct drv_fail *fail);

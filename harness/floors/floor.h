@@ -83,7 +83,8 @@ struct floor {
 	const char *bytes_min_reason;
 	/* Makes what one side needs. Fills path and bytes_max. A refusal is a reason like any other. */
 	int (*open)(struct floor_run *run, struct drv_fail *fail);
-	/* Both sides at once: exchanges what is needed out of band; chooses the best variant, by measuring.
+	/*
+	 * Both sides at once: exchanges what is needed out of band; chooses the best variant, by measuring.
 	 */
 	int (*connect)(struct floor_run *run, struct drv_fail *fail);
 	/* Endpoint 1 first, then endpoint 0: begins a point. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The two loops of an exchange, to be compiled once for each floor, way of waiting and variant: `send` and
- *`receive` are constants where these are called, so that nothing is asked and nothing is called inside.
+ * `receive` are constants where these are called, so that nothing is asked and nothing is called inside.
  *
  *	send(loop, bytes):		loop->out leaves. 0, or -1 with loop->fail.
  *	receive(loop, &data, &bytes):	1: a message lies at data; 0: none yet (in block mode after some ms);
- *-1.
+ * -1.
  */
 #ifndef CADGE_FLOOR_LOOP_H
 #define CADGE_FLOOR_LOOP_H

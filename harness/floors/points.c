@@ -123,7 +123,8 @@ static int say(struct floor_run *run, json_t *message, struct drv_fail *fail)
 	return status;
 }
 
-/* One phase, seen from endpoint 0: the other side serves, this one loops, the other side tells what it saw.
+/*
+ * One phase, seen from endpoint 0: the other side serves, this one loops, the other side tells what it saw.
  */
 static int phase_run(struct floor_loop *loop, uint32_t order, struct served *served,
 		     struct drv_usage *usage_out, struct drv_fail *fail)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages over remote writes, for libraries that have put but no messages (or whose messages are not the
- *subject).
+ * subject).
  *
  * One struct cadge_mailbox is one end of one connection: what this side receives from one peer and sends to
- *it. Each end has an *area* of its own memory that the peer writes:
+ * it. Each end has an *area* of its own memory that the peer writes:
  *
  *	ring     lines of 64 bytes: short messages whole, and the descriptors of pieces of long ones
  *	bulk     a ring of bytes for the pieces of long messages
  *	credit   one line in which the peer says how far it has consumed *its* ring, that is, what we sent
  *
- * Only two things are asked of the library: put, and quiet (all earlier puts of this connection are visible).
- *No order between puts, no order inside a put, no atomic store is assumed; mailbox.c gives the argument. The
- *mailbox is reliable and ordered as far as put is reliable, never drops, and says BUSY when the peer's ring
- *is used up.
+ * Only two things are asked of the library: put, and quiet (all earlier puts of this connection are
+ * visible). No order between puts, no order inside a put, no atomic store is assumed; mailbox.c gives the
+ * argument. The mailbox is reliable and ordered as far as put is reliable, never drops, and says BUSY when
+ * the peer's ring is used up.
  *
  * Sources: common/mailbox.c and common/mailbox_send.c.
  *
- * Everything here runs on the one thread of its context and never blocks. Nothing is allocated after create.
+ * Everything here runs on the one thread of its context and never blocks. Nothing is allocated after
+ * create.
  */
 #ifndef CADGE_COMMON_MAILBOX_H
 #define CADGE_COMMON_MAILBOX_H
@@ -40,8 +41,8 @@ struct cadge_mailbox_op {
 };
 
 #define CADGE_MAILBOX_NOTE_BYTES 16u /* payload of a notification */
-#define CADGE_MAILBOX_CARD_BYTES                                                                             \
-	32u /* what a peer has to know of a mailbox besides the memory key of its area */
+/* what a peer has to know of a mailbox besides the memory key of its area */
+#define CADGE_MAILBOX_CARD_BYTES 32u
 
 /*
  * What the adapter supplies, bound to its library. `link` is the pointer that was given to
@@ -76,9 +77,9 @@ struct cadge_mailbox_ops {
 
 /* Geometry of an area, told to the peer by the card. An adapter may lower short_bytes before create. */
 struct cadge_mailbox_shape {
-	uint32_t lines;       /* of the ring, a power of two */
-	uint32_t short_bytes; /* longest message that travels whole in the ring; with its header at most lines
-				 / 4 lines */
+	uint32_t lines; /* of the ring, a power of two */
+	/* longest message that travels whole in the ring; with its header at most lines / 4 lines */
+	uint32_t short_bytes;
 	uint32_t bulk_bytes;  /* a power of two, 0 where no message is long */
 	uint32_t chunk_bytes; /* longest piece of a long message; at most a quarter of bulk_bytes */
 };

@@ -44,7 +44,9 @@ struct send {
 	bool issued;
 };
 
-/* A piece of a long message. A chunk lives from its reservation until its puts are done and its entry is out.
+/*
+ * A piece of a long message. A chunk lives from its reservation until its puts are done and its entry is
+ * out.
  */
 struct chunk {
 	struct cadge_mailbox_op op;

@@ -117,7 +117,9 @@ static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *arg
 		snprintf(args->error, args->error_bytes, "provider %s serves one host only", provider);
 		return CADGE_E_UNSUPPORTED;
 	}
-	/* libfabric's providers psm and psm2 would take over SIGSEGV and write files where a process crashes.
+	/*
+	 * libfabric's providers psm and psm2 would take over SIGSEGV and write files where a process
+	 * crashes.
 	 */
 	if (setenv("IPATH_NO_BACKTRACE", "1", 0) || setenv("HFI_NO_BACKTRACE", "1", 0)) {
 		snprintf(args->error, args->error_bytes, "the environment cannot be extended");

@@ -47,11 +47,11 @@ struct cadge_ofi {
 	struct fid_ep *ep;
 	int wait_fd; /* -1 where the context does not sleep */
 	enum cadge_place place;
-	bool network;       /* the provider goes through sockets and not through memory */
-	char asked[48];     /* provider that was asked for */
-	char device[32];    /* interface that was asked for */
-	char interface[32]; /* domain name that libfabric states: the interface for tcp, "shm" for shared
-			       memory */
+	bool network;    /* the provider goes through sockets and not through memory */
+	char asked[48];  /* provider that was asked for */
+	char device[32]; /* interface that was asked for */
+	/* domain name that libfabric states: the interface for tcp, "shm" for shared memory */
+	char interface[32];
 };
 
 /*

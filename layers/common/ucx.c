@@ -10,7 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Rounds of progress that a closing context spends on what can still be sent. About 10 ms where all is idle.
+/*
+ * Rounds of progress that a closing context spends on what can still be sent. About 10 ms where all is
+ * idle.
  */
 #define DRAIN_ROUNDS 50000u
 

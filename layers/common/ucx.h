@@ -37,8 +37,8 @@ struct cadge_ucx {
 	char transports[64];
 	void *closing[CADGE_UCX_CLOSING_MAX]; /* requests of closes that go on */
 	unsigned int closing_count;
-	bool unfinished; /* set by the layer before it closes: operations of its own are still with the
-			    library */
+	/* set by the layer before it closes: operations of its own are still with the library */
+	bool unfinished;
 	unsigned int id_next;
 	bool id_live[CADGE_UCX_IDS];
 };

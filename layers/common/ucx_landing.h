@@ -26,7 +26,9 @@ struct cadge_ucx_landings;
 typedef enum cadge_keep (*cadge_ucx_landed_fn)(void *user, uint32_t life, void *data, size_t bytes,
 					       ucs_status_t status);
 
-/* Buffers for messages of at most `bytes_max`, for at most offers_max offers at a time. NULL: out of memory.
+/*
+ * Buffers for messages of at most `bytes_max`, for at most offers_max offers at a time. NULL: out of
+ * memory.
  */
 struct cadge_ucx_landings *cadge_ucx_landings_create(ucp_worker_h worker, size_t bytes_max,
 						     uint32_t offers_max, cadge_ucx_landed_fn landed);

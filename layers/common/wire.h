@@ -127,7 +127,9 @@ static inline void cadge_blob_bytes(struct cadge_blob_out *out, const void *data
 	cadge_blob_raw(out, data, bytes);
 }
 
-/* Reads a blob of a peer. `ok` turns false at the first item that is not there; items then read as 0 or NULL.
+/*
+ * Reads a blob of a peer. `ok` turns false at the first item that is not there; items then read as 0 or
+ * NULL.
  */
 struct cadge_blob_in {
 	const uint8_t *at;

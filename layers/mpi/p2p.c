@@ -23,7 +23,9 @@
 #include "mpi/p2p_flow.h"
 #include "mpi/path.h"
 
-/* Address space for `count` buffers, touched only where it is used; each begins at another offset of a page.
+/*
+ * Address space for `count` buffers, touched only where it is used; each begins at another offset of a
+ * page.
  */
 static void *p2p_pool(uint32_t *count_inout, uint64_t buffer_bytes, size_t *stride_out, size_t *bytes_out)
 {

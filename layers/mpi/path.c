@@ -112,7 +112,9 @@ static bool path_same_release(void)
 	       strncmp(text, built, (size_t)wrote) == 0 && (text[wrote] < '0' || text[wrote] > '9');
 }
 
-/* The transports that carry short and long messages to `proc`, each with its name, in the order of their use.
+/*
+ * The transports that carry short and long messages to `proc`, each with its name, in the order of their
+ * use.
  */
 static void path_transports(const ompi_proc_t *proc, char *text, size_t text_bytes)
 {

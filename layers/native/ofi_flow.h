@@ -62,7 +62,9 @@ struct cadge_ctx {
 
 /* Puts a receive buffer back among the free ones. */
 void native_ofi_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend);
-/* Posts free buffers until `wanted` are posted. A full receive queue is no error: the next poll tries again.
+/*
+ * Posts free buffers until `wanted` are posted. A full receive queue is no error: the next poll tries
+ * again.
  */
 int native_ofi_repost(struct cadge_ctx *ctx, uint32_t wanted);
 

@@ -19,8 +19,8 @@
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define IOV_MAX_ENTRIES     4u
-#define BOUNCE_BYTES                                                                                         \
-	512u /* several entries are gathered by us up to here (faster), by UCX above (faster there) */
+/* several entries are gathered by us up to here (faster), by UCX above (faster there) */
+#define BOUNCE_BYTES      512u
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
 #define DEPTH_MAX         4096u
 #define ROUNDS            8u
@@ -289,7 +289,9 @@ static __attribute__((noinline)) void deliver_news(struct cadge_ctx *ctx)
 	cadge_ucx_landings_resume(ctx->landings);
 }
 
-/* Looks several times before it says that there is nothing: a spinning caller then pays less for coming back.
+/*
+ * Looks several times before it says that there is nothing: a spinning caller then pays less for coming
+ * back.
  */
 static int ucx_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {

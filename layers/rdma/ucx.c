@@ -96,7 +96,8 @@ static ucs_status_t on_note(void *arg, const void *header, size_t header_bytes, 
 	return UCS_OK;
 }
 
-/* The tag is an operation of the mailbox, NULL for one of the caller, the channel itself for a failed note.
+/*
+ * The tag is an operation of the mailbox, NULL for one of the caller, the channel itself for a failed note.
  */
 static void on_done(void *user, void *tag, uint64_t token, int code)
 {

@@ -25,9 +25,8 @@
 enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
 #define DELAY_NS_MAX  UINT64_C(10000000000)
 #define PERIOD_NS_MAX UINT64_C(2000) /* the longest time between two polls that still counts as polling */
-#define NO_SLEEP_NS                                                                                          \
-	UINT64_C(200000) /* closer than this, wait does not sleep: waking up may take that long              \
-			  */
+/* closer than this, wait does not sleep: waking up may take that long */
+#define NO_SLEEP_NS UINT64_C(200000)
 
 static const uint64_t delay_caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE |
 				   CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND |

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shim-trace: counts and times each slot call and each event of the inner layer, and keeps the last of them
- *in a ring. Everything comes out of `counters`:
+ * in a ring. Everything comes out of `counters`:
  *
  *	calls.<slot>, ns.<slot>      how often, and how long in all
  *	events.<event>               how often
  *	ring.<n>.<slot or event>.<result>   when, in ns since open: the oldest entry first; n counts from
- *open. A poll that found nothing is counted but not in the ring
+ * open. A poll that found nothing is counted but not in the ring
  *
- * Option entries arrives as setting "trace.entries"; settings without the prefix "trace." go on to the inner
- *layer.
+ * Option entries arrives as setting "trace.entries"; settings without the prefix "trace." go on to the
+ * inner layer.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -65,7 +65,9 @@ void sock_stream_free(struct sock_stream *stream);
 /* As the post slot. */
 int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, uint32_t count, uint64_t token);
 
-/* Sends what waits, as far as the kernel takes it. Returns the number of sent events; sets broken on failure.
+/*
+ * Sends what waits, as far as the kernel takes it. Returns the number of sent events; sets broken on
+ * failure.
  */
 int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink);
 

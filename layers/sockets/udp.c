@@ -151,7 +151,8 @@ static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		code = sock_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
 	}
-	/* The first peer's socket is opened now, so that a wrong address or a full port range is found now.
+	/*
+	 * The first peer's socket is opened now, so that a wrong address or a full port range is found now.
 	 */
 	code = sock_bind_in_range(args, SOCK_DGRAM, &fd);
 	if (code < 0)
@@ -405,9 +406,9 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 			if (code < 0)
 				return code;
 			events += code;
+			/* one message a system call: looking again at once would cost the next reply */
 			if (code > 0)
-				break; /* one message a system call: looking again at once would cost the next
-					  reply */
+				break;
 			continue;
 		}
 		/* While meeting, the peer's socket may not be connected to ours yet. */

@@ -78,7 +78,8 @@ static void test_totals(void)
 
 static void test_encoding(void)
 {
-	/* cookie, length 3, offset 0, digits 3, lowest 1, highest 10^11, ratio 1.0; then -5 (zeros 0..4), 1
+	/*
+	 * cookie, length 3, offset 0, digits 3, lowest 1, highest 10^11, ratio 1.0; then -5 (zeros 0..4), 1
 	 */
 	static const uint8_t five[] = {0x1c, 0x84, 0x93, 0x13, 0,    0,    0, 2, 0, 0, 0, 0, 0, 0,
 				       0,    3,    0,    0,    0,    0,    0, 0, 0, 1, 0, 0, 0, 0x17,

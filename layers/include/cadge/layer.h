@@ -82,36 +82,38 @@ enum cadge_code {
 #define CADGE_CAP_SELF (UINT64_C(1) << 0) /* a context can be connected to itself */
 #define CADGE_CAP_HOST (UINT64_C(1) << 1) /* two processes of one host */
 #define CADGE_CAP_NET  (UINT64_C(1) << 2) /* two hosts */
-#define CADGE_CAP_RELIABLE                                                                                   \
-	(UINT64_C(1) << 3) /* every message accepted arrives exactly once or the channel goes down */
-#define CADGE_CAP_ORDERED                                                                                    \
-	(UINT64_C(1) << 4) /* messages of one channel arrive in the order of their posts                     \
-			    */
-#define CADGE_CAP_FLOW_CONTROL                                                                               \
-	(UINT64_C(1) << 5)                /* a fast sender sees BUSY; nothing is dropped at a slow receiver */
-#define CADGE_CAP_LEND (UINT64_C(1) << 6) /* (release) received data can be kept without a copy */
-#define CADGE_CAP_POST_IN_SINK                                                                               \
-	(UINT64_C(1) << 7)                     /* post, reply and delegate are legal inside sink callbacks */
-#define CADGE_CAP_WAIT     (UINT64_C(1) << 8)  /* (wait) the context can sleep until there is work */
-#define CADGE_CAP_RPC      (UINT64_C(1) << 9)  /* (call, reply, fail) native calls */
-#define CADGE_CAP_DELEGATE (UINT64_C(1) << 10) /* (delegate) a call can be passed on; needs RPC */
-#define CADGE_CAP_PUT      (UINT64_C(1) << 11) /* (put, quiet, expose, unexpose, attach, detach) */
-#define CADGE_CAP_GET      (UINT64_C(1) << 12) /* (get, and the five above) */
-#define CADGE_CAP_FETCH_ADD                                                                                  \
-	(UINT64_C(1) << 13) /* (fetch_add, and the five above) 64-bit, naturally aligned */
-#define CADGE_CAP_MEM_ALLOC                                                                                  \
-	(UINT64_C(1) << 14) /* (mem_alloc, mem_free) buffers should come from the layer                      \
-			     */
+/* every message accepted arrives exactly once or the channel goes down */
+#define CADGE_CAP_RELIABLE (UINT64_C(1) << 3)
+/* messages of one channel arrive in the order of their posts */
+#define CADGE_CAP_ORDERED (UINT64_C(1) << 4)
+/* a fast sender sees BUSY; nothing is dropped at a slow receiver */
+#define CADGE_CAP_FLOW_CONTROL (UINT64_C(1) << 5)
+#define CADGE_CAP_LEND         (UINT64_C(1) << 6) /* (release) received data can be kept without a copy */
+/* post, reply and delegate are legal inside sink callbacks */
+#define CADGE_CAP_POST_IN_SINK (UINT64_C(1) << 7)
+#define CADGE_CAP_WAIT         (UINT64_C(1) << 8)  /* (wait) the context can sleep until there is work */
+#define CADGE_CAP_RPC          (UINT64_C(1) << 9)  /* (call, reply, fail) native calls */
+#define CADGE_CAP_DELEGATE     (UINT64_C(1) << 10) /* (delegate) a call can be passed on; needs RPC */
+#define CADGE_CAP_PUT          (UINT64_C(1) << 11) /* (put, quiet, expose, unexpose, attach, detach) */
+#define CADGE_CAP_GET          (UINT64_C(1) << 12) /* (get, and the five above) */
+/* (fetch_add, and the five above) 64-bit, naturally aligned */
+#define CADGE_CAP_FETCH_ADD (UINT64_C(1) << 13)
+/* (mem_alloc, mem_free) buffers should come from the layer */
+#define CADGE_CAP_MEM_ALLOC   (UINT64_C(1) << 14)
 #define CADGE_CAP_MEM_REG     (UINT64_C(1) << 15) /* (mem_reg, mem_dereg) buffers must be registered once */
 #define CADGE_CAP_BATCH       (UINT64_C(1) << 16) /* (flush) honours CADGE_MORE */
 #define CADGE_CAP_COUNTERS    (UINT64_C(1) << 17) /* (counters) */
 #define CADGE_CAP_OWN_THREADS (UINT64_C(1) << 18) /* the library starts threads of its own */
-#define CADGE_CAP_ONE_INIT                                                                                   \
-	(UINT64_C(1) << 19) /* the library starts once a process: conformance then repeats                   \
-			       connect/disconnect where it would repeat open/close */
-#define CADGE_CAP_RAW_LINK                                                                                   \
-	(UINT64_C(1) << 20) /* sends frames of its own making: the `device` of open is the link that the     \
-			       testbed keeps for such frames, not the data network's */
+/*
+ * the library starts once a process: conformance then repeats connect/disconnect where it would repeat
+ * open/close
+ */
+#define CADGE_CAP_ONE_INIT (UINT64_C(1) << 19)
+/*
+ * sends frames of its own making: the `device` of open is the link that the testbed keeps for such frames,
+ * not the data network's
+ */
+#define CADGE_CAP_RAW_LINK (UINT64_C(1) << 20)
 
 /* What the 1998 comparison of five layers compared, as facts of the adapter (shown, never computed with). */
 enum cadge_protection {
@@ -130,8 +132,8 @@ enum cadge_control_transfer {
 struct cadge_traits {
 	enum cadge_protection protection;
 	enum cadge_control_transfer control_transfer;
-	uint32_t
-		copies_on_send; /* copies of the payload by adapter and library, short messages, user space */
+	/* copies of the payload by adapter and library, short messages, user space */
+	uint32_t copies_on_send;
 	uint32_t copies_on_receive;
 	uint32_t multiprogramming; /* 1: several processes of one host can use the layer at a time */
 };
@@ -178,8 +180,8 @@ struct cadge_open_args {
 	uint32_t bytes; /* sizeof(struct cadge_open_args) */
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
-	const char
-		*device; /* network interface to use, e.g. "lo", "data0", with RAW_LINK "raw0"; never NULL */
+	/* network interface to use, e.g. "lo", "data0", with RAW_LINK "raw0"; never NULL */
+	const char *device;
 	const char *address; /* IP address of this end on `device`, for listening sockets; never NULL */
 	uint16_t port_first, port_last; /* listening sockets only here, inclusive; 0, 0: any port */
 	uint32_t peers_max;             /* how many peers will be connected, >= 1 */
@@ -188,9 +190,9 @@ struct cadge_open_args {
 	uint64_t region_bytes_max;      /* largest region the driver will expose; 0: none */
 	const struct cadge_setting *settings;
 	size_t settings_count;
-	const struct cadge_layer
-		*inner; /* shims only: the layer to wrap, already checked; NULL for adapters */
-	char *error;    /* where open explains a failure in one sentence, NUL-terminated */
+	/* shims only: the layer to wrap, already checked; NULL for adapters */
+	const struct cadge_layer *inner;
+	char *error; /* where open explains a failure in one sentence, NUL-terminated */
 	size_t error_bytes;
 };
 
@@ -199,16 +201,16 @@ struct cadge_limits {
 	uint64_t caps;              /* what this context grants: subset of the table's caps */
 	uint64_t message_bytes_max; /* largest post, call or reply */
 	uint64_t rma_bytes_max;     /* largest put or get; 0 without */
-	uint32_t depth_max; /* outstanding operations a channel that the adapter takes before BUSY is certain
-			     */
-	uint32_t iov_max;   /* entries in an iov, >= 2 */
-	uint32_t token_bytes;         /* size of a reply token on the wire; 0 without RPC */
-	uint32_t wire_overhead_bytes; /* the adapter's and library's header bytes a short message, where known
-				       */
-	uint64_t short_bytes_max;     /* largest message on the short path; above it `long_path` is used */
-	const char *short_path;       /* e.g. "eager", "inline", "one write" */
-	const char *
-		long_path; /* e.g. "rendezvous", "mailbox chunks"; equal to short_path if there is one path */
+	/* outstanding operations a channel that the adapter takes before BUSY is certain */
+	uint32_t depth_max;
+	uint32_t iov_max;     /* entries in an iov, >= 2 */
+	uint32_t token_bytes; /* size of a reply token on the wire; 0 without RPC */
+	/* the adapter's and library's header bytes a short message, where known */
+	uint32_t wire_overhead_bytes;
+	uint64_t short_bytes_max; /* largest message on the short path; above it `long_path` is used */
+	const char *short_path;   /* e.g. "eager", "inline", "one write" */
+	/* e.g. "rendezvous", "mailbox chunks"; equal to short_path if there is one path */
+	const char *long_path;
 };
 
 /* Where the bytes really go. */
@@ -233,10 +235,10 @@ struct cadge_path {
 
 /* Which library serves this layer. The driver finds file and build id from `symbol` (dladdr). */
 struct cadge_library {
-	const char *name;           /* "UCX", "libfabric", "Open MPI", "Linux sockets" */
-	const char *stated_version; /* what the loaded library says of itself; kernel release for kernel
-				       services */
-	const void *symbol;         /* an address inside the library's text; NULL for kernel services */
+	const char *name; /* "UCX", "libfabric", "Open MPI", "Linux sockets" */
+	/* what the loaded library says of itself; kernel release for kernel services */
+	const char *stated_version;
+	const void *symbol; /* an address inside the library's text; NULL for kernel services */
 };
 
 /* Who carries out an operation at the target. Filled by the adapter as its belief; proved by conformance. */
@@ -303,8 +305,8 @@ struct cadge_sink {
 };
 
 /* Flags of post, reply and put. */
-#define CADGE_MORE                                                                                           \
-	1u /* more will follow at once: with CADGE_CAP_BATCH the adapter may hold this until flush */
+/* more will follow at once: with CADGE_CAP_BATCH the adapter may hold this until flush */
+#define CADGE_MORE 1u
 
 struct cadge_layer {
 	uint32_t abi;      /* CADGE_ABI */

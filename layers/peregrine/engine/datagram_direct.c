@@ -13,7 +13,9 @@ static bool allow_second(int fd, int yes)
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0;
 }
 
-/* Lets in what comes from this address and port. A filter's word is big-endian; it sees the UDP header first.
+/*
+ * Lets in what comes from this address and port. A filter's word is big-endian; it sees the UDP header
+ * first.
  */
 static bool let_in_only(int fd, const struct sockaddr_in *peer)
 {

@@ -37,7 +37,9 @@ static bool again(int error)
 	return error == EINTR || error == ECONNREFUSED;
 }
 
-/* How many held packets may leave as one: to one address, all as long as the first; the last may be shorter.
+/*
+ * How many held packets may leave as one: to one address, all as long as the first; the last may be
+ * shorter.
  */
 static unsigned int run_of(const struct pgr_datagram *datagram, unsigned int first)
 {

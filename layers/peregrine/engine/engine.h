@@ -83,8 +83,8 @@ enum pgr_slot_state {
 
 /* One call at a time of a binding. */
 struct pgr_slot {
-	struct pgr_header
-		head; /* template, in the machine's own order: flags and procedure are patched per call */
+	/* template, in the machine's own order: flags and procedure are patched per call */
+	struct pgr_header head;
 	struct pgr_peer *peer;
 	uint64_t sequence;
 	uint8_t number, state;
@@ -111,8 +111,8 @@ struct pgr_slot {
 	struct pgr_to result_from; /* of a result of several packets: who sends it, and how it says so */
 	uint32_t result_incarnation;
 	uint8_t result_flags;
-	uint8_t *marshal; /* owned: the arguments in one piece, where they cannot be sent from where they lie
-			   */
+	/* owned: the arguments in one piece, where they cannot be sent from where they lie */
+	uint8_t *marshal;
 	uint64_t ended_ns;
 };
 

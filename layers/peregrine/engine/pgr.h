@@ -3,7 +3,7 @@
  * Peregrine: remote procedure calls at the limit of the hardware, executed at most once.
  *
  * An endpoint (struct pgr) is one open wire; it calls and serves at the same time. A peer (struct pgr_peer)
- *is its binding to one other endpoint, with 64 call slots. The protocol is that of PROTOCOL.md.
+ * is its binding to one other endpoint, with 64 call slots. The protocol is that of PROTOCOL.md.
  *
  *	pgr_open -> pgr_serve ... -> pgr_address [travels to the other side by other means]
  *	         -> pgr_bind -> pgr_call / pgr_poll ... -> pgr_close
@@ -11,10 +11,10 @@
  * Rules that hold unless a comment says otherwise:
  *
  * - Threads: an endpoint and all that belongs to it is used by one thread at a time. There are no locks and
- *no threads of the library's own. Several endpoints in several threads are independent.
+ *   no threads of the library's own. Several endpoints in several threads are independent.
  * - Blocking: only pgr_wait and pgr_call_and_wait sleep or spin.
  * - Progress: packets are received, repeated and acknowledged inside pgr_poll, which must be called now and
- *then by clients and servers alike. Handlers and continuations run inside it, on the caller's thread.
+ *   then by clients and servers alike. Handlers and continuations run inside it, on the caller's thread.
  * - Ownership: buffers are lent, never taken. On an error nothing changed hands and no event follows.
  * - Units: _bytes, _ns. Return values: PGR_OK, PGR_QUEUED or PGR_BUSY (>= 0), or a negative enum pgr_code.
  */
@@ -104,9 +104,9 @@ struct pgr_request {
 	const void *args;
 	size_t args_bytes;
 	struct pgr_token token;
-	uint64_t client;   /* identifier of the caller's binding */
-	void *client_data; /* what pgr_set_client_data hung on it; NULL at first, and after it was forgotten
-			    */
+	uint64_t client; /* identifier of the caller's binding */
+	/* what pgr_set_client_data hung on it; NULL at first, and after it was forgotten */
+	void *client_data;
 };
 /* Serves a call, or keeps the token to answer later. May call anything but pgr_poll, pgr_wait, pgr_close. */
 typedef void pgr_handler(void *arg, const struct pgr_request *request);
@@ -134,8 +134,8 @@ struct pgr_config {
 	uint64_t message_bytes_max; /* arguments or result; 0: 16 MiB; at most 1 GiB */
 	uint64_t pool_bytes_max;    /* saved results and half-received calls of all clients; 0: 256 MiB */
 	uint64_t give_up_ns;        /* 0: 10 s */
-	uint64_t memory_ns; /* how long a silent client is remembered; 0: three times the give-up time + 10 s,
-			       the least */
+	/* how long a silent client is remembered; 0: three times the give-up time + 10 s, the least */
+	uint64_t memory_ns;
 	uint64_t rto_min_ns; /* 0: 2 ms */
 	const uint8_t *key;  /* 16 bytes shared by all endpoints, or NULL; copied */
 	char *error;         /* where pgr_open explains a failure in one sentence; may be NULL */
@@ -204,7 +204,9 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 
 /* What was held back leaves now. */
 void pgr_flush(struct pgr *pgr);
-/* Receives, runs handlers and continuations, repeats what is late. Returns how many of them ran, or negative.
+/*
+ * Receives, runs handlers and continuations, repeats what is late. Returns how many of them ran, or
+ * negative.
  */
 int pgr_poll(struct pgr *pgr);
 /* Sleeps until there may be something to poll, or timeout_ns. Only with config.block. */

@@ -545,8 +545,8 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 			pgr_result_again(pgr, work, head->retransmissions);
 			return;
 		}
-		__attribute__((fallthrough)); /* the result goes elsewhere; who passed the call on hears that
-						 we are at it */
+		/* the result goes elsewhere; who passed the call on hears that we are at it */
+		__attribute__((fallthrough));
 	case PGR_WORK_EXECUTING:
 	case PGR_WORK_PASSED:
 	default:
@@ -602,8 +602,8 @@ static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const
 		work->credits = head->credits;
 	pgr_outgoing_learn(&work->out, head->packet_number, head->type == PGR_NACK ? packet->data : NULL,
 			   head->type == PGR_NACK ? head->data_bytes : 0);
-	if (head->retransmissions) /* it has waited in vain: the tail is lost, which no later packet can show
-				    */
+	/* it has waited in vain: the tail is lost, which no later packet can show */
+	if (head->retransmissions)
 		pgr_result_again(pgr, work, head->retransmissions);
 	else
 		pgr_result_send(pgr, work, false);

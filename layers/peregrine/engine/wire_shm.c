@@ -32,9 +32,8 @@
 #include "engine.h"
 
 #define LINE_BYTES 64u
-#define RING_LINES                                                                                           \
-	32768u /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest             \
-		*/
+/* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */
+#define RING_LINES     32768u
 #define PACKET_LINES   2048u /* 128 KiB: several fit a ring, so that writing and reading overlap */
 #define RINGS          64u
 #define STAMP_BYTES    8u

@@ -68,7 +68,9 @@ static int udp_open(const struct pgr_config *config, pgr_input *input, void *eng
 		pgr_datagram_close(&udp->wire);
 		return code;
 	}
-	/* Both came with Linux 5.0; UDP_SEGMENT is asked for per call, and given up where a route refuses it.
+	/*
+	 * Both came with Linux 5.0; UDP_SEGMENT is asked for per call, and given up where a route refuses
+	 * it.
 	 */
 	udp->joined = setsockopt(udp->fd, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) == 0;
 	udp->segments = udp->joined;

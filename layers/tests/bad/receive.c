@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything that arrives: packets, new connections, the end of a connection; and sleeping until one comes.
+/*
+ * Everything that arrives: packets, new connections, the end of a connection; and sleeping until one comes.
  */
 #include <errno.h>
 #include <poll.h>

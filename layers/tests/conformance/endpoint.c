@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One opened context with its channels, its outstanding operations, and the checks that hold in every test.
+/*
+ * One opened context with its channels, its outstanding operations, and the checks that hold in every test.
  */
 #include <sched.h>
 #include <stdio.h>

@@ -98,7 +98,8 @@ int host_enter(unsigned int number, int ready_fd, int go_fd)
 	    sethostname(name, strlen(name)) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
 		return -1;
-	/* /sys/class/net shows the network namespace that mounted it, and libraries look for devices there.
+	/*
+	 * /sys/class/net shows the network namespace that mounted it, and libraries look for devices there.
 	 */
 	if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -1;

@@ -16,7 +16,9 @@
 int interface_up(const char *name);
 /* In the referee, inside its own network namespace. 0, or -1: not possible here. */
 int hosts_prepare(void);
-/* In the child that becomes rank `number`: leaves for its own namespaces; waits for the cable. -1 on failure.
+/*
+ * In the child that becomes rank `number`: leaves for its own namespaces; waits for the cable. -1 on
+ * failure.
  */
 int host_enter(unsigned int number, int ready_fd, int go_fd);
 /* In the referee, after the child said ready: lays the cable. 0 or -1. */

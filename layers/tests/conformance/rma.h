@@ -26,7 +26,8 @@ int rma_put(struct rma *rma, const void *local, size_t bytes, uint64_t offset_by
 int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes);
 int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64_t offset_bytes);
 int rma_quiet(struct rma *rma);
-/* Reads the answerer's memory from outside, whatever it does. -1: not permitted here. Never fails the test.
+/*
+ * Reads the answerer's memory from outside, whatever it does. -1: not permitted here. Never fails the test.
  */
 int rma_peek(const struct rma *rma, uint64_t offset_bytes, void *out, size_t bytes);
 

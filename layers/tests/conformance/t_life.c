@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Beginnings and ends: closing with work outstanding, connecting again, growth, two peers, a peer that dies.
+/*
+ * Beginnings and ends: closing with work outstanding, connecting again, growth, two peers, a peer that
+ * dies.
  */
 #include <signal.h>
 #include <stdlib.h>

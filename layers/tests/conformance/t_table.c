@@ -122,7 +122,9 @@ static void limits_check(struct endpoint *ep, bool with_region)
 		fail(r, "limits said two different things of one context");
 }
 
-/* The first test to open: a layer that cannot do this place or wait mode here ends the whole run as skipped.
+/*
+ * The first test to open: a layer that cannot do this place or wait mode here ends the whole run as
+ * skipped.
  */
 void test_opens_and_limits(struct rank *r)
 {

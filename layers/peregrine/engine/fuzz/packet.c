@@ -36,8 +36,11 @@ enum {
 	CALLS_MAX = 512,
 
 	/* the selector */
-	WHO = 7, /* 1 a known client, 2 a binding of ours, 3 the caller of a delegated call, 4 a stranger with
-		    his cookie */
+	/*
+	 * 1 a known client, 2 a binding of ours, 3 the caller of a delegated call, 4 a stranger with his
+	 * cookie
+	 */
+	WHO = 7,
 	LENGTHS = 8,  /* data bytes are those that are there */
 	MESSAGE = 16, /* and the message is right */
 	SEQUENCE = 32,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Calls over a network that drops, repeats, reorders, delays and corrupts packets, each up to 20 %: every
- *call has exactly one outcome, each was executed exactly once, every result is right. TAP on standard output.
+ * call has exactly one outcome, each was executed exactly once, every result is right. TAP on standard
+ * output.
  *
  *	PGR_CALLS (100000; 20000 under a sanitizer) calls in all, PGR_SEED (random, printed)
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kill -9 of the server or of the client at random moments, and a new one in its place: each call was
- *executed at most once, exactly once where the client was told so; each call of a client that lives has an
- *outcome within the give-up time.
+ * executed at most once, exactly once where the client was told so; each call of a client that lives has an
+ * outcome within the give-up time.
  *
  *	PGR_KILLS (100) on each wire, PGR_SEED (random, printed)
  */
@@ -175,7 +175,9 @@ static void client(void)
 	uint32_t epoch = 0;
 
 	while (!shared->stop || outstanding) {
-		/* over shared memory a new server has another address; over UDP it takes the old one's place
+		/*
+		 * over shared memory a new server has another address; over UDP it takes the old one's
+		 * place
 		 */
 		if (outstanding == 0 &&
 		    (!peer || (lost && strcmp(wire, "shm") == 0 && epoch != shared->epoch))) {

@@ -453,7 +453,9 @@ static void test_first_contact(void)
 	if (!CHECK(one(PGR_CHALLENGE) != NULL))
 		return;
 	CHECK(t.executed == 0 && stats()->clients == 0 && stats()->pool_bytes == 0);
-	/* The challenge is not longer than the shortest call, names the incarnation and the claim, goes back.
+	/*
+	 * The challenge is not longer than the shortest call, names the incarnation and the claim, goes
+	 * back.
 	 */
 	CHECK(t.seen[0].bytes <= make(&call, 0, NULL, packet) && is_at(&t.seen[0].to, FAR));
 	CHECK(t.seen[0].packet.head.incarnation == t.pgr->incarnation &&
@@ -462,7 +464,9 @@ static void test_first_contact(void)
 	      t.seen[0].packet.head.slot == 5);
 	cookie = cookie_in(&t.seen[0].packet.head);
 	call.incarnation = t.pgr->incarnation;
-	/* No cookie, a wrong one, that of another address, that of another client: a challenge, nothing else.
+	/*
+	 * No cookie, a wrong one, that of another address, that of another client: a challenge, nothing
+	 * else.
 	 */
 	put(&call, NULL);
 	CHECK(one(PGR_CHALLENGE) && t.seen[0].packet.head.procedure == t.pgr->incarnation);
@@ -497,7 +501,9 @@ static void test_first_contact(void)
 	/* The same with a cookie once more: the saved result, not a second execution. */
 	put_from(FAR, &call, cookie, NULL);
 	CHECK(one(PGR_RESULT) && t.executed == 1 && stats()->clients == 1);
-	/* Each slot shows the cookie once: an old copy of a call in another one may be from before we forgot.
+	/*
+	 * Each slot shows the cookie once: an old copy of a call in another one may be from before we
+	 * forgot.
 	 */
 	call.slot++;
 	put(&call, NULL);
@@ -793,8 +799,7 @@ static void test_server_long_result(void)
 	put_call(1, LONG, 0, PGR_FLAG_ASK);
 	CHECK(t.seen_count == 1 && (t.seen[0].packet.head.flags & PGR_FLAG_ASK));
 	{
-		/* Nack: 0 and 2 to 3 came, 1 did not; what was sent three sendings before it is lost.
-		 */
+		/* Nack: 0 and 2 to 3 came, 1 did not; what was sent three sendings before it is lost. */
 		struct pgr_header nack = bare_of(PGR_NACK, 1);
 		uint8_t bitmap = 3;
 
@@ -1108,7 +1113,9 @@ static void test_server_byte_order(void)
 	open_endpoint(NULL);
 	make_known();
 	call = call_of(1, TYPED, sizeof(plain));
-	/* Of the other byte order: swapped by the signature, to the last whole element. Answered in its own.
+	/*
+	 * Of the other byte order: swapped by the signature, to the last whole element. Answered in its
+	 * own.
 	 */
 	call.flags = PGR_FLAG_BIG_ENDIAN ^ PGR_OWN_ORDER;
 	put(&call, unlike);
@@ -1574,7 +1581,9 @@ static void test_delegated_on(void)
 		CHECK(one_reject(PGR_REJECT_PROCEDURE) && is_at(&t.seen[0].to, THIRD) &&
 		      one(PGR_REJECT)->data_bytes == 0);
 	}
-	/* The next server is dead: alive, until our own give-up time; then silence, and the caller gives up.
+	/*
+	 * The next server is dead: alive, until our own give-up time; then silence, and the caller gives
+	 * up.
 	 */
 	call.sequence = 4;
 	put_from(THIRD, &call, 0, pattern);
@@ -1712,7 +1721,8 @@ static void test_client_first_contact(void)
 	/* It claims nothing yet, and sends no cookie. */
 	CHECK(one(PGR_CALL) && one(PGR_CALL)->incarnation == 0 && !t.seen[0].packet.cookie &&
 	      is_at(&t.seen[0].to, FAR) && one(PGR_CALL)->sequence == 1);
-	/* A challenge that names no incarnation, speaks of another claim, or comes from elsewhere: dropped.
+	/*
+	 * A challenge that names no incarnation, speaks of another claim, or comes from elsewhere: dropped.
 	 */
 	head = challenge_of(0, COOKIE);
 	head.incarnation = 0;

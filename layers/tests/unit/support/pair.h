@@ -53,7 +53,9 @@ struct cadge_open_args pair_args(enum cadge_wait_mode wait_mode);
 int pair_open(struct pair_end *end, const struct cadge_layer *layer, const struct cadge_open_args *args);
 void pair_close(struct pair_end *end);
 
-/* Connects both ends and polls until both are up. Returns false when that does not happen within two seconds.
+/*
+ * Connects both ends and polls until both are up. Returns false when that does not happen within two
+ * seconds.
  */
 bool pair_meet(struct pair_end *a, struct pair_end *b);
 

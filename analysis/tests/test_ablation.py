@@ -11,10 +11,10 @@ import ablated
 import pytest
 import synthetic
 
-from cadge_analysis import compare, load
-from cadge_analysis.ablation import Ablation, ablations, by_chance
-from cadge_analysis.ablation_table import answer
 from cadge_analysis.errors import NoDataError
+from cadge_analysis.page.ablation_table import answer
+from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.ablation import Ablation, ablations, by_chance
 from cadge_results import Campaign
 from cadge_results.histogram import decode
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from cadge_analysis import compare, load, remarks
-from cadge_analysis.stats import Estimate
+from cadge_analysis.page import remarks
+from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.intervals import Estimate
 from cadge_results import Campaign
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from cadge_analysis import palette
+from cadge_analysis.draw import palette
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 VISION = {

@@ -10,14 +10,14 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis import stats
+from cadge_analysis.stats import intervals
 
 
 def test_median_is_a_middle_value_or_between_the_two_middle_ones() -> None:
-    assert stats.median([5.0, 1.0, 3.0]) == 3.0
-    assert stats.median([4.0, 1.0, 3.0, 100.0]) == 3.5
+    assert intervals.median([5.0, 1.0, 3.0]) == 3.0
+    assert intervals.median([4.0, 1.0, 3.0, 100.0]) == 3.5
     with pytest.raises(ValueError, match="nothing"):
-        stats.median([])
+        intervals.median([])
 
 
 @pytest.mark.parametrize(
@@ -25,39 +25,39 @@ def test_median_is_a_middle_value_or_between_the_two_middle_ones() -> None:
     [(2, 1, 0.5), (5, 1, 0.9375), (6, 1, 0.96875), (8, 1, 0.9921875), (9, 2, 0.9609375), (10, 2, 0.978515625)],
 )
 def test_rank_intervals_have_the_tabulated_coverage(launches: int, rank: int, coverage: float) -> None:
-    assert stats.rank_of_interval(launches) == rank
-    assert stats.rank_coverage(launches, rank) == coverage
+    assert intervals.rank_of_interval(launches) == rank
+    assert intervals.rank_coverage(launches, rank) == coverage
 
 
 @pytest.mark.parametrize("launches", [2, 3, 6, 9, 10])
 def test_coverage_counted_over_every_pattern_of_above_and_below(launches: int) -> None:
-    rank = stats.rank_of_interval(launches)
+    rank = intervals.rank_of_interval(launches)
     inside = 0
     for signs in product((0, 1), repeat=launches):  # 1: the launch lies below the true median
         below = sum(signs)
         inside += rank <= below <= launches - rank
-    assert stats.rank_coverage(launches, rank) == inside / 2**launches
+    assert intervals.rank_coverage(launches, rank) == inside / 2**launches
 
 
 def test_six_launches_give_the_full_range() -> None:
-    estimate = stats.over_launches([7.0, 3.0, 5.0, 4.0, 6.0, 9.0])
+    estimate = intervals.over_launches([7.0, 3.0, 5.0, 4.0, 6.0, 9.0])
     assert (estimate.value, estimate.low, estimate.high) == (5.5, 3.0, 9.0)
     assert estimate.coverage == 0.96875
 
 
 def test_nine_launches_drop_one_at_each_end() -> None:
-    estimate = stats.over_launches([float(value) for value in range(1, 10)])
+    estimate = intervals.over_launches([float(value) for value in range(1, 10)])
     assert (estimate.value, estimate.low, estimate.high) == (5.0, 2.0, 8.0)
 
 
 def test_one_launch_has_no_interval() -> None:
-    estimate = stats.over_launches([4.0])
+    estimate = intervals.over_launches([4.0])
     assert (estimate.value, estimate.low, estimate.high, estimate.coverage) == (4.0, None, None, 0.0)
 
 
 @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=40))
 def test_the_interval_encloses_the_median(values: list[float]) -> None:
-    estimate = stats.over_launches(values)
+    estimate = intervals.over_launches(values)
     assert min(values) <= estimate.value <= max(values)
     if estimate.low is not None and estimate.high is not None:
         assert estimate.low <= estimate.value <= estimate.high
@@ -74,53 +74,53 @@ def test_quantiles_are_those_of_hdrhistogram(values: list[int], per_mille: int) 
         histogram.record_value(value)
         upper = histogram.get_highest_equivalent_value(value)
         counts[upper] = counts.get(upper, 0) + 1
-    ours = stats.quantile(tuple(sorted(counts.items())), per_mille)
+    ours = intervals.quantile(tuple(sorted(counts.items())), per_mille)
     assert ours == histogram.get_value_at_percentile(per_mille / 10)
 
 
 def test_merging_adds_counts_before_any_quantile_is_taken() -> None:
     one, other = ((10, 99), (1000, 1)), ((20, 100),)
-    assert stats.merged([one, other]) == ((10, 99), (20, 100), (1000, 1))
-    assert stats.quantile(stats.merged([one, other]), 500) == 20
+    assert intervals.merged([one, other]) == ((10, 99), (20, 100), (1000, 1))
+    assert intervals.quantile(intervals.merged([one, other]), 500) == 20
     with pytest.raises(ValueError, match="no samples"):
-        stats.quantile((), 500)
+        intervals.quantile((), 500)
 
 
 def test_a_tail_needs_a_hundred_samples_beyond_it() -> None:
-    enough = stats.tail([((5, 5000), (9, 0)), ((5, 4900), (8, 100))], 990)
+    enough = intervals.tail([((5, 5000), (9, 0)), ((5, 4900), (8, 100))], 990)
     assert enough.value == 5
     assert enough.samples == 10_000
-    short = stats.tail([((5, 9_999),)], 990)
+    short = intervals.tail([((5, 9_999),)], 990)
     assert short.value is None
     assert short.reason == "9,999 samples; needs 10,000"
-    assert stats.tail([((5, 99_999),)], 999).value is None
-    assert stats.tail([((5, 100_000),)], 999).value == 5
+    assert intervals.tail([((5, 99_999),)], 999).value is None
+    assert intervals.tail([((5, 100_000),)], 999).value == 5
 
 
 def test_a_tail_shows_the_range_of_launches() -> None:
     calm, wild = ((5, 9_800), (6, 200)), ((5, 9_500), (50, 500))
-    found = stats.tail([calm, wild], 990)
+    found = intervals.tail([calm, wild], 990)
     assert (found.value, found.low, found.high) == (50, 6, 50)
 
 
 def test_ratios_are_paired_by_round_where_every_launch_has_its_partner() -> None:
     ours = {(0, 0): 20.0, (1, 0): 44.0, (2, 0): 90.0}
     base = {(0, 0): 10.0, (1, 0): 20.0, (2, 0): 30.0, (3, 0): 1.0}
-    found = stats.ratio(ours, base)
+    found = intervals.ratio(ours, base)
     assert found.paired
     assert (found.value, found.low, found.high) == (2.2, 2.0, 3.0)
-    gap = stats.difference(ours, base)
+    gap = intervals.difference(ours, base)
     assert (gap.value, gap.low, gap.high) == (24.0, 10.0, 60.0)
 
 
 def test_without_partners_the_medians_are_divided_and_the_interval_is_wide() -> None:
     ours = {(0, 0): 20.0, (5, 0): 40.0}
     base = {(0, 0): 10.0, (1, 0): 16.0}
-    found = stats.ratio(ours, base)
+    found = intervals.ratio(ours, base)
     assert not found.paired
     assert found.value == 30.0 / 13.0
     assert (found.low, found.high) == (20.0 / 16.0, 40.0 / 10.0)
     assert found.coverage == 0.25
-    gap = stats.difference(ours, base)
+    gap = intervals.difference(ours, base)
     assert (gap.value, gap.low, gap.high) == (17.0, 4.0, 30.0)
-    assert stats.ratio({(9, 0): 3.0}, {(1, 0): 2.0}).low is None
+    assert intervals.ratio({(9, 0): 3.0}, {(1, 0): 2.0}).low is None

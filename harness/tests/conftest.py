@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from cadge_harness import cli, commands_plan, commands_run, testbed
-from cadge_harness.catalogue import Catalogue, read_catalogue
+from cadge_cli import cli, commands_plan, commands_run
 from cadge_harness.paths import Checkout
-from cadge_harness.runner import WORK
-from cadge_harness.session import Ended, OnEvent, OnLaunch
-from cadge_harness.site import Site
-from cadge_harness.testbed_model import Host, Kind, Testbed
+from cadge_harness.plan.catalogue import Catalogue, read_catalogue
+from cadge_harness.plan.site import Site
+from cadge_harness.run.runner import WORK
+from cadge_harness.run.session import Ended, OnEvent, OnLaunch
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Host, Kind, Testbed
 
 LAYER = """\
 schema: cadge.layer/1
@@ -194,8 +195,8 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> FakeRunner:
     """Put a fake runner and a testbed without hosts in the place of the real ones."""
     fake = FakeRunner()
     monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: fake)
-    monkeypatch.setattr(testbed, "resolve", lambda *_args, **_named: make_testbed())
-    monkeypatch.setattr(testbed, "release", lambda _testbed: None)
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed())
+    monkeypatch.setattr(testbeds, "release", lambda _testbed: None)
     assert commands_plan is not None
     return fake
 

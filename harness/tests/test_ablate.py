@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cadge_harness.paths import Checkout
-from cadge_harness.request import read_request
+from cadge_harness.run.request import read_request
 from cadge_results import Store
 
 from .conftest import Answer, FakeRunner

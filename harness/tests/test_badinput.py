@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness import testbed
 from cadge_harness.errors import UnfitError
 from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.testbed import testbeds
 from cadge_results import Store
 
 from .conftest import Answer, FakeRunner
@@ -121,7 +121,7 @@ def test_sudo_that_needs_a_password(quiet: Checkout, cadge: Cadge, monkeypatch: 
     def needs(*_args: object, **_named: object) -> None:
         raise UnfitError("sudo needs your password, and nobody can be asked", commands=("sudo -v", "make sweep"))
 
-    monkeypatch.setattr(testbed, "resolve", needs)
+    monkeypatch.setattr(testbeds, "resolve", needs)
     answer = cadge(*RUN)
     refused(answer, 3, "sudo needs your password", quiet)
     assert "  sudo -v\n  make sweep\n" in answer.err
@@ -144,10 +144,9 @@ def test_a_moved_checkout(monkeypatch: pytest.MonkeyPatch, cadge: Cadge, tmp_pat
     monkeypatch.delenv("CADGE_ROOT")
     source = find_checkout().root / "harness/src"
     moved = tmp_path / "elsewhere"
-    shutil.copytree(source / "cadge_harness", moved / "cadge_harness", ignore=shutil.ignore_patterns("__pycache__"))
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from cadge_harness import cli; sys.exit(cli.invoke(['layers']))"
-    )
+    for name in ("cadge_cli", "cadge_harness"):
+        shutil.copytree(source / name, moved / name, ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from cadge_cli import cli; sys.exit(cli.invoke(['layers']))"
     done = subprocess.run(
         [sys.executable, "-c", code, str(moved)], capture_output=True, text=True, check=False, timeout=60
     )
@@ -163,7 +162,7 @@ def test_one_core_and_two_pollers(quiet: Checkout, cadge: Cadge, monkeypatch: py
 
     whole = make_testbed()
     narrow = replace(whole, hosts=tuple(replace(host, cpus=(0,)) for host in whole.hosts))
-    monkeypatch.setattr(testbed, "resolve", lambda *_args, **_named: narrow)
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: narrow)
     answer = cadge(*RUN)
     refused(answer, 5, "2 busy-polling processes would share 1 core and starve each other", quiet)
 

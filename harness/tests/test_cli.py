@@ -14,7 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cadge_harness import cli, errors
+from cadge_cli import cli
+from cadge_harness import errors
 from cadge_harness.paths import Checkout
 
 from .conftest import Answer, FakeRunner
@@ -24,7 +25,7 @@ Cadge = Callable[..., Answer]
 
 @pytest.mark.alone
 def test_help_is_quick() -> None:
-    argv = [sys.executable, "-c", "from cadge_harness.cli import main; main(['--help'])"]
+    argv = [sys.executable, "-c", "from cadge_cli.cli import main; main(['--help'])"]
     took = []
     for _ in range(7):
         begun = time.perf_counter()
@@ -42,7 +43,7 @@ def test_help_is_quick() -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from cadge_harness import cli; cli.invoke(['--help'])\n"
+        "import sys; from cadge_cli import cli; cli.invoke(['--help'])\n"
         "heavy = {'pydantic', 'yaml', 'rich', 'ansible', 'cadge_results', 'cadge_analysis', 'jinja2'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )
@@ -177,7 +178,7 @@ def test_the_locale_changes_nothing(locale: str, checkout: Checkout) -> None:
     environment = {**os.environ, "LC_ALL": locale, "LANG": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     sweep = checkout.sweeps / "tiny.yml"
     sweep.write_text(sweep.read_text().replace("title: tiny", "title: İıÇ Iİ 8 µs"), encoding="utf-8")
-    argv = [sys.executable, "-m", "cadge_harness.cli"]
+    argv = [sys.executable, "-m", "cadge_cli.cli"]
     plan = [*argv, "plan", "--sweep", "tiny", "--testbed", "local", "--layers", "a-one", "--json"]
     done = subprocess.run(plan, capture_output=True, check=False, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
@@ -200,6 +201,6 @@ def test_doctor(checkout: Checkout, cadge: Cadge) -> None:
 
 def test_a_reader_that_goes_away_is_no_error(checkout: Checkout) -> None:
     assert checkout
-    script = f"{sys.executable} -m cadge_harness.cli layers | true; exit ${{PIPESTATUS[0]}}"
+    script = f"{sys.executable} -m cadge_cli.cli layers | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

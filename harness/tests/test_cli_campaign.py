@@ -17,7 +17,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from cadge_harness.crosscheck import crosschecks
+from cadge_harness.run.crosscheck import crosschecks
 from cadge_results import Campaign, LaunchRecord, Store
 from cadge_results.histogram import decode
 
@@ -63,7 +63,7 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def command(*argv: str) -> list[str]:
-    return [sys.executable, "-m", "cadge_harness.cli", *argv]
+    return [sys.executable, "-m", "cadge_cli.cli", *argv]
 
 
 def run(environment: dict[str, str], *argv: str) -> tuple[int, dict[str, object]]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cadge_harness.crosscheck import crosschecks, node_problems, version_problems, with_crosschecks
+from cadge_harness.run.crosscheck import crosschecks, node_problems, version_problems, with_crosschecks
 from cadge_results import LaunchRecord, NodeFacts
 from cadge_results.base import Place
 

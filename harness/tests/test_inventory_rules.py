@@ -16,10 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_harness import ansible_io, commands_run, testbed
-from cadge_harness.inventory_rules import KNOWN, HostVariables, read_host
-from cadge_harness.lease import Peer
+from cadge_cli import commands_run
 from cadge_harness.paths import Checkout
+from cadge_harness.run import ansible_io
+from cadge_harness.run.lease import Peer
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.inventory_rules import KNOWN, HostVariables, read_host
 
 from .conftest import Answer, FakeRunner, make_testbed
 
@@ -213,18 +215,18 @@ def test_hosts_that_do_not_go_together(tmp_path: Path, names: tuple[str, str], c
     second = {**GOOD, "ansible_host": "10.0.0.2", "cadge_address": "10.1.0.2", **change}
     path = inventory(tmp_path, **dict(zip(names, (first, second), strict=True)))
     with pytest.raises(Exception, match=re.escape(said)):
-        testbed.resolve("auto", path)
+        testbeds.resolve("auto", path)
 
 
 def test_many_refusals_are_cut_short(tmp_path: Path) -> None:
     hosts = {f"n{number}": {**GOOD, "cadge_device": ""} for number in range(9)}
     with pytest.raises(Exception, match=r"not ''\nand 4 more$"):
-        testbed.resolve("auto", inventory(tmp_path, **hosts))
+        testbeds.resolve("auto", inventory(tmp_path, **hosts))
 
 
 def test_one_host_may_be_this_machine(tmp_path: Path) -> None:
     alone = {"cadge_device": "lo", "cadge_address": "127.0.0.1", "ansible_connection": "local"}
-    assert testbed.resolve("auto", inventory(tmp_path, localhost=alone)).hosts[0].address == "127.0.0.1"
+    assert testbeds.resolve("auto", inventory(tmp_path, localhost=alone)).hosts[0].address == "127.0.0.1"
 
 
 def test_an_ini_file(tmp_path: Path) -> None:
@@ -233,14 +235,14 @@ def test_an_ini_file(tmp_path: Path) -> None:
         "[cadge]\nn1 cadge_device=ib0 cadge_address=10.1.0.1 cadge_cpus=[2,3]\n"
         "[cadge:vars]\ncadge_port_first=20000\ncadge_port_last=20099\ncadge_tunable=no\n"
     )
-    found = testbed.resolve("auto", path)
+    found = testbeds.resolve("auto", path)
     assert (found.ports, found.hosts[0].cpus) == ((20000, 20099), (2, 3))
 
 
 @pytest.mark.parametrize("file", ["\x1b[31mlab.yml", "lab\n.yml", "$HOME.yml", "lab\udcff.yml"])
 def test_file_names_that_are_refused(tmp_path: Path, file: str) -> None:
     with pytest.raises(Exception, match="must be printable and without") as refused:
-        testbed.resolve("auto", inventory(tmp_path, file, n1=GOOD))
+        testbeds.resolve("auto", inventory(tmp_path, file, n1=GOOD))
     assert str(refused.value).isprintable()
 
 
@@ -248,7 +250,7 @@ def test_file_names_that_are_refused(tmp_path: Path, file: str) -> None:
 def test_files_that_are_not_there(tmp_path: Path, file: str) -> None:
     (tmp_path / "loop.yml").symlink_to("loop.yml")
     with pytest.raises(Exception, match="there is no inventory at") as refused:
-        testbed.resolve("auto", tmp_path / file)
+        testbeds.resolve("auto", tmp_path / file)
     assert str(refused.value).isprintable()
 
 
@@ -258,7 +260,7 @@ def test_a_linked_inventory_has_the_neighbours_that_the_playbooks_see(tmp_path: 
         (tmp_path / folder / "group_vars/cadge.json").write_text(json.dumps({"cadge_device": device}))
     path = inventory(tmp_path / "real", n1={"cadge_address": "10.1.0.1"})
     (tmp_path / "linked/mine.yml").symlink_to(path)
-    found = testbed.resolve("auto", tmp_path / "linked/mine.yml")
+    found = testbeds.resolve("auto", tmp_path / "linked/mine.yml")
     assert (found.name, found.inventory_path, found.hosts[0].device) == ("mine", path, "ib0")
 
 
@@ -314,7 +316,7 @@ def test_a_name_for_a_shell_is_refused_before_anything_is_started(
         words = ["last"]
         with monkeypatch.context() as fake:
             fake.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: FakeRunner(stop_after=0))
-            fake.setattr(testbed, "resolve", lambda *_args, **_named: make_testbed())
+            fake.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed())
             assert cadge("run", "--sweep", "tiny", "--no-report").code == 6
     before = len(started())
     hosts = {

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness.catalogue import Catalogue
-from cadge_harness.learn import learned
 from cadge_harness.paths import Checkout
-from cadge_harness.plan import make_plan
-from cadge_harness.probe import SLOWER_MOST, probed
-from cadge_harness.site import site_of
-from cadge_harness.sweep import Workload, read_sweep
-from cadge_harness.testbed_model import Kind
-from cadge_harness.timemodel import TimeModel
+from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.plan.learn import learned
+from cadge_harness.plan.planner import make_plan
+from cadge_harness.plan.probe import SLOWER_MOST, probed
+from cadge_harness.plan.site import site_of
+from cadge_harness.plan.sweep import Workload, read_sweep
+from cadge_harness.plan.timemodel import TimeModel
+from cadge_harness.testbed.model import Kind
 from cadge_results import Campaign, Store
 
 from .conftest import Answer, FakeRunner, make_testbed

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness import machine_lock
 from cadge_harness.errors import UnfitError
 from cadge_harness.paths import Checkout
+from cadge_harness.run import machine_lock
 from cadge_results import Store
 
 from .conftest import Answer, FakeRunner
@@ -31,7 +31,7 @@ needs_two_users = pytest.mark.skipif(os.geteuid() != 0, reason="to be two users 
 # The program begins with what a terminal would take for a new title. argv: the user to become.
 AS_USER = """#\x1b]0;evil\x07
 import os, socket, sys, threading
-from cadge_harness import machine_lock
+from cadge_harness.run import machine_lock
 uid = int(sys.argv[1])
 if uid != os.geteuid():
     os.setgroups([]); os.setresgid(uid, uid, uid); os.setresuid(uid, uid, uid)

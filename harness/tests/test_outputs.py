@@ -23,7 +23,7 @@ from .test_floors import point as floor_point
 
 __all__ = ["ablating"]  # a fixture
 Cadge = Callable[..., Answer]
-CADGE = (sys.executable, "-m", "cadge_harness.cli")
+CADGE = (sys.executable, "-m", "cadge_cli.cli")
 COMMANDS = {
     "report": (*CADGE, "report", "-o"),
     "export csv": (*CADGE, "export", "--format", "csv", "--output"),

@@ -16,16 +16,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_harness.blocks import make_blocks
-from cadge_harness.budget import Demand, spend
-from cadge_harness.catalogue import Catalogue
-from cadge_harness.describe import read_description
 from cadge_harness.errors import NothingSelectedError, UsageError
-from cadge_harness.floors import FLOORS
-from cadge_harness.plan import Subject, make_plan, point_id
-from cadge_harness.site import Site, site_of
-from cadge_harness.sweep import Workload, read_sweep
-from cadge_harness.testbed_model import Host, Kind, Testbed
+from cadge_harness.plan.blocks import make_blocks
+from cadge_harness.plan.budget import Demand, spend
+from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.plan.describe import read_description
+from cadge_harness.plan.floors import FLOORS
+from cadge_harness.plan.planner import Subject, make_plan, point_id
+from cadge_harness.plan.site import Site, site_of
+from cadge_harness.plan.sweep import Workload, read_sweep
+from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_results import LaunchFile, Plan, SweepFile
 from cadge_results.layerfile import Limit, LimitWhen
 
@@ -319,7 +319,7 @@ SITE = Site(name="x", hosts=2, cores_within=2, cores_between=2, raw_links=True, 
 
 
 def _catalogue() -> Catalogue:
-    from cadge_harness.catalogue import LayerInfo
+    from cadge_harness.plan.catalogue import LayerInfo
     from cadge_results import LayerFile
 
     raw = {"schema": "cadge.layer/1", "title": "t", "style": "a", "substrate": "one", "library": "l", "licence": "x"}

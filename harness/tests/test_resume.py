@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness import commands_run, testbed
+from cadge_cli import commands_run
 from cadge_harness.paths import Checkout
-from cadge_harness.runner import WORK
-from cadge_harness.session import Ended
+from cadge_harness.run.runner import WORK
+from cadge_harness.run.session import Ended
+from cadge_harness.testbed import testbeds
 from cadge_results import Campaign, Store
 
 from .conftest import Answer, FakeRunner, make_testbed
@@ -32,11 +33,12 @@ spec = importlib.util.spec_from_file_location("made_up", sys.argv[1])
 made_up = importlib.util.module_from_spec(spec)
 sys.modules["made_up"] = made_up
 spec.loader.exec_module(made_up)
-from cadge_harness import cli, commands_run, testbed
+from cadge_cli import cli, commands_run
+from cadge_harness.testbed import testbeds
 fake = made_up.FakeRunner(before_launch=lambda _number: time.sleep(0.02))
 commands_run.AnsibleRunner = lambda *_args, **_named: fake
-testbed.resolve = lambda *_args, **_named: made_up.make_testbed()
-testbed.release = lambda _testbed: None
+testbeds.resolve = lambda *_args, **_named: made_up.make_testbed()
+testbeds.release = lambda _testbed: None
 sys.exit(cli.invoke(sys.argv[2:]))
 """
 
@@ -120,7 +122,7 @@ def test_resume_refuses_other_hosts(
     assert checkout
     runner.stop_after = 1
     cadge(*RUN)
-    monkeypatch.setattr(testbed, "resolve", lambda *_args, **_named: make_testbed(hosts=3))
+    monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: make_testbed(hosts=3))
     answer = cadge("resume")
     assert answer.code == 2
     assert "began on h1, h2, and the testbed has h1, h2, h3" in answer.err

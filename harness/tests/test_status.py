@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness.output import Output, clock, is_terminal, table
+from cadge_cli.output import Output, is_terminal, table
+from cadge_cli.progress import PlainProgress, launch_troubles, make_progress
 from cadge_harness.paths import Checkout
-from cadge_harness.progress import PlainProgress, launch_troubles, make_progress
-from cadge_harness.runstate import RunState, attempt_counts
+from cadge_harness.run.runstate import RunState, attempt_counts
+from cadge_harness.words import clock
 from cadge_results import Campaign, CampaignWriter, LaunchRecord, Store
 
 from .conftest import Answer, FakeRunner

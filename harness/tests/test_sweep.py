@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cadge_harness.errors import UsageError
-from cadge_harness.sweep import Workload, find_sweep, read_sweep, wanted
+from cadge_harness.plan.sweep import Workload, find_sweep, read_sweep, wanted
 from cadge_harness.yamlfile import load
 from cadge_results import SweepFile
 

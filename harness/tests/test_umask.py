@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness import ansible_files, testbed_emulated
+from cadge_harness.run import ansible_files
+from cadge_harness.testbed import emulated
 from cadge_results import Campaign, Store
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ class User:
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "cadge_harness.cli", *argv],
+            [sys.executable, "-m", "cadge_cli.cli", *argv],
             env=self.environment,
             umask=self.umask,
             stdin=subprocess.DEVNULL,
@@ -165,9 +166,9 @@ def test_keys_and_variables_are_the_users_alone(
 ) -> None:
     assert open_umask is None
     monkeypatch.setenv("CADGE_STATE", str(tmp_path / "state"))
-    folder = testbed_emulated.state_folder()
+    folder = emulated.state_folder()
     assert mode(folder) == 0o700
-    testbed_emulated._write_files(folder, ["h1"])
+    emulated._write_files(folder, ["h1"])
     ansible_files.write_secret(tmp_path / "token")
     ansible_files.write_json(tmp_path / "variables.json", {"a": 1})
     assert json.loads((tmp_path / "variables.json").read_text()) == {"a": 1}

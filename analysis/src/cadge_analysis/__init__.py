@@ -3,8 +3,8 @@
 
 Nothing here measures, starts anything or writes into the raw store. Data flow inside the package::
 
-    load -> compare (stats) -> answers, plots, views -> render     (report.build)
-                            -> export                              (export.write)
+    stats/: load -> compare -> draw/: plots -> page/: views -> render     (report.build)
+                            -> export                                    (export.write)
 
 Templates receive finished strings; every number is formatted in `units`.
 """

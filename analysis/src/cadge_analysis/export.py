@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator
 from typing import TextIO
 
-from cadge_analysis.compare import Comparison, Numbers, Row, compare, numbers_of
 from cadge_analysis.errors import BadInputError, NoDataError
-from cadge_analysis.load import Cell, read
-from cadge_analysis.stats import Estimate, Tail
+from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
+from cadge_analysis.stats.intervals import Estimate, Tail
+from cadge_analysis.stats.load import Cell, read
 from cadge_results import Campaign
 
 FORMATS = ("csv", "json")

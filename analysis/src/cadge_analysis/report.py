@@ -7,8 +7,9 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cadge_analysis import compare, load, provenance, render, views
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.page import provenance, render, views
+from cadge_analysis.stats import compare, load
 from cadge_results import Campaign, Written, write_output
 
 

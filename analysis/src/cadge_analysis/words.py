@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from cadge_analysis import units
-from cadge_analysis.load import Case, Dataset, Series
+from cadge_analysis.stats.load import Case, Dataset, Series
 
 PLACES = {"within": "within one host", "between": "between two hosts", "self": "one process with itself"}
 PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness import testbed, testbed_emulated
-from cadge_harness.testbed_model import Testbed
+from cadge_harness.testbed import emulated as testbed_emulated
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for testbed_helpers: pytest's importlib mode leaves sys.path alone
@@ -66,8 +67,8 @@ def can_emulate() -> None:
 def emulated(state: Path, can_emulate: None) -> Iterator[Testbed]:
     """An emulated testbed of two hosts."""
     del state, can_emulate
-    yield testbed.resolve("emulated")
-    testbed.down()
+    yield testbeds.resolve("emulated")
+    testbeds.down()
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +76,8 @@ def inside(emulated: Testbed) -> Callable[..., subprocess.CompletedProcess[str]]
     """Run a command in the testbed's network namespace, or on one of its hosts."""
 
     def run(*argv: str, host: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-        code = "import sys; from cadge_harness import testbed as t; sys.exit(t.exec_command(sys.argv[2:], sys.argv[1]))"
+        code = "import sys; from cadge_harness.testbed import testbeds as t; "
+        code += "sys.exit(t.exec_command(sys.argv[2:], sys.argv[1]))"
         command = [sys.executable, "-c", code, host or "", *argv]
         return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120)
 

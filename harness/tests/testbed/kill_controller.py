@@ -14,7 +14,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from cadge_harness import ansible_io, testbed
+from cadge_harness.run import ansible_io
+from cadge_harness.testbed import testbeds
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
         block["launches"] = [launch for launch in block["launches"] if launch["launch_id"] not in have]
     blocks = [block for block in blocks if block["launches"]]
     outcome = ansible_io.run_campaign(
-        testbed.resolve(sys.argv[2]),
+        testbeds.resolve(sys.argv[2]),
         blocks,
         folder / "work",
         lambda event: sys.stdout.write(f"{event.kind} {event.text} {event.launch_id}\n"),

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from testbed_helpers import AGENT, make_block, make_launch, processes, read_json
 
-from cadge_harness import testbed
-from cadge_harness.testbed_model import Testbed
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 
 Json = dict[str, Any]
 CAMPAIGN = f"c{os.getpid()}"
@@ -101,7 +101,7 @@ def start(tmp_path: Path, fake_build: Path) -> Iterator[Start]:
 @pytest.fixture
 def here(state: Path) -> Testbed:
     del state
-    return testbed.resolve("local")
+    return testbeds.resolve("local")
 
 
 def block_here(here: Testbed, *launches: Json, deadline_s: float = 120) -> Json:
@@ -473,7 +473,7 @@ def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
         """Start the agents of a block; the first `done` of its launches are not in it any more, as at a resume."""
         block = make_block(emulated, CAMPAIGN, "b1", list(launches))
         block["launches"] = block["launches"][done:]
-        now = testbed.status()
+        now = testbeds.status()
         agents = []
         for host in ("h1", "h2"):
             inside = ["nsenter", "-t", str(host_process(now["pid"], host)), "--net", "--uts", "--"]
@@ -552,7 +552,7 @@ def test_a_follower_obeys_nobody_without_the_token(pair: Callable[..., tuple[Age
     )
     path = tmp_path / "h1" / "block.json"
     assert block["hosts"][1]["name"] == "h2"
-    inside = ["nsenter", "-t", str(host_process(testbed.status()["pid"], "h1")), "--net", "--"]
+    inside = ["nsenter", "-t", str(host_process(testbeds.status()["pid"], "h1")), "--net", "--"]
     argv = [*inside, sys.executable, "-c", code, str(AGENT), str(path)]
     stranger = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert stranger.stdout

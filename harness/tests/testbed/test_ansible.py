@@ -20,10 +20,11 @@ import pytest
 import yaml
 from testbed_helpers import make_block, make_launch, node_folder, processes
 
-from cadge_harness import ansible_files, ansible_io, testbed
-from cadge_harness.ansible_io import Event, EventKind, RunOutcome
 from cadge_harness.errors import UnfitError
-from cadge_harness.testbed_model import Testbed
+from cadge_harness.run import ansible_files, ansible_io
+from cadge_harness.run.ansible_io import Event, EventKind, RunOutcome
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 
 Json = dict[str, Any]
 PLAYBOOKS = ansible_files.playbooks()
@@ -87,7 +88,7 @@ def campaign(emulated: Testbed, tmp_path: Path, fake_build: Path) -> Campaign:
 @pytest.fixture
 def campaign_here(state: Path, tmp_path: Path, fake_build: Path) -> Campaign:
     del state
-    return Campaign(testbed.resolve("local"), tmp_path / "work", fake_build)
+    return Campaign(testbeds.resolve("local"), tmp_path / "work", fake_build)
 
 
 def between(name: str, **settings: object) -> Json:

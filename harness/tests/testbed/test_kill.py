@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from testbed_helpers import make_block, make_launch, node_folder, processes, read_json
 
-from cadge_harness import testbed
-from cadge_harness.testbed_model import Testbed
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 
 KILLS = int(os.environ.get("CADGE_KILLS", "20"))
 CONTROLLER = Path(__file__).with_name("kill_controller.py")
@@ -140,7 +140,7 @@ class Series:
         under = children_of(set(playbooks))
         found["ansible-playbook"] = [pid for pid in playbooks if pid not in under]
         found["worker"] = [pid for pid in playbooks if pid in under]
-        for pid in children_of({testbed.status()["pid"]} if self.kind == "emulated" else set()):
+        for pid in children_of({testbeds.status()["pid"]} if self.kind == "emulated" else set()):
             try:
                 line = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
             except OSError:
@@ -170,7 +170,7 @@ def test_kills_lose_nothing_and_leave_nothing(
     del state
     if kind == "emulated":
         request.getfixturevalue("can_emulate")
-    used = request.getfixturevalue("emulated") if kind == "emulated" else testbed.resolve("local")
+    used = request.getfixturevalue("emulated") if kind == "emulated" else testbeds.resolve("local")
     kills = KILLS * 3 // 5 if kind == "emulated" else KILLS - KILLS * 3 // 5
     seed = int(os.environ.get("CADGE_KILL_SEED") or random.randrange(1 << 30))
     print(f"CADGE_KILL_SEED={seed}")

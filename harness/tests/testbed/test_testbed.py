@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from cadge_harness import testbed, testbed_emulated
 from cadge_harness.errors import UnfitError, UsageError
-from cadge_harness.testbed_model import Kind, Testbed
+from cadge_harness.testbed import emulated as testbed_emulated
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Kind, Testbed
 
 Inside = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -28,7 +29,7 @@ def own_state(short_folder: Path, can_emulate: None, monkeypatch: pytest.MonkeyP
     folder = short_folder / f"own-{time.monotonic_ns()}"
     monkeypatch.setenv("CADGE_STATE", str(folder))
     yield folder
-    testbed.down()
+    testbeds.down()
 
 
 def machine() -> dict[str, list[str]]:
@@ -65,64 +66,64 @@ def supervisors(folder: Path) -> list[int]:
 @pytest.mark.alone  # others come and go in /dev/shm
 def test_up_twice_and_down_leave_the_machine_as_it_was(own_state: Path) -> None:
     before = machine()
-    first = testbed.up()
+    first = testbeds.up()
     assert first["state"] == "up"
     assert first["made"]
     during = machine()
     assert during["links"] == before["links"]
     assert during["ports"] == before["ports"]
     assert during["mounts"] == before["mounts"]
-    again = testbed.up()
+    again = testbeds.up()
     assert not again["made"]
     assert again["pid"] == first["pid"]
-    assert testbed.status()["hosts"] == ["h1", "h2"]
+    assert testbeds.status()["hosts"] == ["h1", "h2"]
     assert supervisors(own_state)
-    assert testbed.down()
-    assert not testbed.down()
-    assert testbed.status()["state"] == "down"
+    assert testbeds.down()
+    assert not testbeds.down()
+    assert testbeds.status()["state"] == "down"
     assert not supervisors(own_state)
     assert machine() == before
     assert {path.name for path in own_state.iterdir()} == {"lock"}
 
 
 def test_ups_at_once_make_one(own_state: Path) -> None:
-    code = "import json; from cadge_harness import testbed; print(json.dumps(testbed.up()))"
+    code = "import json; from cadge_harness.testbed import testbeds; print(json.dumps(testbeds.up()))"
     started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     try:
         answers = [json.loads(process.communicate(timeout=120)[0]) for process in started]
         assert sorted(answer["made"] for answer in answers) == [False, False, True]
         assert len({answer["pid"] for answer in answers}) == 1
     finally:
-        testbed.down()
+        testbeds.down()
     assert not supervisors(own_state)
 
 
 def test_a_testbed_that_was_killed_is_noticed_and_made_anew(own_state: Path) -> None:
-    first = testbed.up()
+    first = testbeds.up()
     subprocess.run(testbed_emulated.as_root(["kill", "-KILL", str(first["pid"])]), check=True)
-    while testbed.status()["state"] == "up":
+    while testbeds.status()["state"] == "up":
         time.sleep(0.05)
-    assert testbed.status()["state"] == "stale"
+    assert testbeds.status()["state"] == "stale"
     with pytest.raises(UnfitError, match="no emulated testbed is up"):
-        testbed.exec_command(["true"])
-    second = testbed.up()
+        testbeds.exec_command(["true"])
+    second = testbeds.up()
     assert second["made"]
     assert second["pid"] != first["pid"]
-    testbed.down()
+    testbeds.down()
     assert not supervisors(own_state)
 
 
 def test_three_hosts_share_data_and_raw_links(own_state: Path) -> None:
     del own_state
-    testbed.up(3)
+    testbeds.up(3)
     try:
         with pytest.raises(UsageError, match="3 hosts is up, not 2"):
-            testbed.up(2)
+            testbeds.up(2)
         if shutil.which("ping"):
-            assert testbed.exec_command(["ping", "-c1", "-W2", "198.19.0.13"], "h1") == 0
-        assert testbed.exec_command(["ip", "link", "show", "raw0"], "h3") == 0
+            assert testbeds.exec_command(["ping", "-c1", "-W2", "198.19.0.13"], "h1") == 0
+        assert testbeds.exec_command(["ip", "link", "show", "raw0"], "h3") == 0
     finally:
-        testbed.down()
+        testbeds.down()
 
 
 def test_a_host_has_a_world_of_its_own(emulated: Testbed, inside: Inside) -> None:
@@ -183,7 +184,7 @@ def test_exec_hands_on_words_and_exit_status(inside: Inside) -> None:
     assert inside("sh", "-c", "exit 8", check=False).returncode == 8
     assert "mgmt0" in inside("ip", "-br", "link").stdout
     with pytest.raises(UsageError, match="no host 'h9'; it has h1, h2"):
-        testbed.exec_command(["true"], "h9")
+        testbeds.exec_command(["true"], "h9")
 
 
 def test_sshd_that_dies_comes_back(emulated: Testbed, inside: Inside) -> None:
@@ -201,9 +202,10 @@ def test_sshd_that_dies_comes_back(emulated: Testbed, inside: Inside) -> None:
 def resolve_as(prefix: list[str], kind: str, folder: Path) -> subprocess.CompletedProcess[str]:
     code = (
         "import json, sys\n"
-        "from cadge_harness import errors, testbed\n"
+        "from cadge_harness import errors\n"
+        "from cadge_harness.testbed import testbeds\n"
         "try:\n"
-        "    found = testbed.resolve(sys.argv[1])\n"
+        "    found = testbeds.resolve(sys.argv[1])\n"
         "except errors.HarnessError as error:\n"
         "    print(json.dumps({'error': str(error), 'commands': error.commands})); sys.exit(error.exit_code)\n"
         "print(json.dumps({'kind': found.kind, 'notes': found.notes}))\n"
@@ -253,7 +255,7 @@ def test_sudo_that_needs_a_password_ends_with_the_commands_to_run(monkeypatch: p
 
 def test_local_needs_nothing(state: Path) -> None:
     del state
-    found = testbed.resolve("local")
+    found = testbeds.resolve("local")
     assert found.kind is Kind.LOCAL
     assert [(host.device, host.address) for host in found.hosts] == [("lo", "127.0.0.1")]
     assert found.exec_prefix == ()
@@ -264,9 +266,9 @@ def test_local_needs_nothing(state: Path) -> None:
 def test_unknown_kind_and_two_answers_at_once(state: Path, tmp_path: Path) -> None:
     del state
     with pytest.raises(UsageError, match="there is no testbed 'lokal'"):
-        testbed.resolve("lokal")
+        testbeds.resolve("lokal")
     with pytest.raises(UsageError, match="not both"):
-        testbed.resolve("local", tmp_path / "inventory.yml")
+        testbeds.resolve("local", tmp_path / "inventory.yml")
 
 
 def test_a_state_folder_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -274,7 +276,7 @@ def test_a_state_folder_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPa
     other.symlink_to(tmp_path)
     monkeypatch.setenv("CADGE_STATE", str(other))
     with pytest.raises(UnfitError, match="not a folder of your own"):
-        testbed.status()
+        testbeds.status()
 
 
 # -------------------------------------------------------------------------------------------------------- inventories
@@ -292,7 +294,7 @@ def test_an_inventory_gives_its_hosts(tmp_path: Path) -> None:
     second = {**GOOD, "cadge_address": "10.1.0.2", "cadge_management_address": "10.0.0.9", "cadge_raw_device": "eth9"}
     path = inventory(tmp_path, "cadge", n1=GOOD, n2=second)
     path.write_text(json.dumps({**json.loads(path.read_text()), "others": {"hosts": {"login": {}}}}))
-    found = testbed.resolve("auto", path)
+    found = testbeds.resolve("auto", path)
     assert found.kind is Kind.CLUSTER
     assert found.name == "lab"
     assert [host.name for host in found.hosts] == ["n1", "n2"]
@@ -305,7 +307,7 @@ def test_an_inventory_gives_its_hosts(tmp_path: Path) -> None:
 def test_hosts_of_child_groups_count(tmp_path: Path) -> None:
     path = tmp_path / "inventory.ini"
     path.write_text("[left]\nn1 cadge_device=ib0 cadge_address=10.1.0.1\n[cadge:children]\nleft\n")
-    assert [host.name for host in testbed.resolve("auto", path).hosts] == ["n1"]
+    assert [host.name for host in testbeds.resolve("auto", path).hosts] == ["n1"]
 
 
 @pytest.mark.parametrize(
@@ -321,13 +323,13 @@ def test_hosts_of_child_groups_count(tmp_path: Path) -> None:
 def test_what_is_wrong_with_an_inventory_is_said(tmp_path: Path, change: dict[str, object], message: str) -> None:
     path = inventory(tmp_path, "cadge", n1={**GOOD, **change})
     with pytest.raises(UsageError, match=message):
-        testbed.resolve("auto", path)
+        testbeds.resolve("auto", path)
 
 
 def test_no_host_matches_is_an_error(tmp_path: Path) -> None:
     path = inventory(tmp_path, "cage", n1=GOOD)
     with pytest.raises(UsageError, match=r"no host matches.*Groups there: cage. Did you mean 'cage'"):
-        testbed.resolve("auto", path)
+        testbeds.resolve("auto", path)
 
 
 def test_reading_an_inventory_leaves_the_users_ansible_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,30 +338,30 @@ def test_reading_an_inventory_leaves_the_users_ansible_alone(tmp_path: Path, mon
     (home / ".ansible.cfg").write_text("[inventory]\nenable_plugins = nothing_of_the_kind\n")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ANSIBLE_INVENTORY_ENABLED", "nothing_of_the_kind")
-    testbed.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD))
+    testbeds.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD))
     assert [path.name for path in home.iterdir()] == [".ansible.cfg"]
 
 
 def test_an_inventory_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no inventory"):
-        testbed.resolve("auto", tmp_path / "none.yml")
+        testbeds.resolve("auto", tmp_path / "none.yml")
     broken = tmp_path / "broken.yml"
     broken.write_text("cadge: [unclosed\n")
     with pytest.raises(UsageError, match="cannot be read as an inventory"):
-        testbed.resolve("auto", broken)
+        testbeds.resolve("auto", broken)
 
 
 def test_two_hosts_with_one_address(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"hosts n1 and n2 have the same cadge_address: 10.1.0.1\n"):
-        testbed.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD, n2=GOOD))
+        testbeds.resolve("auto", inventory(tmp_path, "cadge", n1=GOOD, n2=GOOD))
 
 
 def test_signals_end_the_supervisor(own_state: Path) -> None:
-    made = testbed.up()
+    made = testbeds.up()
     subprocess.run(testbed_emulated.as_root(["kill", f"-{signal.SIGTERM}", str(made["pid"])]), check=True)
     deadline = time.monotonic() + 20
-    while testbed.status()["state"] == "up":  # a process that is ending has no command line for a while
+    while testbeds.status()["state"] == "up":  # a process that is ending has no command line for a while
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert not supervisors(own_state)
-    assert not testbed.down()
+    assert not testbeds.down()

@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cadge_harness import testbed
-from cadge_harness.testbed_model import Testbed
+from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.model import Testbed
 
 FAKE_DRIVER = Path(__file__).with_name("fake_driver.py")
-AGENT = Path(testbed.__file__).with_name("agent.py")
+AGENT = Path(testbeds.__file__).parent.with_name("agent.py")
 
 Json = dict[str, Any]
 

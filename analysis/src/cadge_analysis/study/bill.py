@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cadge_analysis import stats, units, words
-from cadge_analysis.ablation import reason
-from cadge_analysis.compare import Comparison, Row
-from cadge_analysis.load import Cell
-from cadge_analysis.stats import Estimate
+from cadge_analysis import units, words
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.ablation import reason
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.load import Cell
 from cadge_analysis.study.distance import belongs
 from cadge_analysis.study.engine import NS_BY_UNIT, EngineBench
 from cadge_analysis.study.published import BillOf, Published
@@ -92,13 +93,13 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
     floor = row.floor.central
     engine = _engine(cell, bill, bench)
     if isinstance(engine, str):
-        together = stats.unpaired_difference(total, floor)
+        together = intervals.unpaired_difference(total, floor)
         parts, remark = {FLOOR: floor, TOGETHER: together}, f"Not parted further: {engine}."
     else:
         parts = {
             FLOOR: floor,
-            ENGINE: stats.unpaired_difference(engine, floor),
-            REST: stats.unpaired_difference(total, engine),
+            ENGINE: intervals.unpaired_difference(engine, floor),
+            REST: intervals.unpaired_difference(total, engine),
         }
         remark = "The engine was measured by its own benchmark, not in this campaign."
     below = [name for name, part in parts.items() if part.value < 0]

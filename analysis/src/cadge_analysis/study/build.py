@@ -7,9 +7,10 @@ from pathlib import Path
 
 import jinja2
 
-from cadge_analysis import compare, load, render
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.page import render
 from cadge_analysis.report import stamp
+from cadge_analysis.stats import compare, load
 from cadge_analysis.study import engine, published, views
 from cadge_results import Campaign, Written, write_output
 

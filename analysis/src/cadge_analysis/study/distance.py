@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
-from cadge_analysis.ablation import reason
-from cadge_analysis.compare import Comparison, Row
-from cadge_analysis.load import Case, Cell
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats.ablation import reason
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.load import Case, Cell
 from cadge_analysis.study.model import Distance, DistanceRow
 from cadge_analysis.study.published import Against, Figure, Published
-from cadge_analysis.tables import estimate_value
-from cadge_analysis.viewmodel import Value
 
 UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "share": ""}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from cadge_analysis.viewmodel import Fact, Remark, Sheet, Value
+from cadge_analysis.page.viewmodel import Fact, Remark, Sheet, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cadge_analysis.chart import TEXT_PX, config
-from cadge_analysis.palette import FLOOR as FLOOR_INK
-from cadge_analysis.palette import INK, LIGHT, MUTED
+from cadge_analysis.draw.chart import TEXT_PX, config
+from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
+from cadge_analysis.draw.palette import INK, LIGHT, MUTED
+from cadge_analysis.draw.svg import Spec
 from cadge_analysis.study.bill import ENGINE, FLOOR, PARTS, REST, SOFTWARE, TOGETHER, Item, summary
-from cadge_analysis.svg import Spec
 
 WIDTH, ROW_PX = 680, 52
 GAP = 0.002  # of the whole width, between parts

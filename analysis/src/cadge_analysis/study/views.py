@@ -7,22 +7,24 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 
-from cadge_analysis import provenance, svg, units, words
-from cadge_analysis.ablation import Ablation, Variant, ablations, reason
-from cadge_analysis.ablation_table import note, same_block, unit_of
-from cadge_analysis.compare import Comparison
-from cadge_analysis.load import launch_facts
-from cadge_analysis.remarks import remarks
-from cadge_analysis.sheet import sheet
-from cadge_analysis.stats import Estimate
+from cadge_analysis import units, words
+from cadge_analysis.draw import svg
+from cadge_analysis.page import provenance
+from cadge_analysis.page.ablation_table import note, same_block, unit_of
+from cadge_analysis.page.remarks import remarks
+from cadge_analysis.page.sheet import sheet
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Fact, Value
+from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
+from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.load import launch_facts
 from cadge_analysis.study import stack
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
 from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, StudyPage
 from cadge_analysis.study.published import TAGS, Published, SettingOf
-from cadge_analysis.tables import estimate_value
-from cadge_analysis.viewmodel import Fact, Value
 
 MINIMUM_PX = 620
 

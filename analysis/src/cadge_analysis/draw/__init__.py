@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From numbers to pictures: scales, colours, charts, SVG."""

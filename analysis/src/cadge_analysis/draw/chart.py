@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a chart holds, and how its series are told apart: colour, marker and dashes by identity, one look for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cadge_analysis.draw.palette import FLOOR, GRID, INK, MUTED, Identity
+from cadge_analysis.draw.svg import Spec
+
+TEXT_PX = 11
+FLOOR_LABEL = "floor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One measured size of one series: bytes, value with interval (us or MB/s), and its ratio to the floor."""
+
+    size: int
+    value: float
+    low: float | None
+    high: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One series; `short_bytes` is the largest size on its short path (0: it has but one path)."""
+
+    label: str
+    look: Identity
+    marks: tuple[Mark, ...]
+    short_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloorMark:
+    """The fastest floor at one size, in the chart's unit."""
+
+    size: int
+    value: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """All that one figure shows."""
+
+    is_rate: bool
+    lines: tuple[Line, ...]
+    floor: tuple[FloorMark, ...]
+
+
+def colour_of(lines: Sequence[Line]) -> Spec:
+    """Return the colour of each series."""
+    return {
+        "field": "s",
+        "type": "nominal",
+        "legend": None,
+        "scale": {
+            "domain": [*(line.label for line in lines), FLOOR_LABEL],
+            "range": [*(line.look.light for line in lines), FLOOR],
+        },
+    }
+
+
+def shape_of(lines: Sequence[Line]) -> Spec:
+    """Return the marker of each series."""
+    return {
+        "field": "s",
+        "type": "nominal",
+        "legend": None,
+        "scale": {"domain": [line.label for line in lines], "range": [line.look.shape for line in lines]},
+    }
+
+
+def dash_of(lines: Sequence[Line]) -> Spec:
+    """Return the dashes of series that share a colour with another."""
+    return {
+        "field": "s",
+        "type": "nominal",
+        "legend": None,
+        "scale": {
+            "domain": [line.label for line in lines],
+            "range": [[5, 3] if line.look.dashed else [1, 0] for line in lines],
+        },
+    }
+
+
+def config() -> Spec:
+    """Return what every chart looks like."""
+    axis: Spec = {
+        "domainColor": MUTED,
+        "tickColor": MUTED,
+        "gridColor": GRID,
+        "labelColor": MUTED,
+        "titleColor": INK,
+        "labelFontSize": TEXT_PX,
+        "titleFontSize": TEXT_PX,
+        "titleFontWeight": "normal",
+        "tickSize": 4,
+        "domain": False,
+    }
+    return {
+        "background": None,
+        "font": "system-ui, sans-serif",
+        "aria": False,
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"gridOpacity": 0.6},
+    }

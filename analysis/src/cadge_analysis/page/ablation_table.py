@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ablation of a campaign as a table for people and as records for programs, units in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from cadge_analysis import units, words
+from cadge_analysis.errors import NoDataError
+from cadge_analysis.stats.ablation import Ablation, Variant, ablations, by_chance, reason
+from cadge_analysis.stats.compare import Numbers, compare
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.load import read
+from cadge_results import Campaign
+
+DEFAULT = "(default)"
+COLUMNS = 5
+Record = dict[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One layer at one place: the first row is the heading, the second the layer as it is. No rows: no numbers."""
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The whole ablation: `data` is JSON."""
+
+    data: dict[str, object]
+    tables: tuple[Table, ...]
+    note: str
+
+
+def with_interval(estimate: Estimate, scale: float = 1.0, sign: str = "") -> str:
+    """Return a median with its interval, as 1.18x [1.10, 1.25]."""
+    text = f"{units.sig3(estimate.value * scale)}{sign}"
+    if estimate.low is None or estimate.high is None:
+        return text
+    return f"{text} [{units.sig3(estimate.low * scale)}, {units.sig3(estimate.high * scale)}]"
+
+
+def same_block(one: Ablation) -> tuple[object, ...]:
+    """Return what the cases of one table share."""
+    case = one.case
+    return one.base, one.setting, case.place, case.wait, case.pattern
+
+
+def unit_of(one: Ablation) -> tuple[str, float]:
+    """Return what the medians of a table are, and what stored values are multiplied with."""
+    if one.case.pattern == "stream":
+        return "rate, MB/s", 1.0
+    return "p50, \u00b5s", 1 / units.NS_PER_US
+
+
+def note(found: Iterable[Ablation]) -> str:
+    """Return how to read the marks, and how many of them chance alone would set."""
+    ratios, chance = by_chance(found)
+    if not ratios:
+        return "No ratio can be told apart from 1: that takes six launches in common."
+    return (
+        f"* told apart from 1 by an interval of at least 95\u202f% over launches. Of {ratios} such intervals "
+        f"about {units.sig3(chance)} would leave 1 out by chance alone, though nothing differed."
+    )
+
+
+def _variant(variant: Variant) -> str:
+    if variant.ratio is None:
+        return units.MISSING
+    return with_interval(variant.ratio, sign=units.TIMES) + (" *" if variant.differs else "")
+
+
+def _table(members: Sequence[Ablation], setting: str, title: str) -> Table:
+    _, scale = unit_of(members[0])
+    rows = [(setting, *(words.workload(one.case) for one in members))]
+    rows.append(
+        (DEFAULT, *(with_interval(one.numbers.central, scale) if one.numbers else units.MISSING for one in members))
+    )
+    values = dict.fromkeys(variant.value for one in members for variant in one.variants)
+    for value in values:
+        found = [next((v for v in one.variants if v.value == value), None) for one in members]
+        rows.append((value, *(_variant(variant) if variant else units.MISSING for variant in found)))
+    troubled = [one.cell for one in members if one.numbers is None]
+    troubled += [v.cell for one in members for v in one.variants if v.numbers is None]
+    remarks = tuple(dict.fromkeys(reason(cell) for cell in troubled))
+    if all(one.numbers is None and not any(v.numbers for v in one.variants) for one in members):
+        rows = []
+    return Table(title=title, rows=tuple(rows), remarks=remarks)
+
+
+def tables(found: Sequence[Ablation]) -> Iterator[Table]:
+    """Yield a table for each layer, setting, place, wait mode and pattern; wide ones in several pieces."""
+    for _, group in groupby(found, key=same_block):
+        members = list(group)
+        first = members[0]
+        unit, _ = unit_of(first)
+        where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
+        title = f"{first.base.label}, {where}, {words.PATTERNS[first.case.pattern]}: {unit}; below it the ratio to it"
+        for at in range(0, len(members), COLUMNS):
+            yield _table(members[at : at + COLUMNS], first.setting, title)
+
+
+def _central(name: str, numbers: Numbers | None, *, is_rate: bool) -> Record:
+    unit = "mb_s" if is_rate else "ns"
+    central = numbers.central if numbers else None
+    return {
+        f"{name}_{unit}": central.value if central else None,
+        f"{name}_low_{unit}": central.low if central else None,
+        f"{name}_high_{unit}": central.high if central else None,
+    }
+
+
+def records(found: Iterable[Ablation]) -> Iterator[Record]:
+    """Yield one record for each variant in each case."""
+    for one in found:
+        case, is_rate = one.case, one.case.pattern == "stream"
+        what = "rate" if is_rate else "p50"
+        for variant in one.variants:
+            ratio = variant.ratio
+            missing = next(
+                (cell for n, cell in ((one.numbers, one.cell), (variant.numbers, variant.cell)) if not n), None
+            )
+            yield {
+                "layer": one.base.label,
+                "setting": one.setting,
+                "value": variant.value,
+                "place": case.place,
+                "wait": case.wait,
+                "pattern": case.pattern,
+                "operation": case.operation,
+                "target": case.target,
+                "request_bytes": case.request_bytes,
+                "reply_bytes": case.reply_bytes,
+                "depth": case.depth,
+                **_central(f"default_{what}", one.numbers, is_rate=is_rate),
+                **_central(what, variant.numbers, is_rate=is_rate),
+                "ratio": ratio.value if ratio else None,
+                "ratio_low": ratio.low if ratio else None,
+                "ratio_high": ratio.high if ratio else None,
+                "coverage": ratio.coverage if ratio else None,
+                "launches": ratio.launches if ratio else 0,
+                "paired": ratio.paired if ratio else None,
+                "differs": variant.differs if ratio else None,
+                "reason": reason(missing) if missing else None,
+            }
+
+
+def answer(campaign: Campaign) -> Answer:
+    """Return the ablation of a campaign. Raises NoDataError where no layer has variants of one setting."""
+    found = ablations(compare(read(campaign)))
+    meta = campaign.meta
+    if not found:
+        raise NoDataError(
+            f"campaign {meta.campaign_id} (sweep {meta.sweep}) has no layer both with and without a setting"
+        )
+    ratios, chance = by_chance(found)
+    data: dict[str, object] = {
+        "campaign_id": meta.campaign_id,
+        "sweep": meta.sweep,
+        "ratio": "variant / default",
+        "rows": list(records(found)),
+        "ratios": ratios,
+        "different_by_chance": round(chance, 3),
+    }
+    return Answer(data=data, tables=tuple(tables(found)), note=note(found))

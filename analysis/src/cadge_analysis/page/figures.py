@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of a section: which cells go into a chart, its words, its small companions and the table behind it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from cadge_analysis import units, words
+from cadge_analysis.draw import plots, svg
+from cadge_analysis.draw.chart import Chart, FloorMark, Line, Mark
+from cadge_analysis.draw.palette import Identity
+from cadge_analysis.page.viewmodel import DataTable, Figure, Key
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.load import Case, LaunchFacts, Series
+
+MANY = 6  # from seven series on, each also gets a picture of its own
+MAIN_PX = 720
+Family = tuple[str, str, int]  # operation, target, depth
+
+
+def main_family(rows: Sequence[Row]) -> Family | None:
+    """Return the operation, target and depth with the most sizes on the diagonal (request = reply).
+
+    Of equal ones the smallest depth, for streams the largest. Other depths and asymmetric sizes are in the tables.
+    """
+    sizes: dict[Family, set[int]] = defaultdict(set)
+    for row in rows:
+        case = row.cell.case
+        if _on_diagonal(case):
+            sizes[case.operation, case.target, case.depth].add(case.request_bytes)
+    if not sizes:
+        return None
+    deepest_first = rows[0].numbers.is_rate
+    return max(sizes, key=lambda f: (len(sizes[f]), f[2] if deepest_first else -f[2], f[0], f[1]))
+
+
+def _on_diagonal(case: Case) -> bool:
+    return case.pattern in ("stream", "onesided") or case.request_bytes == case.reply_bytes
+
+
+def _mark(row: Row) -> Mark:
+    scale = 1.0 if row.numbers.is_rate else 1 / units.NS_PER_US
+    central, ratio = row.numbers.central, row.ratio
+    return Mark(
+        size=row.cell.case.request_bytes,
+        value=central.value * scale,
+        low=None if central.low is None else central.low * scale,
+        high=None if central.high is None else central.high * scale,
+        ratio=ratio.value if ratio else None,
+        ratio_low=ratio.low if ratio else None,
+        ratio_high=ratio.high if ratio else None,
+    )
+
+
+def chart_of(
+    rows: Sequence[Row],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    veth: bool,
+) -> Chart:
+    """Return the chart of rows that share pattern, place, wait mode and family."""
+    first = rows[0].cell.case
+    is_rate = rows[0].numbers.is_rate
+    by_series: dict[Series, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_series[row.cell.series].append(row)
+    lines = []
+    for series, members in sorted(by_series.items()):
+        known = facts.get((series, first.place, first.wait))
+        lines.append(
+            Line(
+                label=series.label,
+                look=looks[series],
+                marks=tuple(sorted(map(_mark, members), key=lambda m: m.size)),
+                short_bytes=known.short_bytes if known and known.long_path != known.short_path else 0,
+            )
+        )
+    scale = 1.0 if is_rate else 1 / units.NS_PER_US
+    floor = {}
+    for row in rows:
+        if row.floor is not None:
+            floor[row.cell.case.request_bytes] = FloorMark(
+                size=row.cell.case.request_bytes,
+                value=row.floor.central.value * scale,
+                name=words.floor_name(row.floor.cell.series, veth=veth),
+            )
+    return Chart(is_rate=is_rate, lines=tuple(lines), floor=tuple(floor[size] for size in sorted(floor)))
+
+
+def _with_interval(value: float, low: float | None, high: float | None) -> str:
+    text = units.sig3(value)
+    if low is None or high is None:
+        return text
+    return f"{text} {units.interval(units.sig3(low), units.sig3(high))}"
+
+
+def _marked(mark: Mark | None) -> str:
+    if mark is None:
+        return units.MISSING
+    text = _with_interval(mark.value, mark.low, mark.high)
+    return text if mark.ratio is None else f"{text}; {units.times(mark.ratio)}"
+
+
+def _data_table(chart: Chart) -> DataTable:
+    """Return every plotted value as text: a row a size, a pair of columns a series."""
+    unit = "MB/s" if chart.is_rate else "\u00b5s"
+    by_size: dict[int, dict[str, Mark]] = defaultdict(dict)
+    for line in chart.lines:
+        for mark in line.marks:
+            by_size[mark.size][line.label] = mark
+    floor = {mark.size: mark for mark in chart.floor}
+    rows = []
+    for size in sorted(by_size):
+        cells = [units.size(size)]
+        at = floor.get(size)
+        cells.append(f"{units.sig3(at.value)} ({at.name})" if at else units.MISSING)
+        cells.extend(_marked(by_size[size].get(line.label)) for line in chart.lines)
+        rows.append(tuple(cells))
+    return DataTable(columns=("size", f"floor, {unit}", *(f"{x.label}, {unit}" for x in chart.lines)), rows=tuple(rows))
+
+
+def _range(chart: Chart) -> str:
+    """Return one sentence for those who cannot see the chart: ends of every series."""
+    unit = "MB/s" if chart.is_rate else "microseconds"
+    parts = []
+    for line in chart.lines:
+        first, last = line.marks[0], line.marks[-1]
+        parts.append(
+            f"{line.label} from {units.sig3(first.value)} {unit} at {units.size(first.size)} "
+            f"to {units.sig3(last.value)} at {units.size(last.size)}"
+        )
+    return "; ".join(parts) + "."
+
+
+def _coverage(rows: Sequence[Row]) -> str:
+    """Return how sure the intervals are: the usual coverage, and how many cells have another."""
+    tally = Counter((row.numbers.central.launches, row.numbers.central.coverage) for row in rows)
+    (launches, coverage), often = max(tally.items(), key=lambda item: (item[1], item[0]))
+    if launches == 1:
+        return "One launch a point: there are no intervals."
+    text = f"Bars span the interval over {launches} launches that covers the median with {units.percent(coverage)}"
+    others = sum(tally.values()) - often
+    return f"{text}; {units.count_of(others, 'point rests', 'points rest')} on fewer." if others else f"{text}."
+
+
+def _caption(chart: Chart, rows: Sequence[Row]) -> str:
+    what = (
+        "Each marker is the median over launches of the rate (payload bytes confirmed by the receiver \u00f7 time)."
+        if chart.is_rate
+        else "Each marker is the median over launches of the launch's own p50 of whole round trips, not halved."
+    )
+    if rows[0].cell.case.pattern == "onesided":
+        what = "Each marker is the median over launches of the launch's own p50 until local completion."
+    if plots.has_ratio(chart):
+        better = "up to 1\u00d7, higher is better" if chart.is_rate else "from 1\u00d7, lower is better"
+        floor = f" Dotted: the fastest floor measured at that very size; the lower panel divides by it ({better})."
+    else:
+        floor = " No floor of its kind was measured here, so there is no ratio panel."
+    gap = (
+        " A gap in a line marks where the layer changes from its short to its long path."
+        if any(
+            line.short_bytes and line.marks[0].size <= line.short_bytes < line.marks[-1].size for line in chart.lines
+        )
+        else ""
+    )
+    return f"{what} {_coverage(rows)}{floor}{gap}"
+
+
+def figure(
+    rows: Sequence[Row],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    name: str,
+    veth: bool,
+) -> Figure:
+    """Draw the figure of rows that share pattern, place, wait mode and family."""
+    case = rows[0].cell.case
+    chart = chart_of(rows, looks, facts, veth=veth)
+    what = "Bandwidth" if chart.is_rate else "Latency"
+    extra = ""
+    if case.pattern == "onesided":
+        extra = f", {case.operation.replace('_', '-')}"
+    if chart.is_rate:
+        extra += f", window {case.depth}"
+    elif case.depth != 1:
+        extra += f", {case.depth} in flight"
+    title = f"{what} against size{extra}, {words.WAITS[case.wait]}"
+    series = [s for s in keys if s in {row.cell.series for row in rows}]
+    by_label = {s.label: keys[s] for s in series}
+    small = []
+    if len(chart.lines) > MANY:
+        for number, line in enumerate(chart.lines):
+            picture = svg.render(
+                plots.single_figure(chart, line),
+                name=f"{name}-{number}",
+                title=f"{line.label}: {title}",
+                description=_range(Chart(is_rate=chart.is_rate, lines=(line,), floor=())),
+            )
+            small.append((by_label[line.label], picture))
+    return Figure(
+        name=name,
+        title=title,
+        svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
+        caption=_caption(chart, rows),
+        keys=tuple(by_label[line.label] for line in chart.lines),
+        small_title=(
+            "Each layer alone: ratio to the floor, the others in grey"
+            if plots.has_ratio(chart)
+            else "Each layer alone, the others in grey"
+        ),
+        small=tuple(small),
+        table=_data_table(chart),
+    )
+
+
+def estimate_text(estimate: Estimate, scale: float) -> str:
+    """Return an estimate for a sentence: value and interval, without unit."""
+    low = None if estimate.low is None else estimate.low * scale
+    high = None if estimate.high is None else estimate.high * scale
+    return _with_interval(estimate.value * scale, low, high)

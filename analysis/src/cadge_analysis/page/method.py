@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The method in words. What the report does to numbers is said here and in `stats`; both must agree."""
+
+from __future__ import annotations
+
+from cadge_analysis import units
+from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
+
+
+def method() -> tuple[Fact, ...]:
+    """Return the section on method."""
+    six = units.percent(rank_coverage(6, 1))
+    return (
+        Fact(
+            name="What is timed",
+            text="RPC: from handing over the request until the result may be used. Bare messages: from one message"
+            " out to its answer in, without an RPC header. Stream: payload bytes that the receiver has "
+            "confirmed, in one direction, with the stated window. Round trips are whole and are never halved."
+            " Every operation of a closed loop is timed, and none starts before an earlier one of its slot "
+            "has ended, so these are service times: nothing here says how a layer behaves when requests "
+            "arrive on their own.",
+        ),
+        Fact(
+            name="Replication",
+            text="A launch is a fresh pair of processes that tries each of its points once, in shuffled order; "
+            "launches of all layers are interleaved at random. From each launch comes one number, its own "
+            "median or its bytes \u00f7 time. The report shows the median of these numbers over launches, "
+            "never the best one.",
+        ),
+        Fact(
+            name="Intervals",
+            text="Order statistics: the k-th smallest and the k-th largest launch enclose the true median with a "
+            "probability that follows from the binomial distribution alone, whatever the distribution of the "
+            f"values (David and Nagaraja, Order Statistics). Six launches: smallest and largest, {six}. The "
+            "coverage stands in each row beside the number of launches. Intervals are not widened for the "
+            "number of comparisons; where many layers are compared, expect up to one in twenty to miss.",
+        ),
+        Fact(
+            name="Tails",
+            text="p99 and p99.9 are taken from the histograms of all launches added together (percentiles are "
+            f"never averaged), and only where at least {TAIL_SAMPLES} samples lie beyond: 10,000 samples for "
+            "p99, 100,000 for p99.9. Under them stands the range of the launches' own values, which is a "
+            "description and not an interval. A quantile is the upper end of its histogram bucket (three "
+            "significant digits), by HdrHistogram's rule.",
+        ),
+        Fact(
+            name="Floor",
+            text="The fastest bare exchange of the same bytes at the same place and in the same wait mode, "
+            "measured in the same campaign: of all floors measured at that very size, the one with the lowest"
+            " median (for streams the highest rate). Floors are not interpolated. Blocking rows divide by "
+            "blocking floors. A ratio is taken round by round, layer \u00f7 floor, where every launch of the "
+            "layer has a launch of the floor in its round, and its median and interval are those of the "
+            "ratios; so is the time above the floor. Otherwise the medians are divided, and the interval "
+            "joins the ends of both.",
+        ),
+        Fact(
+            name="Told apart",
+            text="Two layers are told apart where the interval of their ratio, taken round by round, covers at least "
+            "95\u202f% and lies wholly on one side of 1; that takes six launches. Otherwise the report says that it "
+            "cannot tell, which is not to say that they are equal.",
+        ),
+        Fact(
+            name="CPU time and switches",
+            text="User and system time of each process over the measured loop, as the kernel accounts it: totals "
+            "of all launches \u00f7 total operations (messages, for a stream). On a virtual network the "
+            "receiver's kernel work runs inside the sender's call, so only the sum of both sides is fair. "
+            "Switches are voluntary context switches an operation.",
+        ),
+        Fact(
+            name="Who does the work",
+            text="Direct: completes while the target's processes are stopped. Library: the target's library has to"
+            " run. Cadge: supplied by this suite on top of the library. An RPC is native where the layer has "
+            "calls and replies of its own, and emulated where it is made of messages. Poll and block are what"
+            " the layer was asked to do; a blocking row that did not sleep is unsound.",
+        ),
+        Fact(
+            name="Defaults",
+            text="Libraries run with their own defaults; only the network device is given to them. A changed "
+            "setting makes a second, labelled entry.",
+        ),
+        Fact(
+            name="Units",
+            text="\u00b5s; MB/s = 10\u2076 bytes a second; KiB and MiB are 2\u00b9\u2070 and 2\u00b2\u2070 bytes. "
+            "Three significant digits.",
+        ),
+    )

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the numbers come from: campaign, tool, hosts, libraries, clocks, pinning, and how to make them again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from cadge_analysis import units, words
+from cadge_analysis.page.viewmodel import Fact, FactTable, Key, LayerCard
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
+
+_NODE_FACTS = (
+    ("kernel", "kernel"),
+    ("cmdline", "kernel command line"),
+    ("cpu", "processor"),
+    ("cores", "cores"),
+    ("mitigations", "mitigations"),
+    ("governor", "frequency governor"),
+    ("virtualisation", "virtualisation"),
+    ("clocksource", "clock source"),
+    ("tsc", "TSC"),
+    ("memory", "memory"),
+    ("hugepages", "huge pages"),
+    ("thp", "transparent huge pages"),
+    ("libc", "C library"),
+    ("python", "Python"),
+    ("libraries", "libraries"),
+    ("namespaces", "namespaces"),
+    ("limits", "limits"),
+    ("interfaces", "interfaces"),
+    ("yama", "ptrace scope"),
+    ("can", "permitted"),
+)
+
+
+def plain(value: object) -> str:
+    """Return a stored fact for people: nested objects as `name: value`, an unknown one with its reason."""
+    if value is None:
+        return "not stored"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        if set(value) == {"unknown"}:
+            return f"unknown: {value['unknown']}"
+        return "; ".join(f"{key}: {_inner(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(plain(item) for item in value) or "none"
+    return str(value)
+
+
+def _inner(value: object) -> str:
+    text = plain(value)
+    return f"({text})" if isinstance(value, Mapping) and set(value) != {"unknown"} else text
+
+
+def moment(text: str) -> datetime:
+    """Return a stored UTC time."""
+    return datetime.fromisoformat(text)
+
+
+def title(data: Dataset) -> str:
+    """Return the report's own title: what was compared, and where."""
+    places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in data.cells)]
+    return f"Communication layers compared, {words.listing(places)}"
+
+
+def deck(data: Dataset) -> str:
+    """Return the line under the title: what, where, when."""
+    meta = data.meta
+    created = moment(meta.created_utc)
+    until = ""
+    if meta.finished_utc:
+        until = f", {units.duration((moment(meta.finished_utc) - created).total_seconds())}"
+    machines = " and ".join(dict.fromkeys(filter(None, (_processor(node.cpu) for node in data.nodes))))
+    return (
+        f"{units.count_of(len(data.layers), 'layer')}, {units.count_of(data.rounds, 'launch', 'launches')} of each, on "
+        f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
+        f"{', '.join(meta.testbed.hosts)}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
+        f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
+    )
+
+
+def _processor(cpu: object) -> str:
+    """Return the processor's own name, where the host's facts have one."""
+    if not isinstance(cpu, Mapping):
+        return ""
+    model = cpu.get("model name")
+    return model if isinstance(model, str) else ""
+
+
+def layer_cards(
+    data: Dataset, keys: Mapping[Series, Key], facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+) -> tuple[LayerCard, ...]:
+    """Return every planned layer: library, file, and the path that ran, by place."""
+    cards = []
+    for series in data.layers:
+        mine = {key: found for key, found in facts.items() if key[0] == series}
+        every = [one for found in mine.values() for one in found]
+        paths: dict[str, list[str]] = defaultdict(list)
+        for (_, place, _), found in sorted(mine.items(), key=lambda item: words.PLACE_ORDER.index(item[0][1])):
+            paths[words.PLACES_SHORT[place]].extend(one.used for one in found if one.used)
+        tally = Counter(cell.state for cell in data.cells if cell.series == series)
+        cards.append(
+            LayerCard(
+                key=keys[series],
+                library=_unique(f"{one.library} {one.version}".strip() for one in every) or "never opened",
+                file=_unique(one.file for one in every),
+                build_id=_unique(one.build_id for one in every),
+                paths=tuple((place, distinct_paths(used)) for place, used in paths.items()),
+                rpc=_unique(one.rpc for one in every),
+                work=_unique(_semantics(one) for one in every),
+                state=", ".join(f"{tally[s]} {s}" for s in words.STATES if tally[s]),
+            )
+        )
+    return tuple(cards)
+
+
+def _semantics(facts: LaunchFacts) -> str:
+    return "; ".join(f"{name}: {who}" for name, who in facts.semantics.items() if who and who != "none")
+
+
+def _unique(values: Iterable[str]) -> str:
+    return " | ".join(dict.fromkeys(value for value in values if value))
+
+
+def floor_table(comparison: Comparison, *, veth: bool) -> FactTable:
+    """Return every floor that divides something, a row a size: value with interval, and which floor it is."""
+    columns = sorted({key[:3] for key in comparison.floors}, key=_floor_order)
+    sizes = sorted({key[3] for key in comparison.floors})
+    rows = []
+    for size in sizes:
+        found = (comparison.floors.get((*column, size)) for column in columns)
+        rows.append((units.size(size), *(_floor_text(numbers, veth=veth) for numbers in found)))
+    return FactTable(
+        title="The fastest floor at each size: median over launches with its interval",
+        columns=("size", *(_floor_head(*column) for column in columns)),
+        rows=tuple(rows),
+    )
+
+
+def _floor_order(column: tuple[str, str, str]) -> tuple[str, int, int]:
+    place, wait, kind = column
+    return kind, words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait)
+
+
+def _floor_head(place: str, wait: str, kind: str) -> str:
+    what = "round trip, p50, \u00b5s" if kind == "latency" else "stream, MB/s"
+    return f"{what}; {words.PLACES_SHORT[place]}, {words.WAITS[wait]}"
+
+
+def _floor_text(numbers: Numbers | None, *, veth: bool) -> str:
+    if numbers is None:
+        return units.MISSING
+    central = numbers.central
+    scale = 1.0 if numbers.is_rate else 1 / units.NS_PER_US
+    ends = ""
+    if central.low is not None and central.high is not None:
+        ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
+    return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(numbers.cell.series, veth=veth)}"
+
+
+def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return identity of campaign, plan and tool."""
+    meta = data.meta
+    drivers = _unique(
+        f"{r.result.driver.version}, ABI {r.result.driver.abi}, {r.result.driver.revision}, {r.result.driver.compiler}"
+        for r in data.records
+        if r.result
+    )
+    return (
+        Fact(name="Campaign", text=meta.campaign_id, code=True),
+        Fact(name="Status", text=meta.status),
+        Fact(name="Made", text=f"{meta.created_utc} to {meta.finished_utc or 'unfinished'}"),
+        Fact(name="Sweep", text=meta.sweep),
+        Fact(name="Seed", text=str(meta.seed), code=True),
+        Fact(name="Plan hash", text=meta.plan_hash, code=True),
+        Fact(
+            name="Planned",
+            text=f"{units.count_of(meta.planned.points, 'point')}, {units.count_of(meta.planned.attempts, 'attempt')}, "
+            f"{units.count_of(meta.planned.launches, 'launch', 'launches')}, {units.duration(meta.planned.wall_s)}",
+        ),
+        Fact(name="Testbed", text=f"{meta.testbed.name} ({meta.testbed.kind}): {', '.join(meta.testbed.hosts)}"),
+        Fact(
+            name="Tool",
+            text=f"cadge {meta.tool.version}, revision {meta.tool.revision}"
+            + (" with changes that were not committed" if meta.tool.dirty else ""),
+        ),
+        Fact(name="Driver", text=drivers or "no launch was stored"),
+        Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
+    )
+
+
+def _shared_memory(data: Dataset) -> str:
+    """Say where endpoints kept shared memory: each way once, with its hosts and what libraries were told for it."""
+    hosts: dict[str, dict[str, None]] = defaultdict(dict)
+    for host in (host for record in data.records for host in record.shared_memory):
+        text = words.SHARED_MEMORY[host.kind] + (f" ({host.why})" if host.why else "")
+        if host.variables:
+            text += f", set by {', '.join(host.variables)}"
+        hosts[text][host.host] = None
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
+
+
+def command(data: Dataset) -> str:
+    """Return the command that makes the campaign again, quoted for a shell."""
+    return shlex.join(data.meta.command)
+
+
+def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> FactTable:
+    rows = dict.fromkeys(
+        (
+            series.label,
+            f"{one.library} {one.version}".strip(),
+            one.file or units.MISSING,
+            one.build_id or units.MISSING,
+            one.adapter_file or units.MISSING,
+            one.adapter_build_id or units.MISSING,
+        )
+        for (series, _, _), found in sorted(facts.items(), key=lambda item: item[0])
+        if series in data.layers
+        for one in found
+    )
+    return FactTable(
+        title="Libraries and adapters as loaded",
+        columns=("layer", "library", "file", "build id", "adapter", "build id"),
+        rows=tuple(rows),
+    )
+
+
+def _clock_table(data: Dataset) -> FactTable:
+    groups: dict[tuple[str, str, int], list[tuple[float, float, float]]] = defaultdict(list)
+    for record in data.records:
+        result = record.result
+        if result is None:
+            continue
+        for endpoint, clock in zip(result.endpoints, result.clock, strict=False):
+            key = (endpoint.host, clock.source, clock.hz // 1_000_000)
+            groups[key].append((clock.read_cost_ns, abs(clock.drift_ppm), clock.bracket_ns))
+    return FactTable(
+        title="Clocks",
+        columns=("host", "source", "MHz", "read cost, median", "drift, worst", "bracket, worst", "readings"),
+        rows=tuple(
+            (
+                host,
+                source,
+                units.grouped(mhz),
+                f"{units.sig3(intervals.median([cost for cost, _, _ in found]))} ns",
+                f"{units.sig3(max(drift for _, drift, _ in found))} ppm",
+                f"{units.sig3(max(bracket for _, _, bracket in found))} ns",
+                units.grouped(len(found)),
+            )
+            for (host, source, mhz), found in sorted(groups.items())
+        ),
+    )
+
+
+def _pin_table(data: Dataset) -> FactTable:
+    tally: Counter[tuple[str, str, str, str, str]] = Counter()
+    for record in data.records:
+        result = record.result
+        if result is None:
+            continue
+        for number, (endpoint, pin) in enumerate(zip(result.endpoints, result.pinning, strict=False)):
+            asked = "none" if pin.asked < 0 else f"CPU {pin.asked}"
+            actual = ", ".join(f"CPU {cpu}" for cpu in pin.actual)
+            role = ("client", "server")[number] if number < 2 else str(number)
+            tally[endpoint.host, role, asked, actual, "yes" if pin.ok else "no"] += 1
+    return FactTable(
+        title="Pinning, read back",
+        columns=("host", "endpoint", "asked", "found", "as asked", "launches"),
+        rows=tuple((*key, units.grouped(often)) for key, often in sorted(tally.items())),
+    )
+
+
+def fact_tables(
+    data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+) -> tuple[FactTable, ...]:
+    """Return libraries, clocks and pinning."""
+    return _library_table(data, facts), _clock_table(data), _pin_table(data)
+
+
+def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
+    """Return every host's fingerprint."""
+    return tuple(
+        (node.host, tuple(Fact(name=name, text=plain(getattr(node, key))) for key, name in _NODE_FACTS))
+        for node in data.nodes
+    )
+
+
+def embedded(comparison: Comparison) -> dict[str, object]:
+    """Return the numbers behind the report for programs: each launch's own value, cell by cell, with its unit."""
+    cells = [
+        {
+            "point_id": numbers.cell.point_id,
+            "series": numbers.cell.series.label,
+            "kind": numbers.cell.series.kind,
+            "unit": "MB/s" if numbers.is_rate else "ns",
+            "by_launch": {sample.launch_id: numbers.by_round[sample.round] for sample in numbers.cell.samples},
+        }
+        for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)
+    ]
+    return {"schema": "cadge.report-data/1", "campaign_id": comparison.data.campaign_id, "cells": cells}
+
+
+def as_json(value: object) -> str:
+    """Return JSON that may stand inside a script element: no `<`, `>` or `&` survives as such."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Remarks on validity: everything known that limits what the numbers mean, found in the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cadge_analysis import units, words
+from cadge_analysis.page.viewmodel import Remark
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
+from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, without_numbers
+
+_STEAL_SHARE = 0.01
+_PHYSICAL = {"none", "no", "physical", ""}
+_NAMED = 3
+
+
+def virtualisation(data: Dataset) -> tuple[str, ...]:
+    """Return what the hosts say of a hypervisor or container around them; empty where there is none."""
+    found = []
+    for node in data.nodes:
+        value = node.virtualisation
+        if isinstance(value, str) and value.strip().lower() not in _PHYSICAL:
+            found.append(value.strip())
+        elif isinstance(value, dict) and value.get("hypervisor") is True:
+            found.append(str(value.get("product") or "a hypervisor"))
+    return tuple(dict.fromkeys(found))
+
+
+def _surroundings(data: Dataset) -> Iterator[Remark]:
+    found = virtualisation(data)
+    if found:
+        yield Remark(
+            grave=True,
+            title="Measured on a virtual machine",
+            text=f"The hosts say: {', '.join(found)}. Ratios between layers hold here; absolute times do not carry "
+            "over to real hardware, where no other guest shares it and no hypervisor takes a CPU away.",
+        )
+    if words.on_veth(data):
+        yield Remark(
+            grave=True,
+            title="The network is emulated",
+            text="The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween two hosts\u201d "
+            "has no wire and no network card in it, and its floor of raw frames includes that kernel's work.",
+        )
+    if not data.nodes:
+        yield Remark(grave=True, title="The hosts are unknown", text="No host's facts were stored with this campaign.")
+
+
+def _completeness(data: Dataset) -> Iterator[Remark]:
+    missing = sum(cell.states.get("missing", 0) for cell in data.cells)
+    if data.meta.status != "finished" or missing:
+        state = {"running": "is still running", "interrupted": "was interrupted"}.get(data.meta.status, "is finished")
+        yield Remark(
+            grave=bool(missing),
+            title="Not everything planned was made",
+            text=f"The campaign {state}; {units.count_of(missing, 'planned attempt')} "
+            f"{'is' if missing == 1 else 'are'} missing. "
+            f"`cadge resume {data.campaign_id}` makes exactly those.",
+        )
+    unsound = sum(cell.states.get("unsound", 0) for cell in data.cells)
+    if unsound:
+        yield Remark(
+            grave=False,
+            title="Unsound attempts were left out",
+            text=f"In {units.count_of(unsound, 'attempt')} a check failed; none of their numbers is used. "
+            "The reasons stand under \u201cWhat has no number\u201d.",
+        )
+
+
+def _floors(rows: tuple[Row, ...], *, veth: bool) -> Iterator[Remark]:
+    beaten = [row for row in rows if row.beats_floor]
+    if beaten:
+        names = []
+        for row in beaten[:_NAMED]:
+            case = row.cell.case
+            floor = words.floor_name(row.floor.cell.series, veth=veth) if row.floor else ""
+            ratio = units.times(row.ratio.value) if row.ratio else ""
+            names.append(
+                f"{row.cell.series.label}, {words.PATTERNS[case.pattern]} of {words.workload(case)} "
+                f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}: {ratio} of {floor}"
+            )
+        rest = f"; and {len(beaten) - _NAMED} more" if len(beaten) > _NAMED else ""
+        yield Remark(
+            grave=True,
+            title=f"{units.count_of(len(beaten), 'measurement')} better than the floor",
+            text="Either the floor is weak or something of ours is wrong; trust these ratios least: "
+            f"{'; '.join(names)}{rest}.",
+        )
+    without = sum(row.ratio is None for row in rows)
+    if without:
+        reasons = sorted({row.reason for row in rows if row.reason})
+        yield Remark(
+            grave=False,
+            title=f"{units.count_of(without, 'row')} without a floor",
+            text=f"They show no ratio: {'; '.join(reasons[:_NAMED])}.",
+        )
+
+
+def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
+    few = [row for row in rows if row.numbers.central.coverage < TARGET_COVERAGE]
+    if few:
+        worst = min(row.numbers.central.launches for row in few)
+        text = (
+            "one launch has no interval"
+            if worst == 1
+            else f"{worst} launches: {units.percent(rank_coverage(worst, 1))}"
+        )
+        yield Remark(
+            grave=False,
+            title=f"{units.count_of(len(few), 'row')} on too few launches for 95\u202f%",
+            text=f"Six valid launches are needed; these intervals cover less ({text} at worst), as each row says.",
+        )
+    unsteady = sum(row.numbers.unsteady for row in rows)
+    if unsteady:
+        total = sum(row.numbers.central.launches for row in rows)
+        yield Remark(
+            grave=False,
+            title="Warm-up cut short",
+            text=f"In {units.grouped(unsteady)} of {units.grouped(total)} attempts warm-up ended by its time limit, "
+            "not because times had become steady.",
+        )
+    if data.meta.tool.dirty:
+        yield Remark(
+            grave=False,
+            title="The tool had changes that were not committed",
+            text=f"Revision {data.meta.tool.revision} alone does not describe what measured.",
+        )
+
+
+def _machine(data: Dataset) -> Iterator[Remark]:
+    stolen = 0
+    worst = 0.0
+    for record in data.records:
+        wall = record.result.wall_ns if record.result else 0
+        for load in record.load:
+            if load.steal_ns and wall:
+                share = load.steal_ns / wall
+                worst = max(worst, share)
+                stolen += share > _STEAL_SHARE
+    if stolen:
+        yield Remark(
+            grave=False,
+            title="Time was stolen by the hypervisor",
+            text=f"In {units.count_of(stolen, 'launch', 'launches')} more than 1\u202f% of the wall time, "
+            f"at worst {units.percent(worst)}. Launches are never dropped for it.",
+        )
+    lost = sum(sample.lost for cell in data.cells for sample in cell.samples)
+    if lost:
+        yield Remark(
+            grave=False,
+            title=f"{units.count_of(lost, 'operation')} lost",
+            text="They got no answer before their deadline and are in no quantile; the tables count them row by row.",
+        )
+
+
+def _essence(facts: LaunchFacts) -> tuple[str, ...]:
+    """Return what must not change between launches. Numbers in a path (buffer sizes, addresses) may."""
+    identity = (facts.library, facts.version, facts.file, facts.build_id, facts.adapter_file, facts.adapter_build_id)
+    return (*identity, without_numbers(facts.used))
+
+
+def _identity(facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> Iterator[Remark]:
+    mixed = sorted(
+        f"{series.label} ({place}, {wait})"
+        for (series, place, wait), stated in facts.items()
+        if len({_essence(one) for one in stated}) > 1
+    )
+    if mixed:
+        yield Remark(
+            grave=True,
+            title="A layer changed during the campaign",
+            text=f"Its launches state different libraries, files or paths: {', '.join(mixed)}. "
+            "Their numbers are of different things.",
+        )
+
+
+def remarks(
+    comparison: Comparison, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
+) -> tuple[Remark, ...]:
+    """Return every remark, grave ones first, each kind in the order of this file."""
+    data = comparison.data
+    found = [
+        *_surroundings(data),
+        *_completeness(data),
+        *_floors(comparison.rows, veth=words.on_veth(data)),
+        *_identity(facts),
+        *_replication(data, comparison.rows),
+        *_machine(data),
+        *(Remark(grave=True, title="The harness reports a problem", text=text) for text in data.meta.problems),
+        *(Remark(grave=False, title="The planner notes", text=text) for text in data.plan.notices),
+    ]
+    return tuple(sorted(found, key=lambda remark: not remark.grave))

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pages from view models: Jinja2 with autoescape and strict names; templates compute nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+
+from cadge_analysis.page.viewmodel import Page
+
+
+def environment(folder: Path | None = None) -> Environment:
+    """Return the environment of all templates, and of those in a folder. Every value from data is escaped."""
+    ours = PackageLoader("cadge_analysis.page", "templates")
+    return Environment(
+        loader=ours if folder is None else ChoiceLoader([ours, FileSystemLoader(folder)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def html(page: Page) -> str:
+    """Return the report as one HTML document that needs nothing else."""
+    return tidy(environment().get_template("report.html.j2").render(page=page))
+
+
+def tidy(text: str) -> str:
+    """Return a rendered page without indentation and empty lines."""
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"

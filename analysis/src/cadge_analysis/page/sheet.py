@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every page has, whatever it is about."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from cadge_analysis.draw import palette
+from cadge_analysis.page import provenance
+from cadge_analysis.page.viewmodel import Sheet
+from cadge_analysis.stats.compare import Comparison
+
+
+def sheet(comparison: Comparison, *, generated: str) -> Sheet:
+    """Return it. `generated` is the page's own time stamp, which the caller decides."""
+    light = {name: colour for colour, name in palette.NEUTRALS.items()}
+    return Sheet(
+        facts=provenance.campaign_facts(comparison.data),
+        command=provenance.command(comparison.data),
+        shapes=palette.SHAPES,
+        palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
+        palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
+        data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json
+        generated=generated,
+    )

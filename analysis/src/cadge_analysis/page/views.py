@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report's page, put together from the comparison: every string that the templates will print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cadge_analysis import units, words
+from cadge_analysis.draw import palette
+from cadge_analysis.draw.palette import Identity
+from cadge_analysis.page import coverage, provenance, tables
+from cadge_analysis.page.answers import answers
+from cadge_analysis.page.figures import figure, main_family
+from cadge_analysis.page.method import method
+from cadge_analysis.page.remarks import remarks, virtualisation
+from cadge_analysis.page.sheet import sheet
+from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
+
+_LEDES = {
+    "rpc": "Time from handing over a request to holding its reply; closed loop.",
+    "pingpong": "Bare messages there and back, without an RPC header: for comparison with native tools.",
+    "stream": "Payload in one direction, confirmed by the receiver.",
+    "onesided": "Operations on the other side's memory: until complete here, and until visible there.",
+}
+FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
+
+
+def _keys(series: tuple[Series, ...], looks: Mapping[str, Identity]) -> dict[Series, Key]:
+    return {s: Key(label=s.label, slot=looks[s.label].slot) for s in series}
+
+
+def _figures(
+    rows: list[Row],
+    keys: dict[Series, Key],
+    looks: dict[Series, Identity],
+    facts: FirstFacts,
+    *,
+    anchor: str,
+    veth: bool,
+) -> tuple[Figure, ...]:
+    """Return one figure a wait mode; points off the main family are in the tables alone."""
+    made = []
+    for wait in words.WAIT_ORDER:
+        here = [row for row in rows if row.cell.case.wait == wait]
+        family = main_family(here)
+        if family is None:
+            continue
+        members = [
+            row
+            for row in here
+            if (row.cell.case.operation, row.cell.case.target, row.cell.case.depth) == family
+            and (
+                row.cell.case.pattern in ("stream", "onesided")
+                or row.cell.case.request_bytes == row.cell.case.reply_bytes
+            )
+        ]
+        if len({row.cell.case.request_bytes for row in members}) > 1:
+            made.append(figure(members, keys, looks, facts, name=f"{anchor}-{wait}", veth=veth))
+    return tuple(made)
+
+
+def _summaries(
+    comparison: Comparison, cells: list[Cell], rows: list[Row], keys: dict[Series, Key]
+) -> tuple[Summary, ...]:
+    made = []
+    for wait in words.WAIT_ORDER:
+        family = main_family([row for row in rows if row.cell.case.wait == wait])
+        if family is None:
+            continue
+        operation, target, depth = family
+        members = [
+            cell
+            for cell in cells
+            if (cell.case.operation, cell.case.target) == (operation, target)
+            and (cell.case.pattern in ("stream", "onesided") or cell.case.request_bytes == cell.case.reply_bytes)
+        ]
+        one = tables.summary(comparison, members, keys, wait=wait, depth=depth)
+        if one is not None:
+            made.append(one)
+    return tuple(made)
+
+
+def _note(cells: list[Cell], rows: list[Row]) -> str:
+    """Return how many planned points of the section have numbers, so that none can go missing unseen."""
+    points = len(cells)
+    text = f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have numbers."
+    if points > len(rows):
+        text += " The others, with reasons, stand under \u201cWhat has no number\u201d."
+    return text
+
+
+def _section(
+    comparison: Comparison,
+    pattern: str,
+    place: str,
+    keys: dict[Series, Key],
+    looks: dict[Series, Identity],
+    facts: FirstFacts,
+    *,
+    veth: bool,
+) -> Section | None:
+    cells = [
+        cell
+        for cell in comparison.data.cells
+        if cell.series.kind == "layer" and (cell.case.pattern, cell.case.place) == (pattern, place)
+    ]
+    rows = [row for row in comparison.rows if (row.cell.case.pattern, row.cell.case.place) == (pattern, place)]
+    if not cells:
+        return None
+    anchor = f"{pattern}-{place}"
+    name = words.PATTERNS[pattern]
+    return Section(
+        anchor=anchor,
+        short=f"{name}, {words.PLACES_SHORT[place]}",
+        heading=f"{name} {words.PLACES[place]}",
+        lede=_LEDES[pattern],
+        figures=_figures(rows, keys, looks, facts, anchor=anchor, veth=veth),
+        summaries=_summaries(comparison, cells, rows, keys),
+        columns=tables.columns_of(pattern),
+        tables=tables.case_tables(rows, keys, facts, veth=veth),
+        note=_note(cells, rows),
+    )
+
+
+def _cannot(comparison: Comparison) -> tuple[str, ...]:
+    """Return what the campaign cannot tell, in sentences."""
+    data = comparison.data
+    said = []
+    if virtualisation(data) or words.on_veth(data):
+        said.append("How these layers behave on real hosts and a real network: both are virtual here.")
+    patterns = {cell.case.pattern for cell in data.cells}
+    if patterns <= {"rpc", "pingpong", "stream", "onesided"}:
+        said.append("How latency grows under load: every loop here is closed.")
+    waits = {cell.case.wait for cell in data.cells}
+    if waits == {"poll"}:
+        said.append("What a layer costs that sleeps while it waits: only polling was planned.")
+    without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
+    if without:
+        total = sum(cell.series.kind == "layer" for cell in data.cells)
+        said.append(f"Anything of the {without} planned points (of {total}) that have no number.")
+    return tuple(said)
+
+
+def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
+    """Return the page. `generated` is the report's own time stamp, which the caller decides."""
+    data = comparison.data
+    veth = words.on_veth(data)
+    series = data.layers
+    by_label = palette.identities(s.label for s in series)
+    looks = {s: by_label[s.label] for s in series}
+    keys = _keys(series, by_label)
+    every_fact = launch_facts(data)
+    first = {key: found[0] for key, found in every_fact.items()}
+    sections: dict[tuple[str, str], Section] = {}
+    for pattern in words.PATTERN_ORDER:
+        for place in words.PLACE_ORDER:
+            made = _section(comparison, pattern, place, keys, looks, first, veth=veth)
+            if made is not None:
+                sections[pattern, place] = made
+    found = remarks(comparison, every_fact)
+    outcomes = coverage.outcome_rows(data)
+    grave = sum(remark.grave for remark in found)
+    return Page(
+        title=title or provenance.title(data),
+        deck=provenance.deck(data),
+        verdict=f"Valid with {units.count_of(len(found), 'remark')}, {grave} of them grave"
+        if found
+        else "Valid without remarks",
+        remarks=found,
+        answers=answers(comparison),
+        cannot=_cannot(comparison),
+        layers=provenance.layer_cards(data, keys, every_fact),
+        sections=tuple(sections.values()),
+        matrix=coverage.matrix(data, keys),
+        outcomes=outcomes,
+        planned_points=units.grouped(sum(row.raw_points for row in outcomes)),
+        planned_attempts=units.grouped(sum(row.raw_attempts for row in outcomes)),
+        troubles=coverage.trouble_rows(data),
+        floors=provenance.floor_table(comparison, veth=veth),
+        method=method(),
+        fact_tables=provenance.fact_tables(data, every_fact),
+        hosts=provenance.host_facts(data),
+        sheet=sheet(comparison, generated=generated),
+    )

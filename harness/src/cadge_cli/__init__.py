@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: what stands above harness and analysis, and is imported by neither."""

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `cadge`. Only names stand here: a command's module is imported when the command runs.
+
+So `cadge --help` stays quick. This is also the one place where errors become exit codes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from cadge_harness import __version__
+from cadge_harness.errors import EXIT_CODES, EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError
+
+COMMANDS = {
+    "doctor": "Check this machine and the build; change nothing.",
+    "layers": "List the layers, and why some are absent.",
+    "plan": "Show what a sweep would measure, and what it would take.",
+    "run": "Carry out a sweep, and make its report.",
+    "status": "Show how far a campaign is, from another terminal.",
+    "resume": "Make exactly the launches that a campaign lacks.",
+    "report": "Make the report of a campaign.",
+    "export": "Write a campaign as CSV or JSON.",
+    "ablate": "Measure a layer with its optimisations switched off in turn.",
+    "study": "Set a campaign beside the published figures of a paper.",
+    "testbed": "Bring the emulated testbed up or down, look into it.",
+    "restore": "Undo tuning that a killed campaign left on its nodes.",
+}
+
+EPILOG = "\b\nExamples:\n" + "\n".join(
+    f"  {line}"
+    for line in (
+        "cadge doctor",
+        "cadge plan --sweep default",
+        "cadge run --sweep smoke",
+        'cadge run --layers "sockets-tcp native-ucx" --testbed local',
+        "cadge run --inventory lab.yml --sweep full",
+        "cadge status --watch",
+        "cadge resume",
+        "cadge report -o report.html",
+        "cadge ablate peregrine",
+    )
+)
+EPILOG += "\n\n\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+
+
+def command_of(name: str) -> click.Command | None:
+    """Import a command and return it; None where there is none of this name."""
+    match name:
+        case "doctor":
+            from cadge_cli.commands_doctor import doctor
+
+            return doctor
+        case "layers":
+            from cadge_cli.commands_plan import layers
+
+            return layers
+        case "plan":
+            from cadge_cli.commands_plan import plan
+
+            return plan
+        case "run":
+            from cadge_cli.commands_run import run
+
+            return run
+        case "status":
+            from cadge_cli.commands_status import status
+
+            return status
+        case "resume":
+            from cadge_cli.commands_run import resume
+
+            return resume
+        case "report":
+            from cadge_cli.commands_report import report
+
+            return report
+        case "export":
+            from cadge_cli.commands_report import export
+
+            return export
+        case "ablate":
+            from cadge_cli.commands_ablate import ablate
+
+            return ablate
+        case "study":
+            from cadge_cli.commands_study import study
+
+            return study
+        case "testbed":
+            from cadge_cli.commands_testbed import testbed
+
+            return testbed
+        case "restore":
+            from cadge_cli.commands_testbed import restore
+
+            return restore
+        case _:
+            return None
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order of a campaign's life."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command. Unknown ones are None, so that click says what is near."""
+        return command_of(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command for one that is not there."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(__version__, "-V", "--version", message="cadge %(version)s")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Answer with one JSON object on stdout: {ok, code, data, problems}."
+)
+@click.pass_context
+def cadge(ctx: click.Context, as_json: bool) -> None:
+    """Compare user-space communication layers: messages, streams and remote calls, measured side by side."""
+    ctx.obj = {"json": as_json}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run `cadge` and end the process with its exit code."""
+    sys.exit(invoke(sys.argv[1:] if argv is None else argv))
+
+
+def invoke(argv: Sequence[str]) -> int:
+    """Run `cadge` and return its exit code; every error becomes a sentence and a code."""
+    as_json = "--json" in argv
+    try:
+        code = cadge.main(list(argv), prog_name="cadge", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        return _fail(as_json, EXIT_USAGE, _click_message(error), ())
+    except (click.Abort, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return _fail(as_json, EXIT_INTERRUPTED, "interrupted", ())
+    except HarnessError as error:
+        return _fail(as_json, error.exit_code, str(error), error.commands)
+    except Exception as error:  # noqa: BLE001 - the last resort, and the only one
+        return _foreign(as_json, error)
+    return code if isinstance(code, int) else 0
+
+
+def _foreign(as_json: bool, error: Exception) -> int:
+    """End for errors of other rooms: they carry an exit code of their own, or are the store's, or are bugs."""
+    code = getattr(error, "exit_code", None)
+    if isinstance(code, int):
+        return _fail(as_json, code, str(error), tuple(getattr(error, "commands", ())))
+    results = sys.modules.get("cadge_results.errors")
+    if results is not None and isinstance(error, results.ResultsError):
+        return _fail(as_json, _store_code(results, error), str(error), ())
+    return _internal(as_json, error)
+
+
+def _store_code(results: object, error: Exception) -> int:
+    for name, code in (("NotFoundError", 5), ("StoreUnwritableError", 3), ("StoreBusyError", 3)):
+        if isinstance(error, getattr(results, name)):
+            return code
+    return EXIT_USAGE
+
+
+def _internal(as_json: bool, error: Exception) -> int:
+    text = "".join(traceback.format_exception(error))
+    try:
+        fd, path = tempfile.mkstemp(prefix="cadge-traceback-", suffix=".txt")
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError:
+        sys.stderr.write(text)
+        path = "stderr"
+    return _fail(as_json, EXIT_INTERNAL, f"internal error: {type(error).__name__}: {error}; traceback in {path}", ())
+
+
+def _click_message(error: click.ClickException) -> str:
+    usage = ""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        usage = f" (see: {error.ctx.command_path} --help)"
+    return error.format_message().rstrip(".") + usage
+
+
+def _fail(as_json: bool, code: int, message: str, commands: tuple[str, ...]) -> int:
+    if as_json:
+        answer = {"ok": False, "code": code, "data": None, "problems": [message, *commands]}
+        sys.stdout.write(json.dumps(answer) + "\n")
+    lines = [f"cadge: {message}", *(f"  {command}" for command in commands)]
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write("\n".join(lines).encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge ablate`: a sweep called ablate-NAME, carried out, and its table; or the table of a stored campaign.
+
+What measures is imported only where something is measured, so that --help stays quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from cadge_cli.options import (
+    json_option,
+    output_of,
+    results_option,
+    run_options,
+    selection_options,
+    split_names,
+    testbed_options,
+)
+from cadge_cli.output import table
+from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
+from cadge_harness.paths import find_checkout
+
+if TYPE_CHECKING:
+    from cadge_results import Campaign
+
+EXAMPLES = "\b\nExamples:\n"
+PREFIX = "ablate-"
+_OF_A_RUN = ("layer_names", "seed", "budget", "testbed_name", "inventory", "tune", "report", "wait")
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge ablate peregrine\n  cadge ablate peregrine --layers peregrine-udp --budget 2min\n"
+    + "  cadge ablate peregrine last\n  cadge ablate peregrine 20261121T013042Z-1f3a9c2e --json"
+)
+@click.argument("name")
+@click.argument("campaign", required=False)
+@selection_options
+@testbed_options
+@run_options
+@results_option
+@json_option
+@click.pass_context
+def ablate(
+    ctx: click.Context,
+    name: str,
+    campaign: str | None,
+    layer_names: tuple[str, ...],
+    seed: int | None,
+    budget: str | None,
+    testbed_name: str,
+    inventory: Path | None,
+    tune: bool,
+    report: bool,
+    wait: bool,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure layers as they are and with each optimisation off, and print what each is worth.
+
+    NAME stands for the sweep ablate-NAME. With CAMPAIGN (an id, or `last`) nothing is measured: the table of that
+    campaign is printed.
+    """
+    from cadge_cli.commands_run import measure
+    from cadge_harness.run.request import read_request
+    from cadge_results import Store
+
+    output = output_of(ctx, as_json)
+    sweep = _sweep_of(name)
+    if campaign is not None:
+        _refuse_run_options(ctx)
+        found = Store(results or find_checkout().campaigns).open(campaign)
+        if not found.launch_ids():
+            raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
+        if found.meta.sweep != sweep:
+            output.say(f"campaign {found.campaign_id} was made by sweep {found.meta.sweep}, not by {sweep}")
+        data, lines = _answer(found)
+        return output.finish(EXIT_OK, {"run": None, "ablation": data}, lines)
+    request = read_request(sweep, only=split_names(layer_names), seed=seed, budget=budget)
+    done = measure(
+        request,
+        output,
+        testbed_name=testbed_name,
+        inventory=inventory,
+        tune=tune,
+        report=report,
+        wait=wait,
+        results=results,
+    )
+    if not done.campaign.launch_ids():
+        return output.finish(done.code, {"run": done.data, "ablation": None}, done.lines)
+    data, lines = _answer(done.campaign)
+    return output.finish(done.code, {"run": done.data, "ablation": data}, [*lines, "", *done.lines])
+
+
+def _sweep_of(name: str) -> str:
+    """Return the sweep of an ablation. Raises UsageError with the nearest name."""
+    from cadge_harness.yamlfile import nearest
+
+    known = [path.stem.removeprefix(PREFIX) for path in find_checkout().sweeps.glob(f"{PREFIX}*.yml")]
+    if name not in known:
+        raise UsageError(f"unknown ablation {name!r}{nearest(name, known)}")
+    return f"{PREFIX}{name}"
+
+
+def _refuse_run_options(ctx: click.Context) -> None:
+    """Refuse on the command line what has no meaning where nothing is measured."""
+    for parameter in ctx.command.params:
+        given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name in _OF_A_RUN:
+            raise UsageError(f"{parameter.opts[0]} is for measuring; with a campaign its table is printed alone")
+
+
+def _answer(campaign: Campaign) -> tuple[Any, list[str]]:
+    """Return the ablation for programs and for people."""
+    from cadge_analysis.page.ablation_table import answer
+
+    found = answer(campaign)
+    lines: list[str] = []
+    for one in found.tables:
+        lines += [one.title, *(f"  {line}" for line in table(one.rows)), *(f"  {text}" for text in one.remarks), ""]
+    return found.data, [*lines, found.note]

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge layers` and `cadge plan`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import (
+    json_option,
+    out_option,
+    output_of,
+    results_option,
+    split_names,
+    sweep_options,
+    testbed_options,
+)
+from cadge_cli.output import megabytes, table
+from cadge_harness.paths import find_checkout
+from cadge_harness.plan.catalogue import LayerInfo, read_catalogue
+from cadge_harness.plan.describe import describe_layers
+from cadge_harness.run.request import read_request
+from cadge_harness.words import clock
+from cadge_results import Plan, write_output
+from cadge_results.units import format_bytes
+
+EXAMPLES = "\b\nExamples:\n"
+
+
+@click.command(epilog=EXAMPLES + "  cadge layers\n  cadge layers --json | jq '.data.layers[] | select(.available)'")
+@json_option
+@click.pass_context
+def layers(ctx: click.Context, as_json: bool) -> int:
+    """List the layers: what they are, which library serves them, and why some are absent."""
+    output = output_of(ctx, as_json)
+    checkout = find_checkout()
+    catalogue = describe_layers(read_catalogue(checkout), checkout)
+    rows = [("layer", "library", "version", "")]
+    data: list[JsonValue] = []
+    for info in catalogue.layers:
+        entry = layer_entry(info)
+        data.append(entry)
+        rows.append((info.name, info.file.library, str(entry["version"] or "-"), str(entry["reason"] or "")))
+    ready = sum(1 for info in catalogue.layers if info.absent is None)
+    lines = [*table(rows), f"{ready} of {len(catalogue.layers)} layers are built."]
+    return output.finish(0, {"layers": data}, lines)
+
+
+def layer_entry(info: LayerInfo) -> dict[str, JsonValue]:
+    """Return one layer as `cadge layers --json` shows it."""
+    return {
+        "name": info.name,
+        "style": info.file.style,
+        "substrate": info.file.substrate,
+        "title": info.file.title,
+        "library": info.file.library,
+        "version": info.description.version if info.description else None,
+        "available": info.absent is None,
+        "reason": info.absent.reason if info.absent else None,
+    }
+
+
+@click.command(
+    epilog=EXAMPLES + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json"
+)
+@sweep_options
+@testbed_options
+@results_option
+@out_option("--write", text="Write the whole plan to a file.")
+@json_option
+@click.pass_context
+def plan(
+    ctx: click.Context,
+    sweep_name: str,
+    layer_names: tuple[str, ...],
+    seed: int | None,
+    budget: str | None,
+    testbed_name: str,
+    inventory: Path | None,
+    results: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Show what a sweep would measure and what it would take: points, time, disk, ports. Starts nothing."""
+    from cadge_harness.testbed import testbeds
+
+    output = output_of(ctx, as_json, out)
+    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
+    chosen = testbeds.resolve(testbed_name, inventory, start=False)
+    for note in chosen.notes:
+        output.say(note)
+    made = request.plan(chosen, results)
+    if out is not None:
+        write_output(out, made.to_json().encode())
+    return output.finish(0, plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name))
+
+
+def plan_data(made: Plan, testbed: str) -> JsonValue:
+    """Return a plan as `cadge plan --json` shows it."""
+    planned = [point for point in made.points if point.state == "planned"]
+    return {
+        "plan_hash": made.plan_hash,
+        "testbed": testbed,
+        "points": {"planned": len(planned), "refused": len(made.points) - len(planned)},
+        "launches": len(made.launches),
+        "attempts": sum(len(launch.point_ids) for launch in made.launches),
+        "blocks": [{"block_id": block.block_id, "place": block.place} for block in made.blocks],
+        "wall_s": made.estimate.wall_s,
+        "measure_s": made.estimate.measure_s,
+        "disk_bytes": made.estimate.disk_bytes,
+        "ports": list(made.estimate.ports or ()),
+        "basis": made.estimate.basis,
+        "notices": list(made.notices),
+        "refused": [
+            {"layer": layer, "place": place, "wait": wait, "reason": reason, "points": count}
+            for (layer, place, wait, reason), count in _refused(made).items()
+        ],
+    }
+
+
+def _refused(made: Plan) -> Counter[tuple[str, str, str, str]]:
+    return Counter(
+        (point.layer, point.place, point.wait, point.reason or "") for point in made.points if point.state == "refused"
+    )
+
+
+def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
+    """Return a plan for people."""
+    keys = Counter((launch.layer, launch.place, launch.wait) for launch in made.launches)
+    points = Counter((point.layer, point.place, point.wait) for point in made.points if point.state == "planned")
+    rows = [("layer", "place", "wait", "points", "launches")]
+    rows += [(*key, str(points[key]), str(count)) for key, count in sorted(keys.items())]
+    durations = sorted({point.duration_ms for point in made.points if point.state == "planned"})
+    sizes = sorted({point.request_bytes for point in made.points})
+    lines = [f"sweep {sweep} on testbed {testbed}, seed {made.seed}, plan {made.plan_hash[:8]}", "", *table(rows)]
+    if refused := _refused(made):
+        lines += ["", "refused:"]
+        lines += [f"  {key[0]} {key[1]}/{key[2]}: {count} points: {key[3]}" for key, count in sorted(refused.items())]
+    ports = made.estimate.ports
+    lines += [
+        "",
+        f"{sum(points.values())} points, {sum(refused.values())} refused; {len(made.launches)} launches, "
+        f"{sum(len(launch.point_ids) for launch in made.launches)} attempts in {len(made.blocks)} blocks",
+        f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; {durations[0]} to {durations[-1]} ms a point",
+        f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
+        f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
+        *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
+        *made.notices,
+    ]
+    return lines

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge run` and `cadge resume`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import (
+    json_option,
+    output_of,
+    results_option,
+    run_options,
+    split_names,
+    sweep_options,
+    testbed_options,
+)
+from cadge_cli.output import Output, table
+from cadge_cli.progress import make_progress
+from cadge_harness import __version__
+from cadge_harness.errors import EXIT_OK, UnfitError
+from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.run.machine_lock import machine_lock
+from cadge_harness.run.request import Request, checkout_warnings, read_request
+from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
+from cadge_harness.run.runstate import RunState
+from cadge_harness.run.session import Session, check_same_hosts
+from cadge_harness.run.stopping import Stopping
+from cadge_harness.testbed import testbeds
+from cadge_harness.words import clock
+from cadge_results import (
+    Campaign,
+    CampaignMeta,
+    CampaignWriter,
+    Plan,
+    Planned,
+    Store,
+    TestbedFacts,
+    ToolFacts,
+    campaign_id,
+)
+
+EXAMPLES = "\b\nExamples:\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """A campaign carried out: the exit code, and what to say of it."""
+
+    campaign: Campaign
+    code: int
+    data: dict[str, JsonValue]
+    lines: list[str]
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge run\n  cadge run --sweep smoke --testbed local\n"
+    + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full'
+)
+@sweep_options
+@testbed_options
+@run_options
+@results_option
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    sweep_name: str,
+    layer_names: tuple[str, ...],
+    seed: int | None,
+    budget: str | None,
+    testbed_name: str,
+    inventory: Path | None,
+    tune: bool,
+    report: bool,
+    wait: bool,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Carry out a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
+    output = output_of(ctx, as_json)
+    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
+    done = measure(
+        request,
+        output,
+        testbed_name=testbed_name,
+        inventory=inventory,
+        tune=tune,
+        report=report,
+        wait=wait,
+        results=results,
+    )
+    return output.finish(done.code, done.data, done.lines)
+
+
+@contextmanager
+def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stopping, list[str]]]:
+    """Wait until nobody else measures on this machine; a signal ends the waiting, and the command, in order.
+
+    Yields what became of signals, and what the campaign has to say of who measures beside it.
+    """
+    with (
+        Stopping(output.say) as stopping,
+        machine_lock(f"{command} --no-wait", output.say, wait=wait, should_stop=stopping.event.is_set) as other,
+    ):
+        problems = [f"another sweep measured on this machine at the same time ({other.who})"] if other else []
+        for problem in problems:
+            output.problem(problem)
+        yield stopping, problems
+
+
+def measure(
+    request: Request,
+    output: Output,
+    *,
+    testbed_name: str,
+    inventory: Path | None,
+    tune: bool,
+    report: bool,
+    wait: bool,
+    results: Path | None,
+) -> Carried:
+    """Carry out a sweep that was read and checked: plan, measure, store, report."""
+    _ready(request.checkout, output)
+    with _alone(f"cadge run --sweep {request.sweep_name}", output, wait=wait) as (stopping, problems):
+        begun_s = time.monotonic()
+        testbed = testbeds.resolve(testbed_name, inventory)
+        try:
+            for note in testbed.notes:
+                output.say(note)
+            plan = request.plan(testbed, results)
+            for notice in plan.notices:
+                output.say(notice)
+            writer = CampaignWriter.create(
+                results or request.checkout.campaigns,
+                meta=_meta(request, plan, testbed),
+                plan=plan,
+                sweep_text=request.sweep_text,
+            )
+            with writer:
+                return _carry_out(
+                    writer, testbed, stopping, output, problems, tune=tune, report=report, begun_s=begun_s
+                )
+        finally:
+            testbeds.release(testbed)
+
+
+@click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e")
+@click.argument("campaign", default="last")
+@testbed_options
+@run_options
+@results_option
+@json_option
+@click.pass_context
+def resume(
+    ctx: click.Context,
+    campaign: str,
+    testbed_name: str,
+    inventory: Path | None,
+    tune: bool,
+    report: bool,
+    wait: bool,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Make exactly the launches that a campaign lacks, by the same plan."""
+    output = output_of(ctx, as_json)
+    checkout = find_checkout()
+    found = Store(results or checkout.campaigns).open(campaign)
+    ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
+    if not found.missing_launch_ids() and ended:
+        lines = [f"campaign {found.campaign_id} lacks nothing"]
+        return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
+    _ready(checkout, output)
+    with _alone(f"cadge resume {found.campaign_id}", output, wait=wait) as (stopping, problems):
+        begun_s = time.monotonic()
+        kind = found.meta.testbed.kind
+        if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
+            testbed_name = kind
+        testbed = testbeds.resolve(testbed_name, inventory)
+        try:
+            check_same_hosts(found.meta.testbed.hosts, testbed)
+            with CampaignWriter.resume(found.path) as writer:
+                done = _carry_out(
+                    writer, testbed, stopping, output, problems, tune=tune, report=report, begun_s=begun_s
+                )
+        finally:
+            testbeds.release(testbed)
+    return output.finish(done.code, done.data, done.lines)
+
+
+def _ready(checkout: Checkout, output: Output) -> None:
+    """Refuse where nothing is built; warn of what is dubious."""
+    for program in (checkout.driver, checkout.floor):
+        if not program.is_file():
+            raise UnfitError(f"{program} is not there: nothing was built", commands=("make build",))
+    for warning in checkout_warnings(checkout):
+        output.problem(warning)
+
+
+def _carry_out(
+    writer: CampaignWriter,
+    testbed: testbeds.Testbed,
+    stopping: Stopping,
+    output: Output,
+    problems: list[str],
+    *,
+    tune: bool,
+    report: bool,
+    begun_s: float,
+) -> Carried:
+    campaign = writer.campaign
+    state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s)
+    state.already(campaign.launch_ids())
+    progress = make_progress(state, output)
+    progress.note(
+        f"campaign {campaign.campaign_id}: {state.total - state.done} launches on testbed {testbed.name}, "
+        f"about {clock(campaign.plan.estimate.wall_s)}"
+    )
+    session = Session(writer, testbed, progress, stopping.event, problems)
+    whole = False
+    try:
+        ended = session.carry_out(AnsibleRunner(find_checkout().build, tune=tune))
+        whole = ended.ok
+    finally:
+        progress.close()
+        tidy(campaign.path, whole=whole)
+    for problem in ended.problems:
+        output.problem(problem)
+    code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
+    report_path = _report(campaign, output) if report and campaign.launch_ids() else None
+    data, lines = _answer(campaign, report_path, time.monotonic() - begun_s)
+    return Carried(campaign=campaign, code=code, data=data, lines=lines)
+
+
+def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed) -> CampaignMeta:
+    now = datetime.now(UTC)
+    revision, dirty = _revision(request.checkout.root)
+    return CampaignMeta(
+        schema_=CampaignMeta.schema_id(),
+        campaign_id=campaign_id(now, plan.plan_hash),
+        created_utc=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        status="running",
+        sweep=request.sweep_name,
+        testbed=TestbedFacts(
+            name=testbed.name, kind=str(testbed.kind), hosts=tuple(host.name for host in testbed.hosts)
+        ),
+        seed=plan.seed,
+        plan_hash=plan.plan_hash,
+        tool=ToolFacts(version=__version__, revision=revision, dirty=dirty),
+        command=("cadge", *sys.argv[1:]),
+        planned=Planned(
+            points=len(plan.points),
+            attempts=sum(len(launch.point_ids) for launch in plan.launches),
+            launches=len(plan.launches),
+            wall_s=plan.estimate.wall_s,
+        ),
+    )
+
+
+def _revision(root: Path) -> tuple[str, bool]:
+    """Return the checkout's revision and whether it has changes of its own; unknown without git."""
+    base = ["git", "-c", f"safe.directory={root}", "-C", str(root)]
+    try:
+        head = subprocess.run([*base, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=20, check=True)
+        status = subprocess.run(
+            [*base, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown", False
+    return head.stdout.strip(), bool(status.stdout.strip())
+
+
+def _report(campaign: Campaign, output: Output) -> Path | None:
+    """Make the report in a process of its own: a report that fails leaves the campaign as it is."""
+    path = campaign.layout.report
+    argv = [sys.executable, "-m", "cadge_cli.cli", "report", str(campaign.path), "-o", str(path)]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        output.problem("the report was not ready after 10 minutes; try: cadge report")
+        return None
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        output.problem(f"no report was made: {last[0]}")
+        return None
+    return path
+
+
+def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dict[str, JsonValue], list[str]]:
+    outcomes = campaign.outcomes()
+    counts = Counter(item.status for item in outcomes)
+    reasons = Counter(
+        (item.status, item.point.layer, item.point.place, item.point.wait, item.reason or "")
+        for item in outcomes
+        if item.status in {"failed", "unsound"}
+    )
+    data: dict[str, JsonValue] = {
+        "campaign_id": campaign.campaign_id,
+        "path": str(campaign.path),
+        "status": campaign.meta.status,
+        "outcomes": dict(sorted(counts.items())),
+        "missing_launches": len(campaign.missing_launch_ids()),
+        "wall_s": round(wall_s, 1),
+        "planned_wall_s": campaign.plan.estimate.wall_s,
+        "report": str(report) if report else None,
+    }
+    lines = [
+        f"{campaign.meta.status} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "
+        + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
+    ]
+    if reasons:
+        rows = [("", "layer", "place", "wait", "attempts", "reason")]
+        rows += [(*key[:4], str(count), key[4]) for key, count in reasons.most_common(20)]
+        lines += ["", *table(rows), ""]
+    if missing := campaign.missing_launch_ids():
+        lines.append(f"{len(missing)} launches are missing; continue with: cadge resume {campaign.campaign_id}")
+    lines.append(f"campaign  {campaign.path}")
+    if report:
+        lines.append(f"report    {report}")
+    return data, lines

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge status`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import json_option, output_of, results_option
+from cadge_harness.paths import find_checkout
+from cadge_harness.words import clock
+from cadge_results import Campaign, Store
+from cadge_results.writer import is_held
+
+EXAMPLES = "\b\nExamples:\n"
+_EVERY_S = 2.0
+"""Seldom enough, and only names of files are looked at, so that a machine that measures is hardly disturbed."""
+
+
+@click.command(
+    epilog=EXAMPLES + "  cadge status\n  cadge status --watch\n  cadge status 20261121T013042Z-1f3a9c2e --json"
+)
+@click.argument("campaign", default="last")
+@click.option("--watch", is_flag=True, help="Go on until the campaign ends.")
+@results_option
+@json_option
+@click.pass_context
+def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None, as_json: bool) -> int:
+    """Show how far a campaign is. Reads files alone, so a campaign that measures is not disturbed."""
+    output = output_of(ctx, as_json)
+    found = Store(results or find_checkout().campaigns).open(campaign)
+    last = ""
+    while watch and is_held(found.path):
+        line = _first_line(found, "running")
+        if line != last:
+            output.say(line)
+            last = line
+        time.sleep(_EVERY_S)
+    running = is_held(found.path)
+    return output.finish(0, status_data(found, running=running), status_lines(found, running=running))
+
+
+def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
+    """Return how far a campaign is."""
+    plan = campaign.plan
+    missing = campaign.missing_launch_ids()
+    return {
+        "campaign_id": campaign.campaign_id,
+        "path": str(campaign.path),
+        "state": campaign_state(campaign, running=running),
+        "launches": {"planned": len(plan.launches), "stored": len(plan.launches) - len(missing)},
+        "outcomes": dict(Counter(item.status for item in campaign.outcomes())),
+        "left_s": round(_left_s(campaign, missing), 1),
+        "problems": list(campaign.meta.problems),
+    }
+
+
+def campaign_state(campaign: Campaign, *, running: bool) -> str:
+    """Return running, finished, interrupted, or broken off (its process was killed)."""
+    if running:
+        return "running"
+    return "broken off" if campaign.meta.status == "running" else campaign.meta.status
+
+
+def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
+    """Return how far a campaign is, for people."""
+    missing = campaign.missing_launch_ids()
+    counts = Counter(item.status for item in campaign.outcomes())
+    lines = [
+        _first_line(campaign, campaign_state(campaign, running=running)),
+        "attempts: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
+        *campaign.meta.problems,
+    ]
+    if missing and not running:
+        lines.append(f"continue with: cadge resume {campaign.campaign_id}")
+    return lines
+
+
+def _first_line(campaign: Campaign, state: str) -> str:
+    planned = len(campaign.plan.launches)
+    missing = campaign.missing_launch_ids()
+    left = f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""
+    return f"{campaign.path.name}  {state}  {planned - len(missing)} of {planned} launches{left}"
+
+
+def _left_s(campaign: Campaign, missing: tuple[str, ...]) -> float:
+    lacking = frozenset(missing)
+    return sum(launch.wall_ms for launch in campaign.plan.launches if launch.launch_id in lacking) / 1000

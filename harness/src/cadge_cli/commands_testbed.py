@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge testbed` and `cadge restore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cadge_cli.options import json_option, output_of, results_option, testbed_options
+from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
+from cadge_harness.paths import find_checkout
+from cadge_harness.testbed import testbeds
+from cadge_results import Store
+
+EXAMPLES = "\b\nExamples:\n"
+
+
+@click.group(
+    epilog=EXAMPLES + "  cadge testbed up\n  cadge testbed status\n"
+    "  cadge testbed exec -- ip address\n  cadge testbed exec --host h1 -- hostname\n  cadge testbed down"
+)
+def testbed() -> None:
+    """Bring the emulated testbed up or down, look into it."""
+
+
+@testbed.command()
+@click.option("--hosts", type=click.IntRange(2, 16), default=2, show_default=True)
+@json_option
+@click.pass_context
+def up(ctx: click.Context, hosts: int, as_json: bool) -> int:
+    """Make the hosts: namespaces with networks and sshd, held by one process."""
+    output = output_of(ctx, as_json)
+    now = testbeds.up(hosts)
+    words = "is up" if now["made"] else "was up already"
+    lines = [f"the emulated testbed {words}: {', '.join(now['hosts'])} (process {now['pid']})"]
+    return output.finish(EXIT_OK, now, lines)
+
+
+@testbed.command()
+@json_option
+@click.pass_context
+def down(ctx: click.Context, as_json: bool) -> int:
+    """End the process that holds the hosts; everything goes with it."""
+    output = output_of(ctx, as_json)
+    was_up = testbeds.down()
+    lines = ["the emulated testbed is down" if was_up else "no emulated testbed was up"]
+    return output.finish(EXIT_OK, {"was_up": was_up}, lines)
+
+
+@testbed.command()
+@json_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> int:
+    """Say whether the emulated testbed is up. Exit code 3 where it is not."""
+    output = output_of(ctx, as_json)
+    now = testbeds.status()
+    lines = [f"the emulated testbed is {now['state']}"]
+    if now["state"] == "up":
+        lines = [f"the emulated testbed is up: {', '.join(now['hosts'])} (process {now['pid']})"]
+    return output.finish(EXIT_OK if now["state"] == "up" else EXIT_UNFIT, now, lines)
+
+
+@testbed.command("exec", context_settings={"ignore_unknown_options": True})
+@click.option("--host", help="On this host, over SSH; without it in the testbed's own network.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def exec_(host: str | None, command: tuple[str, ...]) -> int:
+    """Run a command in the testbed; its exit code is the answer."""
+    return testbeds.exec_command(list(command), host)
+
+
+@click.command(epilog=EXAMPLES + "  cadge restore\n  cadge restore 20261121T013042Z-1f3a9c2e --inventory lab.yml")
+@click.argument("campaign", default="last")
+@testbed_options
+@results_option
+@json_option
+@click.pass_context
+def restore(
+    ctx: click.Context,
+    campaign: str,
+    testbed_name: str,
+    inventory: Path | None,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Put the nodes of a killed campaign back as they were: tuned settings, processes, folders."""
+    from cadge_harness.run import ansible_io  # only where nodes are reached
+    from cadge_harness.run.ansible_io import Event, EventKind
+    from cadge_harness.run.runner import WORK
+
+    output = output_of(ctx, as_json)
+    found = Store(results or find_checkout().campaigns).open(campaign)
+    kind = found.meta.testbed.kind
+    if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
+        testbed_name = kind
+    chosen = testbeds.resolve(testbed_name, inventory)  # an emulated one may be down, but its hosts' files are here
+
+    def tell(event: Event) -> None:
+        if event.kind == EventKind.NOTE:
+            output.say(event.text)
+
+    try:
+        ended = ansible_io.restore(chosen, found.campaign_id, found.path / WORK, tell)
+    finally:
+        testbeds.release(chosen)
+    for problem in ended.problems:
+        output.problem(problem)
+    hosts = [host.name for host in chosen.hosts]
+    lines = [f"{name} is as it was before" for name in hosts] if ended.ok else []
+    return output.finish(ended.exit_code, {"hosts": list(hosts), "campaign_id": found.campaign_id}, lines)

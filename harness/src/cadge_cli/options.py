@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options that several commands share. Each can be given in the environment as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cadge_cli.output import Output
+from cadge_harness.errors import UsageError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def json_option(command: _F) -> _F:
+    """Add --json."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="One JSON object on stdout: {ok, code, data, problems}."
+    )(command)
+
+
+def testbed_options(command: _F) -> _F:
+    """Add --testbed and --inventory."""
+    command = click.option(
+        "--inventory",
+        type=click.Path(path_type=Path),
+        envvar=["CADGE_INVENTORY", "INVENTORY"],
+        help="An Ansible inventory with a group `cadge`: measure on a cluster.",
+    )(command)
+    return click.option(
+        "--testbed",
+        "testbed_name",
+        default="auto",
+        show_default=True,
+        metavar="auto|local|emulated",
+        envvar=["CADGE_TESTBED", "TESTBED"],
+        help="Where to measure. auto: emulated where it can be, else local.",
+    )(command)
+
+
+def selection_options(command: _F) -> _F:
+    """Add --layers, --seed and --budget."""
+    command = click.option("--budget", metavar="TIME", envvar="CADGE_BUDGET", help="Time to spend, e.g. 5min.")(command)
+    command = click.option("--seed", type=click.IntRange(0, 2**63 - 1), envvar="CADGE_SEED", help="Order seed.")(
+        command
+    )
+    return click.option(
+        "--layers",
+        "layer_names",
+        multiple=True,
+        metavar="NAMES",
+        envvar=["CADGE_LAYERS", "LAYERS"],
+        help='Only these layers, e.g. "sockets-tcp native-ucx".',
+    )(command)
+
+
+def sweep_options(command: _F) -> _F:
+    """Add --sweep, --layers, --seed and --budget."""
+    return click.option(
+        "--sweep",
+        "sweep_name",
+        default="default",
+        show_default=True,
+        metavar="NAME|FILE",
+        envvar=["CADGE_SWEEP", "SWEEP"],
+        help="What to measure.",
+    )(selection_options(command))
+
+
+def run_options(command: _F) -> _F:
+    """Add --tune, --report and --wait."""
+    command = click.option(
+        "--wait/--no-wait",
+        default=True,
+        envvar="CADGE_WAIT",
+        help="Wait for another sweep on this machine, or measure beside it: the two disturb each other, and the report "
+        "says so.",
+    )(command)
+    command = click.option("--report/--no-report", default=True, help="Make the report at the end.")(command)
+    return click.option(
+        "--tune/--no-tune",
+        default=False,
+        envvar=["CADGE_TUNE", "TUNE"],
+        help="Tune the nodes for the time of the campaign (needs root there; put back afterwards).",
+    )(command)
+
+
+def results_option(command: _F) -> _F:
+    """Add --results."""
+    return click.option(
+        "--results",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="CADGE_RESULTS",
+        help="Folder of campaigns (default: results/campaigns of the checkout).",
+    )(command)
+
+
+def out_option(*names: str, text: str = "File to write.") -> Callable[[_F], _F]:
+    """Add an option for an output, the parameter `out`; `names` say what it is called, -o and --output where none are.
+
+    A folder that is not there is refused before anything is computed.
+    """
+    kind = click.Path(path_type=Path, dir_okay=False, readable=False)
+    return click.option(*(names or ("-o", "--output")), "out", type=kind, callback=_with_a_folder, help=text)
+
+
+def _with_a_folder(_ctx: click.Context, _parameter: click.Parameter, out: Path | None) -> Path | None:
+    if out is not None and not out.parent.is_dir():
+        raise UsageError(f"folder {out.parent} is not there")
+    return out
+
+
+def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Output:
+    """Return where a command answers; --json counts before and after the command's name.
+
+    Raises UsageError where the command's own output `out` would be mixed with the answer.
+    """
+    from cadge_results import own_descriptor  # slow, and --help does without
+
+    parent = ctx.find_root().obj or {}
+    output = Output(as_json=as_json or bool(parent.get("json")))
+    if output.as_json and out is not None and own_descriptor(out) == 1:
+        raise UsageError(f"--json answers on stdout, so the output needs another file than {out}")
+    return output
+
+
+def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names given with spaces or commas between them, or as an option each."""
+    return tuple(name for value in values for name in re.split(r"[\s,]+", value) if name)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the commands say: results on stdout, everything else on stderr.
+
+With --json stdout is exactly one object: {ok, code, data, problems[]}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from cadge_harness.errors import EXIT_OK
+
+if TYPE_CHECKING:  # importing it takes longer than answering --help
+    from pathlib import Path
+
+    from pydantic import JsonValue
+
+    from cadge_results import Written
+
+
+@dataclass(slots=True)
+class Output:
+    """Collects problems and, at the end, prints the answer of one command."""
+
+    as_json: bool = False
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
+    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+    problems: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """Tell the user something while the command works."""
+        _write(self.stderr, f"{text}\n")
+
+    def problem(self, text: str) -> None:
+        """Tell the user of something wrong, and keep it for the answer."""
+        if text not in self.problems:
+            self.problems.append(text)
+            self.say(f"cadge: {text}")
+
+    def wrote(self, written: Written, path: Path, about: str = "") -> list[str]:
+        """Return the lines of the answer that name an output, with its size where there is something to say about it.
+
+        Of one that went into a device or a pipe stderr tells, for the pipe may be our stdout.
+        """
+        if written.streamed:
+            self.say(f"{written.size_bytes} bytes written to {path}")
+            return []
+        return [f"{path}  {megabytes(written.size_bytes)}, {about}" if about else str(path)]
+
+    def finish(self, code: int, data: JsonValue, lines: Sequence[str] = ()) -> int:
+        """Print the answer and return the exit code."""
+        if self.as_json:
+            answer = {"ok": code == EXIT_OK, "code": code, "data": data, "problems": self.problems}
+            _write(self.stdout, json.dumps(answer, ensure_ascii=True) + "\n")
+        else:
+            _write(self.stdout, "".join(f"{line}\n" for line in lines))
+        return code
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write text whatever the locale's encoding is; a reader that went away is no error of ours."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        # Point the descriptor elsewhere, so that the interpreter's last flush does not fail as well.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Say whether a live display makes sense on a stream."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("CI") or os.environ.get("TERM") in {None, "", "dumb"}
+    return not plain and stream.isatty()
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns; the first row is the heading."""
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return lines
+
+
+def megabytes(count: int) -> str:
+    """Return bytes for people."""
+    return f"{count / 1e6:.1f} MB"

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Showing progress: a live display on a terminal, plain lines where there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cadge_cli.output import Output, is_terminal
+from cadge_harness.run.runstate import RunState, attempt_counts
+from cadge_harness.run.session import Progress
+from cadge_harness.words import clock
+from cadge_results import LaunchRecord
+from cadge_results.outcomes import launch_checks
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.live import Live
+
+EVERY_S = 30.0
+"""How often plain progress speaks where nothing else happens."""
+
+
+def make_progress(state: RunState, output: Output, clock_s: Callable[[], float] = time.monotonic) -> Progress:
+    """Return the display that suits stderr."""
+    if is_terminal(output.stderr):
+        return LiveProgress(state, output, clock_s)
+    return PlainProgress(state, output, clock_s)
+
+
+class PlainProgress:
+    """A line at each stage, each kind of failure, and every 30 s."""
+
+    def __init__(self, state: RunState, output: Output, clock_s: Callable[[], float]) -> None:
+        self._state = state
+        self._output = output
+        self._clock_s = clock_s
+        self._spoke_s = clock_s()
+        self._seen: set[str] = set()
+
+    def stage(self, name: str) -> None:
+        """Print when the hosts begin to be prepared, and when they begin to be put back; not each step of it."""
+        self._state.stage = name
+        measuring = self._state.measuring_since_s is not None
+        phase = "collect and restore" if measuring else "prepare the hosts"
+        if self._state.done in {0, self._state.total} or not measuring:
+            self._once(phase)
+
+    def begin_launch(self, launch_id: str) -> None:
+        """Print nothing but the first time."""
+        first = self._state.measuring_since_s is None
+        self._state.begin_launch(launch_id, self._clock_s())
+        if first:
+            left = clock(self._state.left_s(self._clock_s()))
+            self._say(f"measure: {self._state.total - self._state.done} launches, about {left}")
+
+    def add(self, record: LaunchRecord) -> None:
+        """Print failures, each reason once, and how far it is."""
+        counts = attempt_counts(record)
+        self._state.add(record, counts)
+        for text in launch_troubles(record):
+            self._once(f"{record.launch.layer} {record.launch.place}/{record.launch.wait}: {text}")
+        if self._clock_s() - self._spoke_s >= EVERY_S or self._state.done == self._state.total:
+            self._say(summary_line(self._state, self._clock_s()))
+
+    def note(self, text: str) -> None:
+        """Print the text."""
+        self._say(text)
+
+    def close(self) -> None:
+        """Do nothing: lines need no end."""
+
+    def _once(self, text: str) -> None:
+        if text not in self._seen:
+            self._seen.add(text)
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._spoke_s = self._clock_s()
+        self._output.say(text)
+
+
+class LiveProgress:
+    """At most ten lines, redrawn only between launches: while one measures, this process sleeps."""
+
+    def __init__(self, state: RunState, output: Output, clock_s: Callable[[], float]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._state = state
+        self._clock_s = clock_s
+        self._console = Console(file=output.stderr)
+        self._seen: set[str] = set()
+        self._live: Live = Live(
+            console=self._console, get_renderable=self._render, auto_refresh=False, transient=True, screen=False
+        )
+        self._live.start(refresh=True)
+
+    def stage(self, name: str) -> None:
+        """Show the stage."""
+        self._state.stage = name
+        self._live.refresh()
+
+    def begin_launch(self, launch_id: str) -> None:
+        """Show the launch."""
+        self._state.begin_launch(launch_id, self._clock_s())
+        self._live.refresh()
+
+    def add(self, record: LaunchRecord) -> None:
+        """Count the launch, and print a new kind of trouble above the display."""
+        self._state.add(record, attempt_counts(record))
+        for text in launch_troubles(record):
+            key = f"{record.launch.layer} {record.launch.place}/{record.launch.wait}: {text}"
+            if key not in self._seen:
+                self._seen.add(key)
+                self.note(key)
+
+    def note(self, text: str) -> None:
+        """Print a line above the display."""
+        self._console.print(text, markup=False, highlight=False)
+
+    def close(self) -> None:
+        """Take the display away."""
+        self._live.stop()
+
+    def _render(self) -> Group:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        state, now_s = self._state, self._clock_s()
+        lines: list[RenderableType] = [
+            Text(f"campaign {state.campaign_id}   {state.stage}   testbed {state.testbed}", style="bold"),
+            ProgressBar(total=max(state.total, 1), completed=state.done, width=min(60, self._console.width)),
+            Text(summary_line(state, now_s)),
+            Text(f"now   {state.current}", style="dim"),
+            Text(f"last  {state.last}", style="dim"),
+            Text("Ctrl-C stops after this launch; continue later with: cadge resume", style="dim"),
+        ]
+        return Group(*lines)
+
+
+def summary_line(state: RunState, now_s: float) -> str:
+    """Return one line that says how far a campaign is."""
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(state.attempts.items()))
+    return (
+        f"{state.done} of {state.total} launches, {clock(now_s - state.started_s)} so far, "
+        f"about {clock(state.left_s(now_s))} left; attempts: {counts or 'none yet'}"
+    )
+
+
+def launch_troubles(record: LaunchRecord) -> list[str]:
+    """Return what went wrong in a launch, each reason once."""
+    if record.status == "failed":
+        return [f"failed: {record.reason}"]
+    result = record.result
+    if result is None:
+        return []
+    found = [f"unsound: {check.name}: {check.detail}" for check in launch_checks(record) if not check.ok]
+    for attempt in result.attempts:
+        if attempt.status == "failed":
+            found.append(f"{attempt.pattern} {attempt.request_bytes} B failed: {attempt.reason}")
+        found.extend(
+            f"{attempt.pattern} {attempt.request_bytes} B unsound: {check.name}: {check.detail}"
+            for check in attempt.checks
+            if not check.ok
+        )
+    return list(dict.fromkeys(found))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Asking the driver what each built layer is: its library, and what it grants where.
+
+Only what a layer says of itself leads to refusals when planning: which places, wait modes and operations it has.
+Whether a transport or a device is there is a fact of the nodes, and found by launches. A driver that cannot answer
+leaves the layer undescribed, and the launch then says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from cadge_harness.paths import Checkout
+from cadge_harness.plan.catalogue import Catalogue, Context, Description, LayerInfo, Refusal
+from cadge_results.base import Place, Wait
+
+_TIMEOUT_S = 20
+_PLACES: tuple[Place, ...] = ("self", "within", "between")
+_WAITS: tuple[Wait, ...] = ("poll", "block")
+_OF_THE_LAYER = frozenset({"NO_CAP", "NO_WAIT"})
+"""Codes that do not depend on the machine."""
+
+
+def describe_layers(catalogue: Catalogue, checkout: Checkout) -> Catalogue:
+    """Return the catalogue with a description of every built layer that the driver can describe."""
+    if not checkout.driver.is_file():
+        return catalogue
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        layers = pool.map(lambda info: _describe(info, checkout), catalogue.layers)
+        return replace(catalogue, layers=tuple(layers))
+
+
+def _describe(info: LayerInfo, checkout: Checkout) -> LayerInfo:
+    if info.absent is not None:
+        return info
+    argv = [str(checkout.driver), "describe", "--modules", str(checkout.modules), "--layer", info.name]
+    try:
+        # Some libraries leave files in the current folder when they crash, so that is one that goes away.
+        with tempfile.TemporaryDirectory(prefix="cadge-") as folder:
+            done = subprocess.run(
+                argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL, cwd=folder
+            )
+        raw = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return info
+    if not isinstance(raw, dict):
+        return info
+    return replace(info, description=read_description(raw))
+
+
+def read_description(raw: Mapping[str, object]) -> Description:
+    """Read the driver's answer (cadge.describe/1); what it does not say stays unknown."""
+    table = _mapping(raw.get("table"))
+    contexts: dict[tuple[Place, Wait], Context | Refusal] = {}
+    versions = [_text(_mapping(table.get("library")).get("stated_version"))]
+    for entry in _list(raw.get("opens")):
+        versions.insert(0, _text(_mapping(entry.get("library")).get("stated_version")))
+        place = next((item for item in _PLACES if item == entry.get("place")), None)
+        wait = next((item for item in _WAITS if item == entry.get("wait")), None)
+        context = _context(entry)
+        if place is not None and wait is not None and context is not None:
+            contexts[place, wait] = context
+    return Description(
+        library=_text(_mapping(table.get("library")).get("name")),
+        version=next((version for version in versions if version), None),
+        options=tuple(str(item.get("name")) for item in _list(table.get("options"))),
+        contexts=contexts,
+        trouble=_text(raw.get("reason")),
+    )
+
+
+def _context(entry: Mapping[str, object]) -> Context | Refusal | None:
+    if entry.get("opens") is True:
+        caps = entry.get("caps")
+        return Context(caps=frozenset(str(item) for item in caps)) if isinstance(caps, list) else None
+    code = _text(entry.get("reason_code"))
+    if code not in _OF_THE_LAYER or code is None:
+        return None
+    return Refusal(code=code, reason=_text(entry.get("reason")) or "the layer does not have it")
+
+
+def _list(value: object) -> list[Mapping[str, object]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

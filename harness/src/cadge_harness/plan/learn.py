@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a testbed took for its last campaigns is what the next one is planned with."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from cadge_harness.plan.sweep import workload_of
+from cadge_harness.plan.timemodel import STORE_ATTEMPT_MS, TimeModel, touched_bytes
+from cadge_harness.testbed.model import Testbed
+from cadge_results import Campaign, LaunchRecord, PlanPoint, ResultsError, Store
+from cadge_results.base import Kind, Launcher
+
+SMALL_BYTES = 64 * 1024
+LARGE_BYTES = 1024 * 1024
+LAUNCHES_LEAST = 8
+"""Fewer say too little of the next campaign."""
+LAUNCHES_MOST = 300
+"""As many are read, of the newest campaigns first, and of each the first of each block: a long one has thousands."""
+
+
+@dataclass(slots=True)
+class Readings:
+    """Milliseconds that things took."""
+
+    launches: int = 0
+    around_times: float | None = None
+    """How many times the model's time Ansible took around the launches; of the newest campaign that can tell."""
+    start_ms: dict[Launcher, list[float]] = field(default_factory=lambda: defaultdict(list))
+    layer_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    point_ms: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
+    bytes_per_ms: list[float] = field(default_factory=list)
+    campaigns: list[str] = field(default_factory=list)
+
+
+def learned(store: Store, testbed: Testbed, sweep_name: str) -> TimeModel | None:
+    """Return what the testbed's last campaign of this sweep took, else its last ones of others; None without any.
+
+    Only campaigns that were carried out to their end count, and what says too little is no campaign.
+    """
+    hosts = tuple(host.name for host in testbed.hosts)
+    base, same, others = TimeModel(), Readings(), Readings()
+    for campaign in reversed(store.campaigns()):
+        try:
+            meta = campaign.meta
+            if (meta.status, meta.testbed.name, meta.testbed.hosts) != ("finished", testbed.name, hosts):
+                continue
+            if meta.sweep == sweep_name:
+                read(same, campaign, base)
+            elif others.launches < LAUNCHES_MOST:
+                read(others, campaign, base)
+        except (ResultsError, OSError):
+            continue  # an older format, or a folder that somebody is removing: the next is as good
+        if same.launches >= LAUNCHES_LEAST:
+            return model_of(same, base)
+    return model_of(others, base) if others.launches >= LAUNCHES_LEAST else None
+
+
+def model_of(readings: Readings, base: TimeModel) -> TimeModel:
+    """Return the model by which the plans would have been right."""
+    times = readings.around_times or 1.0
+    rate = base.touched_bytes_per_ms
+    point_ms = {name: max(statistics.mean(values), 0.0) for name, values in readings.point_ms.items()}
+    newest, older = readings.campaigns[0], len(readings.campaigns) - 1
+    return TimeModel(
+        campaign_ms=base.campaign_ms * times,
+        block_ms=base.block_ms * times,
+        start_ms={**base.start_ms, **{name: statistics.mean(values) for name, values in readings.start_ms.items()}},
+        layer_ms={name: statistics.mean(values) for name, values in readings.layer_ms.items()},
+        point_ms={**base.point_ms, **point_ms},
+        touched_bytes_per_ms=statistics.harmonic_mean(readings.bytes_per_ms) if readings.bytes_per_ms else rate,
+        basis=f"campaign {newest}" + (f" and {older} older" if older else ""),
+    )
+
+
+def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
+    """Add readings from launches that followed each other directly."""
+    points = {point.point_id: point for point in campaign.plan.points}
+    pairs: list[tuple[LaunchRecord, float]] = []
+    for block in campaign.plan.blocks:  # all are read before any counts: a campaign that cannot be read leaves no trace
+        few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
+        for before, after in pairwise(campaign.launch(name) for name in few):
+            if before.result is not None and after.result is not None:
+                pairs.append((before, _ms(after.result.started_utc) - _ms(before.result.started_utc)))
+    if not pairs:
+        return
+    around_times = _around_times(campaign, base)
+    for record, gap_ms in pairs:
+        take(found, record, gap_ms, points, base)
+    found.campaigns.append(campaign.campaign_id)
+    found.around_times = found.around_times or around_times
+
+
+def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str, PlanPoint], base: TimeModel) -> None:
+    """Add one launch that the next one followed after `gap_ms`."""
+    assert record.result is not None  # noqa: S101 - the caller chose such records
+    found.launches += 1
+    attempts = [item for item in record.result.attempts if item.started_ns_since_launch is not None]
+    attempts.sort(key=lambda item: item.order)
+    extras_ms = []
+    around_ms = 0.0
+    for before, after in pairwise(attempts):
+        took_ms = ((after.started_ns_since_launch or 0) - (before.started_ns_since_launch or 0)) / 1e6
+        point = points[before.point_id]
+        extra_ms = took_ms - point.duration_ms
+        around_ms += took_ms
+        extras_ms.append(extra_ms)
+        touched = touched_bytes(workload_of(point), point.kind)
+        if touched <= SMALL_BYTES:
+            found.point_ms[point.kind].append(extra_ms)
+        elif touched >= LARGE_BYTES and extra_ms > base.point_ms[point.kind]:
+            found.bytes_per_ms.append(touched / (extra_ms - base.point_ms[point.kind]))
+    if extras_ms:
+        last = points[attempts[-1].point_id]
+        stored_ms = STORE_ATTEMPT_MS * len(attempts)
+        start_ms = max(gap_ms - around_ms - last.duration_ms - statistics.median(extras_ms) - stored_ms, 0.0)
+        found.start_ms[record.launch.launcher].append(start_ms)
+        found.layer_ms[record.launch.layer].append(start_ms)
+
+
+def _around_times(campaign: Campaign, base: TimeModel) -> float | None:
+    """Return how many times the model's time Ansible took around the launches; None where it cannot be told."""
+    meta, blocks = campaign.meta, campaign.plan.blocks
+    if meta.finished_utc is None:
+        return None
+    inside_ms = 0.0
+    for block in blocks:
+        first, last = campaign.launch(block.launch_ids[0]).result, campaign.launch(block.launch_ids[-1]).result
+        if first is None or last is None:
+            return None
+        inside_ms += _ms(last.started_utc) - _ms(first.started_utc) + last.wall_ns / 1e6
+    around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
+    times = around_ms / (base.campaign_ms + len(blocks) * base.block_ms)
+    return times if 0.2 < times < 5 else None  # else it was interrupted and went on another day
+
+
+def _ms(utc: str) -> float:
+    return datetime.fromisoformat(utc).timestamp() * 1000

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much slower this machine is at the moment than the one of the time model: for a testbed that has no past."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from cadge_harness.plan.timemodel import TimeModel
+
+STARTS = 15
+REFERENCE_MS = 0.67
+"""What starting the driver took on the machine of the time model."""
+SLOWER_MOST = 6.0
+"""More is no slower machine but a moment's hindrance."""
+
+
+def probed(driver: Path) -> TimeModel:
+    """Return the time model times what starting a program takes here, in units of what it took there."""
+    base = TimeModel()
+    try:
+        took_ms = min(_start_ms(driver) for _ in range(STARTS))  # the machine, not what else runs at the moment
+    except OSError:
+        return base
+    times = min(max(took_ms / REFERENCE_MS, 1.0), SLOWER_MOST)
+    return base.slower(times, f"{base.basis}, times {times:.1f} for this one")
+
+
+def _start_ms(driver: Path) -> float:
+    begun_ns = time.perf_counter_ns()
+    subprocess.run([driver, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20, check=False)
+    return (time.perf_counter_ns() - begun_ns) / 1e6

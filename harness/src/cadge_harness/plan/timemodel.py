@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long things take beside the measured loops: the planner's estimates, in milliseconds.
+
+The constants are readings of a default sweep on an idle emulated testbed of two cores. A testbed that has carried out a
+campaign is planned for by what that took (learn.py); another by the constants times how much longer this machine takes
+to start a program (probe.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cadge_harness.plan.sweep import Workload
+from cadge_results.base import Kind, Launcher, Place
+
+REPORT_MS = 2000
+REPORT_ATTEMPT_MS = 1.7
+"""Making the report, which follows the end of a campaign, and what each attempt adds to it."""
+STORE_ATTEMPT_MS = 0.8
+"""What bringing an attempt home and storing it adds to its launch."""
+RECORD_BYTES = 2500
+"""Stored bytes of a launch without its attempts."""
+ATTEMPT_BYTES = 9000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeModel:
+    """What surrounds the measured loops on one testbed."""
+
+    campaign_ms: float = 2000
+    """Ansible before the first and after the last launch."""
+    block_ms: float = 3000
+    """Ansible around one block."""
+    start_ms: Mapping[Launcher, float] = field(default_factory=lambda: {"direct": 90, "mpirun": 1000})
+    """Starting, opening, connecting and ending a pair of drivers."""
+    layer_ms: Mapping[str, float] = field(default_factory=dict)
+    """The same for layers of which it is known."""
+    point_ms: Mapping[Kind, float] = field(default_factory=lambda: {"layer": 5.5, "floor": 5})
+    """Warm-up, verification of short messages and barriers around one point."""
+    touched_bytes_per_ms: float = 500_000
+    """How fast buffers are made, filled and compared around a point."""
+    basis: str = "an idle machine of two cores"
+    """What these readings were taken from."""
+
+    def launch_ms(self, layer: str, launcher: Launcher, attempts: int) -> int:
+        """Return what starting, connecting and ending a pair of drivers takes, and storing what it attempted."""
+        return round(self.layer_ms.get(layer, self.start_ms[launcher]) + STORE_ATTEMPT_MS * attempts)
+
+    def point_around_ms(self, workload: Workload, kind: Kind) -> int:
+        """Return what surrounds the measured loop of one attempt."""
+        return round(self.point_ms[kind] + touched_bytes(workload, kind) / self.touched_bytes_per_ms)
+
+    def slower(self, times: float, basis: str) -> TimeModel:
+        """Return the model of a machine that takes so many times as long."""
+        return TimeModel(
+            campaign_ms=self.campaign_ms * times,
+            block_ms=self.block_ms * times,
+            start_ms={name: value * times for name, value in self.start_ms.items()},
+            layer_ms={name: value * times for name, value in self.layer_ms.items()},
+            point_ms={name: value * times for name, value in self.point_ms.items()},
+            touched_bytes_per_ms=self.touched_bytes_per_ms / times,
+            basis=basis,
+        )
+
+
+def report_ms(attempts: int) -> int:
+    """Return how long the report of so many attempts takes."""
+    return round(REPORT_MS + attempts * REPORT_ATTEMPT_MS)
+
+
+def touched_bytes(workload: Workload, kind: Kind) -> int:
+    """Return how many bytes of buffers an attempt prepares: one for each message outstanding, and the replies."""
+    depth = workload.depth if kind == "layer" else 1
+    return workload.request_bytes * depth + workload.reply_bytes
+
+
+def point_deadline_ms(workload: Workload, duration_ms: int, place: Place) -> int:
+    """Return after how long an attempt is given up: generous, because only something broken meets it."""
+    patience = 2500 if place == "self" else 3000
+    return (
+        patience + 3 * duration_ms + 8 * (workload.request_bytes + workload.reply_bytes) * workload.depth // 1_000_000
+    )
+
+
+def launch_deadline_ms(estimate_ms: int, launcher: Launcher) -> int:
+    """Return after how long a launch is killed."""
+    start = 20_000 if launcher == "mpirun" else 10_000
+    return start + 4 * estimate_ms

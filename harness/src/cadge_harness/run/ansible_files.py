@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ansible-playbook is given: the build as a tar file, block files, variables, an environment."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import secrets
+import sys
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cadge_harness.errors import UnfitError
+from cadge_harness.testbed.model import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cadge_harness.testbed.model import Testbed
+
+AGENT = Path(__file__).parent.with_name("agent.py")
+
+
+def playbooks() -> Path:
+    """Return the folder of the playbooks, which is the checkout's."""
+    root = os.environ.get("CADGE_ROOT")
+    folder = (Path(root) if root else Path(__file__).resolve().parents[4]) / "playbooks"
+    if not (folder / "site.yml").exists():
+        raise UnfitError(
+            f"there are no playbooks in {folder}; run `make setup` in the checkout", commands=("make setup",)
+        )
+    return folder
+
+
+def _members(build: Path) -> Iterator[Path]:
+    for pattern in ("bin/*", "layers/*.so", "layers/*.absent"):
+        yield from sorted(path for path in build.glob(pattern) if path.is_file())
+
+
+def pack(build: Path, token: Path, blocks: list[Path], folder: Path) -> tuple[Path, str]:
+    """Pack all that a host is brought into a tar file that only the user can read: build, agent, token, block files.
+
+    Returns (tar file, name of the member that is unpacked last). That name tells the contents, so a host that has it
+    has everything. The build is in the folder `build`.
+    """
+    if not (build / "bin" / "cadge-driver").exists():
+        raise UnfitError(f"there is no build in {build}", commands=("make build",))
+    members = [
+        (path, f"build/{path.relative_to(build)}", 0o755 if os.access(path, os.X_OK) else 0o644)
+        for path in _members(build)
+    ]
+    members += [(AGENT, "agent.py", 0o700), (token, "token", 0o600)]
+    members += [(block, block.name, 0o600) for block in blocks]
+    digest = hashlib.sha256()
+    for path, name, mode in members:
+        digest.update(f"{name}\0{mode}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    marker = f"complete-{digest.hexdigest()[:16]}"
+    archive = folder / "campaign.tar.gz"
+    descriptor = os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with (
+        os.fdopen(descriptor, "wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1, mtime=0, filename="") as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for path, name, mode in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.mtime = path.stat().st_size, mode, int(path.stat().st_mtime)
+            with path.open("rb") as source:
+                tar.addfile(info, source)
+        tar.addfile(tarfile.TarInfo(marker), io.BytesIO())
+    return archive, marker
+
+
+def mpirun_options(testbed: Testbed) -> list[str]:
+    """Return what mpirun must be told to reach the testbed's hosts: the throw-away ssh configuration, if any."""
+    if testbed.host_ssh_config is None:
+        return []
+    # Open MPI 4 reads plm_rsh_agent; Open MPI 5 takes it too and hands it to PRRTE as plm_ssh_agent
+    return ["--mca", "plm_rsh_agent", f"ssh -F {testbed.host_ssh_config}"]
+
+
+def complete_block(block: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
+    """Return the block with what only we know: control port, the token's place on a host, how mpirun reaches hosts."""
+    mpirun = dict(block.get("mpirun") or {})
+    options = [*mpirun_options(testbed), *mpirun.get("options", [])]
+    return {
+        "control_port": block["ports"][1],
+        "token_file": "token",
+        "modules": "build/layers",
+        "bin": "build/bin",
+        **block,
+        "mpirun": {"path": "mpirun", **mpirun, "options": options, "hosts": [host["name"] for host in block["hosts"]]},
+    }
+
+
+def write_secret(path: Path) -> None:
+    """Make the token file, 0600, if it is not there."""
+    if not path.exists():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(32) + "\n")
+
+
+def write_json(path: Path, document: object) -> Path:
+    """Write JSON that only the user can read; returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    return path
+
+
+def environment(work: Path, sockets: Path, testbed: Testbed) -> dict[str, str]:
+    """Return the environment of ansible-playbook: nothing of the user's Ansible, an English UTF-8 locale."""
+    keep: tuple[str, ...] = ("HOME", "USER", "LOGNAME", "TERM", "TMPDIR")
+    if testbed.kind is Kind.CLUSTER:
+        keep += ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "KRB5CCNAME")
+    own = {name: os.environ[name] for name in keep if name in os.environ}
+    own.setdefault("HOME", str(Path.home()))
+    beside = str(Path(sys.executable).parent)
+    return {
+        **own,
+        "PATH": f"{beside}:{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "ANSIBLE_CONFIG": str(playbooks() / "ansible.cfg"),
+        "ANSIBLE_HOME": str(work / "ansible"),
+        "ANSIBLE_LOCAL_TEMP": str(work / "ansible" / "tmp"),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets / "cp"),
+        "CADGE_EVENT_SOCKET": str(sockets / "lease"),
+    }

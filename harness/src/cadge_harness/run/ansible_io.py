@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a campaign's blocks through Ansible: one ansible-playbook process, under a lease.
+
+This process holds the lease of every agent. When it ends, however it ends, the agents end what they run; what they have
+finished stays on the hosts until the same campaign is run again or restored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cadge_harness import errors
+from cadge_harness.run import ansible_files as files
+from cadge_harness.run.lease import LeaseServer, Peer
+from cadge_harness.testbed.emulated import state_folder
+from cadge_harness.testbed.inventory_file import tool
+from cadge_harness.testbed.model import Testbed
+
+if TYPE_CHECKING:
+    import threading
+
+_PROBLEM_CODES = {"failed": errors.EXIT_UNFIT, "unreachable": errors.EXIT_UNREACHABLE}
+_END_S = 15.0
+_KILL_S = 5.0
+
+
+class EventKind(StrEnum):
+    """What an Event tells."""
+
+    PHASE = "phase"
+    BLOCK_READY = "block_ready"
+    LAUNCH_STARTED = "launch_started"
+    LAUNCH_FINISHED = "launch_finished"
+    BLOCK_FINISHED = "block_finished"
+    PROBLEM = "problem"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Progress, for whoever shows it. Comes only between launches.
+
+    PHASE: text is what Ansible does. LAUNCH_*: launch_id, number and of (its place in the block), status and reason
+    when finished; kept is true for a launch that had been made before. PROBLEM and NOTE: text is a
+    sentence; a note is no fault.
+    """
+
+    kind: EventKind
+    text: str = ""
+    host: str = ""
+    block_id: str = ""
+    launch_id: str = ""
+    number: int = 0
+    of: int = 0
+    status: str = ""
+    reason: str | None = None
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How it ended. exit_code is one of cadge's (errors.EXIT_CODES): 0, 3, 4, or 6 where it was stopped.
+
+    clean: every host is known to be as it was found; where not, the work folder is still needed to clean it.
+    """
+
+    ok: bool
+    exit_code: int
+    clean: bool
+    problems: tuple[str, ...] = ()
+    launches: int = 0
+    first_launch_s: float | None = None
+    tasks_before_first_launch: int = 0
+
+
+@dataclass(slots=True)
+class _State:
+    started: float
+    problems: list[tuple[str, str]] = field(default_factory=list)  # (kind, sentence)
+    seen: set[str] = field(default_factory=set)
+    tasks: int = 0
+    first_launch_s: float | None = None
+    tasks_before: int = 0
+    stopped: bool = False
+    measuring: bool = False
+
+
+class _Run:
+    """One run of ansible-playbook and what comes from it."""
+
+    def __init__(
+        self,
+        testbed: Testbed,
+        work: Path,
+        on_event: Callable[[Event], None],
+        on_launch: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.testbed = testbed
+        self.work = work
+        self.on_event = on_event
+        self.on_launch = on_launch
+        self.state = _State(time.monotonic())
+
+    # -- what arrives
+
+    def line(self, peer: Peer, message: dict[str, Any]) -> None:
+        if peer.is_agent:
+            self._from_agent(peer, message)
+        elif message["event"] == "task":
+            self.state.tasks += 1
+            self.on_event(Event(kind=EventKind.PHASE, text=message["name"]))
+        elif message["event"] == "note":
+            self.note(message["text"], host=message["host"])
+        elif message["event"] in _PROBLEM_CODES:
+            self.problem(message["event"], sentence(message), host=message["host"])
+
+    def gone(self, peer: Peer) -> None:
+        """Nothing to do: Ansible's own result says why an agent ended."""
+
+    def _from_agent(self, peer: Peer, message: dict[str, Any]) -> None:
+        host, block = peer.host, peer.block_id
+        match message.get("event"):
+            case "launch_record":
+                self.take(message["record"])
+                peer.send({"ack": message["launch_id"]})
+            case "launch_started":
+                if self.state.first_launch_s is None:
+                    self.state.first_launch_s = time.monotonic() - self.state.started
+                    self.state.tasks_before = self.state.tasks
+                number, of = message["number"], message["of"]
+                kind, name = EventKind.LAUNCH_STARTED, message["launch_id"]
+                self.on_event(Event(kind=kind, launch_id=name, number=number, of=of, host=host, block_id=block))
+            case "launch_finished":
+                self.on_event(
+                    Event(
+                        kind=EventKind.LAUNCH_FINISHED,
+                        launch_id=message["launch_id"],
+                        status=message["status"],
+                        reason=message["reason"],
+                        kept=message["kept"],
+                        host=host,
+                        block_id=block,
+                    )
+                )
+            case "ready":
+                if message["node"] is not None:  # whatever a node calls itself, the inventory's name becomes a path
+                    files.write_json(self.work / "nodes" / f"{host}.json", {**message["node"], "host": host})
+                if message["leader"]:
+                    self.on_event(Event(kind=EventKind.BLOCK_READY, number=message["todo"], host=host, block_id=block))
+            case "block_finished":
+                self.on_event(Event(kind=EventKind.BLOCK_FINISHED, number=message["made"], host=host, block_id=block))
+            case "problem":
+                self.problem("agent", message["reason"], host=peer.host)
+            case "note":
+                self.note(message["text"], host=peer.host)
+
+    def take(self, record: dict[str, Any]) -> None:
+        """Hand a record on, once."""
+        name = record["launch"]["launch_id"]
+        if name not in self.state.seen:
+            self.on_launch(record)
+            self.state.seen.add(name)
+
+    def note(self, text: str, host: str) -> None:
+        self.on_event(Event(kind=EventKind.NOTE, text=f"{host}: {errors.printable(text)}", host=host))
+
+    def problem(self, kind: str, text: str, host: str = "") -> None:
+        text = errors.printable(text)  # of a node, and for a terminal
+        if (kind, text) not in self.state.problems:
+            self.state.problems.append((kind, text))
+            self.on_event(Event(kind=EventKind.PROBLEM, text=text, host=host))
+
+
+def sentence(message: dict[str, Any]) -> str:
+    """Turn what Ansible says of a failure into a sentence that says what to do."""
+    host, said = message["host"], " ".join(str(message["message"]).split())
+    low, by_hand = said.lower(), f"Check once by hand: ssh {shlex.quote(host)} true"
+    if "host key verification failed" in low:
+        return (
+            f"{host} is not the host that its key says, or its key is not known: host key verification failed. "
+            f"{by_hand}"
+        )
+    if "permission denied" in low and message["event"] == "unreachable":
+        return f"{host} does not let you in: permission denied. {by_hand}"
+    if message["event"] == "unreachable":
+        return f"{host} cannot be reached: {said}"
+    if "no space left on device" in low:
+        return f"the disk of {host} is full: {said}"
+    return f"{host}: {said}" if host not in said else said
+
+
+def _command(testbed: Testbed, argv: list[str], env: dict[str, str]) -> list[str]:
+    """Return the command with prefix and environment; it dies with this process wherever the kernel can see to that."""
+    command = testbed.command_with_environment(argv, env)
+    return ["setpriv", "--pdeathsig", "KILL", "--", *command]
+
+
+def _end(process: subprocess.Popen[bytes], server: LeaseServer) -> None:
+    """End what is left: first the agents, in order, then Ansible."""
+    server.end_leases()
+    server.run(lambda: not any(peer.is_agent for peer in server.peers), timeout_s=_END_S)
+    server.drop_all()
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_S)
+
+
+def _end_masters(testbed: Testbed, sockets: Path) -> None:
+    """End the ssh processes that kept connections open for the next task, rather than let them run out of time."""
+    for path in (sockets / "cp").glob("*"):
+        argv = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", "--", testbed.hosts[0].name]
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=5)
+
+
+def _playbook(
+    run: _Run, names: list[str], variables: Path, work: Path, stop: threading.Event | None, tail: list[str]
+) -> int:
+    """Run playbooks in one process; returns its exit status. stop None: cannot be stopped (cleaning up)."""
+    testbed = run.testbed
+    sockets = Path(tempfile.mkdtemp(prefix="run-", dir=state_folder()))
+    try:
+        server = LeaseServer(sockets / "lease", run.line, run.gone)
+        given = {**json.loads(variables.read_text(encoding="utf-8")), "cadge_lease_socket": str(sockets / "lease")}
+        own = files.write_json(work / "run-variables.json", given)
+        folder = files.playbooks()
+        argv = [tool("ansible-playbook"), "-i", str(testbed.inventory_path), "-e", f"@{own}"]
+        argv += [*tail, *(str(folder / f"{name}.yml") for name in names)]
+        command = _command(testbed, argv, files.environment(work, sockets, testbed))
+        with (work / "ansible.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, process_group=0
+            )
+        watched = server.watch_process(process.pid)
+        try:
+            if stop is not None:
+                server.wake_when(stop)
+            _serve(run, server, process, stop)
+        finally:
+            _end(process, server)
+            _end_masters(testbed, sockets)
+            os.close(watched)
+            server.close()
+        return process.returncode
+    finally:
+        shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _serve(run: _Run, server: LeaseServer, process: subprocess.Popen[bytes], stop: threading.Event | None) -> None:
+    """Serve until Ansible ends, passing a stop on to each agent once: also to those of blocks that begin later."""
+
+    def over() -> bool:
+        if stop is not None and stop.is_set():
+            run.state.stopped = True
+            for peer in server.peers:
+                if peer.is_agent and not peer.told_to_stop:
+                    peer.told_to_stop = True
+                    peer.send({"stop": "the user asked"})
+            if not run.state.first_launch_s:
+                return True  # nothing was measured yet: no need to wait for Ansible
+        return process.poll() is not None
+
+    server.run(over)
+
+
+def _variables(testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build: Path, *, tune: bool) -> Path:
+    """Write what the playbooks are given."""
+    token = work / "token"
+    files.write_secret(token)
+    listed = []
+    paths = []
+    for block in blocks:
+        path = files.write_json(work / "blocks" / f"{block['block_id']}.json", files.complete_block(block, testbed))
+        hosts = [host["name"] for host in block["hosts"]]
+        paths.append(path)
+        listed.append({"id": block["block_id"], "hosts": hosts})
+    archive, marker = files.pack(build, token, paths, work)
+    return files.write_json(
+        work / "variables.json",
+        {
+            "cadge_campaign": blocks[0]["campaign_id"],
+            "cadge_archive": str(archive),
+            "cadge_archive_marker": marker,
+            "cadge_fetch_folder": str(work / "fetched"),
+            "cadge_blocks": listed,
+            "cadge_tune": tune,
+        },
+    )
+
+
+def _take_fetched(run: _Run, work: Path) -> None:
+    """Hand on launches that came by fetching, because their record had not been acknowledged."""
+    for path in sorted((work / "fetched" / "launches").glob("*.json")):
+        with contextlib.suppress(ValueError):
+            run.take(json.loads(path.read_text(encoding="utf-8")))
+            path.unlink()
+
+
+def _without(blocks: list[dict[str, Any]], made: set[str]) -> list[dict[str, Any]]:
+    left = [{**b, "launches": [item for item in b["launches"] if item["launch_id"] not in made]} for b in blocks]
+    return [block for block in left if block["launches"]]
+
+
+def run_campaign(
+    testbed: Testbed,
+    blocks: list[dict[str, Any]],
+    work: Path,
+    on_event: Callable[[Event], None],
+    on_launch: Callable[[dict[str, Any]], None],
+    stop: threading.Event,
+    *,
+    build: Path | None = None,
+    tune: bool = False,
+) -> RunOutcome:
+    """Run the blocks, in order, on the testbed.
+
+    blocks: cadge.block/1 documents of one campaign, with the launches to make; without any, the hosts are cleaned of
+    what an earlier run of it left. work: a folder of this campaign's own on this machine, kept between runs of it;
+    afterwards work/nodes/HOST.json (cadge.node/1) is what each host is, and work/ansible.log what Ansible said.
+    on_launch gets each cadge.launch-record/1 once, before the next launch starts; when it has returned, the record
+    counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
+    then everything ends in order. build: the build tree to deploy, else the checkout's.
+
+    Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    run = _Run(testbed, work, on_event, on_launch)
+    _take_fetched(run, work)  # brought home by an earlier restore
+    blocks = _without(blocks, run.state.seen)
+    if not blocks:  # it was killed after its last launch: what it left on the hosts goes
+        left = work / "variables.json"
+        code = _playbook(run, ["cleanup"], left, work, stop, []) if left.exists() else 0
+        return _outcome(run, code, clean=code == 0)
+    variables = _variables(testbed, blocks, work, build or default_build(), tune=tune)
+    code, finished = 70, False
+    try:
+        code = _playbook(run, ["site"], variables, work, stop, [])
+        finished = True
+    finally:
+        if not finished or code != 0 or run.state.stopped:
+            _take_fetched(run, work)
+    clean = code == 0 or _clean_up(run, variables, work)
+    _take_fetched(run, work)
+    return _outcome(run, code, clean=clean)
+
+
+def _clean_up(run: _Run, variables: Path, work: Path) -> bool:
+    """After a failure: fetch what was not acknowledged, end what runs, remove the folders, where hosts answer.
+
+    Returns whether every host did.
+    """
+    kept = list(run.state.problems)
+    code = _playbook(run, ["cleanup"], variables, work, None, [])
+    run.state.problems[:] = kept
+    return code == 0
+
+
+def default_build() -> Path:
+    """Return the checkout's build tree."""
+    return Path(os.environ.get("CADGE_BUILD") or files.playbooks().parent / "build")
+
+
+def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
+    state = run.state
+    exit_code = errors.EXIT_OK
+    if state.stopped:
+        exit_code = errors.EXIT_STOPPED
+    elif code != 0:
+        kinds = {kind for kind, _ in state.problems}
+        lost = "unreachable" in kinds or code == errors.EXIT_UNREACHABLE
+        measured = state.first_launch_s is not None
+        exit_code = errors.EXIT_UNREACHABLE if lost else errors.EXIT_STOPPED if measured else errors.EXIT_UNFIT
+        if not state.problems:
+            state.problems.append(
+                ("failed", f"ansible-playbook ended {_say(code)}; see ansible.log in the work folder")
+            )
+    return RunOutcome(
+        ok=exit_code == 0,
+        exit_code=exit_code,
+        clean=clean,
+        problems=tuple(text for _, text in state.problems),
+        launches=len(state.seen),
+        first_launch_s=state.first_launch_s,
+        tasks_before_first_launch=state.tasks_before,
+    )
+
+
+def _say(code: int) -> str:
+    return f"by signal {-code}" if code < 0 else f"with exit status {code}"
+
+
+def restore(testbed: Testbed, campaign_id: str, work: Path, on_event: Callable[[Event], None]) -> RunOutcome:
+    """Put a campaign's hosts back as they were: tuned settings, processes, folder. Works after a kill, again and again.
+
+    Launches found on the hosts are fetched to work/fetched/launches first.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    run = _Run(testbed, work, on_event, lambda _record: None)
+    given = {
+        "cadge_campaign": campaign_id,
+        "cadge_fetch_folder": str(work / "fetched"),
+    }
+    variables = files.write_json(work / "variables.json", given)
+    code = _playbook(run, ["cleanup"], variables, work, None, [])
+    return _outcome(run, code, clean=code == 0)

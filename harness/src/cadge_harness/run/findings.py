@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `cadge doctor` looks at. Every look only reads; none raises."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cadge_harness.paths import Checkout
+from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.run.request import writable_by_others
+
+Level = Literal["ok", "skip", "warn", "fail"]
+
+SHM_BYTES_MIN = 256 * 1024**2
+DISK_BYTES_MIN = 500 * 1024**2
+BUSY_LOAD_PER_CORE = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at. `code` is stable; `fix` is what to do, empty where nothing has to be done."""
+
+    code: str
+    level: Level
+    text: str
+    fix: str = ""
+
+
+def look(checkout: Checkout, catalogue: Catalogue) -> list[Finding]:
+    """Return everything that was found, in the order of a campaign's life."""
+    return [
+        *_programs(),
+        *_checkout(checkout),
+        *_layers(checkout, catalogue),
+        *_testbed(),
+        *_machine(),
+        *_noise(),
+    ]
+
+
+def _programs() -> Iterator[Finding]:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding(code="D01", level="ok", text=f"Python {version}")
+    beside = Path(sys.executable).parent / "ansible-playbook"
+    if beside.is_file() or shutil.which("ansible-playbook"):
+        yield Finding(code="D02", level="ok", text="ansible-playbook is there")
+    else:
+        yield Finding(code="D02", level="fail", text="ansible-playbook is missing", fix="make setup")
+    for program, purpose in (("ssh", "reaching hosts"), ("mpirun", "the MPI layers")):
+        path = shutil.which(program)
+        level: Level = "ok" if path else "warn"
+        text = f"{program}: {path}" if path else f"{program} is missing, and needed for {purpose}"
+        yield Finding(code="D03", level=level, text=text, fix="" if path else "make setup")
+
+
+def _checkout(checkout: Checkout) -> Iterator[Finding]:
+    yield Finding(code="D10", level="ok", text=f"checkout {checkout.root}")
+    for folder in (checkout.root, checkout.build):
+        if folder.is_dir() and writable_by_others(folder):
+            text = f"{folder} is writable by every user: anyone could change what cadge runs"
+            yield Finding(code="D11", level="warn", text=text, fix=f"chmod o-w {folder}")
+    for program in (checkout.driver, checkout.floor):
+        if program.is_file() and os.access(program, os.X_OK):
+            yield Finding(code="D12", level="ok", text=f"{program.name} is built")
+        else:
+            yield Finding(code="D12", level="fail", text=f"{program} is not built", fix="make build")
+    folder = checkout.campaigns
+    while not folder.is_dir():
+        folder = folder.parent
+    if not os.access(folder, os.W_OK):
+        yield Finding(code="D13", level="fail", text=f"{folder} cannot be written", fix="cadge run --results FOLDER")
+        return
+    free = shutil.disk_usage(folder).free
+    if free < DISK_BYTES_MIN:
+        yield Finding(code="D14", level="warn", text=f"{free / 1e6:.0f} MB free for campaigns", fix="make room")
+
+
+def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:
+    for info in catalogue.layers:
+        if info.absent is not None:
+            yield Finding(code="D21", level="skip", text=f"{info.name}: {info.absent.reason}")
+            continue
+        version = info.description.version if info.description else None
+        if info.description is not None and info.description.trouble:
+            yield Finding(code="D23", level="warn", text=f"{info.name}: {info.description.trouble}", fix="make build")
+            continue
+        yield Finding(code="D20", level="ok", text=f"{info.name}  {info.file.library} {version or ''}".rstrip())
+    if not any(info.absent is None for info in catalogue.layers):
+        text = f"no layer is built in {checkout.modules}"
+        yield Finding(code="D22", level="fail", text=text, fix="make build")
+
+
+def _testbed() -> Iterator[Finding]:
+    from cadge_harness.testbed import emulated  # the probe starts processes: only here
+
+    able, why = emulated.may_be_root()
+    reason = emulated.probe() if able else why
+    if reason:
+        text = f"the emulated testbed cannot be made: {reason}"
+        yield Finding(code="D30", level="warn", text=text, fix="cadge run --testbed local")
+    else:
+        yield Finding(code="D30", level="ok", text="hosts can be emulated in namespaces")
+
+
+def _machine() -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        text = f"{cores} core: busy-polling points will be refused, because both ends would share it"
+        yield Finding(code="D40", level="warn", text=text)
+    else:
+        yield Finding(code="D40", level="ok", text=f"{cores} cores")
+    soft, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    if soft != resource.RLIM_INFINITY and soft < 64 * 1024**2:
+        text = f"locked memory is limited to {soft // 1024} KiB; RDMA devices need more"
+        yield Finding(code="D41", level="warn", text=text, fix="ulimit -l unlimited")
+    shm = Path("/dev/shm")  # noqa: S108 - its size is looked at
+    size = shutil.disk_usage(shm).free if shm.is_dir() else 0
+    if size < SHM_BYTES_MIN:
+        text = f"{shm} has {size / 1e6:.0f} MB free; shared-memory layers need more"
+        yield Finding(code="D42", level="warn", text=text, fix="mount -o remount,size=1g /dev/shm")
+
+
+def _noise() -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    if load > BUSY_LOAD_PER_CORE * cores + 0.5:
+        text = f"load is {load:.1f} on {cores} cores: other work will disturb what is measured"
+        yield Finding(code="D50", level="warn", text=text, fix="wait until the machine is quiet")
+    else:
+        yield Finding(code="D50", level="ok", text=f"load {load:.1f}")

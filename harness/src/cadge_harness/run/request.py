@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `plan` and `run` have in common: from the command line to a plan."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_harness.errors import UsageError
+from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.plan.catalogue import Catalogue, read_catalogue
+from cadge_harness.plan.describe import describe_layers
+from cadge_harness.plan.learn import learned
+from cadge_harness.plan.planner import make_plan
+from cadge_harness.plan.probe import probed
+from cadge_harness.plan.site import site_of
+from cadge_harness.plan.sweep import find_sweep, read_sweep, wanted
+from cadge_harness.testbed.model import Kind, Testbed
+from cadge_results import Plan, Store, SweepFile
+from cadge_results.sweep import POINT_MS_MIN
+from cadge_results.units import parse_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A sweep that somebody wants carried out, everything read and checked."""
+
+    checkout: Checkout
+    catalogue: Catalogue
+    sweep_name: str
+    sweep: SweepFile
+    sweep_text: str
+    only: tuple[str, ...]
+
+    def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
+        """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
+        times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name)
+        if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
+            times = probed(self.checkout.driver)
+        return make_plan(self.sweep, self.catalogue, site_of(testbed, times), only=self.only)
+
+
+def read_request(
+    sweep_name: str, *, only: tuple[str, ...] = (), seed: int | None = None, budget: str | None = None
+) -> Request:
+    """Read everything that a plan needs of this machine. Raises UsageError, UnfitError."""
+    checkout = find_checkout()
+    path = find_sweep(sweep_name, checkout.sweeps)
+    sweep, text = read_sweep(path)
+    changes: dict[str, object] = {}
+    if seed is not None:
+        changes["seed"] = seed
+    if budget is not None:
+        changes["budget"] = _budget_ms(budget)
+    catalogue = read_catalogue(checkout)
+    if any(item.wait == "block" or item.workload.pattern == "onesided" for item in wanted(sweep)):
+        # Only these are ever refused by what a layer says of itself, and asking every layer takes seconds.
+        catalogue = describe_layers(catalogue, checkout)
+    for name in only:
+        catalogue.get(name)
+    return Request(
+        checkout=checkout,
+        catalogue=catalogue,
+        sweep_name=path.stem,
+        sweep=sweep.model_copy(update=changes),
+        sweep_text=text,
+        only=only,
+    )
+
+
+def _budget_ms(text: str) -> int:
+    try:
+        budget_ms = parse_ms(text)
+    except ValueError as error:
+        raise UsageError(f"--budget: {error}") from error
+    if budget_ms < POINT_MS_MIN:
+        raise UsageError(f"--budget: {text} is less than one point takes")
+    return budget_ms
+
+
+def writable_by_others(path: Path) -> bool:
+    """Say whether everybody may change a folder: then everybody may change what is run from it."""
+    mode = path.stat().st_mode
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX and os.name == "posix"
+
+
+def checkout_warnings(checkout: Checkout) -> list[str]:
+    """Return what is dubious about a checkout, one sentence each."""
+    found = [
+        f"{folder} is writable by every user of this machine; anyone could change what cadge runs: chmod o-w {folder}"
+        for folder in (checkout.root, checkout.build, checkout.build / "bin", checkout.modules)
+        if folder.is_dir() and writable_by_others(folder)
+    ]
+    return found[:1]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Carrying out a plan on a testbed: blocks go to Ansible, launches that come back go to the store."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import JsonValue
+
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, UsageError
+from cadge_harness.plan.blocks import make_blocks
+from cadge_harness.run.crosscheck import node_problems, version_problems, with_crosschecks
+from cadge_results import (
+    CampaignWriter,
+    DuplicateLaunchError,
+    FormatError,
+    LaunchRecord,
+    NodeFacts,
+    StoreUnwritableError,
+)
+
+if TYPE_CHECKING:
+    from cadge_harness.testbed.model import Testbed
+
+OnEvent = Callable[[str, Mapping[str, object]], None]
+OnLaunch = Callable[[Mapping[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the part of a campaign that runs on nodes ended. `exit_code` is one of the table in errors.py.
+
+    clean: every node is known to be as it was found.
+    """
+
+    ok: bool
+    exit_code: int
+    clean: bool = True
+    problems: tuple[str, ...] = ()
+
+
+class Runner(Protocol):
+    """Whoever takes blocks to their nodes: Ansible, or a fake in tests."""
+
+    def __call__(
+        self,
+        testbed: Testbed,
+        blocks: list[dict[str, JsonValue]],
+        campaign: Path,
+        on_event: OnEvent,
+        on_launch: OnLaunch,
+        stop: threading.Event,
+    ) -> Ended:
+        """Carry the blocks out; returns when every node is left as it was found."""
+
+
+class Progress(Protocol):
+    """What a running campaign tells whoever watches."""
+
+    def stage(self, name: str) -> None:
+        """Say that another stage began."""
+
+    def begin_launch(self, launch_id: str) -> None:
+        """Say that a launch began."""
+
+    def add(self, record: LaunchRecord) -> None:
+        """Say that a launch was stored."""
+
+    def note(self, text: str) -> None:
+        """Say something that the user should read."""
+
+    def close(self) -> None:
+        """End the display."""
+
+
+@dataclass(slots=True)
+class Session:
+    """One run over the launches that a campaign lacks."""
+
+    writer: CampaignWriter
+    testbed: Testbed
+    progress: Progress
+    stop: threading.Event
+    problems: list[str] = field(default_factory=list)
+    store_error: StoreUnwritableError | None = None
+
+    def carry_out(self, runner: Runner) -> Ended:
+        """Run what is missing and mark how the campaign ended. Store errors stop it and are kept."""
+        campaign = self.writer.campaign
+        blocks = make_blocks(campaign.plan, self.testbed, campaign.campaign_id, done=campaign.launch_ids())
+        ended = Ended(ok=True, exit_code=EXIT_OK)
+        try:
+            for block in blocks:
+                self.writer.add_block_file(str(block["block_id"]), "block.json", json.dumps(block, indent=1) + "\n")
+            ended = runner(self.testbed, blocks, campaign.path, self._on_event, self._on_launch, self.stop)
+        except StoreUnwritableError as error:
+            self.store_error = self.store_error or error
+        except BaseException:
+            self._finish("interrupted")
+            raise
+        self.problems.extend(ended.problems)
+        self.problems.extend(node_problems(campaign.nodes()))
+        self.problems.extend(version_problems(campaign.launches()))
+        missing = campaign.missing_launch_ids()
+        if self.store_error is not None:
+            self.problems.append(str(self.store_error))
+        if not missing and not ended.clean:  # where launches are missing, the same advice is given for them
+            again = f"cadge resume {campaign.campaign_id}"
+            self.problems.append(f"not every host could be cleaned; once all of them answer: {again}")
+        self._finish("interrupted" if missing or not ended.clean else "finished")
+        return Ended(
+            ok=not missing and ended.clean,
+            exit_code=self._code(ended, len(missing)),
+            clean=ended.clean,
+            problems=tuple(self.problems),
+        )
+
+    def _code(self, ended: Ended, missing: int) -> int:
+        if missing or not ended.clean:
+            return ended.exit_code if ended.exit_code not in (EXIT_OK, EXIT_BAD_ANSWER) else EXIT_STOPPED
+        bad = any(item.status in {"failed", "unsound"} for item in self.writer.campaign.outcomes())
+        return EXIT_BAD_ANSWER if bad else EXIT_OK
+
+    def _finish(self, status: str) -> None:
+        try:
+            self.writer.finish(
+                "finished" if status == "finished" else "interrupted",
+                at=datetime.now(UTC),
+                problems=tuple(dict.fromkeys(self.problems)),
+            )
+        except StoreUnwritableError as error:
+            self.store_error = self.store_error or error
+
+    def _on_event(self, kind: str, fields: Mapping[str, object]) -> None:
+        """React to what happens on the nodes; what has no meaning here is nobody's business."""
+        if kind == "launch_started":
+            self.progress.begin_launch(str(fields.get("launch_id", "")))
+        elif kind == "stage":
+            self.progress.stage(str(fields.get("name", "")))
+        elif kind == "problem":
+            self._problem(str(fields.get("reason") or fields.get("text") or "something went wrong on a node"))
+        elif kind == "note":
+            self.progress.note(str(fields.get("text", "")))
+        elif kind == "facts":
+            self._node(fields.get("facts"))
+
+    def _problem(self, text: str) -> None:
+        if text not in self.problems:
+            self.problems.append(text)
+            self.progress.note(text)
+
+    def _node(self, raw: object) -> None:
+        try:
+            self.writer.add_node(NodeFacts.from_object(raw, source="facts of a node"))
+        except FormatError as error:
+            self._problem(str(error))
+        except StoreUnwritableError as error:
+            self._give_up(error)
+
+    def _on_launch(self, raw: Mapping[str, object]) -> None:
+        """Judge and store a launch. One that is stored already (collected twice) changes nothing."""
+        try:
+            record = with_crosschecks(LaunchRecord.from_object(dict(raw), source="launch record"))
+            self.writer.add_launch(record)
+        except DuplicateLaunchError:
+            return
+        except FormatError as error:
+            self._problem(f"a launch was not stored: {error}")
+            return
+        except StoreUnwritableError as error:
+            self._give_up(error)
+            return
+        self.progress.add(record)
+
+    def _give_up(self, error: StoreUnwritableError) -> None:
+        """Stop the campaign: what cannot be stored need not be measured."""
+        if self.store_error is None:
+            self.store_error = error
+            self.progress.note(str(error))
+            self.stop.set()
+
+
+def check_same_hosts(planned: tuple[str, ...], testbed: Testbed) -> None:
+    """Raise UsageError where a campaign would be resumed on other hosts than it began on."""
+    here = tuple(host.name for host in testbed.hosts)
+    if here != planned:
+        raise UsageError(
+            f"this campaign began on {', '.join(planned)}, and the testbed has {', '.join(here)}; "
+            "launches of different hosts do not belong together"
+        )

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Testbeds: choose one, bring it up, take it down, run a command in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from cadge_harness.errors import UnfitError, UsageError
+from cadge_harness.testbed import emulated, inventory_file
+from cadge_harness.testbed.model import Host, Kind, Testbed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "Host",
+    "Kind",
+    "Testbed",
+    "down",
+    "exec_command",
+    "release",
+    "resolve",
+    "status",
+    "up",
+]
+
+KINDS = ("auto", "local", "emulated")
+
+
+def local(*, notes: tuple[str, ...] = ()) -> Testbed:
+    """Describe this machine alone: loopback and shared memory, Ansible's local connection, no root."""
+    folder = emulated.state_folder()
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    host = Host(
+        name="localhost", management_address="127.0.0.1", device="lo", address="127.0.0.1", raw_device="", cpus=cpus
+    )
+    variables: dict[str, dict[str, object]] = {
+        host.name: {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": emulated.interpreter(),
+            "cadge_device": host.device,
+            "cadge_address": host.address,
+            "cadge_management_address": host.management_address,
+            "cadge_raw_device": host.raw_device,
+            "cadge_cpus": list(host.cpus),
+        }
+    }
+    path = folder / "local.json"
+    part = folder / f"local.{os.getpid()}.part"
+    part.write_text(json.dumps({"cadge": {"hosts": variables}}, indent=1), encoding="utf-8")
+    part.replace(path)
+    return Testbed(
+        name="local", kind=Kind.LOCAL, hosts=(host,), inventory_path=path, notes=notes, host_variables=variables
+    )
+
+
+def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = True) -> Testbed:
+    """Choose the testbed to use and make it for use.
+
+    kind: auto | local | emulated; an inventory decides alone. auto is emulated where root can be had and namespaces
+    can be made (it is tried), else local with a line in `notes` that says why. start=False describes an emulated
+    testbed without making it (then exec_prefix is empty unless it is up already), for planning.
+
+    Raises UsageError (2), UnfitError (3).
+    """
+    if inventory is not None:
+        if kind not in ("auto", ""):
+            raise UsageError("give either an inventory or a testbed, not both")
+        return inventory_file.load(inventory)
+    if kind not in KINDS:
+        raise UsageError(f"there is no testbed {kind!r}; there are {', '.join(KINDS)}, or an inventory")
+    if kind == "local":
+        return local()
+    now = emulated.status()
+    if now["state"] == "up":
+        return emulated.describe(now, started_here=False)
+    if kind == "auto":
+        able, why = emulated.may_be_root()
+        if not able and why != "sudo needs your password":
+            return local(notes=(f"testbed local, not emulated: {why}",))
+    if reason := emulated.probe():
+        if kind == "auto":
+            return local(notes=(f"testbed local, not emulated: {reason}",))
+        raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
+    if not start:
+        names = [f"h{number + 1}" for number in range(emulated.DEFAULT_HOSTS)]
+        return emulated.describe({"folder": now["folder"], "hosts": names}, started_here=False)
+    made, fresh = emulated.up()
+    return emulated.describe(made, started_here=fresh)
+
+
+def up(hosts: int = emulated.DEFAULT_HOSTS) -> dict[str, Any]:
+    """Bring the emulated testbed up; nothing happens where it is up. Returns its status with "made" added."""
+    now, made = emulated.up(hosts)
+    emulated.describe(now, started_here=made)
+    return {**now, "made": made}
+
+
+def down() -> bool:
+    """Take the emulated testbed down. Returns whether there was one."""
+    return emulated.down()
+
+
+def release(testbed: Testbed) -> None:
+    """Take down what `resolve` brought up; leave alone what was up before."""
+    if testbed.kind is Kind.EMULATED and testbed.started_here:
+        emulated.down()
+
+
+def status() -> dict[str, Any]:
+    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc"}."""
+    return emulated.status()
+
+
+def exec_command(argv: list[str], host: str | None = None) -> int:
+    """Run a command in the testbed's network namespace, or on one of its hosts. Returns its exit status."""
+    now = emulated.status()
+    if now["state"] != "up":
+        raise UnfitError("no emulated testbed is up", commands=("cadge testbed up",))
+    prefix = list(emulated.exec_prefix(now["pid"]))
+    if not host:
+        return subprocess.run([*prefix, *argv], check=False).returncode
+    if host not in now["hosts"]:
+        raise UsageError(f"the testbed has no host {host!r}; it has {', '.join(now['hosts'])}")
+    ssh = ["ssh", "-F", f"{now['folder']}/ssh_config", host, "--", *map(shlex.quote, argv)]
+    return subprocess.run([*prefix, *ssh], check=False).returncode

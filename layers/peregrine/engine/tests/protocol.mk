@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include $(LAYERS_ROOT)/peregrine/engine/sources.mk
-TEST_SOURCES := $(PGR_SOURCES) peregrine/engine/tests/support/net.c
+TEST_SOURCES := $(PGR_SOURCES) peregrine/engine/tests/support/net.c \
+	$(patsubst $(LAYERS_ROOT)/%,%,$(sort $(wildcard $(LAYERS_ROOT)/peregrine/engine/tests/protocol/*.c)))
 TEST_PKGS := $(PGR_PKGS)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Three endpoints: the server to which a call was passed on is dead. */
+#include "caller.h"
+
+static struct pgr *open_plain(uint16_t port)
+{
+	const struct pgr_config config = {.bytes = sizeof(config), .port_first = port, .port_last = port};
+	struct pgr *pgr = NULL;
+
+	if (pgr_open_on(&pgr_wire_net, &config, &pgr) != PGR_OK)
+		abort();
+	pgr_serve(pgr, ECHO, NULL, on_echo, NULL);
+	pgr_serve(pgr, PASS, NULL, on_pass, NULL);
+	return pgr;
+}
+
+static struct pgr_peer *bind_plain(struct pgr *pgr, uint32_t port)
+{
+	const struct pgr_to to = address(port);
+	struct pgr_peer *peer = NULL;
+
+	if (pgr_bind(pgr, to.bytes, sizeof(to.bytes), &peer) != PGR_OK)
+		abort();
+	return peer;
+}
+
+/* The server to which a call was passed on dies: before, and after it had the call. */
+static void test_delegated_to_the_dead(void)
+{
+	for (unsigned int after = 0; after < 2; after++) {
+		struct pgr *all[3] = {open_plain(1), open_plain(2), open_plain(3)};
+		struct pgr_peer *peer = bind_plain(all[0], 2);
+		const struct pgr_iov iov = {pattern, 10};
+		uint64_t begun_ns;
+
+		t.peer = bind_plain(all[1], 3);
+		t.done = t.executed = 0;
+		net_cut(all[2], !after);
+		/* all three know each other, if they can */
+		for (unsigned int i = 0; i < 2; i++) {
+			begun_ns = net_now_ns();
+			t.done = 0;
+			CHECK(pgr_call(peer, PASS, NULL, &iov, 1, NULL, 0, 0, on_done, NULL) == PGR_QUEUED);
+			while (!t.done && net_now_ns() - begun_ns < 40 * SECOND)
+				net_step(all, 3);
+			if (!after)
+				break;
+			CHECK(t.done == 1 && (i || (t.code == PGR_OK && t.result_bytes == 10)));
+			net_cut(all[2], true);
+		}
+		/* The one before says alive until its own give-up time; then the caller's begins. */
+		CHECK(t.done == 1 && t.code == PGR_E_GIVE_UP && net_now_ns() - begun_ns >= 10 * SECOND &&
+		      net_now_ns() - begun_ns <= 21 * SECOND);
+		for (unsigned int i = 0; i < 3; i++)
+			pgr_close(all[i]);
+		net_reset(1, PACKET_BYTES);
+	}
+}
+
+const struct protocol_test protocol_three[] = {
+	{"a call is passed on to a dead server", test_delegated_to_the_dead},
+	{NULL, NULL},
+};

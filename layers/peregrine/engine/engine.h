@@ -3,7 +3,7 @@
  * The inside of the engine: what its files share. One file a duty:
  *
  *	endpoint.c  open, close, poll, wait; which file a packet goes to
- *	client.c    bindings, call slots, results
+ *	client*.c   bindings; a call leaves its slot, its result comes in, what else a server may say
  *	server.c    clients, first contact, what a call meets in its slot
  *	reply.c     results on their way, and kept
  *	delegate.c  calls passed on
@@ -265,17 +265,43 @@ static inline void pgr_let_go(struct pgr *pgr)
 int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out);
 
 /* ---- client.c ---- */
+/* What a server said; `packet` is right in itself. */
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
-void pgr_slot_send(struct pgr_slot *slot, bool more); /* what credits allow, of a call */
-void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes);
-void pgr_peer_send_queued(struct pgr_peer *peer);
-void pgr_slot_late(struct pgr_slot *slot); /* nothing came in time: say it again */
-void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation);
-struct pgr_slot *pgr_slot_take(struct pgr_peer *peer); /* NULL: none is free */
-/* Sends the call whose out.iov, out.count, out.bytes are set; an error: it was not started. */
+
+/* ---- client_bind.c ---- */
+/* Ends a binding that was unbound, when nobody works on it; its calls end with PGR_E_CLOSED. */
+void pgr_peer_end(struct pgr_peer *peer);
+
+/* ---- client_call.c ---- */
+/* A slot for the next call; NULL: none is free, or the binding ends. */
+struct pgr_slot *pgr_slot_take(struct pgr_peer *peer);
+/* Sends the call whose out.iov, out.count, out.bytes are set. An error: it was not started, and is to be put back. */
 int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more);
-void pgr_slot_put_back(struct pgr_slot *slot); /* taken and not started */
-void pgr_peer_end(struct pgr_peer *peer);      /* of a binding that was unbound, when nobody works on it */
+/* Of a slot that was taken and not started. */
+void pgr_slot_put_back(struct pgr_slot *slot);
+/* Sends what credits allow, of a call. */
+void pgr_slot_send(struct pgr_slot *slot, bool more);
+/* Room or credits have come: the slots that wait go on, each time from another one. */
+void pgr_peer_send_queued(struct pgr_peer *peer);
+/* Nothing came in time: says it again. */
+void pgr_slot_late(struct pgr_slot *slot);
+/* Sends a packet without data of the caller's that speaks of the slot's call; the bitmap is that of a nack. */
+void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
+		  uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number);
+/* The result has arrived whole. */
+void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation);
+/* Ends a call: the slot is free again when `done` runs, so that it may call. */
+void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes);
+
+/* ---- client_result.c ---- */
+/* A result is complete, in one piece at `data`: brings it to the caller, and ends the call. */
+void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
+		      const uint8_t *data, uint64_t bytes);
+/* Takes a packet of a longer result; with the last one the call ends. */
+PGR_COLD void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet,
+				 const struct pgr_to *from);
+/* Tells the server which packets of a longer result have come. */
+void pgr_slot_progress(struct pgr_slot *slot);
 
 /* ---- server.c ---- */
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);

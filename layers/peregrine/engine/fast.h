@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The usual case, short: a call of one packet, answered at once, on a wire that loses nothing, between
- * machines alike, with all optimisations on. What does not fit is left to client.c, server.c and reply.c,
+ * machines alike, with all optimisations on. What does not fit is left to client_call.c, server.c and reply.c,
  * which know every case; nothing here decides anything that they would decide otherwise.
  *
  * The server keeps no state for a call that is answered inside its handler: the token names the work that

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A call leaves the client: a slot for it, its packets, their repetition. PROTOCOL.md, "A call in a slot". */
+#include "engine.h"
+#include "fast.h"
+
+/* ---- slots ---- */
+
+struct pgr_slot *pgr_slot_take(struct pgr_peer *peer)
+{
+	struct pgr_slot *slot;
+
+	if (PGR_UNLIKELY(!peer->free || peer->closing))
+		return NULL;
+	slot = &peer->slots[__builtin_ctzll(peer->free)];
+	peer->free &= ~(UINT64_C(1) << slot->number);
+	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
+	slot->sequence++;
+	slot->repeats = slot->hurries = 0;
+	slot->alive = slot->delegating = slot->first_sent = slot->heard = false;
+	slot->carried = 0;
+	slot->staging = slot->marshal = NULL;
+	slot->out.order = NULL;
+	slot->in.map = NULL;
+	slot->sent_ns = 0;
+	slot->code = PGR_E_GIVE_UP;
+	return slot;
+}
+
+void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes)
+{
+	struct pgr_peer *peer = slot->peer;
+	struct pgr *pgr = peer->pgr;
+	uint8_t *staging = slot->staging, *marshal = slot->marshal;
+
+	pgr_let_go(pgr);
+	peer->under_way -= slot->out.under_way;
+	slot->out.under_way = 0;
+	peer->queued &= ~(UINT64_C(1) << slot->number);
+	pgr_outgoing_end(&slot->out);
+	pgr_incoming_end(&slot->in);
+	slot->state = PGR_SLOT_FREE;
+	slot->staging = slot->marshal = NULL;
+	if (PGR_UNLIKELY(slot->delegating)) {
+		slot->head.flags = peer->flags;
+		slot->delegating = false;
+	}
+	slot->ended_ns = pgr->now_ns;
+	peer->free |= UINT64_C(1) << slot->number;
+	pgr->stats.calls_failed += code != PGR_OK;
+	pgr->events++;
+	slot->done(slot->arg, code, result, result_bytes);
+	if (PGR_UNLIKELY(staging != NULL))
+		pgr_buffer_give(pgr, staging);
+	if (PGR_UNLIKELY(marshal != NULL))
+		pgr_buffer_give(pgr, marshal);
+}
+
+/* ---- sending ---- */
+
+static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool more)
+{
+	struct pgr_peer *peer = slot->peer;
+	struct pgr_piece pieces[PGR_IOV_MAX];
+	const uint64_t at = (uint64_t)number * slot->out.packet_bytes;
+	const uint64_t left = slot->out.bytes - at;
+	struct pgr_line line;
+	int full;
+
+	/* What went out under 0 was executed by nobody, so a later claim is free. */
+	if (!slot->first_sent || PGR_UNLIKELY(!slot->claimed))
+		slot->claimed = peer->incarnation;
+	line = pgr_line_of((struct pgr_header){
+		.type = PGR_CALL,
+		.flags = (uint8_t)(slot->head.flags | (ask ? PGR_FLAG_ASK : 0)),
+		.version = PGR_VERSION,
+		.retransmissions = slot->repeats,
+		.slot = slot->number,
+		.credits = pgr_grant_to_server(peer->pgr),
+		.client = peer->client,
+		.sequence = slot->sequence,
+		.incarnation = slot->claimed,
+		.procedure = slot->head.procedure,
+		.message_bytes = slot->out.bytes,
+		.packet_number = number,
+		.data_bytes = (uint32_t)(left < slot->out.packet_bytes ? left : slot->out.packet_bytes),
+		.packet_bytes = slot->out.packet_bytes,
+	});
+	if (PGR_UNLIKELY(!(peer->introduced >> slot->number & 1)))
+		slot->carried = peer->cookie;
+	full = pgr_send_line(peer->pgr, &peer->to, &line, slot->carried, pieces,
+			     pgr_outgoing_pieces(&slot->out, number, pieces), more);
+	if (!full)
+		slot->first_sent = true;
+	return full;
+}
+
+/* How many packets of all its calls the binding may have under way now. */
+static uint32_t credits_of(const struct pgr_slot *slot)
+{
+	const struct pgr_peer *peer = slot->peer;
+	const uint32_t others = peer->under_way - slot->out.under_way;
+
+	if (peer->pgr->reliable)
+		return PGR_PACKETS_MAX;
+	/* An unknown server answers each packet with a challenge: one is enough. */
+	if (PGR_UNLIKELY(!peer->incarnation && slot->out.packets > 1))
+		return slot->out.under_way ? 0 : 1;
+	return peer->credits > others ? peer->credits - others : 0;
+}
+
+void pgr_slot_send(struct pgr_slot *slot, bool more)
+{
+	struct pgr_peer *peer = slot->peer;
+	struct pgr_outgoing *out = &slot->out;
+	const uint32_t credits = credits_of(slot);
+	uint32_t number = pgr_outgoing_next(out, credits);
+	bool waits = false;
+
+	while (number != PGR_PACKETS_MAX) {
+		const uint32_t before = out->under_way;
+		uint32_t following;
+		int full;
+
+		pgr_outgoing_sent(out, number);
+		slot->order = ++peer->sendings;
+		following = PGR_LIKELY(out->packets == 1) ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
+		full = send_packet(slot, number,
+				   following == PGR_PACKETS_MAX && (out->packets > 1 || slot->repeats),
+				   more || following != PGR_PACKETS_MAX);
+		if (PGR_UNLIKELY(full))
+			pgr_outgoing_lost(out, number);
+		peer->under_way += out->under_way - before;
+		if (PGR_UNLIKELY(full)) {
+			waits = peer->pgr->stalled = true;
+			break;
+		}
+		number = following;
+	}
+	if (PGR_UNLIKELY(waits || out->next < out->packets || out->lost))
+		peer->queued |= UINT64_C(1) << slot->number;
+	else
+		peer->queued &= ~(UINT64_C(1) << slot->number);
+	slot->state = out->next ? PGR_SLOT_CALLING : PGR_SLOT_QUEUED;
+}
+
+void pgr_peer_send_queued(struct pgr_peer *peer)
+{
+	const unsigned int turn = peer->turn++ % PGR_SLOTS;
+	uint64_t queued = turn ? peer->queued >> turn | peer->queued << (PGR_SLOTS - turn) : peer->queued;
+
+	for (; queued; queued &= queued - 1) {
+		struct pgr_slot *slot =
+			&peer->slots[((unsigned int)__builtin_ctzll(queued) + turn) % PGR_SLOTS];
+
+		if (slot->state != PGR_SLOT_QUEUED && slot->state != PGR_SLOT_CALLING) {
+			peer->queued &= ~(UINT64_C(1) << slot->number);
+			continue;
+		}
+		if (!credits_of(slot))
+			return;
+		if (slot->state == PGR_SLOT_QUEUED) {
+			slot->due_ns = peer->pgr->now_ns + pgr_slot_timeout(slot);
+			slot->sent_ns = 0; /* waiting here is no round trip */
+		}
+		pgr_slot_send(slot, true);
+	}
+}
+
+void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
+		  uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number)
+{
+	struct pgr_peer *peer = slot->peer;
+	struct pgr *pgr = peer->pgr;
+	const struct pgr_piece piece = {bitmap, bitmap_bytes};
+	const struct pgr_header head = {
+		.type = type,
+		.flags = (uint8_t)(flags | (type == PGR_PROBE ? 0 : PGR_FLAG_OF_RESULT)),
+		.version = PGR_VERSION,
+		.retransmissions = slot->repeats,
+		.slot = slot->number,
+		.credits = pgr_grant_to_server(pgr),
+		.client = peer->client,
+		.sequence = slot->sequence,
+		.incarnation = incarnation,
+		.procedure = slot->head.procedure,
+		.packet_number = number,
+		.data_bytes = (uint32_t)bitmap_bytes,
+	};
+
+	pgr_send(pgr, to, &head, 0, &piece, bitmap_bytes ? 1 : 0, false);
+}
+
+void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation)
+{
+	pgr_slot_say(slot, to, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0, incarnation, NULL, 0,
+		     slot->in.map ? slot->in.packets : 1);
+}
+
+void pgr_slot_late(struct pgr_slot *slot)
+{
+	struct pgr_peer *peer = slot->peer;
+	uint32_t open;
+
+	if (slot->repeats < UINT8_MAX)
+		slot->repeats++;
+	slot->sent_ns = 0;          /* Karn's rule */
+	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
+	peer->pgr->stats.retransmissions++;
+	if (slot->state == PGR_SLOT_TAKING) {
+		pgr_slot_progress(slot);
+		return;
+	}
+	open = pgr_outgoing_open(&slot->out);
+	if (slot->alive || peer->pgr->reliable || (slot->out.next && open == PGR_PACKETS_MAX)) {
+		pgr_slot_say(slot, &peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
+	} else if (slot->out.packets == 1 || !slot->out.next) {
+		peer->under_way -= slot->out.under_way;
+		pgr_outgoing_restart(&slot->out);
+		pgr_slot_send(slot, true); /* this poll's end flushes */
+	} else {
+		const uint32_t before = slot->out.under_way;
+
+		if (slot->repeats > 1) /* not its answer alone was lost: what others wait for is set free */
+			pgr_outgoing_all_lost(&slot->out);
+		pgr_outgoing_sent(&slot->out, open);
+		if (send_packet(slot, open, true, false))
+			pgr_outgoing_lost(&slot->out, open);
+		peer->under_way += slot->out.under_way - before;
+	}
+}
+
+/* ---- calling ---- */
+
+/* The arguments in one piece, as words where conversion is asked for. */
+static PGR_COLD int marshal(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_count,
+			    uint64_t bytes)
+{
+	struct pgr *pgr = slot->peer->pgr;
+	const char *signature = slot->signature ? slot->signature->in : NULL;
+	const bool words = (pgr->off & PGR_OFF_NO_CONVERSION) != 0;
+	const uint64_t made = words ? pgr_words_bytes(signature, bytes) : bytes;
+	uint8_t *plain = pgr_buffer_take(pgr, bytes + 1);
+	uint8_t *converted = words ? pgr_buffer_take(pgr, made + 8) : NULL;
+
+	if (!plain || (words && !converted)) {
+		pgr_buffer_give(pgr, plain);
+		pgr_buffer_give(pgr, converted);
+		return PGR_E_MEMORY;
+	}
+	pgr_gather(in, in_count, plain);
+	if (words) {
+		pgr_words_make(signature, plain, bytes, converted);
+		pgr_buffer_give(pgr, plain);
+		plain = converted;
+	}
+	slot->marshal = plain;
+	slot->out.iov[0] = (struct pgr_iov){plain, (size_t)made};
+	slot->out.count = 1;
+	slot->out.bytes = (uint32_t)made;
+	return PGR_OK;
+}
+
+int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more)
+{
+	struct pgr_peer *peer = slot->peer;
+	struct pgr *pgr = peer->pgr;
+	const int code = pgr_outgoing_start(&slot->out, pgr_split(pgr, slot->out.bytes));
+
+	if (PGR_UNLIKELY(code != PGR_OK))
+		return code;
+	/* what does not change from call to call is in the template since the binding */
+	slot->head.sequence = slot->sequence;
+	slot->head.procedure = procedure;
+	slot->head.message_bytes = slot->out.bytes;
+	slot->done = done;
+	slot->arg = arg;
+	if (!pgr->reliable && (pgr->sample++ & 7) == 0)
+		slot->sent_ns = pgr_now(pgr);
+	slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
+	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+	pgr->stats.calls++;
+	if (PGR_UNLIKELY(peer->queued != 0)) { /* not before those that wait already */
+		slot->out.next = 0;
+		slot->state = PGR_SLOT_QUEUED;
+		peer->queued |= UINT64_C(1) << slot->number;
+	} else {
+		pgr_slot_send(slot, more);
+	}
+	return PGR_OK;
+}
+
+void pgr_slot_put_back(struct pgr_slot *slot)
+{
+	pgr_buffer_give(slot->peer->pgr, slot->marshal);
+	slot->marshal = NULL;
+	slot->sequence--; /* it was never used, and so acknowledges nothing */
+	if (slot->sequence && !slot->peer->pgr->reliable)
+		slot->peer->unacked |= UINT64_C(1) << slot->number;
+	slot->state = PGR_SLOT_FREE;
+	slot->peer->free |= UINT64_C(1) << slot->number;
+}
+
+/* Where the arguments are sent from. */
+static int prepare(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_count)
+{
+	const struct pgr *pgr = slot->peer->pgr;
+	const uint64_t bytes = pgr_iov_bytes(in, in_count);
+
+	if (PGR_UNLIKELY(bytes > pgr->config.message_bytes_max))
+		return PGR_E_TOO_LARGE;
+	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION)))
+		return marshal(slot, in, in_count, bytes);
+	for (uint32_t i = 0; i < in_count; i++)
+		slot->out.iov[i] = in[i];
+	slot->out.count = in_count;
+	slot->out.bytes = (uint32_t)bytes;
+	return PGR_OK;
+}
+
+int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signature *signature,
+	     const struct pgr_iov *in, uint32_t in_count, const struct pgr_iov *out, uint32_t out_count,
+	     uint32_t flags, pgr_done *done, void *arg)
+{
+	struct pgr_slot *slot;
+	uint64_t to_bytes = 0;
+	int code;
+
+	if (PGR_UNLIKELY(in_count > PGR_IOV_MAX || out_count > PGR_IOV_MAX || !done || peer->closing))
+		return PGR_E_ARGUMENT;
+	if (PGR_LIKELY(peer->pgr->fast)) {
+		code = pgr_fast_call(peer, procedure, in, in_count, out, out_count, done, arg);
+		if (PGR_LIKELY(code != PGR_OK))
+			return code;
+	}
+	slot = pgr_slot_take(peer);
+	if (PGR_UNLIKELY(!slot))
+		return PGR_BUSY;
+	for (uint32_t i = 0; i < out_count; i++) {
+		slot->to[i] = out[i];
+		to_bytes += out[i].bytes;
+	}
+	slot->to_count = out_count;
+	slot->to_bytes = to_bytes;
+	slot->signature = signature;
+	code = prepare(slot, in, in_count);
+	if (PGR_LIKELY(code == PGR_OK))
+		code = pgr_slot_start(slot, procedure, done, arg, (flags & PGR_MORE) != 0);
+	if (PGR_UNLIKELY(code != PGR_OK)) {
+		pgr_slot_put_back(slot);
+		return code;
+	}
+	return PGR_QUEUED;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A result reaches the client: in one packet or in several, to where the caller wants it. */
+#include "engine.h"
+
+/*
+ * Calls of which nothing was heard while many that were sent later are answered: they are repeated before
+ * their time-out, as blasts do it with packets. A procedure that takes its time costs a packet and a word
+ * that it is alive.
+ */
+static PGR_COLD void look_for_lost(struct pgr_peer *peer)
+{
+	struct pgr *pgr = peer->pgr;
+
+	peer->looked = peer->newest;
+	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
+		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+		const uint64_t timeout_ns = pgr_slot_timeout(slot);
+
+		if (slot->state != PGR_SLOT_CALLING || slot->out.packets != 1 || slot->alive ||
+		    slot->repeats != slot->hurries || slot->hurries == PGR_HURRIES_MAX ||
+		    (int32_t)(peer->newest - slot->order) < PGR_REORDER_CALLS)
+			continue;
+		pgr_slot_late(slot);
+		slot->hurries++;
+		slot->due_ns = pgr->now_ns + timeout_ns;
+	}
+}
+
+/* The whole result is here, in `data` or in its place. */
+static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
+		   const void *data, uint32_t bytes)
+{
+	struct pgr_peer *peer = slot->peer;
+	struct pgr *pgr = peer->pgr;
+	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
+
+	if (PGR_UNLIKELY(slot->sent_ns && packet->head.retransmissions == slot->repeats && !slot->repeats))
+		pgr_round_trip(peer, pgr_now(pgr) - slot->sent_ns);
+	if (PGR_UNLIKELY(delegated))
+		pgr_slot_ack(slot, from, true, packet->head.incarnation);
+	else if (!pgr->reliable) {
+		if ((int32_t)(slot->order - peer->newest) > 0)
+			peer->newest = slot->order;
+		if (PGR_UNLIKELY(peer->newest - peer->looked >= PGR_REORDER_CALLS / 2))
+			look_for_lost(peer);
+		if (slot->in.map && slot->in.packets > 1)
+			pgr_slot_ack(slot, from, false, slot->claimed);
+		else
+			peer->unacked |= UINT64_C(1) << slot->number;
+	}
+	pgr_slot_end(slot, PGR_OK, data, bytes);
+}
+
+/* Turns what came into what the caller gets: other byte order, words, one more copy. Owned by the slot
+ * afterwards. */
+static PGR_COLD const uint8_t *reform(struct pgr_slot *slot, const uint8_t *data, uint8_t flags,
+				      uint64_t *bytes_inout)
+{
+	struct pgr *pgr = slot->peer->pgr;
+	const char *signature = slot->signature ? slot->signature->out : NULL;
+	const uint64_t bytes = *bytes_inout;
+	uint8_t *made = pgr_buffer_take(pgr, bytes + 8);
+
+	if (!made)
+		return NULL;
+	if (flags & PGR_FLAG_WORDS) {
+		*bytes_inout = pgr_words_take(signature, data, bytes, made);
+		if (*bytes_inout == PGR_WORDS_BAD) {
+			pgr_buffer_give(pgr, made);
+			return NULL;
+		}
+	} else {
+		memcpy(made, data, bytes);
+		if ((flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER)
+			pgr_swap(signature, made, bytes);
+	}
+	pgr_buffer_give(pgr, slot->staging);
+	slot->staging = made;
+	return made;
+}
+
+/* A result that is of no use here: its server need not keep it. */
+static PGR_COLD void refuse(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
+			    int code)
+{
+	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
+
+	if (delegated || !slot->peer->pgr->reliable)
+		pgr_slot_say(slot, from, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0,
+			     packet->head.incarnation, NULL, 0,
+			     pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes));
+	pgr_slot_end(slot, code, NULL, 0);
+}
+
+static bool needs_reform(const struct pgr *pgr, uint8_t flags)
+{
+	return (flags & PGR_FLAG_WORDS) || (flags & PGR_FLAG_BIG_ENDIAN) != PGR_OWN_ORDER ||
+	       (pgr->off & PGR_OFF_IN_PLACE);
+}
+
+void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
+		      const uint8_t *data, uint64_t bytes)
+{
+	struct pgr *pgr = slot->peer->pgr;
+
+	if (PGR_UNLIKELY(needs_reform(pgr, packet->head.flags))) {
+		data = reform(slot, data, packet->head.flags, &bytes);
+		if (!data) {
+			refuse(slot, packet, from, PGR_E_MEMORY);
+			return;
+		}
+	}
+	if (slot->to_count) {
+		if (PGR_UNLIKELY(bytes > slot->to_bytes)) {
+			refuse(slot, packet, from, PGR_E_TOO_LARGE);
+			return;
+		}
+		if (bytes)
+			pgr_scatter(slot->to, slot->to_count, 0, data, (size_t)bytes);
+		data = NULL;
+	}
+	finish(slot, packet, from, data, (uint32_t)bytes);
+}
+
+/* The first packet of a longer result: find it a place. */
+static PGR_COLD int begin_taking(struct pgr_slot *slot, const struct pgr_packet *packet,
+				 const struct pgr_to *from)
+{
+	struct pgr *pgr = slot->peer->pgr;
+	const uint32_t bytes = packet->head.message_bytes;
+	/* straight to the caller's buffers, unless something has to be done with the whole of it */
+	const bool straight =
+		slot->to_count && !needs_reform(pgr, packet->head.flags) && !(pgr->off & PGR_OFF_EARLY_COPY);
+
+	if (bytes > pgr->config.message_bytes_max || (slot->to_count && straight && bytes > slot->to_bytes))
+		return PGR_E_TOO_LARGE;
+	if (!straight) {
+		slot->staging = pgr_buffer_take(pgr, bytes);
+		if (!slot->staging)
+			return PGR_E_MEMORY;
+	}
+	slot->state = PGR_SLOT_TAKING;
+	slot->result_from = *from;
+	slot->result_flags = packet->head.flags & PGR_FLAG_DELEGATED;
+	slot->result_incarnation = packet->head.incarnation;
+	return pgr_incoming_start(&slot->in, &packet->head);
+}
+
+void pgr_slot_progress(struct pgr_slot *slot)
+{
+	uint8_t bitmap[PGR_NACK_BITMAP_BYTES];
+	struct pgr_header head = {0};
+	const size_t bytes = pgr_incoming_report(&slot->in, &head, bitmap);
+
+	pgr_slot_say(slot, &slot->result_from, head.type, slot->result_flags, slot->result_incarnation,
+		     bitmap, bytes, head.packet_number);
+}
+
+void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from)
+{
+	struct pgr *pgr = slot->peer->pgr;
+	const struct pgr_header *head = &packet->head;
+	int code;
+
+	if (slot->state != PGR_SLOT_TAKING) {
+		code = begin_taking(slot, packet, from);
+		if (code != PGR_OK) {
+			refuse(slot, packet, from, code);
+			return;
+		}
+	}
+	if (!pgr_incoming_take(&slot->in, head)) {
+		pgr->stats.duplicates++;
+		if (!pgr->reliable && (head->flags & PGR_FLAG_ASK))
+			pgr_slot_progress(slot);
+		return;
+	}
+	if (slot->staging)
+		memcpy(slot->staging + (size_t)head->packet_number * head->packet_bytes, packet->data,
+		       head->data_bytes);
+	else
+		pgr_scatter(slot->to, slot->to_count, (uint64_t)head->packet_number * head->packet_bytes,
+			    packet->data, head->data_bytes);
+	if (!pgr_incoming_whole(&slot->in)) {
+		slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
+		if (!pgr->reliable &&
+		    ((head->flags & PGR_FLAG_ASK) || slot->in.unsaid * 4u >= pgr_grant_to_server(pgr)))
+			pgr_slot_progress(slot);
+		return;
+	}
+	if (slot->staging) {
+		pgr->stats.copies++;
+		pgr_slot_deliver(slot, packet, from, slot->staging, slot->in.bytes);
+	} else {
+		finish(slot, packet, from, NULL, slot->in.bytes);
+	}
+}

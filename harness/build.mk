@@ -6,8 +6,8 @@
 #   make -f harness/build.mk unit         unit tests, built and run
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
 #
-# jansson and zlib are linked statically, so that a binary copied to a node needs libc alone. Everything but the two
-# main programs lives in libcadge-harness.a.
+# jansson (MIT), libsodium (ISC) and zlib (zlib) are linked statically, so that a binary copied to a node needs libc alone. Everything
+# but the two main programs lives in libcadge-harness.a.
 
 HARNESS_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 LAYERS_ROOT  := $(patsubst %/,%,$(dir $(HARNESS_ROOT)))/layers
@@ -33,7 +33,7 @@ endif
 H_INCLUDES := -I$(HARNESS_ROOT)/driver -I$(LAYERS_ROOT)/include -I$(BUILD)/obj/harness
 H_CFLAGS = -std=c11 -D_GNU_SOURCE $(H_FLAGS) $(H_WARNINGS) $(H_INCLUDES) $(EXTRA_CFLAGS)
 H_LDFLAGS = $(H_FLAGS) $(EXTRA_LDFLAGS)
-H_LIBS := -l:libjansson.a -l:libz.a -ldl
+H_LIBS := -l:libjansson.a -l:libsodium.a -l:libz.a -ldl
 H_QUIET := $(if $(V),,@)
 
 # The objects are rebuilt when compiler or flags change, version.o when the version or the revision does.

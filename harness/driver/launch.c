@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sha256.h"
+#include "digest.h"
 
 #define FILE_BYTES_MAX (UINT32_C(64) << 20)
 #define POINTS_MAX     100000u
@@ -428,15 +428,10 @@ static int read_top(const struct object *top, struct drv_launch *launch)
 static int make_digest(const json_t *document, struct drv_launch *launch, struct drv_fail *fail)
 {
 	char *text = json_dumps(document, JSON_COMPACT | JSON_SORT_KEYS);
-	uint8_t digest[DRV_SHA256_BYTES];
-	struct drv_sha256 hash;
 
 	if (!text)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the launch file");
-	drv_sha256_start(&hash);
-	drv_sha256_add(&hash, text, strlen(text));
-	drv_sha256_finish(&hash, digest);
-	drv_sha256_hex(digest, launch->digest);
+	drv_digest(text, strlen(text), launch->digest);
 	free(text);
 	return 0;
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,13 +14,15 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "sha256.h"
 #include "watchdog.h"
 
 #define MAGIC       "CADGEOB1"
 #define MAGIC_BYTES 8
-#define NONCE_BYTES 32
+#define NONCE_BYTES DRV_OOB_NONCE_BYTES
+#define PROOF_BYTES DRV_OOB_PROOF_BYTES
 #define LABEL_BYTES 6
+
+_Static_assert(PROOF_BYTES == crypto_auth_hmacsha256_BYTES, "a proof is an HMAC-SHA-256");
 
 struct opening {
 	uint8_t magic[MAGIC_BYTES];
@@ -85,26 +89,18 @@ int drv_oob_read_all(int fd, void *bytes, size_t count, uint64_t deadline_ns, st
 	return 0;
 }
 
-/* HMAC over label, client's nonce, server's nonce. */
-static void prove(const struct drv_oob_token *token, const char *label, const struct opening *client,
-		  const struct opening *server, uint8_t proof_out[DRV_SHA256_BYTES])
+void drv_oob_prove(const struct drv_oob_token *token, const char *label,
+		   const uint8_t client_nonce[NONCE_BYTES], const uint8_t server_nonce[NONCE_BYTES],
+		   uint8_t proof_out[PROOF_BYTES])
 {
-	uint8_t text[LABEL_BYTES + 2 * NONCE_BYTES];
+	/* libsodium's one-piece call takes keys of 32 bytes alone; this one takes any */
+	crypto_auth_hmacsha256_state state;
 
-	memcpy(text, label, LABEL_BYTES);
-	memcpy(text + LABEL_BYTES, client->nonce, NONCE_BYTES);
-	memcpy(text + LABEL_BYTES + NONCE_BYTES, server->nonce, NONCE_BYTES);
-	drv_hmac_sha256(token->bytes, token->count, text, sizeof(text), proof_out);
-}
-
-/* Takes the same time wherever the difference is. */
-static int proofs_differ(const uint8_t *left, const uint8_t *right)
-{
-	unsigned difference = 0;
-
-	for (size_t i = 0; i < DRV_SHA256_BYTES; i++)
-		difference |= (unsigned)(left[i] ^ right[i]);
-	return difference != 0;
+	crypto_auth_hmacsha256_init(&state, token->bytes, token->count);
+	crypto_auth_hmacsha256_update(&state, (const uint8_t *)label, LABEL_BYTES);
+	crypto_auth_hmacsha256_update(&state, client_nonce, NONCE_BYTES);
+	crypto_auth_hmacsha256_update(&state, server_nonce, NONCE_BYTES);
+	crypto_auth_hmacsha256_final(&state, proof_out);
 }
 
 static int make_opening(struct opening *opening, struct drv_fail *fail)
@@ -118,7 +114,7 @@ static int make_opening(struct opening *opening, struct drv_fail *fail)
 int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
 			struct drv_fail *fail)
 {
-	uint8_t mine[DRV_SHA256_BYTES], theirs[DRV_SHA256_BYTES], wanted[DRV_SHA256_BYTES], verdict;
+	uint8_t mine[PROOF_BYTES], theirs[PROOF_BYTES], wanted[PROOF_BYTES], verdict;
 	struct opening client, server;
 
 	if (make_opening(&client, fail) ||
@@ -128,7 +124,7 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 	if (memcmp(server.magic, MAGIC, MAGIC_BYTES) != 0)
 		return drv_fail_set(fail, DRV_PROTOCOL,
 				    "what listens there is not an endpoint of this version");
-	prove(token, "client", &client, &server, mine);
+	drv_oob_prove(token, "client", client.nonce, server.nonce, mine);
 	if (drv_oob_write_all(fd, mine, sizeof(mine), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, &verdict, 1, deadline_ns, fail))
 		return -1;
@@ -136,8 +132,8 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint refused our token");
 	if (drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
 		return -1;
-	prove(token, "server", &client, &server, wanted);
-	if (proofs_differ(theirs, wanted))
+	drv_oob_prove(token, "server", client.nonce, server.nonce, wanted);
+	if (sodium_memcmp(theirs, wanted, PROOF_BYTES) != 0)
 		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint does not hold our token");
 	return 0;
 }
@@ -145,7 +141,7 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t deadline_ns,
 			struct drv_fail *fail)
 {
-	uint8_t theirs[DRV_SHA256_BYTES], wanted[DRV_SHA256_BYTES], answer[1 + DRV_SHA256_BYTES];
+	uint8_t theirs[PROOF_BYTES], wanted[PROOF_BYTES], answer[1 + PROOF_BYTES];
 	struct opening client, server;
 
 	if (drv_oob_read_all(fd, &client, sizeof(client), deadline_ns, fail))
@@ -156,8 +152,8 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 	    drv_oob_write_all(fd, &server, sizeof(server), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
 		return -1;
-	prove(token, "client", &client, &server, wanted);
-	if (proofs_differ(theirs, wanted)) {
+	drv_oob_prove(token, "client", client.nonce, server.nonce, wanted);
+	if (sodium_memcmp(theirs, wanted, PROOF_BYTES) != 0) {
 		struct drv_fail ignored; /* the verdict is a courtesy */
 
 		if (drv_oob_write_all(fd, "N", 1, deadline_ns, &ignored))
@@ -166,7 +162,7 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 		return drv_fail_set(fail, DRV_TOKEN, "a connection came with another token");
 	}
 	answer[0] = 'Y';
-	prove(token, "server", &client, &server, answer + 1);
+	drv_oob_prove(token, "server", client.nonce, server.nonce, answer + 1);
 	return drv_oob_write_all(fd, answer, sizeof(answer), deadline_ns, fail);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Both ends of a fresh connection prove that they hold the token, without sending it: nonces from the
- * kernel, then HMAC-SHA-256 over both nonces, with a different label for each direction so that no answer
- * can be reflected.
+ * kernel, then HMAC-SHA-256 (libsodium's) over both nonces, with a different label for each direction so that
+ * no answer can be reflected. Proofs are compared in a time that says nothing of where they differ.
  *
  *	client -> server   8 bytes "CADGEOB1", 32 bytes nonce
  *	server -> client   8 bytes "CADGEOB1", 32 bytes nonce
@@ -16,6 +16,17 @@
 #define DRV_OOB_AUTH_H
 
 #include "oob.h"
+
+#define DRV_OOB_NONCE_BYTES 32
+#define DRV_OOB_PROOF_BYTES 32
+
+/*
+ * The proof of a holder of the token: HMAC-SHA-256, with the token as its key, of label ("client" or "server"),
+ * the client's nonce, the server's nonce.
+ */
+void drv_oob_prove(const struct drv_oob_token *token, const char *label,
+		   const uint8_t client_nonce[DRV_OOB_NONCE_BYTES],
+		   const uint8_t server_nonce[DRV_OOB_NONCE_BYTES], uint8_t proof_out[DRV_OOB_PROOF_BYTES]);
 
 /* Both: `fd` is a connected, non-blocking socket; 0, or -1 with DRV_TOKEN, DRV_PROTOCOL, DRV_PEER_LOST or
  * DRV_DEADLINE. */

@@ -3,6 +3,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -56,3 +58,13 @@ def test_describe_and_version() -> None:
     assert missing["reason_code"] == "BUILD_ABSENT"
     done = subprocess.run([DRIVER, "--help"], capture_output=True, text=True, timeout=10, check=True)
     assert "examples:" in done.stdout
+
+
+def test_what_it_is_made_of_is_linked_in() -> None:
+    """A node needs none of these libraries: the binary that is copied there brings them."""
+    if not shutil.which("readelf"):
+        pytest.skip("no readelf here")
+    listed = subprocess.run(["readelf", "-d", DRIVER], capture_output=True, text=True, check=True, timeout=10).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", listed)
+    assert any(name.startswith("libc.so") for name in needed)
+    assert not [name for name in needed if name.startswith(("libjansson", "libsodium", "libz."))]

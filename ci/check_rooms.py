@@ -25,6 +25,8 @@ C_STANDARD = {
 CLOCK_CALL = re.compile(r"\b(clock_gettime|gettimeofday|__rdtsc|_mm_lfence|timespec_get)\s*\(")
 FILE_CALL = re.compile(r"\b(fopen|opendir|creat)\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+# The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
+ALONE = "peregrine/engine/xdp_socket"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,19 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
                 yield Violation(path, line, f"an adapter may not use the driver: {header}")
         if in_engine and (first in {"cadge", "common"} or first in styles):
             yield Violation(path, line, f"the engine knows nothing of Cadge: {header}")
+        if parts[0] == "harness" and not in_tests:
+            layer = header.split("layers/")[-1]
+            ours = first != "cadge" and (root / "layers" / layer).exists()
+            if ours and not (room == "harness/floors" and header == f"{ALONE}.h"):
+                yield Violation(
+                    path, line, f"the harness may use the contract and a floor {ALONE}.h, no layer: {header}"
+                )
+        if (
+            path.with_suffix("") == Path("layers", ALONE)
+            and (root / path.parent / header).exists()
+            and header != f"{path.stem}.h"
+        ):
+            yield Violation(path, line, f"floors use this file without the engine, so it stands alone: {header}")
         if room == "shims" and first in styles:
             yield Violation(path, line, f"a shim may not use a concrete layer: {header}")
         if room == "harness/driver" and TRANSPORT_HEADERS.search(header):

@@ -30,6 +30,24 @@ def test_this_checkout_keeps_the_rules() -> None:
     assert rooms.check(ROOT) == []
 
 
+def make_checkout(root: Path, path: str, text: str) -> None:
+    """A checkout of some layers and one file with this text."""
+    engine = "layers/peregrine/engine/"
+    layers = ("layers/native/ucx.layer.yml", "layers/native/ucx.h", "layers/am/ucx.layer.yml")
+    for name in (*layers, engine + "wire.h", engine + "xdp_socket.h", path):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / path).write_text(text)
+    subprocess.run(["git", "init", "-q", root], check=True)
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+
+
+def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
+    text = '#include "cadge/layer.h"\n#include "fail.h"\n#include "peregrine/engine/xdp_socket.h"\n'
+    make_checkout(tmp_path, "harness/floors/xdp.c", text)
+    assert rooms.check(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
@@ -41,16 +59,17 @@ def test_this_checkout_keeps_the_rules() -> None:
         ("layers/am/ucx.c", 'f = fopen("/tmp/x", "r");\n', "opens no file"),
         ("layers/shims/trace.c", '#include "native/ucx.h"\n', "a shim may not use a concrete layer"),
         ("layers/peregrine/engine/call.c", '#include "cadge/layer.h"\n', "knows nothing of Cadge"),
+        ("layers/peregrine/engine/xdp_socket.c", '#include "wire.h"\n', "so it stands alone"),
+        ("harness/floors/xdp.c", '#include "peregrine/engine/wire.h"\n', "no layer"),
+        ("harness/floors/xdp.c", '#include "../../layers/peregrine/engine/wire.h"\n', "no layer"),
+        ("harness/floors/xdp.c", '#include "native/ucx.h"\n', "no layer"),
+        ("harness/driver/main.c", '#include "peregrine/engine/xdp_socket.h"\n', "no layer"),
+        ("harness/patterns/ring.c", '#include "peregrine/engine/xdp_socket.h"\n', "no layer"),
         ("harness/driver/main.c", "#include <ucp/api/ucp.h>\n", "may not use a transport library"),
         ("harness/driver/main.c", 'if (!strcmp(name, "native-ucx")) {}\n', "knows no layer by name"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, message: str) -> None:
-    for name in ("layers/native/ucx.layer.yml", "layers/native/ucx.h", "layers/am/ucx.layer.yml", path):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / path).write_text(text)
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    subprocess.run(["git", "add", "-A"], cwd=tmp_path, check=True)
+    make_checkout(tmp_path, path, text)
     found = [item for item in rooms.check(tmp_path) if message in item.message]
     assert [str(item.path) for item in found] == [path]

@@ -19,7 +19,7 @@
 #define BLOCK_TIMEOUT_MS 5
 
 struct floor_state {
-	struct xdp_socket xdp;
+	struct pgr_xdp_socket xdp;
 	uint8_t head[14]; /* of what is sent */
 	uint32_t next_frame;
 	uint64_t held; /* received frame that the loop still reads; UINT64_MAX: none */
@@ -54,7 +54,7 @@ static void xdp_close(struct floor_run *run)
 {
 	if (!run->state)
 		return;
-	xdp_socket_close(&run->state->xdp);
+	pgr_xdp_socket_close(&run->state->xdp);
 	free(run->state);
 	run->state = NULL;
 }
@@ -62,7 +62,7 @@ static void xdp_close(struct floor_run *run)
 /* Gives a received frame back to the kernel. */
 FLOOR_INLINE void frame_back(struct floor_state *state, uint64_t address)
 {
-	struct xdp_ring *fill = &state->xdp.fill;
+	struct pgr_xdp_ring *fill = &state->xdp.fill;
 	const uint32_t at = *fill->producer;
 
 	((uint64_t *)fill->entries)[at % XDP_RING] = address / XDP_FRAME_BYTES * XDP_FRAME_BYTES;
@@ -82,7 +82,7 @@ static int __attribute__((cold, noinline)) send_failed(struct floor_loop *loop)
 FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
 {
 	struct floor_state *state = loop->run->state;
-	struct xdp_socket *xdp = &state->xdp;
+	struct pgr_xdp_socket *xdp = &state->xdp;
 	const uint64_t address =
 		(uint64_t)(XDP_FRAMES / 2 + state->next_frame++ % (XDP_FRAMES / 2)) * XDP_FRAME_BYTES;
 	uint8_t *frame = xdp->frames + address;
@@ -108,7 +108,7 @@ FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
 FLOOR_INLINE int xdp_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes, const bool block)
 {
 	struct floor_state *state = loop->run->state;
-	struct xdp_ring *ring = &state->xdp.receive;
+	struct pgr_xdp_ring *ring = &state->xdp.receive;
 	const uint32_t at = *ring->consumer;
 	const struct xdp_desc *entry;
 	const uint8_t *frame;

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "datagram.h"
-#include "xdp_socket.h"
+#include "xdp_program.h"
 
 enum {
 	HEADERS_BYTES = ETH_HLEN + PGR_IP_BYTES + PGR_PREFIX_BYTES,
@@ -239,7 +239,7 @@ static void xdp_close(struct pgr_wire *wire)
 {
 	struct xdp *xdp = (struct xdp *)wire;
 
-	pgr_xdp_close(&xdp->socket);
+	pgr_xdp_socket_close(&xdp->socket);
 	free(xdp);
 }
 
@@ -293,7 +293,7 @@ static int xdp_open(const struct pgr_config *config, pgr_input *input, void *eng
 	xdp->wire.window_packets = PGR_XDP_IN;
 	snprintf(xdp->text, sizeof(xdp->text),
 		 "xdp %s on %s, %s attachment in copy mode, packets of %u bytes", config->address,
-		 xdp->socket.device, xdp->socket.native ? "native" : "generic", xdp->wire.packet_bytes_max);
+		 config->device, xdp->socket.native ? "native" : "generic", xdp->wire.packet_bytes_max);
 	*wire_out = &xdp->wire;
 	return PGR_OK;
 }

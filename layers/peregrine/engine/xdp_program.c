@@ -1,31 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See xdp_socket.h: the program in the kernel, assembled by hand, and its attachment. */
-#include "xdp_socket.h"
+/* See xdp_program.h. The program is assembled by hand. */
+#include "xdp_program.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
-#include <linux/if_link.h>
-#include <stdio.h>
+#include <linux/if_xdp.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "datagram.h"
 
-enum { QUEUES_MAX = 64 };
+enum { SEND_BUFFER_BYTES = 4 << 20 };
 
-static int bpf_call(int command, union bpf_attr *attr)
+/* Turns what failed, and errno, into a code and a sentence. */
+static int fail(const struct pgr_config *config, const char *what)
 {
-	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
+	const int error = errno;
+
+	switch (error) {
+	case ENODEV:
+		return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp: there is no interface '%s'",
+				     config->device);
+	case ENETDOWN:
+		return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp: the interface %s is down",
+				     config->device);
+	case ENOSYS: return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp needs Linux 5.9 or later");
+	case EPERM:
+	case EACCES:
+		return pgr_wire_fail(config, PGR_E_PERMISSION,
+				     "the wire xdp: %s: %s (it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and "
+				     "CAP_BPF)",
+				     what, strerror(error));
+	case ENOMEM:
+	case ENOBUFS:
+		return pgr_wire_fail(config, PGR_E_MEMORY, "the wire xdp: %s: %s", what, strerror(error));
+	case EBUSY:
+	case EEXIST:
+		return pgr_wire_fail(config, PGR_E_WIRE,
+				     "the wire xdp: %s: another endpoint or program has queue 0 of %s", what,
+				     config->device);
+	default:
+		return pgr_wire_fail(config, PGR_E_WIRE, "the wire xdp: %s on %s: %s", what, config->device,
+				     strerror(error));
+	}
 }
 
 #define INSN(c, d, s, o, i) {.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)}
-#define PASS                19 /* the instruction that lets a frame pass */
+/* instructions: the one that lets a frame pass, and the one that loads the map */
+#define PASS   19
+#define MAP_AT 14
 
 /* Frames with packets to our number go to the socket of their queue, all others pass. */
-static int load(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uint32_t number)
+static const char *load(struct pgr_xdp_socket *xdp, uint32_t number)
 {
 	struct bpf_insn program[] = {
 		/* clang-format off */
@@ -45,8 +72,7 @@ static int load(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uin
 		     ETH_HLEN + PGR_IP_BYTES, 0),			/* 11: r5 = to whom */
 		INSN(BPF_JMP32 | BPF_JNE | BPF_K, 5, 0, PASS - 13, (int32_t)number), /* 12 */
 		INSN(BPF_LDX | BPF_MEM | BPF_W, 2, 1, 16, 0),		/* 13: r2 = ctx->rx_queue_index */
-		INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0,
-		     xdp->map_fd),					/* 14: r1 = map */
+		INSN(BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_FD, 0, 0), /* 14: r1 = map, filled in */
 		INSN(0, 0, 0, 0, 0),					/* 15: its upper half */
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 3, 0, 0, XDP_PASS),	/* 16: r3 = where there is no socket */
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect_map), /* 17 */
@@ -55,71 +81,31 @@ static int load(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uin
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),			/* 20 */
 		/* clang-format on */
 	};
-	static const char licence[] = "Dual BSD/GPL";
-	union bpf_attr attr;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.prog_type = BPF_PROG_TYPE_XDP;
-	attr.expected_attach_type = BPF_XDP;
-	attr.insns = (uint64_t)(uintptr_t)program;
-	attr.insn_cnt = sizeof(program) / sizeof(program[0]);
-	attr.license = (uint64_t)(uintptr_t)licence;
-	snprintf(attr.prog_name, sizeof(attr.prog_name), "pgr_wire");
-	xdp->program_fd = bpf_call(BPF_PROG_LOAD, &attr);
-	return xdp->program_fd < 0 ? pgr_xdp_fail(config, "loading a BPF program") : PGR_OK;
+	return pgr_xdp_socket_load(xdp, program, sizeof(program) / sizeof(program[0]), MAP_AT);
 }
 
-static int make_map(struct pgr_xdp_socket *xdp, const struct pgr_config *config)
+int pgr_xdp_open(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uint32_t number)
 {
-	const uint32_t queue = 0;
-	union bpf_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.map_type = BPF_MAP_TYPE_XSKMAP;
-	attr.key_size = attr.value_size = 4;
-	attr.max_entries = QUEUES_MAX;
-	snprintf(attr.map_name, sizeof(attr.map_name), "pgr_wire");
-	xdp->map_fd = bpf_call(BPF_MAP_CREATE, &attr);
-	if (xdp->map_fd < 0)
-		return pgr_xdp_fail(config, "a BPF map for sockets");
-	memset(&attr, 0, sizeof(attr));
-	attr.map_fd = (uint32_t)xdp->map_fd;
-	attr.key = (uint64_t)(uintptr_t)&queue;
-	attr.value = (uint64_t)(uintptr_t)&xdp->fd;
-	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr) < 0 ? pgr_xdp_fail(config, "entering a socket in its map")
-							: PGR_OK;
-}
-
-static bool attach(struct pgr_xdp_socket *xdp, bool native)
-{
-	unsigned int tries = 0;
-	union bpf_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.link_create.prog_fd = (uint32_t)xdp->program_fd;
-	attr.link_create.target_ifindex = xdp->ifindex;
-	attr.link_create.attach_type = BPF_XDP;
-	attr.link_create.flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-	do
-		xdp->link_fd = bpf_call(BPF_LINK_CREATE, &attr);
-	while (xdp->link_fd < 0 && pgr_xdp_try_again(&tries));
-	xdp->native = native;
-	return xdp->link_fd >= 0;
-}
-
-int pgr_xdp_attach(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uint32_t number)
-{
+	static const struct pgr_xdp_shape shape = {
+		.frame_bytes = PGR_XDP_FRAME_BYTES,
+		.in = PGR_XDP_IN,
+		.out = PGR_XDP_OUT,
+		.bind_flags = XDP_USE_NEED_WAKEUP,
+		.send_buffer_bytes = SEND_BUFFER_BYTES,
+		.name = "pgr_wire",
+	};
 	const bool native = config->xdp_attach && strcmp(config->xdp_attach, "native") == 0;
-	int code;
+	/* First the socket: who finds its queue taken has not touched the program there. */
+	const char *failed = pgr_xdp_socket_open(xdp, config->device, &shape);
 
-	code = make_map(xdp, config);
-	if (code == PGR_OK)
-		code = load(xdp, config, number);
-	if (code != PGR_OK || attach(xdp, native))
-		return code;
-	/* Generic was the faster one on a veth in our readings; the other where it is not to be had. */
-	if (!config->xdp_attach && errno != EBUSY && errno != EEXIST && errno != EPERM && attach(xdp, true))
-		return PGR_OK;
-	return pgr_xdp_fail(config, xdp->native ? "attaching a program to the driver"
-						: "attaching a generic program");
+	if (!failed)
+		failed = load(xdp, number);
+	if (!failed) {
+		failed = pgr_xdp_socket_attach(xdp, native);
+		/* Generic was the faster one on a veth in our readings; the other where it is not to be had. */
+		if (failed && !config->xdp_attach && errno != EBUSY && errno != EEXIST && errno != EPERM)
+			failed = pgr_xdp_socket_attach(xdp, true);
+	}
+	return failed ? fail(config, failed) : PGR_OK;
 }

@@ -1,22 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One AF_XDP socket in copy mode with its memory and rings, and the program that brings it its packets; on
- * system calls alone, without a library or a compiler for BPF.
+ * One AF_XDP socket in copy mode: its memory and rings, and a program of the caller's that brings it its packets;
+ * on system calls alone, without a library or a compiler for BPF. The file stands alone: it includes nothing else
+ * of the engine, so that a program which wants raw frames and no protocol links it as it is.
+ *
+ * Steps: pgr_xdp_socket_open, pgr_xdp_socket_load, pgr_xdp_socket_attach; pgr_xdp_socket_close after any of them, and
+ * after a failure of any. Each step returns NULL, or what failed as words that fit before ": " and a reason, with
+ * errno as the reason:
+ *
+ *	EPERM, EACCES     CAP_NET_RAW, CAP_NET_ADMIN or CAP_BPF is missing
+ *	ENODEV, ENETDOWN  there is no such device; it is down
+ *	EBUSY, EEXIST     another socket has the queue, or another program the device, and kept it for a second
+ *	ENOSYS            the kernel is older than Linux 5.4
+ *	ENOMEM, ENOBUFS   no memory
+ *	any other         of the system call that failed
+ *
+ * Nothing here is safe against another thread on the same socket.
  */
 #ifndef PGR_XDP_SOCKET_H
 #define PGR_XDP_SOCKET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "pgr.h"
+struct bpf_insn;
 
-#define PGR_XDP_FRAME_BYTES    2048u /* the smallest that the kernel takes */
-#define PGR_XDP_HEADROOM_BYTES 256u  /* the kernel's, of each frame that it fills */
-#define PGR_XDP_IN             1024u /* frames to receive into, as many as their rings have entries */
-#define PGR_XDP_OUT            512u  /* and to send from */
-#define PGR_XDP_NAME_BYTES     16u
+struct pgr_xdp_shape {
+	/* of a frame: 2048, or a larger power of two up to a page */
+	uint32_t frame_bytes;
+	/* frames to receive into and to send from: powers of two. The rings of each have as many entries */
+	uint32_t in, out;
+	/* for bind(), beside XDP_COPY: XDP_USE_NEED_WAKEUP, or 0 */
+	uint16_t bind_flags;
+	/* SO_SNDBUF, as far as the machine allows; 0: as it is */
+	int send_buffer_bytes;
+	/* of map and program, as bpftool shows them: 15 characters at most; has to live as long as the socket */
+	const char *name;
+};
 
+/* One ring, as the kernel maps it. Places never wrap; the caller takes them modulo the entries. */
 struct pgr_xdp_ring {
 	uint32_t *producer, *consumer, *flags;
 	void *entries, *map;
@@ -24,32 +47,39 @@ struct pgr_xdp_ring {
 };
 
 struct pgr_xdp_socket {
-	char device[PGR_XDP_NAME_BYTES];
-	uint32_t ifindex, mtu;
+	/* of all frames */
+	size_t frames_bytes;
+	const char *name;
+	uint32_t ifindex;
+	/* of the device, in bytes without the Ethernet header */
+	uint32_t mtu;
 	uint8_t mac[6];
-	bool native;                         /* how the program is attached */
-	int fd, map_fd, program_fd, link_fd; /* -1: not there */
-	uint8_t *frames;                     /* first those to receive into */
+	/* how the program is attached: in the driver, or generic */
+	bool native;
+	/* descriptors; -1: not there */
+	int fd, map_fd, program_fd, link_fd;
+	/* first those to receive into, all of which are in the ring `fill` after opening */
+	uint8_t *frames;
+	/* entries of fill and complete are offsets into `frames`, those of the others struct xdp_desc */
 	struct pgr_xdp_ring fill, complete, receive, transmit;
 };
 
-/* All, up to the attachment. On failure too everything is released by pgr_xdp_close. A pgr_code. */
-int pgr_xdp_open(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uint32_t number);
-void pgr_xdp_close(struct pgr_xdp_socket *xdp);
-
-/* ---- for xdp_socket.c ---- */
-
+/* Binds a socket to queue 0 of the device; no packet comes yet. */
+const char *pgr_xdp_socket_open(struct pgr_xdp_socket *xdp, const char *device,
+				const struct pgr_xdp_shape *shape);
 /*
- * Loads the program that gives the socket the packets to this number, and attaches it through a BPF link,
- * whose descriptor dies with the process: whatever happens, the kernel takes the program off the device.
+ * Loads the program, with the socket in a map by its queue. Instruction `map_at` of the program loads the map's
+ * address (BPF_LD | BPF_DW | BPF_IMM with BPF_PSEUDO_MAP_FD, two instructions long): its imm is filled in here.
  */
-int pgr_xdp_attach(struct pgr_xdp_socket *xdp, const struct pgr_config *config, uint32_t number);
+const char *pgr_xdp_socket_load(struct pgr_xdp_socket *xdp, struct bpf_insn *program, uint32_t count,
+				uint32_t map_at);
 /*
- * Whether to try again after a busy device: the kernel gives the place of a closed socket back later, from a
- * work queue, so that one opened soon after may still find it taken. Sleeps a little; *tries_inout counts.
+ * Attaches the program to the device, in its driver (native) or generic, through a BPF link whose descriptor dies
+ * with the process: whatever happens, the kernel takes the program off again. An earlier attachment of the socket's
+ * ends first.
  */
-bool pgr_xdp_try_again(unsigned int *tries_inout);
-/* Turns errno into a code and a sentence. */
-int pgr_xdp_fail(const struct pgr_config *config, const char *what);
+const char *pgr_xdp_socket_attach(struct pgr_xdp_socket *xdp, bool native);
+/* Releases everything. Legal on a socket whose descriptors are -1 and whose other members are zeros. */
+void pgr_xdp_socket_close(struct pgr_xdp_socket *xdp);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "../datagram.h"
-#include "../xdp_socket.h"
+#include "../xdp_program.h"
 #include "bench.h"
 
 enum {
@@ -127,7 +127,7 @@ void frames_server(void)
 		if (count)
 			send_frames(count, bytes);
 	}
-	pgr_xdp_close(&xdp);
+	pgr_xdp_socket_close(&xdp);
 }
 
 double frames_client(void)
@@ -144,7 +144,7 @@ double frames_client(void)
 		if (i >= WARM_UP)
 			samples[i - WARM_UP] = (uint32_t)(__rdtsc() - begin);
 	}
-	pgr_xdp_close(&xdp);
+	pgr_xdp_socket_close(&xdp);
 	return p50(CALLS);
 }
 
@@ -163,7 +163,7 @@ double frames_deep_client(void)
 			;
 	}
 	begin_ns = now_ns() - begin_ns;
-	pgr_xdp_close(&xdp);
+	pgr_xdp_socket_close(&xdp);
 	return frames * 1e9 / (double)begin_ns;
 }
 
@@ -173,7 +173,7 @@ void frames_stream_server(void)
 	while (!*shared->stop)
 		if (receive_frames())
 			atomic_store(&shared->lines[0].word, received);
-	pgr_xdp_close(&xdp);
+	pgr_xdp_socket_close(&xdp);
 }
 
 /* Bytes of data a ns: of each frame what the wire's headers and the engine's leave. */
@@ -197,6 +197,6 @@ double frames_stream_client(void)
 			;
 		samples[i] = (uint32_t)(now_ns() - begin_ns);
 	}
-	pgr_xdp_close(&xdp);
+	pgr_xdp_socket_close(&xdp);
 	return BIG_BYTES / p50(BIG_ROUNDS);
 }

@@ -557,11 +557,31 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 	}
 }
 
+/* Who gets the result tells how far it has come. Returns false: all of it has, and the work is over. */
+static bool learn_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet,
+			 bool *news_out)
+{
+	const struct pgr_header *head = &packet->head;
+	const bool nack = head->type == PGR_NACK;
+
+	work->since_ns = pgr->now_ns;
+	if (head->type == PGR_ACK && head->packet_number == work->out.packets) {
+		pgr_result_acked(pgr, work);
+		return false;
+	}
+	if (head->credits)
+		work->credits = head->credits;
+	*news_out = pgr_outgoing_learn(&work->out, head->packet_number, nack ? packet->data : NULL,
+				       nack ? head->data_bytes : 0);
+	return true;
+}
+
 /* A client acknowledges a delegated result: it is a stranger to our own slots. */
 static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from,
 				      const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
+	bool news;
 
 	for (struct pgr_work *work = pgr->timed; work; work = work->next) {
 		if (!work->delegated || work->head.client != head->client ||
@@ -569,18 +589,11 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 		    work->head.incarnation != head->incarnation ||
 		    memcmp(from, &work->to, sizeof(*from)) != 0)
 			continue;
-		work->since_ns = pgr->now_ns;
-		if (head->type == PGR_ACK && head->packet_number == work->out.packets) {
-			pgr_result_acked(pgr, work);
-			return;
+		if (learn_report(pgr, work, packet, &news)) {
+			if (news)
+				work->repeats = 0;
+			pgr_result_send(pgr, work, false);
 		}
-		if (head->credits)
-			work->credits = head->credits;
-		if (pgr_outgoing_learn(&work->out, head->packet_number,
-				       head->type == PGR_NACK ? packet->data : NULL,
-				       head->type == PGR_NACK ? head->data_bytes : 0))
-			work->repeats = 0;
-		pgr_result_send(pgr, work, false);
 		return;
 	}
 	pgr->stats.duplicates++;
@@ -590,18 +603,12 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
+	bool news;
 
 	if (!work || work->delegated || (work->state != PGR_WORK_KEPT && work->state != PGR_WORK_REPLYING))
 		return;
-	work->since_ns = pgr->now_ns;
-	if (head->type == PGR_ACK && head->packet_number == work->out.packets) {
-		pgr_result_acked(pgr, work);
+	if (!learn_report(pgr, work, packet, &news))
 		return;
-	}
-	if (head->credits)
-		work->credits = head->credits;
-	pgr_outgoing_learn(&work->out, head->packet_number, head->type == PGR_NACK ? packet->data : NULL,
-			   head->type == PGR_NACK ? head->data_bytes : 0);
 	/* it has waited in vain: the tail is lost, which no later packet can show */
 	if (head->retransmissions)
 		pgr_result_again(pgr, work, head->retransmissions);

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "../tests/support/net.h"
+#include "must.h"
 
 enum {
 	ECHO = 1,
@@ -72,15 +73,6 @@ ssize_t getrandom(void *at, size_t bytes, unsigned int flags)
 		((uint8_t *)at)[i] = (uint8_t)(net_random(255) + 1);
 	return (ssize_t)bytes;
 }
-
-static void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
-#define MUST(what) must((what), #what)
 
 static bool see(void *arg, uint8_t *packet, size_t bytes)
 {

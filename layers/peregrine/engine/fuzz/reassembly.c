@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "../engine.h"
+#include "must.h"
 
 enum { BYTES_MAX = 1500, WAY_MAX = 64 };
 
@@ -27,15 +28,6 @@ static struct {
 	unsigned int way_count;
 	bool begun, lied;
 } f;
-
-static void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "does not hold: %s\n", what);
-	abort();
-}
-#define MUST(what) must((what), #what)
 
 static void check_outgoing(void)
 {

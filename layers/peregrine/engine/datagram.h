@@ -17,20 +17,29 @@
  * that of its sender. A number is 4 bytes as they are, in no byte order.
  */
 enum {
-	PGR_IP_PROTOCOL = 253, /* RFC 3692: for experiments */
-	PGR_IP_BYTES = 20,     /* an IPv4 header without options */
+	/* RFC 3692: for experiments */
+	PGR_IP_PROTOCOL = 253,
+	/* an IPv4 header without options */
+	PGR_IP_BYTES = 20,
 	PGR_PREFIX_BYTES = 8,
-	PGR_AT_NUMBER = 4, /* in an address: behind the IPv4 address */
+	/* in an address: behind the IPv4 address */
+	PGR_AT_NUMBER = 4,
 };
 
 enum {
-	PGR_HELD_MAX = 64,    /* packets held back: as many as the kernel cuts a datagram into */
-	PGR_HELD_PIECES = 4,  /* of each; more are sent at once */
-	PGR_HELD_BYTES = 256, /* of data, that a held packet owns; more stay where they lie */
-	PGR_RECEIVE_MAX = 32, /* datagrams received by one call, under load */
+	/* packets held back: as many as the kernel cuts a datagram into */
+	PGR_HELD_MAX = 64,
+	/* of each; more are sent at once */
+	PGR_HELD_PIECES = 4,
+	/* of data, that a held packet owns; more stay where they lie */
+	PGR_HELD_BYTES = 256,
+	/* datagrams received by one call, under load */
+	PGR_RECEIVE_MAX = 32,
 	PGR_DATAGRAM_BYTES = 65535,
-	PGR_DIRECT_RUN = 64,  /* packets of one peer that make it worth a socket */
-	PGR_DIRECT_PASS = 64, /* receives and packets of it, for one look at the first socket */
+	/* packets of one peer that make it worth a socket */
+	PGR_DIRECT_RUN = 64,
+	/* receives and packets of it, for one look at the first socket */
+	PGR_DIRECT_PASS = 64,
 };
 
 struct pgr_held {
@@ -38,7 +47,8 @@ struct pgr_held {
 	uint8_t head[PGR_PREFIX_BYTES + PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES + PGR_HELD_BYTES];
 	struct iovec iov[PGR_HELD_PIECES];
 	unsigned int count;
-	size_t bytes; /* of the packet */
+	/* of the packet */
+	size_t bytes;
 };
 
 /*
@@ -47,14 +57,22 @@ struct pgr_held {
  * all the rest.
  */
 struct pgr_direct {
-	bool wanted; /* the wire can have one: its socket is bound to a port */
-	bool ending; /* others speak, too: it is read until it is empty, then closed */
-	bool joined; /* under load: the kernel joins what it receives (UDP_GRO), as on the first socket */
-	int fd;      /* -1: there is none */
-	struct pgr_to to;    /* whom it is connected to */
-	struct pgr_to last;  /* who sent the last packet, */
-	unsigned int run;    /* and how many before it, up to PGR_DIRECT_RUN */
-	unsigned int passed; /* receives, and packets, since the first socket was looked at */
+	/* the wire can have one: its socket is bound to a port */
+	bool wanted;
+	/* others speak, too: it is read until it is empty, then closed */
+	bool ending;
+	/* under load: the kernel joins what it receives (UDP_GRO), as on the first socket */
+	bool joined;
+	/* -1: there is none */
+	int fd;
+	/* whom it is connected to */
+	struct pgr_to to;
+	/* who sent the last packet, */
+	struct pgr_to last;
+	/* and how many before it, up to PGR_DIRECT_RUN */
+	unsigned int run;
+	/* receives, and packets, since the first socket was looked at */
+	unsigned int passed;
 };
 
 struct pgr_datagram {
@@ -62,7 +80,8 @@ struct pgr_datagram {
 	pgr_input *input;
 	void *engine;
 	int fd;
-	uint32_t number; /* of this endpoint, where there are no ports */
+	/* of this endpoint, where there are no ports */
+	uint32_t number;
 	/* Fills the name, and writes what goes before the packet; returns its bytes: PGR_PREFIX_BYTES, 0. */
 	size_t (*address)(const struct pgr_datagram *datagram, const struct pgr_to *to,
 			  struct sockaddr_in *name, uint8_t *prefix);
@@ -70,12 +89,16 @@ struct pgr_datagram {
 	size_t (*skip)(const struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
 		       size_t bytes, struct pgr_to *from);
 	struct pgr_direct direct;
-	bool segments;       /* the kernel cuts up what is sent (UDP_SEGMENT) */
-	bool joined;         /* and may join what is received (UDP_GRO) */
-	unsigned int streak; /* receives in a row that found something: more than one means load */
+	/* the kernel cuts up what is sent (UDP_SEGMENT) */
+	bool segments;
+	/* and may join what is received (UDP_GRO) */
+	bool joined;
+	/* receives in a row that found something: more than one means load */
+	unsigned int streak;
 	unsigned int held_count;
 	struct pgr_held held[PGR_HELD_MAX];
-	uint8_t *rooms; /* for as many datagrams as one call receives */
+	/* for as many datagrams as one call receives */
+	uint8_t *rooms;
 	char text[160];
 };
 

@@ -26,31 +26,42 @@
 #define PGR_PACKETS_MAX       (UINT32_C(1) << 20)
 
 enum pgr_type {
+	/* of a client: arguments; of a server: a result */
 	PGR_CALL = 1,
 	PGR_RESULT,
+	/* of either: what has arrived of a message */
 	PGR_ACK,
 	PGR_NACK,
+	/* is my call there? it is, and is being executed */
 	PGR_PROBE,
 	PGR_ALIVE,
+	/* of a server: show this cookie; not this call */
 	PGR_CHALLENGE,
 	PGR_REJECT,
 	PGR_TYPES_END
 };
 
 enum pgr_flag {
+	/* answer at once */
 	PGR_FLAG_ASK = 1,
+	/* a cookie follows the header */
 	PGR_FLAG_COOKIE = 2,
+	/* byte order of the data */
 	PGR_FLAG_BIG_ENDIAN = 4,
+	/* the data are big-endian 4-byte words */
 	PGR_FLAG_WORDS = 8,
 	PGR_FLAG_DELEGATED = 16,
+	/* a check follows header and cookie */
 	PGR_FLAG_KEYED = 32,
+	/* of an ack or nack: a client sends it about its result */
 	PGR_FLAG_OF_RESULT = 64,
 	PGR_FLAGS_KNOWN = 127
 };
 
 enum pgr_reject {
 	PGR_REJECT_PROCEDURE = 1,
-	PGR_REJECT_UNUSED, /* another version is dropped */
+	/* another version is dropped */
+	PGR_REJECT_UNUSED,
 	PGR_REJECT_BUSY,
 	PGR_REJECT_TOO_LARGE,
 	PGR_REJECT_NOT_AUTHORISED,
@@ -58,6 +69,7 @@ enum pgr_reject {
 	PGR_REJECT_LOST
 };
 
+/* Each field as PROTOCOL.md says; its comments here would be a second truth. */
 struct pgr_header {
 	uint8_t type, flags, version, retransmissions;
 	uint16_t slot, credits;
@@ -157,9 +169,12 @@ static inline void pgr_line_copy(void *to, const void *from)
 
 /* A packet that was checked: every length fits, and `data` lies within what arrived. */
 struct pgr_packet {
-	struct pgr_header head; /* in the machine's own order */
-	uint64_t cookie;        /* 0 without the flag */
-	const uint8_t *data;    /* head.data_bytes of it */
+	/* in the machine's own order */
+	struct pgr_header head;
+	/* 0 without the flag */
+	uint64_t cookie;
+	/* head.data_bytes of it */
+	const uint8_t *data;
 };
 
 /* How many packets a message of so many bytes has; an empty message has one. More than any where they are
@@ -191,7 +206,7 @@ struct pgr_piece {
 size_t pgr_packet_write(const struct pgr_header *head, uint64_t cookie, const uint8_t *key, const void *data,
 			uint8_t *at);
 
-/* SipHash-2-4 (libsodium's): its 8 bytes as they are, in no byte order. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012; libsodium's): its 8 bytes as they are, in no byte order. */
 uint64_t pgr_hash(const uint8_t key[PGR_KEY_BYTES], const void *data, size_t bytes);
 
 #endif

@@ -13,7 +13,8 @@
 #include "packet.h"
 #include "pgr.h"
 
-struct pgr_to { /* where a packet goes, or came from; bytes of the wire's own, zero-padded */
+/* Where a packet goes, or came from: bytes of the wire's own, zero-padded. Two are the same if all bytes are. */
+struct pgr_to {
 	uint8_t bytes[PGR_ADDRESS_BYTES];
 };
 
@@ -42,17 +43,22 @@ struct pgr_wire_ops {
 	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
 	void (*describe)(const struct pgr_wire *wire, char *text, size_t text_bytes);
-	uint64_t (*now_ns)(void); /* NULL: CLOCK_BOOTTIME; tests have a clock of their own */
+	/* NULL: CLOCK_BOOTTIME; tests have a clock of their own */
+	uint64_t (*now_ns)(void);
 };
 
 /* Every wire begins with this. */
 struct pgr_wire {
 	const struct pgr_wire_ops *ops;
 	struct pgr_to own;
-	uint32_t packet_bytes_max; /* header, extensions and data */
-	uint32_t window_packets;   /* that a receiver can hold unread, of the largest kind: base of credits */
-	bool reliable;             /* loses, repeats and reorders nothing while both ends live */
-	bool lending; /* it holds packets back whose data still lie with the caller; false after a flush */
+	/* header, extensions and data */
+	uint32_t packet_bytes_max;
+	/* that a receiver can hold unread, of the largest kind: base of credits */
+	uint32_t window_packets;
+	/* loses, repeats and reorders nothing while both ends live */
+	bool reliable;
+	/* it holds packets back whose data still lie with the caller; false after a flush */
+	bool lending;
 };
 
 extern const struct pgr_wire_ops pgr_wire_shm, pgr_wire_udp, pgr_wire_ip, pgr_wire_xdp;

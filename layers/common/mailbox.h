@@ -77,23 +77,34 @@ struct cadge_mailbox_ops {
 
 /* Geometry of an area, told to the peer by the card. An adapter may lower short_bytes before create. */
 struct cadge_mailbox_shape {
-	uint32_t lines; /* of the ring, a power of two */
+	/* of 64 bytes, in the ring; a power of two */
+	uint32_t lines;
 	/* longest message that travels whole in the ring; with its header at most lines / 4 lines */
 	uint32_t short_bytes;
-	uint32_t bulk_bytes;  /* a power of two, 0 where no message is long */
-	uint32_t chunk_bytes; /* longest piece of a long message; at most a quarter of bulk_bytes */
+	/* of the ring of bytes: a power of two, 0 where no message is long */
+	uint32_t bulk_bytes;
+	/* longest piece of a long message; at most a quarter of bulk_bytes */
+	uint32_t chunk_bytes;
 };
 
 struct cadge_mailbox_config {
-	struct cadge_mailbox_shape shape; /* of this side's area */
+	/* of this side's area; the peer's is told by its card */
+	struct cadge_mailbox_shape shape;
 	const struct cadge_mailbox_ops *ops;
-	void *area;         /* cadge_mailbox_area_bytes, aligned to 64; exposed to the peer by the adapter */
-	void *staging;      /* cadge_mailbox_staging_bytes, aligned to 64; sources of puts */
-	bool put_anywhere;  /* put may read any memory; otherwise long messages are copied to staging first */
-	uint32_t peer;      /* number passed to the sink */
-	uint32_t depth_max; /* operations that can be QUEUED at a time */
-	uint64_t message_bytes_max; /* longest message in either direction */
-	uint64_t key; /* any number that differs between the lives of this area, e.g. from getrandom */
+	/* cadge_mailbox_area_bytes, aligned to 64; exposed to the peer by the adapter */
+	void *area;
+	/* cadge_mailbox_staging_bytes, aligned to 64; sources of puts */
+	void *staging;
+	/* put may read any memory; otherwise long messages are copied to staging first */
+	bool put_anywhere;
+	/* number passed to the sink */
+	uint32_t peer;
+	/* operations that can be QUEUED at a time */
+	uint32_t depth_max;
+	/* longest message in either direction */
+	uint64_t message_bytes_max;
+	/* any number that differs between the lives of this area, e.g. from getrandom */
+	uint64_t key;
 };
 
 /* A good shape for so many messages in flight and so long messages. */

@@ -36,10 +36,13 @@ struct block {
 struct send {
 	struct cadge_iov iov[CADGE_MAILBOX_IOV_MAX];
 	uint64_t token;
-	uint64_t bytes, taken_bytes; /* taken: given to chunks so far */
-	size_t entry_bytes;          /* already taken of iov[entry] */
+	/* of the message; of them, given to chunks so far */
+	uint64_t bytes, taken_bytes;
+	/* already taken of iov[entry] */
+	size_t entry_bytes;
 	uint32_t count, entry;
-	uint32_t pending; /* puts that still read the buffers */
+	/* puts that still read the buffers */
+	uint32_t pending;
 	int code;
 	bool issued;
 };
@@ -51,8 +54,10 @@ struct send {
 struct chunk {
 	struct cadge_mailbox_op op;
 	struct send *send;
-	uint64_t position; /* reserved in the ring */
-	uint64_t serial;   /* of its last put */
+	/* reserved in the ring */
+	uint64_t position;
+	/* of its last put */
+	uint64_t serial;
 	uint64_t message_bytes, message_offset;
 	uint32_t bulk_offset, bytes, placed_bytes;
 	uint32_t pending;
@@ -65,41 +70,56 @@ struct freed {
 
 struct cadge_mailbox {
 	const struct cadge_mailbox_ops *ops;
-	void *link; /* NULL: not attached */
+	/* NULL: not attached */
+	void *link;
 
 	/* What arrives here. */
 	struct cadge_mailbox_shape shape;
 	uint8_t *area;
 	uint64_t key;
-	uint64_t in;          /* the next position to look at; everything before it is consumed */
-	uint64_t told;        /* the position that the peer was last told */
-	uint64_t bulk_untold; /* bytes of bulk consumed and not told */
-	uint8_t *assembly;    /* of a message in several pieces; NULL where none can come */
+	/* the next position to look at; everything before it is consumed */
+	uint64_t in;
+	/* the position that the peer was last told */
+	uint64_t told;
+	/* bytes of bulk consumed and not told */
+	uint64_t bulk_untold;
+	/* of a message in several pieces; NULL where none can come */
+	uint8_t *assembly;
 	uint64_t assembled_bytes;
-	bool greeted; /* by the peer */
+	/* the peer's greeting has arrived */
+	bool greeted;
 
 	/* What goes to the peer. */
 	struct cadge_mailbox_shape peer_shape;
 	uint64_t peer_key;
-	uint64_t out;   /* the next position to write */
-	uint64_t acked; /* everything before it is free again */
+	/* the next position to write */
+	uint64_t out;
+	/* everything before it is free again */
+	uint64_t acked;
 	uint64_t bulk_head, bulk_tail;
-	uint32_t short_bytes, chunk_bytes; /* what both sides can do */
-	struct freed *freed;               /* a ring of as many as the peer's lines */
+	/* what both sides can do */
+	uint32_t short_bytes, chunk_bytes;
+	/* a ring of as many as the peer's lines */
+	struct freed *freed;
 	uint32_t freed_size;
 	uint64_t freed_first, freed_next;
 	struct block blocks[BLOCKS];
 	uint32_t block;
 	struct chunk chunks[CHUNKS];
 	uint64_t chunk_first, chunk_described, chunk_next;
-	uint8_t *staged; /* CHUNKS buffers, or NULL where put reads any memory */
+	/* CHUNKS buffers, or NULL where put reads any memory */
+	uint8_t *staged;
 
 	/* Order between puts. */
-	uint64_t serial;         /* of the last put that anybody cares about */
-	uint64_t visible_serial; /* everything up to it is visible before whatever is put from now on */
+	/* of the last put that anybody cares about */
+	uint64_t serial;
+	/* everything up to it is visible before whatever is put from now on */
+	uint64_t visible_serial;
 	uint64_t wanted_serial;
-	uint64_t settled; /* entries before this position have certainly been written to the end */
-	uint64_t quiet_serial, quiet_position; /* what the quiet that is under way will bring them to */
+	/* entries before this position have certainly been written to the end */
+	uint64_t settled;
+	/* what the quiet that is under way will bring them to */
+	uint64_t quiet_serial, quiet_position;
 	struct cadge_mailbox_op quiet_op;
 	bool quiet_busy;
 
@@ -110,18 +130,22 @@ struct cadge_mailbox {
 	bool credit_busy;
 
 	/* Block mode. */
-	uint64_t promise;                     /* how far our notifications say that we wrote */
-	uint64_t promised_in, promised_acked; /* what the peer's say: written to us, given to us */
+	/* how far our notifications say that we wrote */
+	uint64_t promise;
+	/* what the peer's say: written to us, given to us */
+	uint64_t promised_in, promised_acked;
 	bool note_due;
 
 	/* Messages in progress. */
 	uint32_t peer, depth;
 	uint64_t message_bytes_max;
 	struct send *sends;
-	uint32_t *idle, *queue, *finished; /* stack; rings of depth entries */
+	/* stack; rings of depth entries */
+	uint32_t *idle, *queue, *finished;
 	uint32_t idle_count, queue_first, queue_count, finished_first, finished_count;
 	bool greeting_due, up, broken, told_down;
-	bool blocked; /* the library said BUSY: try again */
+	/* the library said BUSY: try again */
+	bool blocked;
 	uint64_t busies, copied_bytes, credits, quiets;
 };
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Builds the driver, the floors and their unit tests.
+# Builds the driver with all patterns and floors that it finds, and its unit tests.
 #
-#   make -f harness/build.mk              driver and floors into build/bin
+#   make -f harness/build.mk              driver into build/bin
 #   make -f harness/build.mk unit         unit tests, built and run
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
+#   PATTERNS_DIR="folder ..."             patterns of other folders as well
 #
-# jansson (MIT), libsodium (ISC) and zlib (zlib) are linked statically, so that a binary copied to a node needs libc alone. Everything
-# but the two main programs lives in libcadge-harness.a.
+# There is no list of patterns or floors: harness/patterns/*.c and harness/floors/*.c are linked in, and their tables
+# enter themselves into a section that the driver reads. AF_XDP is used through system calls.
+#
+# jansson (MIT), libsodium (ISC) and zlib (zlib) are linked statically, so that a binary copied to a node needs libc
+# alone. Everything but the main program, patterns and floors lives in libcadge-harness.a.
 
 HARNESS_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 LAYERS_ROOT  := $(patsubst %/,%,$(dir $(HARNESS_ROOT)))/layers
@@ -63,15 +67,34 @@ H_SOURCES := $(filter-out $(H_MAIN),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c
 H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES))
 H_LIBRARY := $(BUILD)/libcadge-harness.a
 
+# Patterns and floors are linked as objects: nothing names them, so an archive would leave them out.
+PATTERNS_DIR ?=
+P_SOURCES := $(sort $(wildcard $(HARNESS_ROOT)/patterns/*.c $(HARNESS_ROOT)/floors/*.c))
+# The socket of raw frames is that of Peregrine's engine: one file that stands alone.
+P_XDP_SOCKET := $(H_OBJ)/engine/xdp_socket.o
+P_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(P_SOURCES)) $(P_XDP_SOCKET)
+P_EXTRA_SOURCES := $(sort $(wildcard $(PATTERNS_DIR:%=%/*.c)))
+P_EXTRA_OBJECTS := $(foreach source,$(P_EXTRA_SOURCES),$(H_OBJ)/extra/$(notdir $(source:.c=.o)))
+
 $(H_OBJ)/driver/version.o: $(H_OBJ)/cadge-version.h
+$(H_OBJ)/floors/%.o: private H_INCLUDES += -I$(LAYERS_ROOT)
+$(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/xdp_socket.c $(H_OBJ)/flags
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
 $(H_OBJ)/%.o: $(HARNESS_ROOT)/%.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
 $(H_LIBRARY): $(H_OBJECTS)
 	@rm -f $@
 	$(H_QUIET)$(AR) rcs $@ $^
+define extra-rule
+$(H_OBJ)/extra/$(notdir $(1:.c=.o)): $(1) $(H_OBJ)/flags
+	@mkdir -p $$(@D)
+	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $$< -o $$@
+endef
+$(foreach source,$(P_EXTRA_SOURCES),$(eval $(call extra-rule,$(source))))
 driver: $(BUILD)/bin/cadge-driver
-$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(H_LIBRARY)
+$(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(P_EXTRA_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
 
@@ -83,10 +106,15 @@ H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$
 # Whatever else stands there is shared by them.
 H_TESTING := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(filter-out %.h $(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c \
 	$(HARNESS_ROOT)/driver/tests/tool_*.c),$(wildcard $(HARNESS_ROOT)/driver/tests/*.c)))
-$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(H_LIBRARY)
+$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(P_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
-unit-programs: $(H_TESTS) $(H_TOOLS)
+# A driver with the patterns of the tests.
+T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HARNESS_ROOT)/driver/tests/patterns/*.c)))
+$(BUILD)/tests/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+unit-programs: $(H_TESTS) $(H_TOOLS) $(BUILD)/tests/cadge-driver
 unit: unit-programs
 	@status=0; for program in $(H_TESTS); do \
 		echo "# $$program"; timeout 120 $$program; code=$$?; \
@@ -94,5 +122,3 @@ unit: unit-programs
 	done; exit $$status
 
 -include $(sort $(shell find $(H_OBJ) -name '*.d' 2>/dev/null))
-# The floors bring their own fragment: it adds to `all` and `unit`.
--include $(HARNESS_ROOT)/floors/build.mk

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One sink in front of a client and a server of the same process. */
 #include "both.h"
 
 #include <string.h>
@@ -10,13 +11,6 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	const uint8_t *at = data;
 	bool to_client = false;
 
-	if (both->stream) {
-		to_client = bytes == drv_control_bytes(both->stream->point->request_bytes) &&
-			    drv_load64(at) == DRV_STREAM_MAGIC &&
-			    (drv_load64(at + 8) & 0xff) == DRV_STREAM_CONFIRM;
-		return to_client ? drv_stream_on_recv(&both->stream->port.sink, peer, data, bytes, lend)
-				 : drv_server_on_recv(&both->server->port.sink, peer, data, bytes, lend);
-	}
 	if (both->client->form == DRV_FORM_BARE) {
 		to_client = both->to_client;
 		both->to_client = !to_client;
@@ -34,8 +28,6 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 
 	if (token & DRV_TOKEN_SERVER)
 		drv_server_on_sent(&both->server->port.sink, peer, token, code);
-	else if (both->stream)
-		drv_stream_on_sent(&both->stream->port.sink, peer, token, code);
 	else
 		both->client->port.sink.sent(&both->client->port.sink, peer, token, code);
 }
@@ -56,20 +48,15 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 }
 
 void drv_both_start(struct drv_both *both, struct drv_engine *engine, struct drv_server *server,
-		    struct drv_client *client, struct drv_stream *stream)
+		    struct drv_client *client)
 {
 	memset(both, 0, sizeof(*both));
 	drv_port_start(&both->port, engine);
 	both->port.sink.recv = on_recv;
 	both->port.sink.sent = on_sent;
+	both->port.sink.call = on_call;
+	both->port.sink.replied = on_replied;
 	both->server = server;
 	both->client = client;
-	both->stream = stream;
-	if (client) {
-		both->port.sink.call = on_call;
-		both->port.sink.replied = on_replied;
-		client->sink = &both->port.sink;
-	} else {
-		stream->sink = &both->port.sink;
-	}
+	client->sink = &both->port.sink;
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Place self: one process plays both roles on one context. This sink tells each event whose it is. */
+/*
+ * Driver helper for patterns that exchange requests and replies, at place self: one process plays both sides on one
+ * context. This sink tells each event whose it is.
+ */
 #ifndef DRV_BOTH_H
 #define DRV_BOTH_H
 
 #include "client.h"
-#include "stream.h"
 
 struct drv_both {
 	struct drv_port port;
 	struct drv_server *server;
-	struct drv_client *client; /* pingpong, rpc */
-	struct drv_stream *stream; /* stream */
-	bool to_client;            /* bare messages: requests and replies take turns */
+	struct drv_client *client;
+	/* bare messages: requests and replies take turns */
+	bool to_client;
 };
 
-/* Puts the sink in front of a server and a client or a stream, whose `sink` it becomes. */
+/* Puts the sink in front of a server and a client, whose `sink` it becomes. */
 void drv_both_start(struct drv_both *both, struct drv_engine *engine, struct drv_server *server,
-		    struct drv_client *client, struct drv_stream *stream);
+		    struct drv_client *client);
 
 #endif

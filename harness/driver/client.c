@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The closed loop of requests and replies, compiled for each form and way of waiting. */
 #include "client.h"
 
 #include <inttypes.h>
@@ -7,25 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_MASK          ((UINT64_C(1) << DRV_SLOT_BITS) - 1)
-#define FULL_BYTES_MAX     (UINT64_C(16) << 20)
-#define WAIT_NS            UINT64_C(10000000)
-#define QUIET_NS           UINT64_C(2000000)
-#define QUIET_MAX_NS       UINT64_C(20000000)
-#define SETTLE_NS          UINT64_C(500000000)
-#define OP_DEADLINE_MAX_NS UINT64_C(200000000)
-#define OP_DEADLINE_MIN_NS UINT64_C(20000000) /* longer than the scheduler keeps a process waiting */
+#include "loss.h"
+#include "pattern.h"
 
-_Static_assert(DRV_DEPTH_MAX <= 1u << DRV_SLOT_BITS, "a slot number fits its bits of the token");
+#define SLOT_BITS      12
+#define SLOT_MASK      ((UINT64_C(1) << SLOT_BITS) - 1)
+#define FULL_BYTES_MAX (UINT64_C(16) << 20)
+#define WAIT_NS        UINT64_C(10000000)
+#define SETTLE_NS      UINT64_C(500000000)
 
-uint64_t drv_full_messages(const struct drv_point *point)
+_Static_assert(DRV_CLIENT_DEPTH_MAX <= 1u << SLOT_BITS, "a slot number fits its bits of the token");
+
+uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth)
 {
-	const uint64_t larger =
-		point->request_bytes > point->reply_bytes ? point->request_bytes : point->reply_bytes;
-	const uint64_t fit = larger ? FULL_BYTES_MAX / larger : point->depth;
+	const uint64_t fit = larger_bytes ? FULL_BYTES_MAX / larger_bytes : depth;
 
-	if (fit >= point->depth)
-		return point->depth;
+	if (fit >= depth)
+		return depth;
 	return fit ? fit : 1;
 }
 
@@ -75,25 +74,23 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 	client->completed++;
 	client->last = now;
 	if (DRV_LIKELY(client->mode == DRV_MODE_MEASURE)) {
-		drv_attempt_sample(client->attempt, drv_clock_to_ns(&engine->clock, now - slot->start));
+		drv_sample(client->samples, drv_clock_to_ns(&engine->clock, now - slot->start));
 		if (DRV_UNLIKELY(now >= client->end))
 			client->ending = true;
 	} else {
 		complete_other(client, slot, now);
 	}
 	slot->start = now;
-	if (DRV_LIKELY(bytes == client->point->reply_bytes &&
-		       drv_head_holds(data, bytes, ~client->seed, slot->key)))
+	if (DRV_LIKELY(bytes == client->reply_bytes && drv_head_holds(data, bytes, ~client->seed, slot->key)))
 		client->checked++;
 	else
-		note_mismatch(client,
-			      "client: the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
+		note_mismatch(client, "the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
 			      slot->number, bytes);
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY)) {
 		client->full_checked++;
-		if (bytes == client->point->reply_bytes &&
+		if (bytes == client->reply_bytes &&
 		    !drv_body_holds(data, bytes, ~client->seed, client->phase, slot->key))
-			note_mismatch(client, "client: the reply to operation %" PRIu64 " has a wrong body",
+			note_mismatch(client, "the reply to operation %" PRIu64 " has a wrong body",
 				      slot->number);
 	}
 	if (DRV_LIKELY(!slot->lent))
@@ -107,7 +104,7 @@ static void __attribute__((cold, noinline)) stray_reply(struct drv_client *clien
 	if (!client->reliable && client->late < client->lost)
 		client->late++;
 	else
-		note_mismatch(client, "client: %s of %zu bytes that answers nothing", what, bytes);
+		note_mismatch(client, "%s of %zu bytes: no operation outstanding", what, bytes);
 }
 
 /* Bare messages have no identity but their place in the order, and from 1 byte on what they hold. */
@@ -120,7 +117,7 @@ static enum cadge_keep on_recv_bare(struct cadge_sink *sink, uint32_t peer, cons
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(!slot->waiting || (!client->reliable && client->late < client->lost &&
 					    !drv_head_holds(data, bytes, ~client->seed, slot->key))))
-		stray_reply(client, "a message", bytes);
+		stray_reply(client, "an unexpected message", bytes);
 	else
 		complete(client, 0, data, bytes);
 	return CADGE_TAKEN;
@@ -136,14 +133,14 @@ static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes < DRV_RPC_HEADER_BYTES ||
 			 drv_load64(at + 8) != ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY))) {
-		note_mismatch(client, "client: a message of %zu bytes that is no reply", bytes);
+		note_mismatch(client, "a message of %zu bytes that is no reply", bytes);
 		return CADGE_TAKEN;
 	}
 	token = drv_load64(at);
 	index = token & SLOT_MASK;
-	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].waiting ||
-			 client->slots[index].number != token >> DRV_SLOT_BITS))
-		stray_reply(client, "a reply", bytes);
+	if (DRV_UNLIKELY(index >= client->depth || !client->slots[index].waiting ||
+			 client->slots[index].number != token >> SLOT_BITS))
+		stray_reply(client, "an unexpected reply", bytes);
 	else
 		complete(client, (uint32_t)index, at + DRV_RPC_HEADER_BYTES, bytes - DRV_RPC_HEADER_BYTES);
 	return CADGE_TAKEN;
@@ -157,9 +154,9 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 	const uint64_t index = token & SLOT_MASK;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].waiting ||
-			 client->slots[index].number != token >> DRV_SLOT_BITS)) {
-		stray_reply(client, "a result", bytes);
+	if (DRV_UNLIKELY(index >= client->depth || !client->slots[index].waiting ||
+			 client->slots[index].number != token >> SLOT_BITS)) {
+		stray_reply(client, "an unexpected result", bytes);
 		return CADGE_TAKEN;
 	}
 	if (DRV_UNLIKELY(code < 0)) {
@@ -179,9 +176,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	const uint64_t index = token & SLOT_MASK;
 
 	(void)peer;
-	if (DRV_UNLIKELY(index >= client->point->depth || !client->slots[index].lent)) {
-		note_mismatch(client, "client: a completion for token %" PRIu64 " that is not outstanding",
-			      token);
+	if (DRV_UNLIKELY(index >= client->depth || !client->slots[index].lent)) {
+		note_mismatch(client, "a completion for token %" PRIu64 " that is not outstanding", token);
 		return;
 	}
 	client->slots[index].lent = false;
@@ -197,9 +193,9 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 {
 	const struct drv_engine *engine = client->port.engine;
 	struct drv_slot *slot = &client->slots[index];
-	const size_t bytes = (size_t)client->point->request_bytes;
+	const size_t bytes = (size_t)client->request_bytes;
 	const uint64_t number = client->next_number;
-	const uint64_t token = number << DRV_SLOT_BITS | index;
+	const uint64_t token = number << SLOT_BITS | index;
 	const uint64_t key = drv_head_write(slot->payload, bytes, client->seed, number);
 	struct cadge_iov iov[2] = {[1] = {.base = slot->payload, .bytes = bytes}};
 	int code;
@@ -215,14 +211,14 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 		drv_store64(header + 8, (uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REQUEST);
 		iov[0].base = header;
 		iov[0].bytes = DRV_RPC_HEADER_BYTES;
-		code = engine->layer->post(engine->chan, iov, bytes ? 2 : 1, 0, token);
+		code = engine->layer->post(client->chan, iov, bytes ? 2 : 1, 0, token);
 	} else if (form == DRV_FORM_NATIVE) {
 		iov[0].base = slot->result;
-		iov[0].bytes = (size_t)client->point->reply_bytes;
-		code = engine->layer->call(engine->chan, 1, iov + 1, 1, iov,
-					   client->point->reply_bytes ? 1 : 0, token);
+		iov[0].bytes = (size_t)client->reply_bytes;
+		code = engine->layer->call(client->chan, 1, iov + 1, 1, iov, client->reply_bytes ? 1 : 0,
+					   token);
 	} else {
-		code = engine->layer->post(engine->chan, iov + 1, 1, 0, token);
+		code = engine->layer->post(client->chan, iov + 1, 1, 0, token);
 	}
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
 		return 0;
@@ -254,8 +250,8 @@ static uint64_t outstanding(const struct drv_client *client)
 static int quieten(struct drv_client *client, struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
-	const uint64_t quiet_ns = QUIET_NS;
-	const uint64_t latest_ns = drv_now_ns() + QUIET_MAX_NS;
+	const uint64_t quiet_ns = DRV_QUIET_NS;
+	const uint64_t latest_ns = drv_now_ns() + DRV_QUIET_MAX_NS;
 	uint64_t until_ns = drv_now_ns() + quiet_ns;
 
 	while (drv_now_ns() < until_ns && drv_now_ns() < latest_ns) {
@@ -278,7 +274,7 @@ static int expire(struct drv_client *client, uint64_t now, struct drv_fail *fail
 	const struct drv_engine *engine = client->port.engine;
 	const bool bare = client->form == DRV_FORM_BARE;
 
-	for (uint32_t index = 0; index < client->point->depth; index++) {
+	for (uint32_t index = 0; index < client->depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
 		if (!slot->waiting || now - slot->start < client->op_deadline)
@@ -392,7 +388,7 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 	client->ready_head = client->ready_tail = 0;
 	client->ending = false;
 	client->last = now;
-	for (uint32_t index = 0; index < client->point->depth; index++) {
+	for (uint32_t index = 0; index < client->depth; index++) {
 		client->slots[index].start = now;
 		make_ready(client, index);
 	}
@@ -406,14 +402,16 @@ int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail
 {
 	client->mode = DRV_MODE_VERIFY;
 	client->phase = phase;
-	client->limit = client->posted + drv_full_messages(client->point);
+	client->limit = client->posted + drv_full_messages(client->request_bytes > client->reply_bytes
+								   ? client->request_bytes
+								   : client->reply_bytes,
+							   client->depth);
 	return run(client, fail);
 }
 
 int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
-	uint64_t deadline_ns;
 
 	client->mode = DRV_MODE_WARMUP;
 	client->limit = UINT64_MAX;
@@ -422,17 +420,16 @@ int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fai
 			 drv_clock_to_ticks(&engine->clock, cap_ns));
 	if (run(client, fail))
 		return -1;
-	/* from here on an operation is lost after 100 times what is usual, within reason */
-	deadline_ns = drv_clock_to_ns(&engine->clock, client->warmup.median) * 100;
-	if (deadline_ns > OP_DEADLINE_MAX_NS || client->warmup.operations == 0)
-		deadline_ns = OP_DEADLINE_MAX_NS;
-	if (deadline_ns < OP_DEADLINE_MIN_NS)
-		deadline_ns = OP_DEADLINE_MIN_NS;
-	client->op_deadline = drv_clock_to_ticks(&engine->clock, deadline_ns);
+	client->op_deadline = drv_clock_to_ticks(
+		&engine->clock,
+		drv_loss_deadline_ns(client->warmup.operations
+					     ? drv_clock_to_ns(&engine->clock, client->warmup.median)
+					     : 0));
 	return 0;
 }
 
-int drv_client_measure(struct drv_client *client, struct drv_attempt *attempt, struct drv_fail *fail)
+int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
+		       struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
 	const uint64_t completed = client->completed, lost = client->lost, late = client->late;
@@ -441,17 +438,16 @@ int drv_client_measure(struct drv_client *client, struct drv_attempt *attempt, s
 
 	client->mode = DRV_MODE_MEASURE;
 	client->limit = UINT64_MAX;
-	client->attempt = attempt;
 	started = drv_clock_now(&engine->clock);
-	client->end = started + drv_clock_to_ticks(&engine->clock, client->point->duration_ns);
+	client->end = started + drv_clock_to_ticks(&engine->clock, duration_ns);
 	status = run(client, fail);
 	/* a loss at the end took time as well, which no completion marks */
 	ended = client->lost == lost ? client->last : drv_clock_now(&engine->clock);
-	attempt->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
-	attempt->operations = client->completed - completed;
-	attempt->bytes = attempt->operations * (client->point->request_bytes + client->point->reply_bytes);
-	attempt->lost = client->lost - lost;
-	attempt->late = client->late - late;
+	record->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
+	record->operations = client->completed - completed;
+	record->bytes = record->operations * (client->request_bytes + client->reply_bytes);
+	record->lost = client->lost - lost;
+	record->late = client->late - late;
 	return status;
 }
 
@@ -470,56 +466,65 @@ bool drv_client_settle(struct drv_client *client)
 		if (client->server && drv_server_drain(client->server))
 			return false;
 		waiting = client->lents > 0;
-		for (uint32_t index = 0; index < client->point->depth; index++)
+		for (uint32_t index = 0; index < client->depth; index++)
 			waiting |= client->slots[index].waiting;
 	}
 	return !waiting;
 }
 
-int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point,
-		     uint64_t seed, struct drv_server *server, struct drv_fail *fail)
+int drv_client_start(struct drv_client *client, struct drv_engine *engine,
+		     const struct drv_exchange *exchange, struct drv_samples *samples,
+		     struct drv_server *server, struct drv_fail *fail)
 {
-	const size_t request_stride = drv_memory_stride(point->request_bytes);
-	const size_t result_stride = drv_memory_stride(point->reply_bytes);
+	const size_t request_stride = drv_memory_stride(exchange->request_bytes);
+	const size_t result_stride = drv_memory_stride(exchange->reply_bytes);
+	const bool native = exchange->form == DRV_FORM_NATIVE;
+	const uint32_t depth = exchange->depth;
 	uint32_t ring = 1;
-	bool native;
 
 	memset(client, 0, sizeof(*client));
+	if (depth > DRV_CLIENT_DEPTH_MAX)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %u operations outstanding, tokens have room for %u", depth,
+				    DRV_CLIENT_DEPTH_MAX);
 	drv_port_start(&client->port, engine);
-	client->form = drv_form_of(point, &engine->both);
-	native = client->form == DRV_FORM_NATIVE;
+	client->form = exchange->form;
 	client->port.sink.recv = client->form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
 	client->port.sink.sent = on_sent;
 	client->port.sink.replied = on_replied;
 	client->sink = &client->port.sink;
+	client->chan = engine->channels[0].chan;
 	client->server = server;
-	client->point = point;
-	client->seed = seed;
-	client->reliable = (engine->both.caps & CADGE_CAP_RELIABLE) != 0;
-	client->op_deadline = drv_clock_to_ticks(&engine->clock, OP_DEADLINE_MAX_NS);
-	while (ring < point->depth)
+	client->samples = samples;
+	client->request_bytes = exchange->request_bytes;
+	client->reply_bytes = exchange->reply_bytes;
+	client->depth = depth;
+	client->seed = exchange->seed;
+	client->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
+	client->op_deadline = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
+	while (ring < depth)
 		ring *= 2;
 	client->ready_mask = ring - 1;
 	client->ready = calloc(ring, sizeof(*client->ready));
-	client->slots = calloc(point->depth, sizeof(*client->slots));
+	client->slots = calloc(depth, sizeof(*client->slots));
 	if (!client->ready || !client->slots) {
 		drv_client_stop(client);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the client's slots");
 	}
 	client->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
-				       point->depth * (request_stride + (native ? result_stride : 0)), fail);
+				       depth * (request_stride + (native ? result_stride : 0)), fail);
 	if (!client->memory) {
 		drv_client_stop(client);
 		return -1;
 	}
-	for (uint32_t index = 0; index < point->depth; index++) {
+	for (uint32_t index = 0; index < depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
 		slot->payload =
-			client->memory + index * request_stride + drv_memory_lead(point->request_bytes);
+			client->memory + index * request_stride + drv_memory_lead(exchange->request_bytes);
 		if (native)
-			slot->result = client->memory + point->depth * request_stride +
-				       index * result_stride + drv_memory_lead(point->reply_bytes);
+			slot->result = client->memory + depth * request_stride + index * result_stride +
+				       drv_memory_lead(exchange->reply_bytes);
 	}
 	return 0;
 }
@@ -530,4 +535,17 @@ void drv_client_stop(struct drv_client *client)
 	free(client->slots);
 	client->ready = NULL;
 	client->slots = NULL;
+}
+
+void drv_client_counts(const struct drv_client *client, struct drv_counts *counts)
+{
+	counts->posts = true;
+	counts->posted += client->posted;
+	counts->posted_keys += client->key_sum;
+	counts->checked += client->checked;
+	counts->full_checked += client->full_checked;
+	counts->waits += client->waits;
+	if (client->mismatches && !counts->mismatches)
+		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", client->mismatch);
+	counts->mismatches += client->mismatches;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calling side of pingpong and rpc: a closed loop that keeps `depth` operations outstanding. Each is
+ * Driver helper for patterns that exchange requests and replies: the calling side, a closed loop that keeps `depth` operations outstanding. Each is
  * timed from the moment it may be handed over (the end of the operation before it in its slot: one time stamp
  * serves both, and waiting for a busy layer counts) to the moment its reply is there. The same loop runs the
  * verification phases, the warm-up and the measurement.
@@ -12,10 +12,12 @@
 #define DRV_CLIENT_H
 
 #include "engine.h"
-#include "histogram.h"
-#include "result.h"
+#include "record.h"
 #include "server.h"
 #include "warmup.h"
+
+/* more than a token has room for cannot be outstanding */
+#define DRV_CLIENT_DEPTH_MAX 4096u
 
 enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE };
 
@@ -31,7 +33,9 @@ struct drv_slot {
 
 struct drv_client {
 	struct drv_port port;
-	const struct drv_point *point;
+	struct cadge_chan *chan;
+	uint64_t request_bytes, reply_bytes;
+	uint32_t depth;
 	enum drv_form form;
 	enum drv_mode mode;
 	uint64_t seed, phase;
@@ -52,7 +56,8 @@ struct drv_client {
 	uint64_t lost, late;
 	uint64_t limit; /* verify: how many to start */
 
-	struct drv_attempt *attempt; /* measure: histogram and first samples */
+	/* measure: where they go */
+	struct drv_samples *samples;
 	struct drv_warmup warmup;
 	uint64_t end;         /* measure: ticks */
 	uint64_t last;        /* time stamp of the latest completion */
@@ -65,9 +70,10 @@ struct drv_client {
 	char mismatch[160];
 };
 
-/* Makes buffers for one attempt. `server` only at place self. */
-int drv_client_start(struct drv_client *client, struct drv_engine *engine, const struct drv_point *point,
-		     uint64_t seed, struct drv_server *server, struct drv_fail *fail);
+/* Makes buffers for one attempt. `server` only where one process plays both. */
+int drv_client_start(struct drv_client *client, struct drv_engine *engine,
+		     const struct drv_exchange *exchange, struct drv_samples *samples,
+		     struct drv_server *server, struct drv_fail *fail);
 void drv_client_stop(struct drv_client *client);
 
 /*
@@ -76,21 +82,20 @@ void drv_client_stop(struct drv_client *client);
  */
 int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail *fail);
 int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fail *fail);
-int drv_client_measure(struct drv_client *client, struct drv_attempt *attempt, struct drv_fail *fail);
+/* Fills the totals of the record as well. */
+int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
+		       struct drv_fail *fail);
 
 /* After a failure: polls for up to half a second until the layer has given everything back. False: it has
  * not. */
 bool drv_client_settle(struct drv_client *client);
 
-/* How many slots a full comparison goes through: all, or as many as 16 MiB of them. */
-uint64_t drv_full_messages(const struct drv_point *point);
+/* How many messages a full comparison goes through: `depth` of them, or as many as fit into 16 MiB. */
+uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth);
 
-/* The first samples, in time order. */
-DRV_INLINE void drv_attempt_sample(struct drv_attempt *attempt, uint64_t span_ns)
-{
-	drv_histogram_record(attempt->histogram, span_ns);
-	if (DRV_UNLIKELY(attempt->first_count < DRV_FIRST_MAX))
-		attempt->first_ns[attempt->first_count++] = span_ns;
-}
+struct drv_counts;
+
+/* Adds what was counted here to the counts of a phase. */
+void drv_client_counts(const struct drv_client *client, struct drv_counts *counts);
 
 #endif

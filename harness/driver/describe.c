@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens a layer in every place and wait mode, each in a process of its own, and prints what it grants. */
 #include "describe.h"
 
 #include <errno.h>
@@ -54,19 +55,22 @@ static json_t *opened_json(struct drv_engine *engine)
 
 static json_t *try_it(const struct trial *trial, const struct cadge_layer *layer)
 {
-	/* a small launch: what is asked for must not be what makes it fail */
-	struct drv_point point = {.pattern = DRV_RPC, .request_bytes = 8, .reply_bytes = 8, .depth = 1};
+	struct drv_endpoint endpoint = {.peers_count = 1};
 	struct drv_launch launch = {.place = (enum drv_place)trial->place,
 				    .wait = (enum drv_wait)trial->wait,
-				    .points = &point,
-				    .points_count = 1};
-	struct drv_engine engine = {
-		.launch = &launch, .loaded.layer = layer, .layer = layer, .block = trial->wait == 1};
+				    .endpoints = &endpoint,
+				    .endpoints_count = 1};
+	/* a small launch: what is asked for must not be what makes it fail */
+	struct drv_engine engine = {.launch = &launch,
+				    .loaded.layer = layer,
+				    .layer = layer,
+				    .needs = {.message_bytes = 32, .depth = 1},
+				    .block = trial->wait == 1};
 	struct drv_fail fail;
 	json_t *answer;
 
-	launch.endpoints[0].device = (char *)(uintptr_t)trial->args->device;
-	launch.endpoints[0].address = (char *)(uintptr_t)trial->args->address;
+	endpoint.device = (char *)(uintptr_t)trial->args->device;
+	endpoint.address = (char *)(uintptr_t)trial->args->address;
 	if (drv_negotiate_launch(launch.place, launch.wait, layer->caps, &fail) ||
 	    drv_engine_open(&engine, &fail))
 		return failure_json(&fail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One opened layer with its one channel, and what every loop on it shares: the sink's base, the slow path of
- * waiting, buffers. Everything here belongs to one thread.
+ * One opened layer with its channels, and what every loop on it shares: the sink's base, the slow path of waiting,
+ * buffers. Everything here belongs to one thread: where a role has several threads, each has an engine of its own.
  */
 #ifndef DRV_ENGINE_H
 #define DRV_ENGINE_H
@@ -23,9 +23,6 @@
 #define DRV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define DRV_INLINE              static inline __attribute__((always_inline))
 
-#define DRV_SLOT_BITS    12                  /* of a token: which slot; the rest is the operation's number */
-#define DRV_TOKEN_SERVER (UINT64_C(1) << 63) /* tokens of the serving role, where one process plays both */
-
 /* Memory for buffers: from the layer where it has some, else ours; page-aligned, touched, registered where
  * needed. */
 struct drv_memory {
@@ -34,28 +31,67 @@ struct drv_memory {
 	bool from_layer, registered;
 };
 
+/* Two at a time: what asks and what answers, where one process plays both. */
 enum drv_pool { DRV_POOL_CLIENT, DRV_POOL_SERVER, DRV_POOLS };
+
+struct drv_floor;
+struct drv_floor_run;
+
+/* One channel, by its number (the `peer` of the contract). */
+struct drv_channel {
+	struct cadge_chan *chan;
+	/* the endpoint at its other end */
+	int endpoint;
+	/* sink.up came */
+	bool up;
+	/* the region of its other end, where that exposes one and our role attaches; else NULL */
+	struct cadge_remote *remote;
+};
 
 struct drv_engine {
 	const struct drv_launch *launch;
 	struct drv_loaded loaded;
-	const struct cadge_layer *layer; /* loaded.layer */
+	/* loaded.layer; NULL while a floor runs */
+	const struct cadge_layer *layer;
 	struct cadge_ctx *ctx;
-	struct cadge_chan *chan;
-	struct drv_oob *oob; /* NULL at place self */
+	/* NULL while a layer runs */
+	struct drv_floor_run *floor_run;
+	/* NULL at place self */
+	struct drv_oob *oob;
 	struct drv_clock clock;
-	struct drv_ability both; /* what both ends can */
+	/* what all ends can, and where */
+	struct drv_offer offer;
+	/* what the launch asks for; filled before drv_engine_open */
+	struct drv_needs needs;
 	int endpoint;
 	bool block, self;
-	bool up;       /* sink.up came */
-	int down_code; /* not 0: sink.down came */
-	bool broken;   /* operations were left unfinished: no further attempt makes sense */
-	struct drv_memory pools[DRV_POOLS]; /* buffers of the attempts, kept from one to the next */
-	struct cadge_sink *sink;            /* who gets events now */
-	uint64_t oob_period;                /* ticks between looks at the out-of-band channel while idle */
-	uint64_t oob_next;                  /* next look, in ticks */
-	uint64_t deadline;                  /* of the step in progress, in ticks */
-	uint64_t launch_deadline_ns;        /* CLOCK_MONOTONIC: no step may last longer */
+	/* by number; `channels_count` of them, `up_count` of which are up */
+	struct drv_channel channels[DRV_PEERS_MAX];
+	uint32_t channels_count, up_count;
+	/* not 0: sink.down came, for this channel first */
+	int down_code;
+	uint32_t down_channel;
+	/* operations were left unfinished: no further attempt makes sense */
+	bool broken;
+	/* buffers of the attempts, kept from one to the next */
+	struct drv_memory pools[DRV_POOLS];
+	/* the region of this end, for the length of the launch; base NULL without one */
+	struct drv_memory region_memory;
+	struct cadge_region *region;
+	/* who gets events now */
+	struct cadge_sink *sink;
+	/* see drv_engine_idle */
+	struct drv_idle idle;
+	/* ticks between looks at the out-of-band channel while idle */
+	uint64_t oob_period;
+	/* next look, in ticks */
+	uint64_t oob_next;
+	/* of the step in progress: in ticks, and in CLOCK_MONOTONIC ns */
+	uint64_t deadline, deadline_ns;
+	/* CLOCK_MONOTONIC: no step may last longer */
+	uint64_t launch_deadline_ns;
+	/* how long an idle end sleeps at a time in block mode is multiplied by this: many ends share the cores */
+	uint64_t nap_factor;
 };
 
 /* The base of every sink of ours. */
@@ -83,14 +119,16 @@ int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_ou
 int drv_engine_fail(const char *what, int code, struct drv_fail *fail);
 
 /*
- * The layer lost its peer. Whether the peer died or the layer is wrong is what the out-of-band channel knows
+ * The layer lost a peer. Whether the peer died or the layer is wrong is what the out-of-band channel knows
  * within half a second: sets the reason accordingly and returns -1. The engine is broken then.
  */
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail);
 
-/* For out-of-band waits: polls the layer, and in block mode sleeps in it for up to 0.5 ms when it found
- * nothing. */
-struct drv_idle drv_engine_idle(struct drv_engine *engine);
+/*
+ * For out-of-band waits: polls the layer, and in block mode sleeps in it for a moment when it found nothing. NULL where
+ * there is nothing to poll: before a layer is open, and for floors.
+ */
+const struct drv_idle *drv_engine_idle(struct drv_engine *engine);
 
 /* Sleeps in the layer's wait; 0 or -1. Block mode only. */
 DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail)
@@ -101,12 +139,12 @@ DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, s
 }
 
 /*
- * Opens the layer for the whole launch. A code of open becomes the reason, with the sentence that the layer
- * gave. The limits asked for are those of the launch's largest point.
+ * Opens the layer for the whole launch, for as many peers as this endpoint has channels and for engine->needs. A code
+ * of open becomes the reason, with the sentence that the layer gave.
  */
 int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail);
 
-/* Exchanges addresses, connects and waits until the channel is up on both sides. */
+/* Exchanges addresses, connects all channels and waits until all of all endpoints are up. */
 int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail);
 
 /* Disconnects and closes. Legal at any stage. */
@@ -123,22 +161,19 @@ void drv_memory_free(struct drv_engine *engine, struct drv_memory *memory);
  */
 uint8_t *drv_pool_take(struct drv_engine *engine, enum drv_pool pool, size_t bytes, struct drv_fail *fail);
 
+/*
+ * Exposes the region of this end (`exposes`) and attaches to those of its peers (`attaches`); all endpoints at once.
+ * Nothing where the launch needs no region. Closing releases both.
+ */
+int drv_engine_regions(struct drv_engine *engine, uint64_t bytes, bool exposes, bool attaches,
+		       uint64_t deadline_ns, struct drv_fail *fail);
+
 /* Room of one buffer with its 64-byte header line in front; pages for large ones. */
 static inline size_t drv_memory_stride(uint64_t bytes)
 {
 	const uint64_t unit = bytes >= 4096 ? 4096 : 64;
 
 	return (size_t)((bytes + unit - 1) / unit * unit + unit + (bytes ? 0 : unit));
-}
-
-/* How many slots a one-sided point works on in the peer's region: a power of two, so that no loop divides. */
-static inline uint32_t drv_region_slots(uint32_t depth)
-{
-	uint32_t slots = 2;
-
-	while (slots < depth)
-		slots *= 2;
-	return slots;
 }
 
 /* Where the payload of a buffer starts within its stride. */

@@ -9,30 +9,55 @@
 
 #include <stddef.h>
 
-enum drv_reason {
-	DRV_OK,
-	DRV_ARGUMENT,         /* command line or launch file: exit 2 */
-	DRV_NO_CAP,           /* refused: the layer does not have what the point needs */
-	DRV_NO_WAIT,          /* refused: the layer cannot wait as asked */
-	DRV_MSG_TOO_LARGE,    /* refused: a message over the layer's limit */
-	DRV_DEPTH_TOO_DEEP,   /* refused: more outstanding than the layer takes */
-	DRV_NODE_LACKS,       /* refused: a kernel feature or library part is missing on this node */
-	DRV_BUILD_ABSENT,     /* refused: the layer was not built */
-	DRV_TRANSPORT,        /* refused: the transport or device asked for is not there */
-	DRV_PERMISSION,       /* refused: the kernel forbids it */
-	DRV_MEMORY,           /* failed: out of memory, locked memory or shared memory */
-	DRV_PORT,             /* failed: no free port */
-	DRV_PEER_LOST,        /* failed: the other endpoint is gone */
-	DRV_DEADLINE,         /* failed: a step took too long */
-	DRV_LIBRARY,          /* failed: the layer or its library broke */
-	DRV_VERSION_MISMATCH, /* failed: the two endpoints are different builds */
-	DRV_TOKEN,            /* failed: the two endpoints hold different tokens */
-	DRV_PROTOCOL,         /* failed: the endpoints disagree, or speak nonsense */
-	DRV_STOPPED,          /* failed: told to stop by a signal or by the other endpoint */
-	DRV_CHECK,            /* unsound: measured, but a check did not hold */
-	DRV_SYSTEM,           /* failed: a system call failed */
-	DRV_REASONS,
-};
+/*
+ * Every reason: X(name, exit status, whether it is a refusal). The one list of them in C; `cadge-driver patterns --json`
+ * prints it, and the store compares it with its own. A refusal means "cannot be done here", all others mean "broke".
+ */
+#define DRV_REASON_LIST(X)                                                                                   \
+	/* command line or launch file */                                                                    \
+	X(ARGUMENT, 2, 0)                                                                                    \
+	/* the layer does not have what the point needs */                                                   \
+	X(NO_CAP, 3, 1)                                                                                      \
+	/* the layer cannot wait as asked */                                                                 \
+	X(NO_WAIT, 3, 1)                                                                                     \
+	/* a message over the layer's limit */                                                               \
+	X(MSG_TOO_LARGE, 3, 1)                                                                               \
+	/* more outstanding than the layer takes */                                                          \
+	X(DEPTH_TOO_DEEP, 3, 1)                                                                              \
+	/* a kernel feature or library part is missing on this node */                                       \
+	X(NODE_LACKS, 3, 1)                                                                                  \
+	/* the layer was not built */                                                                        \
+	X(BUILD_ABSENT, 3, 1)                                                                                \
+	/* the transport or device asked for is not there */                                                 \
+	X(TRANSPORT, 3, 1)                                                                                   \
+	/* the kernel forbids it */                                                                          \
+	X(PERMISSION, 3, 1)                                                                                  \
+	/* out of memory, locked memory or shared memory */                                                  \
+	X(MEMORY, 3, 0)                                                                                      \
+	/* no free port */                                                                                   \
+	X(PORT, 3, 0)                                                                                        \
+	/* another endpoint is gone */                                                                       \
+	X(PEER_LOST, 4, 0)                                                                                   \
+	/* a step took too long */                                                                           \
+	X(DEADLINE, 4, 0)                                                                                    \
+	/* the layer or its library broke */                                                                 \
+	X(LIBRARY, 3, 0)                                                                                     \
+	/* the endpoints are different builds */                                                             \
+	X(VERSION_MISMATCH, 4, 0)                                                                            \
+	/* the endpoints hold different tokens */                                                            \
+	X(TOKEN, 4, 0)                                                                                       \
+	/* the endpoints disagree, or a message makes no sense */                                            \
+	X(PROTOCOL, 4, 0)                                                                                    \
+	/* told to stop by a signal or by another endpoint */                                                \
+	X(STOPPED, 4, 0)                                                                                     \
+	/* unsound: measured, but a check did not hold */                                                    \
+	X(CHECK, 70, 0)                                                                                      \
+	/* a system call failed */                                                                           \
+	X(SYSTEM, 4, 0)
+
+#define DRV_REASON_ENTRY_(name, status, refusal) DRV_##name,
+enum drv_reason { DRV_OK, DRV_REASON_LIST(DRV_REASON_ENTRY_) DRV_REASONS };
+#undef DRV_REASON_ENTRY_
 
 struct drv_fail {
 	enum drv_reason reason;

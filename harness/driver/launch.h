@@ -1,41 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The launch file (schema cadge.launch/1): what one pair of processes is to measure. Reading is strict: every
- * key that is unknown, missing, of the wrong type or out of range is refused with a sentence that names the
- * field.
+ * The launch file (schema cadge.launch/2): what the processes of a launch are to measure. Reading is strict: every
+ * key that is unknown, missing, of the wrong type or out of range is refused with a sentence that names the field.
+ * What a pattern's parameters may be stands in the file itself; their names and types stand in the pattern's table.
  */
 #ifndef DRV_LAUNCH_H
 #define DRV_LAUNCH_H
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "fail.h"
 
-#define DRV_LAUNCH_SCHEMA     "cadge.launch/1"
-#define DRV_MESSAGE_BYTES_MAX (UINT64_C(1) << 30) /* sanity bound of sizes in a launch file */
-#define DRV_DEPTH_MAX         4096u               /* and of depths */
+#define DRV_LAUNCH_SCHEMA "cadge.launch/2"
+#define DRV_ENDPOINTS_MAX 64u
+#define DRV_PEERS_MAX     64u
+#define DRV_THREADS_MAX   64u
 
 enum drv_kind { DRV_KIND_LAYER, DRV_KIND_FLOOR };
-enum drv_place { DRV_PLACE_SELF, DRV_PLACE_WITHIN, DRV_PLACE_BETWEEN }; /* same order as enum cadge_place */
-enum drv_wait { DRV_WAIT_POLL, DRV_WAIT_BLOCK }; /* same order as enum cadge_wait_mode */
-enum drv_pattern { DRV_PINGPONG, DRV_RPC, DRV_STREAM, DRV_ONESIDED };
-enum drv_operation { DRV_OPERATION_NONE, DRV_PUT, DRV_GET, DRV_FETCH_ADD };
-enum drv_target { DRV_TARGET_ACTIVE, DRV_TARGET_PASSIVE };
+/* in the order of enum cadge_place and enum cadge_wait_mode */
+enum drv_place { DRV_PLACE_SELF, DRV_PLACE_WITHIN, DRV_PLACE_BETWEEN };
+enum drv_wait { DRV_WAIT_POLL, DRV_WAIT_BLOCK };
+
+struct drv_pattern;
 
 struct drv_point {
 	char *attempt_id, *point_id;
-	enum drv_pattern pattern;
-	enum drv_operation operation; /* onesided only */
-	enum drv_target target;       /* onesided only */
-	uint64_t request_bytes, reply_bytes;
-	uint32_t depth;
+	const struct drv_pattern *pattern;
+	/* pattern->parameters_bytes, filled in by the pattern's table; owned */
+	void *parameters;
+	/* {"pattern", "parameters"} as it stands in the file; owned reference */
+	json_t *workload;
 	uint64_t duration_ns, deadline_ns;
 };
 
 struct drv_endpoint {
+	/* as the patterns of the launch name it */
+	char *role;
 	char *host, *device, *address, *raw_device;
-	int cpu; /* -1: not pinned */
+	/* one a thread: core, or -1: not pinned; none means one thread that is not pinned */
+	int cpus[DRV_THREADS_MAX];
+	size_t cpus_count;
+	/* by number of the channel: the endpoint at its other end, and the channel's number there */
+	uint8_t peers[DRV_PEERS_MAX], channels[DRV_PEERS_MAX];
+	size_t peers_count;
 };
 
 struct drv_name_value {
@@ -45,20 +55,24 @@ struct drv_name_value {
 struct drv_launch {
 	char *launch_id, *campaign_id, *layer;
 	enum drv_kind kind;
-	char *launcher; /* "direct" or "mpirun" */
+	/* "direct" or "mpirun" */
+	char *launcher;
 	enum drv_place place;
 	enum drv_wait wait;
-	char **shims; /* outermost first */
+	/* outermost first */
+	char **shims;
 	size_t shims_count;
-	struct drv_name_value *settings; /* in the order of their names */
+	/* in the order of their names */
+	struct drv_name_value *settings;
 	size_t settings_count;
 	uint64_t seed, deadline_ns;
 	uint16_t port_first, port_last;
-	struct drv_endpoint endpoints[2];
-	size_t endpoints_count; /* 1 only for place self */
+	/* 1 to 64; exactly one at place self */
+	struct drv_endpoint *endpoints;
+	size_t endpoints_count;
 	struct drv_point *points;
 	size_t points_count;
-	/* SHA-256 of the document in canonical form, hex: both endpoints must hold the same launch */
+	/* SHA-256 of the document in canonical form, hex: all endpoints must hold the same launch */
 	char digest[65];
 };
 
@@ -72,11 +86,14 @@ int drv_launch_parse(const char *text, size_t text_bytes, struct drv_launch *lau
 /* Frees what a launch holds, not the struct itself. Legal on a zeroed one. */
 void drv_launch_free(struct drv_launch *launch);
 
+/* The core of the first thread of an endpoint, or -1. */
+static inline int drv_endpoint_cpu(const struct drv_endpoint *endpoint)
+{
+	return endpoint->cpus_count ? endpoint->cpus[0] : -1;
+}
+
 /* The words of the launch file. */
 const char *drv_place_name(enum drv_place place);
 const char *drv_wait_name(enum drv_wait wait);
-const char *drv_pattern_name(enum drv_pattern pattern);
-const char *drv_operation_name(enum drv_operation operation); /* NULL for none */
-const char *drv_target_name(enum drv_target target);
 
 #endif

@@ -7,42 +7,46 @@
 #include "describe.h"
 #include "fail.h"
 #include "options.h"
+#include "patterns.h"
 #include "result.h"
 #include "session.h"
 #include "version.h"
 #include "watchdog.h"
 
 static const char help[] =
-	"cadge-driver - measures one communication layer between two processes\n"
+	"cadge-driver - measures one communication layer between processes\n"
 	"\n"
 	"usage:\n"
-	"  cadge-driver run --launch FILE --endpoint 0|1 --modules DIR --oob HOST:PORT --token-file FILE "
+	"  cadge-driver run --launch FILE --endpoint N --modules DIR --oob HOST:PORT --token-file FILE "
 	"[--out FILE]\n"
 	"  cadge-driver describe --modules DIR --layer NAME [--device lo] [--address 127.0.0.1]\n"
+	"  cadge-driver patterns [--json]\n"
 	"  cadge-driver version\n"
 	"\n"
-	"run        makes the attempts of a launch file (cadge.launch/1). Endpoint 1 listens on HOST:PORT "
-	"and serves;\n"
-	"           endpoint 0 connects, measures and writes the result (cadge.result/1) to --out. The token "
+	"run        makes the attempts of a launch file (cadge.launch/2). Endpoint 0 listens on HOST:PORT, "
+	"coordinates\n"
+	"           and writes the result (cadge.result/2) to --out; endpoints 1 to 63 connect to it. The "
+	"token "
 	"file holds\n"
-	"           at least 16 bytes, the same on both ends, and has mode 0600. Place self: endpoint 0 "
-	"alone, without\n"
-	"           --oob and --token-file.\n"
+	"           at least 16 bytes, the same for all, and has mode 0600. Place self: endpoint 0 alone, "
+	"without --oob\n"
+	"           and --token-file. Floors: without --modules.\n"
 	"describe   opens a layer in every place and wait mode of this machine and prints what it grants, or "
 	"why not.\n"
+	"patterns   prints the patterns and floors that this program was built with, as JSON.\n"
 	"version    prints what this program is, as JSON.\n"
 	"\n"
 	"examples:\n"
 	"  cadge-driver describe --modules build/layers --layer sockets-tcp\n"
-	"  cadge-driver run --launch l.json --endpoint 1 --modules build/layers --oob 127.0.0.1:18500 "
-	"--token-file t &\n"
 	"  cadge-driver run --launch l.json --endpoint 0 --modules build/layers --oob 127.0.0.1:18500 "
 	"--token-file t \\\n"
-	"               --out result.json\n"
+	"               --out result.json &\n"
+	"  cadge-driver run --launch l.json --endpoint 1 --modules build/layers --oob 127.0.0.1:18500 "
+	"--token-file t\n"
 	"\n"
 	"exit status: 0 result written; 2 wrong arguments or launch file; 3 the layer cannot be loaded or "
 	"opened;\n"
-	"  4 the other endpoint was lost, or a deadline passed; 70 a mistake of this program. Endpoint 0 "
+	"  4 another endpoint was lost, or a deadline passed; 70 a mistake of this program. Endpoint 0 "
 	"writes a result\n"
 	"  with the reason in cases 3 and 4 whenever it can.\n";
 
@@ -59,7 +63,7 @@ static int run(int argc, char **argv)
 	struct drv_fail fail;
 	int status;
 
-	if (drv_options_run(argc, argv, DRV_KIND_LAYER, &options, &fail))
+	if (drv_options_run(argc, argv, &options, &fail))
 		return wrong(fail.text);
 	if (drv_watchdog_start(options.launch.deadline_ns, &fail)) {
 		fprintf(stderr, "cadge-driver: %s\n", fail.text);
@@ -107,17 +111,27 @@ static int describe(int argc, char **argv)
 	return drv_describe(&args);
 }
 
-static int version(void)
+/* Prints a document that is taken over; the exit status. */
+static int print(json_t *object)
 {
-	json_t *object = drv_driver_json();
-
-	if (!object || json_object_set_new(object, "schema", json_string(DRV_RESULT_SCHEMA)) ||
-	    json_dumpf(object, stdout, JSON_INDENT(1)) || putchar('\n') == EOF || fflush(stdout) == EOF) {
+	if (!object || json_dumpf(object, stdout, JSON_INDENT(1) | JSON_SORT_KEYS) || putchar('\n') == EOF ||
+	    fflush(stdout) == EOF) {
 		json_decref(object);
 		return 70;
 	}
 	json_decref(object);
 	return 0;
+}
+
+static int version(void)
+{
+	json_t *object = drv_driver_json();
+
+	if (object && json_object_set_new(object, "schema", json_string(DRV_RESULT_SCHEMA))) {
+		json_decref(object);
+		object = NULL;
+	}
+	return print(object);
 }
 
 int main(int argc, char **argv)
@@ -128,6 +142,8 @@ int main(int argc, char **argv)
 		return run(argc - 2, argv + 2);
 	if (!strcmp(argv[1], "describe"))
 		return describe(argc - 2, argv + 2);
+	if (!strcmp(argv[1], "patterns") && (argc == 2 || (argc == 3 && !strcmp(argv[2], "--json"))))
+		return print(drv_patterns_json());
 	if (!strcmp(argv[1], "version") && argc == 2)
 		return version();
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ends of a launch can do together, and whether that is enough for a point. */
 #include "negotiate.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
+#include "pattern.h"
 #include "text.h"
 
-static const char *progress_name(enum cadge_progress progress)
+const char *drv_progress_name(enum cadge_progress progress)
 {
 	switch (progress) {
 	case CADGE_PROGRESS_DIRECT: return "direct";
@@ -118,8 +121,8 @@ int drv_negotiate_launch(enum drv_place place, enum drv_wait wait, uint64_t caps
 	return 0;
 }
 
-static int check_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both,
-			 struct drv_fail *fail)
+int drv_negotiate_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both,
+			  struct drv_fail *fail)
 {
 	if (wanted_bytes <= both->message_bytes_max)
 		return 0;
@@ -128,59 +131,46 @@ static int check_message(uint64_t wanted_bytes, const char *what, const struct d
 			    wanted_bytes, both->message_bytes_max);
 }
 
-static int check_onesided(const struct drv_point *point, enum drv_place place, const struct drv_ability *both,
-			  struct drv_fail *fail)
+struct drv_needs drv_point_needs(const struct drv_point *point)
 {
-	static const uint64_t caps[] = {0, CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD};
-	const enum cadge_progress progress[] = {CADGE_PROGRESS_NONE, both->put, both->get, both->fetch_add};
-	const char *name = drv_operation_name(point->operation);
+	struct drv_needs needs = {0};
 
-	if (!(both->caps & caps[point->operation]))
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted %s, the layer has no such operation", name);
-	if (point->request_bytes == 0)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted a %s of 0 bytes, which moves nothing that could be seen", name);
-	if (point->operation != DRV_FETCH_ADD && point->request_bytes > both->rma_bytes_max)
-		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
-				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,
-				    point->request_bytes, both->rma_bytes_max);
-	if (point->target == DRV_TARGET_PASSIVE && place == DRV_PLACE_SELF)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted a passive target, but at place self the target is the caller");
-	if (point->target == DRV_TARGET_PASSIVE && progress[point->operation] != CADGE_PROGRESS_DIRECT)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted a passive target, which needs %s to be direct; here it is %s",
-				    name, progress_name(progress[point->operation]));
-	return 0;
+	if (point->pattern->needs)
+		point->pattern->needs(point->parameters, &needs);
+	if (!needs.depth)
+		needs.depth = 1;
+	return needs;
 }
 
-int drv_negotiate_point(const struct drv_point *point, enum drv_place place, const struct drv_ability *both,
-			struct drv_fail *fail)
+struct drv_needs drv_launch_needs(const struct drv_launch *launch)
 {
-	const uint64_t header_bytes = drv_rpc_is_native(both) ? 0 : DRV_RPC_HEADER_BYTES;
-	int status = 0;
+	struct drv_needs most = {.depth = 1};
 
-	if (point->depth > both->depth_max)
-		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
-				    "wanted %u operations outstanding, the layer takes %u", point->depth,
-				    both->depth_max);
-	switch (point->pattern) {
-	case DRV_PINGPONG: status = check_message(point->request_bytes, "message", both, fail); break;
-	case DRV_RPC:
-		status = check_message(point->request_bytes + header_bytes, "request", both, fail);
-		if (!status)
-			status = check_message(point->reply_bytes + header_bytes, "reply", both, fail);
-		if (!status && header_bytes && both->iov_max < 2)
-			status =
-				drv_fail_set(fail, DRV_NO_CAP,
-					     "wanted header and payload gathered, the layer takes one piece");
-		break;
-	case DRV_STREAM:
-		status = check_message(point->request_bytes, "message", both, fail);
-		if (!status)
-			status = check_message(DRV_CONTROL_BYTES, "closing message", both, fail);
-		break;
-	case DRV_ONESIDED: status = check_onesided(point, place, both, fail); break;
+	for (size_t i = 0; i < launch->points_count; i++) {
+		const struct drv_needs needs = drv_point_needs(&launch->points[i]);
+
+		if (needs.message_bytes > most.message_bytes)
+			most.message_bytes = needs.message_bytes;
+		if (needs.depth > most.depth)
+			most.depth = needs.depth;
+		if (needs.region_bytes > most.region_bytes)
+			most.region_bytes = needs.region_bytes;
 	}
-	return status;
+	return most;
+}
+
+int drv_negotiate_point(const struct drv_point *point, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct drv_needs needs = drv_point_needs(point);
+
+	if (offer->place == DRV_PLACE_SELF && !point->pattern->self)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted place self, but this pattern takes more than one endpoint");
+	if (needs.depth > offer->both.depth_max)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %u operations outstanding, the layer takes %u", needs.depth,
+				    offer->both.depth_max);
+	if (point->pattern->negotiate)
+		return point->pattern->negotiate(point->parameters, offer, fail);
+	return drv_negotiate_message(needs.message_bytes, "message", &offer->both, fail);
 }

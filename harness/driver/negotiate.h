@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decides whether a layer can make a point as asked, from nothing but what both ends say of themselves. Both
+ * Decides whether a layer can make a point as asked, from nothing but what its ends say of themselves. All
  * endpoints compute it with the same inputs; different answers abort the launch. Granted means: exactly as
  * asked, in every dimension.
  */
@@ -13,9 +13,6 @@
 #include "cadge/layer.h"
 #include "fail.h"
 #include "launch.h"
-
-#define DRV_RPC_HEADER_BYTES 16u /* what emulated RPC puts before the payload */
-#define DRV_CONTROL_BYTES    32u /* room that the end of a stream needs */
 
 /* What one end can do, as far as the decision needs it. */
 struct drv_ability {
@@ -33,18 +30,50 @@ void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *c
 json_t *drv_ability_json(const struct drv_ability *ability);
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail);
 
-/* What both can: the smaller of each. Commutative. */
+/* What both can: the smaller of each. Commutative and associative, so that it folds over all endpoints. */
 struct drv_ability drv_ability_both(const struct drv_ability *left, const struct drv_ability *right);
 
 /* The channel as a whole: can a layer that has `caps` be opened at this place and wait mode? 0, or -1 with
  * the reason. */
 int drv_negotiate_launch(enum drv_place place, enum drv_wait wait, uint64_t caps, struct drv_fail *fail);
 
-/* One point. 0: granted. -1: refused, with reason, what was wanted, and what there is. */
-int drv_negotiate_point(const struct drv_point *point, enum drv_place place, const struct drv_ability *both,
-			struct drv_fail *fail);
+/* What a point asks of a layer, known before it is opened. */
+struct drv_needs {
+	/* largest message, control messages of the pattern included */
+	uint64_t message_bytes;
+	/* operations outstanding on one channel, at least 1 */
+	uint32_t depth;
+	/* of the region that exposing roles expose; 0: none */
+	uint64_t region_bytes;
+};
 
-/* True when rpc points run over the layer's own calls. */
+struct drv_floor;
+
+/* What the endpoints of a launch can do together. */
+struct drv_offer {
+	enum drv_place place;
+	struct drv_ability both;
+	/* NULL for layers */
+	const struct drv_floor *floor;
+};
+
+/* What one point asks for; `depth` is at least 1. */
+struct drv_needs drv_point_needs(const struct drv_point *point);
+
+/* What a launch asks for: the largest of all its points. */
+struct drv_needs drv_launch_needs(const struct drv_launch *launch);
+
+/* One point. 0: granted. -1: refused, with reason, what was wanted, and what there is. */
+int drv_negotiate_point(const struct drv_point *point, const struct drv_offer *offer, struct drv_fail *fail);
+
+/* For patterns: a message of `wanted_bytes`, called `what`, against the largest that both ends take. */
+int drv_negotiate_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both,
+			  struct drv_fail *fail);
+
+/* The word for who carries an operation out: "direct", "library", "cadge" or "none". */
+const char *drv_progress_name(enum cadge_progress progress);
+
+/* True when calls run over the layer's own calls. */
 static inline int drv_rpc_is_native(const struct drv_ability *both)
 {
 	return (both->caps & CADGE_CAP_RPC) != 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The proof that both ends of a connection hold the token, and the reading of the token file. */
 #include "oob_auth.h"
 
 #include <errno.h>

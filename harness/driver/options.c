@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the arguments of "run", then the launch file and the token. */
 #include "options.h"
 
 #include <string.h>
@@ -13,21 +14,18 @@ static int check_out(const char *path, struct drv_fail *fail)
 	return drv_out_find(path, &out, fail);
 }
 
-static int check_combination(const struct drv_run_options *options, enum drv_kind kind, struct drv_fail *fail)
+static int check_combination(const struct drv_run_options *options, struct drv_fail *fail)
 {
 	const struct drv_launch *launch = &options->launch;
 
-	if (launch->kind != kind)
-		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: kind must be \"%s\" for this program",
-				    kind == DRV_KIND_LAYER ? "layer" : "floor");
 	if (launch->shims_count > 1)
 		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: shims may hold one entry at most");
-	if (kind == DRV_KIND_FLOOR && launch->shims_count > 0)
+	if (launch->kind == DRV_KIND_FLOOR && launch->shims_count > 0)
 		return drv_fail_set(fail, DRV_ARGUMENT, "launch file: shims do not apply to floors");
 	if ((size_t)options->endpoint >= launch->endpoints_count)
-		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint %d: place self has endpoint 0 alone",
-				    options->endpoint);
-	if (kind == DRV_KIND_LAYER && !options->modules)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint %d: this launch has endpoints 0 to %zu",
+				    options->endpoint, launch->endpoints_count - 1);
+	if (launch->kind == DRV_KIND_LAYER && !options->modules)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--modules is missing");
 	if (launch->place != DRV_PLACE_SELF && !options->host_port)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--oob is missing");
@@ -35,13 +33,27 @@ static int check_combination(const struct drv_run_options *options, enum drv_kin
 		return drv_fail_set(fail, DRV_ARGUMENT, "--token-file is missing");
 	if (options->endpoint == 0 && !options->out)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--out is missing: endpoint 0 writes the result");
-	if (options->endpoint == 1 && options->out)
+	if (options->endpoint > 0 && options->out)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--out belongs to endpoint 0");
 	return options->out ? check_out(options->out, fail) : 0;
 }
 
-int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_options *options_out,
-		    struct drv_fail *fail)
+/* 0 to 63; -1 for anything else. */
+static int endpoint_number(const char *text)
+{
+	int number = 0;
+
+	if (!text[0] || strlen(text) > 2)
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -1;
+		number = 10 * number + (*text - '0');
+	}
+	return number < (int)DRV_ENDPOINTS_MAX ? number : -1;
+}
+
+int drv_options_run(int argc, char **argv, struct drv_run_options *options_out, struct drv_fail *fail)
 {
 	struct drv_run_options options = {.endpoint = -1};
 	const char *endpoint = NULL;
@@ -73,12 +85,13 @@ int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_op
 	}
 	if (!options.launch_path)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--launch is missing");
-	if (!endpoint || (strcmp(endpoint, "0") != 0 && strcmp(endpoint, "1") != 0))
-		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint must be 0 or 1");
-	options.endpoint = endpoint[0] - '0';
+	options.endpoint = endpoint ? endpoint_number(endpoint) : -1;
+	if (options.endpoint < 0)
+		return drv_fail_set(fail, DRV_ARGUMENT, "--endpoint must be a number from 0 to %u",
+				    DRV_ENDPOINTS_MAX - 1);
 	if (drv_launch_read(options.launch_path, &options.launch, fail))
 		return -1;
-	if (check_combination(&options, kind, fail) ||
+	if (check_combination(&options, fail) ||
 	    (options.launch.place != DRV_PLACE_SELF &&
 	     drv_oob_token_read(options.token_path, &options.token, fail))) {
 		drv_launch_free(&options.launch);

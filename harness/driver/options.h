@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line that cadge-driver and cadge-floor share: "run" and its arguments. */
+/* The command line of "cadge-driver run". */
 #ifndef DRV_OPTIONS_H
 #define DRV_OPTIONS_H
 
@@ -19,10 +19,9 @@ struct drv_run_options {
 };
 
 /*
- * Reads the arguments after "run", then the launch file and the token. `kind` is what this program runs. On
+ * Reads the arguments after "run", then the launch file and the token. On
  * failure the reason is DRV_ARGUMENT. On success drv_launch_free(&options->launch) is the caller's.
  */
-int drv_options_run(int argc, char **argv, enum drv_kind kind, struct drv_run_options *options_out,
-		    struct drv_fail *fail);
+int drv_options_run(int argc, char **argv, struct drv_run_options *options_out, struct drv_fail *fail);
 
 #endif

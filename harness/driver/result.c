@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes the launch result. */
 #include "result.h"
 
 #include <errno.h>
@@ -48,32 +49,14 @@ bool drv_checks_hold(const struct drv_checks *checks)
 	return true;
 }
 
-int drv_attempt_prepare(struct drv_attempt *attempt, bool histogram, bool remote, struct drv_fail *fail)
-{
-	if (histogram) {
-		attempt->histogram = malloc(sizeof(*attempt->histogram));
-		attempt->first_ns = calloc(DRV_FIRST_MAX, sizeof(*attempt->first_ns));
-	}
-	if (remote)
-		attempt->remote = malloc(sizeof(*attempt->remote));
-	if ((histogram && (!attempt->histogram || !attempt->first_ns)) || (remote && !attempt->remote)) {
-		drv_attempt_free(attempt);
-		return drv_fail_set(fail, DRV_MEMORY, "no memory for histograms");
-	}
-	if (histogram)
-		drv_histogram_clear(attempt->histogram);
-	if (remote)
-		drv_histogram_clear(attempt->remote);
-	return 0;
-}
-
 void drv_attempt_free(struct drv_attempt *attempt)
 {
-	free(attempt->histogram);
-	free(attempt->remote);
-	free(attempt->first_ns);
-	attempt->histogram = attempt->remote = NULL;
-	attempt->first_ns = NULL;
+	drv_record_free(&attempt->record);
+	json_decref(attempt->others);
+	attempt->others = NULL;
+	free(attempt->cpu);
+	attempt->cpu = NULL;
+	attempt->cpu_count = 0;
 }
 
 void drv_result_start(struct drv_result *result, const struct drv_launch *launch)
@@ -96,8 +79,8 @@ void drv_result_free(struct drv_result *result)
 	json_decref(result->library);
 	json_decref(result->adapter);
 	json_decref(result->limits);
-	for (int i = 0; i < 2; i++) {
-		json_decref(result->path[i]);
+	json_decref(result->path);
+	for (unsigned i = 0; i < DRV_ENDPOINTS_MAX; i++) {
 		json_decref(result->clock[i]);
 		json_decref(result->pinning[i]);
 		json_decref(result->endpoint[i]);
@@ -159,13 +142,13 @@ static json_t *checks_json(const struct drv_checks *checks)
 	return list;
 }
 
-/* Both endpoints' parts; with one endpoint (place self) a list of one. */
-static json_t *pair_json(json_t *const pair[2])
+/* One part of each endpoint that is known. */
+static json_t *parts_json(json_t *const parts[DRV_ENDPOINTS_MAX])
 {
 	json_t *list = json_array();
 
-	for (int i = 0; list && i < 2; i++)
-		if (pair[i] && json_array_append(list, pair[i])) {
+	for (unsigned i = 0; list && i < DRV_ENDPOINTS_MAX; i++)
+		if (parts[i] && json_array_append(list, parts[i])) {
 			json_decref(list);
 			return NULL;
 		}
@@ -177,46 +160,32 @@ static json_t *maybe(json_t *value)
 	return value ? json_incref(value) : json_null();
 }
 
-static json_t *histogram_json(const struct drv_histogram *histogram)
+/* What endpoint 0 measured, and then the others. */
+static json_t *quantities_json(const struct drv_attempt *attempt)
 {
-	char *text;
-	json_t *value;
+	json_t *object = drv_record_json(&attempt->record, 0);
+	const char *name;
+	json_t *list;
 
-	if (!histogram)
-		return json_null();
-	text = drv_histogram_base64(histogram);
-	value = text ? json_string_nocheck(text) : NULL;
-	free(text);
-	return value;
-}
+	json_object_foreach(attempt->others, name, list)
+	{
+		json_t *ours = json_object_get(object, name);
 
-static void put_samples(struct builder *object, const struct drv_attempt *attempt)
-{
-	const struct drv_histogram *histogram = attempt->histogram;
-	const bool any = histogram && histogram->count > 0;
-	json_t *first = json_array();
-	char digits[40];
-
-	put(object, "histogram", histogram_json(histogram));
-	put_count(object, "count", any ? histogram->count : 0);
-	put_count(object, "sum_ns", any ? histogram->sum_ns : 0);
-	put_count(object, "min_ns", any ? histogram->min_ns : 0);
-	put_count(object, "max_ns", any ? histogram->max_ns : 0);
-	put_text(object, "sum_sq_ns2", drv_histogram_decimal(any ? histogram->sum_sq_ns2 : 0, digits));
-	for (uint32_t i = 0; i < attempt->first_count; i++)
-		if (json_array_append_new(first, drv_json_count(attempt->first_ns[i])))
-			object->failed = true;
-	put(object, "first_ns", first);
-	put(object, "histogram_remote", histogram_json(attempt->remote));
+		if (ours ? json_array_extend(ours, list) : json_object_set(object, name, list)) {
+			json_decref(object);
+			return NULL;
+		}
+	}
+	return object;
 }
 
 static json_t *warmup_json(const struct drv_attempt *attempt)
 {
 	struct builder object = {.object = json_object()};
 
-	put_count(&object, "operations", attempt->warmup_operations);
+	put_count(&object, "operations", attempt->record.warmup_operations);
 	put_count(&object, "ns", attempt->warmup_ns);
-	put(&object, "steady", json_boolean(attempt->warmup_steady));
+	put(&object, "steady", json_boolean(attempt->record.warmup_steady));
 	put_text(&object, "rule", attempt->warmup_rule ? attempt->warmup_rule : "none");
 	return finish(&object);
 }
@@ -254,23 +223,19 @@ static json_t *attempt_json(const struct drv_attempt *attempt)
 
 	put_text(&object, "attempt_id", point->attempt_id);
 	put_text(&object, "point_id", point->point_id);
-	put_text(&object, "pattern", drv_pattern_name(point->pattern));
-	put_count(&object, "request_bytes", point->request_bytes);
-	put_count(&object, "reply_bytes", point->reply_bytes);
-	put_count(&object, "depth", point->depth);
-	put_text(&object, "operation", drv_operation_name(point->operation));
+	put(&object, "workload", json_incref(point->workload));
 	put_count(&object, "order", attempt->order);
 	put_text(&object, "status", status_names[attempt->status]);
 	put_text(&object, "reason", explained ? attempt->fail.text : NULL);
 	put_text(&object, "reason_code", explained ? drv_reason_name(attempt->fail.reason) : NULL);
 	put_count(&object, "started_ns_since_launch", attempt->started_ns);
 	put(&object, "warmup", warmup_json(attempt));
-	put_count(&object, "elapsed_ns", attempt->elapsed_ns);
-	put_count(&object, "operations", attempt->operations);
-	put_count(&object, "bytes", attempt->bytes);
-	put_count(&object, "lost", attempt->lost);
-	put_count(&object, "late", attempt->late);
-	put_samples(&object, attempt);
+	put_count(&object, "elapsed_ns", attempt->record.elapsed_ns);
+	put_count(&object, "operations", attempt->record.operations);
+	put_count(&object, "bytes", attempt->record.bytes);
+	put_count(&object, "lost", attempt->record.lost);
+	put_count(&object, "late", attempt->record.late);
+	put(&object, "quantities", quantities_json(attempt));
 	put(&object, "executions", counted_json(attempt));
 	put(&object, "verified", verified_json(attempt));
 	for (size_t i = 0; i < attempt->cpu_count; i++)
@@ -318,12 +283,13 @@ json_t *drv_result_clock_json(const struct drv_clock *clock)
 	return finish(&object);
 }
 
-json_t *drv_result_endpoint_json(const char *host)
+json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint)
 {
 	struct builder object = {.object = json_object()};
 	struct utsname system;
 
-	put_text(&object, "host", host);
+	put_text(&object, "role", endpoint->role);
+	put_text(&object, "host", endpoint->host);
 	put_count(&object, "pid", (uint64_t)getpid());
 	put_text(&object, "kernel", uname(&system) ? "unknown" : system.release);
 	return finish(&object);
@@ -355,10 +321,10 @@ char *drv_result_text(const struct drv_result *result)
 	put(&object, "library", maybe(result->library));
 	put(&object, "adapter", maybe(result->adapter));
 	put(&object, "limits", maybe(result->limits));
-	put(&object, "path", pair_json(result->path));
-	put(&object, "clock", pair_json(result->clock));
-	put(&object, "pinning", pair_json(result->pinning));
-	put(&object, "endpoints", pair_json(result->endpoint));
+	put(&object, "path", result->path ? json_incref(result->path) : json_array());
+	put(&object, "clock", parts_json(result->clock));
+	put(&object, "pinning", parts_json(result->pinning));
+	put(&object, "endpoints", parts_json(result->endpoint));
 	put(&object, "checks", checks_json(&result->checks));
 	/* a launch that was refused or failed as a whole has no attempts to show */
 	for (size_t i = 0; !explained && i < result->attempts_count; i++)

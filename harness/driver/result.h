@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The launch result (schema cadge.result/1), which endpoint 0 writes: the file's shape as C structs, and its
+ * The launch result (schema cadge.result/2), which endpoint 0 writes: the file's shape as C structs, and its
  * one writer. Everything here is raw: integers in the unit of the name, no means, no quantiles.
  */
 #ifndef DRV_RESULT_H
@@ -14,10 +14,10 @@
 #include "fail.h"
 #include "histogram.h"
 #include "launch.h"
+#include "record.h"
 #include "usage.h"
 
-#define DRV_RESULT_SCHEMA "cadge.result/1"
-#define DRV_FIRST_MAX     1000
+#define DRV_RESULT_SCHEMA "cadge.result/2"
 
 enum drv_status { DRV_DONE, DRV_REFUSED, DRV_FAILED, DRV_UNSOUND };
 
@@ -41,32 +41,36 @@ void drv_check_add(struct drv_checks *checks, const char *name, bool ok, const c
 /* True when every check held. */
 bool drv_checks_hold(const struct drv_checks *checks);
 
-/* One attempt at a point. Zeroed is a legal start; histograms and first_ns are owned by it. */
+/* One attempt at a point. Zeroed is a legal start; drv_attempt_free releases what it owns. */
 struct drv_attempt {
 	const struct drv_point *point;
-	uint32_t order; /* place in the launch, from 0 */
+	/* place in the launch, from 0 */
+	uint32_t order;
 	enum drv_status status;
-	struct drv_fail fail; /* when refused, failed or unsound */
-	uint64_t started_ns;  /* since the start of the launch */
-	uint64_t warmup_operations, warmup_ns;
-	bool warmup_steady;
-	const char *warmup_rule; /* static; NULL: no warm-up took place */
-	uint64_t elapsed_ns, operations, bytes;
-	uint64_t lost, late;
-	struct drv_histogram *histogram; /* NULL for stream */
-	struct drv_histogram *remote;    /* onesided put: put to visible */
-	uint64_t *first_ns;
-	uint32_t first_count;
-	bool executions_known; /* false: nobody at the target can count (put, get): written as null */
+	/* when refused, failed or unsound */
+	struct drv_fail fail;
+	/* since the start of the launch */
+	uint64_t started_ns;
+	uint64_t warmup_ns;
+	/* static; NULL: no warm-up took place */
+	const char *warmup_rule;
+	/* what endpoint 0 measured; its totals are those of all endpoints */
+	struct drv_record record;
+	/* {"quantity": [{"endpoint": 1, ...}]}: what others measured; owned reference */
+	json_t *others;
+	/* samples above the range, of others */
+	uint64_t overflows;
+	/* false: nobody can count executions (put, get): written as null */
+	bool executions_known;
 	uint64_t executions_expected, executions_server;
 	uint64_t verified_in_loop, verified_before, verified_after, mismatches;
-	struct drv_usage cpu[2];
-	size_t cpu_count; /* endpoints that reported: 0, 1 or 2 */
+	/* by endpoint; owned */
+	struct drv_usage *cpu;
+	/* endpoints that reported: 0 or all */
+	size_t cpu_count;
 	struct drv_checks checks;
 };
 
-/* Gives an attempt empty histograms and room for first samples. -1 when memory is short. */
-int drv_attempt_prepare(struct drv_attempt *attempt, bool histogram, bool remote, struct drv_fail *fail);
 void drv_attempt_free(struct drv_attempt *attempt);
 
 struct drv_phases {
@@ -80,10 +84,12 @@ struct drv_result {
 	char started_utc[48];
 	uint64_t started_ns; /* drv_now_ns at the start */
 	struct drv_phases phases;
-	/* Parts that are JSON already, by endpoint where there are two; NULL is written as null. Owned
-	 * references. */
+	/* Parts that are JSON already; NULL is written as null. Owned references. */
 	json_t *library, *adapter, *limits;
-	json_t *path[2], *clock[2], *pinning[2], *endpoint[2];
+	/* array with one entry a channel, by endpoint and channel */
+	json_t *path;
+	/* by endpoint */
+	json_t *clock[DRV_ENDPOINTS_MAX], *pinning[DRV_ENDPOINTS_MAX], *endpoint[DRV_ENDPOINTS_MAX];
 	struct drv_checks checks;
 	struct drv_attempt *attempts;
 	size_t attempts_count;
@@ -102,7 +108,7 @@ int drv_result_store(const char *path, const char *text, struct drv_fail *fail);
 
 /* Parts that both kinds of program fill the same way. New references. */
 json_t *drv_result_clock_json(const struct drv_clock *clock);
-json_t *drv_result_endpoint_json(const char *host);
+json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint);
 json_t *drv_driver_json(void);
 
 #endif

@@ -1,233 +1,149 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
-#include <stdio.h>
+/* The part of all endpoints but 0 in the attempts of a launch: does what endpoint 0 orders, and answers. */
 #include <string.h>
 
 #include "attempt.h"
+#include "counts.h"
+#include "play.h"
 #include "text.h"
 
-#define GRACE_NS UINT64_C(2000000000)
-
-uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index)
+/* Sends an answer to endpoint 0; `message` is taken over. */
+static int answer(struct drv_engine *engine, json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
 {
-	return drv_mix(launch->seed, index + 1);
-}
+	const int status = message ? drv_oob_send(engine->oob, 0, message, deadline_ns, fail)
+				   : drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 
-json_t *drv_counts_json(const struct drv_counts *counts)
-{
-	char key_sum[20];
-
-	snprintf(key_sum, sizeof(key_sum), "%" PRIx64, counts->key_sum);
-	return json_pack(
-		"{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "m", "counts", "executions",
-		drv_json_count(counts->executions), "key_sum", key_sum, "checked",
-		drv_json_count(counts->checked), "full_checked", drv_json_count(counts->full_checked),
-		"mismatches", drv_json_count(counts->mismatches), "counter", drv_json_count(counts->counter),
-		"mismatch", drv_json_text(counts->mismatch), "usage", drv_usage_json(&counts->usage, 1));
-}
-
-int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct drv_fail *fail)
-{
-	json_int_t executions, checked, full_checked, mismatches, counter;
-	const char *key_sum, *mismatch;
-	json_t *usage;
-	char end;
-
-	if (json_unpack((json_t *)object, "{s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o}", "executions",
-			&executions, "key_sum", &key_sum, "checked", &checked, "full_checked", &full_checked,
-			"mismatches", &mismatches, "counter", &counter, "mismatch", &mismatch, "usage",
-			&usage) ||
-	    sscanf(key_sum, "%" SCNx64 "%c", &counts_out->key_sum, &end) != 1 || executions < 0 ||
-	    checked < 0 || full_checked < 0 || mismatches < 0 || counter < 0)
-		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent counts that make no sense");
-	counts_out->executions = (uint64_t)executions;
-	counts_out->checked = (uint64_t)checked;
-	counts_out->full_checked = (uint64_t)full_checked;
-	counts_out->mismatches = (uint64_t)mismatches;
-	counts_out->counter = (uint64_t)counter;
-	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", mismatch);
-	return drv_usage_parse(usage, &counts_out->usage, fail);
-}
-
-int drv_serving_start(struct drv_serving *serving, struct drv_engine *engine, const struct drv_point *point,
-		      size_t index, const struct drv_target_memory *target, struct drv_fail *fail)
-{
-	memset(serving, 0, sizeof(*serving));
-	serving->engine = engine;
-	serving->point = point;
-	serving->target = target;
-	serving->seed = drv_attempt_seed(engine->launch, index);
-	serving->phase = 1;
-	if (point->pattern == DRV_ONESIDED) {
-		drv_port_start(&serving->server.port, engine);
-		drv_target_prepare(target, point, serving->seed, serving->phase);
-	} else {
-		if (drv_server_start(&serving->server, engine, point, serving->seed, fail))
-			return -1;
-		drv_server_phase(&serving->server, true, serving->phase);
-	}
-	return 0;
-}
-
-void drv_serving_stop(struct drv_serving *serving)
-{
-	if (serving->point && serving->point->pattern != DRV_ONESIDED)
-		drv_server_stop(&serving->server);
-}
-
-static void inspect(struct drv_serving *serving, const struct drv_phase *phase)
-{
-	serving->mismatches += drv_target_inspect(serving->target, serving->point, serving->seed,
-						  serving->phase, phase->inspect == 2, phase->puts);
-	if (phase->inspect == 2)
-		serving->full_checked += drv_full_messages(serving->point);
-}
-
-void drv_serving_phase(struct drv_serving *serving, const struct drv_phase *phase,
-		       struct drv_counts *counts_out)
-{
-	struct drv_server *server = &serving->server;
-
-	memset(counts_out, 0, sizeof(*counts_out));
-	if (serving->point->pattern == DRV_ONESIDED) {
-		if (phase->inspect)
-			inspect(serving, phase);
-		counts_out->full_checked = serving->full_checked;
-		counts_out->mismatches = serving->mismatches;
-		counts_out->counter = drv_target_counter(serving->target);
-		if (serving->mismatches)
-			snprintf(counts_out->mismatch, sizeof(counts_out->mismatch),
-				 "server: %" PRIu64 " slots of the region do not hold what was put",
-				 serving->mismatches);
-		/* what gets find changes with the phase, so that stale bytes show */
-		if (phase->phase != serving->phase && serving->point->operation == DRV_GET)
-			drv_target_prepare(serving->target, serving->point, serving->seed, phase->phase);
-	} else {
-		counts_out->executions = server->executions;
-		counts_out->key_sum = server->key_sum;
-		counts_out->checked = server->checked;
-		counts_out->full_checked = server->full_checked;
-		counts_out->mismatches = server->mismatches;
-		snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", server->mismatch);
-		drv_server_phase(server, phase->full, phase->phase);
-	}
-	serving->phase = phase->phase;
-	drv_usage_read(&counts_out->usage);
-}
-
-/* Waits for the client's next word, in the way that the point asks of its target. */
-static int next_word(struct drv_serving *serving, uint64_t deadline_ns, json_t **message_out,
-		     struct drv_fail *fail)
-{
-	struct drv_engine *engine = serving->engine;
-	const struct drv_idle idle = drv_engine_idle(engine);
-
-	if (serving->point->pattern != DRV_ONESIDED)
-		return drv_server_run(&serving->server, message_out, fail);
-	return drv_oob_receive(engine->oob, serving->point->target == DRV_TARGET_PASSIVE ? NULL : &idle,
-			       deadline_ns, message_out, fail);
-}
-
-static int read_phase(const json_t *message, struct drv_phase *phase_out, struct drv_fail *fail)
-{
-	json_int_t serial, puts;
-	int full, look;
-
-	if (json_unpack((json_t *)message, "{s:b, s:I, s:i, s:I}", "full", &full, "phase", &serial, "inspect",
-			&look, "puts", &puts) ||
-	    serial < 0 || puts < 0)
-		return drv_fail_set(fail, DRV_PROTOCOL,
-				    "the other endpoint sent a phase that makes no sense");
-	*phase_out = (struct drv_phase){full != 0, (uint64_t)serial, look, (uint64_t)puts};
-	return 0;
-}
-
-static int send_counts(struct drv_engine *engine, const struct drv_counts *counts, uint64_t deadline_ns,
-		       struct drv_fail *fail)
-{
-	json_t *answer = drv_counts_json(counts);
-	int status;
-
-	if (!answer)
-		return drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
-	status = drv_oob_send(engine->oob, answer, deadline_ns, fail);
-	json_decref(answer);
+	json_decref(message);
 	return status;
 }
 
-/* From "ready" to "finish" or "cancel". */
-static int serve_phases(struct drv_serving *serving, uint64_t deadline_ns, struct drv_fail *fail)
+static json_t *failure(const char *name, const struct drv_fail *why)
 {
-	struct drv_engine *engine = serving->engine;
+	return json_pack("{s:s, s:s, s:o}", "m", name, "reason", drv_reason_name(why->reason), "text",
+			 drv_json_text(why->text));
+}
+
+/* Ends a phase and says what was counted. *over_out: that was the last one. */
+static int end_phase(struct drv_play *play, const json_t *message, uint64_t deadline_ns, bool *over_out,
+		     struct drv_fail *fail)
+{
+	struct drv_counts counts;
+	struct drv_phase phase;
+	bool settled = true;
+	json_t *said;
+
+	if (drv_phase_parse(message, &phase, fail))
+		return -1;
+	if (phase.cancelled)
+		settled = drv_play_settle(play);
+	drv_play_phase(play, &phase, &counts);
+	said = drv_counts_json(&counts);
+	if (said && phase.last &&
+	    (json_object_set_new(said, "settled", json_boolean(settled)) ||
+	     (!phase.cancelled &&
+	      json_object_set_new(said, "quantities", drv_record_json(play->record, 0))))) {
+		json_decref(said);
+		said = NULL;
+	}
+	*over_out = phase.last;
+	return answer(play->engine, said, deadline_ns, fail);
+}
+
+/* Runs one step and says how it went. A failure is endpoint 0's to judge, unless the channel to it broke. */
+static int act(struct drv_play *play, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	const json_int_t step = json_integer_value(json_object_get(message, "step"));
+	const json_int_t serial = json_integer_value(json_object_get(message, "serial"));
+	const struct drv_record *record = play->record;
+	struct drv_usage usage;
+	struct drv_fail why;
+
+	if (!play->role->acts || step < DRV_STEP_VERIFY || step > DRV_STEP_MEASURE)
+		return drv_fail_set(fail, DRV_PROTOCOL,
+				    "endpoint 0 ordered a step that is none of this role");
+	if (drv_play_step(play, (enum drv_step)step, (uint64_t)serial, &usage, &why)) {
+		if (why.reason == DRV_PEER_LOST)
+			drv_engine_explain(play->engine, &why);
+		if (why.reason == DRV_STOPPED || why.reason == DRV_PEER_LOST || play->engine->broken) {
+			*fail = why;
+			return -1;
+		}
+		return answer(play->engine, failure("acted", &why), deadline_ns, fail);
+	}
+	return answer(play->engine,
+		      json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "m", "acted",
+				"operations", drv_json_count(record->operations), "bytes",
+				drv_json_count(record->bytes), "lost", drv_json_count(record->lost), "late",
+				drv_json_count(record->late), "elapsed_ns",
+				drv_json_count(record->elapsed_ns), "overflows",
+				drv_json_count(drv_record_overflows(record)), "warmup_operations",
+				drv_json_count(record->warmup_operations), "steady", record->warmup_steady,
+				"usage", drv_usage_json(&usage, 1)),
+		      deadline_ns, fail);
+}
+
+/* From "ready" to "finish" or "cancel". */
+static int serve_phases(struct drv_play *play, uint64_t deadline_ns, struct drv_fail *fail)
+{
 	bool over = false;
 
 	while (!over) {
-		struct drv_phase phase;
-		struct drv_counts counts;
 		json_t *message;
 		const char *name;
 		int status;
 
-		if (next_word(serving, deadline_ns, &message, fail))
+		if (drv_play_serve(play, &message, fail))
 			return -1;
 		name = json_string_value(json_object_get(message, "m"));
-		over = !strcmp(name, "finish") || !strcmp(name, "cancel");
-		if (!over && strcmp(name, "phase") != 0)
-			status = drv_fail_set(fail, DRV_PROTOCOL,
-					      "the other endpoint sent \"%s\" during an attempt", name);
+		if (!strcmp(name, "act"))
+			status = act(play, message, deadline_ns, fail);
+		else if (!strcmp(name, "phase") || !strcmp(name, "finish") || !strcmp(name, "cancel"))
+			status = end_phase(play, message, deadline_ns, &over, fail);
 		else
-			status = read_phase(message, &phase, fail);
+			status = drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent \"%s\" during an attempt",
+					      name);
 		json_decref(message);
 		if (status)
-			return -1;
-		drv_serving_phase(serving, &phase, &counts);
-		if (send_counts(engine, &counts, deadline_ns, fail))
 			return -1;
 	}
 	return 0;
 }
 
-static int serve_attempt(struct drv_engine *engine, size_t index, const struct drv_target_memory *target,
-			 struct drv_fail *fail)
+static int serve_attempt(struct drv_engine *engine, size_t index, struct drv_fail *fail)
 {
 	const struct drv_point *point = &engine->launch->points[index];
-	const uint64_t deadline_ns = drv_engine_allow(engine, point->deadline_ns + GRACE_NS);
+	const uint64_t deadline_ns = drv_engine_allow(engine, point->deadline_ns + DRV_GRACE_NS);
 	struct cadge_sink *before = engine->sink;
-	struct drv_serving serving;
+	struct drv_record record;
+	struct drv_play play;
 	struct drv_fail why;
-	json_t *ready;
 	int status;
 
-	if (drv_serving_start(&serving, engine, point, index, target, &why)) {
-		ready = json_pack("{s:s, s:s, s:o}", "m", "ready", "reason", drv_reason_name(why.reason),
-				  "text", drv_json_text(why.text));
-		status = ready ? drv_oob_send(engine->oob, ready, deadline_ns, fail) : -1;
-		json_decref(ready);
-		return status;
+	drv_record_start(&record, point->pattern->quantities);
+	if (drv_play_start(&play, engine, index, &record, &why)) {
+		status = answer(engine, failure("ready", &why), deadline_ns, fail);
+	} else {
+		status = answer(engine, json_pack("{s:s, s:i}", "m", "ready", "sleep", (int)play.sleep),
+				deadline_ns, fail);
+		if (!status)
+			status = serve_phases(&play, deadline_ns, fail);
 	}
-	engine->sink = &serving.server.port.sink;
-	ready = json_pack("{s:s}", "m", "ready");
-	status = ready ? drv_oob_send(engine->oob, ready, deadline_ns, fail)
-		       : drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
-	json_decref(ready);
-	if (!status)
-		status = serve_phases(&serving, deadline_ns, fail);
+	drv_play_stop(&play);
+	drv_record_free(&record);
 	engine->sink = before;
-	drv_serving_stop(&serving);
 	return status;
 }
 
-int drv_serve(struct drv_engine *engine, const struct drv_target_memory *target, uint64_t deadline_ns,
-	      struct drv_fail *fail)
+int drv_serve(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
 {
-	const struct drv_idle idle = drv_engine_idle(engine);
+	const struct drv_idle *idle = drv_engine_idle(engine);
 
 	for (;;) {
 		json_t *message;
 		json_int_t index;
 		const char *name;
 
-		if (drv_oob_receive(engine->oob, &idle, deadline_ns, &message, fail))
+		if (drv_oob_receive(engine->oob, idle, deadline_ns, &message, fail))
 			return -1;
 		name = json_string_value(json_object_get(message, "m"));
 		if (!strcmp(name, "done")) {
@@ -235,8 +151,7 @@ int drv_serve(struct drv_engine *engine, const struct drv_target_memory *target,
 			return 0;
 		}
 		if (strcmp(name, "begin") != 0) {
-			drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent \"%s\" between attempts",
-				     name);
+			drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent \"%s\" between attempts", name);
 			json_decref(message);
 			return -1;
 		}
@@ -246,8 +161,8 @@ int drv_serve(struct drv_engine *engine, const struct drv_target_memory *target,
 		json_decref(message);
 		if (index < 0 || (size_t)index >= engine->launch->points_count)
 			return drv_fail_set(fail, DRV_PROTOCOL,
-					    "the other endpoint began an attempt that is not planned");
-		if (serve_attempt(engine, (size_t)index, target, fail))
+					    "endpoint 0 began an attempt that is not planned");
+		if (serve_attempt(engine, (size_t)index, fail))
 			return -1;
 	}
 }

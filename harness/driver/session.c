@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* One launch at one endpoint: the steps that all endpoints take together, and the result. */
 #include "session.h"
 
 #include <inttypes.h>
@@ -8,10 +9,10 @@
 
 #include "attempt.h"
 #include "engine.h"
-#include "facts.h"
 #include "pin.h"
-#include "remote.h"
+#include "play.h"
 #include "result.h"
+#include "subject.h"
 #include "text.h"
 #include "version.h"
 #include "watchdog.h"
@@ -25,13 +26,15 @@
 struct session {
 	const struct drv_session_args *args;
 	const struct drv_launch *launch;
+	const struct drv_subject *subject;
 	struct drv_engine engine;
-	struct drv_result result; /* of use on endpoint 0 */
+	/* of use on endpoint 0 */
+	struct drv_result result;
 	struct drv_pin pin;
-	struct drv_target_memory target;
-	struct cadge_remote *handle; /* the peer's region */
-	uint64_t deadline_ns;        /* soft: no step may last longer */
-	char *fallback;              /* what the watchdog stores if the layer never comes back */
+	/* soft: no step may last longer */
+	uint64_t deadline_ns;
+	/* what the watchdog stores if the layer never comes back */
+	char *fallback;
 };
 
 static uint64_t step_deadline(const struct session *session)
@@ -41,60 +44,58 @@ static uint64_t step_deadline(const struct session *session)
 	return until_ns < session->deadline_ns ? until_ns : session->deadline_ns;
 }
 
+/* A step failed at some endpoint: its reason, with its name. 0: at none. */
+static int first_failure(const struct session *session, const json_t *all, struct drv_fail *fail)
+{
+	for (size_t e = 0; e < json_array_size(all); e++) {
+		const json_t *said = json_array_get(all, e);
+		const char *text = json_string_value(json_object_get(said, "text"));
+
+		if (json_object_get(said, "reason"))
+			return drv_fail_set(
+				fail,
+				drv_reason_from_name(json_string_value(json_object_get(said, "reason"))),
+				"endpoint %zu (%s): %s", e, session->launch->endpoints[e].host,
+				text ? text : "no reason given");
+	}
+	return 0;
+}
+
 /*
- * Both ends say whether a step worked here; it worked only if it did on both. `mine` (stolen) may carry
- * facts; `why` is NULL when it worked. *theirs_out is what the other end said, at place self what we said.
+ * All say whether a step worked here; it worked only if it did everywhere. `mine` (taken over) may carry facts; `why`
+ * is NULL when it worked. *all_out has what everybody said.
  */
 static int agree(struct session *session, const char *step, json_t *mine, const struct drv_fail *why,
-		 json_t **theirs_out, struct drv_fail *fail)
+		 json_t **all_out, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	const struct drv_idle idle = drv_engine_idle(engine);
-	json_t *theirs = NULL;
-	const char *text;
+	json_t *all = NULL;
 	int status = 0;
 
-	if (!mine || drv_json_set(mine, "m", json_string(step)) ||
-	    (why && (drv_json_set(mine, "reason", json_string(drv_reason_name(why->reason))) ||
-		     drv_json_set(mine, "text", drv_json_text(why->text))))) {
+	if (!mine || (why && (drv_json_set(mine, "reason", json_string(drv_reason_name(why->reason))) ||
+			      drv_json_set(mine, "text", drv_json_text(why->text))))) {
 		json_decref(mine);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 	}
-	if (!engine->oob)
-		theirs = json_incref(mine);
+	if (engine->oob)
+		status = drv_oob_gather(engine->oob, step, mine, drv_engine_idle(engine),
+					step_deadline(session), &all, fail);
 	else
-		status = drv_oob_exchange(engine->oob, step, mine, engine->ctx ? &idle : NULL,
-					  step_deadline(session), &theirs, fail);
+		all = json_pack("[O]", mine);
 	json_decref(mine);
 	if (why) {
 		/* our own reason counts more than what became of the message */
-		json_decref(theirs);
+		json_decref(all);
 		*fail = *why;
 		return -1;
 	}
 	if (status)
 		return -1;
-	if (json_object_get(theirs, "reason")) {
-		text = json_string_value(json_object_get(theirs, "text"));
-		drv_fail_set(fail, drv_reason_from_name(json_string_value(json_object_get(theirs, "reason"))),
-			     "endpoint %d (%s): %s", 1 - session->args->endpoint,
-			     session->launch->endpoints[1 - session->args->endpoint].host,
-			     text ? text : "no reason given");
-		json_decref(theirs);
+	if (first_failure(session, all, fail)) {
+		json_decref(all);
 		return -1;
 	}
-	*theirs_out = theirs;
-	return 0;
-}
-
-static int agree_plainly(struct session *session, const char *step, const struct drv_fail *why,
-			 struct drv_fail *fail)
-{
-	json_t *theirs;
-
-	if (agree(session, step, json_object(), why, &theirs, fail))
-		return -1;
-	json_decref(theirs);
+	*all_out = all;
 	return 0;
 }
 
@@ -102,81 +103,67 @@ static int meet(struct session *session, struct drv_fail *fail)
 {
 	const uint64_t meet_ns = drv_now_ns() + MEET_NS;
 	const uint64_t deadline_ns = meet_ns < session->deadline_ns ? meet_ns : session->deadline_ns;
-	json_t *mine, *theirs;
+	json_t *hello = json_pack("{s:s, s:i, s:s, s:s, s:s}", "version", drv_version(), "abi",
+				  (int)CADGE_ABI, "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(),
+				  "launch", session->launch->digest);
 	int status;
 
-	if (drv_oob_open(session->args->endpoint, session->args->host_port, session->args->token, deadline_ns,
-			 &session->engine.oob, fail))
-		return -1;
-	mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", drv_version(), "abi",
-			 (int)CADGE_ABI, "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(), "launch",
-			 session->launch->digest);
-	if (!mine)
+	if (!hello)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
-	status = drv_oob_hello(session->engine.oob, mine, step_deadline(session), &theirs, fail);
-	json_decref(mine);
-	if (!status)
-		json_decref(theirs);
+	status = drv_oob_open(session->args->endpoint, (int)session->launch->endpoints_count,
+			      session->args->host_port, session->args->token, hello, deadline_ns,
+			      &session->engine.oob, fail);
+	json_decref(hello);
 	return status;
 }
 
-/* Finds the layer and asks its table whether this launch can be at all. */
+/* Finds the subject and asks its table whether this launch can be at all. */
 static int load(struct session *session, struct drv_fail *fail)
 {
-	struct drv_engine *engine = &session->engine;
-	const struct drv_launch *launch = session->launch;
 	struct drv_fail why;
-	bool bad = drv_loader_load(session->args->modules, launch->layer,
-				   launch->shims_count ? launch->shims[0] : NULL, &engine->loaded, &why) != 0;
+	const bool bad =
+		session->subject->load(&session->engine, session->args->modules, &session->result, &why) != 0;
+	json_t *all;
 
-	if (!bad) {
-		engine->layer = engine->loaded.layer;
-		session->result.library = drv_facts_library(drv_loaded_adapter(&engine->loaded));
-		bad = drv_negotiate_launch(launch->place, launch->wait,
-					   drv_loaded_adapter(&engine->loaded)->caps, &why) != 0;
-	}
-	return agree_plainly(session, "loaded", bad ? &why : NULL, fail);
+	if (agree(session, "loaded", json_object(), bad ? &why : NULL, &all, fail))
+		return -1;
+	json_decref(all);
+	return 0;
 }
 
-/* Opens the layer on both ends and finds out what both can. */
-static int open_layer(struct session *session, struct drv_fail *fail)
+/* Opens the subject everywhere and finds out what all can. */
+static int open_subject(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	struct cadge_limits limits = {.bytes = sizeof(limits)};
 	const uint64_t started_ns = drv_now_ns();
 	struct drv_ability here = {0}, there;
 	struct drv_fail why;
-	json_t *mine, *theirs;
-	int status;
-	bool bad = drv_engine_open(engine, &why) != 0;
+	json_t *all;
+	bool bad;
+	int status = 0;
 
+	engine->needs = drv_launch_needs(session->launch);
+	bad = session->subject->open(engine, &session->result, &here, &why) != 0;
 	session->result.phases.open_ns = drv_now_ns() - started_ns;
-	if (!bad) {
-		const struct cadge_layer *adapter = drv_loaded_adapter(&engine->loaded);
-
-		engine->layer->limits(engine->ctx, &limits);
-		drv_ability_read(engine->layer, engine->ctx, &here);
-		session->result.limits = drv_facts_limits(&limits);
-		session->result.adapter = drv_facts_adapter(adapter, engine->layer, engine->ctx, here.caps);
-		json_decref(session->result.library); /* some libraries know themselves only once started */
-		session->result.library = drv_facts_library(adapter);
-		bad = drv_negotiate_launch(session->launch->place, session->launch->wait, here.caps, &why) !=
-		      0;
-	}
-	mine = bad ? json_object() : drv_ability_json(&here);
-	if (agree(session, "opened", mine, bad ? &why : NULL, &theirs, fail))
+	if (agree(session, "opened", bad ? json_object() : drv_ability_json(&here), bad ? &why : NULL, &all,
+		  fail))
 		return -1;
-	status = drv_ability_parse(theirs, &there, fail);
-	json_decref(theirs);
-	engine->both = drv_ability_both(&here, &there);
+	engine->offer.place = session->launch->place;
+	engine->offer.both = here;
+	for (size_t e = 0; !status && e < json_array_size(all); e++) {
+		status = drv_ability_parse(json_array_get(all, e), &there, fail);
+		if (!status)
+			engine->offer.both = drv_ability_both(&engine->offer.both, &there);
+	}
+	json_decref(all);
 	return status;
 }
 
-/* The points that can be made. Both ends work it out, and must come to the same. */
+/* The points that can be made. All work it out, and must come to the same. */
 static int negotiate(struct session *session, struct drv_fail *fail)
 {
 	const struct drv_launch *launch = session->launch;
-	json_t *list = json_array(), *mine, *theirs;
+	json_t *list = json_array(), *all;
 	int status = 0;
 
 	session->result.attempts = calloc(launch->points_count, sizeof(*session->result.attempts));
@@ -190,20 +177,21 @@ static int negotiate(struct session *session, struct drv_fail *fail)
 
 		attempt->point = &launch->points[i];
 		attempt->order = (uint32_t)i;
-		if (drv_negotiate_point(attempt->point, launch->place, &session->engine.both, &attempt->fail))
+		if (drv_negotiate_point(attempt->point, &session->engine.offer, &attempt->fail))
 			attempt->status = DRV_REFUSED;
 		if (json_array_append_new(list, json_string(drv_reason_name(attempt->fail.reason))))
 			status = -1;
 	}
-	mine = status ? NULL : json_pack("{s:O}", "points", list);
-	if (agree(session, "points", mine, NULL, &theirs, fail)) {
+	if (agree(session, "points", status ? NULL : json_pack("{s:O}", "points", list), NULL, &all, fail)) {
 		json_decref(list);
 		return -1;
 	}
-	if (!json_equal(list, json_object_get(theirs, "points")))
-		status = drv_fail_set(fail, DRV_PROTOCOL,
-				      "the endpoints came to different answers about what can be measured");
-	json_decref(theirs);
+	for (size_t e = 0; e < json_array_size(all); e++)
+		if (!json_equal(list, json_object_get(json_array_get(all, e), "points")))
+			status = drv_fail_set(
+				fail, DRV_PROTOCOL,
+				"endpoint %zu came to another answer about what can be measured", e);
+	json_decref(all);
 	json_decref(list);
 	return status;
 }
@@ -212,63 +200,53 @@ static int negotiate(struct session *session, struct drv_fail *fail)
 static int expose(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	const uint64_t bytes = drv_region_bytes(session->launch, &engine->both);
-	const bool mine_too = engine->self || session->args->endpoint == 1;
-	char hex[2 * sizeof(session->target.key) + 1] = "";
-	uint8_t key[sizeof(session->target.key)];
+	bool exposes = false, attaches = false, bad;
 	struct drv_fail why;
-	json_t *theirs;
-	const char *text;
-	size_t key_bytes;
-	int code, status = 0;
-	bool bad = false;
+	uint64_t bytes = 0;
+	json_t *all;
 
+	for (size_t i = 0; i < session->result.attempts_count; i++) {
+		const struct drv_attempt *attempt = &session->result.attempts[i];
+		const struct drv_role *role = drv_play_role(engine, attempt->point);
+		const uint64_t wanted = drv_point_needs(attempt->point).region_bytes;
+
+		if (attempt->status == DRV_REFUSED || !wanted)
+			continue;
+		bytes = wanted > bytes ? wanted : bytes;
+		exposes |= role->exposes;
+		attaches |= role->attaches;
+	}
 	if (!bytes)
 		return 0;
-	if (mine_too) {
-		bad = drv_target_make(engine, bytes, &session->target, &why) != 0;
-		drv_hex(session->target.key, bad ? 0 : session->target.key_bytes, hex);
-	}
-	if (agree(session, "region", json_pack("{s:s}", "key", hex), bad ? &why : NULL, &theirs, fail))
+	bad = drv_engine_regions(engine, bytes, exposes, attaches, step_deadline(session), &why) != 0;
+	if (bad && (why.reason == DRV_PEER_LOST || why.reason == DRV_STOPPED)) {
+		*fail = why;
 		return -1;
-	if (session->args->endpoint == 0) {
-		text = json_string_value(json_object_get(theirs, "key"));
-		key_bytes = text ? strlen(text) / 2 : 0;
-		if (!text || key_bytes > sizeof(key) || drv_unhex(text, key, key_bytes)) {
-			status = drv_fail_set(&why, DRV_PROTOCOL,
-					      "the other endpoint sent a key that is none");
-		} else {
-			code = engine->layer->attach(engine->chan, key, key_bytes, &session->handle);
-			if (code < 0)
-				status = drv_engine_fail("attach", code, &why);
-		}
 	}
-	json_decref(theirs);
-	return agree_plainly(session, "attached", status ? &why : NULL, fail);
+	if (agree(session, "attached", json_object(), bad ? &why : NULL, &all, fail))
+		return -1;
+	json_decref(all);
+	return 0;
 }
 
-/* Connects, reads back where the bytes go on both sides. */
+/* Connects, reads back where the bytes go everywhere. */
 static int join(struct session *session, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
 	const uint64_t started_ns = drv_now_ns();
-	struct cadge_path path = {.bytes = sizeof(path)};
-	json_t *mine, *theirs;
+	json_t *mine, *all;
 	struct drv_fail why;
-	int code;
 
-	if (drv_engine_connect(engine, drv_engine_allow(engine, STEP_NS), fail))
+	if (session->subject->connect(engine, &session->result, drv_engine_allow(engine, STEP_NS), fail))
 		return -1;
-	code = engine->layer->describe_path(engine->chan, &path);
-	if (code < 0)
-		drv_engine_fail("describe_path", code, &why);
-	mine = json_pack("{s:o}", "path", code < 0 ? json_null() : drv_facts_path(&path));
-	if (agree(session, "path", mine, code < 0 ? &why : NULL, &theirs, fail))
+	mine = session->subject->paths(engine, &why);
+	if (agree(session, "path", mine ? json_pack("{s:o}", "path", mine) : json_object(),
+		  mine ? NULL : &why, &all, fail))
 		return -1;
-	session->result.path[0] = drv_facts_path(&path);
-	if (!engine->self)
-		session->result.path[1] = json_incref(json_object_get(theirs, "path"));
-	json_decref(theirs);
+	session->result.path = json_array();
+	for (size_t e = 0; e < json_array_size(all); e++)
+		json_array_extend(session->result.path, json_object_get(json_array_get(all, e), "path"));
+	json_decref(all);
 	session->result.phases.connect_ns = drv_now_ns() - started_ns;
 	return 0;
 }
@@ -301,8 +279,7 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 			attempt->status = DRV_FAILED;
 			drv_fail_set(&attempt->fail, stopped_by->reason, "not attempted: %s",
 				     stopped_by->text);
-		} else if (drv_attempt_run(engine, i, &session->target, session->handle, attempt,
-					   &result->phases)) {
+		} else if (drv_attempt_run(engine, i, attempt, &result->phases)) {
 			*fail = attempt->fail;
 			stopped_by = fail;
 		}
@@ -312,7 +289,7 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 	if (engine->self)
 		return 0;
 	done = json_pack("{s:s}", "m", "done");
-	status = done ? drv_oob_send(engine->oob, done, step_deadline(session), fail)
+	status = done ? drv_oob_order(engine->oob, done, step_deadline(session), fail)
 		      : drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
 	json_decref(done);
 	return status;
@@ -325,7 +302,7 @@ static json_t *own_facts(struct session *session)
 	return json_pack("{s:o, s:o, s:s, s:o}", "clock", drv_result_clock_json(&session->engine.clock),
 			 "pinning", drv_pin_json(&session->pin), "pinning_detail", session->pin.detail,
 			 "endpoint",
-			 drv_result_endpoint_json(session->launch->endpoints[session->args->endpoint].host));
+			 drv_result_endpoint_json(&session->launch->endpoints[session->args->endpoint]));
 }
 
 static void take_facts(struct session *session, int endpoint, const json_t *facts)
@@ -350,14 +327,15 @@ static void judge_launch(struct session *session)
 {
 	struct drv_result *result = &session->result;
 
-	for (int i = 0; i < 2; i++)
-		if (result->path[i]) {
-			const char *used = json_string_value(json_object_get(result->path[i], "used"));
+	for (size_t i = 0; i < json_array_size(result->path); i++) {
+		const json_t *path = json_array_get(result->path, i);
+		const char *used = json_string_value(json_object_get(path, "used"));
 
-			drv_check_add(&result->checks, "path",
-				      json_is_true(json_object_get(result->path[i], "as_asked")),
-				      "endpoint %d uses %s", i, used ? used : "nothing known");
-		}
+		drv_check_add(&result->checks, "path", json_is_true(json_object_get(path, "as_asked")),
+			      "endpoint %d uses %s",
+			      (int)json_integer_value(json_object_get(path, "endpoint")),
+			      used ? used : "nothing known");
+	}
 	for (size_t i = 0; i < result->attempts_count; i++)
 		for (size_t j = 0; j < result->attempts[i].checks.count; j++) {
 			const struct drv_check *check = &result->attempts[i].checks.list[j];
@@ -398,42 +376,38 @@ static int prepare_fallback(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
-/* Everything between the meeting and the end, in the same order on both ends. */
+/* Everything between the meeting and the end, in the same order everywhere. */
 static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 {
 	struct drv_engine *engine = &session->engine;
-	json_t *theirs = NULL;
+	json_t *all = NULL;
 	int status;
 
-	if (prepare_fallback(session, fail) || load(session, fail) || open_layer(session, fail) ||
+	if (prepare_fallback(session, fail) || load(session, fail) || open_subject(session, fail) ||
 	    join(session, fail) || negotiate(session, fail) || expose(session, fail))
 		return -1;
 	*attempted = true;
 	if (session->args->endpoint == 0)
 		status = make_attempts(session, fail);
 	else
-		status = drv_serve(engine, &session->target, session->deadline_ns, fail);
+		status = drv_serve(engine, session->deadline_ns, fail);
 	if (status && fail->reason == DRV_PEER_LOST && !engine->broken)
 		drv_engine_explain(engine, fail);
 	if (!status) {
-		status = agree(session, "facts", own_facts(session), NULL, &theirs, fail);
-		if (!status && !engine->self)
-			take_facts(session, 1 - session->args->endpoint, theirs);
-		json_decref(theirs);
+		status = agree(session, "facts", own_facts(session), NULL, &all, fail);
+		for (int e = 0; !status && e < (int)json_array_size(all); e++)
+			if (e != session->args->endpoint)
+				take_facts(session, e, json_array_get(all, (size_t)e));
+		json_decref(all);
 	}
 	return status;
 }
 
-static void close_layer(struct session *session)
+static void close_subject(struct session *session)
 {
-	struct drv_engine *engine = &session->engine;
 	const uint64_t started_ns = drv_now_ns();
 
-	if (session->handle)
-		engine->layer->detach(engine->chan, session->handle);
-	session->handle = NULL;
-	drv_target_free(engine, &session->target);
-	drv_engine_close(engine);
+	session->subject->close(&session->engine);
 	session->result.phases.close_ns = drv_now_ns() - started_ns;
 }
 
@@ -449,7 +423,7 @@ static int close_and_store(struct session *session, struct drv_fail *fail)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the result");
 	drv_watchdog_keep(out, early);
 	drv_watchdog_sooner(CLOSE_NS);
-	close_layer(session);
+	close_subject(session);
 	drv_watchdog_keep(NULL, NULL);
 	free(early);
 	if (!out)
@@ -482,9 +456,11 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->endpoint = args->endpoint;
 	engine->block = args->launch->wait == DRV_WAIT_BLOCK;
 	engine->self = args->launch->place == DRV_PLACE_SELF;
+	engine->nap_factor = args->launch->endpoints_count < 4 ? 1 : args->launch->endpoints_count / 2;
+	session.subject = args->launch->kind == DRV_KIND_FLOOR ? &drv_subject_floor : &drv_subject_layer;
 	drv_port_start(&port, engine);
 	engine->sink = &port.sink;
-	drv_pin_set(&session.pin, args->launch->endpoints[args->endpoint].cpu);
+	drv_pin_set(&session.pin, drv_endpoint_cpu(&args->launch->endpoints[args->endpoint]));
 	drv_clock_start(&engine->clock, true);
 	engine->oob_period = drv_clock_to_ticks(&engine->clock, engine->block ? 1000000 : 200000);
 

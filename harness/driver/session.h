@@ -10,10 +10,10 @@
 struct drv_session_args {
 	const struct drv_launch *launch;
 	int endpoint;
-	const char *modules;   /* folder of layers */
+	const char *modules;   /* folder of layers; NULL for floors */
 	const char *host_port; /* NULL at place self */
 	const struct drv_oob_token *token;
-	const char *out; /* endpoint 0: where the result goes; NULL on endpoint 1 */
+	const char *out; /* endpoint 0: where the result goes; NULL on all others */
 };
 
 /* Runs the launch and returns the exit status of the process. Says on stderr why, when it is not 0. */

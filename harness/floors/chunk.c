@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Large messages in chunks through a small ring: two copies instead of one, but both sides copy at the same
- * time and the ring stays in the cache. Which of the two ways is faster depends on size and machine, and is
- * measured.
+ * time and the ring stays in the cache. Which of the two ways is faster depends on size and
+ * machine: it is a setting.
  */
 #include "loop.h"
 #include "memory.h"
@@ -13,8 +13,8 @@ size_t chunk_region_bytes(void)
 }
 
 /* Waits until the ring has room for chunk `number`. */
-FLOOR_INLINE int chunk_room(struct floor_loop *loop, uint64_t number, const unsigned int which,
-			    const bool block)
+DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const unsigned int which,
+			  const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint64_t *taken = &state->control->taken[8 * which], seen;
@@ -27,17 +27,17 @@ FLOOR_INLINE int chunk_room(struct floor_loop *loop, uint64_t number, const unsi
 		if (block) {
 			if (memory_sleep((uint32_t *)(void *)taken, (uint32_t)seen,
 					 &state->control->asleep[48 + 16 * which]) < 0)
-				return floor_broke(loop, "futex");
+				return drv_floor_broke(loop, "futex");
 		} else if (state->pause) {
 			memory_relax();
 		}
 		/* a server is told to stop only between messages */
-		if ((block || (++idle & FLOOR_IDLE_MASK) == 0) && floor_look(loop))
+		if ((block || (++idle & FLOOR_IDLE_MASK) == 0) && drv_floor_look(loop))
 			return -1;
 	}
 }
 
-FLOOR_INLINE int chunk_send(struct floor_loop *loop, size_t bytes, const bool client, const bool block)
+DRV_INLINE int chunk_send(struct drv_floor_loop *loop, size_t bytes, const bool client, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	const unsigned int which = client ? 0 : 1;
@@ -52,14 +52,14 @@ FLOOR_INLINE int chunk_send(struct floor_loop *loop, size_t bytes, const bool cl
 		memcpy(slot + 64, loop->out + at, piece);
 		memory_flag_set(slot, number + 1);
 		if (block && memory_wake((uint32_t *)(void *)slot, state->wake) < 0)
-			return floor_broke(loop, "futex");
+			return drv_floor_broke(loop, "futex");
 	}
 	return 0;
 }
 
 /* Takes chunks as long as there are some. 1: the message is whole. */
-FLOOR_INLINE int chunk_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes,
-			       const bool client, const bool block)
+DRV_INLINE int chunk_receive(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes,
+			     const bool client, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	const unsigned int which = client ? 1 : 0;
@@ -76,7 +76,7 @@ FLOOR_INLINE int chunk_receive(struct floor_loop *loop, const uint8_t **data, si
 			if (state->pause)
 				memory_relax();
 			if (block && memory_sleep((uint32_t *)(void *)slot, (uint32_t)old, state->sleep) < 0)
-				return floor_broke(loop, "futex");
+				return drv_floor_broke(loop, "futex");
 			if (!block || memory_flag(slot) != number + 1)
 				return 0;
 		}
@@ -88,7 +88,7 @@ FLOOR_INLINE int chunk_receive(struct floor_loop *loop, const uint8_t **data, si
 		__atomic_store_n(taken, state->received, __ATOMIC_RELEASE);
 		if (block &&
 		    memory_wake((uint32_t *)(void *)taken, &state->control->asleep[48 + 16 * which]) < 0)
-			return floor_broke(loop, "futex");
+			return drv_floor_broke(loop, "futex");
 	}
 	state->gathered = 0;
 	*data = loop->in;
@@ -97,39 +97,41 @@ FLOOR_INLINE int chunk_receive(struct floor_loop *loop, const uint8_t **data, si
 }
 
 #define LOOPS(name, block)                                                                                   \
-	FLOOR_INLINE int name##_client_send(struct floor_loop *loop, size_t bytes)                           \
+	DRV_INLINE int name##_client_send(struct drv_floor_loop *loop, size_t bytes)                         \
 	{                                                                                                    \
 		return chunk_send(loop, bytes, true, block);                                                 \
 	}                                                                                                    \
-	FLOOR_INLINE int name##_client_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes) \
+	DRV_INLINE int name##_client_receive(struct drv_floor_loop *loop, const uint8_t **data,              \
+					     size_t *bytes)                                                  \
 	{                                                                                                    \
 		return chunk_receive(loop, data, bytes, true, block);                                        \
 	}                                                                                                    \
-	FLOOR_INLINE int name##_server_send(struct floor_loop *loop, size_t bytes)                           \
+	DRV_INLINE int name##_server_send(struct drv_floor_loop *loop, size_t bytes)                         \
 	{                                                                                                    \
 		return chunk_send(loop, bytes, false, block);                                                \
 	}                                                                                                    \
-	FLOOR_INLINE int name##_server_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes) \
+	DRV_INLINE int name##_server_receive(struct drv_floor_loop *loop, const uint8_t **data,              \
+					     size_t *bytes)                                                  \
 	{                                                                                                    \
 		return chunk_receive(loop, data, bytes, false, block);                                       \
 	}                                                                                                    \
-	static int name##_client(struct floor_loop *loop)                                                    \
+	static int name##_client(struct drv_floor_loop *loop)                                                \
 	{                                                                                                    \
 		return floor_client_loop(loop, block, false, name##_client_send, name##_client_receive);     \
 	}                                                                                                    \
-	static int name##_server(struct floor_loop *loop)                                                    \
+	static int name##_server(struct drv_floor_loop *loop)                                                \
 	{                                                                                                    \
 		return floor_server_loop(loop, block, name##_server_send, name##_server_receive);            \
 	}
 LOOPS(spin, false)
 LOOPS(futex, true)
 
-int chunk_client(struct floor_loop *loop)
+int chunk_client(struct drv_floor_loop *loop)
 {
 	return loop->run->block ? futex_client(loop) : spin_client(loop);
 }
 
-int chunk_server(struct floor_loop *loop)
+int chunk_server(struct drv_floor_loop *loop)
 {
 	return loop->run->block ? futex_server(loop) : spin_server(loop);
 }

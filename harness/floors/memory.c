@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* floor-cacheline, floor-copyflag and floor-futex: what two cores can do through memory alone. */
+/* Exchanges through shared memory: what two cores can do through memory alone. */
 #include "memory.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@
 
 #include "loop.h"
 
-#define SLEEP_NS         5000000L
-#define LINE_PAYLOAD_MAX 56u
+#define SLEEP_NS 5000000L
 
 _Static_assert(sizeof(struct memory_control) <= 4096, "the control page is one page");
 
@@ -40,57 +39,57 @@ int memory_wake(uint32_t *word, uint32_t *asleep)
 }
 
 /* The low half of a flag, which a futex is made on. */
-FLOOR_INLINE uint32_t *low_half(uint8_t *slot)
+DRV_INLINE uint32_t *low_half(uint8_t *slot)
 {
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
 	return (uint32_t *)(void *)slot;
 }
 
+const char *const memory_lines_one[] = {"one", "two", NULL};
+const char *const memory_lines_two[] = {"two", "one", NULL};
+const char *const memory_spin[] = {"pause", "bare", NULL};
+const char *const memory_copies[] = {"one", "two", NULL};
+
 /* How much each region must hold for the points of this launch. */
-static size_t region_need(const struct floor_run *run)
+static size_t region_need(const struct drv_floor_run *run)
 {
 	size_t need = MEMORY_SCATTER + MEMORY_PAIR_BYTES;
 
-	for (size_t i = 0; i < run->launch.points_count; i++) {
-		const struct drv_point *point = &run->launch.points[i];
-		size_t bytes = memory_stride(point->request_bytes);
+	for (size_t i = 0; i < run->launch->points_count; i++) {
+		const struct drv_floor_point point = drv_floor_point(run->launch, i);
+		size_t bytes = memory_stride(point.bytes);
 
-		if (point->pattern == DRV_STREAM)
-			bytes *= (size_t)memory_slots(point->request_bytes, point->depth);
+		if (point.flow)
+			bytes *= (size_t)memory_slots(point.bytes, point.depth);
 		if (bytes + MEMORY_SCATTER > need)
 			need = bytes + MEMORY_SCATTER;
-		if (point->request_bytes >= MEMORY_LARGE_BYTES && need < chunk_region_bytes())
+		if (point.bytes >= MEMORY_LARGE_BYTES && need < chunk_region_bytes())
 			need = chunk_region_bytes();
 	}
 	return (need + 4095) / 4096 * 4096;
 }
 
-/* The large sizes of the launch, each once. Both sides make the same list. */
-static void list_large(struct floor_run *run)
+/* The word of a setting, "" where the floor has not this setting. */
+static const char *word_of(const struct drv_floor_run *run, const char *name)
 {
-	struct floor_state *state = run->state;
-
-	for (size_t i = 0; i < run->launch.points_count && state->large_count < MEMORY_LARGE_MAX; i++) {
-		const struct drv_point *point = &run->launch.points[i];
-		bool known = point->pattern != DRV_PINGPONG || point->request_bytes < MEMORY_LARGE_BYTES ||
-			     point->request_bytes > run->bytes_max;
-
-		for (uint32_t k = 0; k < state->large_count; k++)
-			known |= state->large[k].bytes == point->request_bytes;
-		if (!known)
-			state->large[state->large_count++].bytes = point->request_bytes;
-	}
+	for (const struct drv_floor_setting *setting = run->floor->settings; setting->name; setting++)
+		if (!strcmp(setting->name, name))
+			return setting->words[drv_floor_choice(run, name)];
+	return "";
 }
 
-int memory_open(struct floor_run *run, struct drv_fail *fail)
+int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail)
 {
 	struct floor_state *state = calloc(1, sizeof(*state));
 
 	if (!state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the floor's state");
 	run->state = state;
-	run->bytes_max = run->floor == &floor_cacheline ? LINE_PAYLOAD_MAX : DRV_MESSAGE_BYTES_MAX;
-	list_large(run);
+	run->bytes_max = bytes_max;
+	state->one_line = !strcmp(word_of(run, "lines"), "one");
+	state->pause = !strcmp(word_of(run, "spin"), "pause");
+	state->two_copies = !strcmp(word_of(run, "copies"), "two");
+	state->pair = run->block ? 0 : drv_floor_choice(run, "pair");
 	state->region_bytes = region_need(run);
 	state->area_bytes = 4096 + 2 * state->region_bytes;
 	run->path = (struct cadge_path){.bytes = sizeof(run->path),
@@ -100,7 +99,7 @@ int memory_open(struct floor_run *run, struct drv_fail *fail)
 	return 0;
 }
 
-static int map_area(struct floor_run *run, int file, struct drv_fail *fail)
+static int map_area(struct drv_floor_run *run, int file, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
 
@@ -116,7 +115,7 @@ static int map_area(struct floor_run *run, int file, struct drv_fail *fail)
 }
 
 /* Endpoint 1 makes the memory and names its descriptor for the other to open; nothing is left in /dev/shm. */
-static int share_area(struct floor_run *run, struct drv_fail *fail)
+static int share_area(struct drv_floor_run *run, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
 	char name[64] = "";
@@ -138,7 +137,7 @@ static int share_area(struct floor_run *run, struct drv_fail *fail)
 			close(file);
 		return -1;
 	}
-	status = floor_exchange(run, "memory", json_pack("{s:s}", "name", name), &theirs, fail);
+	status = drv_floor_swap(run, "memory", json_pack("{s:s}", "name", name), &theirs, fail);
 	if (status == 0 && run->endpoint == 0) {
 		const char *path = json_string_value(json_object_get(theirs, "name"));
 
@@ -154,7 +153,7 @@ static int share_area(struct floor_run *run, struct drv_fail *fail)
 	json_decref(theirs);
 	/* The descriptor of endpoint 1 stays until the other side has opened it. */
 	if (status == 0)
-		status = drv_oob_barrier(run->oob, "mapped", NULL, drv_now_ns() + 5 * FLOOR_NS_PER_S, fail);
+		status = drv_floor_swap(run, "mapped", json_object(), NULL, fail);
 	if (file >= 0)
 		close(file);
 	return status;
@@ -165,51 +164,47 @@ static uint8_t *region(const struct floor_state *state, unsigned int which)
 	return memory_region(state, which);
 }
 
-int memory_connect(struct floor_run *run, struct drv_fail *fail)
+int memory_connect(struct drv_floor_run *run, struct drv_fail *fail)
 {
-	struct floor_state *state = run->state;
+	const struct floor_state *state = run->state;
 
 	if (share_area(run, fail))
 		return -1;
-	if (run->block) {
-		memory_use_pair(state, false, false, 0);
+	if (run->block)
 		snprintf(run->path.used, sizeof(run->path.used), "copy into shared memory, flag, futex");
-		if (memory_choose_large(run, fail))
-			return -1;
-		memory_note_large(run);
-		return 0;
-	}
-	if (memory_choose(run, fail) || memory_choose_large(run, fail))
-		return -1;
-	snprintf(run->path.used, sizeof(run->path.used),
-		 run->floor == &floor_cacheline ? "a cache line that holds payload and flag"
-						: "copy into shared memory, flag");
-	if (run->endpoint == 0)
-		snprintf(run->path.note, sizeof(run->path.note),
-			 "%s, spin %s pause, pair %u of %u; medians of %u variants tried: %llu to %llu ns",
+	else
+		snprintf(run->path.used, sizeof(run->path.used),
+			 "%s, flag on %s, spin %s pause, pair %u of %u",
+			 run->bytes_max < 64 ? "payload in a cache line" : "copy into shared memory",
 			 state->one_line ? "one line" : "two lines", state->pause ? "with" : "without",
-			 state->pair, MEMORY_PAIRS, state->tried, (unsigned long long)state->median_ns,
-			 (unsigned long long)state->worst_median_ns);
-	memory_note_large(run);
+			 state->pair, MEMORY_PAIRS);
+	if (state->two_copies)
+		snprintf(run->path.note, sizeof(run->path.note),
+			 "from 256 KiB on in chunks of 64 KiB, two copies");
 	return 0;
 }
 
-int memory_begin(struct floor_loop *loop, struct drv_fail *fail)
+/* Places the slots of an exchange. */
+static void use_pair(struct floor_state *state)
+{
+	state->request = memory_region(state, 0) + state->pair * MEMORY_PAIR_BYTES;
+	state->reply =
+		state->one_line ? state->request : memory_region(state, 1) + state->pair * MEMORY_PAIR_BYTES;
+}
+
+int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 {
 	struct floor_state *state = loop->run->state;
 	const bool client = loop->run->endpoint == 0;
 
 	(void)fail;
-	memory_use_pair(state, state->one_line, state->pause, state->pair);
-	state->chunks = false;
-	for (uint32_t i = 0; i < state->large_count && loop->point->pattern == DRV_PINGPONG; i++)
-		if (state->large[i].bytes == loop->bytes)
-			state->chunks = state->large[i].chunks;
+	use_pair(state);
+	state->chunks = state->two_copies && !loop->flow && loop->bytes >= MEMORY_LARGE_BYTES;
 	state->gathered = 0;
 	state->payload_at = memory_payload_at(loop->bytes);
 	state->sent = state->received = state->next = 0;
 	state->stride = memory_stride(loop->bytes);
-	state->slots = memory_slots(loop->bytes, loop->point->depth);
+	state->slots = memory_slots(loop->bytes, loop->depth);
 	state->batch = state->slots < 8 ? 1 : state->slots / 4;
 	state->sleep = &state->control->asleep[client ? 16 : 0];
 	state->wake = &state->control->asleep[client ? 0 : 16];
@@ -220,14 +215,14 @@ int memory_begin(struct floor_loop *loop, struct drv_fail *fail)
 		memory_flag_set(state->reply, 0);
 		for (uint32_t i = 0; i < 2 * MEMORY_CHUNKS && state->chunks; i++)
 			memory_flag_set(memory_chunk(state, i / MEMORY_CHUNKS, i % MEMORY_CHUNKS), 0);
-		if (loop->point->pattern == DRV_STREAM)
+		if (loop->flow)
 			for (uint64_t i = 0; i < state->slots; i++)
 				memory_flag_set(region(state, 0) + i * state->stride, 0);
 	}
 	return 0;
 }
 
-void memory_close(struct floor_run *run)
+void memory_close(struct drv_floor_run *run)
 {
 	if (!run->state)
 		return;
@@ -241,28 +236,28 @@ void memory_close(struct floor_run *run)
  * The flag of the next message to send, and of the next to receive. On one line requests are odd and replies
  * even.
  */
-FLOOR_INLINE uint64_t next_flag(const struct floor_state *state, uint64_t count, const bool one_line,
-				const bool request)
+DRV_INLINE uint64_t next_flag(const struct floor_state *state, uint64_t count, const bool one_line,
+			      const bool request)
 {
 	(void)state;
 	return one_line ? 2 * count + (request ? 1 : 2) : count + 1;
 }
 
-FLOOR_INLINE int memory_send(struct floor_loop *loop, size_t bytes, const bool client, const bool one_line,
-			     const bool block)
+DRV_INLINE int memory_send(struct drv_floor_loop *loop, size_t bytes, const bool client, const bool one_line,
+			   const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint8_t *slot = client ? state->request : state->reply;
 
 	memory_copy(slot + state->payload_at, loop->out, bytes);
 	memory_flag_set(slot, next_flag(state, state->sent++, one_line, client));
-	if (block && FLOOR_UNLIKELY(memory_wake(low_half(slot), state->wake) < 0))
-		return floor_broke(loop, "futex");
+	if (block && DRV_UNLIKELY(memory_wake(low_half(slot), state->wake) < 0))
+		return drv_floor_broke(loop, "futex");
 	return 0;
 }
 
-FLOOR_INLINE int memory_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes,
-				const bool client, const bool one_line, const bool pause, const bool block)
+DRV_INLINE int memory_receive(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes,
+			      const bool client, const bool one_line, const bool pause, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint8_t *slot = client ? state->reply : state->request;
@@ -273,8 +268,8 @@ FLOOR_INLINE int memory_receive(struct floor_loop *loop, const uint8_t **data, s
 			memory_relax();
 		if (!block)
 			return 0;
-		if (FLOOR_UNLIKELY(memory_sleep(low_half(slot), (uint32_t)(flag - 1), state->sleep) < 0))
-			return floor_broke(loop, "futex");
+		if (DRV_UNLIKELY(memory_sleep(low_half(slot), (uint32_t)(flag - 1), state->sleep) < 0))
+			return drv_floor_broke(loop, "futex");
 		if (memory_flag(slot) != flag)
 			return 0;
 	}
@@ -286,27 +281,29 @@ FLOOR_INLINE int memory_receive(struct floor_loop *loop, const uint8_t **data, s
 
 /* One pair of functions, and two loops of them, for each variant. */
 #define VARIANT(name, one_line, pause, block)                                                                \
-	FLOOR_INLINE int name##_client_send(struct floor_loop *loop, size_t bytes)                           \
+	DRV_INLINE int name##_client_send(struct drv_floor_loop *loop, size_t bytes)                         \
 	{                                                                                                    \
 		return memory_send(loop, bytes, true, one_line, block);                                      \
 	}                                                                                                    \
-	FLOOR_INLINE int name##_client_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes) \
+	DRV_INLINE int name##_client_receive(struct drv_floor_loop *loop, const uint8_t **data,              \
+					     size_t *bytes)                                                  \
 	{                                                                                                    \
 		return memory_receive(loop, data, bytes, true, one_line, pause, block);                      \
 	}                                                                                                    \
-	FLOOR_INLINE int name##_server_send(struct floor_loop *loop, size_t bytes)                           \
+	DRV_INLINE int name##_server_send(struct drv_floor_loop *loop, size_t bytes)                         \
 	{                                                                                                    \
 		return memory_send(loop, bytes, false, one_line, block);                                     \
 	}                                                                                                    \
-	FLOOR_INLINE int name##_server_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes) \
+	DRV_INLINE int name##_server_receive(struct drv_floor_loop *loop, const uint8_t **data,              \
+					     size_t *bytes)                                                  \
 	{                                                                                                    \
 		return memory_receive(loop, data, bytes, false, one_line, pause, block);                     \
 	}                                                                                                    \
-	static int name##_client(struct floor_loop *loop)                                                    \
+	static int name##_client(struct drv_floor_loop *loop)                                                \
 	{                                                                                                    \
 		return floor_client_loop(loop, block, false, name##_client_send, name##_client_receive);     \
 	}                                                                                                    \
-	static int name##_server(struct floor_loop *loop)                                                    \
+	static int name##_server(struct drv_floor_loop *loop)                                                \
 	{                                                                                                    \
 		return floor_server_loop(loop, block, name##_server_send, name##_server_receive);            \
 	}
@@ -316,7 +313,7 @@ VARIANT(one_spin, true, false, false)
 VARIANT(one_pause, true, true, false)
 VARIANT(two_futex, false, false, true)
 
-static int spin_client(struct floor_loop *loop)
+int memory_spin_client(struct drv_floor_loop *loop)
 {
 	const struct floor_state *state = loop->run->state;
 
@@ -327,7 +324,7 @@ static int spin_client(struct floor_loop *loop)
 	return state->pause ? two_pause_client(loop) : two_spin_client(loop);
 }
 
-static int spin_server(struct floor_loop *loop)
+int memory_spin_server(struct drv_floor_loop *loop)
 {
 	const struct floor_state *state = loop->run->state;
 
@@ -338,60 +335,12 @@ static int spin_server(struct floor_loop *loop)
 	return state->pause ? two_pause_server(loop) : two_spin_server(loop);
 }
 
-static int futex_client(struct floor_loop *loop)
+int memory_futex_client(struct drv_floor_loop *loop)
 {
 	return loop->run->state->chunks ? chunk_client(loop) : two_futex_client(loop);
 }
 
-static int futex_server(struct floor_loop *loop)
+int memory_futex_server(struct drv_floor_loop *loop)
 {
 	return loop->run->state->chunks ? chunk_server(loop) : two_futex_server(loop);
 }
-
-const struct floor floor_cacheline = {
-	.name = "floor-cacheline",
-	.substrate = "cacheline",
-	.title = "cache line bounced between two cores",
-	.within = true,
-	.poll = true,
-	.open = memory_open,
-	.connect = memory_connect,
-	.begin = memory_begin,
-	.client = spin_client,
-	.server = spin_server,
-	.close = memory_close,
-};
-
-const struct floor floor_copyflag = {
-	.name = "floor-copyflag",
-	.substrate = "copyflag",
-	.title = "copy into shared memory and a flag",
-	.within = true,
-	.poll = true,
-	.stream = true,
-	.open = memory_open,
-	.connect = memory_connect,
-	.begin = memory_begin,
-	.client = spin_client,
-	.server = spin_server,
-	.stream_client = ring_client,
-	.stream_server = ring_server,
-	.close = memory_close,
-};
-
-const struct floor floor_futex = {
-	.name = "floor-futex",
-	.substrate = "futex",
-	.title = "copy into shared memory and a futex",
-	.within = true,
-	.block = true,
-	.stream = true,
-	.open = memory_open,
-	.connect = memory_connect,
-	.begin = memory_begin,
-	.client = futex_client,
-	.server = futex_server,
-	.stream_client = ring_client,
-	.stream_server = ring_server,
-	.close = memory_close,
-};

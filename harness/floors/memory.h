@@ -11,15 +11,14 @@
 
 #include "floor.h"
 
-#define MEMORY_PAIRS       64u  /* pairs of lines that are tried */
+#define MEMORY_PAIRS       64u  /* pairs of lines to choose from */
 #define MEMORY_PAIR_BYTES  128u /* apart: the neighbour line is prefetched with the first */
 #define MEMORY_SCATTER     (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
 #define MEMORY_APART_BYTES 4096u /* payloads from here on begin on a line of their own */
+#define MEMORY_BYTES_MAX   (UINT64_C(1) << 30)
 #define MEMORY_RING_BYTES  (UINT64_C(2) << 20)
 
 struct memory_control {
-	/* written by endpoint 0 while variants are tried: number of the candidate, from 1; 0: none yet */
-	_Alignas(64) uint32_t candidate;
 	/* stream: messages consumed; the producer sleeps on its low half */
 	_Alignas(64) uint64_t consumed;
 	/* messages in chunks: how many of each direction were taken out */
@@ -29,27 +28,18 @@ struct memory_control {
 	_Alignas(64) uint32_t asleep[5 * 16];
 };
 
-/* Sizes for which one large copy and many small ones are compared. */
+/* From here on a message may be copied in two steps. */
 #define MEMORY_LARGE_BYTES (UINT64_C(256) << 10)
-#define MEMORY_LARGE_MAX   8u
 #define MEMORY_CHUNK_BYTES ((size_t)64 << 10)
 #define MEMORY_CHUNKS      8u /* slots of their ring, in each direction */
-
-struct memory_large {
-	uint64_t bytes;
-	bool chunks; /* chosen */
-	uint64_t whole_ns, chunks_ns;
-};
 
 struct floor_state {
 	uint8_t *area;
 	size_t area_bytes, region_bytes;
 	struct memory_control *control;
-	bool one_line, pause; /* chosen */
+	/* the variant: settings of the floor */
+	bool one_line, pause, two_copies;
 	uint32_t pair;
-	uint64_t median_ns;       /* of the chosen pair */
-	uint64_t worst_median_ns; /* of all that were tried */
-	uint32_t tried;
 	/* of the point */
 	uint8_t *request, *reply; /* slots of an exchange */
 	size_t payload_at;
@@ -57,8 +47,6 @@ struct floor_state {
 	uint32_t *wake, *sleep; /* futex: flags in control of the other reader and of this one */
 	bool chunks;
 	size_t gathered; /* of the message that arrives in chunks */
-	struct memory_large large[MEMORY_LARGE_MAX];
-	uint32_t large_count;
 	/* stream */
 	uint64_t slots, batch;
 	size_t stride;
@@ -66,18 +54,18 @@ struct floor_state {
 };
 
 /* Where the payload of a message begins in its slot. */
-FLOOR_INLINE size_t memory_payload_at(uint64_t bytes)
+DRV_INLINE size_t memory_payload_at(uint64_t bytes)
 {
 	return bytes >= MEMORY_APART_BYTES ? 64 : 8;
 }
 
-FLOOR_INLINE size_t memory_stride(uint64_t bytes)
+DRV_INLINE size_t memory_stride(uint64_t bytes)
 {
 	return ((size_t)bytes + memory_payload_at(bytes) + 63) / 64 * 64;
 }
 
 /* Slots of a stream's ring: no more than the window, and few enough to stay in the cache. */
-FLOOR_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
+DRV_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
 {
 	uint64_t fit = MEMORY_RING_BYTES / memory_stride(bytes);
 
@@ -86,18 +74,18 @@ FLOOR_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
 	return fit < depth ? fit : depth;
 }
 
-FLOOR_INLINE uint8_t *memory_region(const struct floor_state *state, unsigned int which)
+DRV_INLINE uint8_t *memory_region(const struct floor_state *state, unsigned int which)
 {
 	return state->area + 4096 + which * state->region_bytes;
 }
 
 /* Slot of a chunk, in the direction of requests (0) or replies (1). */
-FLOOR_INLINE uint8_t *memory_chunk(const struct floor_state *state, unsigned int which, uint64_t number)
+DRV_INLINE uint8_t *memory_chunk(const struct floor_state *state, unsigned int which, uint64_t number)
 {
 	return memory_region(state, which) + number % MEMORY_CHUNKS * (64 + MEMORY_CHUNK_BYTES);
 }
 
-FLOOR_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
+DRV_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	if (bytes == 8)
 		drv_store64(to, drv_load64(from));
@@ -105,7 +93,7 @@ FLOOR_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
-FLOOR_INLINE void memory_relax(void)
+DRV_INLINE void memory_relax(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -114,12 +102,12 @@ FLOOR_INLINE void memory_relax(void)
 #endif
 }
 
-FLOOR_INLINE uint64_t memory_flag(const uint8_t *slot)
+DRV_INLINE uint64_t memory_flag(const uint8_t *slot)
 {
 	return __atomic_load_n((const uint64_t *)(const void *)slot, __ATOMIC_ACQUIRE);
 }
 
-FLOOR_INLINE void memory_flag_set(uint8_t *slot, uint64_t flag)
+DRV_INLINE void memory_flag_set(uint8_t *slot, uint64_t flag)
 {
 	__atomic_store_n((uint64_t *)(void *)slot, flag, __ATOMIC_RELEASE);
 }
@@ -132,28 +120,30 @@ int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep);
 /* After a store to *word: wakes its reader when it sleeps. -1: errno. */
 int memory_wake(uint32_t *word, uint32_t *asleep);
 
-/* choose.c. Places the slots of an exchange. */
-void memory_use_pair(struct floor_state *state, bool one_line, bool pause, uint32_t pair);
-/* Both sides at once: pairs of lines and ways of spinning; the one with the least median is used from then
- * on. */
-int memory_choose(struct floor_run *run, struct drv_fail *fail);
-/* Both sides at once: for each large size, one copy of the whole or two in chunks. */
-int memory_choose_large(struct floor_run *run, struct drv_fail *fail);
-/* Says in the path how the large sizes are copied. */
-void memory_note_large(struct floor_run *run);
+/* One line for both directions, or a line each; spin with or without a pause instruction; which of the pairs of lines;
+ * large messages in one copy or in two. */
+extern const char *const memory_lines_one[], *const memory_lines_two[], *const memory_spin[],
+										*const memory_copies[];
 
-int memory_open(struct floor_run *run, struct drv_fail *fail);
-int memory_connect(struct floor_run *run, struct drv_fail *fail);
-int memory_begin(struct floor_loop *loop, struct drv_fail *fail);
-void memory_close(struct floor_run *run);
+/* `bytes_max`: the largest message. The settings lines, spin, pair and copies are read where the floor has them. */
+int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail);
+int memory_connect(struct drv_floor_run *run, struct drv_fail *fail);
+int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail);
+void memory_close(struct drv_floor_run *run);
+
+/* The loops of an exchange that spins, and of one that sleeps. */
+int memory_spin_client(struct drv_floor_loop *loop);
+int memory_spin_server(struct drv_floor_loop *loop);
+int memory_futex_client(struct drv_floor_loop *loop);
+int memory_futex_server(struct drv_floor_loop *loop);
 
 /* chunk.c: a message is copied twice, in pieces that stay in the cache, by both sides at once. */
 size_t chunk_region_bytes(void);
-int chunk_client(struct floor_loop *loop);
-int chunk_server(struct floor_loop *loop);
+int chunk_client(struct drv_floor_loop *loop);
+int chunk_server(struct drv_floor_loop *loop);
 
 /* ring.c */
-int ring_client(struct floor_loop *loop);
-int ring_server(struct floor_loop *loop);
+int ring_client(struct drv_floor_loop *loop);
+int ring_server(struct drv_floor_loop *loop);
 
 #endif

@@ -3,17 +3,15 @@
  * Streams through shared memory: one copy into a ring of slots, each with its flag; the receiver reads in
  * place and gives slots back by a count. Nothing else is sent: the count is the confirmation as well.
  */
-#include <errno.h>
-
 #include "memory.h"
 
-FLOOR_INLINE uint8_t *slot_of(const struct floor_state *state, uint64_t number)
+DRV_INLINE uint8_t *slot_of(const struct floor_state *state, uint64_t number)
 {
 	return state->area + 4096 + number % state->slots * state->stride;
 }
 
 /* The producer waits until `consumed` is at least `want`. */
-FLOOR_INLINE int ring_wait(struct floor_loop *loop, uint64_t want, const bool block)
+DRV_INLINE int ring_wait(struct drv_floor_loop *loop, uint64_t want, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint64_t *consumed = &state->control->consumed, seen;
@@ -21,21 +19,21 @@ FLOOR_INLINE int ring_wait(struct floor_loop *loop, uint64_t want, const bool bl
 
 	for (;;) {
 		seen = __atomic_load_n(consumed, __ATOMIC_ACQUIRE);
-		if (FLOOR_LIKELY(seen >= want))
+		if (DRV_LIKELY(seen >= want))
 			return 0;
 		if (block) {
 			if (memory_sleep((uint32_t *)(void *)consumed, (uint32_t)seen,
 					 &state->control->asleep[32]) < 0)
-				return floor_broke(loop, "futex");
+				return drv_floor_broke(loop, "futex");
 		} else if (state->pause) {
 			memory_relax();
 		}
-		if ((block || (++idle & 255) == 0) && floor_look(loop) < 0)
+		if ((block || (++idle & 255) == 0) && drv_floor_look(loop) < 0)
 			return -1;
 	}
 }
 
-FLOOR_INLINE int produce(struct floor_loop *loop, const bool block)
+DRV_INLINE int produce(struct drv_floor_loop *loop, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	const uint64_t stride_mask = loop->bytes >= 4096 ? 0 : 31, first = state->next;
@@ -49,23 +47,24 @@ FLOOR_INLINE int produce(struct floor_loop *loop, const bool block)
 		if (number >= state->slots && ring_wait(loop, number - state->slots + 1, block))
 			return -1;
 		drv_head_write(loop->out, loop->bytes, loop->seed, number);
-		if (FLOOR_UNLIKELY(loop->mode == FLOOR_VERIFY))
+		if (DRV_UNLIKELY(loop->mode == DRV_STEP_VERIFY))
 			drv_body_fill(loop->out, loop->bytes, loop->seed, loop->phase, number);
 		memory_copy(slot + state->payload_at, loop->out, loop->bytes);
 		memory_flag_set(slot, number + 1);
 		if (block && memory_wake((uint32_t *)(void *)slot, &state->control->asleep[0]) < 0)
-			return floor_broke(loop, "futex");
+			return drv_floor_broke(loop, "futex");
 		state->next++;
 		loop->done++;
-		if (FLOOR_UNLIKELY(loop->mode == FLOOR_VERIFY)) {
+		if (DRV_UNLIKELY(loop->mode == DRV_STEP_VERIFY)) {
 			if (loop->done >= loop->limit)
 				break;
 			continue;
 		}
-		if (FLOOR_LIKELY(number & stride_mask))
+		if (DRV_LIKELY(number & stride_mask))
 			continue;
 		now = drv_clock_now(&loop->run->clock);
-		if (loop->mode == FLOOR_WARMUP ? floor_warmup_done(loop, now, now - last) : now >= loop->end)
+		if (loop->mode == DRV_STEP_WARMUP ? drv_warmup_add(&loop->warmup, now, now - last)
+						  : now >= loop->end)
 			break;
 		last = now;
 	}
@@ -76,18 +75,18 @@ FLOOR_INLINE int produce(struct floor_loop *loop, const bool block)
 	return 0;
 }
 
-FLOOR_INLINE int give_back(struct floor_loop *loop, uint64_t number, const bool block)
+DRV_INLINE int give_back(struct drv_floor_loop *loop, uint64_t number, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint64_t *consumed = &state->control->consumed;
 
 	__atomic_store_n(consumed, number, __ATOMIC_RELEASE);
 	if (block && memory_wake((uint32_t *)(void *)consumed, &state->control->asleep[32]) < 0)
-		return floor_broke(loop, "futex");
+		return drv_floor_broke(loop, "futex");
 	return 0;
 }
 
-FLOOR_INLINE int consume(struct floor_loop *loop, const bool block)
+DRV_INLINE int consume(struct drv_floor_loop *loop, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint64_t given = state->next;
@@ -112,26 +111,27 @@ FLOOR_INLINE int consume(struct floor_loop *loop, const bool block)
 
 				if (memory_sleep((uint32_t *)(void *)slot, (uint32_t)old,
 						 &state->control->asleep[0]) < 0)
-					return floor_broke(loop, "futex");
+					return drv_floor_broke(loop, "futex");
 			} else if (state->pause) {
 				memory_relax();
 			}
 			if (!block && (++idle & 255))
 				continue;
-			status = floor_look(loop);
+			status = drv_floor_look(loop);
 			if (status)
 				return status < 0 ? -1 : 0;
 			continue;
 		}
+		idle = 0;
 		loop->executions++;
-		if (FLOOR_LIKELY(drv_head_holds(data, loop->bytes, loop->seed, number)))
+		if (DRV_LIKELY(drv_head_holds(data, loop->bytes, loop->seed, number)))
 			loop->checked++;
 		else
-			floor_mismatch(loop, "server: a message of a stream has a wrong head");
-		if (FLOOR_UNLIKELY(loop->mode == FLOOR_VERIFY)) {
+			drv_floor_mismatch(loop, "a message of a stream has a wrong head");
+		if (DRV_UNLIKELY(loop->full)) {
 			loop->full_checked++;
 			if (!drv_body_holds(data, loop->bytes, loop->seed, loop->phase, number))
-				floor_mismatch(loop, "server: a message of a stream has a wrong body");
+				drv_floor_mismatch(loop, "a message of a stream has a wrong body");
 		}
 		state->next++;
 		if (state->next - given >= state->batch && give_back(loop, given = state->next, block))
@@ -139,12 +139,12 @@ FLOOR_INLINE int consume(struct floor_loop *loop, const bool block)
 	}
 }
 
-int ring_client(struct floor_loop *loop)
+int ring_client(struct drv_floor_loop *loop)
 {
 	return loop->run->block ? produce(loop, true) : produce(loop, false);
 }
 
-int ring_server(struct floor_loop *loop)
+int ring_server(struct drv_floor_loop *loop)
 {
 	return loop->run->block ? consume(loop, true) : consume(loop, false);
 }

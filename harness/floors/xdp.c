@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* floor-xdp: raw frames through AF_XDP on the raw link. */
+/* Floor xdp: raw frames through AF_XDP on the raw link. */
 #include <errno.h>
 #include <linux/if_xdp.h>
 #include <poll.h>
@@ -14,9 +14,10 @@
 /* On the wire: 14 bytes of Ethernet, 2 bytes of length (little endian), the message. */
 #define HEAD_BYTES       16u
 #define LENGTH_BYTES     2u
-#define TRY_BYTES        64u
-#define TRY_NS           (UINT64_C(60) * FLOOR_NS_PER_MS)
 #define BLOCK_TIMEOUT_MS 5
+
+/* where the program sits: in the driver, or before the network stack */
+static const char *const attach_words[] = {"native", "generic", NULL};
 
 struct floor_state {
 	struct pgr_xdp_socket xdp;
@@ -26,9 +27,9 @@ struct floor_state {
 	bool native;
 };
 
-static int xdp_open(struct floor_run *run, struct drv_fail *fail)
+static int xdp_open(struct drv_floor_run *run, struct drv_fail *fail)
 {
-	const char *device = run->launch.endpoints[run->endpoint].raw_device;
+	const char *device = run->launch->endpoints[run->endpoint].raw_device;
 	struct floor_state *state = calloc(1, sizeof(*state));
 
 	if (!state)
@@ -50,7 +51,7 @@ static int xdp_open(struct floor_run *run, struct drv_fail *fail)
 	return 0;
 }
 
-static void xdp_close(struct floor_run *run)
+static void xdp_close(struct drv_floor_run *run)
 {
 	if (!run->state)
 		return;
@@ -60,7 +61,7 @@ static void xdp_close(struct floor_run *run)
 }
 
 /* Gives a received frame back to the kernel. */
-FLOOR_INLINE void frame_back(struct floor_state *state, uint64_t address)
+DRV_INLINE void frame_back(struct floor_state *state, uint64_t address)
 {
 	struct pgr_xdp_ring *fill = &state->xdp.fill;
 	const uint32_t at = *fill->producer;
@@ -69,17 +70,17 @@ FLOOR_INLINE void frame_back(struct floor_state *state, uint64_t address)
 	__atomic_store_n(fill->producer, at + 1, __ATOMIC_RELEASE);
 }
 
-static int __attribute__((cold, noinline)) send_failed(struct floor_loop *loop)
+static int __attribute__((cold, noinline)) send_failed(struct drv_floor_loop *loop)
 {
 	int status;
 
 	if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS && errno != EINTR)
-		return floor_broke(loop, "sendto on an AF_XDP socket");
-	status = floor_look(loop);
+		return drv_floor_broke(loop, "sendto on an AF_XDP socket");
+	status = drv_floor_look(loop);
 	return status < 0 ? -1 : 0;
 }
 
-FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
+DRV_INLINE int xdp_send(struct drv_floor_loop *loop, size_t bytes)
 {
 	struct floor_state *state = loop->run->state;
 	struct pgr_xdp_socket *xdp = &state->xdp;
@@ -97,7 +98,7 @@ FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
 	((struct xdp_desc *)xdp->transmit.entries)[at % XDP_RING] =
 		(struct xdp_desc){.addr = address, .len = (uint32_t)(HEAD_BYTES + bytes)};
 	__atomic_store_n(xdp->transmit.producer, at + 1, __ATOMIC_RELEASE);
-	while (FLOOR_UNLIKELY(sendto(xdp->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0))
+	while (DRV_UNLIKELY(sendto(xdp->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0))
 		if (send_failed(loop))
 			return -1;
 	sent = __atomic_load_n(xdp->complete.producer, __ATOMIC_ACQUIRE);
@@ -105,7 +106,7 @@ FLOOR_INLINE int xdp_send(struct floor_loop *loop, size_t bytes)
 	return 0;
 }
 
-FLOOR_INLINE int xdp_receive(struct floor_loop *loop, const uint8_t **data, size_t *bytes, const bool block)
+DRV_INLINE int xdp_receive(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes, const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	struct pgr_xdp_ring *ring = &state->xdp.receive;
@@ -121,7 +122,7 @@ FLOOR_INLINE int xdp_receive(struct floor_loop *loop, const uint8_t **data, size
 		struct pollfd ready = {.fd = state->xdp.fd, .events = POLLIN};
 
 		if (block && poll(&ready, 1, BLOCK_TIMEOUT_MS) < 0 && errno != EINTR)
-			return floor_broke(loop, "poll");
+			return drv_floor_broke(loop, "poll");
 		if (!block || __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) == at)
 			return 0;
 	}
@@ -134,36 +135,36 @@ FLOOR_INLINE int xdp_receive(struct floor_loop *loop, const uint8_t **data, size
 		*bytes = SIZE_MAX;
 	*data = frame + HEAD_BYTES;
 	__atomic_store_n(ring->consumer, at + 1, __ATOMIC_RELEASE);
-	if (FLOOR_UNLIKELY(*bytes == SIZE_MAX || (loop->run->endpoint == 1 && *bytes != loop->bytes)))
+	if (DRV_UNLIKELY(*bytes == SIZE_MAX || (loop->run->endpoint == 1 && *bytes != loop->bytes)))
 		return 0; /* of an earlier point, or not from us */
 	return 1;
 }
 
-FLOOR_INLINE int receive_poll(struct floor_loop *loop, const uint8_t **data, size_t *bytes)
+DRV_INLINE int receive_poll(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes)
 {
 	return xdp_receive(loop, data, bytes, false);
 }
 
-FLOOR_INLINE int receive_block(struct floor_loop *loop, const uint8_t **data, size_t *bytes)
+DRV_INLINE int receive_block(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes)
 {
 	return xdp_receive(loop, data, bytes, true);
 }
 
-static int xdp_client(struct floor_loop *loop)
+static int xdp_client(struct drv_floor_loop *loop)
 {
 	if (loop->run->block)
 		return floor_client_loop(loop, true, true, xdp_send, receive_block);
 	return floor_client_loop(loop, false, true, xdp_send, receive_poll);
 }
 
-static int xdp_server(struct floor_loop *loop)
+static int xdp_server(struct drv_floor_loop *loop)
 {
 	if (loop->run->block)
 		return floor_server_loop(loop, true, xdp_send, receive_block);
 	return floor_server_loop(loop, false, xdp_send, receive_poll);
 }
 
-static int xdp_begin(struct floor_loop *loop, struct drv_fail *fail)
+static int xdp_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 {
 	const uint8_t *data;
 	size_t bytes;
@@ -176,27 +177,7 @@ static int xdp_begin(struct floor_loop *loop, struct drv_fail *fail)
 	return 0;
 }
 
-/* Attaches on both sides, natively or not, and tries. *median_out is UINT64_MAX when either side cannot. */
-static int try_mode(struct floor_run *run, bool native, uint64_t *median_out, struct drv_fail *fail)
-{
-	struct drv_fail why = {.reason = DRV_OK};
-	json_t *theirs = NULL;
-	bool ok = xdp_socket_attach(&run->state->xdp, native, &why) == 0, both;
-
-	if (floor_exchange(run, "attached", json_pack("{s:b}", "ok", ok), &theirs, fail))
-		return -1;
-	both = ok && json_is_true(json_object_get(theirs, "ok"));
-	json_decref(theirs);
-	*median_out = UINT64_MAX;
-	if (!both) {
-		if (!ok)
-			*fail = why; /* kept for the case that no mode works */
-		return 0;
-	}
-	return floor_try(run, TRY_BYTES, TRY_NS, median_out, fail);
-}
-
-static int exchange_macs(struct floor_run *run, struct drv_fail *fail)
+static int exchange_macs(struct drv_floor_run *run, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
 	const uint8_t *mac = state->xdp.mac;
@@ -208,7 +189,7 @@ static int exchange_macs(struct floor_run *run, struct drv_fail *fail)
 			json_decref(mine);
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 		}
-	status = floor_exchange(run, "mac", json_pack("{s:o}", "mac", mine), &theirs, fail);
+	status = drv_floor_swap(run, "mac", json_pack("{s:o}", "mac", mine), &theirs, fail);
 	for (size_t i = 0; !status && i < 6; i++) {
 		const json_t *byte = json_array_get(json_object_get(theirs, "mac"), i);
 
@@ -224,68 +205,31 @@ static int exchange_macs(struct floor_run *run, struct drv_fail *fail)
 	return status;
 }
 
-static int xdp_connect(struct floor_run *run, struct drv_fail *fail)
+static int xdp_connect(struct drv_floor_run *run, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
-	uint64_t native_ns, generic_ns;
-	json_t *theirs = NULL;
-	char native_text[32], generic_text[32];
-	const char *mode;
 
-	if (exchange_macs(run, fail) || try_mode(run, true, &native_ns, fail) ||
-	    try_mode(run, false, &generic_ns, fail))
+	state->native = drv_floor_choice(run, "attach") == 0;
+	if (exchange_macs(run, fail) || xdp_socket_attach(&state->xdp, state->native, fail))
 		return -1;
-	mode = native_ns == UINT64_MAX && generic_ns == UINT64_MAX ? "none"
-	       : native_ns <= generic_ns                           ? "native"
-								   : "generic";
-	if (floor_exchange(run, "mode", json_pack("{s:s}", "mode", mode), &theirs, fail))
-		return -1;
-	if (run->endpoint == 1) {
-		const char *chosen = json_string_value(json_object_get(theirs, "mode"));
-
-		mode = chosen && !strcmp(chosen, "native")    ? "native"
-		       : chosen && !strcmp(chosen, "generic") ? "generic"
-							      : "none";
-	}
-	json_decref(theirs);
-	if (!strcmp(mode, "none")) {
-		if (fail->reason == DRV_OK)
-			drv_fail_set(fail, DRV_TRANSPORT,
-				     "no raw frame came back over %s: is its other end the peer's raw link?",
-				     run->path.device);
-		return -1;
-	}
-	state->native = !strcmp(mode, "native");
-	fail->reason = DRV_OK;
-	if (xdp_socket_attach(&state->xdp, state->native, fail))
-		return -1;
-	snprintf(run->path.used, sizeof(run->path.used), "AF_XDP in copy mode, %s attachment, queue 0", mode);
-	if (run->endpoint == 0) {
-		snprintf(native_text, sizeof(native_text),
-			 native_ns == UINT64_MAX ? "not possible" : "%llu ns", (unsigned long long)native_ns);
-		snprintf(generic_text, sizeof(generic_text),
-			 generic_ns == UINT64_MAX ? "not possible" : "%llu ns",
-			 (unsigned long long)generic_ns);
-		snprintf(run->path.note, sizeof(run->path.note),
-			 "raw-frame floor, kernel included; median when tried: native "
-			 "%s, generic %s",
-			 native_text, generic_text);
-	}
+	snprintf(run->path.used, sizeof(run->path.used), "AF_XDP in copy mode, %s attachment, queue 0",
+		 attach_words[state->native ? 0 : 1]);
+	snprintf(run->path.note, sizeof(run->path.note), "raw-frame floor, kernel included");
 	return 0;
 }
 
-const struct floor floor_xdp = {
+static const struct drv_floor xdp = {
 	.name = "floor-xdp",
 	.substrate = "xdp",
-	.title = "raw frames through AF_XDP",
 	.between = true,
 	.poll = true,
 	.block = true,
 	.lossy = true,
+	.settings = (const struct drv_floor_setting[]){{"attach", attach_words, 0}, {NULL}},
 	.open = xdp_open,
 	.connect = xdp_connect,
 	.begin = xdp_begin,
-	.client = xdp_client,
-	.server = xdp_server,
+	.exchange = {xdp_client, xdp_server},
 	.close = xdp_close,
 };
+DRV_FLOOR(xdp);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The roles of patterns that exchange requests and replies, on top of client, server and both. */
+#include "caller.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum drv_form drv_call_form(const struct drv_ability *both)
+{
+	return drv_rpc_is_native(both) ? DRV_FORM_NATIVE : DRV_FORM_EMULATED;
+}
+
+int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
+			   const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const uint64_t header_bytes = exchange->form == DRV_FORM_EMULATED ? DRV_RPC_HEADER_BYTES : 0;
+
+	if (exchange->depth > DRV_CLIENT_DEPTH_MAX)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %u operations outstanding, the driver keeps at most %u",
+				    exchange->depth, DRV_CLIENT_DEPTH_MAX);
+	if (drv_negotiate_message(exchange->request_bytes + header_bytes, request, &offer->both, fail) ||
+	    drv_negotiate_message(exchange->reply_bytes + header_bytes, reply, &offer->both, fail))
+		return -1;
+	if (header_bytes && offer->both.iov_max < 2)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted header and payload gathered, the layer takes one piece");
+	return 0;
+}
+
+int drv_caller_prepare(struct drv_play *play, const struct drv_exchange *exchange, unsigned index,
+		       struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	struct drv_samples *samples = drv_record_samples(play->record, index, fail);
+
+	if (!samples || drv_client_start(&caller->client, play->engine, exchange, samples, NULL, fail))
+		return -1;
+	play->engine->sink = caller->client.sink;
+	play->sleep = exchange->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return 0;
+}
+
+int drv_caller_prepare_self(struct drv_play *play, const struct drv_exchange *exchange, unsigned index,
+			    struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	struct drv_samples *samples;
+
+	if (drv_server_start(&caller->server, play->engine, exchange, fail))
+		return -1;
+	drv_server_phase(&caller->server, true, 1);
+	samples = drv_record_samples(play->record, index, fail);
+	if (!samples ||
+	    drv_client_start(&caller->client, play->engine, exchange, samples, &caller->server, fail))
+		return -1;
+	drv_both_start(&caller->both, play->engine, &caller->server, &caller->client);
+	caller->plays_both = true;
+	play->engine->sink = &caller->both.port.sink;
+	play->sleep = exchange->depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
+	return 0;
+}
+
+int drv_answerer_prepare(struct drv_play *play, const struct drv_exchange *exchange, struct drv_fail *fail)
+{
+	struct drv_answerer *answerer = play->state;
+
+	if (drv_server_start(&answerer->server, play->engine, exchange, fail))
+		return -1;
+	drv_server_phase(&answerer->server, true, 1);
+	play->engine->sink = &answerer->server.port.sink;
+	play->sleep = exchange->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	return 0;
+}
+
+void drv_caller_stop(struct drv_play *play)
+{
+	struct drv_caller *caller = play->state;
+
+	drv_client_stop(&caller->client);
+	drv_server_stop(&caller->server);
+}
+
+int drv_caller_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	return drv_client_verify(&((struct drv_caller *)play->state)->client, serial, fail);
+}
+
+int drv_caller_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+	const int status = drv_client_warmup(&caller->client, cap_ns, fail);
+
+	drv_record_warmup(play->record, &caller->client.warmup);
+	return status;
+}
+
+int drv_caller_measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_caller *caller = play->state;
+
+	return drv_client_measure(&caller->client, play->duration_ns, play->record, fail);
+}
+
+bool drv_caller_settle(struct drv_play *play)
+{
+	return drv_client_settle(&((struct drv_caller *)play->state)->client);
+}
+
+void drv_caller_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct drv_caller *caller = play->state;
+
+	drv_client_counts(&caller->client, counts_out);
+	if (!caller->plays_both)
+		return;
+	drv_intake_counts(&caller->server.intake, counts_out);
+	drv_server_phase(&caller->server, phase->full, phase->serial);
+}
+
+void drv_answerer_stop(struct drv_play *play)
+{
+	drv_server_stop(&((struct drv_answerer *)play->state)->server);
+}
+
+int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return drv_server_run(&((struct drv_answerer *)play->state)->server, message_out, fail);
+}
+
+void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct drv_answerer *answerer = play->state;
+
+	drv_intake_counts(&answerer->server.intake, counts_out);
+	drv_server_phase(&answerer->server, phase->full, phase->serial);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining the channels of a launch: addresses travel out of band, then every channel comes up; and taking them down. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine.h"
+#include "text.h"
+
+#define ADDRESS_ROOM_BYTES 4096u
+#define KEY_ROOM_BYTES     4096u
+
+/* Our address for each of our channels, in hexadecimal: {"blobs": [...]}. NULL with a reason. */
+static json_t *own_addresses(struct drv_engine *engine, struct drv_fail *fail)
+{
+	char hex[2 * ADDRESS_ROOM_BYTES + 1];
+	uint8_t blob[ADDRESS_ROOM_BYTES];
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < engine->channels_count; i++) {
+		size_t bytes = sizeof(blob);
+		const int code = engine->layer->address(engine->ctx, i, blob, &bytes);
+
+		if (code < 0 || bytes > sizeof(blob)) {
+			json_decref(list);
+			if (code < 0)
+				drv_engine_fail("address", code, fail);
+			else
+				drv_fail_set(fail, DRV_LIBRARY,
+					     "the layer's address is longer than its room");
+			return NULL;
+		}
+		drv_hex(blob, bytes, hex);
+		if (json_array_append_new(list, json_string(hex))) {
+			json_decref(list);
+			list = NULL;
+			break;
+		}
+	}
+	if (!list)
+		drv_fail_set(fail, DRV_MEMORY, "no memory for addresses");
+	return list ? json_pack("{s:o}", "blobs", list) : NULL;
+}
+
+/* Bytes of a member of what another endpoint sent. 0, or -1 when they make no sense. */
+static int take_bytes(const json_t *hex, uint8_t *out, size_t room_bytes, size_t *bytes_out)
+{
+	const char *text = json_string_value(hex);
+
+	*bytes_out = text ? strlen(text) / 2 : 0;
+	return text && *bytes_out <= room_bytes && !drv_unhex(text, out, *bytes_out) ? 0 : -1;
+}
+
+static int connect_all(struct drv_engine *engine, const json_t *all, struct drv_fail *fail)
+{
+	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
+	uint8_t blob[ADDRESS_ROOM_BYTES];
+
+	for (uint32_t i = 0; i < engine->channels_count; i++) {
+		const json_t *blobs = json_object_get(json_array_get(all, here->peers[i]), "blobs");
+		size_t bytes;
+		int code;
+
+		if (take_bytes(json_array_get(blobs, here->channels[i]), blob, sizeof(blob), &bytes))
+			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent an address that is none",
+					    here->peers[i]);
+		code = engine->layer->connect(engine->ctx, i, blob, bytes, &engine->channels[i].chan);
+		if (code < 0)
+			return drv_engine_fail("connect", code, fail);
+	}
+	return 0;
+}
+
+static int await_up(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	const struct drv_idle *idle = drv_engine_idle(engine);
+
+	while (engine->up_count < engine->channels_count) {
+		if (idle->step(idle->arg, fail))
+			return -1;
+		if (drv_now_ns() >= deadline_ns)
+			return drv_fail_set(fail, DRV_DEADLINE, "%u of %u channels did not connect in time",
+					    engine->channels_count - engine->up_count,
+					    engine->channels_count);
+		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
+			return -1;
+	}
+	return 0;
+}
+
+/* A gather; at place self what we say is all. `mine` is taken over. */
+static int gather(struct drv_engine *engine, const char *name, json_t *mine, uint64_t deadline_ns,
+		  json_t **all_out, struct drv_fail *fail)
+{
+	const struct drv_idle *idle = drv_engine_idle(engine);
+	int status = 0;
+
+	if (engine->oob)
+		status = drv_oob_gather(engine->oob, name, mine, idle, deadline_ns, all_out, fail);
+	else if (!(*all_out = json_pack("[O]", mine)))
+		status = drv_fail_set(fail, DRV_MEMORY, "no memory for a list");
+	json_decref(mine);
+	return status;
+}
+
+int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
+{
+	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
+	const struct drv_idle *idle = drv_engine_idle(engine);
+	json_t *mine, *all;
+	int status;
+
+	memset(engine->channels, 0, sizeof(engine->channels));
+	engine->up_count = 0;
+	engine->channels_count = (uint32_t)here->peers_count;
+	for (uint32_t i = 0; i < engine->channels_count; i++)
+		engine->channels[i].endpoint = here->peers[i];
+	mine = own_addresses(engine, fail);
+	if (!mine || gather(engine, "address", mine, deadline_ns, &all, fail))
+		return -1;
+	status = connect_all(engine, all, fail);
+	json_decref(all);
+	if (status || await_up(engine, deadline_ns, fail))
+		return -1;
+	return engine->oob ? drv_oob_barrier(engine->oob, "up", idle, deadline_ns, fail) : 0;
+}
+
+static int expose(struct drv_engine *engine, uint64_t bytes, uint8_t *key, size_t *key_bytes,
+		  struct drv_fail *fail)
+{
+	int code;
+
+	if (drv_memory_make(engine, (size_t)bytes, &engine->region_memory, fail))
+		return -1;
+	code = engine->layer->expose(engine->ctx, engine->region_memory.base, engine->region_memory.bytes,
+				     key, key_bytes, &engine->region);
+	if (code >= 0 && *key_bytes <= KEY_ROOM_BYTES)
+		return 0;
+	drv_memory_free(engine, &engine->region_memory);
+	return code < 0 ? drv_engine_fail("expose", code, fail)
+			: drv_fail_set(fail, DRV_LIBRARY, "the layer's key is longer than its room");
+}
+
+static int attach_all(struct drv_engine *engine, const json_t *all, struct drv_fail *fail)
+{
+	uint8_t key[KEY_ROOM_BYTES];
+
+	for (uint32_t i = 0; i < engine->channels_count; i++) {
+		struct drv_channel *channel = &engine->channels[i];
+		const json_t *hex = json_object_get(json_array_get(all, (size_t)channel->endpoint), "key");
+		size_t bytes;
+		int code;
+
+		if (!json_string_length(hex))
+			continue;
+		if (take_bytes(hex, key, sizeof(key), &bytes))
+			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent a key that is none",
+					    channel->endpoint);
+		code = engine->layer->attach(channel->chan, key, bytes, &channel->remote);
+		if (code < 0)
+			return drv_engine_fail("attach", code, fail);
+	}
+	return 0;
+}
+
+int drv_engine_regions(struct drv_engine *engine, uint64_t bytes, bool exposes, bool attaches,
+		       uint64_t deadline_ns, struct drv_fail *fail)
+{
+	char hex[2 * KEY_ROOM_BYTES + 1] = "";
+	uint8_t key[KEY_ROOM_BYTES];
+	size_t key_bytes = sizeof(key);
+	json_t *all;
+	int status;
+
+	if (!bytes)
+		return 0;
+	if (exposes) {
+		if (expose(engine, bytes, key, &key_bytes, fail))
+			return -1;
+		drv_hex(key, key_bytes, hex);
+	}
+	if (gather(engine, "region", json_pack("{s:s}", "key", hex), deadline_ns, &all, fail))
+		return -1;
+	status = attaches ? attach_all(engine, all, fail) : 0;
+	json_decref(all);
+	return status;
+}
+
+static void release_regions(struct drv_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->channels_count; i++)
+		if (engine->channels[i].remote)
+			engine->layer->detach(engine->channels[i].chan, engine->channels[i].remote);
+	if (engine->region)
+		engine->layer->unexpose(engine->ctx, engine->region);
+	engine->region = NULL;
+	drv_memory_free(engine, &engine->region_memory);
+}
+
+void drv_engine_close(struct drv_engine *engine)
+{
+	release_regions(engine);
+	for (int pool = 0; pool < DRV_POOLS; pool++)
+		drv_memory_free(engine, &engine->pools[pool]);
+	for (uint32_t i = 0; i < engine->channels_count; i++)
+		if (engine->channels[i].chan &&
+		    engine->layer->disconnect(engine->ctx, engine->channels[i].chan) < 0)
+			fprintf(stderr, "cadge: the layer's disconnect failed\n");
+	engine->channels_count = 0;
+	if (engine->ctx)
+		engine->layer->close(engine->ctx);
+	engine->ctx = NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts and phases to and from messages. */
+#include "counts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+/* 64 bits do not fit a JSON integer */
+static json_t *bits(uint64_t value)
+{
+	char text[20];
+
+	snprintf(text, sizeof(text), "%" PRIx64, value);
+	return json_string(text);
+}
+
+static int parse_bits(const json_t *object, const char *key, uint64_t *out)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	char end;
+
+	return text && sscanf(text, "%" SCNx64 "%c", out, &end) == 1 ? 0 : -1;
+}
+
+static int parse_count(const json_t *object, const char *key, uint64_t *out)
+{
+	const json_t *value = json_object_get(object, key);
+
+	*out = (uint64_t)json_integer_value(value);
+	return json_is_integer(value) && json_integer_value(value) >= 0 ? 0 : -1;
+}
+
+json_t *drv_counts_json(const struct drv_counts *counts)
+{
+	return json_pack(
+		"{s:s, s:b, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "m", "counts",
+		"posts", counts->posts, "posted", drv_json_count(counts->posted), "posted_keys",
+		bits(counts->posted_keys), "executes", counts->executes, "exact", counts->exact, "executed",
+		drv_json_count(counts->executed), "executed_keys", bits(counts->executed_keys), "checked",
+		drv_json_count(counts->checked), "full_checked", drv_json_count(counts->full_checked),
+		"mismatches", drv_json_count(counts->mismatches), "waits", drv_json_count(counts->waits),
+		"mismatch", drv_json_text(counts->mismatch), "usage", drv_usage_json(&counts->usage, 1));
+}
+
+int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct drv_fail *fail)
+{
+	const char *mismatch = json_string_value(json_object_get(object, "mismatch"));
+	struct drv_counts counts = {0};
+
+	if (parse_count(object, "posted", &counts.posted) ||
+	    parse_bits(object, "posted_keys", &counts.posted_keys) ||
+	    parse_count(object, "executed", &counts.executed) ||
+	    parse_bits(object, "executed_keys", &counts.executed_keys) ||
+	    parse_count(object, "checked", &counts.checked) ||
+	    parse_count(object, "full_checked", &counts.full_checked) ||
+	    parse_count(object, "mismatches", &counts.mismatches) ||
+	    parse_count(object, "waits", &counts.waits) || !mismatch)
+		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent counts that make no sense");
+	counts.posts = json_is_true(json_object_get(object, "posts"));
+	counts.executes = json_is_true(json_object_get(object, "executes"));
+	counts.exact = json_is_true(json_object_get(object, "exact"));
+	snprintf(counts.mismatch, sizeof(counts.mismatch), "%s", mismatch);
+	if (drv_usage_parse(json_object_get(object, "usage"), &counts.usage, fail))
+		return -1;
+	*counts_out = counts;
+	return 0;
+}
+
+json_t *drv_phase_json(const char *name, const struct drv_phase *phase)
+{
+	return json_pack("{s:s, s:i, s:b, s:I, s:o}", "m", name, "ended", (int)phase->ended, "full",
+			 phase->full, "serial", (json_int_t)phase->serial, "told", bits(phase->told));
+}
+
+int drv_phase_parse(const json_t *object, struct drv_phase *phase_out, struct drv_fail *fail)
+{
+	const char *name = json_string_value(json_object_get(object, "m"));
+	const json_int_t ended = json_integer_value(json_object_get(object, "ended"));
+	struct drv_phase phase = {0};
+
+	if (!name || !json_is_integer(json_object_get(object, "ended")) || ended < DRV_STEP_VERIFY ||
+	    ended > DRV_STEP_MEASURE || parse_count(object, "serial", &phase.serial) ||
+	    parse_bits(object, "told", &phase.told))
+		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent a phase that makes no sense");
+	phase.ended = (enum drv_step)ended;
+	phase.full = json_is_true(json_object_get(object, "full"));
+	phase.cancelled = !strcmp(name, "cancel");
+	phase.last = phase.cancelled || !strcmp(name, "finish");
+	*phase_out = phase;
+	return 0;
+}

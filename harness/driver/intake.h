@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiving end of a pattern: checks each message that arrives and counts it. Compiled into each callback. */
+#ifndef DRV_INTAKE_H
+#define DRV_INTAKE_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine.h"
+#include "verify.h"
+
+struct drv_intake {
+	uint64_t seed;
+	/* messages must come in the order of their numbers */
+	bool by_number;
+	bool reliable;
+	/* this phase compares whole payloads */
+	bool full;
+	/* tells the full phases apart */
+	uint64_t phase;
+	uint64_t next_number;
+	/* since the attempt began */
+	uint64_t executions, key_sum;
+	uint64_t checked, full_checked, mismatches;
+	/* the first one, in words */
+	char mismatch[160];
+};
+
+/* Counts a mismatch and keeps the words of the first. */
+void drv_intake_mismatch(struct drv_intake *intake, const char *format, ...)
+	__attribute__((cold, noinline, format(printf, 2, 3)));
+
+/*
+ * A message below 16 bytes that is not the next one. Over an unreliable layer some may be missing: a search ahead.
+ * False when it is nothing that was sent.
+ */
+bool drv_intake_search(struct drv_intake *intake, const void *data, size_t bytes)
+	__attribute__((cold, noinline));
+
+/* Checks the head of one arrival, counts it as executed, and returns its key. */
+DRV_INLINE uint64_t drv_intake_take(struct drv_intake *intake, const void *data, size_t bytes)
+{
+	const uint64_t key = drv_head_key(data, bytes);
+	bool good;
+
+	if (DRV_LIKELY(bytes >= DRV_HEAD_BYTES)) {
+		good = drv_load64((const uint8_t *)data + 8) == intake->seed;
+		if (intake->by_number) {
+			good &= intake->reliable ? key == intake->next_number : key >= intake->next_number;
+			intake->next_number = key + 1;
+		}
+	} else {
+		good = !intake->by_number ||
+		       DRV_LIKELY(drv_head_holds(data, bytes, intake->seed, intake->next_number)) ||
+		       drv_intake_search(intake, data, bytes);
+		intake->next_number++;
+	}
+	intake->executions++;
+	intake->key_sum += key;
+	if (DRV_UNLIKELY(intake->full)) {
+		good &= drv_body_holds(data, bytes, intake->seed, intake->phase, key);
+		intake->full_checked++;
+	}
+	if (DRV_LIKELY(good))
+		intake->checked++;
+	else
+		drv_intake_mismatch(intake, "message %" PRIu64 " of %zu bytes begins with %016" PRIx64,
+				    intake->executions, bytes, key);
+	return key;
+}
+
+struct drv_counts;
+
+/* Adds what was taken in to the counts of a phase. */
+void drv_intake_counts(const struct drv_intake *intake, struct drv_counts *counts);
+
+#endif

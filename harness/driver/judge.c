@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The checks of an attempt: payload, executions, way of waiting, range, samples. */
+#include "judge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* in block mode, for each operation: half a voluntary switch */
+#define OPERATIONS_PER_SWITCH 2u
+
+struct sums {
+	uint64_t posted[DRV_BOUNDARIES], executed[DRV_BOUNDARIES];
+	uint64_t posted_keys, executed_keys;
+	bool executes, exact;
+};
+
+static struct sums sum_up(const struct drv_account *accounts, size_t count)
+{
+	struct sums sums = {0};
+
+	for (size_t e = 0; e < count; e++) {
+		for (int b = 0; b < DRV_BOUNDARIES; b++) {
+			sums.posted[b] += accounts[e].counts[b].posted;
+			sums.executed[b] += accounts[e].counts[b].executed;
+		}
+		sums.posted_keys += accounts[e].counts[DRV_AFTER].posted_keys;
+		sums.executed_keys += accounts[e].counts[DRV_AFTER].executed_keys;
+		sums.executes |= accounts[e].counts[DRV_AFTER].executes;
+		sums.exact |= accounts[e].counts[DRV_AFTER].exact;
+	}
+	return sums;
+}
+
+static void check_payload(struct drv_attempt *attempt, const struct drv_account *accounts, size_t count)
+{
+	attempt->mismatches = 0;
+	for (size_t e = 0; e < count; e++) {
+		const struct drv_counts *last = &accounts[e].counts[DRV_LAST];
+
+		attempt->mismatches += last->mismatches;
+		drv_check_add(&attempt->checks, "payload", last->mismatches == 0, "endpoint %zu (%s): %s", e,
+			      accounts[e].role, last->mismatches ? last->mismatch : "");
+	}
+}
+
+static void check_executions(struct drv_attempt *attempt, const struct sums *sums, bool reliable)
+{
+	const uint64_t expected = sums->posted[DRV_AFTER] - sums->posted[DRV_BEFORE];
+	const uint64_t seen = sums->executed[DRV_AFTER] - sums->executed[DRV_BEFORE];
+	bool ok;
+
+	if (!sums->executes)
+		return;
+	if (reliable || sums->exact)
+		ok = seen == expected && sums->posted_keys == sums->executed_keys;
+	else
+		ok = seen <= expected && attempt->record.operations <= seen;
+	attempt->executions_known = true;
+	attempt->executions_expected = expected;
+	attempt->executions_server = seen;
+	drv_check_add(&attempt->checks, "executions", ok, "%s%" PRIu64 " handed over, %" PRIu64 " executed",
+		      seen == expected && !ok ? "counts agree, contents do not: " : "", expected, seen);
+}
+
+/*
+ * One end's proof that it waited as asked. A message may be there before its receiver has gone to sleep: half a switch
+ * an operation is asked of one that is to sleep; one that only looks never sleeps.
+ */
+static void check_wait(struct drv_attempt *attempt, const char *role, bool block, uint64_t switches,
+		       uint64_t operations, bool sleep_due)
+{
+	if (!block)
+		/* a handful may be page faults or the kernel's own work: too few to be a way of waiting */
+		drv_check_add(&attempt->checks, "wait_mode", switches < 4 || switches * 100 < operations,
+			      "%s should poll but slept %" PRIu64 " times in %" PRIu64 " operations", role,
+			      switches, operations);
+	else if (sleep_due)
+		drv_check_add(&attempt->checks, "wait_mode", switches * OPERATIONS_PER_SWITCH >= operations,
+			      "%s should block but slept only %" PRIu64 " times in %" PRIu64 " operations",
+			      role, switches, operations);
+}
+
+static void check_waits(struct drv_attempt *attempt, const struct drv_account *accounts, size_t count,
+			bool block)
+{
+	drv_check_add(&attempt->checks, "wait_mode", true, "%s", "");
+	for (size_t e = 0; e < count; e++) {
+		const struct drv_account *account = &accounts[e];
+		const struct drv_counts *before = &account->counts[DRV_BEFORE],
+					*after = &account->counts[DRV_AFTER];
+		const uint64_t waits = after->waits - before->waits;
+		uint64_t operations = attempt->record.operations;
+
+		if (account->acts)
+			operations = account->operations;
+		else if (after->executes)
+			operations = after->executed - before->executed;
+		if (account->sleep != DRV_SLEEP_UNJUDGED)
+			check_wait(
+				attempt, account->role, block, attempt->cpu[e].thread_voluntary_switches,
+				operations,
+				account->sleep == DRV_SLEEP_EACH ||
+					(account->sleep == DRV_SLEEP_IF_WAITED && waits * 2 >= operations));
+	}
+}
+
+void drv_judge(struct drv_attempt *attempt, const struct drv_account *accounts, size_t count, bool reliable,
+	       bool block)
+{
+	const struct sums sums = sum_up(accounts, count);
+	const uint64_t overflows = drv_record_overflows(&attempt->record) + attempt->overflows;
+
+	attempt->cpu_count = count;
+	for (size_t e = 0; e < count; e++) {
+		const struct drv_counts *counts = accounts[e].counts;
+
+		attempt->cpu[e] = accounts[e].acts ? accounts[e].usage
+						   : drv_usage_since(&counts[DRV_BEFORE].usage,
+								     &counts[DRV_AFTER].usage);
+		attempt->verified_before += counts[DRV_AFTER_VERIFY].full_checked;
+		attempt->verified_in_loop += counts[DRV_AFTER].checked - counts[DRV_BEFORE].checked;
+		attempt->verified_after += counts[DRV_LAST].full_checked - counts[DRV_AFTER].full_checked;
+	}
+	check_payload(attempt, accounts, count);
+	check_executions(attempt, &sums, reliable);
+	check_waits(attempt, accounts, count, block);
+	drv_check_add(&attempt->checks, "range", overflows == 0, "%" PRIu64 " samples above 100 s",
+		      overflows);
+	drv_check_add(&attempt->checks, "samples", attempt->record.operations > 0, "%" PRIu64 " operations",
+		      attempt->record.operations);
+	attempt->status = DRV_DONE;
+	for (size_t i = 0; i < attempt->checks.count; i++)
+		if (!attempt->checks.list[i].ok && attempt->status == DRV_DONE) {
+			attempt->status = DRV_UNSOUND;
+			drv_fail_set(&attempt->fail, DRV_CHECK, "check %s failed: %s",
+				     attempt->checks.list[i].name, attempt->checks.list[i].detail);
+		}
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the endpoints of a launch file and pairs up the two ends of each channel. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch_parts.h"
+
+#define CPU_MAX 8191
+
+static int read_cpus(const struct drv_reader *reader, struct drv_endpoint *endpoint)
+{
+	const json_t *list;
+
+	if (drv_read_list(reader, "cpus", 0, DRV_THREADS_MAX, &list))
+		return -1;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *cpu = json_array_get(list, i);
+
+		if (!json_is_integer(cpu) || json_integer_value(cpu) < -1 ||
+		    json_integer_value(cpu) > CPU_MAX)
+			return drv_read_wrong(reader, "cpus", "must hold integers between -1 and 8191");
+		endpoint->cpus[endpoint->cpus_count++] = (int)json_integer_value(cpu);
+	}
+	return 0;
+}
+
+static int read_peers(const struct drv_reader *reader, size_t endpoints, struct drv_endpoint *endpoint)
+{
+	const json_t *list;
+	char text[96];
+
+	if (drv_read_list(reader, "peers", 0, DRV_PEERS_MAX, &list))
+		return -1;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *peer = json_array_get(list, i);
+
+		if (!json_is_integer(peer) || json_integer_value(peer) < 0 ||
+		    json_integer_value(peer) >= (json_int_t)endpoints) {
+			snprintf(text, sizeof(text), "must hold numbers of endpoints, 0 to %zu",
+				 endpoints - 1);
+			return drv_read_wrong(reader, "peers", text);
+		}
+		endpoint->peers[endpoint->peers_count++] = (uint8_t)json_integer_value(peer);
+	}
+	return 0;
+}
+
+static int read_endpoint(const struct drv_reader *reader, size_t endpoints, struct drv_endpoint *endpoint)
+{
+	static const char *const keys[] = {"role",    "host",       "cpus",  "device",
+					   "address", "raw_device", "peers", NULL};
+
+	if (!json_is_object(reader->json))
+		return drv_read_wrong(reader, "", "must be an object");
+	if (drv_read_keys(reader, keys) || drv_read_text(reader, "role", false, &endpoint->role) ||
+	    drv_read_text(reader, "host", false, &endpoint->host) || read_cpus(reader, endpoint) ||
+	    drv_read_text(reader, "device", false, &endpoint->device) ||
+	    drv_read_text(reader, "address", false, &endpoint->address) ||
+	    drv_read_text(reader, "raw_device", true, &endpoint->raw_device))
+		return -1;
+	return read_peers(reader, endpoints, endpoint);
+}
+
+/* The place of the n-th channel to `peer` in an endpoint's list; -1 when it has fewer. */
+static int nth_channel(const struct drv_endpoint *endpoint, size_t peer, size_t n)
+{
+	for (size_t i = 0; i < endpoint->peers_count; i++)
+		if (endpoint->peers[i] == peer && n-- == 0)
+			return (int)i;
+	return -1;
+}
+
+/* The n-th channel from one endpoint to another is the n-th from the other to the one. */
+static int pair_channels(const struct drv_reader *top, struct drv_launch *launch)
+{
+	char text[160];
+
+	for (size_t e = 0; e < launch->endpoints_count; e++) {
+		struct drv_endpoint *endpoint = &launch->endpoints[e];
+		size_t seen[DRV_ENDPOINTS_MAX] = {0};
+
+		for (size_t i = 0; i < endpoint->peers_count; i++) {
+			const size_t peer = endpoint->peers[i];
+			int there;
+
+			if ((peer == e) != (launch->place == DRV_PLACE_SELF)) {
+				snprintf(text, sizeof(text),
+					 "[%zu].peers names endpoint %zu, which is itself", e, e);
+				return drv_read_wrong(top, "endpoints", text);
+			}
+			there = nth_channel(&launch->endpoints[peer], e, seen[peer]++);
+			if (there < 0) {
+				snprintf(text, sizeof(text),
+					 "[%zu].peers names endpoint %zu more often than that one names it",
+					 e, peer);
+				return drv_read_wrong(top, "endpoints", text);
+			}
+			endpoint->channels[i] = (uint8_t)there;
+		}
+	}
+	return 0;
+}
+
+int drv_launch_endpoints(const struct drv_reader *top, struct drv_launch *launch)
+{
+	const bool self = launch->place == DRV_PLACE_SELF;
+	const json_t *list;
+	size_t count;
+
+	if (drv_read_list(top, "endpoints", 1, DRV_ENDPOINTS_MAX, &list))
+		return -1;
+	count = json_array_size(list);
+	if (self && count != 1)
+		return drv_read_wrong(top, "endpoints", "must hold one entry for place self");
+	launch->endpoints = calloc(count, sizeof(*launch->endpoints));
+	if (!launch->endpoints)
+		return drv_fail_set(top->fail, DRV_MEMORY, "no memory for the launch file");
+	launch->endpoints_count = count;
+	for (size_t i = 0; i < count; i++) {
+		struct drv_reader reader = {.json = json_array_get(list, i), .fail = top->fail};
+
+		snprintf(reader.where, sizeof(reader.where), "endpoints[%zu]", i);
+		if (read_endpoint(&reader, count, &launch->endpoints[i]))
+			return -1;
+	}
+	return pair_channels(top, launch);
+}

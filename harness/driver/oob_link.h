@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection of the out-of-band channel: frames of JSON (a 4-byte little-endian length, then an object with a
+ * string "m"), and a queue of messages that arrived before anybody wanted them. Private to oob*.c.
+ */
+#ifndef DRV_OOB_LINK_H
+#define DRV_OOB_LINK_H
+
+#include "oob.h"
+
+struct drv_link {
+	/* -1: closed */
+	int fd;
+	/* the endpoint at the other end */
+	int endpoint;
+	/* bytes received and not yet handed out */
+	char *in;
+	size_t in_bytes, in_room;
+	/* array of messages; NULL while empty for the first time */
+	json_t *queue;
+};
+
+/* Takes over a connected, authenticated socket. */
+int drv_link_start(struct drv_link *link, int fd, int endpoint, struct drv_fail *fail);
+void drv_link_close(struct drv_link *link);
+
+/* Sends one message. */
+int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadline_ns, struct drv_fail *fail);
+
+/*
+ * Reads what is there into the queue, without waiting. Each message gets a member "from". -1: the other end is gone,
+ * stopped (an "abort"; then *aborted_out is true and the reason is its own), or talks nonsense.
+ */
+int drv_link_pump(struct drv_link *link, bool *aborted_out, struct drv_fail *fail);
+
+/* The oldest message, or NULL. The caller gets the reference. */
+json_t *drv_link_take(struct drv_link *link);
+
+#endif

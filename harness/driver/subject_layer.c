@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session's subject is a layer. */
+#include "facts.h"
+#include "subject.h"
+#include "text.h"
+
+static int load(struct drv_engine *engine, const char *modules, struct drv_result *result,
+		struct drv_fail *fail)
+{
+	const struct drv_launch *launch = engine->launch;
+
+	if (drv_loader_load(modules, launch->layer, launch->shims_count ? launch->shims[0] : NULL,
+			    &engine->loaded, fail))
+		return -1;
+	engine->layer = engine->loaded.layer;
+	result->library = drv_facts_library(drv_loaded_adapter(&engine->loaded));
+	return drv_negotiate_launch(launch->place, launch->wait, drv_loaded_adapter(&engine->loaded)->caps,
+				    fail);
+}
+
+static int open_layer(struct drv_engine *engine, struct drv_result *result, struct drv_ability *ability_out,
+		      struct drv_fail *fail)
+{
+	const struct cadge_layer *adapter = drv_loaded_adapter(&engine->loaded);
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+
+	if (drv_engine_open(engine, fail))
+		return -1;
+	engine->layer->limits(engine->ctx, &limits);
+	drv_ability_read(engine->layer, engine->ctx, ability_out);
+	result->limits = drv_facts_limits(&limits);
+	result->adapter = drv_facts_adapter(adapter, engine->layer, engine->ctx, ability_out->caps);
+	json_decref(result->library); /* some libraries know themselves only once started */
+	result->library = drv_facts_library(adapter);
+	return drv_negotiate_launch(engine->launch->place, engine->launch->wait, ability_out->caps, fail);
+}
+
+static int connect_layer(struct drv_engine *engine, struct drv_result *result, uint64_t deadline_ns,
+			 struct drv_fail *fail)
+{
+	(void)result;
+	return drv_engine_connect(engine, deadline_ns, fail);
+}
+
+static json_t *paths(struct drv_engine *engine, struct drv_fail *fail)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < engine->channels_count; i++) {
+		const struct drv_channel *channel = &engine->channels[i];
+		struct cadge_path path = {.bytes = sizeof(path)};
+		const int code = engine->layer->describe_path(channel->chan, &path);
+		json_t *entry;
+
+		if (code < 0) {
+			drv_engine_fail("describe_path", code, fail);
+			json_decref(list);
+			return NULL;
+		}
+		entry = drv_facts_path(&path);
+		if (drv_json_set(entry, "endpoint", json_integer(engine->endpoint)) ||
+		    drv_json_set(entry, "peer", json_integer(channel->endpoint)) ||
+		    json_array_append_new(list, entry)) {
+			drv_fail_set(fail, DRV_MEMORY, "no memory for the path of a channel");
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+const struct drv_subject drv_subject_layer = {load, open_layer, connect_layer, paths, drv_engine_close};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Form exchange of floors: a message there and one of the same size back, one at a time. */
+#include "floor.h"
+
+struct parameters {
+	uint64_t bytes;
+};
+
+static int prepare(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_form_prepare(play, ((const struct parameters *)play->parameters)->bytes, 1, false, fail);
+}
+
+static void needs(const void *parameters, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
+}
+
+static bool offered(const struct drv_floor *floor)
+{
+	return floor->exchange.client != NULL;
+}
+
+static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	return drv_form_negotiate(((const struct parameters *)parameters)->bytes, offered(offer->floor),
+				  "an exchange", offer, fail);
+}
+
+static const struct drv_pattern exchange = {
+	.name = "exchange",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {NULL, DRV_HISTOGRAM}},
+	.roles =
+		(const struct drv_role[]){
+			{.prepare = prepare, DRV_FORM_CLIENT},
+			{.prepare = prepare, DRV_FORM_SERVER},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+	.offered = offered,
+};
+DRV_FORM(exchange);

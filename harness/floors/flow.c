@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Form flow of floors: messages in one direction, as fast as they go. */
+#include "floor.h"
+
+struct parameters {
+	uint64_t bytes, depth;
+};
+
+static int prepare(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+
+	return drv_form_prepare(play, parameters->bytes, (uint32_t)parameters->depth, true, fail);
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	needs_out->message_bytes = parameters->bytes;
+	needs_out->depth = (uint32_t)parameters->depth;
+}
+
+static bool offered(const struct drv_floor *floor)
+{
+	return floor->flow.client != NULL;
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct parameters *parameters = at;
+
+	if (parameters->bytes == 0 && offered(offer->floor))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted a flow of empty messages, which has no bandwidth");
+	return drv_form_negotiate(parameters->bytes, offered(offer->floor), "a flow", offer, fail);
+}
+
+static const struct drv_pattern flow = {
+	.name = "flow",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {NULL, DRV_RATE}},
+	.roles =
+		(const struct drv_role[]){
+			{.prepare = prepare, DRV_FORM_CLIENT},
+			{.prepare = prepare, DRV_FORM_SERVER},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+	.offered = offered,
+};
+DRV_FORM(flow);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Floor tcp: a stream of bytes on bare system calls. A reference: not the best that there is. */
+#include <sys/uio.h>
+
+#include "socket.h"
+
+#define BATCH_BYTES   (UINT64_C(256) << 10)
+#define CONFIRM_MAGIC UINT64_C(0x6361646765657266)
+
+/* What precedes each batch of a TCP stream, little endian as stored. */
+struct batch_head {
+	uint64_t messages;
+	uint64_t last; /* 1: nothing follows, confirm */
+};
+
+DRV_INLINE int tcp_send(struct drv_floor_loop *loop, size_t bytes)
+{
+	const int fd = loop->run->state->fd;
+	size_t done = 0;
+
+	while (done < bytes) {
+		const ssize_t count = send(fd, loop->out + done, bytes - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (DRV_LIKELY(count >= 0)) {
+			done += (size_t)count;
+			continue;
+		}
+		if (!socket_again())
+			return socket_failed(loop, "send");
+		if (socket_room(loop))
+			return -1;
+	}
+	return 0;
+}
+
+DRV_INLINE int tcp_receive(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes, const int flags)
+{
+	struct floor_state *state = loop->run->state;
+	const size_t have = (size_t)state->received_bytes;
+	const ssize_t count = recv(state->fd, loop->in + have, loop->bytes - have, flags);
+
+	if (DRV_UNLIKELY(count <= 0)) {
+		if (count < 0 && socket_again())
+			return 0;
+		if (count == 0)
+			errno = ECONNRESET;
+		return socket_failed(loop, "recv");
+	}
+	if (DRV_UNLIKELY(have + (size_t)count < loop->bytes)) {
+		state->received_bytes += (uint64_t)count;
+		return 0;
+	}
+	state->received_bytes = 0;
+	*data = loop->in;
+	*bytes = loop->bytes;
+	return 1;
+}
+
+SOCKET_LOOPS(tcp_poll, tcp, false, false, MSG_DONTWAIT)
+SOCKET_LOOPS(tcp_block, tcp, true, false, 0)
+
+static int tcp_client(struct drv_floor_loop *loop)
+{
+	return loop->run->block ? tcp_block_client(loop) : tcp_poll_client(loop);
+}
+
+static int tcp_server(struct drv_floor_loop *loop)
+{
+	return loop->run->block ? tcp_block_server(loop) : tcp_poll_server(loop);
+}
+
+/* Moves exactly `bytes`. 0; 1: told to stop before the first byte (server); -1. */
+static int move_all(struct drv_floor_loop *loop, bool out, struct iovec *parts, int count)
+{
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+	const int fd = loop->run->state->fd, flags = loop->run->block && !out ? 0 : MSG_DONTWAIT;
+	bool begun = false;
+	uint32_t idle = 0;
+
+	while (message.msg_iovlen) {
+		ssize_t moved =
+			out ? sendmsg(fd, &message, flags | MSG_NOSIGNAL) : recvmsg(fd, &message, flags);
+
+		if (moved < 0 && !socket_again())
+			return socket_failed(loop, out ? "sendmsg" : "recvmsg");
+		if (moved == 0 && !out) {
+			errno = ECONNRESET;
+			return socket_failed(loop, "recvmsg");
+		}
+		if (moved < 0) {
+			int status = 0;
+
+			if (out && loop->run->block && socket_room(loop))
+				return -1;
+			if (loop->run->block || (++idle & 255) == 0)
+				status = drv_floor_look(loop);
+			if (status)
+				return status > 0 && !begun ? 1 : -1;
+			continue;
+		}
+		begun = true;
+		while (message.msg_iovlen && (size_t)moved >= message.msg_iov->iov_len) {
+			moved -= (ssize_t)message.msg_iov->iov_len;
+			message.msg_iov++;
+			message.msg_iovlen--;
+		}
+		if (message.msg_iovlen) {
+			message.msg_iov->iov_base = (uint8_t *)message.msg_iov->iov_base + moved;
+			message.msg_iov->iov_len -= (size_t)moved;
+		}
+	}
+	return 0;
+}
+
+/* How many messages share a batch: both sides count alike, and a batch fits the buffers. */
+static uint64_t batch_messages(const struct drv_floor_loop *loop)
+{
+	const uint64_t fit = BATCH_BYTES / loop->bytes;
+
+	return fit ? fit : 1;
+}
+
+static int tcp_flow_client(struct drv_floor_loop *loop)
+{
+	struct floor_state *state = loop->run->state;
+	const uint64_t batch = batch_messages(loop);
+	uint64_t last = drv_clock_now(&loop->run->clock), now, confirm[2];
+	struct batch_head head = {.last = 0};
+	struct iovec parts[2];
+
+	loop->started = last;
+	while (!head.last) {
+		head.messages = loop->mode == DRV_STEP_VERIFY && loop->limit - loop->done < batch
+					? loop->limit - loop->done
+					: batch;
+		for (uint64_t i = 0; i < head.messages; i++) {
+			uint8_t *message = loop->out + i * loop->bytes;
+			uint64_t words[2];
+
+			/*
+			 * loop->out has room behind the last one only, so a head must not reach into its
+			 * successor
+			 */
+			drv_head_words(words, loop->bytes, loop->seed, state->next + i);
+			memcpy(message, words, loop->bytes < DRV_HEAD_BYTES ? loop->bytes : DRV_HEAD_BYTES);
+			if (loop->mode == DRV_STEP_VERIFY)
+				drv_body_fill(message, loop->bytes, loop->seed, loop->phase, state->next + i);
+		}
+		now = drv_clock_now(&loop->run->clock);
+		if (loop->mode == DRV_STEP_VERIFY)
+			head.last = loop->done + head.messages >= loop->limit;
+		else if (loop->mode == DRV_STEP_WARMUP)
+			head.last = loop->done && drv_warmup_add(&loop->warmup, now, now - last);
+		else
+			head.last = now >= loop->end;
+		last = now;
+		parts[0] = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
+		parts[1] = (struct iovec){.iov_base = loop->out, .iov_len = head.messages * loop->bytes};
+		if (move_all(loop, true, parts, 2))
+			return -1;
+		state->next += head.messages;
+		loop->done += head.messages;
+	}
+	parts[0] = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
+	if (move_all(loop, false, parts, 1))
+		return -1;
+	loop->ended = drv_clock_now(&loop->run->clock);
+	if (confirm[0] != CONFIRM_MAGIC || confirm[1] != loop->done)
+		drv_floor_mismatch(loop, "%llu messages of a stream sent, %llu confirmed",
+				   (unsigned long long)loop->done, (unsigned long long)confirm[1]);
+	return 0;
+}
+
+static int tcp_flow_server(struct drv_floor_loop *loop)
+{
+	struct floor_state *state = loop->run->state;
+	const uint64_t batch = batch_messages(loop);
+	uint64_t confirm[2] = {CONFIRM_MAGIC};
+	struct batch_head head;
+	struct iovec part;
+	int status;
+
+	for (;;) {
+		part = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
+		status = move_all(loop, false, &part, 1);
+		if (status)
+			return status < 0 ? -1 : 0;
+		if (!head.messages || head.messages > batch)
+			return drv_fail_set(&loop->fail, DRV_PROTOCOL,
+					    "a batch of a stream claims %llu messages",
+					    (unsigned long long)head.messages);
+		part = (struct iovec){.iov_base = loop->in, .iov_len = head.messages * loop->bytes};
+		status = move_all(loop, false, &part, 1);
+		if (status)
+			return -1;
+		for (uint64_t i = 0; i < head.messages; i++) {
+			const uint8_t *message = loop->in + i * loop->bytes;
+
+			if (DRV_LIKELY(drv_head_holds(message, loop->bytes, loop->seed, state->next + i)))
+				loop->checked++;
+			else
+				drv_floor_mismatch(loop, "a message of a stream has a wrong head");
+			if (DRV_UNLIKELY(loop->full)) {
+				loop->full_checked++;
+				if (!drv_body_holds(message, loop->bytes, loop->seed, loop->phase,
+						    state->next + i))
+					drv_floor_mismatch(loop, "a message of a stream has a wrong body");
+			}
+		}
+		state->next += head.messages;
+		loop->executions += head.messages;
+		loop->phase_executions += head.messages;
+		if (!head.last)
+			continue;
+		confirm[1] = loop->phase_executions;
+		part = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
+		if (move_all(loop, true, &part, 1))
+			return -1;
+	}
+}
+
+static int tcp_open(struct drv_floor_run *run, struct drv_fail *fail)
+{
+	return sockets_open(run, true, fail);
+}
+
+static const struct drv_floor tcp = {
+	.name = "floor-tcp",
+	.substrate = "tcp",
+	.within = true,
+	.between = true,
+	.poll = true,
+	.block = true,
+	.bytes_min = 1,
+	.bytes_min_reason = "a byte stream carries no empty message",
+	.open = tcp_open,
+	.connect = sockets_connect,
+	.begin = sockets_begin,
+	.exchange = {tcp_client, tcp_server},
+	.flow = {tcp_flow_client, tcp_flow_server},
+	.close = sockets_close,
+};
+DRV_FLOOR(tcp);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pattern pingpong: a bare message there and one of the same size back, one at a time. */
+#include "caller.h"
+#include "pattern.h"
+
+struct parameters {
+	uint64_t bytes;
+};
+
+static struct drv_exchange exchange_of(const struct drv_play *play)
+{
+	const struct parameters *parameters = play->parameters;
+
+	return (struct drv_exchange){DRV_FORM_BARE, parameters->bytes, parameters->bytes, 1, play->seed};
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(play);
+
+	return drv_caller_prepare(play, &exchange, 0, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(play);
+
+	return drv_answerer_prepare(play, &exchange, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(play);
+
+	return drv_caller_prepare_self(play, &exchange, 0, fail);
+}
+
+static void needs(const void *parameters, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
+}
+
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
+
+static const struct drv_pattern pingpong = {
+	.name = "pingpong",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {NULL, DRV_HISTOGRAM}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .prepare = prepare_client, DRV_CALLER_ROLE},
+			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+};
+DRV_PATTERN(pingpong);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern rpc: a closed loop of requests and replies with several outstanding at a time, over the layer's own calls
+ * where it has them, else over messages with a header of 16 bytes.
+ */
+#include "caller.h"
+#include "pattern.h"
+
+struct parameters {
+	uint64_t request_bytes, reply_bytes, depth;
+};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	return (struct drv_exchange){drv_call_form(both), parameters->request_bytes, parameters->reply_bytes,
+				     (uint32_t)parameters->depth, seed};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_in(play);
+
+	return drv_caller_prepare(play, &exchange, 0, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_in(play);
+
+	return drv_answerer_prepare(play, &exchange, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_in(play);
+
+	return drv_caller_prepare_self(play, &exchange, 0, fail);
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+	const uint64_t larger = parameters->request_bytes > parameters->reply_bytes
+					? parameters->request_bytes
+					: parameters->reply_bytes;
+
+	/* whether the layer has calls of its own is not known before it is opened */
+	needs_out->message_bytes = larger + DRV_RPC_HEADER_BYTES;
+	needs_out->depth = (uint32_t)parameters->depth;
+}
+
+static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
+
+static const struct drv_pattern rpc = {
+	.name = "rpc",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{NULL},
+		},
+	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {NULL, DRV_HISTOGRAM}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .prepare = prepare_client, DRV_CALLER_ROLE},
+			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(rpc);

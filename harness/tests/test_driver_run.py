@@ -23,7 +23,7 @@ pytestmark = pytest.mark.alone
 BUILD = Path(os.environ.get("CADGE_BUILD", Path(__file__).parents[2] / "build"))
 DRIVER = BUILD / "bin" / "cadge-driver"
 LAYERS = BUILD / "layers"
-SCHEMA = json.loads((Path(__file__).parents[2] / "results/schema/cadge.result-1.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "results/schema/cadge.result-2.schema.json").read_text())
 
 Json = dict[str, Any]
 
@@ -36,28 +36,61 @@ def need(*layers: str) -> None:
             pytest.skip(f"layer {layer} is not built in {LAYERS}")
 
 
-def point(pattern: str, request: int, reply: int = 0, depth: int = 1, duration: int = 30, **more: object) -> Json:
+SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
+DEPTH = {"type": "integer", "min": 1, "max": 4096}
+DECLARED: dict[str, Json] = {
+    "pingpong": {"bytes": SIZE},
+    "rpc": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": DEPTH},
+    "stream": {"bytes": SIZE, "depth": DEPTH},
+    "onesided": {
+        "bytes": SIZE,
+        "depth": DEPTH,
+        "operation": {"type": "choice", "values": ["put", "get", "fetch_add"]},
+        "target": {"type": "choice", "values": ["active", "passive"]},
+    },
+}
+
+
+def point(pattern: str, duration: int = 30, **parameters: object) -> Json:
     return {
         "attempt_id": "",
         "point_id": "0123456789abcdef",
-        "pattern": pattern,
-        "request_bytes": request,
-        "reply_bytes": reply,
-        "depth": depth,
+        "workload": {"pattern": pattern, "parameters": parameters},
         "duration_ms": duration,
         "deadline_ms": duration + 5000,
-        **more,
+    }
+
+
+def pingpong(size: int, **more: Any) -> Json:
+    return point("pingpong", bytes=size, **more)
+
+
+def rpc(request: int = 8, reply: int = 8, depth: int = 1, **more: Any) -> Json:
+    return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, **more)
+
+
+def stream(size: int, depth: int = 1, **more: Any) -> Json:
+    return point("stream", bytes=size, depth=depth, **more)
+
+
+def endpoint(number: int, role: str, peers: list[int], pin: bool = True) -> Json:
+    cpus = sorted(os.sched_getaffinity(0))
+    return {
+        "role": role,
+        "host": f"h{number}",
+        "cpus": [cpus[number % len(cpus)]] if pin else [],
+        "device": "lo",
+        "address": "127.0.0.1",
+        "raw_device": "",
+        "peers": peers,
     }
 
 
 def launch(layer: str, points: list[Json], place: str = "within", wait: str = "poll", **more: object) -> Json:
-    cpus = sorted(os.sched_getaffinity(0))
-    ends = [
-        {"host": f"h{i}", "cpu": cpus[i % len(cpus)], "device": "lo", "address": "127.0.0.1", "raw_device": ""}
-        for i in range(1 if place == "self" else 2)
-    ]
+    ends = [endpoint(0, "client", [1]), endpoint(1, "server", [0])]
+    patterns = {p["workload"]["pattern"] for p in points}
     return {
-        "schema": "cadge.launch/1",
+        "schema": "cadge.launch/2",
         "launch_id": "t",
         "campaign_id": "c",
         "kind": "layer",
@@ -70,15 +103,19 @@ def launch(layer: str, points: list[Json], place: str = "within", wait: str = "p
         "seed": 4711,
         "deadline_ms": 60000,
         "ports": [0, 0],
-        "endpoints": ends,
+        "endpoints": [endpoint(0, "client", [0])] if place == "self" else ends,
+        "patterns": {name: DECLARED[name] for name in patterns if name in DECLARED},
         "points": [{**p, "attempt_id": str(i)} for i, p in enumerate(points)],
         **more,
     }
 
 
 class Pair:
-    def __init__(self, folder: Path) -> None:
+    """The processes of a launch: two as a rule, as many as its endpoints in general."""
+
+    def __init__(self, folder: Path, driver: Path = DRIVER) -> None:
         self.folder = folder
+        self.driver = driver
         self.out = folder / "result.json"
         self.token = folder / "token"
         self.write_token(self.token, secrets.token_hex(16))
@@ -95,7 +132,7 @@ class Pair:
     def start(self, endpoint: int, document: Json, token: Path | None = None) -> subprocess.Popen[str]:
         path = self.folder / f"launch{endpoint}.json"
         path.write_text(json.dumps(document))
-        command = [str(DRIVER), "run", "--launch", str(path), "--endpoint", str(endpoint), "--modules", str(LAYERS)]
+        command = [str(self.driver), "run", "--launch", str(path), "--endpoint", str(endpoint), "--modules", str(LAYERS)]
         if document["place"] != "self":
             command += ["--oob", f"127.0.0.1:{self.port}", "--token-file", str(token or self.token)]
         if endpoint == 0:
@@ -109,9 +146,10 @@ class Pair:
         return self.start(0, document), server
 
     def run(self, document: Json, codes: tuple[int, ...] = (0, 0)) -> Json:
-        started = self.start_both(document) if document["place"] != "self" else (self.start(0, document),)
+        started = [self.start(number, document) for number in range(len(document["endpoints"]))]
         errors = [process.communicate(timeout=90)[1] for process in started]
-        assert tuple(process.returncode for process in started) == codes[: len(started)], errors
+        wanted = codes if len(started) <= len(codes) else (codes[0],) * len(started)
+        assert tuple(process.returncode for process in started) == wanted[: len(started)], errors
         return self.result()
 
     def result(self) -> Json:
@@ -132,13 +170,19 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         process.communicate(timeout=10)
 
 
+def latency(attempt: Json) -> Json:
+    [found] = attempt["quantities"]["latency"]
+    assert found["endpoint"] == 0
+    return dict(found)
+
+
 def quantile(attempt: Json, percent: float) -> int:
-    return int(HdrHistogram.decode(attempt["histogram"]).get_value_at_percentile(percent))
+    return int(HdrHistogram.decode(latency(attempt)["histogram"]).get_value_at_percentile(percent))
 
 
 def check_sound(result: Json, reliable: bool = True) -> None:
     """Every attempt is done, and its numbers agree with each other."""
-    assert (result["schema"], result["status"], result["reason"]) == ("cadge.result/1", "done", None)
+    assert (result["schema"], result["status"], result["reason"]) == ("cadge.result/2", "done", None)
     for attempt in result["attempts"]:
         failed = [check for check in attempt["checks"] if not check["ok"]]
         assert attempt["status"] == "done", (attempt["reason"], failed)
@@ -150,22 +194,25 @@ def check_sound(result: Json, reliable: bool = True) -> None:
         if reliable:
             assert attempt["executions"]["expected"] == attempt["executions"]["server"] == attempt["operations"]
             assert attempt["lost"] == attempt["late"] == 0
-        if attempt["pattern"] == "stream":
-            assert attempt["histogram"] is None
-            assert attempt["bytes"] == attempt["operations"] * attempt["request_bytes"]
+        pattern, parameters = attempt["workload"]["pattern"], attempt["workload"]["parameters"]
+        if pattern == "stream":
+            assert attempt["bytes"] == attempt["operations"] * parameters["bytes"]
+            rate = {"endpoint": 0, "amount": attempt["bytes"], "elapsed_ns": attempt["elapsed_ns"]}
+            assert attempt["quantities"] == {"throughput": [rate]}
             continue
-        histogram = HdrHistogram.decode(attempt["histogram"])
-        assert histogram.get_total_count() == attempt["count"] == attempt["operations"]
-        assert len(attempt["first_ns"]) == min(1000, attempt["count"])
-        assert attempt["min_ns"] <= quantile(attempt, 50) <= attempt["max_ns"] * 1.001
-        assert int(attempt["sum_sq_ns2"]) * attempt["count"] >= attempt["sum_ns"] ** 2
-        assert attempt["sum_ns"] <= attempt["elapsed_ns"] * attempt["depth"] * 1.001
+        samples = latency(attempt)
+        histogram = HdrHistogram.decode(samples["histogram"])
+        assert histogram.get_total_count() == samples["count"] == attempt["operations"]
+        assert len(samples["first_ns"]) == min(1000, samples["count"])
+        assert samples["min_ns"] <= quantile(attempt, 50) <= samples["max_ns"] * 1.001
+        assert int(samples["sum_sq_ns2"]) * samples["count"] >= samples["sum_ns"] ** 2
+        assert samples["sum_ns"] <= attempt["elapsed_ns"] * parameters.get("depth", 1) * 1.001
 
 
 PATTERNS = [
-    *[point("pingpong", size, size) for size in (0, 1, 8, 16, 1000, 65536)],
-    *[point("rpc", *sizes) for sizes in ((8, 8, 1), (0, 64, 1), (5000, 3, 8), (64, 0, 16))],
-    *[point("stream", size, depth=depth) for size, depth in ((1, 4), (24, 1), (64, 16), (65536, 4))],
+    *[pingpong(size) for size in (0, 1, 8, 16, 1000, 65536)],
+    *[rpc(*sizes) for sizes in ((8, 8, 1), (0, 64, 1), (5000, 3, 8), (64, 0, 16))],
+    *[stream(size, depth) for size, depth in ((1, 4), (24, 1), (64, 16), (65536, 4))],
 ]
 
 
@@ -185,7 +232,7 @@ def test_all_message_patterns(pair: Pair, layer: str) -> None:
 
 def test_blocking_sleeps(pair: Pair) -> None:
     need("sockets-tcp")
-    result = pair.run(launch("sockets-tcp", [point("rpc", 8, 8, duration=100)], wait="block"))
+    result = pair.run(launch("sockets-tcp", [rpc(duration=100)], wait="block"))
     check_sound(result)
     attempt = result["attempts"][0]
     assert [side["voluntary_switches"] * 2 >= attempt["operations"] for side in attempt["cpu"]] == [True, True]
@@ -194,10 +241,10 @@ def test_blocking_sleeps(pair: Pair) -> None:
 def test_unreliable_layer_counts_losses(pair: Pair) -> None:
     need("sockets-udp")
     points = [
-        point("pingpong", 64, 64),
-        point("rpc", 8, 8, 4),
-        point("stream", 1000, depth=8),
-        point("pingpong", 70000, 70000),
+        pingpong(64),
+        rpc(8, 8, 4),
+        stream(1000, 8),
+        pingpong(70000),
     ]
     result = pair.run(launch("sockets-udp", points))
     *small, large = result["attempts"]
@@ -219,7 +266,7 @@ def test_delay_shim_moves_the_median(pair: Pair) -> None:
     for _ in range(5):
         for delay, found in medians.items():
             settings = {"delay.delay_ns": delay}
-            document = launch("null-self", [point("rpc", 8, 8)], "self", shims=["delay"], settings=settings)
+            document = launch("null-self", [rpc()], "self", shims=["delay"], settings=settings)
             found.append(quantile(pair.run(document)["attempts"][0], 50))
     moved = statistics.median(medians["20000"]) - statistics.median(medians["0"])
     assert moved == pytest.approx(40000, rel=0.02), medians
@@ -232,7 +279,7 @@ def cpu_seconds(pid: int) -> float:
 
 def test_idle_blocking_server_sleeps(pair: Pair) -> None:
     need("sockets-tcp")
-    client, server = pair.start_both(launch("sockets-tcp", [point("rpc", 8, 8, duration=1500)], wait="block"))
+    client, server = pair.start_both(launch("sockets-tcp", [rpc(duration=1500)], wait="block"))
     time.sleep(0.7)
     client.send_signal(signal.SIGSTOP)
     before = cpu_seconds(server.pid)
@@ -248,7 +295,7 @@ def test_idle_blocking_server_sleeps(pair: Pair) -> None:
 @pytest.mark.parametrize("victim", [0, 1])
 def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
     need("sockets-tcp")
-    points = [point("rpc", 8, 8, duration=10), point("rpc", 8, 8, duration=20000), point("stream", 8, depth=4)]
+    points = [rpc(duration=10), rpc(duration=20000), stream(8, 4)]
     processes = pair.start_both(launch("sockets-tcp", points, wait=wait))
     time.sleep(1.0)
     processes[victim].kill()
@@ -263,7 +310,7 @@ def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
 
 def test_stopped_peer_meets_the_deadline(pair: Pair) -> None:
     need("sockets-tcp")
-    points = [{**point("rpc", 8, 8, duration=1000), "deadline_ms": 2000}, point("rpc", 8, 8)]
+    points = [{**rpc(duration=1000), "deadline_ms": 2000}, rpc()]
     client, server = pair.start_both(launch("sockets-tcp", points))
     time.sleep(0.6)
     server.send_signal(signal.SIGSTOP)
@@ -276,7 +323,7 @@ def test_stopped_peer_meets_the_deadline(pair: Pair) -> None:
 @pytest.mark.parametrize("victim", [0, 1])
 def test_sigterm_ends_both_with_a_reason(pair: Pair, victim: int) -> None:
     need("sockets-tcp")
-    processes = pair.start_both(launch("sockets-tcp", [point("rpc", 8, 8, duration=20000)]))
+    processes = pair.start_both(launch("sockets-tcp", [rpc(duration=20000)]))
     time.sleep(0.6)
     processes[victim].terminate()
     assert [process.wait(timeout=5) for process in processes] == [4, 4]
@@ -286,7 +333,7 @@ def test_sigterm_ends_both_with_a_reason(pair: Pair, victim: int) -> None:
 def test_driver_dies_with_its_parent(pair: Pair) -> None:
     need("null-self")
     path = pair.folder / "launch.json"
-    path.write_text(json.dumps(launch("null-self", [point("rpc", 8, 8, duration=30000)], place="self")))
+    path.write_text(json.dumps(launch("null-self", [rpc(duration=30000)], place="self")))
     script = '"$@" & echo $!; wait'
     command = [
         str(a) for a in (DRIVER, "run", "--launch", path, "--endpoint", 0, "--modules", LAYERS, "--out", pair.out)
@@ -310,7 +357,7 @@ def test_wrong_token(pair: Pair) -> None:
     need("sockets-tcp")
     other = pair.folder / "other"
     pair.write_token(other, "x" * 32)
-    document = launch("sockets-tcp", [point("rpc", 8, 8)], deadline_ms=2000)
+    document = launch("sockets-tcp", [rpc()], deadline_ms=2000)
     server, client = pair.start(1, document), pair.start(0, document, token=other)
     assert client.wait(timeout=10) == 4
     assert server.wait(timeout=10) == 4
@@ -322,7 +369,7 @@ def test_wrong_token(pair: Pair) -> None:
 def test_token_that_others_can_read(pair: Pair) -> None:
     need("sockets-tcp")
     pair.token.chmod(0o644)
-    client = pair.start(0, launch("sockets-tcp", [point("rpc", 8, 8)]))
+    client = pair.start(0, launch("sockets-tcp", [rpc()]))
     assert "mode 0600" in client.communicate(timeout=10)[1]
     assert client.returncode == 2
 
@@ -332,21 +379,22 @@ def test_taken_port(pair: Pair) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", pair.port))
         taken.listen()
-        server = pair.start(1, launch("sockets-tcp", [point("rpc", 8, 8)]))
-        assert "Address already in use" in server.communicate(timeout=10)[1]
-        assert server.returncode == 4
+        coordinator = pair.start(0, launch("sockets-tcp", [rpc()]))
+        assert "Address already in use" in coordinator.communicate(timeout=10)[1]
+        assert coordinator.returncode == 4
+        assert pair.result()["reason_code"] == "PORT"
 
 
 def test_nobody_there(pair: Pair) -> None:
     need("sockets-tcp")
-    client = pair.start(0, launch("sockets-tcp", [point("rpc", 8, 8)], deadline_ms=1500))
+    client = pair.start(0, launch("sockets-tcp", [rpc()], deadline_ms=1500))
     assert client.wait(timeout=5) == 4
     assert pair.result()["reason_code"] == "DEADLINE"
 
 
 def test_launch_files_that_differ(pair: Pair) -> None:
     need("sockets-tcp")
-    one, other = (launch("sockets-tcp", [point("rpc", size, 8)]) for size in (8, 9))
+    one, other = (launch("sockets-tcp", [rpc(size, 8)]) for size in (8, 9))
     server, client = pair.start(1, one), pair.start(0, other)
     assert (client.wait(timeout=10), server.wait(timeout=10)) == (4, 4)
     assert pair.result()["reason_code"] == "PROTOCOL"
@@ -362,14 +410,14 @@ def test_launch_files_that_differ(pair: Pair) -> None:
 )
 def test_launches_that_cannot_be(pair: Pair, layer: str, place: str, wait: str, status: str, reason_code: str) -> None:
     need("sockets-tcp", "null-self")
-    result = pair.run(launch(layer, [point("rpc", 8, 8)], place, wait), codes=(3, 3))
+    result = pair.run(launch(layer, [rpc()], place, wait), codes=(3, 3))
     assert (result["status"], result["reason_code"], result["attempts"]) == (status, reason_code, [])
     assert result["reason"]
 
 
 def test_unknown_setting_and_device(pair: Pair) -> None:
     need("sockets-tcp")
-    result = pair.run(launch("sockets-tcp", [point("rpc", 8, 8)], settings={"colour": "red"}), codes=(3, 3))
+    result = pair.run(launch("sockets-tcp", [rpc()], settings={"colour": "red"}), codes=(3, 3))
     assert (result["status"], result["reason_code"]) == ("failed", "ARGUMENT")
     assert "colour" in result["reason"]
 
@@ -378,15 +426,17 @@ def test_unknown_setting_and_device(pair: Pair) -> None:
     ("change", "says"),
     [
         ({"layer": "../x"}, "layer must start"),
-        ({"kind": "floor"}, "kind must be"),
+        ({"kind": "floor"}, "is not a form of floors"),
+        ({"kind": "floors"}, "kind must be"),
         ({"extra": 1}, "extra is not a key"),
         ({"points": []}, "points must hold"),
+        ({"schema": "cadge.launch/1"}, "which cadge 0.1 reads"),
         ({"shims": ["a", "b"]}, "shims may hold one"),
     ],
 )
 def test_bad_launch_files(pair: Pair, change: Json, says: str) -> None:
     need()
-    client = pair.start(0, {**launch("sockets-tcp", [point("rpc", 8, 8)]), **change})
+    client = pair.start(0, {**launch("sockets-tcp", [rpc()]), **change})
     assert says in client.communicate(timeout=10)[1]
     assert client.returncode == 2
     assert not pair.out.exists()
@@ -395,6 +445,6 @@ def test_bad_launch_files(pair: Pair, change: Json, says: str) -> None:
 def test_out_that_cannot_be_written(pair: Pair) -> None:
     need("null-self")
     pair.out = pair.folder / "nowhere" / "result.json"
-    client = pair.start(0, launch("null-self", [point("rpc", 8, 8)], place="self"))
+    client = pair.start(0, launch("null-self", [rpc()], place="self"))
     assert "--out" in client.communicate(timeout=10)[1]
     assert client.returncode == 2

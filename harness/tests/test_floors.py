@@ -23,9 +23,14 @@ pytestmark = pytest.mark.alone
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
-PROGRAMS = {"release": BUILD / "bin" / "cadge-floor", "asan": BUILD / "asan" / "bin" / "cadge-floor"}
+PROGRAMS = {"release": BUILD / "bin" / "cadge-driver", "asan": BUILD / "asan" / "bin" / "cadge-driver"}
 PREFIX = f"cadge-e-{os.getpid()}"
 AS_ROOT = os.geteuid() == 0
+
+
+SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
+DEPTH = {"type": "integer", "min": 1, "max": 4096}
+FORMS = {"exchange": {"bytes": SIZE}, "flow": {"bytes": SIZE, "depth": DEPTH}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +55,13 @@ class Launch:
     ends: Ends = field(default_factory=Ends)
     deadline_ms: int = 60_000
     program: Path = PROGRAMS["release"]
+    settings: dict[str, str] = field(default_factory=dict)
 
     def write(self) -> None:
         """Write launch and token."""
         port = free_port()
         document = {
-            "schema": "cadge.launch/1",
+            "schema": "cadge.launch/2",
             "launch_id": "floors",
             "campaign_id": "test",
             "kind": "floor",
@@ -64,34 +70,37 @@ class Launch:
             "launcher": "direct",
             "place": self.place,
             "wait": self.wait,
-            "settings": {},
+            "settings": self.settings,
             "seed": 20261121,
             "deadline_ms": self.deadline_ms,
             "ports": [port + 1, port + 40],
             "endpoints": [
                 {
+                    "role": ("client", "server")[index],
                     "host": f"h{index}",
-                    "cpu": -1,
+                    "cpus": [],
                     "device": self.ends.device,
                     "address": self.ends.addresses[index],
                     "raw_device": self.ends.raw_device,
+                    "peers": [1 - index],
                 }
                 for index in (0, 1)
             ],
+            "patterns": FORMS,
             "points": self.points,
         }
         (self.folder / "launch.json").write_text(json.dumps(document))
         token = self.folder / "token"
         token.touch(mode=0o600)
         token.write_text(secrets.token_hex(16))
-        self.oob = f"{self.ends.addresses[1]}:{port}"
+        self.oob = f"{self.ends.addresses[0]}:{port}"
 
     oob: str = ""
 
     def start(self, endpoint: int) -> subprocess.Popen[str]:
         """Start one endpoint."""
         files = f"--launch {self.folder}/launch.json --token-file {self.folder}/token"
-        arguments = f"run {files} --endpoint {endpoint} --modules unused --oob {self.oob}".split()
+        arguments = f"run {files} --endpoint {endpoint} --oob {self.oob}".split()
         out = ["--out", str(self.folder / "out.json")] if endpoint == 0 else []
         command = [*self.ends.prefixes[endpoint], str(self.program), *arguments, *out]
         return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -124,18 +133,21 @@ def free_port() -> int:
             return port
 
 
-def point(pattern: str, size: int, *, duration_ms: int = 20, deadline_ms: int = 15_000) -> dict[str, Any]:
+def point(form: str, size: int, *, duration_ms: int = 20, deadline_ms: int = 15_000) -> dict[str, Any]:
     """Return one point of a launch file."""
     return {
-        "attempt_id": f"{pattern}-{size}",
+        "attempt_id": f"{form}-{size}",
         "point_id": f"{size:016x}",
-        "pattern": pattern,
-        "request_bytes": size,
-        "reply_bytes": 0 if pattern == "stream" else size,
-        "depth": 16 if pattern == "stream" else 1,
+        "workload": {"pattern": form, "parameters": {"bytes": size, **({"depth": 16} if form == "flow" else {})}},
         "duration_ms": duration_ms,
         "deadline_ms": deadline_ms,
     }
+
+
+def size_of(each: dict[str, Any]) -> int:
+    """Return the size of a point's messages, or an attempt's."""
+    size: int = each["workload"]["parameters"]["bytes"]
+    return size
 
 
 def available(name: str = "release") -> Path:
@@ -159,24 +171,26 @@ def check_attempt(attempt: dict[str, Any], *, lossy: bool = False) -> None:
     assert attempt["executions"]["expected"] - attempt["lost"] <= attempt["executions"]["server"]
     assert lossy or attempt["lost"] == 0
     assert len(attempt["cpu"]) == 2
-    if attempt["pattern"] == "stream":
-        assert attempt["histogram"] is None
-        assert attempt["bytes"] == attempt["operations"] * attempt["request_bytes"]
+    if attempt["workload"]["pattern"] == "flow":
+        assert attempt["bytes"] == attempt["operations"] * size_of(attempt)
+        rate = {"endpoint": 0, "amount": attempt["bytes"], "elapsed_ns": attempt["elapsed_ns"]}
+        assert attempt["quantities"] == {"throughput": [rate]}
         return
-    decoded = histogram.decode(attempt["histogram"])
-    assert decoded.total == attempt["count"] == attempt["operations"]
-    assert attempt["min_ns"] <= decoded.percentile(50) <= attempt["max_ns"] * 1.001
-    assert attempt["sum_ns"] <= attempt["elapsed_ns"] <= attempt["sum_ns"] + attempt["lost"] * 10**9 + 10**9
+    [samples] = attempt["quantities"]["latency"]
+    decoded = histogram.decode(samples["histogram"])
+    assert decoded.total == samples["count"] == attempt["operations"]
+    assert samples["min_ns"] <= decoded.percentile(50) <= samples["max_ns"] * 1.001
+    assert samples["sum_ns"] <= attempt["elapsed_ns"] <= samples["sum_ns"] + attempt["lost"] * 10**9 + 10**9
 
 
 def messages(*sizes: int) -> list[dict[str, Any]]:
     """Return exchanges of these sizes."""
-    return [point("pingpong", size) for size in sizes]
+    return [point("exchange", size) for size in sizes]
 
 
 def streams(*sizes: int) -> list[dict[str, Any]]:
-    """Return streams of messages of these sizes."""
-    return [point("stream", size) for size in sizes]
+    """Return flows of messages of these sizes."""
+    return [point("flow", size) for size in sizes]
 
 
 MEMORY_SIZES = (0, 1, 8, 15, 16, 56, 57, 4095, 4096, 65_536, 1 << 20)
@@ -200,33 +214,67 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
     assert (result["status"], result["kind"], result["adapter"]["name"]) == ("done", "floor", floor)
     assert len(result["path"]) == len(result["clock"]) == len(result["pinning"]) == len(result["endpoints"]) == 2
     assert result["path"][0]["medium"] == ("loopback" if floor in {"floor-tcp", "floor-udp"} else "memory")
-    assert [attempt["request_bytes"] for attempt in result["attempts"]] == [each["request_bytes"] for each in points]
+    assert [size_of(attempt) for attempt in result["attempts"]] == [size_of(each) for each in points]
     for attempt in result["attempts"]:
         check_attempt(attempt, lossy=floor == "floor-udp")
     if floor in {"floor-cacheline", "floor-copyflag"}:
-        assert "of 64; medians of" in result["path"][0]["note"]
+        lines = "one line" if floor == "floor-cacheline" else "two lines"
+        assert f"flag on {lines}, spin with pause, pair 0 of 64" in result["path"][0]["used"]
 
 
-@pytest.mark.parametrize(("floor", "wait"), [("floor-copyflag", "poll"), ("floor-futex", "block")])
-def test_what_each_launch_chooses_is_a_note_and_no_path(tmp_path: Path, floor: str, wait: str) -> None:
-    """A path that differs between launches would be taken for a layer that changed."""
-    points = [point("pingpong", size) for size in (8, 65_536, 262_144)]
-    result = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available()).run()
+@pytest.mark.parametrize(
+    ("floor", "wait", "settings", "used"),
+    [
+        ("floor-cacheline", "poll", {"lines": "two", "spin": "bare", "pair": "63"}, "two lines, spin without pause, pair 63"),
+        ("floor-copyflag", "poll", {"lines": "one", "spin": "bare"}, "one line, spin without pause, pair 0"),
+        ("floor-copyflag", "poll", {"copies": "two"}, "two lines, spin with pause"),
+        ("floor-futex", "block", {"copies": "two"}, "futex"),
+    ],
+)
+def test_variants_are_chosen_by_name(
+    tmp_path: Path, floor: str, wait: str, settings: dict[str, str], used: str
+) -> None:
+    points = messages(8) if floor == "floor-cacheline" else messages(8, 65_536, 262_144)
+    result = Launch(
+        folder=tmp_path, floor=floor, wait=wait, points=points, program=available(), settings=settings
+    ).run()
     assert (result["status"], result["reason"]) == ("done", None)
-    assert result["path"][0]["used"] == result["path"][1]["used"]
+    for path in result["path"]:
+        assert used in path["used"]
+        assert ("two copies" in path["note"]) == ("copies" in settings)
+    for attempt in result["attempts"]:
+        check_attempt(attempt)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"lines": "three"}, "must be one of one two, is 'three'"),
+        ({"pair": "64"}, "must be a number from 0 to 63, is '64'"),
+        ({"pair": "+1"}, "must be a number from 0 to 63, is '+1'"),
+        ({"colour": "red"}, "has no setting 'colour'"),
+    ],
+)
+def test_settings_that_a_floor_has_not(tmp_path: Path, settings: dict[str, str], says: str) -> None:
+    launch = Launch(
+        folder=tmp_path, floor="floor-cacheline", points=messages(8), program=available(), settings=settings
+    )
+    result = launch.run()
+    assert (result["status"], result["reason_code"], launch.statuses) == ("failed", "ARGUMENT", [3, 3])
+    assert says in result["reason"]
 
 
 def test_the_result_has_the_schema_of_the_store(tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((ROOT / "results/schema/cadge.result-1.schema.json").read_text())
-    points = [point("pingpong", 8), point("stream", 4096), point("pingpong", 0)]
+    schema = json.loads((ROOT / "results/schema/cadge.result-2.schema.json").read_text())
+    points = [point("exchange", 8), point("flow", 4096), point("exchange", 0)]
     result = Launch(folder=tmp_path, floor="floor-tcp", points=points, program=available()).run()
     jsonschema.validate(result, schema)
     assert [attempt["status"] for attempt in result["attempts"]][2] == "refused"
 
 
 def test_blocking_floors_sleep(tmp_path: Path) -> None:
-    points = [point("pingpong", 8, duration_ms=150)]
+    points = [point("exchange", 8, duration_ms=150)]
     for floor in ("floor-futex", "floor-tcp", "floor-udp"):
         result = Launch(folder=tmp_path, floor=floor, wait="block", points=points, program=available()).run()
         attempt = result["attempts"][0]
@@ -237,12 +285,12 @@ def test_blocking_floors_sleep(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("floor", "place", "wait", "points", "code"),
     [
-        ("floor-cacheline", "within", "poll", [point("pingpong", 57)], "MSG_TOO_LARGE"),
-        ("floor-cacheline", "within", "poll", [point("stream", 8)], "NO_CAP"),
-        ("floor-tcp", "within", "poll", [point("pingpong", 0)], "NO_CAP"),
-        ("floor-tcp", "within", "poll", [{**point("pingpong", 8), "pattern": "rpc"}], "NO_CAP"),
-        ("floor-udp", "within", "poll", [point("pingpong", 65_508)], "MSG_TOO_LARGE"),
-        ("floor-udp", "within", "poll", [point("stream", 64)], "NO_CAP"),
+        ("floor-cacheline", "within", "poll", [point("exchange", 57)], "MSG_TOO_LARGE"),
+        ("floor-cacheline", "within", "poll", [point("flow", 8)], "NO_CAP"),
+        ("floor-tcp", "within", "poll", [point("exchange", 0)], "NO_CAP"),
+        ("floor-tcp", "within", "poll", [point("flow", 0)], "NO_CAP"),
+        ("floor-udp", "within", "poll", [point("exchange", 65_508)], "MSG_TOO_LARGE"),
+        ("floor-udp", "within", "poll", [point("flow", 64)], "NO_CAP"),
     ],
 )
 def test_points_that_a_floor_cannot_make(
@@ -266,7 +314,7 @@ def test_points_that_a_floor_cannot_make(
     ],
 )
 def test_launches_that_a_floor_cannot_make(tmp_path: Path, floor: str, place: str, wait: str, code: str) -> None:
-    points = [point("pingpong", 8)]
+    points = [point("exchange", 8)]
     launch = Launch(folder=tmp_path, floor=floor, place=place, wait=wait, points=points, program=available())
     result = launch.run()
     assert launch.statuses[0] == 3
@@ -274,7 +322,7 @@ def test_launches_that_a_floor_cannot_make(tmp_path: Path, floor: str, place: st
 
 
 def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
-    points = [point("pingpong", 8, duration_ms=10_000)]
+    points = [point("exchange", 8, duration_ms=10_000)]
     launch = Launch(folder=tmp_path, floor="floor-copyflag", points=points, program=available())
     launch.write()
     server, client = launch.start(1), launch.start(0)
@@ -286,7 +334,8 @@ def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
     assert time.monotonic() - began < 8
     assert client.returncode == 4, error
     result = launch.result()
-    assert (result["status"], result["reason_code"]) == ("failed", "PEER_LOST")
+    [attempt] = result["attempts"]
+    assert (result["status"], attempt["status"], attempt["reason_code"]) == ("done", "failed", "PEER_LOST")
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
@@ -299,11 +348,10 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     ):
         done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20)
         assert done.returncode == 2, arguments
-    launch = Launch(folder=tmp_path, floor="floor-none", points=[point("pingpong", 8)], program=program)
-    launch.write()
-    process = launch.start(0)
-    assert "does not name a floor" in process.communicate(timeout=20)[1]
-    assert process.returncode == 2
+    launch = Launch(folder=tmp_path, floor="floor-none", points=[point("exchange", 8)], program=program)
+    result = launch.run()
+    assert (result["status"], result["reason_code"], launch.statuses) == ("refused", "BUILD_ABSENT", [3, 3])
+    assert "there is no floor 'floor-none'" in result["reason"]
 
 
 def ip(*arguments: str) -> None:
@@ -356,12 +404,12 @@ def program_attached(ends: Ends) -> bool:
 def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
     program = available(build)
     for floor, wait, points in (
-        ("floor-tcp", "poll", [point("pingpong", 8), point("stream", 65_536)]),
-        ("floor-tcp", "block", [point("pingpong", 8)]),
-        ("floor-udp", "poll", [point("pingpong", 0), point("pingpong", 1400)]),
-        ("floor-udp", "block", [point("pingpong", 8)]),
-        ("floor-xdp", "poll", [point("pingpong", size) for size in (0, 8, 60, 1458, 1498, 1499)]),
-        ("floor-xdp", "block", [point("pingpong", 8)]),
+        ("floor-tcp", "poll", [point("exchange", 8), point("flow", 65_536)]),
+        ("floor-tcp", "block", [point("exchange", 8)]),
+        ("floor-udp", "poll", [point("exchange", 0), point("exchange", 1400)]),
+        ("floor-udp", "block", [point("exchange", 8)]),
+        ("floor-xdp", "poll", [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499)]),
+        ("floor-xdp", "block", [point("exchange", 8)]),
     ):
         launch = Launch(
             folder=tmp_path, floor=floor, place="between", wait=wait, points=points, ends=hosts, program=program
@@ -374,17 +422,17 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
         assert result["path"][0]["medium"] == "network"
         assert result["path"][0]["device"] == ("raw0" if floor == "floor-xdp" else "data0")
         for attempt in result["attempts"]:
-            if attempt["request_bytes"] == 1499:
+            if size_of(attempt) == 1499:
                 assert (attempt["status"], attempt["reason_code"]) == ("refused", "MSG_TOO_LARGE")
             else:
                 check_attempt(attempt, lossy=floor != "floor-tcp")
         if floor == "floor-xdp":
-            assert "median when tried: native" in result["path"][0]["note"]
+            assert "native attachment" in result["path"][0]["used"]
             assert not program_attached(hosts)
 
 
 def test_killed_raw_frames_leave_no_program(tmp_path: Path, hosts: Ends) -> None:
-    points = [point("pingpong", 64, duration_ms=10_000)]
+    points = [point("exchange", 64, duration_ms=10_000)]
     launch = Launch(folder=tmp_path, floor="floor-xdp", place="between", points=points, ends=hosts, program=available())
     launch.write()
     both = [launch.start(1), launch.start(0)]
@@ -414,7 +462,7 @@ def test_raw_frames_without_rights_say_so(tmp_path: Path, hosts: Ends) -> None:
         device=hosts.device,
         raw_device=hosts.raw_device,
     )
-    points = [point("pingpong", 8)]
+    points = [point("exchange", 8)]
     launch = Launch(folder=tmp_path, floor="floor-xdp", place="between", points=points, ends=ends, program=available())
     result = launch.run()
     assert (result["status"], result["reason_code"]) == ("refused", "PERMISSION")

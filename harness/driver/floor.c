@@ -34,7 +34,7 @@ void drv_floor_mismatch(struct drv_floor_loop *loop, const char *format, ...)
 void drv_floor_note_broke(struct drv_floor_loop *loop, const char *what)
 {
 	drv_fail_set(&loop->fail, DRV_SYSTEM, "%s: %s failed: %s", loop->run->floor->name, what,
-			    strerror(errno));
+		     strerror(errno));
 }
 
 int drv_floor_look(struct drv_floor_loop *loop)

@@ -27,6 +27,8 @@ struct drv_oob {
 	int watcher;
 	/* the others know already why this is over */
 	bool told;
+	/* the link whose end ended it */
+	struct drv_link *lost;
 };
 
 static struct drv_link *link_of(struct drv_oob *oob, int endpoint)
@@ -135,6 +137,9 @@ void drv_oob_abort(struct drv_oob *oob, enum drv_reason reason, const char *text
 /* A link that is broken ends the launch: whoever hangs on it has to know. */
 static int broken(struct drv_oob *oob, struct drv_link *link, struct drv_fail *fail)
 {
+	link->broken = true;
+	link->why = *fail;
+	oob->lost = link;
 	if (oob->endpoint == 0)
 		tell(oob, link, fail->reason, fail->text, true);
 	else
@@ -144,11 +149,7 @@ static int broken(struct drv_oob *oob, struct drv_link *link, struct drv_fail *f
 
 static int pump_link(struct drv_oob *oob, struct drv_link *link, struct drv_fail *fail)
 {
-	bool aborted = false;
-
-	if (!drv_link_pump(link, &aborted, fail))
-		return 0;
-	return broken(oob, link, fail);
+	return drv_link_pump(link, fail) ? broken(oob, link, fail) : 0;
 }
 
 /* Reads whatever is there. */
@@ -157,6 +158,8 @@ static int pump(struct drv_oob *oob, struct drv_fail *fail)
 	struct epoll_event events[16];
 	int count;
 
+	if (oob->lost)
+		return drv_link_pump(oob->lost, fail);
 	if (oob->watcher < 0)
 		return oob->links_count ? pump_link(oob, &oob->links[0], fail) : 0;
 	do {
@@ -179,13 +182,15 @@ static json_t *take(struct drv_oob *oob)
 
 int drv_oob_try(struct drv_oob *oob, json_t **message_out, struct drv_fail *fail)
 {
+	int status;
+
 	*message_out = take(oob);
 	if (*message_out)
 		return 1;
-	if (pump(oob, fail))
-		return -1;
+	status = pump(oob, fail);
+	/* what was said before an end counts */
 	*message_out = take(oob);
-	return *message_out ? 1 : 0;
+	return *message_out ? 1 : status;
 }
 
 int drv_oob_peek(struct drv_oob *oob, struct drv_fail *fail)
@@ -242,10 +247,12 @@ int drv_oob_expect(struct drv_oob *oob, int from, const char *name, const struct
 	if (!link)
 		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d is not connected to this one", from);
 	while (!message) {
-		if (pump(oob, fail))
-			return -1;
+		const int status = pump(oob, fail);
+
 		message = drv_link_take(link);
-		if (!message && idle_turn(oob, idle, deadline_ns, from, fail))
+		if (message)
+			break;
+		if (status || idle_turn(oob, idle, deadline_ns, from, fail))
 			return -1;
 	}
 	got = json_string_value(json_object_get(message, "m"));
@@ -271,9 +278,8 @@ int drv_oob_send(struct drv_oob *oob, int to, const json_t *message, uint64_t de
 	/* a connection that breaks while it is written to may hold the reason that its other end gave */
 	if (fail->reason == DRV_PEER_LOST) {
 		struct drv_fail why;
-		bool aborted = false;
 
-		if (drv_link_pump(link, &aborted, &why) && aborted)
+		if (drv_link_pump(link, &why) && link->aborted)
 			*fail = why;
 		else
 			drv_fail_set(fail, DRV_PEER_LOST, "endpoint %d is gone", to);

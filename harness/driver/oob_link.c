@@ -110,38 +110,47 @@ static int check_abort(const struct drv_link *link, const json_t *message, struc
 	return 1;
 }
 
-int drv_link_pump(struct drv_link *link, bool *aborted_out, struct drv_fail *fail)
+/* Reads until nothing is there. -1: link->why. */
+static int read_all(struct drv_link *link)
 {
 	for (;;) {
 		json_t *message;
 		ssize_t count;
-		int status = take_frame(link, &message, fail);
+		const int status = take_frame(link, &message, &link->why);
 
 		if (status < 0)
 			return -1;
 		if (status > 0) {
-			*aborted_out = check_abort(link, message, fail) != 0;
-			if (*aborted_out)
+			if (check_abort(link, message, &link->why)) {
 				json_decref(message);
-			else if (json_array_append_new(link->queue, message))
-				return drv_fail_set(fail, DRV_MEMORY, "no memory for an out-of-band message");
-			if (*aborted_out)
+				link->aborted = true;
 				return -1;
+			}
+			if (json_array_append_new(link->queue, message))
+				return drv_fail_set(&link->why, DRV_MEMORY, "no memory for an out-of-band message");
 			continue;
 		}
-		count = recv(link->fd, link->in + link->in_bytes, link->in_room - link->in_bytes,
-			     MSG_DONTWAIT);
+		count = recv(link->fd, link->in + link->in_bytes, link->in_room - link->in_bytes, MSG_DONTWAIT);
 		if (count > 0)
 			link->in_bytes += (size_t)count;
 		else if (count == 0)
-			return drv_fail_set(fail, DRV_PEER_LOST,
-					    "endpoint %d is gone: it closed the connection", link->endpoint);
+			return drv_fail_set(&link->why, DRV_PEER_LOST, "endpoint %d is gone: it closed the connection",
+					    link->endpoint);
 		else if (errno == EAGAIN || errno == EINTR)
 			return 0;
 		else
-			return drv_fail_set(fail, DRV_PEER_LOST, "endpoint %d is gone: %s", link->endpoint,
+			return drv_fail_set(&link->why, DRV_PEER_LOST, "endpoint %d is gone: %s", link->endpoint,
 					    strerror(errno));
 	}
+}
+
+int drv_link_pump(struct drv_link *link, struct drv_fail *fail)
+{
+	if (!link->broken && !read_all(link))
+		return 0;
+	link->broken = true;
+	*fail = link->why;
+	return -1;
 }
 
 json_t *drv_link_take(struct drv_link *link)

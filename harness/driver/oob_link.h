@@ -16,8 +16,11 @@ struct drv_link {
 	/* bytes received and not yet handed out */
 	char *in;
 	size_t in_bytes, in_room;
-	/* array of messages; NULL while empty for the first time */
+	/* array of messages */
 	json_t *queue;
+	/* the other end is gone or stopped, and why; what it said before is in the queue */
+	bool broken, aborted;
+	struct drv_fail why;
 };
 
 /* Takes over a connected, authenticated socket. */
@@ -29,9 +32,9 @@ int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadlin
 
 /*
  * Reads what is there into the queue, without waiting. Each message gets a member "from". -1: the other end is gone,
- * stopped (an "abort"; then *aborted_out is true and the reason is its own), or talks nonsense.
+ * stopped (an "abort"; then link->aborted is true and the reason is its own), or talks nonsense; so it stays.
  */
-int drv_link_pump(struct drv_link *link, bool *aborted_out, struct drv_fail *fail);
+int drv_link_pump(struct drv_link *link, struct drv_fail *fail);
 
 /* The oldest message, or NULL. The caller gets the reference. */
 json_t *drv_link_take(struct drv_link *link);

@@ -136,15 +136,11 @@ static int compare_hellos(const json_t *mine, const json_t *theirs, int endpoint
 static int await_message(struct drv_link *link, const char *name, uint64_t deadline_ns, json_t **message_out,
 			 struct drv_fail *fail)
 {
-	bool aborted = false;
-
 	for (;;) {
-		json_t *message;
-
 		/* what was said before the connection ended counts */
-		const int status = drv_link_pump(link, &aborted, fail);
+		const int status = drv_link_pump(link, fail);
+		json_t *message = drv_link_take(link);
 
-		message = drv_link_take(link);
 		if (message && !strcmp(json_string_value(json_object_get(message, "m")), name)) {
 			*message_out = message;
 			return 0;

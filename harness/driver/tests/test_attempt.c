@@ -6,35 +6,33 @@
 
 #include "attempt.h"
 #include "fake.h"
+#include "points.h"
 #include "tap.h"
 
 static struct drv_clock shared_clock;
 
 struct outcome {
 	struct drv_attempt attempt;
+	/* of its record, which is gone */
+	uint64_t operations, lost, elapsed_ns;
 	bool broken;
 	char failed_checks[200]; /* names, each followed by a space */
 };
 
-static struct drv_point make_point(enum drv_pattern pattern, uint64_t request, uint64_t reply, uint32_t depth)
-{
-	return (struct drv_point){.attempt_id = (char *)(uintptr_t)"1",
-				  .point_id = (char *)(uintptr_t)"p",
-				  .pattern = pattern,
-				  .request_bytes = request,
-				  .reply_bytes = reply,
-				  .depth = depth,
-				  .duration_ns = 2000000,
-				  .deadline_ns = 250000000};
-}
+enum { PUT, GET, FETCH_ADD };
 
 /* One launch of one attempt, as the session does it at place self. */
 static struct outcome play(struct drv_point point, struct fake_orders orders)
 {
+	struct drv_endpoint endpoint = {.role = (char *)(uintptr_t)"client",
+					.device = (char *)(uintptr_t)"lo",
+					.address = (char *)(uintptr_t)"lo",
+					.peers_count = 1};
 	struct drv_launch launch = {.place = DRV_PLACE_SELF,
 				    .seed = 42,
 				    .points = &point,
 				    .points_count = 1,
+				    .endpoints = &endpoint,
 				    .endpoints_count = 1,
 				    .deadline_ns = 5000000000};
 	struct drv_engine engine = {.launch = &launch,
@@ -43,14 +41,12 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 				    .self = true,
 				    .clock = shared_clock,
 				    .launch_deadline_ns = UINT64_MAX};
-	struct drv_target_memory target = {0};
-	struct cadge_remote *handle = NULL;
 	struct outcome outcome = {.attempt.point = &point};
 	struct drv_phases phases = {0};
 	struct drv_fail fail = {0};
+	struct drv_needs needs;
 	struct drv_port port;
 
-	launch.endpoints[0].device = launch.endpoints[0].address = (char *)(uintptr_t)"lo";
 	fake = (struct fake_orders){.native = orders.native,
 				    .in_sink = orders.in_sink,
 				    .unreliable = orders.unreliable,
@@ -58,27 +54,27 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 	drv_port_start(&port, &engine);
 	engine.sink = &port.sink;
 	engine.deadline = UINT64_MAX;
+	needs = engine.needs = drv_launch_needs(&launch);
 	if (drv_engine_open(&engine, &fail) ||
 	    drv_engine_connect(&engine, drv_now_ns() + 1000000000, &fail)) {
 		printf("# %s\n", fail.text);
 		exit(1);
 	}
-	drv_ability_read(engine.layer, engine.ctx, &engine.both);
-	if (drv_negotiate_point(&point, launch.place, &engine.both, &fail)) {
+	engine.offer.place = launch.place;
+	drv_ability_read(engine.layer, engine.ctx, &engine.offer.both);
+	if (drv_negotiate_point(&point, &engine.offer, &fail)) {
 		outcome.attempt.status = DRV_REFUSED;
 		outcome.attempt.fail = fail;
+		drv_engine_close(&engine);
 		return outcome;
 	}
-	if (point.pattern == DRV_ONESIDED &&
-	    (drv_target_make(&engine, drv_region_bytes(&launch, &engine.both), &target, &fail) ||
-	     engine.layer->attach(engine.chan, target.key, target.key_bytes, &handle) < 0)) {
+	if (drv_engine_regions(&engine, needs.region_bytes, true, true, drv_now_ns() + 1000000000, &fail)) {
 		printf("# %s\n", fail.text);
 		exit(1);
 	}
 	fake = orders;
-	outcome.broken = drv_attempt_run(&engine, 0, &target, handle, &outcome.attempt, &phases) != 0;
+	outcome.broken = drv_attempt_run(&engine, 0, &outcome.attempt, &phases) != 0;
 	fake = (struct fake_orders){0};
-	drv_target_free(&engine, &target);
 	drv_engine_close(&engine);
 	for (size_t i = 0; i < outcome.attempt.checks.count; i++)
 		if (!outcome.attempt.checks.list[i].ok) {
@@ -87,6 +83,9 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 			snprintf(outcome.failed_checks + used, sizeof(outcome.failed_checks) - used, "%s ",
 				 outcome.attempt.checks.list[i].name);
 		}
+	outcome.operations = outcome.attempt.record.operations;
+	outcome.lost = outcome.attempt.record.lost;
+	outcome.elapsed_ns = outcome.attempt.record.elapsed_ns;
 	drv_attempt_free(&outcome.attempt);
 	return outcome;
 }
@@ -98,7 +97,7 @@ static const char *show(const struct outcome *outcome)
 	snprintf(text, sizeof(text),
 		 "status %d, %s, %" PRIu64 " operations, %" PRIu64 " lost, %" PRIu64 " mismatches",
 		 outcome->attempt.status, outcome->attempt.status ? outcome->attempt.fail.text : "sound",
-		 outcome->attempt.operations, outcome->attempt.lost, outcome->attempt.mismatches);
+		 outcome->operations, outcome->lost, outcome->attempt.mismatches);
 	return text;
 }
 
@@ -111,13 +110,14 @@ static void expect_sound(struct drv_point point, struct fake_orders orders, cons
 	point.deadline_ns = 5000000000; /* other work on the machine is no fault */
 	outcome = play(point, orders);
 
-	tap_ok(attempt->status == DRV_DONE && attempt->operations > 0 && attempt->mismatches == 0 &&
-		       attempt->lost == 0 &&
+	tap_ok(attempt->status == DRV_DONE && outcome.operations > 0 && attempt->mismatches == 0 &&
+		       outcome.lost == 0 &&
 		       (!attempt->executions_known ||
 			attempt->executions_expected == attempt->executions_server) &&
-		       attempt->verified_before > 0 && attempt->verified_after > 0 && attempt->elapsed_ns > 0,
-	       "%s, %" PRIu64 "/%" PRIu64 " bytes, depth %u: %s", what, point.request_bytes,
-	       point.reply_bytes, point.depth, show(&outcome));
+		       attempt->verified_before > 0 && attempt->verified_after > 0 && outcome.elapsed_ns > 0,
+	       "%s, %" PRIu64 "/%" PRIu64 " bytes, depth %" PRIu64 ": %s", what,
+	       point_get(&point, "bytes") + point_get(&point, "request_bytes"),
+	       point_get(&point, "reply_bytes"), point_get(&point, "depth"), show(&outcome));
 }
 
 static void expect_unsound(struct drv_point point, struct fake_orders orders, const char *check,
@@ -157,46 +157,46 @@ static void test_sound(void)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			const uint64_t other = sizes[(i * 5 + way) % (sizeof(sizes) / sizeof(sizes[0]))];
 
-			expect_sound(make_point(DRV_PINGPONG, sizes[i], sizes[i], 1), ways[way], "pingpong");
-			expect_sound(make_point(DRV_RPC, sizes[i], other, 1), ways[way], "rpc");
-			expect_sound(make_point(DRV_RPC, sizes[i], other, 7), ways[way], "rpc");
-			expect_sound(make_point(DRV_STREAM, sizes[i], 0, 5), ways[way], "stream");
+			expect_sound(point_make("pingpong", sizes[i], sizes[i], 1), ways[way], "pingpong");
+			expect_sound(point_make("rpc", sizes[i], other, 1), ways[way], "rpc");
+			expect_sound(point_make("rpc", sizes[i], other, 7), ways[way], "rpc");
+			expect_sound(point_make("stream", sizes[i], 0, 5), ways[way], "stream");
 		}
-	expect_sound(make_point(DRV_RPC, 8, 8, 16), (struct fake_orders){.unordered = true}, "unordered rpc");
-	expect_sound(make_point(DRV_RPC, 64, 0, 16), (struct fake_orders){.unordered = true, .queued = true},
+	expect_sound(point_make("rpc", 8, 8, 16), (struct fake_orders){.unordered = true}, "unordered rpc");
+	expect_sound(point_make("rpc", 64, 0, 16), (struct fake_orders){.unordered = true, .queued = true},
 		     "unordered rpc");
-	expect_sound(make_point(DRV_RPC, 64, 64, 64), (struct fake_orders){.unordered = true, .native = true},
+	expect_sound(point_make("rpc", 64, 64, 64), (struct fake_orders){.unordered = true, .native = true},
 		     "unordered rpc");
-	expect_sound(make_point(DRV_STREAM, 64, 0, 16), (struct fake_orders){.unordered = true},
+	expect_sound(point_make("stream", 64, 0, 16), (struct fake_orders){.unordered = true},
 		     "unordered stream");
 }
 
 static void test_onesided(void)
 {
-	static const enum drv_operation operations[] = {DRV_PUT, DRV_GET, DRV_FETCH_ADD};
+	static const char *const operations[] = {"put", "get", "fetch_add"};
 	static const uint64_t sizes[] = {1, 8, 15, 16, 100, 8192};
 
 	for (size_t i = 0; i < 3; i++)
 		for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++)
 			for (uint32_t depth = 1; depth <= 5; depth += 4)
 				for (int queued = 0; queued < 2; queued++) {
-					struct drv_point point = make_point(DRV_ONESIDED, sizes[j], 0, depth);
+					struct drv_point point = point_make("onesided", sizes[j], 0, depth);
 
-					point.operation = operations[i];
-					if (point.operation == DRV_FETCH_ADD && sizes[j] != 8)
+					point_set(&point, "operation", i);
+					if (i == FETCH_ADD && sizes[j] != 8)
 						continue;
 					expect_sound(point,
 						     (struct fake_orders){.queued = queued, .busy_every = 7},
-						     drv_operation_name(point.operation));
+						     operations[i]);
 				}
 	{
-		struct drv_point put = make_point(DRV_ONESIDED, 64, 0, 1);
-		struct drv_point get = put, add = put;
+		struct drv_point put = point_make("onesided", 64, 0, 1);
+		struct drv_point get = point_make("onesided", 64, 0, 1),
+				 add = point_make("onesided", 8, 0, 1);
 
-		put.operation = DRV_PUT;
-		get.operation = DRV_GET;
-		add.operation = DRV_FETCH_ADD;
-		add.request_bytes = 8;
+		point_set(&put, "operation", PUT);
+		point_set(&get, "operation", GET);
+		point_set(&add, "operation", FETCH_ADD);
 		expect_unsound(put, (struct fake_orders){.put_lost = 1}, "payload",
 			       "puts that write nothing");
 		expect_unsound(get, (struct fake_orders){.flip_every = 900, .flip_at = 3}, "payload",
@@ -207,7 +207,7 @@ static void test_onesided(void)
 			       "an addition that happens twice");
 		expect_failed(put, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
 			      "a put that is always busy");
-		put.target = DRV_TARGET_PASSIVE;
+		point_set(&put, "target", 1);
 		tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
 		       "place self has no passive target");
 	}
@@ -215,10 +215,9 @@ static void test_onesided(void)
 
 static void test_faults(void)
 {
-	const struct drv_point small = make_point(DRV_PINGPONG, 8, 8, 1),
-			       large = make_point(DRV_PINGPONG, 64, 64, 1);
-	const struct drv_point rpc = make_point(DRV_RPC, 64, 64, 4),
-			       stream = make_point(DRV_STREAM, 64, 0, 4);
+	const struct drv_point small = point_make("pingpong", 8, 8, 1),
+			       large = point_make("pingpong", 64, 64, 1);
+	const struct drv_point rpc = point_make("rpc", 64, 64, 4), stream = point_make("stream", 64, 0, 4);
 
 	expect_unsound(small, (struct fake_orders){.flip_every = 1000}, "payload", "a flipped byte of 8");
 	expect_unsound(large, (struct fake_orders){.flip_every = 1000, .flip_at = 9}, "payload",
@@ -250,27 +249,27 @@ static void test_losses(void)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (uint32_t depth = 1; depth <= 4; depth += 3) {
 			struct drv_point point =
-				make_point(depth == 1 ? DRV_PINGPONG : DRV_RPC, sizes[i], sizes[i], depth);
+				point_make(depth == 1 ? "pingpong" : "rpc", sizes[i], sizes[i], depth);
 			struct outcome outcome;
 
 			point.duration_ns = 100000000;
 			point.deadline_ns = 3000000000;
 			outcome = play(point, (struct fake_orders){.unreliable = true, .drop_every = 601});
-			tap_ok(outcome.attempt.status == DRV_DONE && outcome.attempt.lost > 0 &&
-				       outcome.attempt.operations > 0 &&
+			tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 &&
+				       outcome.operations > 0 &&
 				       outcome.attempt.executions_server <=
 					       outcome.attempt.executions_expected &&
 				       outcome.attempt.executions_expected ==
-					       outcome.attempt.operations + outcome.attempt.lost,
+					       outcome.operations + outcome.lost,
 			       "losses at %" PRIu64 " bytes, depth %u: %s", sizes[i], depth, show(&outcome));
 		}
 	{
 		const struct outcome outcome =
-			play(make_point(DRV_STREAM, 64, 0, 4),
+			play(point_make("stream", 64, 0, 4),
 			     (struct fake_orders){.unreliable = true, .drop_every = 100});
 
-		tap_ok(outcome.attempt.status == DRV_DONE && outcome.attempt.lost > 0 &&
-			       outcome.attempt.executions_server == outcome.attempt.operations,
+		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 &&
+			       outcome.attempt.executions_server == outcome.operations,
 		       "losses in a stream: %s", show(&outcome));
 	}
 }

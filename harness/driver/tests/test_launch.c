@@ -4,25 +4,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch.h"
+#include "points.h"
 #include "tap.h"
 
+/* clang-format off: one line of the file a line here */
 static const char good[] =
 	"{\"schema\":\"cadge.launch/"
-	"1\",\"launch_id\":\"b1-0001\",\"campaign_id\":\"c\",\"kind\":\"layer\",\"layer\":\"sockets-tcp\","
+	"2\",\"launch_id\":\"b1-0001\",\"campaign_id\":\"c\",\"kind\":\"layer\",\"layer\":\"sockets-tcp\","
 	"\"shims\":[\"delay\"],\"launcher\":\"direct\",\"place\":\"between\",\"wait\":\"poll\","
 	"\"settings\":{\"nodelay\":\"1\",\"delay.delay_ns\":\"20000\"},\"seed\":1234567890123,\"deadline_"
 	"ms\":20000,"
 	"\"ports\":[18600,18699],\"endpoints\":["
-	"{\"host\":\"h1\",\"cpu\":0,\"device\":\"data0\",\"address\":\"198.19.0.11\",\"raw_device\":\"raw0\"}"
-	","
-	"{\"host\":\"h2\",\"cpu\":-1,\"device\":\"data0\",\"address\":\"198.19.0.12\",\"raw_device\":\"\"}],"
-	"\"points\":[{\"attempt_id\":\"1\",\"point_id\":\"0123456789abcdef\",\"pattern\":\"rpc\",\"request_"
-	"bytes\":8,\"reply_bytes\":64,"
-	"\"depth\":4,\"duration_ms\":250,\"deadline_ms\":3000},"
-	"{\"attempt_id\":\"2\",\"point_id\":\"x\",\"pattern\":\"onesided\",\"operation\":\"get\",\"target\":"
-	"\"passive\","
-	"\"request_bytes\":64,\"depth\":1,\"duration_ms\":25,\"deadline_ms\":3000}]}";
+	"{\"role\":\"client\",\"host\":\"h1\",\"cpus\":[0],\"device\":\"data0\",\"address\":\"198.19.0.11\","
+	"\"raw_device\":\"raw0\",\"peers\":[1]},"
+	"{\"role\":\"server\",\"host\":\"h2\",\"cpus\":[-1,3],\"device\":\"data0\",\"address\":\"198.19.0."
+	"12\",\"raw_device\":\"\",\"peers\":[0]}],"
+	"\"patterns\":{\"rpc\":{\"request_bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"reply_"
+	"bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},"
+	"\"depth\":{\"type\":\"integer\",\"min\":1,\"max\":4096}},"
+	"\"onesided\":{\"bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"depth\":{\"type\":"
+	"\"integer\",\"min\":1,\"max\":64},"
+	"\"operation\":{\"type\":\"choice\",\"values\":[\"get\",\"put\"]},\"target\":{\"type\":\"choice\","
+	"\"values\":[\"active\",\"passive\"]}}},"
+	"\"points\":[{\"attempt_id\":\"1\",\"point_id\":\"0123456789abcdef\",\"duration_ms\":250,\"deadline_"
+	"ms\":3000,"
+	"\"workload\":{\"pattern\":\"rpc\",\"parameters\":{\"request_bytes\":8,\"reply_bytes\":64,\"depth\":"
+	"4}}},"
+	"{\"attempt_id\":\"2\",\"point_id\":\"x\",\"duration_ms\":25,\"deadline_ms\":3000,"
+	"\"workload\":{\"pattern\":\"onesided\",\"parameters\":{\"bytes\":64,\"depth\":1,\"operation\":"
+	"\"get\",\"target\":\"passive\"}}}]}";
+/* clang-format on */
+
+static uint32_t choice_of(const struct drv_point *point, const char *name)
+{
+	uint32_t value = UINT32_MAX;
+
+	for (const struct drv_parameter *parameter = point->pattern->parameters; parameter->name; parameter++)
+		if (!strcmp(parameter->name, name))
+			memcpy(&value, (const uint8_t *)point->parameters + parameter->offset, sizeof(value));
+	return value;
+}
 
 static void test_good(void)
 {
@@ -35,16 +56,24 @@ static void test_good(void)
 		return;
 	tap_ok(!strcmp(launch.layer, "sockets-tcp") && launch.place == DRV_PLACE_BETWEEN &&
 		       launch.seed == 1234567890123 && launch.deadline_ns == UINT64_C(20000000000) &&
-		       launch.port_last == 18699 && launch.endpoints[1].cpu == -1 &&
+		       launch.port_last == 18699 && launch.endpoints[1].cpus[0] == -1 &&
+		       launch.endpoints[1].cpus_count == 2 && drv_endpoint_cpu(&launch.endpoints[0]) == 0 &&
+		       launch.endpoints_count == 2 && !strcmp(launch.endpoints[1].role, "server") &&
+		       launch.endpoints[0].peers[0] == 1 && launch.endpoints[0].channels[0] == 0 &&
 		       !strcmp(launch.endpoints[0].raw_device, "raw0"),
 	       "its head");
 	tap_ok(launch.settings_count == 2 && !strcmp(launch.settings[0].name, "delay.delay_ns") &&
 		       launch.shims_count == 1,
 	       "its settings, sorted");
-	tap_ok(launch.points_count == 2 && launch.points[0].reply_bytes == 64 &&
-		       launch.points[0].depth == 4 && launch.points[1].operation == DRV_GET &&
-		       launch.points[1].target == DRV_TARGET_PASSIVE && launch.points[1].reply_bytes == 0,
-	       "its points");
+	tap_ok(launch.points_count == 2 && !strcmp(launch.points[0].pattern->name, "rpc") &&
+		       point_get(&launch.points[0], "request_bytes") == 8 &&
+		       point_get(&launch.points[0], "reply_bytes") == 64 &&
+		       point_get(&launch.points[0], "depth") == 4 &&
+		       point_get(&launch.points[1], "bytes") == 64 &&
+		       choice_of(&launch.points[1], "operation") == 1 &&
+		       choice_of(&launch.points[1], "target") == 1,
+	       "its points: a choice is the number that the table gives it, in whatever order they are "
+	       "declared");
 	other = json_loads(good, 0, NULL);
 	text = json_dumps(other, JSON_INDENT(3) | JSON_SORT_KEYS);
 	tap_ok(drv_launch_parse(text, strlen(text), &again, &fail) == 0 &&
@@ -63,13 +92,26 @@ static void test_good(void)
 	drv_launch_free(&launch);
 }
 
-/* Changes one member (path: object key, or list[index].key) to `value` (JSON; NULL removes) and expects
- * `says`. */
-static void expect_refused(const char *list, size_t index, const char *key, const char *value,
-			   const char *says)
+/* The member at a path like "points.0.workload"; "" is the document. */
+static json_t *find(json_t *document, const char *path)
+{
+	char copy[128], *rest = copy;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (char *part; *rest && (part = strsep(&rest, "."));) {
+		document = json_is_array(document) ? json_array_get(document, (size_t)atoi(part))
+						   : json_object_get(document, part);
+		if (!rest)
+			break;
+	}
+	return document;
+}
+
+/* Changes one member of the object at `path` to `value` (JSON; NULL removes it) and expects `says`. */
+static void expect_refused(const char *path, const char *key, const char *value, const char *says)
 {
 	json_t *document = json_loads(good, 0, NULL);
-	json_t *object = list ? json_array_get(json_object_get(document, list), index) : document;
+	json_t *object = find(document, path);
 	struct drv_launch launch;
 	struct drv_fail fail = {.text = "was accepted"};
 	char *text;
@@ -83,70 +125,111 @@ static void expect_refused(const char *list, size_t index, const char *key, cons
 	status = drv_launch_parse(text, strlen(text), &launch, &fail);
 	if (!status)
 		drv_launch_free(&launch);
-	tap_ok(status == -1 && fail.reason == DRV_ARGUMENT && strstr(fail.text, says), "%s = %s: %s", key,
-	       value ? value : "(gone)", fail.text);
+	tap_ok(status == -1 && fail.reason == DRV_ARGUMENT && strstr(fail.text, says), "%s %s = %s: %s", path,
+	       key, value ? value : "(gone)", fail.text);
 	free(text);
 	json_decref(document);
 }
 
+#define SERVER                                                                                               \
+	"{\"role\":\"server\",\"host\":\"h\",\"cpus\":[],\"device\":\"d\",\"address\":\"a\",\"raw_device\":" \
+	"\"\","
+#define CLIENT                                                                                               \
+	"{\"role\":\"client\",\"host\":\"h\",\"cpus\":[],\"device\":\"d\",\"address\":\"a\",\"raw_device\":" \
+	"\"\","
+
 static void test_bad(void)
 {
 	static const struct {
-		const char *list;
-		size_t index;
-		const char *key, *value, *says;
+		const char *path, *key, *value, *says;
 	} rows[] = {
-		{NULL, 0, "schema", "\"cadge.launch/2\"", "schema must be one of cadge.launch/1"},
-		{NULL, 0, "schema", NULL, "schema is missing"},
-		{NULL, 0, "launch_id", "7", "launch_id must be a string"},
-		{NULL, 0, "launch_id", "\"\"", "launch_id must not be empty"},
-		{NULL, 0, "kind", "\"layers\"", "kind must be one of layer floor"},
-		{NULL, 0, "layer", "\"../../etc\"", "layer must start"},
-		{NULL, 0, "layer", "\"a/b\"", "layer may hold"},
-		{NULL, 0, "shims", "\"delay\"", "shims must be a list"},
-		{NULL, 0, "shims", "[1]", "shims must hold strings"},
-		{NULL, 0, "shims", "[]", "settings has a setting for a shim"},
-		{NULL, 0, "launcher", "\"srun\"", "launcher must be one of direct mpirun"},
-		{NULL, 0, "place", "\"host\"", "place must be one of self within between"},
-		{NULL, 0, "place", "\"self\"", "endpoints must hold one entry"},
-		{NULL, 0, "wait", "true", "wait must be one of poll block"},
-		{NULL, 0, "settings", "{\"a\":1}", "settings must hold strings"},
-		{NULL, 0, "settings", "[]", "settings must be an object"},
-		{NULL, 0, "seed", "-1", "seed must be between"},
-		{NULL, 0, "seed", "1.5", "seed must be an integer"},
-		{NULL, 0, "deadline_ms", "0", "deadline_ms must be between"},
-		{NULL, 0, "ports", "[18700,18600]", "lower port first"},
-		{NULL, 0, "ports", "[1,70000]", "ports must hold ports"},
-		{NULL, 0, "ports", "[1]", "ports must be a list of two"},
-		{NULL, 0, "endpoints", "[]", "endpoints must hold two entries"},
-		{NULL, 0, "endpoints", "[1,2]", "endpoints[0] must be an object"},
-		{NULL, 0, "points", "[]", "points must hold between"},
-		{NULL, 0, "colour", "\"red\"", "colour is not a key"},
-		{"endpoints", 1, "cpu", "\"1\"", "endpoints[1].cpu must be an integer"},
-		{"endpoints", 1, "cpu", "-2", "endpoints[1].cpu must be between"},
-		{"endpoints", 0, "address", NULL, "endpoints[0].address is missing"},
-		{"endpoints", 0, "user", "\"x\"", "endpoints[0].user is not a key"},
-		{"points", 0, "pattern", "\"rcp\"",
-		 "points[0].pattern must be one of pingpong rpc stream onesided"},
-		{"points", 0, "pattern", "\"pingpong\"", "points[0].reply_bytes must equal request_bytes"},
-		{"points", 0, "pattern", "\"stream\"", "points[0].reply_bytes must be 0"},
-		{"points", 0, "request_bytes", "-1", "points[0].request_bytes must be between"},
-		{"points", 0, "request_bytes", "99999999999", "points[0].request_bytes must be between"},
-		{"points", 0, "reply_bytes", NULL, "points[0].reply_bytes is missing"},
-		{"points", 0, "depth", "0", "points[0].depth must be between 1 and 4096"},
-		{"points", 0, "duration_ms", "3000", "points[0].deadline_ms must be greater"},
-		{"points", 0, "operation", "\"put\"", "points[0].operation belongs to onesided"},
-		{"points", 1, "operation", "\"swap\"",
-		 "points[1].operation must be one of put get fetch_add"},
-		{"points", 1, "operation", "\"fetch_add\"", "points[1].request_bytes must be 8"},
-		{"points", 1, "target", "\"asleep\"", "points[1].target must be one of"},
-		{"points", 1, "size", "1", "points[1].size is not a key"},
+		{"", "schema", "\"cadge.launch/3\"", "schema must be one of cadge.launch/2"},
+		{"", "schema", "\"cadge.launch/1\"", "schema is cadge.launch/1, which cadge 0.1 reads"},
+		{"", "schema", NULL, "schema is missing"},
+		{"", "launch_id", "7", "launch_id must be a string"},
+		{"", "launch_id", "\"\"", "launch_id must not be empty"},
+		{"", "kind", "\"layers\"", "kind must be one of layer floor"},
+		{"", "kind", "\"floor\"", "is not a form of floors"},
+		{"", "layer", "\"../../etc\"", "layer must start"},
+		{"", "layer", "\"a/b\"", "layer may hold"},
+		{"", "shims", "\"delay\"", "shims must be a list"},
+		{"", "shims", "[1]", "shims must hold strings"},
+		{"", "shims", "[]", "settings has a setting for a shim"},
+		{"", "launcher", "\"srun\"", "launcher must be one of direct mpirun"},
+		{"", "place", "\"host\"", "place must be one of self within between"},
+		{"", "place", "\"self\"", "endpoints must hold one entry"},
+		{"", "wait", "true", "wait must be one of poll block"},
+		{"", "settings", "{\"a\":1}", "settings must hold strings"},
+		{"", "settings", "[]", "settings must be an object"},
+		{"", "seed", "-1", "seed must be between"},
+		{"", "seed", "1.5", "seed must be an integer"},
+		{"", "deadline_ms", "0", "deadline_ms must be between"},
+		{"", "ports", "[18700,18600]", "lower port first"},
+		{"", "ports", "[1,70000]", "ports must hold ports"},
+		{"", "ports", "[1]", "ports must be a list of two"},
+		{"", "endpoints", "[]", "endpoints must hold between 1 and 64 entries, holds 0"},
+		{"", "endpoints", "[1,2]", "endpoints[0] must be an object"},
+		{"", "endpoints", "[" CLIENT "\"peers\":[1,1]}," SERVER "\"peers\":[0]}]",
+		 "endpoints [0].peers names endpoint 1 more often than that one names it"},
+		{"", "endpoints", "[" CLIENT "\"peers\":[0]}," SERVER "\"peers\":[]}]",
+		 "endpoints [0].peers names endpoint 0, which is itself"},
+		{"", "endpoints", "[" SERVER "\"peers\":[1]}," SERVER "\"peers\":[0]}]",
+		 "no role here that measures"},
+		{"", "points", "[]", "points must hold between"},
+		{"", "patterns", "[]", "patterns must be an object"},
+		{"", "patterns", NULL, "patterns is missing"},
+		{"", "colour", "\"red\"", "colour is not a key"},
+		{"endpoints.1", "cpus", "\"1\"", "endpoints[1].cpus must be a list"},
+		{"endpoints.1", "cpus", "[-2]", "endpoints[1].cpus must hold integers between -1"},
+		{"endpoints.1", "peers", "[2]", "endpoints[1].peers must hold numbers of endpoints, 0 to 1"},
+		{"endpoints.1", "peers", "0", "endpoints[1].peers must be a list"},
+		{"endpoints.1", "role", "\"butler\"", "has no role 'butler', which endpoint 1 is to play"},
+		{"endpoints.0", "role", NULL, "endpoints[0].role is missing"},
+		{"endpoints.0", "address", NULL, "endpoints[0].address is missing"},
+		{"endpoints.0", "user", "\"x\"", "endpoints[0].user is not a key"},
+		{"patterns", "rcp", "{}", "patterns.rcp is not a pattern that this program was built with"},
+		{"patterns.rpc", "speed", "{}", "patterns.rpc.speed is not a key"},
+		{"patterns.rpc", "depth", NULL, "patterns.rpc.depth is missing"},
+		{"patterns.rpc", "depth", "1", "patterns.rpc.depth must be an object"},
+		{"patterns.rpc.depth", "type", "\"real\"",
+		 "patterns.rpc.depth.type must be one of integer choice"},
+		{"patterns.rpc.depth", "type", "\"choice\"", "patterns.rpc.depth.type must be integer"},
+		{"patterns.rpc.depth", "max", "0", "patterns.rpc.depth.max must be between 1"},
+		{"patterns.rpc.depth", "step", "1", "patterns.rpc.depth.step is not a key"},
+		{"patterns.onesided.target", "type", "\"integer\"",
+		 "patterns.onesided.target.type must be choice"},
+		{"patterns.onesided.target", "values", "[]",
+		 "patterns.onesided.target.values must hold between"},
+		{"patterns.onesided.target", "values", "[\"asleep\"]",
+		 "a value that this program does not know"},
+		{"points.0", "size", "1", "points[0].size is not a key"},
+		{"points.0", "workload", "7", "points[0].workload must be an object"},
+		{"points.0.workload", "pattern", "\"rcp\"",
+		 "points[0].workload.pattern must name one of the launch's"},
+		{"points.0.workload", "parameters", NULL, "points[0].workload.parameters is missing"},
+		{"points.0.workload", "size", "1", "points[0].workload.size is not a key"},
+		{"points.0.workload.parameters", "request_bytes", "-1",
+		 "points[0].workload.parameters.request_bytes must be between 0 and 1048576, is -1"},
+		{"points.0.workload.parameters", "request_bytes", "99999999999",
+		 "request_bytes must be between"},
+		{"points.0.workload.parameters", "request_bytes", "\"8\"",
+		 "request_bytes must be an integer"},
+		{"points.0.workload.parameters", "reply_bytes", NULL, "parameters.reply_bytes is missing"},
+		{"points.0.workload.parameters", "depth", "8192",
+		 "points[0].workload.parameters.depth must be between 1 and 4096, is 8192"},
+		{"points.0.workload.parameters", "operation", "\"put\"", "parameters.operation is not a key"},
+		{"points.0", "duration_ms", "3000", "points[0].deadline_ms must be greater"},
+		{"points.1.workload.parameters", "operation", "\"swap\"",
+		 "parameters.operation must be one of get put"},
+		{"points.1.workload.parameters", "operation", "\"fetch_add\"", "must be one of get put"},
+		{"points.1.workload.parameters", "operation", "1", "parameters.operation must be one of"},
+		{"points.1.workload.parameters", "target", "\"asleep\"", "parameters.target must be one of"},
 	};
 	struct drv_launch launch;
 	struct drv_fail fail;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		expect_refused(rows[i].list, rows[i].index, rows[i].key, rows[i].value, rows[i].says);
+		expect_refused(rows[i].path, rows[i].key, rows[i].value, rows[i].says);
 	tap_ok(drv_launch_parse("{\"a\":1,\n\"a\":2}", 14, &launch, &fail) && strstr(fail.text, "line 2"),
 	       "twice a key: %s", fail.text);
 	tap_ok(drv_launch_parse("[]", 2, &launch, &fail) && strstr(fail.text, "must be an object"),
@@ -203,9 +286,43 @@ static void test_mutations(void)
 	       "40,000 mutations: %d refused with a reason, %d harmless", refused, accepted);
 }
 
+/* A ring of three, each with two neighbours, and two channels between the same two. */
+static void test_channels(void)
+{
+	json_t *document = json_loads(good, 0, NULL), *ends;
+	struct drv_launch launch;
+	struct drv_fail fail = {.text = ""};
+	char *text;
+
+	ends = json_loads("[" CLIENT "\"peers\":[2,1]}," SERVER "\"peers\":[0,2]}," SERVER
+			  "\"peers\":[1,0]}]",
+			  0, NULL);
+	json_object_set_new(document, "endpoints", ends);
+	text = json_dumps(document, 0);
+	if (tap_ok(!drv_launch_parse(text, strlen(text), &launch, &fail), "a ring is read %s", fail.text)) {
+		tap_ok(launch.endpoints[0].channels[0] == 1 && launch.endpoints[0].channels[1] == 0 &&
+			       launch.endpoints[1].channels[0] == 1 && launch.endpoints[1].channels[1] == 0 &&
+			       launch.endpoints[2].channels[0] == 1 && launch.endpoints[2].channels[1] == 0,
+		       "each end knows the number of its channel at the other");
+		drv_launch_free(&launch);
+	}
+	free(text);
+	ends = json_loads("[" CLIENT "\"peers\":[1,1]}," SERVER "\"peers\":[0,0]}]", 0, NULL);
+	json_object_set_new(document, "endpoints", ends);
+	text = json_dumps(document, 0);
+	if (tap_ok(!drv_launch_parse(text, strlen(text), &launch, &fail), "two channels to one peer")) {
+		tap_ok(launch.endpoints[0].channels[0] == 0 && launch.endpoints[0].channels[1] == 1,
+		       "are joined in their order");
+		drv_launch_free(&launch);
+	}
+	free(text);
+	json_decref(document);
+}
+
 int main(void)
 {
 	test_good();
+	test_channels();
 	test_bad();
 	test_mutations();
 	return tap_done();

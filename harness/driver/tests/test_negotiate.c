@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be made between ends of which abilities. */
 #include <string.h>
 
 #include "negotiate.h"
+#include "points.h"
 #include "tap.h"
 
 #define RMA (CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD)
@@ -31,126 +33,43 @@ static void test_points(void)
 	struct drv_ability narrow = messages, tiny = messages;
 	const struct {
 		const char *what;
-		struct drv_point point;
+		const char *pattern;
+		uint64_t request, reply, depth, operation, target;
 		const struct drv_ability *both;
 		enum drv_place place;
 		enum drv_reason wanted;
 		const char *says;
 	} rows[] = {
-		{"the largest message",
-		 {.pattern = DRV_PINGPONG, .request_bytes = 1024, .reply_bytes = 1024, .depth = 1},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_OK,
+		{"the largest message", "pingpong", 1024, 1024, 1, 0, 0, &messages, DRV_PLACE_WITHIN, DRV_OK,
 		 ""},
-		{"one byte more",
-		 {.pattern = DRV_PINGPONG, .request_bytes = 1025, .reply_bytes = 1025, .depth = 1},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_MSG_TOO_LARGE,
-		 "1024"},
-		{"emulated rpc: header counts",
-		 {.pattern = DRV_RPC, .request_bytes = 1008, .reply_bytes = 1008, .depth = 1},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_OK,
-		 ""},
-		{"emulated rpc: request too large",
-		 {.pattern = DRV_RPC, .request_bytes = 1009, .depth = 1},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_MSG_TOO_LARGE,
-		 "request of 1025"},
-		{"emulated rpc: reply too large",
-		 {.pattern = DRV_RPC, .reply_bytes = 1009, .depth = 1},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_MSG_TOO_LARGE,
-		 "reply of 1025"},
-		{"native rpc: no header",
-		 {.pattern = DRV_RPC, .request_bytes = 1024, .reply_bytes = 1024, .depth = 1},
-		 &native,
-		 DRV_PLACE_WITHIN,
-		 DRV_OK,
-		 ""},
-		{"emulated rpc without gathering",
-		 {.pattern = DRV_RPC, .depth = 1},
-		 &narrow,
-		 DRV_PLACE_WITHIN,
-		 DRV_NO_CAP,
-		 "one piece"},
-		{"the deepest", {.pattern = DRV_RPC, .depth = 8}, &messages, DRV_PLACE_WITHIN, DRV_OK, ""},
-		{"too deep",
-		 {.pattern = DRV_RPC, .depth = 9},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_DEPTH_TOO_DEEP,
+		{"one byte more", "pingpong", 1025, 1025, 1, 0, 0, &messages, DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE, "1024"},
+		{"emulated rpc: header counts", "rpc", 1008, 1008, 1, 0, 0, &messages, DRV_PLACE_WITHIN,
+		 DRV_OK, ""},
+		{"emulated rpc: request too large", "rpc", 1009, 0, 1, 0, 0, &messages, DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE, "request of 1025"},
+		{"emulated rpc: reply too large", "rpc", 0, 1009, 1, 0, 0, &messages, DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE, "reply of 1025"},
+		{"native rpc: no header", "rpc", 1024, 1024, 1, 0, 0, &native, DRV_PLACE_WITHIN, DRV_OK, ""},
+		{"emulated rpc without gathering", "rpc", 0, 0, 1, 0, 0, &narrow, DRV_PLACE_WITHIN,
+		 DRV_NO_CAP, "one piece"},
+		{"the deepest", "rpc", 0, 0, 8, 0, 0, &messages, DRV_PLACE_WITHIN, DRV_OK, ""},
+		{"too deep", "rpc", 0, 0, 9, 0, 0, &messages, DRV_PLACE_WITHIN, DRV_DEPTH_TOO_DEEP,
 		 "takes 8"},
-		{"a stream",
-		 {.pattern = DRV_STREAM, .request_bytes = 1024, .depth = 8},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_OK,
-		 ""},
-		{"a stream that cannot be ended",
-		 {.pattern = DRV_STREAM, .request_bytes = 8, .depth = 1},
-		 &tiny,
-		 DRV_PLACE_WITHIN,
-		 DRV_MSG_TOO_LARGE,
-		 "closing message"},
-		{"put without it",
-		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 8, .depth = 1},
-		 &messages,
-		 DRV_PLACE_WITHIN,
-		 DRV_NO_CAP,
+		{"a stream", "stream", 1024, 0, 8, 0, 0, &messages, DRV_PLACE_WITHIN, DRV_OK, ""},
+		{"a stream that cannot be ended", "stream", 8, 0, 1, 0, 0, &tiny, DRV_PLACE_WITHIN,
+		 DRV_MSG_TOO_LARGE, "closing message"},
+		{"put without it", "onesided", 8, 0, 1, 0, 0, &messages, DRV_PLACE_WITHIN, DRV_NO_CAP,
 		 "no such operation"},
-		{"put",
-		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 4096, .depth = 1},
-		 &library,
-		 DRV_PLACE_WITHIN,
-		 DRV_OK,
-		 ""},
-		{"put too large",
-		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .request_bytes = 4097, .depth = 1},
-		 &library,
-		 DRV_PLACE_WITHIN,
-		 DRV_MSG_TOO_LARGE,
+		{"put", "onesided", 4096, 0, 1, 0, 0, &library, DRV_PLACE_WITHIN, DRV_OK, ""},
+		{"put too large", "onesided", 4097, 0, 1, 0, 0, &library, DRV_PLACE_WITHIN, DRV_MSG_TOO_LARGE,
 		 "4096"},
-		{"put of nothing",
-		 {.pattern = DRV_ONESIDED, .operation = DRV_PUT, .depth = 1},
-		 &library,
-		 DRV_PLACE_WITHIN,
-		 DRV_NO_CAP,
+		{"put of nothing", "onesided", 0, 0, 1, 0, 0, &library, DRV_PLACE_WITHIN, DRV_NO_CAP,
 		 "0 bytes"},
-		{"passive needs direct",
-		 {.pattern = DRV_ONESIDED,
-		  .operation = DRV_GET,
-		  .request_bytes = 8,
-		  .depth = 1,
-		  .target = DRV_TARGET_PASSIVE},
-		 &library,
-		 DRV_PLACE_WITHIN,
-		 DRV_NO_CAP,
+		{"passive needs direct", "onesided", 8, 0, 1, 1, 1, &library, DRV_PLACE_WITHIN, DRV_NO_CAP,
 		 "here it is library"},
-		{"passive and direct",
-		 {.pattern = DRV_ONESIDED,
-		  .operation = DRV_FETCH_ADD,
-		  .request_bytes = 8,
-		  .depth = 1,
-		  .target = DRV_TARGET_PASSIVE},
-		 &direct,
-		 DRV_PLACE_BETWEEN,
-		 DRV_OK,
-		 ""},
-		{"passive self",
-		 {.pattern = DRV_ONESIDED,
-		  .operation = DRV_PUT,
-		  .request_bytes = 8,
-		  .depth = 1,
-		  .target = DRV_TARGET_PASSIVE},
-		 &direct,
-		 DRV_PLACE_SELF,
-		 DRV_NO_CAP,
+		{"passive and direct", "onesided", 8, 0, 1, 2, 1, &direct, DRV_PLACE_BETWEEN, DRV_OK, ""},
+		{"passive self", "onesided", 8, 0, 1, 0, 1, &direct, DRV_PLACE_SELF, DRV_NO_CAP,
 		 "the target is the caller"},
 	};
 
@@ -158,7 +77,14 @@ static void test_points(void)
 	tiny.message_bytes_max = 16;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct drv_fail fail = {0};
-		const int status = drv_negotiate_point(&rows[i].point, rows[i].place, rows[i].both, &fail);
+		const struct drv_offer offer = {.place = rows[i].place, .both = *rows[i].both};
+		struct drv_point point =
+			point_make(rows[i].pattern, rows[i].request, rows[i].reply, rows[i].depth);
+		int status;
+
+		point_set(&point, "operation", rows[i].operation);
+		point_set(&point, "target", rows[i].target);
+		status = drv_negotiate_point(&point, &offer, &fail);
 
 		tap_ok((status == 0) == (rows[i].wanted == DRV_OK) && fail.reason == rows[i].wanted &&
 			       (status == 0 || strstr(fail.text, rows[i].says)),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The out-of-band channel: who gets in, what is agreed, and how soon its end is noticed. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -73,41 +74,53 @@ static int end_child(pid_t child)
 	return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
-static struct drv_oob *open_server(uint64_t limit_ns, struct drv_fail *fail)
+/* What an endpoint says of itself; kept until the program ends. */
+static json_t *hello_of(const char *revision, const char *launch)
+{
+	static json_t *kept;
+
+	json_decref(kept);
+	kept = json_pack("{s:s, s:i, s:s, s:s, s:s}", "version", "1", "abi", 1, "schema", "s", "revision",
+			 revision, "launch", launch);
+	return kept;
+}
+
+static struct drv_oob *open_zero(int endpoints, uint64_t limit_ns, struct drv_fail *fail)
 {
 	struct drv_oob *oob = NULL;
 
-	return drv_oob_open(1, here, &token, drv_now_ns() + limit_ns, &oob, fail) ? NULL : oob;
+	return drv_oob_open(0, endpoints, here, &token, hello_of("r", "l"), drv_now_ns() + limit_ns, &oob,
+			    fail)
+		       ? NULL
+		       : oob;
 }
 
-static int hello(struct drv_oob *oob, const char *revision, const char *launch, struct drv_fail *fail)
+static struct drv_oob *open_other(int endpoint, int endpoints, uint64_t limit_ns, struct drv_fail *fail)
 {
-	json_t *mine = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s}", "m", "hello", "version", "1", "abi", 1,
-				 "schema", "s", "revision", revision, "launch", launch);
-	json_t *theirs = NULL;
-	const int status = drv_oob_hello(oob, mine, drv_now_ns() + SECOND, &theirs, fail);
+	struct drv_oob *oob = NULL;
 
-	json_decref(mine);
-	json_decref(theirs);
-	return status;
+	return drv_oob_open(endpoint, endpoints, here, &token, hello_of("r", "l"), drv_now_ns() + limit_ns,
+			    &oob, fail)
+		       ? NULL
+		       : oob;
 }
 
 /* --- the other ends: exit status 0 when all went as it should --- */
 
 static int good_client(void)
 {
-	struct drv_oob *oob;
 	struct drv_fail fail;
+	struct drv_oob *oob = open_other(1, 2, 5 * SECOND, &fail);
 	json_t *message;
 	int status;
 
-	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail) ||
-	    hello(oob, "r", "l", &fail) || drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) ||
-	    drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail))
+	if (!oob || drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) ||
+	    drv_oob_expect(oob, 0, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail))
 		return 1;
 	status = json_string_length(json_object_get(message, "text")) == 3000000 ? 0 : 2;
-	if (drv_oob_send(oob, message, drv_now_ns() + SECOND, &fail))
+	if (drv_oob_send(oob, 0, message, drv_now_ns() + SECOND, &fail))
 		return 3;
+	json_decref(message);
 	drv_oob_abort(oob, DRV_TRANSPORT, "enough");
 	drv_oob_close(oob);
 	return status;
@@ -118,7 +131,8 @@ static int wrong_token_client(void)
 	struct drv_oob *oob;
 	struct drv_fail fail = {0};
 
-	return drv_oob_open(0, here, &other_token, drv_now_ns() + 3 * SECOND, &oob, &fail) &&
+	return drv_oob_open(1, 2, here, &other_token, hello_of("r", "l"), drv_now_ns() + 3 * SECOND, &oob,
+			    &fail) &&
 			       fail.reason == DRV_TOKEN
 		       ? 0
 		       : 1;
@@ -129,9 +143,11 @@ static int other_revision_client(void)
 	struct drv_oob *oob;
 	struct drv_fail fail = {0};
 
-	if (drv_oob_open(0, here, &token, drv_now_ns() + 3 * SECOND, &oob, &fail))
-		return 1;
-	return hello(oob, "r2", "l", &fail) && fail.reason == DRV_VERSION_MISMATCH ? 0 : 1;
+	return drv_oob_open(1, 2, here, &token, hello_of("r2", "l"), drv_now_ns() + 3 * SECOND, &oob,
+			    &fail) &&
+			       fail.reason == DRV_VERSION_MISMATCH
+		       ? 0
+		       : 1;
 }
 
 static int other_launch_client(void)
@@ -139,9 +155,11 @@ static int other_launch_client(void)
 	struct drv_oob *oob;
 	struct drv_fail fail = {0};
 
-	if (drv_oob_open(0, here, &token, drv_now_ns() + 3 * SECOND, &oob, &fail))
-		return 1;
-	return hello(oob, "r", "l2", &fail) && fail.reason == DRV_PROTOCOL ? 0 : 1;
+	return drv_oob_open(1, 2, here, &token, hello_of("r", "l2"), drv_now_ns() + 3 * SECOND, &oob,
+			    &fail) &&
+			       fail.reason == DRV_PROTOCOL
+		       ? 0
+		       : 1;
 }
 
 /* Strangers first, and they must not keep the right one out. */
@@ -157,7 +175,8 @@ static int garbage_then_good_client(void)
 		return 2;
 	close(fd);
 	fd = plain_connect(); /* says nothing at all, and stays */
-	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail))
+	oob = open_other(1, 2, 5 * SECOND, &fail);
+	if (!oob)
 		return 3;
 	close(fd);
 	drv_oob_close(oob);
@@ -167,14 +186,25 @@ static int garbage_then_good_client(void)
 /* After the proof, each child misbehaves in its own way on the raw connection. */
 static int frame_client(const char *bytes, size_t count)
 {
-	struct drv_oob *oob;
 	struct drv_fail fail;
-	int fd;
+	struct drv_oob *oob = open_other(1, 2, 5 * SECOND, &fail);
+	DIR *folder;
+	int fd = -1;
 
-	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail))
+	if (!oob)
 		return 1;
-	memcpy(&fd, oob, sizeof(fd)); /* the connection's descriptor is the struct's first member */
-	if (send(fd, bytes, count, MSG_NOSIGNAL) != (ssize_t)count)
+	/* the connection is the one socket of this process */
+	folder = opendir("/proc/self/fd");
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		struct stat facts;
+		const int candidate = atoi(entry->d_name);
+
+		if (entry->d_name[0] != '.' && !fstat(candidate, &facts) && S_ISSOCK(facts.st_mode))
+			fd = candidate;
+	}
+	if (folder)
+		closedir(folder);
+	if (fd < 0 || send(fd, bytes, count, MSG_NOSIGNAL) != (ssize_t)count)
 		return 2;
 	usleep(300000);
 	drv_oob_close(oob);
@@ -203,10 +233,9 @@ static int silent_client(void)
 
 static int dying_client(void)
 {
-	struct drv_oob *oob;
 	struct drv_fail fail;
 
-	if (drv_oob_open(0, here, &token, drv_now_ns() + 5 * SECOND, &oob, &fail))
+	if (!open_other(1, 2, 5 * SECOND, &fail))
 		return 1;
 	usleep(100000);
 	return raise(SIGKILL);
@@ -218,7 +247,7 @@ static void test_talk(void)
 {
 	struct drv_fail fail = {0};
 	const pid_t child = start_child(good_client);
-	struct drv_oob *oob = open_server(5 * SECOND, &fail);
+	struct drv_oob *oob = open_zero(2, 5 * SECOND, &fail);
 	json_t *message = NULL, *large;
 	char *text = malloc(3000001);
 
@@ -226,16 +255,15 @@ static void test_talk(void)
 		return;
 	memset(text, 'x', 3000000);
 	text[3000000] = '\0';
-	tap_ok(hello(oob, "r", "l", &fail) == 0, "equal versions agree");
 	usleep(20000);
 	tap_ok(drv_oob_peek(oob, &fail) == 0 && drv_oob_peek(oob, &fail) == 0,
 	       "looking for the peer's end takes no message");
 	tap_ok(drv_oob_barrier(oob, "one", NULL, drv_now_ns() + SECOND, &fail) == 0, "a barrier");
 	large = json_pack("{s:s, s:s}", "m", "large", "text", text);
-	tap_ok(drv_oob_send(oob, large, drv_now_ns() + 5 * SECOND, &fail) == 0, "3 MB leave");
+	tap_ok(drv_oob_send(oob, 1, large, drv_now_ns() + 5 * SECOND, &fail) == 0, "3 MB leave");
 	message = NULL;
-	tap_ok(drv_oob_expect(oob, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail) == 0 &&
-		       json_equal(message, large),
+	tap_ok(drv_oob_expect(oob, 1, "large", NULL, drv_now_ns() + 5 * SECOND, &message, &fail) == 0 &&
+		       !json_object_set_new(large, "from", json_integer(1)) && json_equal(message, large),
 	       "and come back");
 	json_decref(message);
 	tap_ok(drv_oob_receive(oob, NULL, drv_now_ns() + SECOND, &message, &fail) == -1 &&
@@ -251,25 +279,24 @@ static void test_refusals(void)
 {
 	struct drv_fail fail = {0};
 	pid_t child = start_child(wrong_token_client);
-	struct drv_oob *oob = open_server(SECOND / 2, &fail);
+	struct drv_oob *oob = open_zero(2, SECOND / 2, &fail);
 
 	tap_ok(!oob && fail.reason == DRV_TOKEN, "a wrong token is not let in: %s", fail.text);
 	tap_ok(end_child(child) == 0, "and is told so");
 	child = start_child(other_revision_client);
-	oob = open_server(5 * SECOND, &fail);
-	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 && fail.reason == DRV_VERSION_MISMATCH &&
-		       strstr(fail.text, "r here, r2 there"),
+	oob = open_zero(2, 5 * SECOND, &fail);
+	tap_ok(!oob && fail.reason == DRV_VERSION_MISMATCH &&
+		       strstr(fail.text, "r at endpoint 0, r2 at endpoint 1"),
 	       "another revision: %s", fail.text);
 	tap_ok(end_child(child) == 0, "is refused on both ends");
 	drv_oob_close(oob);
 	child = start_child(other_launch_client);
-	oob = open_server(5 * SECOND, &fail);
-	tap_ok(oob && hello(oob, "r", "l", &fail) == -1 && fail.reason == DRV_PROTOCOL,
-	       "another launch file: %s", fail.text);
+	oob = open_zero(2, 5 * SECOND, &fail);
+	tap_ok(!oob && fail.reason == DRV_PROTOCOL, "another launch file: %s", fail.text);
 	tap_ok(end_child(child) == 0, "is refused on both ends");
 	drv_oob_close(oob);
 	child = start_child(garbage_then_good_client);
-	oob = open_server(5 * SECOND, &fail);
+	oob = open_zero(2, 5 * SECOND, &fail);
 	tap_ok(oob != NULL, "strangers do not keep the right one out");
 	tap_ok(end_child(child) == 0, "nor is it disturbed");
 	drv_oob_close(oob);
@@ -292,7 +319,7 @@ static void test_ends(void)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct drv_fail fail = {0};
 		const pid_t child = start_child(rows[i].body);
-		struct drv_oob *oob = open_server(5 * SECOND, &fail);
+		struct drv_oob *oob = open_zero(2, 5 * SECOND, &fail);
 		const uint64_t started_ns = drv_now_ns();
 		json_t *message;
 
@@ -316,7 +343,7 @@ static void test_deadlines(void)
 {
 	struct drv_fail fail = {0};
 	uint64_t started_ns = drv_now_ns();
-	struct drv_oob *oob = open_server(SECOND / 5, &fail);
+	struct drv_oob *oob = open_zero(2, SECOND / 5, &fail);
 	json_t *message;
 	int steps = 0;
 	const struct drv_idle idle = {count_step, &steps};
@@ -325,11 +352,12 @@ static void test_deadlines(void)
 	tap_ok(!oob && fail.reason == DRV_DEADLINE && drv_now_ns() - started_ns < SECOND, "nobody comes: %s",
 	       fail.text);
 	started_ns = drv_now_ns();
-	tap_ok(drv_oob_open(0, here, &token, drv_now_ns() + SECOND / 5, &oob, &fail) == -1 &&
+	tap_ok(drv_oob_open(1, 2, here, &token, hello_of("r", "l"), drv_now_ns() + SECOND / 5, &oob, &fail) ==
+			       -1 &&
 		       fail.reason == DRV_DEADLINE && drv_now_ns() - started_ns < SECOND,
 	       "nobody listens: %s", fail.text);
 	child = start_child(dying_client);
-	oob = open_server(5 * SECOND, &fail);
+	oob = open_zero(2, 5 * SECOND, &fail);
 	started_ns = drv_now_ns();
 	tap_ok(oob && drv_oob_receive(oob, &idle, drv_now_ns() + SECOND / 20, &message, &fail) == -1 &&
 		       fail.reason == DRV_DEADLINE && steps > 5,
@@ -353,10 +381,12 @@ static void test_taken_port(void)
 		close(fd);
 		return;
 	}
-	tap_ok(!open_server(SECOND, &fail) && fail.reason == DRV_PORT, "a port that is taken: %s", fail.text);
-	tap_ok(drv_oob_open(0, "nonsense", &token, drv_now_ns(), &oob, &fail) && fail.reason == DRV_ARGUMENT,
+	tap_ok(!open_zero(2, SECOND, &fail) && fail.reason == DRV_PORT, "a port that is taken: %s",
+	       fail.text);
+	tap_ok(drv_oob_open(1, 2, "nonsense", &token, hello_of("r", "l"), drv_now_ns(), &oob, &fail) &&
+		       fail.reason == DRV_ARGUMENT,
 	       "no port: %s", fail.text);
-	tap_ok(drv_oob_open(0, "host.invalid:1", &token, drv_now_ns(), &oob, &fail) &&
+	tap_ok(drv_oob_open(1, 2, "host.invalid:1", &token, hello_of("r", "l"), drv_now_ns(), &oob, &fail) &&
 		       fail.reason == DRV_ARGUMENT,
 	       "no such host: %s", fail.text);
 	close(fd);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables that the linker collected: every pattern, form and floor is whole. */
+#include <string.h>
+
+#include "floor.h"
+#include "patterns.h"
+#include "tap.h"
+
+static int role_whole(const struct drv_role *role)
+{
+	return role->name && role->prepare && role->stop && role->phase && role->state_bytes &&
+	       role->acts == (role->verify && role->warmup && role->measure);
+}
+
+static void check_pattern(const char *name, bool form)
+{
+	const struct drv_pattern *pattern = drv_pattern_find(name, form);
+	int parameters = 0, quantities = 0, roles = 0, acting = 0, whole = 1;
+
+	if (!tap_ok(pattern != NULL, "%s is there", name))
+		return;
+	for (const struct drv_parameter *parameter = pattern->parameters; parameter->name;
+	     parameter++, parameters++) {
+		const size_t bytes = parameter->type == DRV_CHOICE ? sizeof(uint32_t) : sizeof(uint64_t);
+
+		whole &= parameter->offset + bytes <= pattern->parameters_bytes;
+		whole &= (parameter->type == DRV_CHOICE) == (parameter->words != NULL);
+	}
+	for (const struct drv_quantity *quantity = pattern->quantities; quantity->name; quantity++)
+		quantities++;
+	for (const struct drv_role *role = pattern->roles; role->name; role++, roles++) {
+		whole &= role_whole(role) && drv_role_find(pattern, role->name) == role;
+		acting += role->acts;
+	}
+	if (pattern->self)
+		whole &= role_whole(pattern->self) && pattern->self->acts;
+	tap_ok(whole && acting > 0 && parameters <= DRV_PARAMETERS_MAX && quantities > 0 &&
+		       quantities <= DRV_QUANTITIES_MAX && roles <= DRV_ROLES_MAX && pattern->needs &&
+		       (pattern->offered != NULL) == form,
+	       "%s: %d parameters, %d quantities, %d roles", name, parameters, quantities, roles);
+}
+
+int main(void)
+{
+	json_t *said = drv_patterns_json();
+	const char *name;
+	json_t *value;
+
+	tap_ok(said != NULL, "the tables are printed");
+	json_object_foreach(json_object_get(said, "patterns"), name, value) check_pattern(name, false);
+	json_object_foreach(json_object_get(said, "forms"), name, value) check_pattern(name, true);
+	json_object_foreach(json_object_get(said, "floors"), name, value)
+	{
+		const struct drv_floor *floor = drv_floor_find(name);
+
+		tap_ok(floor && floor->open && floor->connect && floor->begin && floor->close &&
+			       floor->exchange.client && floor->exchange.server &&
+			       !floor->flow.client == !floor->flow.server && (floor->poll || floor->block) &&
+			       (floor->within || floor->between) &&
+			       json_array_size(json_object_get(value, "forms")) ==
+				       1u + (floor->flow.client != NULL),
+		       "%s is whole", name);
+	}
+	tap_ok(json_object_size(json_object_get(said, "patterns")) >= 4 &&
+		       json_object_size(json_object_get(said, "floors")) >= 6,
+	       "none is missing");
+	tap_ok(json_array_size(json_object_get(said, "reasons")) == DRV_REASONS - 1,
+	       "all reasons are listed");
+	for (int reason = DRV_OK; reason < DRV_REASONS; reason++)
+		if (reason &&
+		    drv_reason_from_name(drv_reason_name((enum drv_reason)reason)) != (enum drv_reason)reason)
+			tap_ok(0, "reason %d is not found by its name", reason);
+	tap_ok(!drv_pattern_find("", false) && !drv_pattern_find("none", true) && !drv_floor_find("none"),
+	       "what is not there is not found");
+	json_decref(said);
+	return tap_done();
+}

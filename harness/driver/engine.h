@@ -92,6 +92,11 @@ struct drv_engine {
 	uint64_t launch_deadline_ns;
 	/* how long an idle end sleeps at a time in block mode is multiplied by this: many ends share the cores */
 	uint64_t nap_factor;
+	/*
+	 * Who works for others looks at the out-of-band channel once in so many busy polls, less one. With two ends it
+	 * hears nothing before the other has fallen silent; with more, one may be told to act while others already do.
+	 */
+	uint32_t look_mask;
 };
 
 /* The base of every sink of ours. */

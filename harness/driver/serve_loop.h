@@ -12,8 +12,7 @@
 
 #include "engine.h"
 
-#define DRV_SERVE_WAIT_NS    UINT64_C(1000000)
-#define DRV_SERVE_TURNS_MASK 0xfffffu
+#define DRV_SERVE_WAIT_NS UINT64_C(1000000)
 
 typedef bool (*drv_due_fn)(void *arg);
 typedef int (*drv_drain_fn)(void *arg, struct drv_fail *fail);
@@ -23,6 +22,7 @@ DRV_INLINE int drv_serve_loop(struct drv_engine *engine, struct cadge_sink *sink
 			      struct drv_fail *fail)
 {
 	const struct cadge_layer *layer = engine->layer;
+	const uint32_t look_mask = engine->look_mask;
 	uint32_t idle = 0, turns = 0;
 
 	for (;;) {
@@ -32,7 +32,7 @@ DRV_INLINE int drv_serve_loop(struct drv_engine *engine, struct cadge_sink *sink
 			return -1;
 		if (events > 0) {
 			idle = 0;
-			if (DRV_LIKELY(++turns & DRV_SERVE_TURNS_MASK))
+			if (DRV_LIKELY(++turns & look_mask))
 				continue;
 		} else if (DRV_UNLIKELY(events < 0)) {
 			return drv_engine_fail("poll", events, fail);

@@ -457,6 +457,7 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->block = args->launch->wait == DRV_WAIT_BLOCK;
 	engine->self = args->launch->place == DRV_PLACE_SELF;
 	engine->nap_factor = args->launch->endpoints_count < 4 ? 1 : args->launch->endpoints_count / 2;
+	engine->look_mask = args->launch->endpoints_count < 3 ? 0xfffff : 15;
 	session.subject = args->launch->kind == DRV_KIND_FLOOR ? &drv_subject_floor : &drv_subject_layer;
 	drv_port_start(&port, engine);
 	engine->sink = &port.sink;

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launches of many endpoints, and of one with many channels, with a pattern that exists only in the tests."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .test_driver_run import BUILD, DECLARED, SIZE, Json, Pair, endpoint, launch, need, rpc
+
+pytestmark = pytest.mark.alone
+
+DRIVER = BUILD / "tests" / "cadge-driver"
+RING = {"bytes": SIZE, "way": {"type": "choice", "values": ["forward", "backward"]}}
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Any:
+    """As many processes as a launch has endpoints, gone afterwards whatever happened."""
+    if not DRIVER.exists():
+        pytest.skip(f"{DRIVER} is not built")
+    made = Pair(tmp_path, DRIVER)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def lap(size: int = 64, way: str = "forward", duration: int = 50) -> Json:
+    return {
+        "attempt_id": "",
+        "point_id": "0123456789abcdef",
+        "workload": {"pattern": "ring", "parameters": {"bytes": size, "way": way}},
+        "duration_ms": duration,
+        "deadline_ms": duration + 20000,
+    }
+
+
+def ring(layer: str, count: int, points: list[Json], wait: str = "block", **more: object) -> Json:
+    """Return the launch of a ring: each endpoint has channels to the one before and the one after."""
+    neighbours = [endpoint(n, "node", [(n - 1) % count, (n + 1) % count], pin=False) for n in range(count)]
+    return launch(layer, points, "within", wait, endpoints=neighbours, patterns={"ring": RING}, **more)
+
+
+def check_ring(result: Json, count: int) -> None:
+    assert (result["status"], result["reason"]) == ("done", None)
+    assert [path["endpoint"] for path in result["path"]] == [n for n in range(count) for _ in range(2)]
+    neighbours = [peer % count for n in range(count) for peer in (n - 1, n + 1)]
+    assert [path["peer"] for path in result["path"]] == neighbours
+    assert [end["role"] for end in result["endpoints"]] == ["node"] * count
+    assert len({end["pid"] for end in result["endpoints"]}) == len(result["clock"]) == len(result["pinning"]) == count
+    for attempt in result["attempts"]:
+        failed = [check for check in attempt["checks"] if not check["ok"]]
+        assert attempt["status"] == "done", (attempt["reason"], failed)
+        assert len(attempt["cpu"]) == count
+        for name in ("lap", "hops", "per_hop"):
+            assert [each["endpoint"] for each in attempt["quantities"][name]] == list(range(count)), name
+        laps = [each["count"] for each in attempt["quantities"]["lap"]]
+        assert min(laps) > 0
+        assert sum(laps) == attempt["operations"] == attempt["executions"]["expected"]
+        assert attempt["executions"]["expected"] == attempt["executions"]["server"]
+        assert all(each["value"] > 0 for name in ("hops", "per_hop") for each in attempt["quantities"][name])
+        assert attempt["verified"]["full_before"] == attempt["verified"]["full_after"] == 4 * count
+        assert attempt["verified"]["in_loop"] >= attempt["operations"]
+
+
+@pytest.mark.parametrize("count", [3, 8])
+def test_a_ring_that_sleeps(many: Pair, count: int) -> None:
+    need("sockets-tcp")
+    points = [lap(64), lap(5000, "backward"), lap(8), lap(16)]
+    result = many.run(ring("sockets-tcp", count, points))
+    refused = result["attempts"].pop(2)
+    assert (refused["status"], refused["reason_code"]) == ("refused", "NO_CAP")
+    check_ring(result, count)
+
+
+def test_sixty_four_endpoints(many: Pair) -> None:
+    need("sockets-tcp")
+    result = many.run(ring("sockets-tcp", 64, [lap(64, duration=200)], deadline_ms=120000))
+    check_ring(result, 64)
+
+
+def test_sixty_four_channels_of_one_endpoint(many: Pair) -> None:
+    need("null-self")
+    alone = [endpoint(0, "node", [0] * 64)]
+    points = [lap(64), rpc(8, 8, 4), lap(1000)]
+    document = launch("null-self", points, "self", endpoints=alone, patterns={"ring": RING, "rpc": DECLARED["rpc"]})
+    result = many.run(document)
+    assert [(path["endpoint"], path["peer"]) for path in result["path"]] == [(0, 0)] * 64
+    assert [attempt["status"] for attempt in result["attempts"]] == ["done"] * 3
+    for attempt in result["attempts"][::2]:
+        [hops] = attempt["quantities"]["hops"]
+        assert hops["value"] == 63 * attempt["operations"] > 0
+
+
+@pytest.mark.parametrize("victim", [0, 1, 4])
+def test_one_of_many_dies(many: Pair, victim: int) -> None:
+    """Whoever it is: all others end soon, and the result of endpoint 0 names it."""
+    need("sockets-tcp")
+    document = ring("sockets-tcp", 5, [lap(duration=10), lap(duration=20000)])
+    processes = [many.start(number, document) for number in range(5)]
+    time.sleep(1.5)
+    processes[victim].kill()
+    killed = time.monotonic()
+    codes = [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim]
+    assert (codes, time.monotonic() - killed < 3) == ([4] * 4, True)
+    if victim:
+        attempts = many.result()["attempts"]
+        assert [(a["status"], a["reason_code"]) for a in attempts] == [("done", None), ("failed", "PEER_LOST")]
+        assert f"endpoint {victim}" in attempts[1]["reason"]
+
+
+def test_one_of_many_never_comes(many: Pair) -> None:
+    need("sockets-tcp")
+    document = ring("sockets-tcp", 4, [lap()], deadline_ms=3000)
+    processes = [many.start(number, document) for number in (0, 1, 3)]
+    assert [process.wait(timeout=10) for process in processes] == [4, 4, 4]
+    result = many.result()
+    assert (result["status"], result["reason_code"]) == ("failed", "DEADLINE")
+    assert "endpoint 2 did not come" in result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"role": "client"}, "has no role 'client', which endpoint 1 is to play"),
+        ({"peers": [0]}, "more often than that one names it"),
+        ({"peers": [0, 1, 2]}, "which is itself"),
+    ],
+)
+def test_casts_that_cannot_be(many: Pair, change: Json, says: str) -> None:
+    need("sockets-tcp")
+    document = ring("sockets-tcp", 3, [lap()])
+    document["endpoints"][1].update(change)
+    process = many.start(0, document)
+    assert says in process.communicate(timeout=10)[1]
+    assert process.returncode == 2

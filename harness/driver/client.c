@@ -215,7 +215,7 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	} else if (form == DRV_FORM_NATIVE) {
 		iov[0].base = slot->result;
 		iov[0].bytes = (size_t)client->reply_bytes;
-		code = engine->layer->call(client->chan, 1, iov + 1, 1, iov, client->reply_bytes ? 1 : 0,
+		code = engine->layer->call(client->chan, 1, iov + 1, 1, iov, client->reply_bytes ? 1 : 0, 0,
 					   token);
 	} else {
 		code = engine->layer->post(client->chan, iov + 1, 1, 0, token);

@@ -132,7 +132,7 @@ static int expose(struct drv_engine *engine, uint64_t bytes, uint8_t *key, size_
 	if (drv_memory_make(engine, (size_t)bytes, &engine->region_memory, fail))
 		return -1;
 	code = engine->layer->expose(engine->ctx, engine->region_memory.base, engine->region_memory.bytes,
-				     key, key_bytes, &engine->region);
+				     CADGE_MAY_ALL, CADGE_ALL_PEERS, 0, key, key_bytes, &engine->region);
 	if (code >= 0 && *key_bytes <= KEY_ROOM_BYTES)
 		return 0;
 	drv_memory_free(engine, &engine->region_memory);
@@ -155,7 +155,7 @@ static int attach_all(struct drv_engine *engine, const json_t *all, struct drv_f
 		if (take_bytes(hex, key, sizeof(key), &bytes))
 			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent a key that is none",
 					    channel->endpoint);
-		code = engine->layer->attach(channel->chan, key, bytes, &channel->remote);
+		code = engine->layer->attach(channel->chan, key, bytes, CADGE_MAY_ALL, 0, &channel->remote);
 		if (code < 0)
 			return drv_engine_fail("attach", code, fail);
 	}

@@ -34,11 +34,10 @@ static json_t *failure_json(const struct drv_fail *fail)
 
 static json_t *table_json(const struct cadge_layer *layer)
 {
-	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "name", drv_json_text(layer->name),
-			 "style", drv_json_text(layer->style), "substrate", drv_json_text(layer->substrate),
-			 "abi", (int)layer->abi, "caps", drv_facts_caps(layer->caps), "traits",
-			 drv_facts_traits(&layer->traits), "options", drv_facts_options(layer), "library",
-			 drv_facts_library(layer));
+	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name", drv_json_text(layer->name), "style",
+			 drv_json_text(layer->style), "substrate", drv_json_text(layer->substrate), "abi",
+			 (int)layer->abi, "caps", drv_facts_caps(layer->caps), "options",
+			 drv_facts_options(layer), "library", drv_facts_library(layer));
 }
 
 static json_t *opened_json(struct drv_engine *engine)
@@ -47,10 +46,11 @@ static json_t *opened_json(struct drv_engine *engine)
 	const struct cadge_layer *layer = engine->layer;
 
 	layer->limits(engine->ctx, &limits);
-	return json_pack(
-		"{s:o, s:o, s:o, s:s, s:o}", "caps", drv_facts_caps(limits.caps & layer->caps), "limits",
-		drv_facts_limits(&limits), "semantics", drv_facts_semantics(layer, engine->ctx), "rpc",
-		limits.caps & CADGE_CAP_RPC ? "native" : "emulated", "library", drv_facts_library(layer));
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o}", "caps", drv_facts_caps(limits.caps & layer->caps),
+			 "limits", drv_facts_limits(&limits), "traits", drv_facts_traits(layer, engine->ctx),
+			 "semantics", drv_facts_semantics(layer, engine->ctx), "rpc",
+			 limits.caps & CADGE_CAP_RPC ? "native" : "emulated", "library",
+			 drv_facts_library(layer));
 }
 
 static json_t *try_it(const struct trial *trial, const struct cadge_layer *layer)

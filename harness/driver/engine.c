@@ -59,9 +59,22 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 	return CADGE_TAKEN;
 }
 
+static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	(void)sink, (void)peer, (void)region, (void)offset_bytes, (void)bytes;
+}
+
 void drv_port_start(struct drv_port *port, struct drv_engine *engine)
 {
-	port->sink = (struct cadge_sink){on_up, on_down, on_recv, on_sent, on_call, on_replied};
+	port->sink = (struct cadge_sink){.bytes = sizeof(struct cadge_sink),
+					 .up = on_up,
+					 .down = on_down,
+					 .recv = on_recv,
+					 .sent = on_sent,
+					 .call = on_call,
+					 .replied = on_replied,
+					 .notified = on_notified};
 	port->engine = engine;
 }
 

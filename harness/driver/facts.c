@@ -31,6 +31,14 @@ static const struct {
 	{CADGE_CAP_OWN_THREADS, "OWN_THREADS"},
 	{CADGE_CAP_ONE_INIT, "ONE_INIT"},
 	{CADGE_CAP_RAW_LINK, "RAW_LINK"},
+	{CADGE_CAP_REPLY_IN_SINK, "REPLY_IN_SINK"},
+	{CADGE_CAP_REPLY_LATER, "REPLY_LATER"},
+	{CADGE_CAP_RIGHTS, "RIGHTS"},
+	{CADGE_CAP_NOTIFY, "NOTIFY"},
+	{CADGE_CAP_COMPARE_SWAP, "COMPARE_SWAP"},
+	{CADGE_CAP_RESERVE, "RESERVE"},
+	{CADGE_CAP_EVENT_FD, "EVENT_FD"},
+	{CADGE_CAP_WHY, "WHY"},
 };
 
 json_t *drv_facts_caps(uint64_t caps)
@@ -46,27 +54,41 @@ json_t *drv_facts_caps(uint64_t caps)
 	return list;
 }
 
-json_t *drv_facts_traits(const struct cadge_traits *traits)
+/* A name of a list, or "unknown" for what a newer layer may say. */
+static const char *name_of(const char *const *names, size_t count, unsigned int value)
+{
+	return value < count ? names[value] : "unknown";
+}
+#define NAME_OF(names, value) name_of(names, sizeof(names) / sizeof((names)[0]), (unsigned int)(value))
+
+json_t *drv_facts_traits(const struct cadge_layer *layer, const struct cadge_ctx *ctx)
 {
 	static const char *const protections[] = {"none", "sender_library", "receiver_library",
 						  "kernel_or_nic"};
 	static const char *const controls[] = {"poll", "handler", "interrupt", "none"};
+	static const char *const flows[] = {"none", "credits", "ack_nack", "library"};
+	static const char *const orders[] = {"none", "channel"};
+	static const char *const wakers[] = {"none", "kernel", "library", "cadge"};
+	static const char *const roles[] = {"none", "housekeeping", "progress"};
+	struct cadge_traits traits = {.bytes = sizeof(traits)};
 
-	if ((unsigned)traits->protection > CADGE_PROTECT_KERNEL_OR_NIC ||
-	    (unsigned)traits->control_transfer > CADGE_CONTROL_NONE)
-		return json_null();
-	return json_pack("{s:s, s:s, s:I, s:I, s:b}", "protection", protections[traits->protection],
-			 "control_transfer", controls[traits->control_transfer], "copies_on_send",
-			 (json_int_t)traits->copies_on_send, "copies_on_receive",
-			 (json_int_t)traits->copies_on_receive, "multiprogramming",
-			 traits->multiprogramming != 0);
+	layer->traits(ctx, &traits);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I}", "protection",
+			 NAME_OF(protections, traits.protection), "control_transfer",
+			 NAME_OF(controls, traits.control_transfer), "flow_control",
+			 NAME_OF(flows, traits.flow), "order", NAME_OF(orders, traits.order), "waker",
+			 NAME_OF(wakers, traits.waker), "granule_bytes", (json_int_t)traits.granule_bytes,
+			 "copies_on_send", (json_int_t)traits.copies_on_send, "copies_on_receive",
+			 (json_int_t)traits.copies_on_receive, "multiprogramming",
+			 traits.multiprogramming != 0, "library_threads", NAME_OF(roles, traits.thread_role),
+			 "library_threads_max", (json_int_t)traits.threads_max);
 }
 
 static const char *progress_name(enum cadge_progress progress)
 {
 	static const char *const names[] = {"none", "direct", "library", "cadge"};
 
-	return (unsigned)progress <= CADGE_PROGRESS_CADGE ? names[progress] : "unknown";
+	return NAME_OF(names, progress);
 }
 
 json_t *drv_facts_semantics(const struct cadge_layer *layer, const struct cadge_ctx *ctx)
@@ -74,9 +96,10 @@ json_t *drv_facts_semantics(const struct cadge_layer *layer, const struct cadge_
 	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
 
 	layer->semantics(ctx, &semantics);
-	return json_pack("{s:s, s:s, s:s, s:s}", "message", progress_name(semantics.message), "put",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "message", progress_name(semantics.message), "put",
 			 progress_name(semantics.put), "get", progress_name(semantics.get), "fetch_add",
-			 progress_name(semantics.fetch_add));
+			 progress_name(semantics.fetch_add), "compare_swap",
+			 progress_name(semantics.compare_swap));
 }
 
 json_t *drv_facts_limits(const struct cadge_limits *limits)
@@ -92,7 +115,7 @@ json_t *drv_facts_limits(const struct cadge_limits *limits)
 
 json_t *drv_facts_library(const struct cadge_layer *adapter)
 {
-	struct cadge_library library = {0};
+	struct cadge_library library = {.bytes = sizeof(library)};
 	json_t *object;
 
 	adapter->library(&library);
@@ -108,7 +131,7 @@ json_t *drv_facts_library(const struct cadge_layer *adapter)
 json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_layer *layer,
 			  const struct cadge_ctx *ctx, uint64_t caps)
 {
-	json_t *object = drv_loader_origin(adapter);
+	json_t *object = drv_loader_layer_origin(adapter);
 
 	if (object &&
 	    (drv_json_set(object, "name", drv_json_text(adapter->name)) ||
@@ -116,7 +139,7 @@ json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_
 	     drv_json_set(object, "substrate", drv_json_text(adapter->substrate)) ||
 	     drv_json_set(object, "rpc", json_string(caps & CADGE_CAP_RPC ? "native" : "emulated")) ||
 	     drv_json_set(object, "caps", drv_facts_caps(caps)) ||
-	     drv_json_set(object, "traits", drv_facts_traits(&adapter->traits)) ||
+	     drv_json_set(object, "traits", drv_facts_traits(layer, ctx)) ||
 	     drv_json_set(object, "semantics", drv_facts_semantics(layer, ctx)))) {
 		json_decref(object);
 		return NULL;

@@ -10,7 +10,7 @@
 
 /* ["RELIABLE", "ORDERED", ...] */
 json_t *drv_facts_caps(uint64_t caps);
-json_t *drv_facts_traits(const struct cadge_traits *traits);
+json_t *drv_facts_traits(const struct cadge_layer *layer, const struct cadge_ctx *ctx);
 json_t *drv_facts_semantics(const struct cadge_layer *layer, const struct cadge_ctx *ctx);
 json_t *drv_facts_limits(const struct cadge_limits *limits);
 /* {"name","stated_version","file","build_id"} */

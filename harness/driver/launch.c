@@ -10,8 +10,8 @@
 #include "digest.h"
 #include "launch_parts.h"
 
-#define FILE_BYTES_MAX       (UINT32_C(64) << 20)
-#define SHIMS_MAX 8u
+#define FILE_BYTES_MAX (UINT32_C(64) << 20)
+#define SHIMS_MAX      8u
 
 static const char *const place_names[] = {"self", "within", "between"};
 static const char *const wait_names[] = {"poll", "block"};

@@ -34,10 +34,26 @@ static int absent(const char *modules, const char *name, struct drv_fail *fail)
 	return drv_fail_set(fail, DRV_BUILD_ABSENT, "layer '%s' was not built: %s", name, line);
 }
 
+/* A table of our own for a layer's. Modules stay loaded until the process ends, and so do these. */
+static struct cadge_layer *new_table(void)
+{
+	static struct own {
+		struct own *next;
+		struct cadge_layer table;
+	} *all;
+	struct own *own = calloc(1, sizeof(*own));
+
+	if (!own)
+		return NULL;
+	own->next = all;
+	all = own; /* so that it is no leak: it can still be reached */
+	return &own->table;
+}
+
 static int load_one(const char *modules, const char *name, const struct cadge_layer **table_out,
 		    struct drv_fail *fail)
 {
-	const struct cadge_layer *table;
+	struct cadge_layer *table;
 	char path[PATH_MAX], reason[300];
 	union {
 		void *object;
@@ -56,8 +72,10 @@ static int load_one(const char *modules, const char *name, const struct cadge_la
 	if (!entry.object)
 		return drv_fail_set(fail, DRV_LIBRARY, "%s is not a layer: it has no %s", path,
 				    CADGE_ENTRY_SYMBOL);
-	table = entry.function();
-	if (cadge_layer_check(table, reason, sizeof(reason)))
+	table = new_table();
+	if (!table)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for the table of layer '%s'", name);
+	if (cadge_layer_take(entry.function(), table, reason, sizeof(reason)))
 		return drv_fail_set(fail, DRV_LIBRARY, "%s cannot be used: %s", path, reason);
 	if (strcmp(table->name, name) != 0)
 		return drv_fail_set(fail, DRV_LIBRARY, "%s calls itself '%s'", path, table->name);
@@ -132,6 +150,16 @@ static int look_at_object(struct dl_phdr_info *object, size_t object_bytes, void
 		if (object->dlpi_phdr[i].p_type == PT_NOTE)
 			read_notes(object, &object->dlpi_phdr[i], search);
 	return inside;
+}
+
+json_t *drv_loader_layer_origin(const struct cadge_layer *layer)
+{
+	union {
+		const void *object;
+		int (*function)(const struct cadge_open_args *args, struct cadge_ctx **ctx_out);
+	} open = {.function = layer->open};
+
+	return drv_loader_origin(open.object);
 }
 
 json_t *drv_loader_origin(const void *address)

@@ -8,6 +8,7 @@
 #include "cadge/layer.h"
 #include "fail.h"
 
+/* Tables of our own, taken from the modules' (cadge_layer_take); they last until the process ends. */
 struct drv_loaded {
 	const struct cadge_layer *layer; /* what to talk to: the shim, or the layer itself */
 	const struct cadge_layer *inner; /* NULL without a shim: for cadge_open_args.inner */
@@ -32,5 +33,7 @@ static inline const struct cadge_layer *drv_loaded_adapter(const struct drv_load
  * "build_id": hex or null}. A NULL address gives two nulls. New reference or NULL.
  */
 json_t *drv_loader_origin(const void *address);
+/* The same for the module that a layer's code lies in. */
+json_t *drv_loader_layer_origin(const struct cadge_layer *layer);
 
 #endif

@@ -127,20 +127,22 @@ static int read_all(struct drv_link *link)
 				return -1;
 			}
 			if (json_array_append_new(link->queue, message))
-				return drv_fail_set(&link->why, DRV_MEMORY, "no memory for an out-of-band message");
+				return drv_fail_set(&link->why, DRV_MEMORY,
+						    "no memory for an out-of-band message");
 			continue;
 		}
-		count = recv(link->fd, link->in + link->in_bytes, link->in_room - link->in_bytes, MSG_DONTWAIT);
+		count = recv(link->fd, link->in + link->in_bytes, link->in_room - link->in_bytes,
+			     MSG_DONTWAIT);
 		if (count > 0)
 			link->in_bytes += (size_t)count;
 		else if (count == 0)
-			return drv_fail_set(&link->why, DRV_PEER_LOST, "endpoint %d is gone: it closed the connection",
-					    link->endpoint);
+			return drv_fail_set(&link->why, DRV_PEER_LOST,
+					    "endpoint %d is gone: it closed the connection", link->endpoint);
 		else if (errno == EAGAIN || errno == EINTR)
 			return 0;
 		else
-			return drv_fail_set(&link->why, DRV_PEER_LOST, "endpoint %d is gone: %s", link->endpoint,
-					    strerror(errno));
+			return drv_fail_set(&link->why, DRV_PEER_LOST, "endpoint %d is gone: %s",
+					    link->endpoint, strerror(errno));
 	}
 }
 

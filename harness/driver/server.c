@@ -179,7 +179,8 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine,
 	server->request_bytes = exchange->request_bytes;
 	server->reply_bytes = exchange->reply_bytes;
 	server->form = exchange->form;
-	server->in_sink = (caps & CADGE_CAP_POST_IN_SINK) != 0;
+	server->in_sink = (caps & (server->form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
+								   : CADGE_CAP_POST_IN_SINK)) != 0;
 	server->intake.seed = exchange->seed;
 	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	server->intake.by_number =

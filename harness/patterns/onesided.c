@@ -310,12 +310,12 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 		break;
 	case GET:
 		drv_store64(slot->local, ~number); /* so that a get that brings nothing shows */
-		code = engine->layer->get(origin->chan, slot->local, bytes, origin->handle, offset, index);
+		code = engine->layer->get(origin->chan, slot->local, bytes, origin->handle, offset, 0, index);
 		break;
 	default:
 		drv_store64(slot->local, UINT64_MAX);
 		code = engine->layer->fetch_add(origin->chan, 1, (uint64_t *)(void *)slot->local,
-						origin->handle, 0, index);
+						origin->handle, 0, 0, index);
 		break;
 	}
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
@@ -371,7 +371,7 @@ static int make_visible(struct origin *origin, struct drv_fail *fail)
 	int code;
 
 	origin->quiet_due = true;
-	while ((code = engine->layer->quiet(origin->chan, TOKEN_QUIET)) == CADGE_BUSY)
+	while ((code = engine->layer->quiet(origin->chan, 0, TOKEN_QUIET)) == CADGE_BUSY)
 		if (turn(origin, fail))
 			return -1;
 	if (code < 0)

@@ -100,18 +100,14 @@ static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *arg
 	size_t i;
 
 	for (i = 0; i < args->settings_count; i++) {
-		if (strcmp(args->settings[i].name, "provider") != 0) {
-			snprintf(args->error, args->error_bytes, "unknown setting '%s'; there is: provider",
-				 args->settings[i].name);
-			return CADGE_E_ARGUMENT;
-		}
-		provider = args->settings[i].value;
+		provider = args->settings[i].value; /* the only one: see cadge_ofi_options */
 	}
 	if (!provider[0])
 		provider = args->place == CADGE_PLACE_HOST ? OFI_SHM : OFI_NETWORK;
 	snprintf(ofi->asked, sizeof(ofi->asked), "%s", provider);
 	snprintf(ofi->device, sizeof(ofi->device), "%s", args->device);
 	ofi->place = args->place;
+	ofi->wait_mode = args->wait_mode;
 	ofi->network = strncmp(provider, OFI_SHM, strlen(OFI_SHM)) != 0;
 	if (args->place != CADGE_PLACE_HOST && !ofi->network) {
 		snprintf(args->error, args->error_bytes, "provider %s serves one host only", provider);
@@ -360,6 +356,31 @@ int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns)
 	return ppoll(&entry, 1, &limit, NULL) < 0 && errno != EINTR ? CADGE_E_LIBRARY : CADGE_DONE;
 }
 
+int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out)
+{
+	struct fid *fid = &ofi->cq->fid;
+	const int ret = fi_trywait(ofi->fabric, &fid, 1);
+
+	if (ret == -FI_EAGAIN)
+		return CADGE_BUSY;
+	if (ret)
+		return CADGE_E_LIBRARY;
+	*fd_out = ofi->wait_fd;
+	return CADGE_DONE;
+}
+
+ssize_t cadge_ofi_read_error(struct cadge_ofi *ofi, struct fi_cq_err_entry *error)
+{
+	const ssize_t ret = fi_cq_readerr(ofi->cq, error, 0);
+
+	if (ret > 0)
+		snprintf(ofi->why, sizeof(ofi->why), "%s (provider's error %d)", fi_strerror(error->err),
+			 error->prov_errno);
+	else if (ret != -FI_EAGAIN)
+		snprintf(ofi->why, sizeof(ofi->why), "fi_cq_readerr: %s", fi_strerror((int)-ret));
+	return ret;
+}
+
 /* True where the granted source address is the address that was bound. */
 static void ofi_source(const struct cadge_ofi *ofi, char *text, size_t text_bytes)
 {
@@ -399,9 +420,12 @@ void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out
 void cadge_ofi_library(struct cadge_library *library_out)
 {
 	static char version[32];
+	const struct cadge_library library = {
+		.name = "libfabric",
+		.stated_version = version,
+		.symbol = (const void *)(uintptr_t)&fi_getinfo,
+	};
 
 	snprintf(version, sizeof(version), "%s", ofi_version());
-	library_out->name = "libfabric";
-	library_out->stated_version = version;
-	library_out->symbol = (const void *)(uintptr_t)&fi_getinfo;
+	cadge_fill(library_out, &library, sizeof(library));
 }

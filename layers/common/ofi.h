@@ -22,6 +22,7 @@
 #include <rdma/fi_errno.h>
 
 #include "cadge/layer.h"
+#include "common/adapter.h"
 
 /* What we are written for: the oldest libfabric in reach. A newer library behaves as this version says. */
 #define CADGE_OFI_VERSION FI_VERSION(1, 17)
@@ -47,11 +48,13 @@ struct cadge_ofi {
 	struct fid_ep *ep;
 	int wait_fd; /* -1 where the context does not sleep */
 	enum cadge_place place;
+	enum cadge_wait_mode wait_mode;
 	bool network;    /* the provider goes through sockets and not through memory */
 	char asked[48];  /* provider that was asked for */
 	char device[32]; /* interface that was asked for */
 	/* domain name that libfabric states: the interface for tcp, "shm" for shared memory */
 	char interface[32];
+	char why[160]; /* what libfabric said of the last error */
 };
 
 /*
@@ -77,8 +80,13 @@ void cadge_ofi_remove(const struct cadge_ofi *ofi, fi_addr_t addr);
 
 /* Sleeps on the queue's descriptor unless it has work already. As cadge_layer.wait. */
 int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns);
+/* As cadge_layer.event; *due_ns_out is left alone. */
+int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out);
 
-/* Fills medium, asked, used, device and as_asked from what libfabric granted. */
+/* Reads one failed entry of the queue and keeps libfabric's words for it. As fi_cq_readerr. */
+ssize_t cadge_ofi_read_error(struct cadge_ofi *ofi, struct fi_cq_err_entry *error);
+
+/* Writes medium, asked, used, device and as_asked from what libfabric granted; *path_out is the adapter's. */
 void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out);
 void cadge_ofi_library(struct cadge_library *library_out);
 

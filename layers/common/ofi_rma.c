@@ -18,10 +18,10 @@ struct cadge_ofi_op {
 	struct fi_context2 context;
 	struct cadge_ofi_link *link; /* NULL after the link was closed: nobody is told */
 	enum ofi_kind kind;
-	bool reading;     /* libfabric has a read of it in hand */
-	uint32_t pending; /* quiet: earlier writes in flight, and the read */
-	uint64_t serial;  /* position among the writes and quiets of its link */
-	uint64_t operand; /* of a fetch-and-add, must live as long */
+	bool reading;               /* libfabric has a read of it in hand */
+	uint32_t pending;           /* quiet: earlier writes in flight, and the read */
+	uint64_t serial;            /* position among the writes and quiets of its link */
+	uint64_t operand, expected; /* of an atomic operation, must live as long */
 	uint64_t token;
 	void *owner;
 	struct cadge_ofi_op *next; /* free list; quiets of a link */
@@ -37,6 +37,8 @@ int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, const struct cadge_ofi *ofi,
 	rma->direct = !ofi->network && ofi->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR;
 	rma->fetches = ofi->info->caps & FI_ATOMIC &&
 		       fi_fetch_atomicvalid(ofi->ep, FI_UINT64, FI_SUM, &count) == 0 && count;
+	rma->swaps = ofi->info->caps & FI_ATOMIC &&
+		     fi_compare_atomicvalid(ofi->ep, FI_UINT64, FI_CSWAP, &count) == 0 && count;
 	/*
 	 * Not over tcp;ofi_rxm: in libfabric 1.17 an injected write that still waits when its connection ends
 	 * is reported as an error of no operation, and ofi_rxm follows the null pointer.
@@ -245,6 +247,22 @@ int cadge_ofi_fetch_add(struct cadge_ofi_link *link, uint64_t addend, uint64_t *
 	return ofi_issued(rma, op,
 			  fi_fetch_atomic(rma->ofi->ep, &op->operand, 1, NULL, before_out, NULL, link->addr,
 					  far.addr, far.key, FI_UINT64, FI_SUM, &op->context));
+}
+
+int cadge_ofi_compare_swap(struct cadge_ofi_link *link, uint64_t expected, uint64_t desired,
+			   uint64_t *before_out, struct cadge_ofi_far far, uint64_t token)
+{
+	struct cadge_ofi_rma *rma = link->rma;
+	struct cadge_ofi_op *op = ofi_new_op(link, OFI_FETCH, token, NULL);
+
+	if (!op)
+		return CADGE_BUSY;
+	op->operand = desired;
+	op->expected = expected;
+	return ofi_issued(rma, op,
+			  fi_compare_atomic(rma->ofi->ep, &op->operand, 1, NULL, &op->expected, NULL,
+					    before_out, NULL, link->addr, far.addr, far.key, FI_UINT64,
+					    FI_CSWAP, &op->context));
 }
 
 int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner)

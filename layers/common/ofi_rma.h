@@ -42,6 +42,7 @@ struct cadge_ofi_rma {
 	void *arg;
 	bool direct;  /* shm copies straight into the peer; known after the first link */
 	bool fetches; /* the provider has a 64-bit fetch-and-add of its own */
+	bool swaps;   /* and a compare-and-swap */
 	size_t inject_bytes;
 	uint64_t next_key;
 	struct cadge_ofi_op *ops, *free_op;
@@ -87,13 +88,15 @@ void cadge_ofi_link_open(struct cadge_ofi_link *link, struct cadge_ofi_rma *rma,
 /* Forgets it; no `done` of its operations follows. */
 void cadge_ofi_link_close(struct cadge_ofi_link *link);
 
-/* All return DONE, QUEUED (`done` follows), BUSY or E_DOWN. fetch_add never DONE. */
+/* All return DONE, QUEUED (`done` follows), BUSY or E_DOWN. The atomic ones never DONE. */
 int cadge_ofi_write(struct cadge_ofi_link *link, const void *local, size_t bytes, struct cadge_ofi_far far,
 		    uint64_t token, void *owner);
 int cadge_ofi_read(struct cadge_ofi_link *link, void *local, size_t bytes, struct cadge_ofi_far far,
 		   uint64_t token);
 int cadge_ofi_fetch_add(struct cadge_ofi_link *link, uint64_t addend, uint64_t *before_out,
 			struct cadge_ofi_far far, uint64_t token);
+int cadge_ofi_compare_swap(struct cadge_ofi_link *link, uint64_t expected, uint64_t desired,
+			   uint64_t *before_out, struct cadge_ofi_far far, uint64_t token);
 int cadge_ofi_quiet(struct cadge_ofi_link *link, uint64_t token, void *owner);
 /* No later write becomes visible before an earlier one: DONE or BUSY. */
 int cadge_ofi_fence(const struct cadge_ofi_link *link);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,32 +21,6 @@ const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *na
 		if (!strcmp(args->settings[i].name, name))
 			return args->settings[i].value;
 	return otherwise;
-}
-
-int cadge_ucx_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
-{
-	va_list list;
-
-	if (args->error && args->error_bytes) {
-		va_start(list, format);
-		vsnprintf(args->error, args->error_bytes, format, list);
-		va_end(list);
-	}
-	return code;
-}
-
-int cadge_ucx_check_settings(const struct cadge_open_args *args, const struct cadge_option *options)
-{
-	for (size_t i = 0; i < args->settings_count; i++) {
-		const struct cadge_option *option = options;
-
-		while (option->name && strcmp(option->name, args->settings[i].name) != 0)
-			option++;
-		if (!option->name)
-			return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "unknown setting '%s'",
-						args->settings[i].name);
-	}
-	return CADGE_DONE;
 }
 
 int cadge_ucx_code(ucs_status_t status)
@@ -70,6 +43,12 @@ int cadge_ucx_code(ucs_status_t status)
 	case UCS_ERR_IO_ERROR: return CADGE_E_DOWN;
 	default: return CADGE_E_LIBRARY;
 	}
+}
+
+int cadge_ucx_failed(struct cadge_ucx *ucx, const char *what, ucs_status_t status)
+{
+	snprintf(ucx->why, sizeof(ucx->why), "%s: %s", what, ucs_status_string(status));
+	return cadge_ucx_code(status);
 }
 
 /* A context with these transports ("" = the library decides). Configuration files and UCX_* variables still
@@ -101,8 +80,8 @@ static int check_transports(const struct cadge_open_args *args, const char *tran
 	char list[sizeof(((struct cadge_ucx *)0)->transports)], *rest = NULL;
 
 	if (strlen(transports) >= sizeof(list))
-		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT,
-					"the list of transports is longer than %zu bytes", sizeof(list) - 1);
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "the list of transports is longer than %zu bytes",
+				    sizeof(list) - 1);
 	if (*transports == '^')
 		return CADGE_DONE;
 	memcpy(list, transports, strlen(transports) + 1);
@@ -111,9 +90,9 @@ static int check_transports(const struct cadge_open_args *args, const char *tran
 		ucs_status_t status = start_context(args->device, name, features, &context);
 
 		if (status != UCS_OK)
-			return cadge_ucx_refuse(args, CADGE_E_TRANSPORT,
-						"UCX has no transport '%s' that works on device %s here (%s)",
-						name, args->device, ucs_status_string(status));
+			return cadge_refuse(args, CADGE_E_TRANSPORT,
+					    "UCX has no transport '%s' that works on device %s here (%s)",
+					    name, args->device, ucs_status_string(status));
 		ucp_cleanup(context);
 	}
 	return CADGE_DONE;
@@ -127,23 +106,22 @@ static int open_worker(const struct cadge_open_args *args, struct cadge_ucx *ucx
 
 	if (status != UCS_OK) {
 		ucx->worker = NULL;
-		return cadge_ucx_refuse(args, status == UCS_ERR_NO_MEMORY ? CADGE_E_MEMORY : CADGE_E_LIBRARY,
-					"ucp_worker_create: %s", ucs_status_string(status));
+		return cadge_refuse(args, status == UCS_ERR_NO_MEMORY ? CADGE_E_MEMORY : CADGE_E_LIBRARY,
+				    "ucp_worker_create: %s", ucs_status_string(status));
 	}
 	status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_bytes);
 	if (status != UCS_OK) {
 		ucx->address = NULL;
-		return cadge_ucx_refuse(args, CADGE_E_LIBRARY, "ucp_worker_get_address: %s",
-					ucs_status_string(status));
+		return cadge_refuse(args, CADGE_E_LIBRARY, "ucp_worker_get_address: %s",
+				    ucs_status_string(status));
 	}
 	if (args->wait_mode != CADGE_WAIT_BLOCK)
 		return CADGE_DONE;
 	status = ucp_worker_get_efd(ucx->worker, &ucx->wake_fd);
 	if (status != UCS_OK) {
 		ucx->wake_fd = -1;
-		return cadge_ucx_refuse(args, CADGE_E_UNSUPPORTED,
-					"these transports cannot wake a sleeper: %s",
-					ucs_status_string(status));
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED, "these transports cannot wake a sleeper: %s",
+				    ucs_status_string(status));
 	}
 	return CADGE_DONE;
 }
@@ -155,12 +133,9 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 	int code;
 
 	memset(ucx, 0, sizeof(*ucx));
-	if (args->place != CADGE_PLACE_HOST && args->place != CADGE_PLACE_NET)
-		return cadge_ucx_refuse(args, CADGE_E_UNSUPPORTED,
-					"this layer connects two processes, not one to itself");
 	if (!if_nametoindex(args->device))
-		return cadge_ucx_refuse(args, CADGE_E_TRANSPORT, "there is no network interface '%s'",
-					args->device);
+		return cadge_refuse(args, CADGE_E_TRANSPORT, "there is no network interface '%s'",
+				    args->device);
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
 		features |= UCP_FEATURE_WAKEUP;
 	code = check_transports(args, transports, features);
@@ -169,9 +144,8 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 	status = start_context(args->device, transports, features, &ucx->context);
 	if (status != UCS_OK) {
 		ucx->context = NULL;
-		return cadge_ucx_refuse(args,
-					status == UCS_ERR_NO_DEVICE ? CADGE_E_TRANSPORT : CADGE_E_LIBRARY,
-					"ucp_init on device %s: %s", args->device, ucs_status_string(status));
+		return cadge_refuse(args, status == UCS_ERR_NO_DEVICE ? CADGE_E_TRANSPORT : CADGE_E_LIBRARY,
+				    "ucp_init on device %s: %s", args->device, ucs_status_string(status));
 	}
 	ucx->place = args->place;
 	ucx->wake_fd = -1;
@@ -332,11 +306,30 @@ int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 	return CADGE_DONE;
 }
 
+int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out)
+{
+	const ucs_status_t status = ucp_worker_arm(ucx->worker);
+
+	if (status == UCS_ERR_BUSY)
+		return CADGE_BUSY;
+	if (status != UCS_OK) {
+		cadge_ucx_failed(ucx, "ucp_worker_arm", status);
+		return CADGE_E_LIBRARY;
+	}
+	*fd_out = ucx->wake_fd;
+	*due_ns_out = UINT64_MAX;
+	return CADGE_DONE;
+}
+
 void cadge_ucx_library(struct cadge_library *library_out)
 {
-	library_out->name = "UCX";
-	library_out->stated_version = ucp_get_version_string();
-	library_out->symbol = (const void *)(uintptr_t)&ucp_worker_progress;
+	const struct cadge_library library = {
+		.name = "UCX",
+		.stated_version = ucp_get_version_string(),
+		.symbol = (const void *)(uintptr_t)&ucp_worker_progress,
+	};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 /* ---- reading back the lanes ---- */
@@ -419,29 +412,30 @@ bool cadge_ucx_writes_wake(ucp_ep_h ep)
 int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out)
 {
 	const bool loopback = !strcmp(ucx->device, "lo");
+	struct cadge_path path = {0};
 	struct lanes lanes;
 	int code = read_lanes(ep, ucx->device, &lanes);
 
 	if (code != CADGE_DONE)
 		return code;
-	path_out->medium = lanes.network  ? (loopback ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK)
-			   : lanes.memory ? CADGE_MEDIUM_MEMORY
-					  : CADGE_MEDIUM_UNKNOWN;
+	path.medium = lanes.network  ? (loopback ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK)
+		      : lanes.memory ? CADGE_MEDIUM_MEMORY
+				     : CADGE_MEDIUM_UNKNOWN;
 	/*
 	 * Between hosts every lane has to be on the device that was asked for. Within one host it is shared
 	 * memory unless the setting "transports" said otherwise; both at a time would be two paths in one
 	 * figure.
 	 */
 	if (ucx->place == CADGE_PLACE_NET)
-		path_out->as_asked = lanes.network && !lanes.memory && !lanes.foreign;
+		path.as_asked = lanes.network && !lanes.memory && !lanes.foreign;
 	else
-		path_out->as_asked = !lanes.foreign && lanes.network != lanes.memory &&
-				     (lanes.memory || ucx->transports_given);
-	snprintf(path_out->asked, sizeof(path_out->asked), "%s%s%s%s",
+		path.as_asked = !lanes.foreign && lanes.network != lanes.memory &&
+				(lanes.memory || ucx->transports_given);
+	snprintf(path.asked, sizeof(path.asked), "%s%s%s%s",
 		 ucx->place == CADGE_PLACE_NET ? "device " : "one host, device ", ucx->device,
 		 ucx->transports_given ? ", transports " : "", ucx->transports);
-	snprintf(path_out->used, sizeof(path_out->used), "%s", *lanes.used ? lanes.used : "no lanes yet");
-	snprintf(path_out->device, sizeof(path_out->device), "%s", lanes.device);
-	path_out->note[0] = '\0';
+	snprintf(path.used, sizeof(path.used), "%s", *lanes.used ? lanes.used : "no lanes yet");
+	snprintf(path.device, sizeof(path.device), "%s", lanes.device);
+	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }

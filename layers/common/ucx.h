@@ -21,9 +21,11 @@
 #include <ucp/api/ucp.h>
 
 #include "cadge/layer.h"
+#include "common/adapter.h"
 
 #define CADGE_UCX_CLOSING_MAX 64u
 #define CADGE_UCX_IDS         4096u
+#define CADGE_UCX_THREADS     1u /* of the library in a process: its timers and connections */
 
 struct cadge_ucx {
 	ucp_context_h context;
@@ -41,6 +43,7 @@ struct cadge_ucx {
 	bool unfinished;
 	unsigned int id_next;
 	bool id_live[CADGE_UCX_IDS];
+	char why[128]; /* what the library said of the last error */
 };
 
 /* The option that every UCX layer has: an initialiser for its table of options. */
@@ -49,11 +52,6 @@ struct cadge_ucx {
 
 /* The value of a setting, or `otherwise` where it was not given. */
 const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise);
-/* DONE where every setting is one of `options`, else E_ARGUMENT and a sentence at args->error. */
-int cadge_ucx_check_settings(const struct cadge_open_args *args, const struct cadge_option *options);
-/* Writes a sentence at args->error and returns `code`. */
-int cadge_ucx_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /*
  * Starts context and worker with UCP_FEATURE_* of `features` (WAKEUP is added in block mode), on args->device
@@ -66,6 +64,8 @@ void cadge_ucx_close(struct cadge_ucx *ucx);
 
 /* A layer code for a status of the library (DONE for UCS_OK). */
 int cadge_ucx_code(ucs_status_t status);
+/* Keeps the library's words for an error, for why. Returns the code. */
+int cadge_ucx_failed(struct cadge_ucx *ucx, const char *what, ucs_status_t status);
 
 /*
  * An endpoint to the worker whose address is at `address`. `on_error` runs inside progress with `arg` when
@@ -93,6 +93,8 @@ int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id);
 
 /* As cadge_layer.wait. Block mode only. */
 int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns);
+/* As cadge_layer.event. Block mode only. */
+int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out);
 /* As cadge_layer.describe_path; leaves `note` empty. */
 int cadge_ucx_describe(struct cadge_ucx *ucx, ucp_ep_h ep, struct cadge_path *path_out);
 /*

@@ -28,7 +28,7 @@ struct cadge_ucx_record {
 	struct cadge_ucx_rma *rma;
 	void *tag;
 	uint64_t token;
-	uint64_t addend;
+	uint64_t operand;
 	uint32_t life;
 	bool quiet; /* no event unless it failed */
 	uint8_t note[CADGE_UCX_NOTE_BYTES];
@@ -325,8 +325,8 @@ int cadge_ucx_get(struct cadge_ucx_rma *rma, void *local, size_t bytes, const st
 		       tag, token, false);
 }
 
-int cadge_ucx_fetch_add(struct cadge_ucx_rma *rma, uint64_t addend, uint64_t *before_out,
-			const struct cadge_remote *remote, uint64_t offset_bytes, void *tag, uint64_t token)
+static int atomic(struct cadge_ucx_rma *rma, ucp_atomic_op_t kind, uint64_t operand, uint64_t *before_out,
+		  const struct cadge_remote *remote, uint64_t offset_bytes, void *tag, uint64_t token)
 {
 	ucp_request_param_t param;
 	struct cadge_ucx_record *record = prepare(rma, &param);
@@ -334,13 +334,28 @@ int cadge_ucx_fetch_add(struct cadge_ucx_rma *rma, uint64_t addend, uint64_t *be
 	if (!record)
 		return CADGE_BUSY;
 	param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-	param.datatype = ucp_dt_make_contig(sizeof(addend));
+	param.datatype = ucp_dt_make_contig(sizeof(operand));
 	param.reply_buffer = before_out;
-	record->addend = addend;
+	record->operand = operand;
 	return started(rma,
-		       ucp_atomic_op_nbx(rma->ep, UCP_ATOMIC_OP_ADD, &record->addend, 1,
-					 remote->base + offset_bytes, remote->rkey, &param),
+		       ucp_atomic_op_nbx(rma->ep, kind, &record->operand, 1, remote->base + offset_bytes,
+					 remote->rkey, &param),
 		       tag, token, false);
+}
+
+int cadge_ucx_fetch_add(struct cadge_ucx_rma *rma, uint64_t addend, uint64_t *before_out,
+			const struct cadge_remote *remote, uint64_t offset_bytes, void *tag, uint64_t token)
+{
+	return atomic(rma, UCP_ATOMIC_OP_ADD, addend, before_out, remote, offset_bytes, tag, token);
+}
+
+/* UCX takes the new value from where the old one will be. */
+int cadge_ucx_compare_swap(struct cadge_ucx_rma *rma, uint64_t expected, uint64_t desired,
+			   uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			   void *tag, uint64_t token)
+{
+	*before_out = desired;
+	return atomic(rma, UCP_ATOMIC_OP_CSWAP, expected, before_out, remote, offset_bytes, tag, token);
 }
 
 int cadge_ucx_flush(struct cadge_ucx_rma *rma, void *tag, uint64_t token)

@@ -92,6 +92,9 @@ int cadge_ucx_get(struct cadge_ucx_rma *rma, void *local, size_t bytes, const st
 		  uint64_t offset_bytes, void *tag, uint64_t token);
 int cadge_ucx_fetch_add(struct cadge_ucx_rma *rma, uint64_t addend, uint64_t *before_out,
 			const struct cadge_remote *remote, uint64_t offset_bytes, void *tag, uint64_t token);
+int cadge_ucx_compare_swap(struct cadge_ucx_rma *rma, uint64_t expected, uint64_t desired,
+			   uint64_t *before_out, const struct cadge_remote *remote, uint64_t offset_bytes,
+			   void *tag, uint64_t token);
 int cadge_ucx_flush(struct cadge_ucx_rma *rma, void *tag, uint64_t token);
 /* Sends a short active message, which is copied. Its `done` is only called on failure. */
 #define CADGE_UCX_NOTE_BYTES 16u

@@ -96,6 +96,8 @@ static void p2p_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
+static const struct cadge_layer p2p_layer;
+
 static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx;
@@ -104,25 +106,26 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	int code;
 
 	if (args->settings_count)
-		return mpi_world_refuse(args, CADGE_E_ARGUMENT,
-					"this layer has no settings; Open MPI reads OMPI_MCA_* by itself");
-	if (args->place == CADGE_PLACE_SELF || args->peers_max > P2P_PEERS_MAX)
-		return mpi_world_refuse(args, CADGE_E_UNSUPPORTED, "MPI messages connect two processes");
+		return cadge_refuse(args, CADGE_E_ARGUMENT,
+				    "this layer has no settings; Open MPI reads OMPI_MCA_* by itself");
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
-		return mpi_world_refuse(args, CADGE_E_UNSUPPORTED,
-					"MPI has no wait that sleeps: MPI_Wait polls, at best it yields");
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "MPI has no wait that sleeps: MPI_Wait polls, at best it yields");
+	code = cadge_open_check(args, p2p_layer.caps, NULL, P2P_PEERS_MAX);
+	if (code < 0)
+		return code;
 	if (args->message_bytes_max > INT_MAX)
-		return mpi_world_refuse(args, CADGE_E_TOO_LARGE, "MPI counts bytes in an int");
+		return cadge_refuse(args, CADGE_E_TOO_LARGE, "MPI counts bytes in an int");
 	code = mpi_world_enter(args);
 	if (code)
 		return code;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx) {
 		mpi_world_leave();
-		return mpi_world_refuse(args, CADGE_E_MEMORY, "no memory");
+		return cadge_refuse(args, CADGE_E_MEMORY, "no memory");
 	}
 	ctx->peers = args->peers_max;
-	ctx->depth = args->depth_max < P2P_DEPTH_MAX ? args->depth_max : P2P_DEPTH_MAX;
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, P2P_DEPTH_MAX);
 	ctx->place = args->place;
 	ctx->message_bytes_max = args->message_bytes_max;
 	interface = getenv("OMPI_MCA_btl_tcp_if_include");
@@ -147,21 +150,19 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	return CADGE_DONE;
 }
 
-static const struct cadge_layer p2p_layer;
-
 static void p2p_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	limits_out->caps =
-		p2p_layer.caps & ~(ctx->place == CADGE_PLACE_HOST ? CADGE_CAP_NET : CADGE_CAP_HOST);
-	limits_out->message_bytes_max = ctx->message_bytes_max;
-	limits_out->rma_bytes_max = 0;
-	limits_out->depth_max = ctx->depth;
-	limits_out->iov_max = P2P_IOV_MAX;
-	limits_out->token_bytes = 0;
-	limits_out->wire_overhead_bytes = 0;
-	limits_out->short_bytes_max = ctx->eager_bytes;
-	limits_out->short_path = "eager";
-	limits_out->long_path = "rendezvous";
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(p2p_layer.caps, ctx->place, CADGE_WAIT_POLL),
+		.message_bytes_max = ctx->message_bytes_max,
+		.depth_max = ctx->depth,
+		.iov_max = P2P_IOV_MAX,
+		.short_bytes_max = ctx->eager_bytes,
+		.short_path = "eager",
+		.long_path = "rendezvous",
+	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int p2p_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -249,27 +250,29 @@ static int p2p_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	const struct cadge_ctx *ctx = chan->ctx;
+	struct cadge_path said = {.bytes = sizeof(said)};
 	struct mpi_path path;
 	bool memory, tcp, within = ctx->place == CADGE_PLACE_HOST;
 
 	mpi_path_read(MPI_COMM_WORLD, chan->rank, &path);
 	memory = strcmp(path.btl, "vader") == 0 || strcmp(path.btl, "sm") == 0;
 	tcp = strncmp(path.btl, "tcp", 3) == 0;
-	path_out->medium = CADGE_MEDIUM_UNKNOWN;
+	said.medium = CADGE_MEDIUM_UNKNOWN;
 	if (memory)
-		path_out->medium = CADGE_MEDIUM_MEMORY;
+		said.medium = CADGE_MEDIUM_MEMORY;
 	else if (tcp)
-		path_out->medium = within ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK;
-	snprintf(path_out->asked, sizeof(path_out->asked), "Open MPI's default%s%s",
+		said.medium = within ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK;
+	snprintf(said.asked, sizeof(said.asked), "Open MPI's default%s%s",
 		 within ? " within a host (shared memory)" : " between hosts, tcp on ",
 		 within ? "" : ctx->interface);
-	path_out->as_asked = within ? memory : tcp && !strchr(path.btl, ',');
-	snprintf(path_out->used, sizeof(path_out->used), "pml %s; btl %s; mtl %s; osc none (no window)%s%s",
+	said.as_asked = within ? memory : tcp && !strchr(path.btl, ',');
+	snprintf(said.used, sizeof(said.used), "pml %s; btl %s; mtl %s; osc none (no window)%s%s",
 		 path.pml[0] ? path.pml : "unknown", path.btl[0] ? path.btl : "none",
 		 path.mtl[0] ? path.mtl : "none", tcp ? "; btl_tcp_if_include " : "",
 		 tcp ? ctx->interface : "");
-	snprintf(path_out->device, sizeof(path_out->device), "%s", tcp ? ctx->interface : "");
-	snprintf(path_out->note, sizeof(path_out->note), "%s", path.method);
+	snprintf(said.device, sizeof(said.device), "%s", tcp ? ctx->interface : "");
+	snprintf(said.note, sizeof(said.note), "%s", path.method);
+	cadge_fill(path_out, &said, sizeof(said));
 	return CADGE_DONE;
 }
 
@@ -278,24 +281,47 @@ static void p2p_library(struct cadge_library *library_out)
 	static char text[MPI_MAX_LIBRARY_VERSION_STRING], *version;
 	int bytes;
 
-	library_out->name = "Open MPI";
-	library_out->symbol = (const void *)(uintptr_t)&MPI_Init;
+	struct cadge_library library = {.name = "Open MPI", .symbol = (const void *)(uintptr_t)&MPI_Init};
+
 	/* "Open MPI v4.1.4, package: ..." */
 	if (!version && MPI_Get_library_version(text, &bytes) == MPI_SUCCESS) {
 		text[strcspn(text, ",")] = '\0';
 		version = strstr(text, " v");
 		version = version ? version + 2 : text;
 	}
-	library_out->stated_version = version ? version : "unknown";
+	library.stated_version = version ? version : "unknown";
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 static void p2p_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
 	(void)ctx;
-	semantics_out->message = CADGE_PROGRESS_LIBRARY;
-	semantics_out->put = CADGE_PROGRESS_NONE;
-	semantics_out->get = CADGE_PROGRESS_NONE;
-	semantics_out->fetch_add = CADGE_PROGRESS_NONE;
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+/* Short messages: into a shared fragment or the socket, out of it into the posted buffer. */
+static void p2p_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
+		.control_transfer = CADGE_CONTROL_POLL,
+		.order = CADGE_ORDER_CHANNEL,
+		.copies_on_send = 1,
+		.copies_on_receive = 1,
+		.multiprogramming = 1,
+		.thread_role = CADGE_THREADS_HOUSEKEEPING,
+		.threads_max = P2P_THREADS_MAX,
+	};
+
+	(void)ctx;
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *p2p_why(const struct cadge_ctx *ctx)
+{
+	return ctx->why;
 }
 
 static void p2p_counters(const struct cadge_ctx *ctx,
@@ -311,16 +337,8 @@ static const struct cadge_layer p2p_layer = {
 	.style = "mpi",
 	.substrate = "p2p",
 	.caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_LEND |
-		CADGE_CAP_POST_IN_SINK | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT,
-	/* Short messages: into a shared fragment or the socket, out of it into the posted buffer. */
-	.traits =
-		{
-			.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
-			.control_transfer = CADGE_CONTROL_POLL,
-			.copies_on_send = 1,
-			.copies_on_receive = 1,
-			.multiprogramming = 1,
-		},
+		CADGE_CAP_POST_IN_SINK | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT |
+		CADGE_CAP_WHY,
 	.open = p2p_open,
 	.close = p2p_close,
 	.limits = p2p_limits,
@@ -332,8 +350,10 @@ static const struct cadge_layer p2p_layer = {
 	.describe_path = p2p_describe_path,
 	.library = p2p_library,
 	.semantics = p2p_semantics,
+	.traits = p2p_traits,
 	.release = mpi_p2p_release,
 	.counters = p2p_counters,
+	.why = p2p_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -2,6 +2,7 @@
 /* Sending, receiving and greeting of mpi-p2p; see p2p.c. */
 #include "mpi/p2p_flow.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void mpi_p2p_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend)
@@ -16,6 +17,20 @@ void mpi_p2p_free_send(struct cadge_ctx *ctx, struct p2p_send *send)
 	ctx->free_send = send;
 }
 
+/* True where the call went well; else keeps MPI's words for what happened. */
+static bool p2p_went_well(struct cadge_ctx *ctx, const char *call, int ret)
+{
+	char text[MPI_MAX_ERROR_STRING];
+	int bytes;
+
+	if (__builtin_expect(ret == MPI_SUCCESS, 1))
+		return true;
+	if (MPI_Error_string(ret, text, &bytes) != MPI_SUCCESS)
+		snprintf(text, sizeof(text), "error %d", ret);
+	snprintf(ctx->why, sizeof(ctx->why), "%s: %.120s", call, text);
+	return false;
+}
+
 /* Posts receives until so many are posted. */
 static int p2p_repost(struct cadge_ctx *ctx, struct cadge_chan *chan, uint32_t wanted)
 {
@@ -23,8 +38,9 @@ static int p2p_repost(struct cadge_ctx *ctx, struct cadge_chan *chan, uint32_t w
 		struct cadge_lend *lend = ctx->free_lend;
 		MPI_Request *request = chan->receive_head ? &lend->request : &chan->oldest[P2P_RECEIVE];
 
-		if (MPI_Irecv(lend->data, (int)ctx->message_bytes_max, MPI_BYTE, chan->rank, chan->tag_in,
-			      MPI_COMM_WORLD, request) != MPI_SUCCESS)
+		if (!p2p_went_well(ctx, "MPI_Irecv",
+				   MPI_Irecv(lend->data, (int)ctx->message_bytes_max, MPI_BYTE, chan->rank,
+					     chan->tag_in, MPI_COMM_WORLD, request)))
 			return CADGE_E_DOWN;
 		ctx->free_lend = lend->next;
 		lend->next = NULL;
@@ -44,8 +60,9 @@ static int p2p_send(struct cadge_chan *chan, const void *data, size_t bytes, str
 	struct cadge_ctx *ctx = chan->ctx;
 	int done = 0;
 
-	if (MPI_Isend(data, (int)bytes, MPI_BYTE, chan->rank, chan->tag_out, MPI_COMM_WORLD,
-		      &send->request) != MPI_SUCCESS)
+	if (!p2p_went_well(ctx, "MPI_Isend",
+			   MPI_Isend(data, (int)bytes, MPI_BYTE, chan->rank, chan->tag_out, MPI_COMM_WORLD,
+				     &send->request)))
 		return CADGE_E_DOWN;
 	if (bytes <= ctx->eager_bytes && MPI_Test(&send->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
 		return CADGE_E_DOWN;
@@ -185,7 +202,7 @@ static int p2p_poll_chan(struct cadge_ctx *ctx, struct cadge_chan *chan, struct 
 			ret = MPI_Test(&chan->oldest[P2P_RECEIVE], &done, status);
 		else
 			ret = MPI_Testsome(2, chan->oldest, &done, index, status);
-		if (ret != MPI_SUCCESS)
+		if (!p2p_went_well(ctx, "MPI_Test", ret))
 			return events + p2p_down(chan, sink);
 		if (done <= 0) {
 			/* Time to spare: one receive more, so that posting it delays no reply. */

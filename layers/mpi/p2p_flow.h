@@ -21,6 +21,7 @@ enum {
 	P2P_DEPTH_MAX = 1024,
 	P2P_PEERS_MAX = 4096,
 	P2P_GREETINGS = 2,
+	P2P_THREADS_MAX = 8, /* of Open MPI and PMIx: connections to mpirun, timers */
 };
 #define P2P_POOL_BYTES (UINT64_C(1) << 30) /* most address space for buffers of each kind */
 
@@ -63,6 +64,7 @@ struct cadge_ctx {
 	size_t receive_pool_bytes, send_pool_bytes;
 	uint64_t gathered_messages;
 	char interface[64]; /* what the tcp transport was told to use */
+	char why[160];      /* what MPI said of the last error */
 };
 
 void mpi_p2p_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend);

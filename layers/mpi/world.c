@@ -64,32 +64,25 @@ static void world_exit(int status, void *argument)
 		fprintf(stderr, "cadge: the timer cannot be stopped\n");
 }
 
-int mpi_world_refuse(const struct cadge_open_args *args, int code, const char *reason)
-{
-	snprintf(args->error, args->error_bytes, "%s", reason);
-	return code;
-}
-
 static int world_start(const struct cadge_open_args *args)
 {
 	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
 	int ret;
 
 	if (args->place == CADGE_PLACE_NET && !if_nametoindex(args->device))
-		return mpi_world_refuse(args, CADGE_E_TRANSPORT, "there is no such network interface here");
+		return cadge_refuse(args, CADGE_E_TRANSPORT, "there is no such network interface here");
 	if (world.pid)
 		return world.pid == getpid()
 			       ? CADGE_DONE
-			       : mpi_world_refuse(args, CADGE_E_LIBRARY, "MPI was started before fork");
+			       : cadge_refuse(args, CADGE_E_LIBRARY, "MPI was started before fork");
 	if (!ranks || atoi(ranks) < 2)
-		return mpi_world_refuse(
-			args, CADGE_E_TRANSPORT,
-			"not started by mpirun with two or more ranks (OMPI_COMM_WORLD_SIZE)");
+		return cadge_refuse(args, CADGE_E_TRANSPORT,
+				    "not started by mpirun with two or more ranks (OMPI_COMM_WORLD_SIZE)");
 	/* Placement, not tuning: the data network, and the network even where both ranks share a host.
 	 * mpirun's word stays. */
 	if (setenv("OMPI_MCA_btl_tcp_if_include", args->device, 0) ||
 	    (args->place == CADGE_PLACE_NET && setenv("OMPI_MCA_btl", "^vader,sm", 0)))
-		return mpi_world_refuse(args, CADGE_E_MEMORY, "the environment cannot be extended");
+		return cadge_refuse(args, CADGE_E_MEMORY, "the environment cannot be extended");
 	/*
 	 * As most programs start it. MPI_THREAD_FUNNELED would allow the caller further threads without MPI,
 	 * which do no harm here either, but makes Open MPI 4.1 take locks: 0.45 us become 0.70 at 8 bytes.
@@ -98,16 +91,16 @@ static int world_start(const struct cadge_open_args *args)
 	ret = MPI_Init(NULL, NULL);
 	mpi_world_hide_leaks(false);
 	if (ret != MPI_SUCCESS)
-		return mpi_world_refuse(args, CADGE_E_LIBRARY, "MPI_Init failed");
+		return cadge_refuse(args, CADGE_E_LIBRARY, "MPI_Init failed");
 	/* Under the leak sanitizer PMIx stays mapped, so that p2p.supp can name what its own thread leaves
 	 * behind. */
 	if (__lsan_disable && !dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
 		fprintf(stderr, "cadge: PMIx is not where leaks of it could be named\n");
 	world.pid = getpid();
 	if (MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != MPI_SUCCESS)
-		return mpi_world_refuse(args, CADGE_E_LIBRARY, "MPI keeps errors fatal");
+		return cadge_refuse(args, CADGE_E_LIBRARY, "MPI keeps errors fatal");
 	if (on_exit(world_exit, NULL))
-		return mpi_world_refuse(args, CADGE_E_MEMORY, "no room for an exit handler");
+		return cadge_refuse(args, CADGE_E_MEMORY, "no room for an exit handler");
 	return CADGE_DONE;
 }
 

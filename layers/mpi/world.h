@@ -6,11 +6,10 @@
 #include <stdbool.h>
 
 #include "cadge/layer.h"
+#include "common/adapter.h"
 
 enum { MPI_WORLD_TAGS = 1 << 20 }; /* tags that one process uses in turn */
 
-/* Writes `reason` to args->error and returns `code`. */
-int mpi_world_refuse(const struct cadge_open_args *args, int code, const char *reason);
 /*
  * Starts MPI unless it runs. DONE, or the negative code of open with args->error. Counts one context on
  * DONE.

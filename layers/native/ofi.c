@@ -70,6 +70,8 @@ static int ofi_make_sends(struct cadge_ctx *ctx)
 	return CADGE_DONE;
 }
 
+static const struct cadge_layer ofi_layer;
+
 static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ofi_needs needs = {.caps = FI_MSG, .msg_order = FI_ORDER_SAS};
@@ -79,16 +81,14 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	uint64_t buffers;
 	int code;
 
-	if (args->place == CADGE_PLACE_SELF || args->peers_max > OFI_PEERS_MAX) {
-		snprintf(args->error, args->error_bytes,
-			 "libfabric messages connect two processes, at most %d a context", OFI_PEERS_MAX);
-		return CADGE_E_UNSUPPORTED;
-	}
+	code = cadge_open_check(args, ofi_layer.caps, cadge_ofi_options, OFI_PEERS_MAX);
+	if (code < 0)
+		return code;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return CADGE_E_MEMORY;
 	ctx->peers = args->peers_max;
-	ctx->depth = args->depth_max < OFI_DEPTH_MAX ? args->depth_max : OFI_DEPTH_MAX;
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, OFI_DEPTH_MAX);
 	ctx->message_bytes_max = args->message_bytes_max;
 	buffers = (uint64_t)ctx->depth * ctx->peers + OFI_SPARE;
 	if (buffers * stride_bytes > OFI_POOL_BYTES)
@@ -125,28 +125,21 @@ static bool ofi_ordered(const struct cadge_ctx *ctx)
 	return !ctx->ofi.network || ctx->message_bytes_max <= OFI_RXM_EAGER_BYTES;
 }
 
-static const struct cadge_layer ofi_layer;
-
 static void ofi_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	uint64_t without = 0;
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(ofi_layer.caps, ctx->ofi.place, ctx->ofi.wait_mode) &
+			~(ofi_ordered(ctx) ? 0 : CADGE_CAP_ORDERED),
+		.message_bytes_max = ctx->message_bytes_max,
+		.depth_max = ctx->depth,
+		.iov_max = ctx->iov_max,
+		.short_bytes_max = ctx->inject_bytes,
+		.short_path = "inject",
+		.long_path = ctx->ofi.network ? "send: eager to 16 KiB, then rendezvous"
+					      : "send: one copy between processes",
+	};
 
-	if (ctx->ofi.wait_fd < 0)
-		without |= CADGE_CAP_WAIT;
-	if (!ofi_ordered(ctx))
-		without |= CADGE_CAP_ORDERED;
-	without |= ctx->ofi.place == CADGE_PLACE_HOST ? CADGE_CAP_NET : CADGE_CAP_HOST;
-	limits_out->caps = ofi_layer.caps & ~without;
-	limits_out->message_bytes_max = ctx->message_bytes_max;
-	limits_out->rma_bytes_max = 0;
-	limits_out->depth_max = ctx->depth;
-	limits_out->iov_max = ctx->iov_max;
-	limits_out->token_bytes = 0;
-	limits_out->wire_overhead_bytes = 0;
-	limits_out->short_bytes_max = ctx->inject_bytes;
-	limits_out->short_path = "inject";
-	limits_out->long_path = ctx->ofi.network ? "send: eager to 16 KiB, then rendezvous"
-						 : "send: one copy between processes";
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int ofi_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -215,27 +208,62 @@ static int ofi_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return CADGE_DONE;
 }
 
+/* A greeting that found no connection yet is tried again by poll. */
+#define OFI_GREET_PERIOD_NS UINT64_C(1000000)
+
 static int ofi_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
-	/* A greeting that found no connection yet is tried again by poll. */
-	if (ctx->pending && timeout_ns > 1000000)
-		timeout_ns = 1000000;
+	if (ctx->pending && timeout_ns > OFI_GREET_PERIOD_NS)
+		timeout_ns = OFI_GREET_PERIOD_NS;
 	return cadge_ofi_wait(&ctx->ofi, timeout_ns);
+}
+
+static int ofi_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	const int code = cadge_ofi_event(&ctx->ofi, fd_out);
+
+	if (code == CADGE_DONE)
+		*due_ns_out = ctx->pending ? OFI_GREET_PERIOD_NS : UINT64_MAX;
+	return code;
 }
 
 static int ofi_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
-	cadge_ofi_describe(&chan->ctx->ofi, path_out);
+	struct cadge_path path = {.bytes = sizeof(path)};
+
+	cadge_ofi_describe(&chan->ctx->ofi, &path);
+	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
 
 static void ofi_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
 	(void)ctx;
-	semantics_out->message = CADGE_PROGRESS_LIBRARY;
-	semantics_out->put = CADGE_PROGRESS_NONE;
-	semantics_out->get = CADGE_PROGRESS_NONE;
-	semantics_out->fetch_add = CADGE_PROGRESS_NONE;
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+/* Short messages: into the command or the socket, out of it into the posted buffer. */
+static void ofi_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
+		.control_transfer = CADGE_CONTROL_POLL,
+		.flow = CADGE_FLOW_LIBRARY,
+		.order = ofi_ordered(ctx) ? CADGE_ORDER_CHANNEL : CADGE_ORDER_NONE,
+		.waker = ctx->ofi.wait_fd < 0 ? CADGE_WAKER_NONE : CADGE_WAKER_KERNEL,
+		.copies_on_send = 1,
+		.copies_on_receive = 1,
+		.multiprogramming = 1,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *ofi_why(const struct cadge_ctx *ctx)
+{
+	return ctx->ofi.why;
 }
 
 static void ofi_counters(const struct cadge_ctx *ctx,
@@ -253,16 +281,7 @@ static const struct cadge_layer ofi_layer = {
 	.substrate = "ofi",
 	.caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
 		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |
-		CADGE_CAP_COUNTERS,
-	/* Short messages: into the command or the socket, out of it into the posted buffer. */
-	.traits =
-		{
-			.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
-			.control_transfer = CADGE_CONTROL_POLL,
-			.copies_on_send = 1,
-			.copies_on_receive = 1,
-			.multiprogramming = 1,
-		},
+		CADGE_CAP_EVENT_FD | CADGE_CAP_COUNTERS | CADGE_CAP_WHY,
 	.options = cadge_ofi_options,
 	.open = ofi_open,
 	.close = ofi_close,
@@ -275,9 +294,12 @@ static const struct cadge_layer ofi_layer = {
 	.describe_path = ofi_describe_path,
 	.library = cadge_ofi_library,
 	.semantics = ofi_semantics,
+	.traits = ofi_traits,
 	.wait = ofi_wait,
+	.event = ofi_event,
 	.release = native_ofi_release,
 	.counters = ofi_counters,
+	.why = ofi_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

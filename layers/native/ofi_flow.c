@@ -178,7 +178,7 @@ static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *en
 static int ofi_failed_entry(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	struct fi_cq_err_entry error = {0};
-	ssize_t ret = fi_cq_readerr(ctx->ofi.cq, &error, 0);
+	ssize_t ret = cadge_ofi_read_error(&ctx->ofi, &error);
 	const char *at = error.op_context;
 
 	if (ret == -FI_EAGAIN)

@@ -58,6 +58,7 @@ struct cadge_ctx {
 	int events;
 	bool news; /* something below waits for deliver_news */
 	bool lend;
+	enum cadge_wait_mode wait_mode;
 	unsigned int rounds; /* of progress in one poll */
 	uint32_t peers, depth;
 	size_t message_bytes_max;
@@ -65,6 +66,11 @@ struct cadge_ctx {
 	struct cadge_ucx_landings *landings;
 	struct cadge_chan chans[];
 };
+
+#define CAPS                                                                                                 \
+	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL |                      \
+	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_LEND | CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD |                     \
+	 CADGE_CAP_OWN_THREADS | CADGE_CAP_WHY)
 
 static const struct cadge_option ucx_options[] = {
 	CADGE_UCX_OPTION_TRANSPORTS,
@@ -99,6 +105,7 @@ static enum cadge_keep on_landed(void *user, uint32_t life, void *data, size_t b
 	if (life != chan->life || !ctx->sink)
 		return CADGE_TAKEN;
 	if (status != UCS_OK) {
+		cadge_ucx_failed(&ctx->ucx, "a receive", status);
 		chan_break(chan);
 		return CADGE_TAKEN;
 	}
@@ -178,8 +185,10 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 
 	ucp_request_free(request);
 	op->code = cadge_ucx_code(status);
-	if (status != UCS_OK && op->life == chan->life)
+	if (status != UCS_OK && op->life == chan->life) {
+		cadge_ucx_failed(&chan->ctx->ucx, "a send", status);
 		chan_break(chan);
+	}
 	if (chan->ctx->sink || op->life != chan->life) {
 		op_finish(op);
 		return;
@@ -196,7 +205,7 @@ static __attribute__((noinline)) int post_goes_on(struct op *op, void *request, 
 	int code;
 
 	if (UCS_PTR_IS_ERR(request)) {
-		code = cadge_ucx_code(UCS_PTR_STATUS(request));
+		code = cadge_ucx_failed(&chan->ctx->ucx, "a send", UCS_PTR_STATUS(request));
 		if (code == CADGE_E_DOWN)
 			chan_break(chan);
 		return code;
@@ -311,15 +320,21 @@ static int ucx_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	return ctx->news ? CADGE_DONE : cadge_ucx_wait(&ctx->ucx, timeout_ns);
 }
 
+static int ucx_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	return ctx->news ? CADGE_BUSY : cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out);
+}
+
 /* ---- connecting ---- */
 
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
 	struct cadge_chan *chan = arg;
 
-	(void)status;
-	if (chan->ep == ep)
-		chan_break(chan);
+	if (chan->ep != ep)
+		return;
+	cadge_ucx_failed(&chan->ctx->ucx, "the connection", status);
+	chan_break(chan);
 }
 
 static int ucx_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -461,32 +476,30 @@ static bool make_pools(struct cadge_ctx *ctx)
 
 static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
-	const char *lend = cadge_ucx_setting(args, "lend", "no");
-	uint64_t bytes_max =
-		args->message_bytes_max < MESSAGE_BYTES_MAX ? args->message_bytes_max : MESSAGE_BYTES_MAX;
+	static const struct cadge_setting_rule rules[] = {
+		{.name = "lend", .kind = CADGE_SETTING_FLAG, .offset = offsetof(struct cadge_ctx, lend)},
+		{.name = NULL},
+	};
 	struct cadge_ctx *ctx;
-	int code = cadge_ucx_check_settings(args, ucx_options);
+	int code = cadge_open_check(args, CAPS, ucx_options, CADGE_UCX_IDS / 4);
 
 	if (code != CADGE_DONE)
 		return code;
-	if (strcmp(lend, "yes") != 0 && strcmp(lend, "no") != 0)
-		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "setting lend is yes or no, not '%s'", lend);
-	if (!args->peers_max || args->peers_max > CADGE_UCX_IDS / 4 || !args->depth_max)
-		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "1 to %u peers and a depth of at least 1",
-					CADGE_UCX_IDS / 4);
 	ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	if (!ctx)
-		return cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->depth = args->depth_max < DEPTH_MAX ? args->depth_max : DEPTH_MAX;
-	ctx->lend = *lend == 'y';
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, DEPTH_MAX);
+	ctx->wait_mode = args->wait_mode;
 	ctx->rounds = args->wait_mode == CADGE_WAIT_POLL ? ROUNDS : 1;
-	ctx->message_bytes_max = (size_t)bytes_max;
-	code = cadge_ucx_open(args, UCP_FEATURE_AM, &ctx->ucx);
+	ctx->message_bytes_max = (size_t)cadge_least(args->message_bytes_max, MESSAGE_BYTES_MAX);
+	code = cadge_settings_read(args, rules, ctx);
+	if (code == CADGE_DONE)
+		code = cadge_ucx_open(args, UCP_FEATURE_AM, &ctx->ucx);
 	if (code == CADGE_DONE) {
 		ctx->peers = args->peers_max;
 		if (!make_pools(ctx))
-			code = cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers",
-						args->peers_max);
+			code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers",
+					    args->peers_max);
 	}
 	if (code != CADGE_DONE) {
 		ucx_close(ctx);
@@ -496,16 +509,11 @@ static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	return CADGE_DONE;
 }
 
-#define CAPS                                                                                                 \
-	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL |                      \
-	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_LEND | CADGE_CAP_WAIT | CADGE_CAP_OWN_THREADS)
-
 static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	*limits_out = (struct cadge_limits){
-		.bytes = limits_out->bytes,
-		.caps = CAPS & ~(ctx->lend ? 0 : CADGE_CAP_LEND) &
-			~(ctx->ucx.wake_fd < 0 ? CADGE_CAP_WAIT : 0),
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(CAPS, ctx->ucx.place, ctx->wait_mode) &
+			~(ctx->lend ? 0 : CADGE_CAP_LEND),
 		.message_bytes_max = ctx->message_bytes_max,
 		.depth_max = ctx->depth,
 		.iov_max = IOV_MAX_ENTRIES,
@@ -515,13 +523,37 @@ static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 		.short_path = "eager",
 		.long_path = "rendezvous (or several eager fragments), as the library decides",
 	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static void ucx_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
 	(void)ctx;
-	*semantics_out =
-		(struct cadge_semantics){.bytes = semantics_out->bytes, .message = CADGE_PROGRESS_LIBRARY};
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+static void ucx_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
+		.control_transfer = CADGE_CONTROL_HANDLER,
+		.flow = CADGE_FLOW_LIBRARY,
+		.waker = ctx->wait_mode == CADGE_WAIT_BLOCK ? CADGE_WAKER_LIBRARY : CADGE_WAKER_NONE,
+		.copies_on_send = 1,
+		.multiprogramming = 1,
+		.thread_role = CADGE_THREADS_HOUSEKEEPING,
+		.threads_max = CADGE_UCX_THREADS,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *ucx_why(const struct cadge_ctx *ctx)
+{
+	return ctx->ucx.why;
 }
 
 static const struct cadge_layer ucx_layer = {
@@ -531,7 +563,6 @@ static const struct cadge_layer ucx_layer = {
 	.style = "native",
 	.substrate = "ucx",
 	.caps = CAPS,
-	.traits = {CADGE_PROTECT_RECEIVER_LIBRARY, CADGE_CONTROL_HANDLER, 1, 0, 1},
 	.options = ucx_options,
 	.open = ucx_open,
 	.close = ucx_close,
@@ -544,8 +575,11 @@ static const struct cadge_layer ucx_layer = {
 	.describe_path = ucx_describe_path,
 	.library = cadge_ucx_library,
 	.semantics = ucx_semantics,
+	.traits = ucx_traits,
 	.wait = ucx_wait,
+	.event = ucx_event,
 	.release = ucx_release,
+	.why = ucx_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -8,12 +8,13 @@
 #include "null/null.h"
 
 int null_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-	      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
+	      const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token)
 {
 	struct cadge_lend *cell;
 	int code = out_count > NULL_IOV_MAX ? CADGE_E_ARGUMENT
 					    : null_send(chan, NULL_CALL, in_iov, in_count, false, &cell);
 
+	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
 	cell->op = op;
@@ -71,18 +72,19 @@ int null_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, con
 	return answer(ctx, reply_to, iov, count, CADGE_DONE);
 }
 
-int null_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code)
+int null_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags)
 {
+	(void)flags;
 	return code < 0 ? answer(ctx, reply_to, NULL, 0, code) : CADGE_E_ARGUMENT;
 }
 
 int null_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-		  const struct cadge_iov *iov, uint32_t count, uint64_t token)
+		  const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
 {
 	struct cadge_lend *cell, *call = call_find(to->ctx, reply_to);
 	int code = call ? null_send(to, NULL_CALL, iov, count, true, &cell) : CADGE_E_ARGUMENT;
 
-	(void)token;
+	(void)flags, (void)token;
 	if (code != CADGE_DONE)
 		return code;
 	cell->op = op;

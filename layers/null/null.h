@@ -15,7 +15,8 @@
 enum { NULL_IOV_MAX = 8, NULL_DEPTH_MAX = 4096, NULL_PEERS_MAX = 64 };
 #define NULL_BYTES_MAX (UINT64_C(1) << 30)
 
-enum null_kind { NULL_MESSAGE, NULL_CALL, NULL_REPLY };
+/* NOTICE: of a put; RESERVED: being filled by the caller. */
+enum null_kind { NULL_MESSAGE, NULL_CALL, NULL_REPLY, NULL_NOTICE, NULL_RESERVED };
 
 /* What a call brings along and its answer takes over: who asked, and where the result goes. */
 struct null_origin {
@@ -32,6 +33,8 @@ struct cadge_lend { /* a cell; what a receiver keeps is the cell itself */
 	size_t bytes, room_bytes;
 	unsigned char *data;
 	struct null_origin origin;
+	struct cadge_region *region; /* of a notice */
+	uint64_t offset_bytes;
 };
 
 struct cadge_chan {
@@ -45,6 +48,7 @@ struct cadge_ctx {
 	uint64_t message_bytes_max, serial;
 	struct cadge_lend *cell, *delivering, **free_stack, **queue;
 	struct cadge_chan *chan;
+	struct cadge_region *regions;
 };
 
 /* A free cell with room for `bytes`; NULL when memory ran out. */
@@ -63,28 +67,33 @@ int null_send(struct cadge_chan *chan, enum null_kind kind, const struct cadge_i
 
 /* The slots of calls.c, as layer.h describes them. */
 int null_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-	      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token);
+	      const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token);
 int null_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
 	       uint32_t count, uint32_t flags, uint64_t token);
-int null_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code);
+int null_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags);
 int null_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-		  const struct cadge_iov *iov, uint32_t count, uint64_t token);
+		  const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 /* Delivers a call or a reply from poll. */
 void null_deliver_call(struct cadge_ctx *ctx, struct cadge_sink *sink, struct cadge_lend *call);
 enum cadge_keep null_deliver_reply(struct cadge_sink *sink, struct cadge_lend *cell);
 
 /* The slots of memory.c. */
-int null_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		struct cadge_region **region_out);
+int null_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out);
 void null_unexpose(struct cadge_ctx *ctx, struct cadge_region *region);
-int null_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, struct cadge_remote **remote_out);
+int null_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent, uint32_t flags,
+		struct cadge_remote **remote_out);
 void null_detach(struct cadge_chan *chan, struct cadge_remote *remote);
 int null_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 	     uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int null_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-	     uint64_t offset_bytes, uint64_t token);
+	     uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int null_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
-int null_quiet(struct cadge_chan *chan, uint64_t token);
+		   struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int null_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+		      struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int null_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
+/* Delivers a notice from poll. */
+void null_deliver_notice(struct cadge_ctx *ctx, struct cadge_sink *sink, struct cadge_lend *cell);
 
 #endif

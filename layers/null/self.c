@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/adapter.h"
 #include "null/null.h"
 
 static void null_close(struct cadge_ctx *ctx)
@@ -19,6 +20,8 @@ static void null_close(struct cadge_ctx *ctx)
 		return;
 	for (uint32_t i = 0; ctx->cell && i < ctx->cells; i++)
 		free(ctx->cell[i].data);
+	while (ctx->regions)
+		null_unexpose(ctx, ctx->regions);
 	free(ctx->cell);
 	free(ctx->free_stack);
 	free(ctx->queue);
@@ -26,36 +29,25 @@ static void null_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
-static int refuse(const struct cadge_open_args *args, int code, const char *reason)
-{
-	if (args->error_bytes) {
-		size_t bytes = strlen(reason) < args->error_bytes ? strlen(reason) : args->error_bytes - 1;
-
-		memcpy(args->error, reason, bytes);
-		args->error[bytes] = '\0';
-	}
-	return code;
-}
+static const uint64_t null_caps =
+	CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND |
+	CADGE_CAP_POST_IN_SINK | CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_REPLY_IN_SINK |
+	CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP |
+	CADGE_CAP_RIGHTS | CADGE_CAP_NOTIFY | CADGE_CAP_RESERVE | CADGE_CAP_WHY;
 
 static int null_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
+	const int code = cadge_open_check(args, null_caps, NULL, NULL_PEERS_MAX);
 	struct cadge_ctx *ctx;
 
-	if (args->place != CADGE_PLACE_SELF || args->wait_mode != CADGE_WAIT_POLL)
-		return refuse(args, CADGE_E_UNSUPPORTED,
-			      "the null layer joins a context to itself, and only polls");
-	if (args->settings_count)
-		return refuse(args, CADGE_E_ARGUMENT, "the null layer has no settings");
-	if (!args->peers_max || args->peers_max > NULL_PEERS_MAX || !args->depth_max)
-		return refuse(args, CADGE_E_ARGUMENT,
-			      "the null layer takes 1 to 64 peers and a depth of at least 1");
+	if (code < 0)
+		return code;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
-		return refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->depth = args->depth_max < NULL_DEPTH_MAX ? args->depth_max : NULL_DEPTH_MAX;
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, NULL_DEPTH_MAX);
 	ctx->peers = args->peers_max;
-	ctx->message_bytes_max =
-		args->message_bytes_max < NULL_BYTES_MAX ? args->message_bytes_max : NULL_BYTES_MAX;
+	ctx->message_bytes_max = cadge_least(args->message_bytes_max, NULL_BYTES_MAX);
 	ctx->cells = 2 * ctx->depth * ctx->peers;
 	ctx->cell = calloc(ctx->cells, sizeof(*ctx->cell));
 	ctx->free_stack = calloc(ctx->cells, sizeof(struct cadge_lend *));
@@ -63,7 +55,7 @@ static int null_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	ctx->chan = calloc(ctx->peers, sizeof(*ctx->chan));
 	if (!ctx->cell || !ctx->free_stack || !ctx->queue || !ctx->chan) {
 		null_close(ctx);
-		return refuse(args, CADGE_E_MEMORY, "out of memory");
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 	}
 	for (uint32_t i = 0; i < ctx->cells; i++)
 		ctx->free_stack[ctx->free_cells++] = &ctx->cell[i];
@@ -71,15 +63,9 @@ static int null_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	return CADGE_DONE;
 }
 
-static const uint64_t null_caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
-				  CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
-				  CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT | CADGE_CAP_GET |
-				  CADGE_CAP_FETCH_ADD;
-
 static void null_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	*limits_out = (struct cadge_limits){
-		.bytes = sizeof(*limits_out),
+	const struct cadge_limits limits = {
 		.caps = null_caps,
 		.message_bytes_max = ctx->message_bytes_max,
 		.rma_bytes_max = NULL_BYTES_MAX,
@@ -90,6 +76,8 @@ static void null_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 		.short_path = "one copy",
 		.long_path = "one copy",
 	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int null_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -208,6 +196,66 @@ static int null_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 	return null_send(chan, NULL_MESSAGE, iov, count, false, &cell);
 }
 
+/*
+ * A message that is built in its cell. The cell counts as a request from now on, so that commit always finds
+ * its place; what carries it is found again by its payload.
+ */
+static int null_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base_out)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	struct cadge_lend *cell;
+
+	(void)flags;
+	if (bytes > ctx->message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (!chan->announced || ctx->requests == ctx->depth * ctx->peers)
+		return CADGE_BUSY;
+	cell = null_cell_take(ctx, NULL_RESERVED, chan->peer, bytes);
+	if (!cell)
+		return CADGE_E_MEMORY;
+	ctx->requests++;
+	*base_out = cell->data;
+	return CADGE_DONE;
+}
+
+static struct cadge_lend *reserved_at(const struct cadge_chan *chan, const void *base)
+{
+	for (uint32_t i = 0; i < chan->ctx->cells; i++) {
+		struct cadge_lend *cell = &chan->ctx->cell[i];
+
+		if (cell->kind == NULL_RESERVED && cell->data == base && cell->peer == chan->peer)
+			return cell;
+	}
+	return NULL;
+}
+
+static void reserved_end(struct cadge_ctx *ctx, struct cadge_lend *cell)
+{
+	cell->kind = NULL_MESSAGE;
+	null_cell_give(ctx, cell);
+}
+
+static int null_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token)
+{
+	struct cadge_lend *cell = reserved_at(chan, base);
+
+	(void)flags, (void)token;
+	if (!cell || bytes > cell->bytes)
+		return CADGE_E_ARGUMENT;
+	cell->kind = NULL_MESSAGE;
+	cell->bytes = bytes;
+	null_cell_queue(chan->ctx, cell);
+	return CADGE_DONE;
+}
+
+static void null_cancel(struct cadge_chan *chan, void *base)
+{
+	struct cadge_lend *cell = reserved_at(chan, base);
+
+	if (cell)
+		reserved_end(chan->ctx, cell);
+}
+
 /* At most one round of the queue: what handlers post comes at the next poll. */
 static int null_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
@@ -228,6 +276,8 @@ static int null_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		ctx->queued--;
 		if (cell->kind == NULL_CALL)
 			null_deliver_call(ctx, sink, cell);
+		else if (cell->kind == NULL_NOTICE)
+			null_deliver_notice(ctx, sink, cell);
 		else if ((cell->kind == NULL_MESSAGE
 				  ? sink->recv(sink, cell->peer, cell->data, cell->bytes, cell)
 				  : null_deliver_reply(sink, cell)) == CADGE_TAKEN)
@@ -258,6 +308,9 @@ static int null_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 			ctx->requests--;
 		null_cell_give(ctx, cell);
 	}
+	for (uint32_t i = 0; i < ctx->cells; i++)
+		if (ctx->cell[i].kind == NULL_RESERVED && ctx->cell[i].peer == chan->peer)
+			reserved_end(ctx, &ctx->cell[i]);
 	ctx->unannounced -= !chan->announced;
 	chan->connected = chan->announced = false;
 	return CADGE_DONE;
@@ -265,30 +318,57 @@ static int null_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 
 static int null_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
-	(void)chan;
-	*path_out = (struct cadge_path){.bytes = sizeof(*path_out),
-					.medium = CADGE_MEDIUM_PROCESS,
+	const struct cadge_path path = {.medium = CADGE_MEDIUM_PROCESS,
 					.as_asked = 1,
 					.asked = "this process",
 					.used = "a queue within one context"};
+
+	(void)chan;
+	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
 
 static void null_library(struct cadge_library *library_out)
 {
-	*library_out = (struct cadge_library){.name = "none", .stated_version = "1", .symbol = NULL};
+	const struct cadge_library library = {.name = "none", .stated_version = "1"};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 static void null_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
-	(void)ctx;
-	*semantics_out = (struct cadge_semantics){
-		.bytes = sizeof(*semantics_out),
+	const struct cadge_semantics semantics = {
 		.message = CADGE_PROGRESS_LIBRARY,
 		.put = CADGE_PROGRESS_DIRECT,
 		.get = CADGE_PROGRESS_DIRECT,
 		.fetch_add = CADGE_PROGRESS_DIRECT,
+		.compare_swap = CADGE_PROGRESS_DIRECT,
 	};
+
+	(void)ctx;
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+static void null_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_SENDER_LIBRARY,
+		.control_transfer = CADGE_CONTROL_POLL,
+		.flow = CADGE_FLOW_CREDITS,
+		.order = CADGE_ORDER_CHANNEL,
+		.copies_on_send = 1,
+		.multiprogramming = 1,
+	};
+
+	(void)ctx;
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+/* Nothing below can fail. */
+static const char *null_why(const struct cadge_ctx *ctx)
+{
+	(void)ctx;
+	return "";
 }
 
 static const struct cadge_layer null_layer = {
@@ -298,11 +378,6 @@ static const struct cadge_layer null_layer = {
 	.style = "null",
 	.substrate = "self",
 	.caps = null_caps,
-	.traits = {.protection = CADGE_PROTECT_NONE,
-		   .control_transfer = CADGE_CONTROL_POLL,
-		   .copies_on_send = 1,
-		   .copies_on_receive = 0,
-		   .multiprogramming = 1},
 	.open = null_open,
 	.close = null_close,
 	.limits = null_limits,
@@ -314,7 +389,11 @@ static const struct cadge_layer null_layer = {
 	.describe_path = null_describe_path,
 	.library = null_library,
 	.semantics = null_semantics,
+	.traits = null_traits,
 	.release = null_release,
+	.reserve = null_reserve,
+	.commit = null_commit,
+	.cancel = null_cancel,
 	.call = null_call,
 	.reply = null_reply,
 	.fail = null_fail,
@@ -326,7 +405,9 @@ static const struct cadge_layer null_layer = {
 	.put = null_put,
 	.get = null_get,
 	.fetch_add = null_fetch_add,
+	.compare_swap = null_compare_swap,
 	.quiet = null_quiet,
+	.why = null_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/adapter.h"
 #include "common/wire.h"
 #include "peregrine/engine/pgr.h"
 
@@ -49,8 +50,10 @@ struct cadge_ctx {
 	struct cadge_sink *sink;
 	int events;
 	uint32_t peers;
+	const struct peregrine_wire *wire;
 	enum cadge_place place;
-	uint64_t caps, message_bytes_max;
+	enum cadge_wait_mode wait_mode;
+	uint64_t message_bytes_max;
 	char device[64];
 	bool memory; /* the wire is shared memory */
 	struct op *idle;
@@ -307,7 +310,8 @@ int peregrine_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_
 }
 
 int peregrine_call(struct cadge_chan *chan, uint32_t procedure, const struct cadge_iov *in_iov,
-		   uint32_t in_count, const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
+		   uint32_t in_count, const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags,
+		   uint64_t token)
 {
 	struct op *op;
 	int code;
@@ -321,7 +325,8 @@ int peregrine_call(struct cadge_chan *chan, uint32_t procedure, const struct cad
 		return CADGE_E_MEMORY;
 	op->placed = out_count != 0;
 	code = pgr_call(chan->to, procedure, NULL, (const struct pgr_iov *)(const void *)in_iov, in_count,
-			(const struct pgr_iov *)(const void *)out_iov, out_count, 0, on_replied, op);
+			(const struct pgr_iov *)(const void *)out_iov, out_count,
+			flags & CADGE_MORE ? PGR_MORE : 0, on_replied, op);
 	if (UNLIKELY(code != PGR_QUEUED))
 		op_end(op);
 	return code_of(code);
@@ -347,10 +352,11 @@ int peregrine_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to
 	return code_of(code);
 }
 
-int peregrine_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code)
+int peregrine_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags)
 {
 	struct pgr_token to;
 
+	(void)flags;
 	if (code >= 0)
 		return CADGE_E_ARGUMENT;
 	memcpy(&to, reply_to, sizeof(to));
@@ -358,11 +364,11 @@ int peregrine_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to,
 }
 
 int peregrine_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t procedure,
-		       const struct cadge_iov *iov, uint32_t count, uint64_t token)
+		       const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
 {
 	struct pgr_token call;
 
-	(void)token;
+	(void)flags, (void)token;
 	if (!to->up)
 		return usable(to);
 	if (procedure >= OPS_END)
@@ -501,29 +507,46 @@ int peregrine_describe_path(struct cadge_chan *chan, struct cadge_path *path_out
 		snprintf(path.asked, sizeof(path.asked), "device %s", ctx->device);
 		snprintf(path.device, sizeof(path.device), "%s", ctx->device);
 	}
-	*path_out = path;
+	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
 
 void peregrine_library(struct cadge_library *library_out)
 {
-	*library_out = (struct cadge_library){.name = "Peregrine engine",
+	const struct cadge_library library = {.name = "Peregrine engine",
 					      .stated_version = PGR_VERSION_TEXT,
 					      .symbol = (const void *)(uintptr_t)pgr_open};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 void peregrine_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
 	(void)ctx;
-	*semantics_out =
-		(struct cadge_semantics){.bytes = semantics_out->bytes, .message = CADGE_PROGRESS_LIBRARY};
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+void peregrine_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = ctx->wire->protection,
+		.control_transfer = CADGE_CONTROL_HANDLER,
+		.flow = CADGE_FLOW_CREDITS,
+		.waker = ctx->wait_mode == CADGE_WAIT_BLOCK ? ctx->wire->waker : CADGE_WAKER_NONE,
+		.granule_bytes = (uint32_t)pgr_packet_bytes(ctx->pgr),
+		.copies_on_send = ctx->wire->copies_on_send,
+		.multiprogramming = 1,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
 }
 
 void peregrine_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	*limits_out = (struct cadge_limits){
-		.bytes = limits_out->bytes,
-		.caps = ctx->caps,
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(ctx->wire->caps, ctx->place, ctx->wait_mode),
 		.message_bytes_max = ctx->message_bytes_max,
 		.depth_max = DEPTH,
 		.iov_max = PGR_IOV_MAX,
@@ -533,6 +556,8 @@ void peregrine_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_o
 		.short_path = "one packet",
 		.long_path = "blast of packets",
 	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 void peregrine_counters(const struct cadge_ctx *ctx,
@@ -567,12 +592,6 @@ void peregrine_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
-static int refuse(const struct cadge_open_args *args, const char *name, const char *value)
-{
-	snprintf(args->error, args->error_bytes, "setting %s cannot be '%.60s'", name, value);
-	return CADGE_E_ARGUMENT;
-}
-
 /* Names joined by '+'. */
 static bool read_off(const char *text, uint32_t *off_out)
 {
@@ -599,45 +618,38 @@ static bool read_off(const char *text, uint32_t *off_out)
 	return true;
 }
 
-static bool read_count(const char *text, uint64_t unit_ns, uint64_t *ns_out)
-{
-	char *end;
-	const unsigned long value = strtoul(text, &end, 10);
-
-	if (!*text || *end || !value || value > 1000000)
-		return false;
-	*ns_out = value * unit_ns;
-	return true;
-}
+static const struct cadge_setting_rule rules[] = {
+	{.name = "rto_min_us",
+	 .kind = CADGE_SETTING_NUMBER,
+	 .offset = offsetof(struct pgr_config, rto_min_ns),
+	 .least = 1,
+	 .most = 1000000,
+	 .unit = 1000},
+	{.name = "give_up_ms",
+	 .kind = CADGE_SETTING_NUMBER,
+	 .offset = offsetof(struct pgr_config, give_up_ns),
+	 .least = 1,
+	 .most = 1000000,
+	 .unit = 1000000},
+	{.name = NULL},
+};
 
 static int read_settings(const struct cadge_open_args *args, struct pgr_config *config)
 {
-	for (size_t i = 0; i < args->settings_count; i++) {
-		const char *name = args->settings[i].name, *value = args->settings[i].value;
-		bool good = true;
-
-		if (strcmp(name, "off") == 0) {
-			good = read_off(value, &config->off);
-		} else if (strcmp(name, "rto_min_us") == 0) {
-			good = read_count(value, 1000, &config->rto_min_ns);
-		} else if (strcmp(name, "give_up_ms") == 0) {
-			good = read_count(value, 1000000, &config->give_up_ns);
-		} else {
-			snprintf(args->error, args->error_bytes, "there is no setting named %.60s", name);
-			return CADGE_E_ARGUMENT;
-		}
-		if (!good)
-			return refuse(args, name, value);
-	}
-	return CADGE_DONE;
+	for (size_t i = 0; i < args->settings_count; i++)
+		if (strcmp(args->settings[i].name, "off") == 0 &&
+		    !read_off(args->settings[i].value, &config->off))
+			return cadge_refuse(args, CADGE_E_ARGUMENT, "setting off cannot be '%.60s'",
+					    args->settings[i].value);
+	return cadge_settings_read(args, rules, config);
 }
 
-int peregrine_open(const char *wire, uint64_t caps, const struct cadge_open_args *args,
+int peregrine_open(const struct peregrine_wire *wire, const struct cadge_open_args *args,
 		   struct cadge_ctx **ctx_out)
 {
 	struct pgr_config config = {
 		.bytes = sizeof(config),
-		.wire = wire,
+		.wire = wire->name,
 		.device = args->device,
 		.address = args->address,
 		.port_first = args->port_first,
@@ -651,29 +663,19 @@ int peregrine_open(const char *wire, uint64_t caps, const struct cadge_open_args
 		.error_bytes = args->error_bytes,
 	};
 	struct cadge_ctx *ctx;
-	int code;
+	int code = cadge_open_check(args, wire->caps, peregrine_options, CLIENTS_MAX);
 
-	if (args->place == CADGE_PLACE_NET    ? !(caps & CADGE_CAP_NET)
-	    : args->place == CADGE_PLACE_HOST ? !(caps & CADGE_CAP_HOST)
-					      : !(caps & CADGE_CAP_SELF)) {
-		snprintf(args->error, args->error_bytes, "the wire %s does not go there", wire);
-		return CADGE_E_UNSUPPORTED;
-	}
-	code = read_settings(args, &config);
+	if (code == CADGE_DONE)
+		code = read_settings(args, &config);
 	if (code != CADGE_DONE)
 		return code;
-	if (!args->peers_max || !args->depth_max || args->message_bytes_max > (UINT64_C(1) << 30) - 4096) {
-		snprintf(args->error, args->error_bytes,
-			 "at least one peer, a depth of at least 1, messages below 1 GiB");
-		return CADGE_E_ARGUMENT;
-	}
+	if (args->message_bytes_max > (UINT64_C(1) << 30) - 4096)
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "messages are shorter than 1 GiB");
 	if (!config.message_bytes_max)
 		config.message_bytes_max = 1;
 	ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	if (!ctx) {
-		snprintf(args->error, args->error_bytes, "out of memory");
-		return CADGE_E_MEMORY;
-	}
+	if (!ctx)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 	code = pgr_open(&config, &ctx->pgr);
 	if (code != PGR_OK) {
 		free(ctx);
@@ -684,9 +686,10 @@ int peregrine_open(const char *wire, uint64_t caps, const struct cadge_open_args
 	pgr_serve(ctx->pgr, PGR_ANY_PROCEDURE, NULL, on_call, ctx);
 	ctx->peers = args->peers_max;
 	ctx->place = args->place;
-	ctx->memory = strcmp(wire, "shm") == 0;
+	ctx->wire = wire;
+	ctx->wait_mode = args->wait_mode;
+	ctx->memory = strcmp(wire->name, "shm") == 0;
 	ctx->message_bytes_max = args->message_bytes_max;
-	ctx->caps = caps & ~(args->wait_mode == CADGE_WAIT_BLOCK ? 0 : CADGE_CAP_WAIT);
 	snprintf(ctx->device, sizeof(ctx->device), "%s", args->device);
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		ctx->chans[i].ctx = ctx;

@@ -11,11 +11,21 @@
 /* What every wire can do; a wire adds where it reaches. */
 #define PEREGRINE_CAPS                                                                                       \
 	(CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |             \
-	 CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_BATCH | CADGE_CAP_COUNTERS)
+	 CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER |              \
+	 CADGE_CAP_BATCH | CADGE_CAP_COUNTERS)
 
 extern const struct cadge_option peregrine_options[];
 
-int peregrine_open(const char *wire, uint64_t caps, const struct cadge_open_args *args,
+/* What differs from wire to wire. */
+struct peregrine_wire {
+	const char *name;
+	uint64_t caps;
+	enum cadge_protection protection;
+	enum cadge_waker waker; /* of a context that blocks */
+	uint32_t copies_on_send;
+};
+
+int peregrine_open(const struct peregrine_wire *wire, const struct cadge_open_args *args,
 		   struct cadge_ctx **ctx_out);
 void peregrine_close(struct cadge_ctx *ctx);
 void peregrine_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out);
@@ -29,22 +39,25 @@ int peregrine_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
 int peregrine_describe_path(struct cadge_chan *chan, struct cadge_path *path_out);
 void peregrine_library(struct cadge_library *library_out);
 void peregrine_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
+void peregrine_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 int peregrine_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
 int peregrine_flush(struct cadge_chan *chan);
 int peregrine_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-		   const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token);
+		   const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token);
 int peregrine_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
 		    uint32_t count, uint32_t flags, uint64_t token);
-int peregrine_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code);
+int peregrine_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags);
 int peregrine_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-		       const struct cadge_iov *iov, uint32_t count, uint64_t token);
+		       const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 void peregrine_counters(const struct cadge_ctx *ctx,
 			void (*each)(void *arg, const char *name, uint64_t value), void *arg);
 
-#define PEREGRINE_LAYER(WIRE, REACH, PROTECTION, CONTROL, COPIES_ON_SEND)                                    \
+#define PEREGRINE_LAYER(WIRE, REACH, PROTECTION, WAKER, COPIES_ON_SEND)                                      \
+	static const struct peregrine_wire wire = {WIRE, PEREGRINE_CAPS | (REACH), PROTECTION, WAKER,        \
+						   COPIES_ON_SEND};                                          \
 	static int wire_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)                 \
 	{                                                                                                    \
-		return peregrine_open(WIRE, PEREGRINE_CAPS | (REACH), args, ctx_out);                        \
+		return peregrine_open(&wire, args, ctx_out);                                                 \
 	}                                                                                                    \
 	static const struct cadge_layer layer = {                                                            \
 		.abi = CADGE_ABI,                                                                            \
@@ -53,7 +66,6 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 		.style = "peregrine",                                                                        \
 		.substrate = WIRE,                                                                           \
 		.caps = PEREGRINE_CAPS | (REACH),                                                            \
-		.traits = {PROTECTION, CONTROL, COPIES_ON_SEND, 0, 1},                                       \
 		.options = peregrine_options,                                                                \
 		.open = wire_open,                                                                           \
 		.close = peregrine_close,                                                                    \
@@ -66,6 +78,7 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 		.describe_path = peregrine_describe_path,                                                    \
 		.library = peregrine_library,                                                                \
 		.semantics = peregrine_semantics,                                                            \
+		.traits = peregrine_traits,                                                                  \
 		.wait = peregrine_wait,                                                                      \
 		.flush = peregrine_flush,                                                                    \
 		.call = peregrine_call,                                                                      \

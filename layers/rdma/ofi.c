@@ -79,6 +79,8 @@ static int rdma_make_channels(struct cadge_ctx *ctx, const struct cadge_open_arg
 	return code;
 }
 
+static const struct cadge_layer rdma_layer;
+
 static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ofi_needs needs = {
@@ -90,18 +92,15 @@ static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	size_t operations;
 	int code;
 
-	if (args->place == CADGE_PLACE_SELF || args->peers_max > RDMA_PEERS_MAX) {
-		snprintf(args->error, args->error_bytes,
-			 "one-sided libfabric connects two processes, at most %d a context", RDMA_PEERS_MAX);
-		return CADGE_E_UNSUPPORTED;
-	}
+	code = cadge_open_check(args, rdma_layer.caps, cadge_ofi_options, RDMA_PEERS_MAX);
+	if (code < 0)
+		return code;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return CADGE_E_MEMORY;
 	ctx->peers = args->peers_max;
-	ctx->depth = args->depth_max < RDMA_DEPTH_MAX ? args->depth_max : RDMA_DEPTH_MAX;
-	ctx->message_bytes_max = args->message_bytes_max < CADGE_OFI_RMA_BYTES_MAX ? args->message_bytes_max
-										   : CADGE_OFI_RMA_BYTES_MAX;
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, RDMA_DEPTH_MAX);
+	ctx->message_bytes_max = cadge_least(args->message_bytes_max, CADGE_OFI_RMA_BYTES_MAX);
 	operations = (size_t)(2 * ctx->depth + RDMA_SPARE_OPS) * ctx->peers;
 	needs.completions = operations + RDMA_NOTES;
 	code = cadge_ofi_open(&ctx->ofi, args, &needs);
@@ -130,26 +129,23 @@ static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	return CADGE_DONE;
 }
 
-static const struct cadge_layer rdma_layer;
-
 static void rdma_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	uint64_t without = ctx->ofi.place == CADGE_PLACE_HOST ? CADGE_CAP_NET : CADGE_CAP_HOST;
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(rdma_layer.caps, ctx->ofi.place, ctx->ofi.wait_mode) &
+			~(ctx->rma.fetches ? 0 : CADGE_CAP_FETCH_ADD) &
+			~(ctx->rma.swaps ? 0 : CADGE_CAP_COMPARE_SWAP),
+		.message_bytes_max = ctx->message_bytes_max,
+		.rma_bytes_max = CADGE_OFI_RMA_BYTES_MAX,
+		.depth_max = ctx->depth,
+		.iov_max = CADGE_MAILBOX_IOV_MAX,
+		.wire_overhead_bytes = (uint32_t)cadge_mailbox_overhead_bytes(),
+		.short_bytes_max = ctx->shape.short_bytes,
+		.short_path = "one write",
+		.long_path = "mailbox chunks",
+	};
 
-	if (ctx->ofi.wait_fd < 0)
-		without |= CADGE_CAP_WAIT;
-	if (!ctx->rma.fetches)
-		without |= CADGE_CAP_FETCH_ADD;
-	limits_out->caps = rdma_layer.caps & ~without;
-	limits_out->message_bytes_max = ctx->message_bytes_max;
-	limits_out->rma_bytes_max = CADGE_OFI_RMA_BYTES_MAX;
-	limits_out->depth_max = ctx->depth;
-	limits_out->iov_max = CADGE_MAILBOX_IOV_MAX;
-	limits_out->token_bytes = 0;
-	limits_out->wire_overhead_bytes = (uint32_t)cadge_mailbox_overhead_bytes();
-	limits_out->short_bytes_max = ctx->shape.short_bytes;
-	limits_out->short_path = "one write";
-	limits_out->long_path = "mailbox chunks";
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int rdma_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -241,9 +237,10 @@ static int rdma_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	const struct cadge_ctx *ctx = chan->ctx;
+	struct cadge_path path = {.bytes = sizeof(path)};
 	const char *note = "";
 
-	cadge_ofi_describe(&ctx->ofi, path_out);
+	cadge_ofi_describe(&ctx->ofi, &path);
 	if (ctx->ofi.wait_fd >= 0)
 		note = "notification after each write of a message (block)";
 	else if (ctx->rma.direct)
@@ -251,16 +248,44 @@ static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_o
 		       "has to clear";
 	else if (!ctx->ofi.network)
 		note = "process_vm_writev is not usable: the target's library copies";
-	snprintf(path_out->note, sizeof(path_out->note), "%s", note);
+	snprintf(path.note, sizeof(path.note), "%s", note);
+	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
 
 static void rdma_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
-	semantics_out->message = CADGE_PROGRESS_CADGE;
-	semantics_out->put = ctx->rma.direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
-	semantics_out->get = semantics_out->put;
-	semantics_out->fetch_add = ctx->rma.fetches ? CADGE_PROGRESS_LIBRARY : CADGE_PROGRESS_NONE;
+	const enum cadge_progress copies = ctx->rma.direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
+	const struct cadge_semantics semantics = {
+		.message = CADGE_PROGRESS_CADGE,
+		.put = copies,
+		.get = copies,
+		.fetch_add = ctx->rma.fetches ? CADGE_PROGRESS_LIBRARY : CADGE_PROGRESS_NONE,
+		.compare_swap = ctx->rma.swaps ? CADGE_PROGRESS_LIBRARY : CADGE_PROGRESS_NONE,
+	};
+
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+static void rdma_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
+		.control_transfer = CADGE_CONTROL_NONE,
+		.flow = CADGE_FLOW_CREDITS,
+		.order = CADGE_ORDER_CHANNEL,
+		.waker = ctx->ofi.wait_fd < 0 ? CADGE_WAKER_NONE : CADGE_WAKER_CADGE,
+		.granule_bytes = ctx->shape.chunk_bytes,
+		.copies_on_send = 1,
+		.multiprogramming = 1,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *rdma_why(const struct cadge_ctx *ctx)
+{
+	return ctx->ofi.why;
 }
 
 static void rdma_counters(const struct cadge_ctx *ctx,
@@ -281,15 +306,8 @@ static const struct cadge_layer rdma_layer = {
 	.substrate = "ofi",
 	.caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
 		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_PUT |
-		CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COUNTERS,
-	.traits =
-		{
-			.protection = CADGE_PROTECT_RECEIVER_LIBRARY,
-			.control_transfer = CADGE_CONTROL_NONE,
-			.copies_on_send = 1,
-			.copies_on_receive = 0,
-			.multiprogramming = 1,
-		},
+		CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_EVENT_FD |
+		CADGE_CAP_COUNTERS | CADGE_CAP_WHY,
 	.options = cadge_ofi_options,
 	.open = rdma_open,
 	.close = rdma_close,
@@ -302,7 +320,9 @@ static const struct cadge_layer rdma_layer = {
 	.describe_path = rdma_describe_path,
 	.library = cadge_ofi_library,
 	.semantics = rdma_semantics,
+	.traits = rdma_traits,
 	.wait = rdma_ofi_wait,
+	.event = rdma_ofi_event,
 	.expose = rdma_ofi_expose,
 	.unexpose = rdma_ofi_unexpose,
 	.attach = rdma_ofi_attach,
@@ -310,8 +330,10 @@ static const struct cadge_layer rdma_layer = {
 	.put = rdma_ofi_put,
 	.get = rdma_ofi_get,
 	.fetch_add = rdma_ofi_fetch_add,
+	.compare_swap = rdma_ofi_compare_swap,
 	.quiet = rdma_ofi_quiet,
 	.counters = rdma_counters,
+	.why = rdma_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -113,7 +113,7 @@ static int rdma_noted(struct cadge_ctx *ctx, const struct fi_cq_data_entry *entr
 static int rdma_failed(struct cadge_ctx *ctx)
 {
 	struct fi_cq_err_entry error = {0};
-	ssize_t ret = fi_cq_readerr(ctx->ofi.cq, &error, 0);
+	ssize_t ret = cadge_ofi_read_error(&ctx->ofi, &error);
 	struct cadge_ofi_link *link;
 
 	if (ret == -FI_EAGAIN)
@@ -164,14 +164,28 @@ int rdma_ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return events;
 }
 
-int rdma_ofi_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+static bool rdma_may_sleep(struct cadge_ctx *ctx)
 {
 	uint32_t peer;
 
 	for (peer = 0; peer < ctx->peers; peer++)
 		if (ctx->chan[peer].connected && !cadge_mailbox_may_sleep(ctx->chan[peer].mailbox))
-			return CADGE_DONE;
-	return cadge_ofi_wait(&ctx->ofi, timeout_ns);
+			return false;
+	return true;
+}
+
+int rdma_ofi_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return rdma_may_sleep(ctx) ? cadge_ofi_wait(&ctx->ofi, timeout_ns) : CADGE_DONE;
+}
+
+int rdma_ofi_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	const int code = rdma_may_sleep(ctx) ? cadge_ofi_event(&ctx->ofi, fd_out) : CADGE_BUSY;
+
+	if (code == CADGE_DONE)
+		*due_ns_out = UINT64_MAX;
+	return code;
 }
 
 void rdma_ofi_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
@@ -186,14 +200,18 @@ void rdma_ofi_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 	free(region);
 }
 
-int rdma_ofi_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		    struct cadge_region **region_out)
+int rdma_ofi_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		    uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out)
 {
 	struct cadge_blob_out out = {.at = key, .room_bytes = *key_bytes_inout, .ok = true};
-	struct cadge_region *region = calloc(1, sizeof(*region));
+	struct cadge_region *region;
 	struct cadge_ofi_far far;
 	int code;
 
+	(void)flags;
+	if (rights != CADGE_MAY_ALL || peer != CADGE_ALL_PEERS)
+		return CADGE_E_UNSUPPORTED; /* RIGHTS: shm copies without a look at the key */
+	region = calloc(1, sizeof(*region));
 	if (!region)
 		return CADGE_E_MEMORY;
 	code = cadge_ofi_expose(&ctx->rma, base, bytes, &region->mr, &far);
@@ -216,13 +234,13 @@ int rdma_ofi_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, 
 	return CADGE_DONE;
 }
 
-int rdma_ofi_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
-		    struct cadge_remote **remote_out)
+int rdma_ofi_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+		    uint32_t flags, struct cadge_remote **remote_out)
 {
 	struct cadge_blob_in in = {.at = key, .left_bytes = key_bytes, .ok = true};
 	struct cadge_remote remote, *copy;
 
-	(void)chan;
+	(void)chan, (void)intent, (void)flags;
 	remote.far.addr = cadge_blob_take_u64(&in);
 	remote.far.key = cadge_blob_take_u64(&in);
 	remote.bytes = cadge_blob_take_u64(&in);
@@ -250,7 +268,8 @@ static bool rdma_inside(const struct cadge_remote *remote, size_t bytes, uint64_
 int rdma_ofi_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 		 uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
-	(void)flags; /* MORE needs capability BATCH */
+	if (flags & CADGE_NOTIFY)
+		return CADGE_E_UNSUPPORTED;
 	if (bytes > CADGE_OFI_RMA_BYTES_MAX)
 		return CADGE_E_TOO_LARGE;
 	if (!rdma_inside(remote, bytes, offset_bytes))
@@ -261,8 +280,9 @@ int rdma_ofi_put(struct cadge_chan *chan, const void *local, size_t bytes, struc
 }
 
 int rdma_ofi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		 uint64_t offset_bytes, uint64_t token)
+		 uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
+	(void)flags;
 	if (bytes > CADGE_OFI_RMA_BYTES_MAX)
 		return CADGE_E_TOO_LARGE;
 	if (!rdma_inside(remote, bytes, offset_bytes))
@@ -273,8 +293,9 @@ int rdma_ofi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadg
 }
 
 int rdma_ofi_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		       struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+		       struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
+	(void)flags;
 	if (!chan->ctx->rma.fetches)
 		return CADGE_E_UNSUPPORTED;
 	if (!rdma_inside(remote, sizeof(uint64_t), offset_bytes) || offset_bytes % sizeof(uint64_t))
@@ -283,7 +304,20 @@ int rdma_ofi_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *befor
 				   token);
 }
 
-int rdma_ofi_quiet(struct cadge_chan *chan, uint64_t token)
+int rdma_ofi_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+			  struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
+	(void)flags;
+	if (!chan->ctx->rma.swaps)
+		return CADGE_E_UNSUPPORTED;
+	if (!rdma_inside(remote, sizeof(uint64_t), offset_bytes) || offset_bytes % sizeof(uint64_t))
+		return CADGE_E_ARGUMENT;
+	return cadge_ofi_compare_swap(&chan->link, expected, desired, before_out,
+				      rdma_offset(remote->far, offset_bytes), token);
+}
+
+int rdma_ofi_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+{
+	(void)flags;
 	return cadge_ofi_quiet(&chan->link, token, NULL);
 }

@@ -71,18 +71,21 @@ int rdma_ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t
 		  uint64_t token);
 int rdma_ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
 int rdma_ofi_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
-int rdma_ofi_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		    struct cadge_region **region_out);
+int rdma_ofi_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out);
+int rdma_ofi_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		    uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out);
 void rdma_ofi_unexpose(struct cadge_ctx *ctx, struct cadge_region *region);
-int rdma_ofi_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
-		    struct cadge_remote **remote_out);
+int rdma_ofi_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+		    uint32_t flags, struct cadge_remote **remote_out);
 void rdma_ofi_detach(struct cadge_chan *chan, struct cadge_remote *remote);
 int rdma_ofi_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 		 uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int rdma_ofi_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		 uint64_t offset_bytes, uint64_t token);
+		 uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int rdma_ofi_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		       struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
-int rdma_ofi_quiet(struct cadge_chan *chan, uint64_t token);
+		       struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int rdma_ofi_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+			  struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int rdma_ofi_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 
 #endif

@@ -46,12 +46,19 @@ struct cadge_ctx {
 	int events;
 	unsigned int skipped; /* polls without progress of the library */
 	uint32_t peers, depth;
+	enum cadge_wait_mode wait_mode;
 	uint64_t message_bytes_max;
 	struct cadge_mailbox_shape shape;
 	uint8_t *areas, *staging; /* of the mailboxes of all peers */
 	bool direct, asked;       /* the memory of all peers so far is mapped here; a peer was asked */
 	struct cadge_chan chans[];
 };
+
+#define CAPS                                                                                                 \
+	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL |  \
+	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_PUT | CADGE_CAP_GET |      \
+	 CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_MEM_ALLOC | CADGE_CAP_COUNTERS |           \
+	 CADGE_CAP_OWN_THREADS | CADGE_CAP_WHY)
 
 static const struct cadge_option rdma_options[] = {
 	CADGE_UCX_OPTION_TRANSPORTS,
@@ -142,12 +149,22 @@ static int rdma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return ctx->events;
 }
 
-static int rdma_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+static bool may_sleep(struct cadge_ctx *ctx)
 {
 	for (uint32_t i = 0; i < ctx->peers; i++)
 		if (!cadge_mailbox_may_sleep(ctx->chans[i].mailbox))
-			return CADGE_DONE;
-	return cadge_ucx_wait(&ctx->ucx, timeout_ns);
+			return false;
+	return true;
+}
+
+static int rdma_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return may_sleep(ctx) ? cadge_ucx_wait(&ctx->ucx, timeout_ns) : CADGE_DONE;
+}
+
+static int rdma_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	return may_sleep(ctx) ? cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out) : CADGE_BUSY;
 }
 
 /* ---- memory and one-sided operations of the caller ---- */
@@ -163,12 +180,16 @@ static void rdma_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes)
 	cadge_ucx_mem_free(&ctx->memory, base);
 }
 
-static int rdma_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		       struct cadge_region **region_out)
+static int rdma_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		       uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out)
 {
 	struct cadge_blob_out out = {.at = key, .room_bytes = *key_bytes_inout, .ok = true};
-	int code = cadge_ucx_expose(&ctx->memory, base, bytes, &out, region_out);
+	int code;
 
+	(void)flags;
+	if (rights != CADGE_MAY_ALL || peer != CADGE_ALL_PEERS)
+		return CADGE_E_UNSUPPORTED; /* RIGHTS: UCX's keys open memory to whoever has them */
+	code = cadge_ucx_expose(&ctx->memory, base, bytes, &out, region_out);
 	if (code == CADGE_DONE)
 		*key_bytes_inout = out.used_bytes;
 	return code;
@@ -179,11 +200,12 @@ static void rdma_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 	cadge_ucx_unexpose(&ctx->memory, region);
 }
 
-static int rdma_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
-		       struct cadge_remote **remote_out)
+static int rdma_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+		       uint32_t flags, struct cadge_remote **remote_out)
 {
 	struct cadge_blob_in in = {.at = key, .left_bytes = key_bytes, .ok = true};
 
+	(void)intent, (void)flags;
 	return chan->rma.ep ? cadge_ucx_attach(&chan->rma, &in, remote_out) : CADGE_E_DOWN;
 }
 
@@ -218,27 +240,30 @@ static int rdma_put(struct cadge_chan *chan, const void *local, size_t bytes, st
 {
 	int code = may_start(chan, remote, offset_bytes, bytes);
 
-	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
+	if (flags & CADGE_NOTIFY)
+		return CADGE_E_UNSUPPORTED;
 	return count(chan, cadge_ucx_put(&chan->rma, local, bytes, remote, offset_bytes, NULL, token));
 }
 
 static int rdma_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		    uint64_t offset_bytes, uint64_t token)
+		    uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	int code = may_start(chan, remote, offset_bytes, bytes);
 
+	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
 	return count(chan, cadge_ucx_get(&chan->rma, local, bytes, remote, offset_bytes, NULL, token));
 }
 
 static int rdma_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-			  struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+			  struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	int code = may_start(chan, remote, offset_bytes, sizeof(addend));
 
+	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
 	if ((remote->base + offset_bytes) % sizeof(addend))
@@ -247,10 +272,26 @@ static int rdma_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *be
 		     cadge_ucx_fetch_add(&chan->rma, addend, before_out, remote, offset_bytes, NULL, token));
 }
 
-static int rdma_quiet(struct cadge_chan *chan, uint64_t token)
+static int rdma_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired,
+			     uint64_t *before_out, struct cadge_remote *remote, uint64_t offset_bytes,
+			     uint32_t flags, uint64_t token)
+{
+	int code = may_start(chan, remote, offset_bytes, sizeof(desired));
+
+	(void)flags;
+	if (code != CADGE_DONE)
+		return code;
+	if ((remote->base + offset_bytes) % sizeof(desired))
+		return CADGE_E_ARGUMENT;
+	return count(chan, cadge_ucx_compare_swap(&chan->rma, expected, desired, before_out, remote,
+						  offset_bytes, NULL, token));
+}
+
+static int rdma_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 {
 	int code = may_start(chan, NULL, 0, 0);
 
+	(void)flags;
 	return code == CADGE_DONE ? count(chan, cadge_ucx_flush(&chan->rma, NULL, token)) : code;
 }
 
@@ -260,9 +301,9 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
 	struct cadge_chan *chan = arg;
 
-	(void)status;
 	if (chan->rma.ep != ep)
 		return;
+	cadge_ucx_failed(&chan->ctx->ucx, "the connection", status);
 	chan->broken = true;
 	cadge_mailbox_fail(chan->mailbox);
 }
@@ -352,16 +393,19 @@ static int rdma_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 static int rdma_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	struct cadge_ctx *ctx = chan->ctx;
-	int code = chan->rma.ep ? cadge_ucx_describe(&ctx->ucx, chan->rma.ep, path_out) : CADGE_E_DOWN;
+	struct cadge_path path = {.bytes = sizeof(path)};
+	int code = chan->rma.ep ? cadge_ucx_describe(&ctx->ucx, chan->rma.ep, &path) : CADGE_E_DOWN;
 
-	if (code == CADGE_DONE)
-		snprintf(path_out->note, sizeof(path_out->note), "%s%s",
-			 ctx->direct ? "put, get and atomics: loads and stores to mapped memory of the target"
-				     : "put, get and atomics: carried out by the target's library",
-			 ctx->ucx.wake_fd < 0 ? ""
-			 : chan->writes_wake  ? "; that wakes it, so no notifications (block)"
-					      : "; notification after each write (block)");
-	return code;
+	if (code != CADGE_DONE)
+		return code;
+	snprintf(path.note, sizeof(path.note), "%s%s",
+		 ctx->direct ? "put, get and atomics: loads and stores to mapped memory of the target"
+			     : "put, get and atomics: carried out by the target's library",
+		 ctx->ucx.wake_fd < 0 ? ""
+		 : chan->writes_wake  ? "; that wakes it, so no notifications (block)"
+				      : "; notification after each write (block)");
+	cadge_fill(path_out, &path, sizeof(path));
+	return CADGE_DONE;
 }
 
 /* ---- life of a context ---- */
@@ -459,26 +503,23 @@ static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	const uint64_t features = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 |
 				  (args->wait_mode == CADGE_WAIT_BLOCK ? UCP_FEATURE_AM : 0);
 	struct cadge_ctx *ctx;
-	int code = cadge_ucx_check_settings(args, rdma_options);
+	int code = cadge_open_check(args, CAPS, rdma_options, PEERS_MAX);
 
 	if (code != CADGE_DONE)
 		return code;
-	if (!args->peers_max || args->peers_max > PEERS_MAX || !args->depth_max)
-		return cadge_ucx_refuse(args, CADGE_E_ARGUMENT, "1 to %u peers and a depth of at least 1",
-					PEERS_MAX);
 	ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	if (!ctx)
-		return cadge_ucx_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->depth = args->depth_max < DEPTH_MAX ? args->depth_max : DEPTH_MAX;
-	ctx->message_bytes_max = args->message_bytes_max < BYTES_MAX ? args->message_bytes_max : BYTES_MAX;
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, DEPTH_MAX);
+	ctx->wait_mode = args->wait_mode;
+	ctx->message_bytes_max = cadge_least(args->message_bytes_max, BYTES_MAX);
 	ctx->direct = args->place == CADGE_PLACE_HOST && !*cadge_ucx_setting(args, "transports", "");
 	choose_shape(ctx);
 	code = cadge_ucx_open(args, features, &ctx->ucx);
 	if (code == CADGE_DONE) {
 		code = make_mailboxes(ctx, args->peers_max);
 		if (code != CADGE_DONE)
-			cadge_ucx_refuse(args, code, "no memory for the mailboxes of %u peers",
-					 args->peers_max);
+			cadge_refuse(args, code, "no memory for the mailboxes of %u peers", args->peers_max);
 	}
 	if (code != CADGE_DONE) {
 		rdma_close(ctx);
@@ -488,16 +529,10 @@ static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	return CADGE_DONE;
 }
 
-#define CAPS                                                                                                 \
-	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL |  \
-	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD |     \
-	 CADGE_CAP_MEM_ALLOC | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS)
-
 static void rdma_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	*limits_out = (struct cadge_limits){
-		.bytes = limits_out->bytes,
-		.caps = CAPS & ~(ctx->ucx.wake_fd < 0 ? CADGE_CAP_WAIT : 0),
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(CAPS, ctx->ucx.place, ctx->wait_mode),
 		.message_bytes_max = ctx->message_bytes_max,
 		.rma_bytes_max = BYTES_MAX,
 		.depth_max = ctx->depth,
@@ -507,17 +542,44 @@ static void rdma_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 		.short_path = "mailbox, one write",
 		.long_path = "mailbox, writes of pieces, quiet, a write that describes each",
 	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static void rdma_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
 	const enum cadge_progress progress = ctx->direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY;
 
-	*semantics_out = (struct cadge_semantics){.bytes = semantics_out->bytes,
-						  .message = CADGE_PROGRESS_CADGE,
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_CADGE,
 						  .put = progress,
 						  .get = progress,
-						  .fetch_add = progress};
+						  .fetch_add = progress,
+						  .compare_swap = progress};
+
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+static void rdma_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_SENDER_LIBRARY,
+		.control_transfer = CADGE_CONTROL_POLL,
+		.flow = CADGE_FLOW_CREDITS,
+		.order = CADGE_ORDER_CHANNEL,
+		.waker = ctx->wait_mode == CADGE_WAIT_BLOCK ? CADGE_WAKER_CADGE : CADGE_WAKER_NONE,
+		.granule_bytes = ctx->shape.chunk_bytes,
+		.copies_on_send = 2,
+		.multiprogramming = 1,
+		.thread_role = CADGE_THREADS_HOUSEKEEPING,
+		.threads_max = CADGE_UCX_THREADS,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *rdma_why(const struct cadge_ctx *ctx)
+{
+	return ctx->ucx.why;
 }
 
 static void rdma_counters(const struct cadge_ctx *ctx,
@@ -534,7 +596,6 @@ static const struct cadge_layer rdma_layer = {
 	.style = "rdma",
 	.substrate = "ucx",
 	.caps = CAPS,
-	.traits = {CADGE_PROTECT_SENDER_LIBRARY, CADGE_CONTROL_POLL, 2, 0, 1},
 	.options = rdma_options,
 	.open = rdma_open,
 	.close = rdma_close,
@@ -547,7 +608,9 @@ static const struct cadge_layer rdma_layer = {
 	.describe_path = rdma_describe_path,
 	.library = cadge_ucx_library,
 	.semantics = rdma_semantics,
+	.traits = rdma_traits,
 	.wait = rdma_wait,
+	.event = rdma_event,
 	.expose = rdma_expose,
 	.unexpose = rdma_unexpose,
 	.attach = rdma_attach,
@@ -555,10 +618,12 @@ static const struct cadge_layer rdma_layer = {
 	.put = rdma_put,
 	.get = rdma_get,
 	.fetch_add = rdma_fetch_add,
+	.compare_swap = rdma_compare_swap,
 	.quiet = rdma_quiet,
 	.mem_alloc = rdma_mem_alloc,
 	.mem_free = rdma_mem_free,
 	.counters = rdma_counters,
+	.why = rdma_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -28,11 +28,11 @@ enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
 /* closer than this, wait does not sleep: waking up may take that long */
 #define NO_SLEEP_NS UINT64_C(200000)
 
-static const uint64_t delay_caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE |
-				   CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND |
-				   CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_MEM_ALLOC |
-				   CADGE_CAP_MEM_REG | CADGE_CAP_COUNTERS | CADGE_CAP_OWN_THREADS |
-				   CADGE_CAP_ONE_INIT | CADGE_CAP_RAW_LINK;
+static const uint64_t delay_caps =
+	CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
+	CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |
+	CADGE_CAP_EVENT_FD | CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_COUNTERS |
+	CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT | CADGE_CAP_RAW_LINK | CADGE_CAP_WHY;
 
 struct held {
 	uint64_t due_ns, token;
@@ -119,7 +119,7 @@ static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int 
 	outer->sent(outer, peer, token, code);
 }
 
-/* The inner layer has no native calls as far as this shim's caller knows, so it gets none. */
+/* The inner layer has no native calls and no notified puts as far as this shim's caller knows. */
 static void on_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 		    const struct cadge_reply_to *reply_to)
 {
@@ -135,6 +135,14 @@ static enum cadge_keep on_replied(struct cadge_sink *self, uint32_t peer, uint64
 	struct cadge_sink *outer = ctx_of(self)->outer;
 
 	return outer->replied(outer, peer, token, code, placement, data, bytes, lend);
+}
+
+static void on_notified(struct cadge_sink *self, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	struct cadge_sink *outer = ctx_of(self)->outer;
+
+	outer->notified(outer, peer, region, offset_bytes, bytes);
 }
 
 /* ---- slots ---- */
@@ -181,12 +189,14 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 
 	if (!ctx)
 		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->sink = (struct cadge_sink){.up = on_up,
+	ctx->sink = (struct cadge_sink){.bytes = sizeof(struct cadge_sink),
+					.up = on_up,
 					.down = on_down,
 					.recv = on_recv,
 					.sent = on_sent,
 					.call = on_call,
-					.replied = on_replied};
+					.replied = on_replied,
+					.notified = on_notified};
 	ctx->inner = args->inner;
 	ctx->peers = args->peers_max;
 	ctx->chans = calloc(ctx->peers ? ctx->peers : 1, sizeof(struct cadge_chan *));
@@ -208,12 +218,15 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 
 static void delay_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	ctx->inner->limits(ctx->inner_ctx, limits_out);
-	limits_out->caps = (limits_out->caps & delay_caps) | CADGE_CAP_COUNTERS;
-	limits_out->rma_bytes_max = 0;
-	limits_out->token_bytes = 0;
-	limits_out->depth_max = ctx->depth;
-	limits_out->iov_max = ctx->iov_max;
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+
+	ctx->inner->limits(ctx->inner_ctx, &limits);
+	limits.caps = (limits.caps & delay_caps) | CADGE_CAP_COUNTERS;
+	limits.rma_bytes_max = 0;
+	limits.token_bytes = 0;
+	limits.depth_max = ctx->depth;
+	limits.iov_max = ctx->iov_max;
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int delay_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -356,49 +369,82 @@ static int delay_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 static int delay_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
-	int code = chan->ctx->inner->describe_path(chan->inner, path_out);
+	struct cadge_path path = {.bytes = sizeof(path)};
+	const int code = chan->ctx->inner->describe_path(chan->inner, &path);
+	size_t used_bytes;
 
-	if (code == CADGE_DONE) {
-		const size_t used_bytes = strlen(path_out->note);
-
-		snprintf(path_out->note + used_bytes, sizeof(path_out->note) - used_bytes,
-			 "%smessages are held back for %llu ns", used_bytes ? "; " : "",
-			 (unsigned long long)chan->ctx->delay_ns);
-	}
-	return code;
-}
-
-static void delay_library(struct cadge_library *library_out)
-{
-	*library_out = (struct cadge_library){.name = "shim", .stated_version = ""};
+	if (code != CADGE_DONE)
+		return code;
+	used_bytes = strlen(path.note);
+	snprintf(path.note + used_bytes, sizeof(path.note) - used_bytes,
+		 "%smessages are held back for %llu ns", used_bytes ? "; " : "",
+		 (unsigned long long)chan->ctx->delay_ns);
+	cadge_fill(path_out, &path, sizeof(path));
+	return CADGE_DONE;
 }
 
 static void delay_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
-	ctx->inner->semantics(ctx->inner_ctx, semantics_out);
-	semantics_out->put = semantics_out->get = semantics_out->fetch_add = CADGE_PROGRESS_NONE;
+	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
+
+	ctx->inner->semantics(ctx->inner_ctx, &semantics);
+	semantics.put = semantics.get = semantics.fetch_add = semantics.compare_swap = CADGE_PROGRESS_NONE;
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
 }
 
-static int delay_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+static void delay_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	ctx->inner->traits(ctx->inner_ctx, traits_out);
+}
+
+/* How long a caller may sleep for what is held: UINT64_MAX where nothing is, 0 where it is nearly due. */
+static uint64_t sleep_ns(const struct cadge_ctx *ctx)
 {
 	uint64_t due_ns = UINT64_MAX, time_ns;
 
-	if (!ctx->inner->wait)
-		return CADGE_E_UNSUPPORTED;
 	for (uint32_t i = 0; i < ctx->peers; i++) {
 		const struct cadge_chan *chan = ctx->chans[i];
 
 		if (chan && chan->held_count && chan->held[chan->head].due_ns < due_ns)
 			due_ns = chan->held[chan->head].due_ns;
 	}
-	if (due_ns < UINT64_MAX) {
-		time_ns = shim_now_ns();
-		if (due_ns < time_ns + NO_SLEEP_NS)
-			return CADGE_DONE;
-		if (timeout_ns > due_ns - time_ns - NO_SLEEP_NS)
-			timeout_ns = due_ns - time_ns - NO_SLEEP_NS;
-	}
-	return ctx->inner->wait(ctx->inner_ctx, timeout_ns);
+	if (due_ns == UINT64_MAX)
+		return due_ns;
+	time_ns = shim_now_ns();
+	return due_ns < time_ns + NO_SLEEP_NS ? 0 : due_ns - time_ns - NO_SLEEP_NS;
+}
+
+static int delay_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	uint64_t most_ns;
+
+	if (!ctx->inner->wait)
+		return CADGE_E_UNSUPPORTED;
+	most_ns = sleep_ns(ctx);
+	if (!most_ns)
+		return CADGE_DONE;
+	return ctx->inner->wait(ctx->inner_ctx, timeout_ns < most_ns ? timeout_ns : most_ns);
+}
+
+static int delay_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	uint64_t most_ns, due_ns;
+	int code;
+
+	if (!ctx->inner->event)
+		return CADGE_E_UNSUPPORTED;
+	most_ns = sleep_ns(ctx);
+	if (!most_ns)
+		return CADGE_BUSY;
+	code = ctx->inner->event(ctx->inner_ctx, fd_out, &due_ns);
+	if (code == CADGE_DONE)
+		*due_ns_out = due_ns < most_ns ? due_ns : most_ns;
+	return code;
+}
+
+static const char *delay_why(const struct cadge_ctx *ctx)
+{
+	return ctx->inner->why ? ctx->inner->why(ctx->inner_ctx) : "";
 }
 
 static void delay_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
@@ -450,9 +496,6 @@ static const struct cadge_layer delay_layer = {
 	.style = "shim",
 	.substrate = "delay",
 	.caps = delay_caps,
-	.traits = {.protection = CADGE_PROTECT_NONE,
-		   .control_transfer = CADGE_CONTROL_POLL,
-		   .multiprogramming = 1},
 	.options = delay_options,
 	.open = delay_open,
 	.close = delay_close,
@@ -463,15 +506,18 @@ static const struct cadge_layer delay_layer = {
 	.post = delay_post,
 	.poll = delay_poll,
 	.describe_path = delay_describe_path,
-	.library = delay_library,
+	.library = shim_library,
 	.semantics = delay_semantics,
+	.traits = delay_traits,
 	.wait = delay_wait,
+	.event = delay_event,
 	.release = delay_release,
 	.mem_alloc = delay_mem_alloc,
 	.mem_free = delay_mem_free,
 	.mem_reg = delay_mem_reg,
 	.mem_dereg = delay_mem_dereg,
 	.counters = delay_counters,
+	.why = delay_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -17,7 +17,7 @@ int shim_open_inner(const struct cadge_open_args *args, const char *substrate, s
 		    void *arg, struct cadge_ctx **inner_out)
 {
 	const size_t prefix_bytes = strlen(substrate);
-	struct cadge_open_args inner_args = *args;
+	struct cadge_open_args inner_args = {0};
 	struct cadge_setting *settings;
 	size_t count = 0;
 	int code = CADGE_DONE;
@@ -41,6 +41,8 @@ int shim_open_inner(const struct cadge_open_args *args, const char *substrate, s
 			snprintf(args->error, args->error_bytes, "shim-%s does not take %s=%s", substrate,
 				 name, args->settings[i].value);
 	}
+	memcpy(&inner_args, args, args->bytes < sizeof(inner_args) ? args->bytes : sizeof(inner_args));
+	inner_args.bytes = sizeof(inner_args);
 	inner_args.inner = NULL;
 	inner_args.settings = settings;
 	inner_args.settings_count = count;
@@ -61,6 +63,13 @@ int shim_number(const char *text, uint64_t most, uint64_t *number_out)
 		return CADGE_E_ARGUMENT;
 	*number_out = number;
 	return CADGE_DONE;
+}
+
+void shim_library(struct cadge_library *library_out)
+{
+	const struct cadge_library library = {.name = "shim", .stated_version = ""};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 uint64_t shim_now_ns(void)

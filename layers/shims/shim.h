@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "cadge/fill.h"
 #include "cadge/layer.h"
 
 /*
@@ -36,6 +37,9 @@ int shim_refuse(const struct cadge_open_args *args, int code, const char *reason
 
 /* Reads a decimal number from 0 to most. DONE or E_ARGUMENT. */
 int shim_number(const char *text, uint64_t most, uint64_t *number_out);
+
+/* What the slot `library` of a shim says: it has no library of its own, and no context to ask the inner layer. */
+void shim_library(struct cadge_library *library_out);
 
 /* CLOCK_MONOTONIC. */
 uint64_t shim_now_ns(void);

@@ -21,12 +21,12 @@
 /* The formatter never comes to rest on this list. */
 /* clang-format off */
 #define TRACE_CALLS(X) \
-	X(address) X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) \
-	X(release) X(flush) X(call) X(reply) X(fail) X(delegate) X(expose) X(unexpose) \
-	X(attach) X(detach) X(put) X(get) X(fetch_add) X(quiet) X(mem_alloc) \
-	X(mem_free) X(mem_reg) X(mem_dereg)
+	X(address) X(connect) X(disconnect) X(post) X(poll) X(describe_path) X(wait) X(event) \
+	X(release) X(flush) X(reserve) X(commit) X(cancel) X(call) X(reply) X(fail) X(delegate) \
+	X(expose) X(unexpose) X(attach) X(detach) X(put) X(get) X(fetch_add) X(compare_swap) X(quiet) \
+	X(mem_alloc) X(mem_free) X(mem_reg) X(mem_dereg)
 /* clang-format on */
-#define TRACE_EVENTS(X) X(on_up) X(on_down) X(on_recv) X(on_sent) X(on_call) X(on_replied)
+#define TRACE_EVENTS(X) X(on_up) X(on_down) X(on_recv) X(on_sent) X(on_call) X(on_replied) X(on_notified)
 
 #define TRACE_ENUM(name) TRACE_##name,
 enum trace_what { TRACE_CALLS(TRACE_ENUM) TRACE_EVENTS(TRACE_ENUM) TRACE_KINDS };
@@ -96,7 +96,7 @@ static int called(struct cadge_ctx *ctx, enum trace_what what, uint64_t begin_ns
 
 /* ---- events ---- */
 
-static struct cadge_ctx *event(struct cadge_sink *self, enum trace_what what, int result)
+static struct cadge_ctx *note_event(struct cadge_sink *self, enum trace_what what, int result)
 {
 	struct cadge_ctx *ctx = (struct cadge_ctx *)self;
 
@@ -106,14 +106,14 @@ static struct cadge_ctx *event(struct cadge_sink *self, enum trace_what what, in
 
 static void on_up(struct cadge_sink *self, uint32_t peer)
 {
-	struct cadge_sink *outer = event(self, TRACE_on_up, CADGE_DONE)->outer;
+	struct cadge_sink *outer = note_event(self, TRACE_on_up, CADGE_DONE)->outer;
 
 	outer->up(outer, peer);
 }
 
 static void on_down(struct cadge_sink *self, uint32_t peer, int code)
 {
-	struct cadge_sink *outer = event(self, TRACE_on_down, code)->outer;
+	struct cadge_sink *outer = note_event(self, TRACE_on_down, code)->outer;
 
 	outer->down(outer, peer, code);
 }
@@ -121,14 +121,14 @@ static void on_down(struct cadge_sink *self, uint32_t peer, int code)
 static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {
-	struct cadge_sink *outer = event(self, TRACE_on_recv, CADGE_DONE)->outer;
+	struct cadge_sink *outer = note_event(self, TRACE_on_recv, CADGE_DONE)->outer;
 
 	return outer->recv(outer, peer, data, bytes, lend);
 }
 
 static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int code)
 {
-	struct cadge_sink *outer = event(self, TRACE_on_sent, code)->outer;
+	struct cadge_sink *outer = note_event(self, TRACE_on_sent, code)->outer;
 
 	outer->sent(outer, peer, token, code);
 }
@@ -136,7 +136,7 @@ static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int 
 static void on_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 		    const struct cadge_reply_to *reply_to)
 {
-	struct cadge_sink *outer = event(self, TRACE_on_call, CADGE_DONE)->outer;
+	struct cadge_sink *outer = note_event(self, TRACE_on_call, CADGE_DONE)->outer;
 
 	outer->call(outer, peer, op, args, bytes, reply_to);
 }
@@ -145,9 +145,17 @@ static enum cadge_keep on_replied(struct cadge_sink *self, uint32_t peer, uint64
 				  enum cadge_placement placement, const void *data, size_t bytes,
 				  struct cadge_lend *lend)
 {
-	struct cadge_sink *outer = event(self, TRACE_on_replied, code)->outer;
+	struct cadge_sink *outer = note_event(self, TRACE_on_replied, code)->outer;
 
 	return outer->replied(outer, peer, token, code, placement, data, bytes, lend);
+}
+
+static void on_notified(struct cadge_sink *self, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	struct cadge_sink *outer = note_event(self, TRACE_on_notified, CADGE_DONE)->outer;
+
+	outer->notified(outer, peer, region, offset_bytes, bytes);
 }
 
 /* ---- slots ---- */
@@ -184,12 +192,14 @@ static int trace_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 
 	if (!ctx)
 		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->sink = (struct cadge_sink){.up = on_up,
+	ctx->sink = (struct cadge_sink){.bytes = sizeof(struct cadge_sink),
+					.up = on_up,
 					.down = on_down,
 					.recv = on_recv,
 					.sent = on_sent,
 					.call = on_call,
-					.replied = on_replied};
+					.replied = on_replied,
+					.notified = on_notified};
 	ctx->inner = args->inner;
 	ctx->entries = 1024;
 	ctx->opened_ns = shim_now_ns();
@@ -209,8 +219,11 @@ static int trace_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 
 static void trace_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	ctx->inner->limits(ctx->inner_ctx, limits_out);
-	limits_out->caps |= CADGE_CAP_COUNTERS;
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+
+	ctx->inner->limits(ctx->inner_ctx, &limits);
+	limits.caps |= CADGE_CAP_COUNTERS;
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int trace_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -278,19 +291,24 @@ static int trace_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 	TRACED(chan->ctx, describe_path, chan->inner, path_out);
 }
 
-static void trace_library(struct cadge_library *library_out)
-{
-	*library_out = (struct cadge_library){.name = "shim", .stated_version = ""};
-}
-
 static void trace_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
 	ctx->inner->semantics(ctx->inner_ctx, semantics_out);
 }
 
+static void trace_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	ctx->inner->traits(ctx->inner_ctx, traits_out);
+}
+
 static int trace_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	TRACED(ctx, wait, ctx->inner_ctx, timeout_ns);
+}
+
+static int trace_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	TRACED(ctx, event, ctx->inner_ctx, fd_out, due_ns_out);
 }
 
 static void trace_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
@@ -303,10 +321,25 @@ static int trace_flush(struct cadge_chan *chan)
 	TRACED(chan->ctx, flush, chan->inner);
 }
 
-static int trace_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-		      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
+static int trace_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base_out)
 {
-	TRACED(chan->ctx, call, chan->inner, op, in_iov, in_count, out_iov, out_count, token);
+	TRACED(chan->ctx, reserve, chan->inner, bytes, flags, base_out);
+}
+
+static int trace_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token)
+{
+	TRACED(chan->ctx, commit, chan->inner, base, bytes, flags, token);
+}
+
+static void trace_cancel(struct cadge_chan *chan, void *base)
+{
+	TRACED_VOID(chan->ctx, cancel, chan->inner, base);
+}
+
+static int trace_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
+		      const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token)
+{
+	TRACED(chan->ctx, call, chan->inner, op, in_iov, in_count, out_iov, out_count, flags, token);
 }
 
 static int trace_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to,
@@ -315,21 +348,22 @@ static int trace_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply
 	TRACED(ctx, reply, ctx->inner_ctx, reply_to, iov, count, flags, token);
 }
 
-static int trace_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code)
+static int trace_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags)
 {
-	TRACED(ctx, fail, ctx->inner_ctx, reply_to, code);
+	TRACED(ctx, fail, ctx->inner_ctx, reply_to, code, flags);
 }
 
 static int trace_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-			  const struct cadge_iov *iov, uint32_t count, uint64_t token)
+			  const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
 {
-	TRACED(to->ctx, delegate, to->inner, reply_to, op, iov, count, token);
+	TRACED(to->ctx, delegate, to->inner, reply_to, op, iov, count, flags, token);
 }
 
-static int trace_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-			struct cadge_region **region_out)
+static int trace_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+			uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out)
 {
-	TRACED(ctx, expose, ctx->inner_ctx, base, bytes, key, key_bytes_inout, region_out);
+	TRACED(ctx, expose, ctx->inner_ctx, base, bytes, rights, peer, flags, key, key_bytes_inout,
+	       region_out);
 }
 
 static void trace_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
@@ -337,10 +371,10 @@ static void trace_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 	TRACED_VOID(ctx, unexpose, ctx->inner_ctx, region);
 }
 
-static int trace_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
-			struct cadge_remote **remote_out)
+static int trace_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+			uint32_t flags, struct cadge_remote **remote_out)
 {
-	TRACED(chan->ctx, attach, chan->inner, key, key_bytes, remote_out);
+	TRACED(chan->ctx, attach, chan->inner, key, key_bytes, intent, flags, remote_out);
 }
 
 static void trace_detach(struct cadge_chan *chan, struct cadge_remote *remote)
@@ -355,20 +389,28 @@ static int trace_put(struct cadge_chan *chan, const void *local, size_t bytes, s
 }
 
 static int trace_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		     uint64_t offset_bytes, uint64_t token)
+		     uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
-	TRACED(chan->ctx, get, chan->inner, local, bytes, remote, offset_bytes, token);
+	TRACED(chan->ctx, get, chan->inner, local, bytes, remote, offset_bytes, flags, token);
 }
 
 static int trace_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-			   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+			   struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
-	TRACED(chan->ctx, fetch_add, chan->inner, addend, before_out, remote, offset_bytes, token);
+	TRACED(chan->ctx, fetch_add, chan->inner, addend, before_out, remote, offset_bytes, flags, token);
 }
 
-static int trace_quiet(struct cadge_chan *chan, uint64_t token)
+static int trace_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired,
+			      uint64_t *before_out, struct cadge_remote *remote, uint64_t offset_bytes,
+			      uint32_t flags, uint64_t token)
 {
-	TRACED(chan->ctx, quiet, chan->inner, token);
+	TRACED(chan->ctx, compare_swap, chan->inner, expected, desired, before_out, remote, offset_bytes,
+	       flags, token);
+}
+
+static int trace_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+{
+	TRACED(chan->ctx, quiet, chan->inner, flags, token);
 }
 
 static void *trace_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
@@ -426,6 +468,11 @@ static void trace_counters(const struct cadge_ctx *ctx,
 		ctx->inner->counters(ctx->inner_ctx, each, arg);
 }
 
+static const char *trace_why(const struct cadge_ctx *ctx)
+{
+	return ctx->inner->why ? ctx->inner->why(ctx->inner_ctx) : "";
+}
+
 static const struct cadge_option trace_options[] = {
 	{"entries", "1024", "How many of the last calls and events are kept."},
 	{0},
@@ -437,14 +484,7 @@ static const struct cadge_layer trace_layer = {
 	.name = "shim-trace",
 	.style = "shim",
 	.substrate = "trace",
-	.caps = CADGE_CAP_SELF | CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
-		CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |
-		CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD |
-		CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_BATCH | CADGE_CAP_COUNTERS |
-		CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT | CADGE_CAP_RAW_LINK,
-	.traits = {.protection = CADGE_PROTECT_NONE,
-		   .control_transfer = CADGE_CONTROL_POLL,
-		   .multiprogramming = 1},
+	.caps = CADGE_CAPS_KNOWN, /* what the inner context grants is granted */
 	.options = trace_options,
 	.open = trace_open,
 	.close = trace_close,
@@ -455,11 +495,16 @@ static const struct cadge_layer trace_layer = {
 	.post = trace_post,
 	.poll = trace_poll,
 	.describe_path = trace_describe_path,
-	.library = trace_library,
+	.library = shim_library,
 	.semantics = trace_semantics,
+	.traits = trace_traits,
 	.wait = trace_wait,
+	.event = trace_event,
 	.release = trace_release,
 	.flush = trace_flush,
+	.reserve = trace_reserve,
+	.commit = trace_commit,
+	.cancel = trace_cancel,
 	.call = trace_call,
 	.reply = trace_reply,
 	.fail = trace_fail,
@@ -471,12 +516,14 @@ static const struct cadge_layer trace_layer = {
 	.put = trace_put,
 	.get = trace_get,
 	.fetch_add = trace_fetch_add,
+	.compare_swap = trace_compare_swap,
 	.quiet = trace_quiet,
 	.mem_alloc = trace_mem_alloc,
 	.mem_free = trace_mem_free,
 	.mem_reg = trace_mem_reg,
 	.mem_dereg = trace_mem_dereg,
 	.counters = trace_counters,
+	.why = trace_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

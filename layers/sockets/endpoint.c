@@ -6,10 +6,8 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -111,22 +109,6 @@ int sock_endpoint_read(const unsigned char from[SOCK_ENDPOINT_BYTES], struct soc
 	}
 }
 
-int sock_nonce(uint64_t *nonce_out)
-{
-	return getrandom(nonce_out, sizeof(*nonce_out), 0) == sizeof(*nonce_out) ? CADGE_DONE
-										 : CADGE_E_LIBRARY;
-}
-
-int sock_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(args->error, args->error_bytes, format, list);
-	va_end(list);
-	return code;
-}
-
 int sock_code(int error)
 {
 	switch (error) {
@@ -154,8 +136,8 @@ int sock_parse_address(const struct cadge_open_args *args, struct sockaddr_stora
 	int error = getaddrinfo(args->address, NULL, &hints, &found);
 
 	if (error)
-		return sock_refuse(args, CADGE_E_TRANSPORT, "'%s' is not an IP address: %s", args->address,
-				   gai_strerror(error));
+		return cadge_refuse(args, CADGE_E_TRANSPORT, "'%s' is not an IP address: %s", args->address,
+				    gai_strerror(error));
 	memset(address_out, 0, sizeof(*address_out));
 	memcpy(address_out, found->ai_addr, found->ai_addrlen);
 	*address_bytes_out = found->ai_addrlen;
@@ -184,7 +166,7 @@ int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out
 		return code;
 	fd = socket(address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return sock_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
+		return cadge_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
 	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port
 	 * instead. */
 	if (type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) {
@@ -215,9 +197,9 @@ close_fd:
 	if (fd >= 0)
 		close(fd);
 	if (error == EADDRINUSE)
-		return sock_refuse(args, CADGE_E_PORT, "no port is free on %s in %u..%u", args->address,
-				   args->port_first, args->port_last);
-	return sock_refuse(args, sock_code(error), "cannot bind to %s: %s", args->address, strerror(error));
+		return cadge_refuse(args, CADGE_E_PORT, "no port is free on %s in %u..%u", args->address,
+				    args->port_first, args->port_last);
+	return cadge_refuse(args, sock_code(error), "cannot bind to %s: %s", args->address, strerror(error));
 }
 
 int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
@@ -228,9 +210,9 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return sock_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
+		return cadge_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
 	for (int attempt = 0; attempt < 16; attempt++) {
-		if (sock_nonce(&nonce) < 0)
+		if (cadge_nonce(&nonce) < 0)
 			break;
 		name_bytes = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "cadge-%016" PRIx64,
 				      nonce);
@@ -246,8 +228,8 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	}
 	error = errno;
 	close(fd);
-	return sock_refuse(args, sock_code(error), "cannot bind an abstract UNIX socket: %s",
-			   strerror(error));
+	return cadge_refuse(args, sock_code(error), "cannot bind an abstract UNIX socket: %s",
+			    strerror(error));
 }
 
 const char *sock_kernel_release(void)

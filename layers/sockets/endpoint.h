@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "cadge/layer.h"
+#include "common/adapter.h"
 
 enum {
 	SOCK_ENDPOINT_BYTES = 40,
@@ -39,13 +40,6 @@ int sock_endpoint_write(const struct sockaddr_storage *address, socklen_t addres
 			unsigned char to[SOCK_ENDPOINT_BYTES]);
 int sock_endpoint_read(const unsigned char from[SOCK_ENDPOINT_BYTES], struct sockaddr_storage *address_out,
 		       socklen_t *address_bytes_out);
-
-/* A random number from the kernel. DONE or E_LIBRARY. */
-int sock_nonce(uint64_t *nonce_out);
-
-/* Fills args->error as printf does and returns `code`. */
-int sock_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* A number of the peer's own choice in text, 0 when it is none. DONE or E_TRANSPORT with the reason in
  * args->error. */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -57,6 +58,8 @@ int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
 		sock_meeting_leave(ctx, chan);
 	else
 		ctx->unsettled--;
+	snprintf(ctx->why, sizeof(ctx->why), "peer %u: %s", chan->peer,
+		 chan->stream.error ? strerror(chan->stream.error) : "the connection was closed or refused");
 	chan->state = CHAN_DOWN;
 	chan->stream.broken = true;
 	events += sock_stream_abandon(&chan->stream, sink);
@@ -85,6 +88,7 @@ static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
 		return sock_meeting_end(chan, sink, CADGE_E_MEMORY);
 	chan->state = CHAN_UP;
 	ctx->unsettled--;
+	ctx->epoch++;
 	ctx->up[ctx->up_count++] = chan;
 	sink->up(sink, chan->peer);
 	return 1;

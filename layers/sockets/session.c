@@ -27,6 +27,7 @@ void sock_session_close(struct cadge_ctx *ctx)
 	if (ctx->listen_fd >= 0)
 		close(ctx->listen_fd);
 	sock_blocks_free(&ctx->blocks);
+	cadge_watch_close(&ctx->watch);
 	free(ctx->pollfds);
 	free(ctx->up);
 	free(ctx->slots);
@@ -39,34 +40,29 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 	struct cadge_ctx *ctx;
 	struct sockaddr_storage bound;
 	socklen_t bound_bytes = sizeof(bound);
-	int code;
+	int code = cadge_open_check(args, family->caps, family->options, SOCK_PEERS_MAX);
 
-	if (args->place == CADGE_PLACE_SELF ||
-	    (args->place == CADGE_PLACE_NET && !(family->caps & CADGE_CAP_NET)))
-		return sock_refuse(args, CADGE_E_UNSUPPORTED, "these sockets do not reach that place");
-	if (!args->peers_max || args->peers_max > SOCK_PEERS_MAX || !args->depth_max)
-		return sock_refuse(args, CADGE_E_ARGUMENT, "peers must be 1 to %d and depth at least 1",
-				   SOCK_PEERS_MAX);
+	if (code < 0)
+		return code;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
-		return sock_refuse(args, CADGE_E_MEMORY, "out of memory");
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 	ctx->family = family;
-	ctx->listen_fd = -1;
+	ctx->listen_fd = ctx->watch.fd = -1;
 	ctx->place = args->place;
 	ctx->wait_mode = args->wait_mode;
 	ctx->peers = args->peers_max;
-	ctx->depth = args->depth_max < SOCK_DEPTH_MAX ? args->depth_max : SOCK_DEPTH_MAX;
-	ctx->message_bytes_max = args->message_bytes_max < SOCK_MESSAGE_BYTES_MAX ? args->message_bytes_max
-										  : SOCK_MESSAGE_BYTES_MAX;
+	ctx->depth = (uint32_t)cadge_least(args->depth_max, SOCK_DEPTH_MAX);
+	ctx->message_bytes_max = cadge_least(args->message_bytes_max, SOCK_MESSAGE_BYTES_MAX);
 	snprintf(ctx->device, sizeof(ctx->device), "%s", args->device);
-	code = sock_settings_read(args, family->options, &ctx->settings);
+	code = sock_settings_read(args, &ctx->settings);
 	if (code < 0)
 		goto close_ctx;
 	ctx->slots = calloc(ctx->peers, sizeof(*ctx->slots));
 	ctx->up = calloc(ctx->peers, sizeof(struct cadge_chan *));
 	ctx->pollfds = calloc(ctx->peers + SOCK_GUESTS_MAX + 1, sizeof(*ctx->pollfds));
 	if (!ctx->slots || !ctx->up || !ctx->pollfds) {
-		code = sock_refuse(args, CADGE_E_MEMORY, "out of memory");
+		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
 	}
 	code = family->listen(args, &ctx->listen_fd);
@@ -74,7 +70,7 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 		goto close_ctx;
 	if (getsockname(ctx->listen_fd, (struct sockaddr *)&bound, &bound_bytes) < 0 ||
 	    sock_endpoint_write(&bound, bound_bytes, ctx->endpoint) < 0) {
-		code = sock_refuse(args, CADGE_E_LIBRARY, "the listening socket has no usable name");
+		code = cadge_refuse(args, CADGE_E_LIBRARY, "the listening socket has no usable name");
 		goto close_ctx;
 	}
 	if (bound.ss_family != AF_UNIX) {
@@ -91,20 +87,18 @@ close_ctx:
 
 void sock_session_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	const bool net = ctx->place == CADGE_PLACE_NET;
-
-	*limits_out = (struct cadge_limits){
-		.bytes = sizeof(*limits_out),
-		.caps = ctx->family->caps & ~(net ? CADGE_CAP_HOST : CADGE_CAP_NET),
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(ctx->family->caps, ctx->place, ctx->wait_mode),
 		.message_bytes_max = ctx->message_bytes_max,
 		.depth_max = ctx->depth,
 		.iov_max = SOCK_IOV_MAX,
 		.wire_overhead_bytes = SOCK_HEADER_BYTES,
-		.short_bytes_max = SOCK_SHORT_BYTES_MAX < ctx->message_bytes_max ? SOCK_SHORT_BYTES_MAX
-										 : ctx->message_bytes_max,
+		.short_bytes_max = cadge_least(ctx->message_bytes_max, SOCK_SHORT_BYTES_MAX),
 		.short_path = "shared receive block",
 		.long_path = "receive block of its own",
 	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 int sock_session_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -113,7 +107,7 @@ int sock_session_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_
 
 	if (peer >= ctx->peers || *bytes_inout < SOCK_BLOB_BYTES)
 		return CADGE_E_ARGUMENT;
-	if (sock_nonce(&mine.nonce) < 0)
+	if (cadge_nonce(&mine.nonce) < 0)
 		return CADGE_E_LIBRARY;
 	memcpy(mine.endpoint, ctx->endpoint, SOCK_ENDPOINT_BYTES);
 	ctx->slots[peer].given = true;
@@ -151,6 +145,7 @@ int sock_session_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 	}
 	ctx->slots[peer].chan = chan;
 	ctx->unsettled++;
+	ctx->epoch++;
 	*chan_out = chan;
 	return CADGE_DONE;
 }
@@ -276,6 +271,40 @@ static nfds_t watch_unsettled(struct cadge_ctx *ctx, nfds_t count, uint64_t *tim
 	return count;
 }
 
+static bool has_work(const struct cadge_ctx *ctx)
+{
+	for (uint32_t i = 0; i < ctx->up_count; i++)
+		if (sock_stream_ready(&ctx->up[i]->stream) || ctx->up[i]->stream.broken)
+			return true;
+	return false;
+}
+
+int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	uint64_t due_ns = UINT64_MAX;
+	nfds_t count = ctx->up_count;
+	int code = CADGE_DONE;
+
+	if (has_work(ctx))
+		return CADGE_BUSY;
+	watch_up(ctx);
+	if (ctx->unsettled) {
+		count = watch_unsettled(ctx, count, &due_ns);
+		ctx->epoch++; /* who connects now comes and goes in poll */
+	}
+	if (!due_ns)
+		return CADGE_BUSY;
+	if (ctx->watch.fd < 0)
+		code = cadge_watch_open(&ctx->watch, ctx->peers + SOCK_GUESTS_MAX + 1);
+	if (code == CADGE_DONE)
+		code = cadge_watch_set(&ctx->watch, ctx->pollfds, count, ctx->epoch);
+	if (code < 0)
+		return code;
+	*fd_out = ctx->watch.fd;
+	*due_ns_out = due_ns;
+	return CADGE_DONE;
+}
+
 /*
  * With one peer and nothing else to look for, sleeps in recv itself: a message then costs one system call and
  * not two. Its timeout counts in the scheduler's ticks, so the last part of a wait is left to ppoll.
@@ -285,9 +314,8 @@ int sock_session_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	nfds_t count = ctx->up_count;
 	struct timespec timeout;
 
-	for (uint32_t i = 0; i < ctx->up_count; i++)
-		if (sock_stream_ready(&ctx->up[i]->stream) || ctx->up[i]->stream.broken)
-			return CADGE_DONE;
+	if (has_work(ctx))
+		return CADGE_DONE;
 	while (timeout_ns >= 2 * SOCK_RECEIVE_TIMEOUT_NS && count == 1 && !ctx->unsettled &&
 	       ctx->wait_mode == CADGE_WAIT_BLOCK && !ctx->up[0]->stream.unsent_count) {
 		const int code = sock_stream_fill(&ctx->up[0]->stream, 0);
@@ -319,19 +347,44 @@ int sock_session_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 		return chan->state == CHAN_DOWN ? CADGE_E_DOWN : CADGE_BUSY;
 	code = chan->ctx->family->describe(chan->fd, chan->ctx->place, chan->ctx->device, &path);
 	if (code == CADGE_DONE)
-		*path_out = path;
+		cadge_fill(path_out, &path, sizeof(path));
 	return code;
 }
 
 void sock_session_library(struct cadge_library *library_out)
 {
-	*library_out =
-		(struct cadge_library){.name = "Linux sockets", .stated_version = sock_kernel_release()};
+	const struct cadge_library library = {.name = "Linux sockets",
+					      .stated_version = sock_kernel_release()};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 void sock_session_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
 	(void)ctx;
-	*semantics_out =
-		(struct cadge_semantics){.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY};
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+void sock_session_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const bool block = ctx->wait_mode == CADGE_WAIT_BLOCK;
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_KERNEL_OR_NIC,
+		.control_transfer = block ? CADGE_CONTROL_INTERRUPT : CADGE_CONTROL_POLL,
+		.flow = CADGE_FLOW_LIBRARY,
+		.order = CADGE_ORDER_CHANNEL,
+		.waker = block ? CADGE_WAKER_KERNEL : CADGE_WAKER_NONE,
+		.granule_bytes = 1,
+		.copies_on_send = 1,
+		.multiprogramming = 1,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+const char *sock_session_why(const struct cadge_ctx *ctx)
+{
+	return ctx->why;
 }

@@ -73,7 +73,10 @@ struct cadge_ctx {
 	uint32_t up_count, unsettled; /* unsettled: neither up nor down */
 	struct guest guests[SOCK_GUESTS_MAX];
 	uint32_t guest_count;
-	struct pollfd *pollfds; /* peers + guests + the listening socket */
+	struct pollfd *pollfds;   /* peers + guests + the listening socket */
+	struct cadge_watch watch; /* for event; made when it is first called */
+	uint64_t epoch;           /* of the sockets: changes when one is opened */
+	char why[128];            /* what ended the last channel that broke */
 	struct sock_blocks blocks;
 };
 

@@ -8,17 +8,13 @@
 #include "cadge/layer.h"
 
 struct sock_settings {
-	int nodelay;                                 /* TCP_NODELAY; on unless set to 0 */
-	int send_buffer_bytes, receive_buffer_bytes; /* 0: the kernel's */
-	char congestion_control[16];                 /* "": the kernel's */
+	uint64_t nodelay;                                 /* TCP_NODELAY; on unless set to 0 */
+	uint64_t send_buffer_bytes, receive_buffer_bytes; /* 0: the kernel's */
+	char congestion_control[16];                      /* "": the kernel's */
 };
 
-/*
- * Reads args->settings; only names that `options` (ends with a NULL name) has are known. DONE, or E_ARGUMENT
- * with the reason in args->error.
- */
-int sock_settings_read(const struct cadge_open_args *args, const struct cadge_option *options,
-		       struct sock_settings *settings_out);
+/* Reads args->settings. DONE, or E_ARGUMENT with the reason in args->error. */
+int sock_settings_read(const struct cadge_open_args *args, struct sock_settings *settings_out);
 
 /* Sets SO_SNDBUF and SO_RCVBUF as asked. DONE or a code of the contract. */
 int sock_settings_apply(const struct sock_settings *settings, int fd);

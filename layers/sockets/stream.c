@@ -139,6 +139,7 @@ int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, ui
 			return CADGE_DONE;
 		if (sent < 0) {
 			stream->broken = true;
+			stream->error = errno;
 			return CADGE_E_DOWN;
 		}
 		advance(gather, count + 1, &first, (size_t)sent);
@@ -168,6 +169,7 @@ int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink)
 
 		if (sent < 0) {
 			stream->broken = true;
+			stream->error = errno;
 			break;
 		}
 		advance(unsent->iov, unsent->count, &unsent->first, (size_t)sent);
@@ -249,8 +251,10 @@ int sock_stream_fill(struct sock_stream *stream, int flags)
 		stream->tail += (size_t)got;
 		return 1;
 	}
-	if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+	if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
 		stream->broken = true;
+		stream->error = got ? errno : 0;
+	}
 	return 0;
 }
 

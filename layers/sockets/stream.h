@@ -41,6 +41,7 @@ struct sock_stream {
 	uint32_t peer;
 	uint64_t message_bytes_max;
 	bool broken; /* the socket failed or ended */
+	int error;   /* errno of a failure; 0: the peer closed its end */
 
 	struct sock_unsent *unsent; /* ring of depth */
 	uint32_t depth, unsent_head, unsent_count;

@@ -20,8 +20,9 @@ static int tcp_listen(const struct cadge_open_args *args, int *fd_out)
 static int tcp_tune(const struct sock_settings *settings, int fd)
 {
 	const char *congestion = settings->congestion_control;
+	const int nodelay = (int)settings->nodelay;
 
-	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &settings->nodelay, sizeof(settings->nodelay)) < 0)
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay)) < 0)
 		return sock_code(errno);
 	if (*congestion &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion)) < 0)
@@ -58,7 +59,7 @@ static const struct cadge_option tcp_options[] = {
 
 static const uint64_t tcp_caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
 				 CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
-				 CADGE_CAP_WAIT;
+				 CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_WHY;
 
 static const struct sock_family tcp_family = {
 	.caps = tcp_caps,
@@ -80,11 +81,6 @@ static const struct cadge_layer tcp_layer = {
 	.style = "sockets",
 	.substrate = "tcp",
 	.caps = tcp_caps,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
-		   .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 1,
-		   .copies_on_receive = 0,
-		   .multiprogramming = 1},
 	.options = tcp_options,
 	.open = tcp_open,
 	.close = sock_session_close,
@@ -97,8 +93,11 @@ static const struct cadge_layer tcp_layer = {
 	.describe_path = sock_session_describe_path,
 	.library = sock_session_library,
 	.semantics = sock_session_semantics,
+	.traits = sock_session_traits,
 	.wait = sock_session_wait,
+	.event = sock_session_event,
 	.release = sock_session_release,
+	.why = sock_session_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

@@ -73,6 +73,9 @@ struct cadge_ctx {
 	struct cadge_chan *chans;   /* by peer */
 	struct cadge_chan **active; /* connected ones, in any order */
 	struct pollfd *pollfds;
+	struct cadge_watch watch; /* for event; made when it is first called */
+	uint64_t epoch;           /* of the sockets: changes when one is connected */
+	char why[128];            /* what ended the last channel that broke */
 	struct sock_blocks blocks;
 	struct cadge_lend *block;      /* the next datagram goes here */
 	struct cadge_chan *early_chan; /* wait has read a datagram of this one into the block */
@@ -87,7 +90,7 @@ static const struct cadge_option udp_options[] = {
 };
 
 static const uint64_t udp_caps = CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
-				 CADGE_CAP_WAIT | CADGE_CAP_COUNTERS;
+				 CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_COUNTERS | CADGE_CAP_WHY;
 
 static void udp_close(struct cadge_ctx *ctx)
 {
@@ -97,6 +100,7 @@ static void udp_close(struct cadge_ctx *ctx)
 		if (ctx->chans[i].fd >= 0)
 			close(ctx->chans[i].fd);
 	sock_blocks_free(&ctx->blocks);
+	cadge_watch_close(&ctx->watch);
 	free(ctx->pollfds);
 	free(ctx->active);
 	free(ctx->chans);
@@ -120,16 +124,14 @@ static uint64_t one_frame_bytes(const struct cadge_ctx *ctx, int fd)
 static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx;
-	int code, fd;
+	int code = cadge_open_check(args, udp_caps, udp_options, UDP_PEERS_MAX), fd;
 
-	if (args->place == CADGE_PLACE_SELF)
-		return sock_refuse(args, CADGE_E_UNSUPPORTED, "these sockets do not reach that place");
-	if (!args->peers_max || args->peers_max > UDP_PEERS_MAX || !args->depth_max)
-		return sock_refuse(args, CADGE_E_ARGUMENT, "peers must be 1 to %d and depth at least 1",
-				   UDP_PEERS_MAX);
+	if (code < 0)
+		return code;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
-		return sock_refuse(args, CADGE_E_MEMORY, "out of memory");
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
+	ctx->watch.fd = -1;
 	ctx->place = args->place;
 	ctx->wait_mode = args->wait_mode;
 	ctx->peers = args->peers_max;
@@ -138,7 +140,7 @@ static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->port_last = args->port_last;
 	snprintf(ctx->device, sizeof(ctx->device), "%s", args->device);
 	snprintf(ctx->address, sizeof(ctx->address), "%s", args->address);
-	code = sock_settings_read(args, udp_options, &ctx->settings);
+	code = sock_settings_read(args, &ctx->settings);
 	if (code < 0)
 		goto close_ctx;
 	ctx->chans = calloc(ctx->peers, sizeof(*ctx->chans));
@@ -148,7 +150,7 @@ static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->pollfds = calloc(ctx->peers, sizeof(*ctx->pollfds));
 	ctx->block = sock_block_take(&ctx->blocks, UDP_DATAGRAM_ROOM);
 	if (!ctx->chans || !ctx->active || !ctx->pollfds || !ctx->block) {
-		code = sock_refuse(args, CADGE_E_MEMORY, "out of memory");
+		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
 	}
 	/*
@@ -168,9 +170,8 @@ close_ctx:
 
 static void udp_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	*limits_out = (struct cadge_limits){
-		.bytes = sizeof(*limits_out),
-		.caps = udp_caps & ~(ctx->place == CADGE_PLACE_NET ? CADGE_CAP_HOST : CADGE_CAP_NET),
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(udp_caps, ctx->place, ctx->wait_mode),
 		.message_bytes_max = UDP_MESSAGE_BYTES_MAX,
 		.depth_max = ctx->depth,
 		.iov_max = UDP_IOV_MAX,
@@ -179,6 +180,8 @@ static void udp_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 		.short_path = "one frame",
 		.long_path = "IP fragments, made by the kernel",
 	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int open_peer_socket(struct cadge_ctx *ctx, int *fd_out)
@@ -206,7 +209,7 @@ static int udp_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t 
 	if (peer >= ctx->peers || *bytes_inout < SOCK_BLOB_BYTES || ctx->chans[peer].state > UDP_NAMED)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
-	if (sock_nonce(&mine.nonce) < 0)
+	if (cadge_nonce(&mine.nonce) < 0)
 		return CADGE_E_LIBRARY;
 	code = chan->fd >= 0 ? CADGE_DONE : open_peer_socket(ctx, &chan->fd);
 	if (code < 0)
@@ -243,6 +246,7 @@ static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	chan->state = UDP_MEETING;
 	chan->hello_due_ns = 0;
 	ctx->active[ctx->connected++] = chan;
+	ctx->epoch++;
 	ctx->unsettled++;
 	*chan_out = chan;
 	return CADGE_DONE;
@@ -268,6 +272,7 @@ static void fail(struct cadge_chan *chan)
 	if (chan->state == UDP_UP)
 		chan->ctx->unsettled++;
 	chan->state = UDP_FAILED;
+	snprintf(chan->ctx->why, sizeof(chan->ctx->why), "peer %u: %s", chan->peer, strerror(errno));
 }
 
 static int udp_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
@@ -488,6 +493,37 @@ static bool wait_in_recv(struct cadge_ctx *ctx, uint64_t *timeout_ns_inout)
 	return false;
 }
 
+/* Fills pollfds; false where a channel has failed, which poll has to tell. */
+static bool watch_active(struct cadge_ctx *ctx)
+{
+	for (uint32_t i = 0; i < ctx->connected; i++) {
+		if (ctx->active[i]->state == UDP_FAILED)
+			return false;
+		ctx->pollfds[i] = (struct pollfd){
+			.fd = ctx->active[i]->fd,
+			.events = (short)(POLLIN | (ctx->active[i]->refused_room ? POLLOUT : 0)),
+		};
+	}
+	return true;
+}
+
+static int udp_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	int code = CADGE_DONE;
+
+	if (ctx->early_chan || !watch_active(ctx))
+		return CADGE_BUSY;
+	if (ctx->watch.fd < 0)
+		code = cadge_watch_open(&ctx->watch, ctx->peers);
+	if (code == CADGE_DONE)
+		code = cadge_watch_set(&ctx->watch, ctx->pollfds, ctx->connected, ctx->epoch);
+	if (code < 0)
+		return code;
+	*fd_out = ctx->watch.fd;
+	*due_ns_out = ctx->unsettled ? UDP_HELLO_PERIOD_NS : UINT64_MAX;
+	return CADGE_DONE;
+}
+
 static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	struct timespec timeout;
@@ -503,14 +539,8 @@ static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 		timeout_ns = UINT64_C(3600) * 1000000000;
 	timeout = (struct timespec){.tv_sec = (time_t)(timeout_ns / 1000000000),
 				    .tv_nsec = (long)(timeout_ns % 1000000000)};
-	for (uint32_t i = 0; i < ctx->connected; i++) {
-		if (ctx->active[i]->state == UDP_FAILED)
-			return CADGE_DONE;
-		ctx->pollfds[i] = (struct pollfd){
-			.fd = ctx->active[i]->fd,
-			.events = (short)(POLLIN | (ctx->active[i]->refused_room ? POLLOUT : 0)),
-		};
-	}
+	if (!watch_active(ctx))
+		return CADGE_DONE;
 	if (ppoll(ctx->pollfds, ctx->connected, &timeout, NULL) < 0 && errno != EINTR)
 		return CADGE_E_LIBRARY;
 	return CADGE_DONE;
@@ -536,21 +566,44 @@ static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 		 receive_bytes);
 	code = sock_describe_route(chan->fd, chan->ctx->place, chan->ctx->device, &path);
 	if (code == CADGE_DONE)
-		*path_out = path;
+		cadge_fill(path_out, &path, sizeof(path));
 	return code;
 }
 
 static void udp_library(struct cadge_library *library_out)
 {
-	*library_out =
-		(struct cadge_library){.name = "Linux sockets", .stated_version = sock_kernel_release()};
+	const struct cadge_library library = {.name = "Linux sockets",
+					      .stated_version = sock_kernel_release()};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 static void udp_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
 	(void)ctx;
-	*semantics_out =
-		(struct cadge_semantics){.bytes = sizeof(*semantics_out), .message = CADGE_PROGRESS_LIBRARY};
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+static void udp_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	const bool block = ctx->wait_mode == CADGE_WAIT_BLOCK;
+	const struct cadge_traits traits = {
+		.protection = CADGE_PROTECT_KERNEL_OR_NIC,
+		.control_transfer = block ? CADGE_CONTROL_INTERRUPT : CADGE_CONTROL_POLL,
+		.waker = block ? CADGE_WAKER_KERNEL : CADGE_WAKER_NONE,
+		.granule_bytes = (uint32_t)ctx->short_bytes_max,
+		.copies_on_send = 1,
+		.multiprogramming = 1,
+	};
+
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *udp_why(const struct cadge_ctx *ctx)
+{
+	return ctx->why;
 }
 
 static void udp_counters(const struct cadge_ctx *ctx,
@@ -567,11 +620,6 @@ static const struct cadge_layer udp_layer = {
 	.style = "sockets",
 	.substrate = "udp",
 	.caps = udp_caps,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
-		   .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 1,
-		   .copies_on_receive = 0,
-		   .multiprogramming = 1},
 	.options = udp_options,
 	.open = udp_open,
 	.close = udp_close,
@@ -584,9 +632,12 @@ static const struct cadge_layer udp_layer = {
 	.describe_path = udp_describe_path,
 	.library = udp_library,
 	.semantics = udp_semantics,
+	.traits = udp_traits,
 	.wait = udp_wait,
+	.event = udp_event,
 	.release = udp_release,
 	.counters = udp_counters,
+	.why = udp_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

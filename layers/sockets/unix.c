@@ -55,7 +55,7 @@ static const struct cadge_option unix_options[] = {
 
 static const uint64_t unix_caps = CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED |
 				  CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | CADGE_CAP_POST_IN_SINK |
-				  CADGE_CAP_WAIT;
+				  CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_WHY;
 
 static const struct sock_family unix_family = {
 	.caps = unix_caps,
@@ -77,11 +77,6 @@ static const struct cadge_layer unix_layer = {
 	.style = "sockets",
 	.substrate = "unix",
 	.caps = unix_caps,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
-		   .control_transfer = CADGE_CONTROL_INTERRUPT,
-		   .copies_on_send = 1,
-		   .copies_on_receive = 0,
-		   .multiprogramming = 1},
 	.options = unix_options,
 	.open = unix_open,
 	.close = sock_session_close,
@@ -94,8 +89,11 @@ static const struct cadge_layer unix_layer = {
 	.describe_path = sock_session_describe_path,
 	.library = sock_session_library,
 	.semantics = sock_session_semantics,
+	.traits = sock_session_traits,
 	.wait = sock_session_wait,
+	.event = sock_session_event,
 	.release = sock_session_release,
+	.why = sock_session_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

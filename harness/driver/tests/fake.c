@@ -113,8 +113,9 @@ static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 	limits->caps = CADGE_CAP_SELF | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD;
 	limits->caps |= fake.unreliable ? 0 : CADGE_CAP_RELIABLE;
 	limits->caps |= fake.unreliable || fake.unordered ? 0 : CADGE_CAP_ORDERED;
-	limits->caps |= fake.native ? CADGE_CAP_RPC : 0;
+	limits->caps |= fake.native ? CADGE_CAP_RPC | CADGE_CAP_REPLY_LATER : 0;
 	limits->caps |= fake.in_sink ? CADGE_CAP_POST_IN_SINK : 0;
+	limits->caps |= fake.native && fake.in_sink ? CADGE_CAP_REPLY_IN_SINK : 0;
 	limits->message_bytes_max = 1 << 20;
 	limits->rma_bytes_max = 1 << 20;
 	limits->depth_max = 64;
@@ -161,11 +162,11 @@ static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 }
 
 static int fake_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in, uint32_t in_count,
-		     const struct cadge_iov *out, uint32_t out_count, uint64_t token)
+		     const struct cadge_iov *out, uint32_t out_count, uint32_t flags, uint64_t token)
 {
 	struct entry *entry;
 
-	(void)chan, (void)op;
+	(void)chan, (void)op, (void)flags;
 	if (busy())
 		return CADGE_BUSY;
 	entry = append_data(ENTRY_CALL, in, in_count, token);
@@ -191,9 +192,9 @@ static int fake_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *to, co
 	return CADGE_QUEUED;
 }
 
-static int fake_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *to, int code)
+static int fake_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *to, int code, uint32_t flags)
 {
-	(void)ctx, (void)to, (void)code;
+	(void)ctx, (void)to, (void)code, (void)flags;
 	return CADGE_E_UNSUPPORTED;
 }
 
@@ -273,10 +274,10 @@ static void fake_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *
 	semantics->put = semantics->get = semantics->fetch_add = CADGE_PROGRESS_DIRECT;
 }
 
-static int fake_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes,
-		       struct cadge_region **out)
+static int fake_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		       uint32_t flags, void *key, size_t *key_bytes, struct cadge_region **out)
 {
-	(void)ctx, (void)bytes;
+	(void)ctx, (void)bytes, (void)rights, (void)peer, (void)flags;
 	memcpy(key, &base, sizeof(base));
 	*key_bytes = sizeof(base);
 	*out = &region;
@@ -288,9 +289,10 @@ static void fake_unexpose(struct cadge_ctx *ctx, struct cadge_region *which)
 	(void)ctx, (void)which;
 }
 
-static int fake_attach(struct cadge_chan *chan, const void *key, size_t bytes, struct cadge_remote **out)
+static int fake_attach(struct cadge_chan *chan, const void *key, size_t bytes, uint32_t intent,
+		       uint32_t flags, struct cadge_remote **out)
 {
-	(void)chan;
+	(void)chan, (void)intent, (void)flags;
 	if (bytes != sizeof(remote.base))
 		return CADGE_E_ARGUMENT;
 	memcpy(&remote.base, key, sizeof(remote.base));
@@ -323,9 +325,9 @@ static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, st
 }
 
 static int fake_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *from,
-		    uint64_t offset, uint64_t token)
+		    uint64_t offset, uint32_t flags, uint64_t token)
 {
-	(void)chan;
+	(void)chan, (void)flags;
 	if (busy())
 		return CADGE_BUSY;
 	memcpy(local, from->base + offset, bytes);
@@ -335,11 +337,11 @@ static int fake_get(struct cadge_chan *chan, void *local, size_t bytes, struct c
 }
 
 static int fake_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before, struct cadge_remote *at,
-			  uint64_t offset, uint64_t token)
+			  uint64_t offset, uint32_t flags, uint64_t token)
 {
 	uint64_t value;
 
-	(void)chan;
+	(void)chan, (void)flags;
 	if (busy())
 		return CADGE_BUSY;
 	memcpy(&value, at->base + offset, sizeof(value));
@@ -349,10 +351,16 @@ static int fake_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *be
 	return finish(token);
 }
 
-static int fake_quiet(struct cadge_chan *chan, uint64_t token)
+static int fake_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 {
-	(void)chan;
+	(void)chan, (void)flags;
 	return busy() ? CADGE_BUSY : finish(token);
+}
+
+static void fake_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits)
+{
+	(void)ctx;
+	traits->order = CADGE_ORDER_CHANNEL;
 }
 
 const struct cadge_layer *fake_layer(void)
@@ -364,7 +372,8 @@ const struct cadge_layer *fake_layer(void)
 		.style = "fake",
 		.substrate = "self",
 		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
-			CADGE_CAP_RPC | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD,
+			CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT |
+			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,
@@ -376,6 +385,7 @@ const struct cadge_layer *fake_layer(void)
 		.describe_path = fake_path,
 		.library = fake_library,
 		.semantics = fake_semantics,
+		.traits = fake_traits,
 		.call = fake_call,
 		.reply = fake_reply,
 		.fail = fake_fail,

@@ -27,7 +27,19 @@
  * cadge_lend for itself; they never cross from one layer to another. A shim hands its inner layer only
  * handles that this inner layer made.
  *
- * ABI 1 is append-only once it is frozen; `bytes` in each struct tells which fields exist.
+ * Growth. ABI 1 is append-only once it is frozen. A struct that may grow begins with `bytes`, its size as the
+ * side that owns its memory was compiled:
+ *
+ * - What a slot fills (limits, path, library, semantics, traits): the caller sets `bytes` and zeroes the rest.
+ *   The slot writes no further than that and leaves `bytes` alone: cadge_fill() of cadge/fill.h.
+ * - What a slot reads (open_args, sink): the fields of ABI 1 are always there; for a later one the slot looks at
+ *   `bytes` first, with CADGE_HAS() of cadge/fill.h.
+ * - The table: a caller takes any table from the size of ABI 1 on, and works on a zeroed copy of its own:
+ *   cadge_layer_take() of cadge/check.h. Capability bits that it does not know are dropped from the copy.
+ *
+ * Fixed for ever, and so without `bytes`: cadge_iov, cadge_option, cadge_setting, cadge_reply_to. New behaviour
+ * of a slot arrives by a flag, new slots by a capability.
+ *
  * This header compiles as C11 and as C++17 and needs nothing but the C standard library.
  */
 #ifndef CADGE_LAYER_H
@@ -59,12 +71,14 @@ enum cadge_code {
 	CADGE_E_TOO_LARGE = -2,   /* longer than a limit; adapters never fragment silently */
 	CADGE_E_UNSUPPORTED = -3, /* this layer cannot do that, and says so in its capabilities */
 	CADGE_E_LOST = -4,        /* given up by an unreliable layer */
+	/* the target does not allow it: wrong tag, no right, outside of an export, endpoint full */
+	CADGE_E_REFUSED = -5,
 
 	/* the channel: disconnect it */
 	CADGE_E_DOWN = -16, /* the peer is gone or the connection broke */
 
 	/* the context: close it */
-	CADGE_E_LIBRARY = -32,   /* the library failed; the reason is in the error text of open */
+	CADGE_E_LIBRARY = -32,   /* the library failed; the reason is in the error text of open, or in why */
 	CADGE_E_TRANSPORT = -33, /* the transport or device asked for is not there */
 	CADGE_E_PORT = -34,      /* no free port in the given range */
 
@@ -89,13 +103,14 @@ enum cadge_code {
 /* a fast sender sees BUSY; nothing is dropped at a slow receiver */
 #define CADGE_CAP_FLOW_CONTROL (UINT64_C(1) << 5)
 #define CADGE_CAP_LEND         (UINT64_C(1) << 6) /* (release) received data can be kept without a copy */
-/* post, reply and delegate are legal inside sink callbacks */
+/* post, commit, call, delegate and one-sided operations are legal inside sink callbacks */
 #define CADGE_CAP_POST_IN_SINK (UINT64_C(1) << 7)
-#define CADGE_CAP_WAIT         (UINT64_C(1) << 8)  /* (wait) the context can sleep until there is work */
-#define CADGE_CAP_RPC          (UINT64_C(1) << 9)  /* (call, reply, fail) native calls */
-#define CADGE_CAP_DELEGATE     (UINT64_C(1) << 10) /* (delegate) a call can be passed on; needs RPC */
-#define CADGE_CAP_PUT          (UINT64_C(1) << 11) /* (put, quiet, expose, unexpose, attach, detach) */
-#define CADGE_CAP_GET          (UINT64_C(1) << 12) /* (get, and the five above) */
+#define CADGE_CAP_WAIT         (UINT64_C(1) << 8) /* (wait) the context can sleep until there is work */
+/* (call, reply, fail) native calls; needs REPLY_IN_SINK or REPLY_LATER */
+#define CADGE_CAP_RPC      (UINT64_C(1) << 9)
+#define CADGE_CAP_DELEGATE (UINT64_C(1) << 10) /* (delegate) a call can be passed on; needs RPC */
+#define CADGE_CAP_PUT      (UINT64_C(1) << 11) /* (put, quiet, expose, unexpose, attach, detach) */
+#define CADGE_CAP_GET      (UINT64_C(1) << 12) /* (get, and the five above) */
 /* (fetch_add, and the five above) 64-bit, naturally aligned */
 #define CADGE_CAP_FETCH_ADD (UINT64_C(1) << 13)
 /* (mem_alloc, mem_free) buffers should come from the layer */
@@ -114,28 +129,83 @@ enum cadge_code {
  * not the data network's
  */
 #define CADGE_CAP_RAW_LINK (UINT64_C(1) << 20)
+/* reply and fail are legal inside sink.call; needs RPC */
+#define CADGE_CAP_REPLY_IN_SINK (UINT64_C(1) << 21)
+/* a reply token may outlive sink.call (that of an active message may not); needs RPC */
+#define CADGE_CAP_REPLY_LATER (UINT64_C(1) << 22)
+/* rights and peer of expose hold: what they do not allow ends with E_REFUSED and leaves the memory as it was */
+#define CADGE_CAP_RIGHTS (UINT64_C(1) << 23)
+/* put takes CADGE_NOTIFY, and the target's poll calls sink.notified; needs PUT */
+#define CADGE_CAP_NOTIFY (UINT64_C(1) << 24)
+/* (compare_swap, and the five of PUT) 64-bit, naturally aligned */
+#define CADGE_CAP_COMPARE_SWAP (UINT64_C(1) << 25)
+/* (reserve, commit, cancel) messages can be built in memory that the library sends from */
+#define CADGE_CAP_RESERVE (UINT64_C(1) << 26)
+/* (event) a descriptor tells of work, so that a program's own event loop can hold a context; needs WAIT */
+#define CADGE_CAP_EVENT_FD (UINT64_C(1) << 27)
+#define CADGE_CAP_WHY      (UINT64_C(1) << 28) /* (why) the library explains its errors after open */
+/* all bits that this header knows */
+#define CADGE_CAPS_KNOWN ((UINT64_C(1) << 29) - 1)
 
-/* What the 1998 comparison of five layers compared, as facts of the adapter (shown, never computed with). */
+/* Who keeps a process from memory and messages that are not its own. */
 enum cadge_protection {
 	CADGE_PROTECT_NONE,
 	CADGE_PROTECT_SENDER_LIBRARY,
 	CADGE_PROTECT_RECEIVER_LIBRARY,
 	CADGE_PROTECT_KERNEL_OR_NIC,
 };
+/* How a message comes to the receiver's code. */
 enum cadge_control_transfer {
 	CADGE_CONTROL_POLL,      /* the receiver has to look */
 	CADGE_CONTROL_HANDLER,   /* a handler runs inside the receiver's poll */
 	CADGE_CONTROL_INTERRUPT, /* the kernel wakes the receiver */
 	CADGE_CONTROL_NONE,      /* one-sided: the receiver is not told */
 };
+/* What stops a sender that is faster than its receiver. */
+enum cadge_flow {
+	CADGE_FLOW_NONE,     /* nothing: messages are dropped or pile up */
+	CADGE_FLOW_CREDITS,  /* it sends as much as the receiver has room for */
+	CADGE_FLOW_ACK_NACK, /* it sends, and sends again what the receiver refused */
+	CADGE_FLOW_LIBRARY,  /* the library or the kernel below, in a way of its own */
+};
+enum cadge_order {
+	CADGE_ORDER_NONE,
+	CADGE_ORDER_CHANNEL, /* the messages of one channel, in the order of their posts */
+};
+/* Who ends the sleep of a receiver in `wait`. */
+enum cadge_waker {
+	CADGE_WAKER_NONE,    /* nobody: this context does not sleep */
+	CADGE_WAKER_KERNEL,  /* a descriptor that becomes readable */
+	CADGE_WAKER_LIBRARY, /* the sender's or the receiver's library */
+	CADGE_WAKER_CADGE,   /* a notification that the adapter adds to what it sends */
+};
+/* What threads of the library are for. */
+enum cadge_thread_role {
+	CADGE_THREADS_NONE,
+	CADGE_THREADS_HOUSEKEEPING, /* timers, connections, rare events: no message waits for one */
+	CADGE_THREADS_PROGRESS,     /* they move messages: a message may wait until one gets a processor */
+};
 
+/*
+ * What the 1998 comparison of five layers compared, as facts of an opened context: place, provider and wait
+ * mode change them. Shown, never computed with.
+ */
 struct cadge_traits {
+	uint32_t bytes; /* sizeof, set by the caller */
 	enum cadge_protection protection;
 	enum cadge_control_transfer control_transfer;
+	enum cadge_flow flow;   /* NONE exactly where FLOW_CONTROL is not granted */
+	enum cadge_order order; /* CHANNEL exactly where ORDERED is granted */
+	enum cadge_waker waker; /* NONE exactly where WAIT is not granted */
+	/* the piece in which long messages travel: 1 a byte stream, else a packet or chunk; 0: whole, or unknown */
+	uint32_t granule_bytes;
 	/* copies of the payload by adapter and library, short messages, user space */
 	uint32_t copies_on_send;
 	uint32_t copies_on_receive;
 	uint32_t multiprogramming; /* 1: several processes of one host can use the layer at a time */
+	/* threads of the library: what for, and how many at most in this process; NONE and 0 without OWN_THREADS */
+	enum cadge_thread_role thread_role;
+	uint32_t threads_max;
 };
 
 /* Where the two ends of a channel stand. */
@@ -151,24 +221,38 @@ enum cadge_wait_mode {
 	CADGE_WAIT_BLOCK = 1, /* wait will be called whenever poll found nothing */
 };
 
+/* Where buffers and regions lie. A layer refuses in open what it cannot use (E_UNSUPPORTED). */
+enum cadge_memory_kind {
+	CADGE_MEMORY_HOST = 0, /* the process's own memory; the only kind so far */
+};
+
+/* What a peer may do with an exposed region, and what it intends to: any of these. */
+#define CADGE_MAY_READ   1u /* get */
+#define CADGE_MAY_WRITE  2u /* put */
+#define CADGE_MAY_ATOMIC 4u /* fetch_add, compare_swap */
+#define CADGE_MAY_ALL    7u
+#define CADGE_ALL_PEERS  UINT32_MAX /* in place of a peer's number */
+
 struct cadge_ctx;    /* one opened layer; owns everything below */
 struct cadge_chan;   /* one connection to one peer */
 struct cadge_region; /* local memory exposed to remote access */
 struct cadge_remote; /* a peer's exposed memory, as seen from here */
 struct cadge_lend;   /* received data that the caller keeps for a while */
 
+/* Fixed for ever. */
 struct cadge_iov {
 	void *base;
 	size_t bytes;
 };
 
-/* An open-time option that a layer understands, for --help, manifests and refusals. */
+/* An open-time option that a layer understands, for --help, manifests and refusals. Fixed for ever. */
 struct cadge_option {
 	const char *name;          /* lower case, words joined by '_'; unit as suffix */
 	const char *default_value; /* "" where the library decides */
 	const char *help;          /* one sentence */
 };
 
+/* Fixed for ever. */
 struct cadge_setting {
 	const char *name;
 	const char *value;
@@ -194,6 +278,7 @@ struct cadge_open_args {
 	const struct cadge_layer *inner;
 	char *error; /* where open explains a failure in one sentence, NUL-terminated */
 	size_t error_bytes;
+	enum cadge_memory_kind memory_kind; /* of all buffers and regions */
 };
 
 struct cadge_limits {
@@ -235,6 +320,7 @@ struct cadge_path {
 
 /* Which library serves this layer. The driver finds file and build id from `symbol` (dladdr). */
 struct cadge_library {
+	uint32_t bytes;   /* sizeof, set by the caller */
 	const char *name; /* "UCX", "libfabric", "Open MPI", "Linux sockets" */
 	/* what the loaded library says of itself; kernel release for kernel services */
 	const char *stated_version;
@@ -251,7 +337,7 @@ enum cadge_progress {
 
 struct cadge_semantics {
 	uint32_t bytes; /* sizeof, set by the caller */
-	enum cadge_progress message, put, get, fetch_add;
+	enum cadge_progress message, put, get, fetch_add, compare_swap;
 };
 
 /* sink.recv and sink.replied return one of these. */
@@ -266,7 +352,10 @@ enum cadge_placement {
 	CADGE_LENT,   /* they are at `data`, as in recv */
 };
 
-/* Names the caller of a native call; consumed by exactly one of reply, delegate, fail. Copied by value. */
+/*
+ * Names the caller of a native call; consumed by exactly one of reply, delegate, fail. Copied by value. Fixed
+ * for ever.
+ */
 struct cadge_reply_to {
 	uint64_t word[4];
 };
@@ -274,11 +363,13 @@ struct cadge_reply_to {
 /*
  * Where events go. The caller fills it; the adapter calls it from inside poll (and only there), in the
  * library's own delivery context, so that a layer with handlers shows its true latency. Inside a callback
- * `poll`, `wait`, `disconnect` and `close` are forbidden; `post`, `reply` and `delegate` are legal only with
- * CADGE_CAP_POST_IN_SINK. `peer` is the number that was given to connect. `self` is for the caller's use:
- * adapters pass the sink on untouched.
+ * `poll`, `wait`, `disconnect` and `close` are forbidden; what sends is legal only with
+ * CADGE_CAP_POST_IN_SINK, `reply` and `fail` only with CADGE_CAP_REPLY_IN_SINK. `peer` is the number that was
+ * given to connect. `self` is for the caller's use: adapters pass the sink on untouched. Callbacks are never
+ * NULL, but those of capabilities that the context does not grant.
  */
 struct cadge_sink {
+	uint32_t bytes; /* sizeof(struct cadge_sink) */
 	/* The channel to `peer` is usable in both directions as far as this side can tell. */
 	void (*up)(struct cadge_sink *self, uint32_t peer);
 	/* The channel to `peer` is broken; follows every failed or lost connection at most once. */
@@ -295,18 +386,32 @@ struct cadge_sink {
 	 * Negative: failed, buffers are the caller's again as well.
 	 */
 	void (*sent)(struct cadge_sink *self, uint32_t peer, uint64_t token, int code);
-	/* Native RPC: a call arrived. `args` is lent until return. The token outlives the callback. */
+	/*
+	 * Native RPC: a call arrived. `args` is lent until return. The token outlives the callback with
+	 * CADGE_CAP_REPLY_LATER; without it the call is answered before the callback returns.
+	 */
 	void (*call)(struct cadge_sink *self, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 		     const struct cadge_reply_to *reply_to);
 	/* Native RPC: the result of call `token` (its only event). `bytes` is the length of the result. */
 	enum cadge_keep (*replied)(struct cadge_sink *self, uint32_t peer, uint64_t token, int code,
 				   enum cadge_placement placement, const void *data, size_t bytes,
 				   struct cadge_lend *lend);
+	/*
+	 * NOTIFY. `peer` wrote `bytes` bytes at offset_bytes of our `region` by a put with CADGE_NOTIFY, and
+	 * they are visible.
+	 */
+	void (*notified)(struct cadge_sink *self, uint32_t peer, struct cadge_region *region,
+			 uint64_t offset_bytes, uint64_t bytes);
 };
 
-/* Flags of post, reply and put. */
-/* more will follow at once: with CADGE_CAP_BATCH the adapter may hold this until flush */
+/*
+ * Flags. A flag belongs to a capability, and a caller gives it only where that is granted; all other bits are
+ * 0. Without BATCH MORE means nothing; without NOTIFY put refuses CADGE_NOTIFY (E_UNSUPPORTED).
+ */
+/* post, commit, reply, put, call: more will follow at once; with BATCH the adapter may hold this until flush */
 #define CADGE_MORE 1u
+/* put: tell the target, by sink.notified, when the bytes are visible there */
+#define CADGE_NOTIFY 2u
 
 struct cadge_layer {
 	uint32_t abi;      /* CADGE_ABI */
@@ -315,7 +420,6 @@ struct cadge_layer {
 	const char *style; /* sockets, native, am, fm, bip, pm, vmmc, rdma, mpi, peregrine, null, shim */
 	const char *substrate;
 	uint64_t caps;
-	struct cadge_traits traits;
 	const struct cadge_option *options; /* ends with a NULL name; may be NULL */
 
 	/* ---- required ---- */
@@ -323,9 +427,9 @@ struct cadge_layer {
 	/*
 	 * Starts the library and makes a context for args->place and args->wait_mode. May block, may start
 	 * threads (CADGE_CAP_OWN_THREADS). Everything in args is the caller's and read only during the call.
-	 * DONE; E_UNSUPPORTED: place or wait mode impossible here; E_TRANSPORT: device or transport asked for
-	 * is not there; E_PORT; E_MEMORY; E_PERMISSION; E_ABSENT; E_LIBRARY; E_ARGUMENT: unknown setting. On
-	 * failure args->error says why in one sentence and *ctx_out is untouched.
+	 * DONE; E_UNSUPPORTED: place, wait mode or memory kind impossible here; E_TRANSPORT: device or
+	 * transport asked for is not there; E_PORT; E_MEMORY; E_PERMISSION; E_ABSENT; E_LIBRARY; E_ARGUMENT:
+	 * unknown setting. On failure args->error says why in one sentence and *ctx_out is untouched.
 	 */
 	int (*open)(const struct cadge_open_args *args, struct cadge_ctx **ctx_out);
 	/*
@@ -376,6 +480,8 @@ struct cadge_layer {
 	void (*library)(struct cadge_library *library_out);
 	/* Who does the work of each operation at the target, for this context. */
 	void (*semantics)(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
+	/* How this context works, see cadge_traits. */
+	void (*traits)(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 
 	/* ---- optional, each tied to a capability ---- */
 
@@ -385,10 +491,33 @@ struct cadge_layer {
 	 * Negative: context error.
 	 */
 	int (*wait)(struct cadge_ctx *ctx, uint64_t timeout_ns);
+	/*
+	 * EVENT_FD, block mode only. Arms as wait does, and does not sleep. DONE: nothing to do now; *fd_out
+	 * becomes readable when there is, and poll is due after *due_ns_out nanoseconds at the latest
+	 * (UINT64_MAX: never by itself). BUSY: there is work now, call poll; nothing was written. Negative:
+	 * context error. The descriptor is the layer's and the same from open to close; the caller watches it,
+	 * level-triggered, and neither reads nor closes it. Whatever else is called on the context in between,
+	 * event is called again before the next sleep.
+	 */
+	int (*event)(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out);
 	/* LEND. Gives kept data back. */
 	void (*release)(struct cadge_ctx *ctx, struct cadge_lend *lend);
 	/* BATCH. Everything posted with CADGE_MORE leaves now. */
 	int (*flush)(struct cadge_chan *chan);
+
+	/*
+	 * RESERVE. Memory of the library for one message of up to `bytes` bytes, at most message_bytes_max,
+	 * aligned to 8. DONE: it is the caller's to fill until commit or cancel. BUSY: none is free, poll and
+	 * try again; E_TOO_LARGE, E_DOWN. disconnect takes it back.
+	 */
+	int (*reserve)(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base_out);
+	/*
+	 * RESERVE. Sends the first `bytes` bytes of what was reserved. Results and events as post, but that
+	 * with DONE, QUEUED and every error the memory is the library's again; BUSY: it is still reserved.
+	 */
+	int (*commit)(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token);
+	/* RESERVE. Gives it back unsent. */
+	void (*cancel)(struct cadge_chan *chan, void *base);
 
 	/*
 	 * RPC. Calls procedure `op` with the arguments in in_iov; the result is to be placed in out_iov
@@ -396,28 +525,34 @@ struct cadge_layer {
 	 * the call's only event. Never DONE. BUSY or an error: nothing happened.
 	 */
 	int (*call)(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-		    const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token);
+		    const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token);
 	/* RPC. Answers; consumes reply_to unless BUSY. Results as post: QUEUED ends with sink.sent(token). */
 	int (*reply)(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to,
 		     const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 	/* RPC. Answers with an error code (negative); consumes reply_to unless BUSY. */
-	int (*fail)(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code);
+	int (*fail)(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags);
 	/* DELEGATE. Passes the call on to another server, which will reply to the first caller; consumes
 	 * reply_to. */
 	int (*delegate)(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-			const struct cadge_iov *iov, uint32_t count, uint64_t token);
+			const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 
 	/*
-	 * PUT, GET, FETCH_ADD. Exposes memory to all peers. The memory is the caller's and must stay until
-	 * unexpose; with MEM_ALLOC it should come from mem_alloc. `key` receives what peers need to attach
-	 * (room: at least 2048).
+	 * PUT, GET, FETCH_ADD, COMPARE_SWAP. Exposes memory to one peer, or to CADGE_ALL_PEERS, for what
+	 * `rights` allow. The memory is the caller's and must stay until unexpose; with MEM_ALLOC it should
+	 * come from mem_alloc. `key` receives what peers need to attach (room: at least 2048). Without RIGHTS
+	 * only CADGE_MAY_ALL for CADGE_ALL_PEERS is legal (else E_UNSUPPORTED). The same memory may be exposed
+	 * several times.
 	 */
-	int (*expose)(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		      struct cadge_region **region_out);
+	int (*expose)(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		      uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out);
 	void (*unexpose)(struct cadge_ctx *ctx, struct cadge_region *region);
-	/* Makes a peer's region usable through this channel. The key is read only during the call. */
-	int (*attach)(struct cadge_chan *chan, const void *key, size_t key_bytes,
-		      struct cadge_remote **remote_out);
+	/*
+	 * Makes a peer's region usable through this channel, for what `intent` says (CADGE_MAY_…). The key is
+	 * read only during the call. With RIGHTS: E_REFUSED where the key allows less, or is for another peer;
+	 * an operation that was not intended is refused as well, in its code or in sink.sent.
+	 */
+	int (*attach)(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+		      uint32_t flags, struct cadge_remote **remote_out);
 	void (*detach)(struct cadge_chan *chan, struct cadge_remote *remote);
 	/*
 	 * Writes `bytes` from `local` to offset_bytes in the remote region. DONE or sink.sent means local
@@ -427,15 +562,19 @@ struct cadge_layer {
 		   uint64_t offset_bytes, uint32_t flags, uint64_t token);
 	/* Reads into `local`. DONE or sink.sent means the bytes are there. */
 	int (*get)(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-		   uint64_t offset_bytes, uint64_t token);
+		   uint64_t offset_bytes, uint32_t flags, uint64_t token);
 	/* Adds to the 64-bit word at offset_bytes (multiple of 8) and fetches what was there before. */
 	int (*fetch_add)(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-			 struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
+			 struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+	/* Writes `desired` to that word if it holds `expected`, and fetches what was there before. */
+	int (*compare_swap)(struct cadge_chan *chan, uint64_t expected, uint64_t desired,
+			    uint64_t *before_out, struct cadge_remote *remote, uint64_t offset_bytes,
+			    uint32_t flags, uint64_t token);
 	/*
 	 * DONE or sink.sent(token): every put of this channel that was accepted earlier is visible to the
 	 * target's CPU. May need the target's library to run where semantics says LIBRARY.
 	 */
-	int (*quiet)(struct cadge_chan *chan, uint64_t token);
+	int (*quiet)(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 
 	/* MEM_ALLOC. Memory for buffers and regions, aligned to a page, zeroed. NULL when there is none. */
 	void *(*mem_alloc)(struct cadge_ctx *ctx, size_t bytes);
@@ -448,7 +587,15 @@ struct cadge_layer {
 	 * drops. */
 	void (*counters)(const struct cadge_ctx *ctx,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg);
+	/*
+	 * WHY. What the library said of the last error of this context after open, in one line; "" before the
+	 * first. Valid until the next call on the context. Never NULL.
+	 */
+	const char *(*why)(const struct cadge_ctx *ctx);
 };
+
+/* The size of the table in ABI 1, today all of it: what lies behind its last slot came later. */
+#define CADGE_LAYER_BYTES_ABI1 ((uint32_t)sizeof(struct cadge_layer))
 
 /* The one exported symbol. The table is constant for the life of the process. */
 CADGE_EXPORT const struct cadge_layer *cadge_layer_entry(void);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What adapters have in common besides their libraries: the checks and refusals of open, typed settings, the
+ * capabilities that a context grants, the state of a channel, pools of operations, nonces, a descriptor for
+ * event. Nothing here knows a library, and nothing has a policy.
+ */
+#ifndef CADGE_COMMON_ADAPTER_H
+#define CADGE_COMMON_ADAPTER_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cadge/fill.h"
+#include "cadge/layer.h"
+
+/* ---- open ---- */
+
+/* Fills args->error as printf does and returns `code`. */
+int cadge_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * The refusals that open of every layer makes before it starts anything: a place, wait mode or memory kind
+ * that `caps` do not have (E_UNSUPPORTED); no peer, more than peers_max, no depth, a setting that `options`
+ * (may be NULL) do not name (E_ARGUMENT). DONE, or the code with a sentence in args->error.
+ */
+int cadge_open_check(const struct cadge_open_args *args, uint64_t caps, const struct cadge_option *options,
+		     uint32_t peers_max);
+
+/* What a context of this place and wait mode grants of a table's `caps`: the other places and, without block,
+ * sleeping are gone. */
+uint64_t cadge_caps_granted(uint64_t caps, enum cadge_place place, enum cadge_wait_mode wait_mode);
+
+/* The least of what was asked for and what the adapter can. */
+static inline uint64_t cadge_least(uint64_t asked, uint64_t most)
+{
+	return asked < most ? asked : most;
+}
+
+/* A random number from the kernel, never 0. DONE or E_LIBRARY. */
+int cadge_nonce(uint64_t *nonce_out);
+
+/* ---- settings ---- */
+
+enum cadge_setting_kind {
+	CADGE_SETTING_TEXT,   /* char[room] */
+	CADGE_SETTING_NUMBER, /* uint64_t, least to most; stored times `unit` where that is not 0 */
+	CADGE_SETTING_FLAG,   /* bool: yes or no */
+};
+
+/* Where the value of a setting goes: an offset into the adapter's own struct, whose defaults it has set. */
+struct cadge_setting_rule {
+	const char *name; /* NULL ends a table */
+	enum cadge_setting_kind kind;
+	size_t offset, room;
+	uint64_t least, most, unit;
+};
+
+/*
+ * Stores args->settings at `into`. Names without a rule are left to the adapter (cadge_open_check has refused
+ * those that no option names). DONE, or E_ARGUMENT with a sentence in args->error.
+ */
+int cadge_settings_read(const struct cadge_open_args *args, const struct cadge_setting_rule *rules,
+			void *into);
+
+/* ---- a descriptor for event ---- */
+
+/* An epoll descriptor that watches what the adapter's wait would poll. */
+struct cadge_watch {
+	int fd; /* -1: not made */
+	struct pollfd *watched;
+	nfds_t watched_count, room;
+	uint64_t epoch;
+};
+
+/* For up to `room` descriptors at a time. DONE or E_MEMORY. */
+int cadge_watch_open(struct cadge_watch *watch, nfds_t room);
+void cadge_watch_close(struct cadge_watch *watch);
+/*
+ * Makes it watch these. `epoch` is any number that changes whenever one of the adapter's descriptors was
+ * opened or closed: with the same epoch the same list costs no system call. DONE or E_LIBRARY.
+ */
+int cadge_watch_set(struct cadge_watch *watch, const struct pollfd *pollfds, nfds_t count, uint64_t epoch);
+
+#endif

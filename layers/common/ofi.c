@@ -359,8 +359,11 @@ int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns)
 int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out)
 {
 	struct fid *fid = &ofi->cq->fid;
-	const int ret = fi_trywait(ofi->fabric, &fid, 1);
+	int ret;
 
+	if (ofi->wait_fd < 0)
+		return CADGE_E_UNSUPPORTED;
+	ret = fi_trywait(ofi->fabric, &fid, 1);
 	if (ret == -FI_EAGAIN)
 		return CADGE_BUSY;
 	if (ret)

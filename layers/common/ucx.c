@@ -308,8 +308,11 @@ int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 
 int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out)
 {
-	const ucs_status_t status = ucp_worker_arm(ucx->worker);
+	ucs_status_t status;
 
+	if (ucx->wake_fd < 0)
+		return CADGE_E_UNSUPPORTED;
+	status = ucp_worker_arm(ucx->worker);
 	if (status == UCS_ERR_BUSY)
 		return CADGE_BUSY;
 	if (status != UCS_OK) {

@@ -322,7 +322,8 @@ static int ucx_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 
 static int ucx_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
-	return ctx->news ? CADGE_BUSY : cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out);
+	return ctx->news && ctx->ucx.wake_fd >= 0 ? CADGE_BUSY
+						  : cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out);
 }
 
 /* ---- connecting ---- */

@@ -181,7 +181,8 @@ int rdma_ofi_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 
 int rdma_ofi_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
-	const int code = rdma_may_sleep(ctx) ? cadge_ofi_event(&ctx->ofi, fd_out) : CADGE_BUSY;
+	const int code =
+		ctx->ofi.wait_fd < 0 || rdma_may_sleep(ctx) ? cadge_ofi_event(&ctx->ofi, fd_out) : CADGE_BUSY;
 
 	if (code == CADGE_DONE)
 		*due_ns_out = UINT64_MAX;

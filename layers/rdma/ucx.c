@@ -110,6 +110,9 @@ static void on_done(void *user, void *tag, uint64_t token, int code)
 {
 	struct cadge_chan *chan = user;
 
+	if (code < 0 && !*chan->ctx->ucx.why)
+		snprintf(chan->ctx->ucx.why, sizeof(chan->ctx->ucx.why), "a one-sided operation failed (%d)",
+			 code);
 	if (tag == chan) {
 		cadge_mailbox_fail(chan->mailbox);
 	} else if (tag) {
@@ -164,7 +167,8 @@ static int rdma_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 
 static int rdma_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
-	return may_sleep(ctx) ? cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out) : CADGE_BUSY;
+	return ctx->ucx.wake_fd < 0 || may_sleep(ctx) ? cadge_ucx_event(&ctx->ucx, fd_out, due_ns_out)
+						      : CADGE_BUSY;
 }
 
 /* ---- memory and one-sided operations of the caller ---- */

@@ -285,6 +285,8 @@ int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	nfds_t count = ctx->up_count;
 	int code = CADGE_DONE;
 
+	if (ctx->wait_mode != CADGE_WAIT_BLOCK)
+		return CADGE_E_UNSUPPORTED;
 	if (has_work(ctx))
 		return CADGE_BUSY;
 	watch_up(ctx);

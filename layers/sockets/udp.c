@@ -511,6 +511,8 @@ static int udp_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
 	int code = CADGE_DONE;
 
+	if (ctx->wait_mode != CADGE_WAIT_BLOCK)
+		return CADGE_E_UNSUPPORTED;
 	if (ctx->early_chan || !watch_active(ctx))
 		return CADGE_BUSY;
 	if (ctx->watch.fd < 0)

@@ -486,9 +486,9 @@ struct cadge_layer {
 	/* ---- optional, each tied to a capability ---- */
 
 	/*
-	 * WAIT. Sleeps until poll would have something to do or timeout_ns passed: arms the library's
-	 * notification, checks once more for work, sleeps. Early return is legal. DONE: look again with poll.
-	 * Negative: context error.
+	 * WAIT. Sleeps until poll would have something to do, or something that was refused with BUSY could
+	 * be accepted, or timeout_ns passed: arms the library's notification, checks once more for work,
+	 * sleeps. Early return is legal. DONE: look again with poll. Negative: context error.
 	 */
 	int (*wait)(struct cadge_ctx *ctx, uint64_t timeout_ns);
 	/*

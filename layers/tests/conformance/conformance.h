@@ -26,6 +26,8 @@
 #define SKIP_MAX      8u
 #define REASON_BYTES  640u
 #define TOKENS_MAX    8192u
+#define RECENT_MAX    16u
+#define LONG_WAIT_NS  (5 * NS_PER_S)
 #define NS_PER_MS     UINT64_C(1000000)
 #define NS_PER_S      UINT64_C(1000000000)
 
@@ -150,6 +152,8 @@ uint64_t mix64(uint64_t x);
 
 /* load.c */
 const struct cadge_layer *module_load(const char *file, char *reason, size_t reason_bytes);
+/* The module's own table, of which module_load returned a copy. */
+const struct cadge_layer *module_table(const struct cadge_layer *layer);
 int module_find(const struct options *opt, char *file_out, size_t file_bytes, char *shim_file_out);
 int module_exports(const char *file, char *names_out, size_t names_bytes, unsigned int *count_out);
 
@@ -176,6 +180,16 @@ struct endpoint {
 	struct peer_state peer[RANKS_MAX];
 	unsigned int peers;
 	bool in_poll, may_lose_peer;
+	/* endpoint_connect sleeps in one wait of LONG_WAIT_NS where it would in many of 1 ms */
+	bool long_waits, sleeps_long;
+	bool may_be_refused; /* operations may end with E_REFUSED; each counts in `refused` */
+	unsigned int refused;
+	/* the first 16 bytes and the length of the messages that came last, to know one that comes again */
+	struct {
+		unsigned char head[16];
+		size_t bytes;
+	} recent[RECENT_MAX];
+	unsigned int recent_count;
 	unsigned int delivered;     /* callbacks of this poll */
 	uint64_t miscounted, polls; /* polls whose result differs from the callbacks made */
 	unsigned int outstanding;
@@ -191,6 +205,8 @@ struct endpoint {
 	enum cadge_keep (*on_replied)(struct endpoint *ep, void *token_arg, int code,
 				      enum cadge_placement placement, const void *data, size_t bytes,
 				      struct cadge_lend *lend);
+	void (*on_notified)(struct endpoint *ep, uint32_t peer, struct cadge_region *region,
+			    uint64_t offset_bytes, uint64_t bytes);
 };
 
 struct wishes {
@@ -268,6 +284,8 @@ void footprint_take(struct footprint *out);
 uint64_t voluntary_switches(void);
 uint64_t cpu_ns(void);
 uint64_t interface_rx_bytes(const char *device);
+/* How often all threads of this process but the calling one have got a processor. */
+uint64_t other_threads_ran(void);
 bool process_is_stopped(pid_t pid);
 bool isolated(void);    /* own mount and IPC namespaces: counts of /dev/shm and segments are exact */
 bool own_network(void); /* own network namespace: interface counters are exact */
@@ -279,6 +297,17 @@ void test_library_stated(struct rank *r);
 void test_opens_and_limits(struct rank *r);
 void test_open_bad_setting(struct rank *r);
 void test_open_bad_device(struct rank *r);
+void test_open_bad_memory(struct rank *r);
+void test_structs_may_grow(struct rank *r);
+void test_traits_as_granted(struct rank *r);
+void test_threads_as_stated(struct rank *r);
+void test_reserve_and_commit(struct rank *r);
+void test_wait_after_connect(struct rank *r);
+void test_wait_after_busy(struct rank *r);
+void test_wait_peer_dies(struct rank *r);
+void test_event_tells(struct rank *r);
+void test_rights_hold(struct rank *r);
+void test_put_notifies(struct rank *r);
 void test_message_empty(struct rank *r);
 void test_message_one_byte(struct rank *r);
 void test_message_odd_sizes(struct rank *r);

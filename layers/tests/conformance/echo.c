@@ -55,6 +55,11 @@ static enum cadge_keep echo_recv(struct endpoint *ep, uint32_t peer, const void 
 			return CADGE_TAKEN;
 		}
 	}
+	for (size_t j = 0, unused; j < i && j < st->count; j++)
+		if (bytes >= PATTERN_HEAD_BYTES && matches(st, data, bytes, request ? 0 : 1, j, &unused)) {
+			fail(r, "message %zu of %zu bytes was delivered twice", j, bytes);
+			return CADGE_TAKEN;
+		}
 	if (i >= st->count)
 		fail(r, "a message of %zu bytes came after the last one", bytes);
 	else if (bytes != st->sizes[i])

@@ -54,10 +54,30 @@ static void sink_down(struct cadge_sink *self, uint32_t peer, int code)
 		fail(ep->r, "the channel went down (%s) although the peer is alive", cadge_code_name(code));
 }
 
+/* Whether this message came among the last ones. From 16 bytes on the suite's messages name themselves. */
+static bool seen_before(struct endpoint *ep, const void *data, size_t bytes)
+{
+	unsigned int at = ep->recent_count++ % RECENT_MAX;
+	bool again = false;
+
+	if (bytes < sizeof(ep->recent[0].head)) {
+		ep->recent[at].bytes = 0;
+		return false;
+	}
+	for (unsigned int i = 0; i < RECENT_MAX; i++)
+		again |= ep->recent[i].bytes == bytes &&
+			 memcmp(ep->recent[i].head, data, sizeof(ep->recent[i].head)) == 0;
+	memcpy(ep->recent[at].head, data, sizeof(ep->recent[at].head));
+	ep->recent[at].bytes = bytes;
+	return again;
+}
+
 static enum cadge_keep sink_recv(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
 				 struct cadge_lend *lend)
 {
 	struct endpoint *ep = endpoint_of(self, "recv");
+
+	bool again;
 
 	if (!peer_known(ep, peer, "recv"))
 		return CADGE_TAKEN;
@@ -65,10 +85,14 @@ static enum cadge_keep sink_recv(struct cadge_sink *self, uint32_t peer, const v
 		fail(ep->r, "sink.recv brought %zu bytes at NULL", bytes);
 		return CADGE_TAKEN;
 	}
+	again = seen_before(ep, data, bytes);
 	if (lend && !(ep->limits.caps & CADGE_CAP_LEND))
 		fail(ep->r, "sink.recv gave a lend handle although LEND is not granted");
 	if (!ep->on_recv) {
-		fail(ep->r, "a message of %zu bytes came that nobody sent", bytes);
+		fail(ep->r,
+		     again ? "a message of %zu bytes was delivered twice"
+			   : "a message of %zu bytes came that nobody sent",
+		     bytes);
 		return CADGE_TAKEN;
 	}
 	return ep->on_recv(ep, peer, data, bytes, lend);
@@ -99,8 +123,10 @@ static void sink_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, in
 
 	if (!peer_known(ep, peer, "sent") || !token_end(ep, token, "sent", &arg))
 		return;
-	if (code > 0 || (code < 0 && !ep->may_lose_peer &&
-			 (code != CADGE_E_LOST || (ep->limits.caps & CADGE_CAP_RELIABLE))))
+	if (code == CADGE_E_REFUSED && ep->may_be_refused)
+		ep->refused++;
+	else if (code > 0 || (code < 0 && !ep->may_lose_peer &&
+			      (code != CADGE_E_LOST || (ep->limits.caps & CADGE_CAP_RELIABLE))))
 		fail(ep->r, "an operation ended with %d (%s) although the peer is alive", code,
 		     cadge_code_name(code));
 	if (ep->on_sent)
@@ -130,6 +156,19 @@ static enum cadge_keep sink_replied(struct cadge_sink *self, uint32_t peer, uint
 	if (!peer_known(ep, peer, "replied") || !token_end(ep, token, "replied", &arg) || !ep->on_replied)
 		return CADGE_TAKEN;
 	return ep->on_replied(ep, arg, code, placement, data, bytes, lend);
+}
+
+static void sink_notified(struct cadge_sink *self, uint32_t peer, struct cadge_region *region,
+			  uint64_t offset_bytes, uint64_t bytes)
+{
+	struct endpoint *ep = endpoint_of(self, "notified");
+
+	if (!peer_known(ep, peer, "notified"))
+		return;
+	if (!ep->on_notified)
+		fail(ep->r, "a notification of a put came that nobody asked for");
+	else
+		ep->on_notified(ep, peer, region, offset_bytes, bytes);
 }
 
 void endpoint_args(const struct rank *r, const struct wishes *w, char *error, size_t error_bytes,
@@ -163,12 +202,14 @@ int endpoint_open(struct rank *r, const struct wishes *w, struct endpoint **ep_o
 
 	if (!ep)
 		return fail(r, "the suite is out of memory");
-	ep->sink = (struct cadge_sink){.up = sink_up,
+	ep->sink = (struct cadge_sink){.bytes = sizeof(ep->sink),
+				       .up = sink_up,
 				       .down = sink_down,
 				       .recv = sink_recv,
 				       .sent = sink_sent,
 				       .call = sink_call,
-				       .replied = sink_replied};
+				       .replied = sink_replied,
+				       .notified = sink_notified};
 	ep->r = r;
 	ep->layer = r->layer;
 	/* Everybody is connected to everybody else. */
@@ -215,7 +256,7 @@ int endpoint_poll(struct endpoint *ep)
 void endpoint_idle(struct endpoint *ep, unsigned int *spins)
 {
 	if (ep->r->opt->wait_mode == CADGE_WAIT_BLOCK && ep->layer->wait) {
-		int rc = ep->layer->wait(ep->ctx, NS_PER_MS);
+		int rc = ep->layer->wait(ep->ctx, ep->sleeps_long ? LONG_WAIT_NS : NS_PER_MS);
 
 		if (rc != CADGE_DONE && !ep->may_lose_peer)
 			fail(ep->r, "wait returned %d (%s)", rc, cadge_code_name(rc));
@@ -348,6 +389,7 @@ int endpoint_connect(struct endpoint *ep)
 	r->polled = ep;
 	note(r, "waiting for up");
 	began = now_ns();
+	ep->sleeps_long = ep->long_waits;
 	for (unsigned int p = 0; p < ep->peers; p++)
 		while (!ep->peer[p].ups) {
 			rc = endpoint_poll(ep);
@@ -358,6 +400,7 @@ int endpoint_connect(struct endpoint *ep)
 			if (now_ns() - began > 8 * NS_PER_S)
 				return fail(r, "sink.up never came");
 		}
+	ep->sleeps_long = false;
 	if (oob_barrier(r) < 0)
 		return -1;
 	note(r, "connected");

@@ -13,9 +13,24 @@
 #include "cadge/check.h"
 #include "conformance.h"
 
+/* What was loaded: the module's table, and the one of our own that stands for it. */
+static struct {
+	const struct cadge_layer *raw;
+	struct cadge_layer own;
+} loaded[4];
+static unsigned int loaded_count;
+
+const struct cadge_layer *module_table(const struct cadge_layer *layer)
+{
+	for (unsigned int i = 0; i < loaded_count; i++)
+		if (layer == &loaded[i].own)
+			return loaded[i].raw;
+	return layer;
+}
+
 const struct cadge_layer *module_load(const char *file, char *reason, size_t reason_bytes)
 {
-	const struct cadge_layer *layer;
+	struct cadge_layer *layer = &loaded[loaded_count].own;
 	cadge_layer_entry_fn entry;
 	void *handle, *symbol;
 	char why[256];
@@ -31,11 +46,16 @@ const struct cadge_layer *module_load(const char *file, char *reason, size_t rea
 		return NULL;
 	}
 	memcpy(&entry, &symbol, sizeof(entry));
-	layer = entry();
-	if (cadge_layer_check(layer, why, sizeof(why)) < 0) {
+	if (loaded_count + 1 == sizeof(loaded) / sizeof(loaded[0])) {
+		snprintf(reason, reason_bytes, "the suite loads fewer modules than that");
+		return NULL;
+	}
+	loaded[loaded_count].raw = entry();
+	if (cadge_layer_take(loaded[loaded_count].raw, layer, why, sizeof(why)) < 0) {
 		snprintf(reason, reason_bytes, "%s: %s", file, why);
 		return NULL;
 	}
+	loaded_count++;
 	return layer;
 }
 

@@ -68,6 +68,30 @@ void footprint_take(struct footprint *out)
 	out->sysv_segments = segments_count();
 }
 
+uint64_t other_threads_ran(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	uint64_t total = 0, ran;
+	struct dirent *entry;
+	char path[64];
+	FILE *file;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) == (int)gettid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fscanf(file, "%*u %*u %" SCNu64, &ran) == 1)
+			total += ran;
+		fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return total;
+}
+
 uint64_t voluntary_switches(void)
 {
 	struct rusage usage;

@@ -30,7 +30,8 @@ int rma_open(struct rma *rma, struct endpoint *ep, size_t bytes)
 		if (!rma->base)
 			return -1;
 		memset(rma->base, 0, bytes);
-		rc = ep->layer->expose(ep->ctx, rma->base, bytes, parcel.key, &key_bytes, &rma->region);
+		rc = ep->layer->expose(ep->ctx, rma->base, bytes, CADGE_MAY_ALL, CADGE_ALL_PEERS, 0,
+				       parcel.key, &key_bytes, &rma->region);
 		if (rc != CADGE_DONE)
 			return fail(r, "expose returned %d (%s)", rc, cadge_code_name(rc));
 		if (key_bytes > sizeof(parcel.key))
@@ -43,7 +44,8 @@ int rma_open(struct rma *rma, struct endpoint *ep, size_t bytes)
 	if (rank_starts(r)) {
 		if (oob_recv(r, ep->peer[0].rank, &parcel, sizeof(parcel), &got) < 0)
 			return -1;
-		rc = ep->layer->attach(ep->peer[0].chan, parcel.key, (size_t)parcel.bytes, &rma->remote);
+		rc = ep->layer->attach(ep->peer[0].chan, parcel.key, (size_t)parcel.bytes, CADGE_MAY_ALL, 0,
+				       &rma->remote);
 		if (rc != CADGE_DONE)
 			return fail(r, "attach returned %d (%s)", rc, cadge_code_name(rc));
 		memset(parcel.key, 0x5a, sizeof(parcel.key));
@@ -92,6 +94,11 @@ static int again(struct rma *rma, const char *what, uint64_t *began_ns, unsigned
 
 int rma_put(struct rma *rma, const void *local, size_t bytes, uint64_t offset_bytes)
 {
+	return rma_put_with(rma, local, bytes, offset_bytes, 0);
+}
+
+int rma_put_with(struct rma *rma, const void *local, size_t bytes, uint64_t offset_bytes, uint32_t flags)
+{
 	struct endpoint *ep = rma->ep;
 	unsigned int spins = 0;
 	uint64_t began = 0, token;
@@ -99,10 +106,10 @@ int rma_put(struct rma *rma, const void *local, size_t bytes, uint64_t offset_by
 
 	do {
 		token = token_new(ep, NULL);
-		busy = endpoint_account(
-			ep,
-			ep->layer->put(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, 0, token),
-			token, "put");
+		busy = endpoint_account(ep,
+					ep->layer->put(ep->peer[0].chan, local, bytes, rma->remote,
+						       offset_bytes, flags, token),
+					token, "put");
 		if (busy > 0 && again(rma, "put", &began, &spins) < 0)
 			return -1;
 	} while (busy > 0);
@@ -119,7 +126,8 @@ int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes)
 	do {
 		token = token_new(ep, NULL);
 		busy = endpoint_account(
-			ep, ep->layer->get(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, token),
+			ep,
+			ep->layer->get(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, 0, token),
 			token, "get");
 		if (busy > 0 && again(rma, "get", &began, &spins) < 0)
 			return -1;
@@ -138,9 +146,30 @@ int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64
 		token = token_new(ep, NULL);
 		busy = endpoint_account(ep,
 					ep->layer->fetch_add(ep->peer[0].chan, addend, before_out,
-							     rma->remote, offset_bytes, token),
+							     rma->remote, offset_bytes, 0, token),
 					token, "fetch_add");
 		if (busy > 0 && again(rma, "fetch_add", &began, &spins) < 0)
+			return -1;
+	} while (busy > 0);
+	return busy;
+}
+
+int rma_compare_swap(struct rma *rma, uint64_t expected, uint64_t desired, uint64_t *before_out,
+		     uint64_t offset_bytes)
+{
+	struct endpoint *ep = rma->ep;
+	unsigned int spins = 0;
+	uint64_t began = 0, token;
+	int busy;
+
+	do {
+		token = token_new(ep, NULL);
+		busy = endpoint_account(ep,
+					ep->layer->compare_swap(ep->peer[0].chan, expected, desired,
+								before_out, rma->remote, offset_bytes, 0,
+								token),
+					token, "compare_swap");
+		if (busy > 0 && again(rma, "compare_swap", &began, &spins) < 0)
 			return -1;
 	} while (busy > 0);
 	return busy;
@@ -155,7 +184,7 @@ int rma_quiet(struct rma *rma)
 
 	do {
 		token = token_new(ep, NULL);
-		busy = endpoint_account(ep, ep->layer->quiet(ep->peer[0].chan, token), token, "quiet");
+		busy = endpoint_account(ep, ep->layer->quiet(ep->peer[0].chan, 0, token), token, "quiet");
 		if (busy > 0 && again(rma, "quiet", &began, &spins) < 0)
 			return -1;
 	} while (busy > 0);

@@ -5,7 +5,7 @@
 
 #include "conformance.h"
 
-#define RMA_CAPS (CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD)
+#define RMA_CAPS (CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP)
 
 struct rma {
 	struct endpoint *ep;
@@ -23,8 +23,11 @@ int rma_open(struct rma *rma, struct endpoint *ep, size_t bytes);
 int rma_close(struct rma *rma);
 /* Each begins an operation, polling while BUSY; on return it may be outstanding (endpoint_drain). */
 int rma_put(struct rma *rma, const void *local, size_t bytes, uint64_t offset_bytes);
+int rma_put_with(struct rma *rma, const void *local, size_t bytes, uint64_t offset_bytes, uint32_t flags);
 int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes);
 int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64_t offset_bytes);
+int rma_compare_swap(struct rma *rma, uint64_t expected, uint64_t desired, uint64_t *before_out,
+		     uint64_t offset_bytes);
 int rma_quiet(struct rma *rma);
 /*
  * Reads the answerer's memory from outside, whatever it does. -1: not permitted here. Never fails the test.

@@ -62,27 +62,48 @@ static void ungranted_refused(struct endpoint *ep)
 {
 	const struct cadge_layer *layer = ep->layer;
 	struct cadge_region *region = NULL;
-	uint64_t caps = ep->limits.caps, rma = CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD;
+	uint64_t caps = ep->limits.caps,
+		 rma = CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP;
 	static unsigned char memory[4096] __attribute__((aligned(4096)));
 	struct cadge_iov iov = {.base = memory, .bytes = 8};
 	unsigned char key[2048];
 	size_t key_bytes = sizeof(key);
 	struct rank *r = ep->r;
+	void *reserved;
+	uint64_t due_ns;
+	int fd;
 
 	if (layer->call && !(caps & CADGE_CAP_RPC))
-		refuses(r, "call", layer->call(ep->peer[0].chan, 1, &iov, 1, &iov, 1, 1));
+		refuses(r, "call", layer->call(ep->peer[0].chan, 1, &iov, 1, &iov, 1, 0, 1));
 	if (layer->expose && !(caps & rma))
 		refuses(r, "expose",
-			layer->expose(ep->ctx, memory, sizeof(memory), key, &key_bytes, &region));
+			layer->expose(ep->ctx, memory, sizeof(memory), CADGE_MAY_ALL, CADGE_ALL_PEERS, 0, key,
+				      &key_bytes, &region));
+	if (layer->expose && (caps & rma) && !(caps & CADGE_CAP_RIGHTS)) {
+		refuses(r, "RIGHTS",
+			layer->expose(ep->ctx, memory, sizeof(memory), CADGE_MAY_READ, CADGE_ALL_PEERS, 0,
+				      key, &key_bytes, &region));
+		refuses(r, "RIGHTS",
+			layer->expose(ep->ctx, memory, sizeof(memory), CADGE_MAY_ALL, 0, 0, key, &key_bytes,
+				      &region));
+	}
 	if (layer->put && !(caps & CADGE_CAP_PUT))
 		refuses(r, "put", layer->put(ep->peer[0].chan, memory, 8, NULL, 0, 0, 1));
 	if (layer->get && !(caps & CADGE_CAP_GET))
-		refuses(r, "get", layer->get(ep->peer[0].chan, memory, 8, NULL, 0, 1));
+		refuses(r, "get", layer->get(ep->peer[0].chan, memory, 8, NULL, 0, 0, 1));
 	if (layer->fetch_add && !(caps & CADGE_CAP_FETCH_ADD))
 		refuses(r, "fetch_add",
-			layer->fetch_add(ep->peer[0].chan, 1, (uint64_t *)(void *)memory, NULL, 0, 1));
+			layer->fetch_add(ep->peer[0].chan, 1, (uint64_t *)(void *)memory, NULL, 0, 0, 1));
+	if (layer->compare_swap && !(caps & CADGE_CAP_COMPARE_SWAP))
+		refuses(r, "compare_swap",
+			layer->compare_swap(ep->peer[0].chan, 1, 2, (uint64_t *)(void *)memory, NULL, 0, 0,
+					    1));
+	if (layer->reserve && !(caps & CADGE_CAP_RESERVE))
+		refuses(r, "reserve", layer->reserve(ep->peer[0].chan, 8, 0, &reserved));
+	if (layer->event && !(caps & CADGE_CAP_EVENT_FD))
+		refuses(r, "event", layer->event(ep->ctx, &fd, &due_ns));
 	if (layer->quiet && !(caps & rma))
-		refuses(r, "quiet", layer->quiet(ep->peer[0].chan, 1));
+		refuses(r, "quiet", layer->quiet(ep->peer[0].chan, 0, 1));
 	if (layer->mem_alloc && !(caps & CADGE_CAP_MEM_ALLOC) && layer->mem_alloc(ep->ctx, 4096))
 		fail(r, "mem_alloc gave memory although MEM_ALLOC is not granted");
 	if (layer->mem_reg && !(caps & CADGE_CAP_MEM_REG))

@@ -285,6 +285,10 @@ void test_peer_dies(struct rank *r)
 		return;
 	}
 	ep->on_recv = forget_recv;
+	if ((ep->limits.caps & CADGE_CAP_WHY) && (!ep->layer->why(ep->ctx) || *ep->layer->why(ep->ctx))) {
+		fail(r, "why says '%s' before anything failed", ep->layer->why(ep->ctx));
+		return;
+	}
 	ep->may_lose_peer = true;
 	if (oob_barrier(r) < 0)
 		return;
@@ -318,6 +322,13 @@ void test_peer_dies(struct rank *r)
 	}
 	if (ep->peer[0].downs && ep->peer[0].down_code >= 0)
 		fail(r, "sink.down came with code %d", ep->peer[0].down_code);
+	if (ep->peer[0].downs && (ep->limits.caps & CADGE_CAP_WHY)) {
+		const char *why = ep->layer->why(ep->ctx);
+
+		if (!why || !*why || strchr(why, '\n'))
+			fail(r, "the channel went down, and why says '%s', not one line of the library's",
+			     why ? why : "NULL");
+	}
 	began = now_ns();
 	note(r, "disconnect after the peer's death");
 	rc = ep->layer->disconnect(ep->ctx, ep->peer[0].chan);

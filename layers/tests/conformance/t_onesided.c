@@ -183,6 +183,46 @@ static int fetch_add_values(struct rma *rma)
 	return oob_barrier(r);
 }
 
+/* Swaps where the word is as expected, and leaves it alone where not; a chain of swaps counts up. */
+static int compare_swap_values(struct rma *rma)
+{
+	uint64_t *before = (uint64_t *)(void *)rma->local, word;
+	struct rank *r = rma->ep->r;
+
+	if (rank_answers(r))
+		memset(rma->base, 0, 256);
+	if (oob_barrier(r) < 0)
+		return -1;
+	if (rank_starts(r)) {
+		if (rma_compare_swap(rma, 1, 99, &before[0], 192) < 0 || endpoint_drain(rma->ep) < 0)
+			return -1;
+		for (uint64_t i = 0; i < 20; i++) {
+			if (before[0] != i)
+				return fail(r, "compare_swap saw 0x%llx where 0x%llx was written",
+					    (unsigned long long)before[0], (unsigned long long)i);
+			if (rma_compare_swap(rma, i, i + 1, &before[0], 192) < 0 ||
+			    endpoint_drain(rma->ep) < 0)
+				return -1;
+			if (before[0] != i)
+				return fail(r, "compare_swap(0x%llx) saw 0x%llx before",
+					    (unsigned long long)i, (unsigned long long)before[0]);
+			before[0] = i + 1;
+		}
+	}
+	if (oob_barrier(r) < 0)
+		return -1;
+	if (rank_answers(r)) {
+		memcpy(&word, rma->base + 192, 8);
+		if (word != 20)
+			return fail(r, "after 20 swaps, each by one, the target holds 0x%llx",
+				    (unsigned long long)word);
+		memcpy(&word, rma->base + 200, 8);
+		if (word)
+			return fail(r, "compare_swap touched the word behind its own");
+	}
+	return oob_barrier(r);
+}
+
 void test_put_get_fetch_add(struct rank *r)
 {
 	struct spot spots[32];
@@ -201,6 +241,16 @@ void test_put_get_fetch_add(struct rank *r)
 		return;
 	if ((ep->limits.caps & CADGE_CAP_FETCH_ADD) && fetch_add_values(&rma) < 0)
 		return;
+	if ((ep->limits.caps & CADGE_CAP_COMPARE_SWAP) && compare_swap_values(&rma) < 0)
+		return;
+	if ((ep->limits.caps & CADGE_CAP_PUT) && !(ep->limits.caps & CADGE_CAP_NOTIFY) && rank_starts(r)) {
+		rc = ep->layer->put(ep->peer[0].chan, rma.local, 8, rma.remote, 0, CADGE_NOTIFY, 1);
+		if (rc != CADGE_E_UNSUPPORTED) {
+			fail(r, "NOTIFY is not granted; put with it returned %d (%s), not 'unsupported'", rc,
+			     cadge_code_name(rc));
+			return;
+		}
+	}
 	if ((ep->limits.caps & CADGE_CAP_PUT) && rank_starts(r) && ep->limits.rma_bytes_max < REGION_BYTES) {
 		token = token_new(ep, NULL);
 		rc = ep->layer->put(ep->peer[0].chan, rma.local, (size_t)ep->limits.rma_bytes_max + 1,
@@ -324,6 +374,14 @@ static int prove(struct rma *rma, struct proof *proof, size_t size, uint64_t rou
 		done = poll_for(ep, STOPPED_NS);
 		proof->direct = done > 0 && pattern_check(at, size, 59, 0, &wrong);
 		break;
+	case CADGE_CAP_COMPARE_SWAP:
+		if (rma_compare_swap(rma, 0, 7, word, REGION_BYTES - 192) < 0)
+			break;
+		done = poll_for(ep, STOPPED_NS);
+		proof->direct =
+			done > 0 && (!rma->can_peek || (rma_peek(rma, REGION_BYTES - 192, &seen, 8) == 0 &&
+							seen == 7 && *word == 0));
+		break;
 	default:
 		if (rma_fetch_add(rma, 7, word, REGION_BYTES - 128) < 0)
 			break;
@@ -360,7 +418,7 @@ static int semantics_rounds(struct rma *rma, struct proof *proof)
 	/* get reads a pattern of each size from the same place, so the place holds one for each round */
 	static const size_t sizes[] = {8, 256, 4096};
 	struct rank *r = rma->ep->r;
-	unsigned int direct = 0, rounds = proof->cap == CADGE_CAP_FETCH_ADD ? 1 : 3;
+	unsigned int direct = 0, rounds = proof->cap == CADGE_CAP_PUT || proof->cap == CADGE_CAP_GET ? 3 : 1;
 	int rc;
 
 	for (unsigned int i = 0; i < rounds; i++) {
@@ -412,9 +470,11 @@ void test_semantics_proved(struct rank *r)
 	struct proof proofs[] = {
 		{.name = "put", .cap = CADGE_CAP_PUT, .claimed = said.put},
 		{.name = "get", .cap = CADGE_CAP_GET, .claimed = said.get},
-		{.name = "fetch_add", .cap = CADGE_CAP_FETCH_ADD, .claimed = said.fetch_add}};
+		{.name = "fetch_add", .cap = CADGE_CAP_FETCH_ADD, .claimed = said.fetch_add},
+		{.name = "compare_swap", .cap = CADGE_CAP_COMPARE_SWAP, .claimed = said.compare_swap}};
+	const unsigned int proofs_count = sizeof(proofs) / sizeof(proofs[0]);
 
-	for (unsigned int i = 0; i < 3; i++)
+	for (unsigned int i = 0; i < proofs_count; i++)
 		if (!(ep->limits.caps & proofs[i].cap) != (proofs[i].claimed == CADGE_PROGRESS_NONE)) {
 			fail(r, "%s is %s, and semantics says '%s'", proofs[i].name,
 			     ep->limits.caps & proofs[i].cap ? "granted" : "not granted",
@@ -427,8 +487,206 @@ void test_semantics_proved(struct rank *r)
 	}
 	if (rma_open(&rma, ep, REGION_BYTES) < 0)
 		return;
-	for (unsigned int i = 0; i < 3; i++)
+	for (unsigned int i = 0; i < proofs_count; i++)
 		if ((ep->limits.caps & proofs[i].cap) && semantics_rounds(&rma, &proofs[i]) < 0)
 			return;
 	end(&rma);
+}
+
+/* Exposes `bytes` at `base` with these rights, and tells `to` the key. -1 after fail(). */
+static int grant(struct endpoint *ep, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		 unsigned int to, struct cadge_region **region_out)
+{
+	unsigned char key[2048];
+	size_t key_bytes = sizeof(key);
+	const int rc = ep->layer->expose(ep->ctx, base, bytes, rights, peer, 0, key, &key_bytes, region_out);
+
+	if (rc != CADGE_DONE)
+		return fail(ep->r, "expose with rights %u returned %d (%s)", rights, rc, cadge_code_name(rc));
+	return oob_send(ep->r, to, key, key_bytes);
+}
+
+static int attach_as(struct endpoint *ep, uint32_t peer, const void *key, size_t key_bytes, uint32_t intent,
+		     int want, struct cadge_remote **remote_out)
+{
+	const int rc = ep->layer->attach(ep->peer[peer].chan, key, key_bytes, intent, 0, remote_out);
+
+	return rc == want ? 0
+			  : fail(ep->r, "attach for intent %u returned %d (%s), it should be %d (%s)", intent,
+				 rc, cadge_code_name(rc), want, cadge_code_name(want));
+}
+
+/* An operation that must be refused, at once or by its event. */
+static int refused_op(struct endpoint *ep, int rc, uint64_t token, const char *what)
+{
+	const unsigned int before = ep->refused;
+
+	if (rc == CADGE_E_REFUSED) {
+		token_drop(ep, token);
+		return 0;
+	}
+	if (rc != CADGE_QUEUED)
+		return fail(ep->r, "%s without the right to returned %d (%s), not 'refused'", what, rc,
+			    cadge_code_name(rc));
+	if (endpoint_drain(ep) < 0)
+		return -1;
+	return ep->refused > before ? 0 : fail(ep->r, "%s without the right to was carried out", what);
+}
+
+/* The starter's side: the key allows reading alone. */
+static int may_only_read(struct endpoint *ep, const void *key, size_t key_bytes, unsigned char *local)
+{
+	struct cadge_remote *remote;
+	uint64_t token;
+	size_t wrong;
+	int busy;
+
+	if (attach_as(ep, 0, key, key_bytes, CADGE_MAY_WRITE, CADGE_E_REFUSED, &remote) < 0 ||
+	    attach_as(ep, 0, key, key_bytes, CADGE_MAY_ALL, CADGE_E_REFUSED, &remote) < 0 ||
+	    attach_as(ep, 0, key, key_bytes, CADGE_MAY_READ, CADGE_DONE, &remote) < 0)
+		return -1;
+	token = token_new(ep, NULL);
+	busy = endpoint_account(ep, ep->layer->get(ep->peer[0].chan, local, 64, remote, 0, 0, token), token,
+				"get");
+	if (busy || endpoint_drain(ep) < 0)
+		return busy > 0 ? fail(ep->r, "get was BUSY with nothing outstanding") : -1;
+	if (!pattern_check(local, 64, 88, 0, &wrong))
+		return fail(ep->r, "a get with the right to is wrong at offset %zu", wrong);
+	memset(local, 0xee, 64);
+	token = token_new(ep, NULL);
+	if (refused_op(ep, ep->layer->put(ep->peer[0].chan, local, 64, remote, 0, 0, token), token, "put") <
+	    0)
+		return -1;
+	ep->layer->detach(ep->peer[0].chan, remote);
+	return 0;
+}
+
+/* Rank 1 exposes to rank 0 alone, and for reading alone; rank 2 tries with the same key. */
+void test_rights_hold(struct rank *r)
+{
+	struct cadge_region *region = NULL;
+	struct cadge_remote *remote;
+	unsigned char key[2048], *memory, *local;
+	struct endpoint *ep;
+	uint32_t peer;
+	size_t key_bytes, wrong;
+
+	if (endpoint_start(r, &wishes_default, &ep) < 0)
+		return;
+	if (!(ep->limits.caps & CADGE_CAP_RIGHTS) || !(ep->limits.caps & CADGE_CAP_GET) ||
+	    !(ep->limits.caps & CADGE_CAP_PUT)) {
+		endpoint_stop(ep);
+		skip(r, "RIGHTS with put and get are not granted");
+		return;
+	}
+	ep->may_be_refused = true;
+	memory = buffer_new(ep, 4096);
+	local = buffer_new(ep, 4096);
+	if (!memory || !local || oob_barrier(r) < 0)
+		return;
+	if (rank_answers(r)) {
+		pattern_fill(memory, 64, 88, 0);
+		peer = 0; /* rank 0 is the first peer of rank 1, and of itself at place self */
+		if (grant(ep, memory, 4096, CADGE_MAY_READ, peer, 0, &region) < 0)
+			return;
+	}
+	if (rank_starts(r)) {
+		if (oob_recv(r, r->count > 1 ? 1 : 0, key, sizeof(key), &key_bytes) < 0 ||
+		    may_only_read(ep, key, key_bytes, local) < 0)
+			return;
+		if (r->count > 2 && oob_send(r, 2, key, key_bytes) < 0)
+			return;
+	}
+	if (r->number == 2) {
+		if (oob_recv(r, 0, key, sizeof(key), &key_bytes) < 0 ||
+		    attach_as(ep, 1, key, key_bytes, CADGE_MAY_READ, CADGE_E_REFUSED, &remote) < 0)
+			return;
+	}
+	if (oob_barrier(r) < 0)
+		return;
+	if (rank_answers(r) && !pattern_check(memory, 64, 88, 0, &wrong)) {
+		fail(r, "a put without the right to changed the byte at offset %zu", wrong);
+		return;
+	}
+	if (region)
+		ep->layer->unexpose(ep->ctx, region);
+	if (oob_barrier(r) < 0)
+		return;
+	buffer_free(ep, memory, 4096);
+	buffer_free(ep, local, 4096);
+	endpoint_stop(ep);
+}
+
+#define NOTICES 60u
+
+struct notices {
+	struct rma *rma;
+	unsigned int seen;
+};
+
+static uint64_t notice_bytes(unsigned int i)
+{
+	return 16 + i * 131 % 2000;
+}
+
+static void notice_seen(struct endpoint *ep, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	struct notices *n = ep->arg;
+	const uint64_t i = offset_bytes / 4096;
+	size_t wrong;
+
+	(void)peer;
+	n->seen++;
+	if (region != n->rma->region)
+		fail(ep->r, "a notification names another region than the one that was written");
+	else if (offset_bytes % 4096 || i >= NOTICES || bytes != notice_bytes((unsigned int)i))
+		fail(ep->r, "a notification tells of %llu bytes at offset %llu, which nobody put",
+		     (unsigned long long)bytes, (unsigned long long)offset_bytes);
+	else if (!pattern_check(n->rma->base + offset_bytes, (size_t)bytes, 89, i, &wrong))
+		fail(ep->r, "the target was told of put %llu, and byte %zu of it was not there yet",
+		     (unsigned long long)i, wrong);
+}
+
+void test_put_notifies(struct rank *r)
+{
+	struct endpoint *ep;
+	struct rma rma;
+	struct notices n = {.rma = &rma};
+	unsigned int spins = 0;
+	uint64_t began;
+
+	if (begin(r, CADGE_CAP_NOTIFY, &ep, &rma) != 0)
+		return;
+	ep->arg = &n;
+	ep->on_notified = notice_seen;
+	if (oob_barrier(r) < 0)
+		return;
+	for (unsigned int i = 0; rank_starts(r) && i < NOTICES; i++) {
+		unsigned char *at = rma.local + i * 4096;
+
+		pattern_fill(at, (size_t)notice_bytes(i), 89, i);
+		/* Every fourth put is silent: only the others are told of. */
+		if (rma_put_with(&rma, at, (size_t)notice_bytes(i), i * 4096, i % 4 == 3 ? 0 : CADGE_NOTIFY) <
+		    0)
+			return;
+	}
+	for (began = now_ns(); rank_answers(r) && n.seen < NOTICES - NOTICES / 4;) {
+		const int got = endpoint_poll(ep);
+
+		if (got < 0)
+			return;
+		if (!got)
+			endpoint_idle(ep, &spins);
+		if (now_ns() - began > 8 * NS_PER_S) {
+			fail(r, "%u of %u notifications came", n.seen, NOTICES - NOTICES / 4);
+			return;
+		}
+	}
+	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0 || endpoint_poll(ep) < 0)
+		return;
+	if (rank_answers(r) && n.seen != NOTICES - NOTICES / 4)
+		fail(r, "%u notifications came, %u were asked for", n.seen, NOTICES - NOTICES / 4);
+	if (r->verdict == VERDICT_NONE)
+		end(&rma);
 }

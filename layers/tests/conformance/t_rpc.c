@@ -22,7 +22,7 @@ struct rpc {
 	struct served calls[CALLS];
 	unsigned char *results;
 	unsigned int calls_count;
-	bool in_sink;
+	bool in_sink, later;
 	/* client */
 	unsigned char *args, *out;
 	bool finished[CALLS];
@@ -57,7 +57,7 @@ static int answer(struct endpoint *ep, struct rpc *rpc, unsigned int i)
 	int rc;
 
 	if (rpc->calls[i].op >= OP_FAIL) {
-		rc = ep->layer->fail(ep->ctx, &rpc->calls[i].reply_to, CADGE_E_ARGUMENT);
+		rc = ep->layer->fail(ep->ctx, &rpc->calls[i].reply_to, CADGE_E_ARGUMENT, 0);
 		if (rc != CADGE_BUSY && rc != CADGE_DONE)
 			return fail(ep->r, "the slot fail returned %d (%s)", rc, cadge_code_name(rc));
 		return rc == CADGE_BUSY;
@@ -71,6 +71,16 @@ static int answer(struct endpoint *ep, struct rpc *rpc, unsigned int i)
 	return endpoint_account(ep, rc, token, "reply");
 }
 
+static bool delivered_twice(struct endpoint *ep, const struct rpc *rpc, uint32_t op)
+{
+	for (unsigned int i = 0; i < rpc->calls_count; i++)
+		if (rpc->calls[i].op == op) {
+			fail(ep->r, "call %u was delivered twice", op % OP_FAIL);
+			return true;
+		}
+	return false;
+}
+
 static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 			const struct cadge_reply_to *reply_to)
 {
@@ -80,6 +90,8 @@ static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const v
 	int busy;
 
 	(void)peer;
+	if (delivered_twice(ep, rpc, op))
+		return;
 	if (rpc->calls_count == CALLS || op % OP_FAIL >= CALLS) {
 		fail(ep->r, "a call of procedure %u came that was not made", op);
 		return;
@@ -94,10 +106,12 @@ static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const v
 	call->op = op;
 	call->reply_to = *reply_to;
 	call->due = true;
-	/* Half of them at once, half of them later and in another order. */
-	if (rpc->in_sink && op % 2) {
+	/* Half of them at once, half of them later and in another order, as far as that is granted. */
+	if (rpc->in_sink && (op % 2 || !rpc->later)) {
 		busy = answer(ep, rpc, rpc->calls_count);
 		call->due = busy > 0;
+		if (busy > 0 && !rpc->later)
+			fail(ep->r, "reply inside the sink said BUSY, and REPLY_LATER is not granted");
 	}
 	rpc->calls_count++;
 }
@@ -160,7 +174,7 @@ static int call_one(struct endpoint *ep, uint32_t peer, struct rpc *rpc, unsigne
 	for (;;) {
 		token = token_new(ep, (void *)(uintptr_t)i);
 		rc = ep->layer->call(ep->peer[peer].chan, i % 5 == 4 ? OP_FAIL + i : i, in, 2, &out,
-				     placed_wanted(i) ? 1 : 0, token);
+				     placed_wanted(i) ? 1 : 0, 0, token);
 		busy = endpoint_account(ep, rc, token, "call");
 		if (busy < 0)
 			return -1;
@@ -222,7 +236,8 @@ static int rpc_buffers(struct endpoint *ep, struct rpc *rpc)
 {
 	rpc->bytes_max =
 		(size_t)(ep->limits.message_bytes_max < 20000 ? ep->limits.message_bytes_max : 20000);
-	rpc->in_sink = ep->limits.caps & CADGE_CAP_POST_IN_SINK;
+	rpc->in_sink = ep->limits.caps & CADGE_CAP_REPLY_IN_SINK;
+	rpc->later = ep->limits.caps & CADGE_CAP_REPLY_LATER;
 	rpc->args = buffer_new(ep, CALLS * rpc->bytes_max);
 	rpc->out = buffer_new(ep, CALLS * rpc->bytes_max);
 	rpc->results = buffer_new(ep, CALLS * rpc->bytes_max);
@@ -269,7 +284,7 @@ void test_native_rpc(struct rank *r)
 		struct cadge_iov big = {.base = rpc.args, .bytes = (size_t)ep->limits.message_bytes_max + 1};
 
 		token = token_new(ep, NULL);
-		rc = ep->layer->call(ep->peer[0].chan, 1, &big, 1, NULL, 0, token);
+		rc = ep->layer->call(ep->peer[0].chan, 1, &big, 1, NULL, 0, 0, token);
 		token_drop(ep, token);
 		if (rc != CADGE_E_TOO_LARGE) {
 			fail(r, "call with message_bytes_max + 1 bytes returned %d (%s), not 'too large'", rc,
@@ -326,7 +341,7 @@ static int delegate_loop(struct endpoint *ep, struct rpc *rpc)
 			token = token_new(ep, NULL);
 			busy = endpoint_account(ep,
 						ep->layer->delegate(ep->peer[1].chan, &call->reply_to,
-								    call->op, &iov, 1, token),
+								    call->op, &iov, 1, 0, token),
 						token, "delegate");
 			if (busy < 0)
 				return -1;

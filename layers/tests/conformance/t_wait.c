@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Only wait may sleep, and it must: idle costs nothing, and a message ends the sleep. */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cadge/check.h"
 #include "conformance.h"
@@ -214,4 +218,316 @@ void test_wait_sleeps_and_wakes(struct rank *r)
 		return;
 	buffer_free(ep, iov.base, iov.bytes);
 	endpoint_stop(ep);
+}
+
+/* Skips where this context does not sleep; -1 after skip or fail, as begin of a test. */
+static int start_sleeping(struct rank *r, struct endpoint **ep_out)
+{
+	if (r->opt->wait_mode != CADGE_WAIT_BLOCK) {
+		skip(r, "wait is called in block mode only");
+		return -1;
+	}
+	return endpoint_open(r, &wishes_default, ep_out);
+}
+
+static void nap_ms(unsigned int ms)
+{
+	struct timespec nap = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	nanosleep(&nap, NULL);
+}
+
+/*
+ * What brings a channel up, and the first message on it, come while the receiver sleeps in one long wait: a
+ * wake that gets lost there is hidden from a caller that never sleeps for long.
+ */
+void test_wait_after_connect(struct rank *r)
+{
+	struct cadge_iov iov = {.bytes = 64};
+	unsigned int arrived = 0;
+	struct endpoint *ep;
+	uint64_t began;
+	int code;
+
+	if (start_sleeping(r, &ep) < 0)
+		return;
+	for (unsigned int round = 0; round < 3; round++) {
+		ep->long_waits = true;
+		began = now_ns();
+		if (rank_starts(r) && r->count > 1)
+			nap_ms(100);
+		if (endpoint_connect(ep) < 0)
+			return;
+		if (now_ns() - began > 3 * NS_PER_S) {
+			fail(r, "connecting took %llu ms: wait slept while there was something to do",
+			     (unsigned long long)((now_ns() - began) / NS_PER_MS));
+			return;
+		}
+		ep->long_waits = false;
+		arrived = 0;
+		ep->arg = &arrived;
+		ep->on_recv = any_recv;
+		iov.base = buffer_new(ep, iov.bytes);
+		if (!iov.base)
+			return;
+		pattern_fill(iov.base, iov.bytes, 43, round);
+		if (rank_starts(r)) {
+			nap_ms(100);
+			if (endpoint_post(ep, 0, &iov, 1, 0, NULL, &code) < 0 || endpoint_drain(ep) < 0)
+				return;
+		}
+		if (rank_answers(r) && sleep_until(ep, &arrived, 1, 2 * NS_PER_S) < 0)
+			return;
+		if (oob_barrier(r) < 0)
+			return;
+		buffer_free(ep, iov.base, iov.bytes);
+		ep->may_lose_peer = true;
+		if (oob_barrier(r) < 0 || endpoint_disconnect(ep) < 0 || oob_barrier(r) < 0)
+			return;
+		ep->may_lose_peer = false;
+	}
+	endpoint_close(ep);
+}
+
+#define FLOOD_MAX 20000u
+
+/* Floods a peer that does not look until BUSY, sleeps in one long wait, and is woken when the peer makes room. */
+void test_wait_after_busy(struct rank *r)
+{
+	struct cadge_iov iov = {.bytes = 16384};
+	unsigned int posts = 0;
+	bool was_busy = false;
+	struct endpoint *ep;
+	uint64_t began, took;
+	int rc, busy = 0;
+
+	if (start_sleeping(r, &ep) < 0 || endpoint_connect(ep) < 0)
+		return;
+	if (iov.bytes > ep->limits.message_bytes_max)
+		iov.bytes = (size_t)ep->limits.message_bytes_max;
+	ep->arg = NULL;
+	ep->on_recv = any_recv;
+	iov.base = buffer_new(ep, iov.bytes);
+	if (!iov.base || oob_barrier(r) < 0)
+		return;
+	pattern_fill(iov.base, iov.bytes, 44, 0);
+	if (!rank_starts(r)) {
+		nap_ms(400); /* nobody polls here now: the sender fills what there is */
+		if (oob_barrier(r) == 0)
+			endpoint_stop(ep);
+		return;
+	}
+	for (began = now_ns(); posts < FLOOD_MAX && !busy && now_ns() - began < 250 * NS_PER_MS;) {
+		const uint64_t token = token_new(ep, NULL);
+
+		busy = endpoint_account(ep, ep->layer->post(ep->peer[0].chan, &iov, 1, 0, token), token,
+					"post");
+		if (busy < 0)
+			return;
+		posts += !busy;
+	}
+	was_busy = busy > 0;
+	for (began = now_ns(); was_busy && busy > 0;) {
+		const uint64_t token = token_new(ep, NULL);
+		int got;
+
+		busy = endpoint_account(ep, ep->layer->post(ep->peer[0].chan, &iov, 1, 0, token), token,
+					"post");
+		got = busy < 0 ? -1 : endpoint_poll(ep);
+		if (got < 0)
+			return;
+		if (got || !busy)
+			continue;
+		rc = ep->layer->wait(ep->ctx, LONG_WAIT_NS);
+		if (rc != CADGE_DONE) {
+			fail(r, "wait returned %d (%s)", rc, cadge_code_name(rc));
+			return;
+		}
+		took = now_ns() - began;
+		if (took > 3 * NS_PER_S) {
+			fail(r,
+			     "after %u posts one was BUSY; the peer began to receive 400 ms later, and wait "
+			     "slept on: %llu ms",
+			     posts, (unsigned long long)(took / NS_PER_MS));
+			return;
+		}
+	}
+	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
+		return;
+	buffer_free(ep, iov.base, iov.bytes);
+	endpoint_stop(ep);
+}
+
+/*
+ * The peer is killed while nothing is under way. A layer need not notice (that is the out-of-band channel's
+ * work), but what its poll can tell must end a wait.
+ */
+void test_wait_peer_dies(struct rank *r)
+{
+	uint64_t began, slept = 0;
+	struct endpoint *ep;
+	int rc;
+
+	if (start_sleeping(r, &ep) < 0 || endpoint_connect(ep) < 0)
+		return;
+	ep->may_lose_peer = true;
+	if (oob_barrier(r) < 0)
+		return;
+	if (!rank_starts(r)) {
+		for (;;)
+			nap_ms(1000);
+	}
+	while (endpoint_poll(ep) > 0)
+		;
+	note(r, "killing the peer");
+	if (kill(r->pids[1], SIGKILL) < 0) {
+		fail(r, "the suite cannot kill the peer");
+		return;
+	}
+	note(r, "sleeping after the peer's death");
+	for (began = now_ns(); !ep->peer[0].downs && now_ns() - began < 2 * NS_PER_S;) {
+		const uint64_t before = now_ns();
+
+		rc = ep->layer->wait(ep->ctx, 2 * NS_PER_S);
+		slept = now_ns() - before;
+		if (rc < 0)
+			break;
+		if (endpoint_poll(ep) < 0)
+			break;
+	}
+	if (r->verdict == VERDICT_NONE && ep->peer[0].downs && slept > 1900 * NS_PER_MS)
+		fail(r, "the peer died, poll knew it, and wait slept on for %llu ms",
+		     (unsigned long long)(slept / NS_PER_MS));
+	endpoint_close(ep);
+}
+
+/* One wait of a program's own event loop for both contexts. 1: something may have come; -1 after fail(). */
+static int loop_wait(int epoll, struct endpoint *const eps[2], int fds[2], uint64_t most_ns)
+{
+	struct epoll_event events[2];
+	struct rank *r = eps[0]->r;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		uint64_t due_ns = 0;
+		int fd = -1, rc = eps[i]->layer->event(eps[i]->ctx, &fd, &due_ns);
+
+		if (rc == CADGE_BUSY)
+			return 1;
+		if (rc != CADGE_DONE || fd < 0)
+			return fail(r, "event returned %d (%s) and descriptor %d", rc, cadge_code_name(rc),
+				    fd);
+		if (fds[i] < 0) {
+			struct epoll_event event = {.events = EPOLLIN, .data = {.u32 = i}};
+
+			if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+				return fail(r, "the descriptor of event cannot be watched: %s",
+					    strerror(errno));
+			fds[i] = fd;
+		}
+		if (fds[i] != fd)
+			return fail(r, "event gave descriptor %d, and before it was %d", fd, fds[i]);
+		most_ns = due_ns < most_ns ? due_ns : most_ns;
+	}
+	/* Rounded up, so that the last millisecond is no spinning. */
+	if (epoll_wait(epoll, events, 2, (int)((most_ns + NS_PER_MS - 1) / NS_PER_MS)) < 0 && errno != EINTR)
+		return fail(r, "epoll_wait: %s", strerror(errno));
+	return 1;
+}
+
+/* Runs the loop until *count reaches want, at most limit_ns. */
+static int loop_until(int epoll, struct endpoint *const eps[2], int fds[2], const unsigned int *count,
+		      unsigned int want, uint64_t limit_ns)
+{
+	const uint64_t began = now_ns();
+
+	while (*count < want) {
+		if (loop_wait(epoll, eps, fds, LONG_WAIT_NS) < 0)
+			return -1;
+		if (endpoint_poll(eps[0]) < 0 || endpoint_poll(eps[1]) < 0)
+			return -1;
+		if (now_ns() - began > limit_ns)
+			return fail(eps[0]->r,
+				    "a message came while the event loop slept, and it slept on: %llu ms",
+				    (unsigned long long)((now_ns() - began) / NS_PER_MS));
+	}
+	return 0;
+}
+
+/* Two contexts in one event loop, which sleeps in epoll and nowhere else. */
+void test_event_tells(struct rank *r)
+{
+	struct cadge_iov iov = {.bytes = 64};
+	struct endpoint *eps[2] = {NULL, NULL};
+	unsigned int arrived = 0;
+	int fds[2] = {-1, -1}, epoll, code;
+	uint64_t end, cpu, switches;
+
+	if (start_sleeping(r, &eps[0]) < 0)
+		return;
+	if (!(eps[0]->limits.caps & CADGE_CAP_EVENT_FD)) {
+		endpoint_close(eps[0]);
+		skip(r, "EVENT_FD is not granted");
+		return;
+	}
+	if (endpoint_open(r, &wishes_default, &eps[1]) < 0)
+		return;
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll < 0) {
+		fail(r, "the suite has no epoll");
+		return;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		if (endpoint_connect(eps[i]) < 0)
+			return;
+		eps[i]->arg = &arrived;
+		eps[i]->on_recv = any_recv;
+	}
+	iov.base = buffer_new(eps[0], iov.bytes);
+	if (!iov.base || oob_barrier(r) < 0)
+		return;
+	pattern_fill(iov.base, iov.bytes, 45, 0);
+	/* Nothing to come: the loop sleeps. What connecting left behind is done first. */
+	for (end = now_ns() + 100 * NS_PER_MS; now_ns() < end;)
+		if (loop_wait(epoll, eps, fds, 5 * NS_PER_MS) < 0 || endpoint_poll(eps[0]) < 0 ||
+		    endpoint_poll(eps[1]) < 0)
+			return;
+	cpu = cpu_ns();
+	for (end = now_ns() + 300 * NS_PER_MS; now_ns() < end;)
+		if (loop_wait(epoll, eps, fds, end - now_ns()) < 0 || endpoint_poll(eps[0]) < 0 ||
+		    endpoint_poll(eps[1]) < 0)
+			return;
+	cpu = cpu_ns() - cpu;
+	if (cpu * 10 > 300 * NS_PER_MS) {
+		fail(r, "an event loop with nothing to do used %llu ms of CPU in 300 ms",
+		     (unsigned long long)(cpu / NS_PER_MS));
+		return;
+	}
+	arrived = 0;
+	if (oob_barrier(r) < 0)
+		return;
+	switches = voluntary_switches();
+	for (unsigned int i = 0; i < 300; i++) {
+		struct endpoint *ep = eps[i * 7 / 3 % 2];
+
+		if (!rank_starts(r) && loop_until(epoll, eps, fds, &arrived, i + 1, 2 * NS_PER_S) < 0)
+			return;
+		if (endpoint_post(ep, 0, &iov, 1, 0, NULL, &code) < 0 || endpoint_drain(ep) < 0)
+			return;
+		if (rank_starts(r) && loop_until(epoll, eps, fds, &arrived, i + 1, 2 * NS_PER_S) < 0)
+			return;
+	}
+	switches = voluntary_switches() - switches;
+	if (switches < 30) {
+		fail(r, "300 exchanges through an event loop slept %llu times", (unsigned long long)switches);
+		return;
+	}
+	if (oob_barrier(r) < 0)
+		return;
+	buffer_free(eps[0], iov.base, iov.bytes);
+	close(epoll);
+	for (unsigned int i = 0; i < 2; i++) {
+		r->polled = eps[i];
+		if (endpoint_stop(eps[i]) < 0)
+			return;
+	}
 }

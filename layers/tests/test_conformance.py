@@ -30,8 +30,19 @@ FAULTS = {
     "leaks-a-descriptor": "no_growth",
     "sleeps": "poll_never_sleeps",
     "ignores-depth": "depth_max",
+    "writes-too-far": "structs_may_grow",
 }
 """What is wrong with build/tests/bad-<fault>.so, and the one test that must find it."""
+
+SLEEPING_FAULTS = {
+    "misses-room": "wait_after_busy",
+    "misses-a-connection": "wait_after_connect",
+    "misses-the-end": "wait_peer_dies",
+}
+"""The same in block mode: wakes that get lost."""
+
+SLEEPING_TESTS = {"wait_sleeps_and_wakes", "wait_after_connect", "wait_after_busy", "wait_peer_dies", "event_tells"}
+"""Tests that sleep, and so are for block mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +262,9 @@ def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     assert report.failed == {}
     skipped = {each.test for each in report.outcomes if each.verdict == "skip"}
     # Nearly nothing is skipped here, or the suite would prove nothing of its own tests.
-    assert skipped <= {"open_bad_device", "wait_sleeps_and_wakes"}
-    assert (report.verdict("wait_sleeps_and_wakes") == "ok") == (wait == "block")
+    assert skipped <= {"open_bad_device", *SLEEPING_TESTS}
+    for test in SLEEPING_TESTS:
+        assert (report.verdict(test) == "ok") == (wait == "block"), test
 
 
 @pytest.mark.alone
@@ -261,6 +273,28 @@ def test_a_fault_fails_the_test_of_its_name(fault: str, test: str) -> None:
     report = run(BUILDS["release"], bad(fault), "--cycles", "60")
     assert list(report.failed) == [test]
     assert report.status == 1
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("fault", "test"), SLEEPING_FAULTS.items())
+def test_a_wake_that_gets_lost_fails_the_test_of_its_name(fault: str, test: str) -> None:
+    report = run(BUILDS["release"], bad(fault), "--wait", "block", "--cycles", "20")
+    assert list(report.failed) == [test]
+    assert "slept on" in report.failed[test] or "wait slept" in report.failed[test]
+
+
+def test_where_a_layer_does_not_open_nothing_else_is_tried() -> None:
+    report = run(BUILDS["release"], bad("does-not-open"), "--cycles", "20")
+    assert list(report.failed) == ["opens_and_limits"]
+    after = [each for each in report.outcomes if each.test not in ("table_is_sound", "one_export", "library_stated")]
+    assert {each.verdict for each in after[1:] if each.test != ENDS_CLEAN} == {"skip"}
+    assert all("opens_and_limits failed" in each.reason for each in after[1:] if each.test != ENDS_CLEAN)
+
+
+@pytest.mark.alone
+def test_what_came_twice_is_called_that() -> None:
+    report = run(BUILDS["release"], bad("repeats-often"), "--cycles", "20", "--only", "message_max")
+    assert "delivered twice" in report.failed["message_max"]
 
 
 def test_a_test_that_is_left_out_says_so() -> None:

@@ -48,11 +48,14 @@ static void base_close(struct cadge_ctx *ctx)
 		if (!chan->queue)
 			continue;
 		queue_drop(chan);
+		reserved_drop(chan);
 		free(chan->queue);
 		free(chan->late);
 		if (chan->fd >= 0)
 			close(chan->fd);
 	}
+	if (ctx->epoll >= 0)
+		close(ctx->epoll);
 #ifndef FLAW_LEAK
 	if (ctx->listener >= 0)
 		close(ctx->listener);
@@ -74,16 +77,21 @@ static int base_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	if (args->place != CADGE_PLACE_HOST)
 		return refuse(args, CADGE_E_UNSUPPORTED,
 			      "sockets of the Unix domain join processes of one host only");
+	if (args->memory_kind != CADGE_MEMORY_HOST)
+		return refuse(args, CADGE_E_UNSUPPORTED, "sockets take host memory only");
 	if (args->settings_count)
 		return refuse(args, CADGE_E_ARGUMENT, "there are no settings");
 	if (args->peers_max > PEERS_MAX)
 		return refuse(args, CADGE_E_ARGUMENT, "more peers than this adapter can have");
+#ifdef FLAW_NO_OPEN
+	return refuse(args, CADGE_E_LIBRARY, "this adapter never opens");
+#endif
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return refuse(args, CADGE_E_MEMORY, "no memory for a context");
 	for (unsigned int i = 0; i < PEERS_MAX; i++)
 		ctx->strangers[i] = ctx->chans[i].fd = -1;
-	ctx->listener = -1;
+	ctx->listener = ctx->epoll = -1;
 	ctx->block = args->wait_mode == CADGE_WAIT_BLOCK;
 	if (getrandom(&ctx->id, sizeof(ctx->id), 0) != (ssize_t)sizeof(ctx->id) || listen_at(ctx, &at) < 0) {
 		base_close(ctx);
@@ -139,6 +147,7 @@ static int base_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 		if (ctx->pending[i].used && ctx->pending[i].peer == chan->peer)
 			ctx->pending[i].used = false;
 	queue_drop(chan);
+	reserved_drop(chan);
 	free(chan->queue);
 	free(chan->late);
 	if (chan->fd >= 0)
@@ -150,41 +159,68 @@ static int base_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 
 static int base_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
-	(void)chan;
-	*path_out = (struct cadge_path){.bytes = sizeof(*path_out),
-					.medium = CADGE_MEDIUM_LOOPBACK,
+	const struct cadge_path path = {.medium = CADGE_MEDIUM_LOOPBACK,
 					.as_asked = 1,
 					.asked = "sockets of this host",
 					.used = "AF_UNIX, SOCK_SEQPACKET"};
+
+	(void)chan;
+	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
 
 static void base_library(struct cadge_library *library_out)
 {
 	static struct utsname uts;
+	const struct cadge_library library = {.name = "Linux sockets", .stated_version = uts.release};
 
 	if (!uts.release[0] && uname(&uts) < 0)
 		snprintf(uts.release, sizeof(uts.release), "0");
-	*library_out = (struct cadge_library){.name = "Linux sockets", .stated_version = uts.release};
+	cadge_fill(library_out, &library, sizeof(library));
 }
 
 static void base_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
 {
-	(void)ctx;
-	*semantics_out = (struct cadge_semantics){.bytes = sizeof(*semantics_out),
-						  .message = CADGE_PROGRESS_LIBRARY,
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY,
 						  .put = CADGE_PROGRESS_LIBRARY,
 						  .get = CADGE_PROGRESS_LIBRARY,
-						  .fetch_add = CADGE_PROGRESS_LIBRARY};
+						  .fetch_add = CADGE_PROGRESS_LIBRARY,
+						  .compare_swap = CADGE_PROGRESS_LIBRARY};
+
+	(void)ctx;
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
 }
 
-static int base_expose(struct cadge_ctx *ctx, void *base, size_t bytes, void *key, size_t *key_bytes_inout,
-		       struct cadge_region **region_out)
+static void base_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
-	struct cadge_remote remote = {.bytes = bytes};
+	const struct cadge_traits traits = {.protection = CADGE_PROTECT_SENDER_LIBRARY,
+					    .control_transfer =
+						    ctx->block ? CADGE_CONTROL_INTERRUPT : CADGE_CONTROL_POLL,
+					    .flow = CADGE_FLOW_LIBRARY,
+					    .order = CADGE_ORDER_CHANNEL,
+					    .waker = ctx->block ? CADGE_WAKER_KERNEL : CADGE_WAKER_NONE,
+					    .copies_on_send = 1,
+					    .multiprogramming = 1};
 
-	if (*key_bytes_inout < sizeof(remote))
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+static const char *base_why(const struct cadge_ctx *ctx)
+{
+	return ctx->why;
+}
+
+static int base_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		       uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out)
+{
+	struct cadge_remote remote = {.bytes = bytes, .rights = rights};
+
+	(void)flags;
+	if (*key_bytes_inout < sizeof(remote) || !rights || (rights & ~CADGE_MAY_ALL) ||
+	    (peer != CADGE_ALL_PEERS && (peer >= PEERS_MAX || !ctx->chans[peer].used)))
 		return CADGE_E_ARGUMENT;
+	if (peer != CADGE_ALL_PEERS)
+		remote.for_id = ctx->chans[peer].remote_id;
 	while (remote.region < REGIONS_MAX && ctx->regions[remote.region].base)
 		remote.region++;
 	if (remote.region == REGIONS_MAX)
@@ -202,12 +238,12 @@ static void base_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
 	memset(region, 0, sizeof(*region));
 }
 
-static int base_attach(struct cadge_chan *chan, const void *key, size_t key_bytes,
-		       struct cadge_remote **remote_out)
+static int base_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+		       uint32_t flags, struct cadge_remote **remote_out)
 {
 	struct cadge_remote *remote = malloc(sizeof(*remote));
 
-	(void)chan;
+	(void)flags;
 	if (!remote)
 		return CADGE_E_MEMORY;
 	if (key_bytes != sizeof(*remote)) {
@@ -215,6 +251,11 @@ static int base_attach(struct cadge_chan *chan, const void *key, size_t key_byte
 		return CADGE_E_ARGUMENT;
 	}
 	memcpy(remote, key, sizeof(*remote));
+	if ((intent & ~remote->rights) || (remote->for_id && remote->for_id != chan->ctx->id)) {
+		free(remote);
+		return CADGE_E_REFUSED;
+	}
+	remote->rights = intent;
 	*remote_out = remote;
 	return CADGE_DONE;
 }
@@ -255,13 +296,14 @@ static void base_counters(const struct cadge_ctx *ctx,
 	(CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_LEND | \
 	 CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT | CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_PUT |      \
 	 CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_BATCH |   \
-	 CADGE_CAP_COUNTERS)
+	 CADGE_CAP_COUNTERS | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_RIGHTS |           \
+	 CADGE_CAP_NOTIFY | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RESERVE | CADGE_CAP_EVENT_FD | CADGE_CAP_WHY)
 
 static void base_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	*limits_out = (struct cadge_limits){
-		.bytes = sizeof(*limits_out),
-		.caps = ctx->block ? CAPS : CAPS & ~CADGE_CAP_WAIT,
+	const struct cadge_limits limits = {
+		.bytes = limits_out->bytes,
+		.caps = ctx->block ? CAPS : CAPS & ~(CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD),
 		.message_bytes_max = PAYLOAD_MAX,
 		.rma_bytes_max = RMA_MAX,
 		.depth_max = DEPTH_CLAIMED,
@@ -272,6 +314,12 @@ static void base_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 		.short_path = "one packet",
 		.long_path = "one packet",
 	};
+
+#ifdef FLAW_WHOLE_STRUCT
+	memcpy(limits_out, &limits, sizeof(limits));
+#else
+	cadge_fill(limits_out, &limits, sizeof(limits));
+#endif
 }
 
 static const struct cadge_layer base_layer = {
@@ -281,9 +329,6 @@ static const struct cadge_layer base_layer = {
 	.style = "bad",
 	.substrate = BAD_FAULT,
 	.caps = CAPS,
-	.traits = {.protection = CADGE_PROTECT_KERNEL_OR_NIC,
-		   .control_transfer = CADGE_CONTROL_POLL,
-		   .multiprogramming = 1},
 	.open = base_open,
 	.close = base_close,
 	.limits = base_limits,
@@ -295,9 +340,14 @@ static const struct cadge_layer base_layer = {
 	.describe_path = base_describe_path,
 	.library = base_library,
 	.semantics = base_semantics,
+	.traits = base_traits,
 	.wait = base_wait,
+	.event = base_event,
 	.release = base_release,
 	.flush = base_flush,
+	.reserve = base_reserve,
+	.commit = base_commit,
+	.cancel = base_cancel,
 	.call = base_call,
 	.reply = base_reply,
 	.fail = base_fail,
@@ -309,12 +359,14 @@ static const struct cadge_layer base_layer = {
 	.put = base_put,
 	.get = base_get,
 	.fetch_add = base_fetch_add,
+	.compare_swap = base_compare_swap,
 	.quiet = base_quiet,
 	.mem_alloc = base_mem_alloc,
 	.mem_free = base_mem_free,
 	.mem_reg = base_mem_reg,
 	.mem_dereg = base_mem_reg,
 	.counters = base_counters,
+	.why = base_why,
 };
 
 CADGE_EXPORT const struct cadge_layer *cadge_layer_entry(void)

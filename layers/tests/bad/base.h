@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
+#include "cadge/fill.h"
 #include "cadge/layer.h"
 
 #define PAYLOAD_MAX     65536u
@@ -36,9 +37,10 @@ enum packet_kind {
 	PACKET_MESSAGE,
 	PACKET_CALL,      /* a: call number, b: context id of the first caller, code: op */
 	PACKET_REPLY,     /* a: call number, code */
-	PACKET_PUT,       /* a: region, b: offset */
+	PACKET_PUT,       /* a: region, b: offset, code: 1 with a notification */
 	PACKET_GET,       /* a: pending number, b: region << 48 | offset, code: bytes */
 	PACKET_FETCH_ADD, /* a: pending number, b: region << 48 | offset, payload: addend */
+	PACKET_SWAP,      /* a: pending number, b: region << 48 | offset, payload: expected, desired */
 	PACKET_QUIET,     /* a: pending number */
 	PACKET_RESULT,    /* a: pending number, payload */
 };
@@ -81,9 +83,19 @@ struct cadge_region {
 	uint64_t bytes;
 };
 
+/* A key, and what attach makes of it. */
 struct cadge_remote {
 	uint64_t region;
 	uint64_t bytes;
+	uint64_t for_id; /* context that may attach; 0: all */
+	uint32_t rights; /* that were granted; after attach: that were intended */
+};
+
+/* A message that the caller fills in place. */
+struct reserved {
+	struct reserved *next;
+	size_t bytes;
+	unsigned char data[] __attribute__((aligned(8)));
 };
 
 struct cadge_chan {
@@ -99,6 +111,8 @@ struct cadge_chan {
 	bool held; /* posts with MORE wait for flush */
 	uint64_t posts, arrivals;
 	struct cadge_lend *late; /* FLAW_SWAP_EVERY */
+	struct reserved *reserved;
+	uint32_t reserved_count;
 };
 
 struct cadge_ctx {
@@ -112,6 +126,8 @@ struct cadge_ctx {
 	struct cadge_region regions[REGIONS_MAX];
 	struct cadge_lend *free;
 	uint64_t copies;
+	int epoll; /* for event; -1: not made */
+	char why[64];
 };
 
 /* send.c */
@@ -121,27 +137,34 @@ int packet_owned(struct cadge_chan *chan, const struct packet_head *head, const 
 /* Sends what is queued. Events delivered. */
 int queue_run(struct cadge_chan *chan, struct cadge_sink *sink);
 void queue_drop(struct cadge_chan *chan);
+void reserved_drop(struct cadge_chan *chan);
+int base_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base_out);
+int base_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token);
+void base_cancel(struct cadge_chan *chan, void *base);
 int base_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 	      uint64_t token);
 int base_flush(struct cadge_chan *chan);
 int base_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-	      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token);
+	      const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token);
 int base_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, const struct cadge_iov *iov,
 	       uint32_t count, uint32_t flags, uint64_t token);
-int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code);
+int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags);
 int base_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-		  const struct cadge_iov *iov, uint32_t count, uint64_t token);
+		  const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 int base_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
 	     uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-	     uint64_t offset_bytes, uint64_t token);
+	     uint64_t offset_bytes, uint32_t flags, uint64_t token);
 int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token);
-int base_quiet(struct cadge_chan *chan, uint64_t token);
+		   struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int base_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+		      struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token);
+int base_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 
 /* receive.c */
 int base_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
 int base_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
+int base_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out);
 void base_release(struct cadge_ctx *ctx, struct cadge_lend *lend);
 
 #endif

@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -135,7 +137,18 @@ static unsigned char *region_at(struct cadge_ctx *ctx, uint64_t index, uint64_t 
 	return ctx->regions[index].base + offset;
 }
 
-static int on_one_sided(struct cadge_chan *chan, struct cadge_lend *lend)
+static int on_swap(struct cadge_chan *chan, const struct cadge_lend *lend, uint64_t *word)
+{
+	const struct packet_head head = {.kind = PACKET_RESULT, .a = lend->head.a, .payload_bytes = 8};
+	uint64_t values[2];
+
+	memcpy(values, lend->payload, sizeof(values)); /* expected, which becomes what was there; desired */
+	__atomic_compare_exchange_n(word, &values[0], values[1], false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return packet_owned(chan, &head, &values[0], 8);
+}
+
+static int on_one_sided(struct cadge_chan *chan, struct cadge_sink *sink, struct cadge_lend *lend,
+			int *events_inout)
 {
 	struct packet_head head = {.kind = PACKET_RESULT, .a = lend->head.a};
 	struct cadge_ctx *ctx = chan->ctx;
@@ -148,6 +161,11 @@ static int on_one_sided(struct cadge_chan *chan, struct cadge_lend *lend)
 		at = region_at(ctx, lend->head.a, lend->head.b, lend->head.payload_bytes);
 		if (at)
 			memcpy(at, lend->payload, (size_t)lend->head.payload_bytes);
+		if (at && lend->head.code) {
+			sink->notified(sink, chan->peer, &ctx->regions[lend->head.a], lend->head.b,
+				       lend->head.payload_bytes);
+			++*events_inout;
+		}
 		break;
 	case PACKET_GET:
 		head.payload_bytes = (uint64_t)lend->head.code;
@@ -163,6 +181,11 @@ static int on_one_sided(struct cadge_chan *chan, struct cadge_lend *lend)
 		before = __atomic_fetch_add((uint64_t *)(void *)at, lend->head.payload_bytes,
 					    __ATOMIC_SEQ_CST);
 		rc = packet_owned(chan, &head, &before, 8);
+		break;
+	case PACKET_SWAP:
+		at = region_at(ctx, index, offset, 8);
+		if (at && lend->head.payload_bytes == 16)
+			rc = on_swap(chan, lend, (uint64_t *)(void *)at);
 		break;
 	default: rc = packet_owned(chan, &head, NULL, 0); break;
 	}
@@ -201,6 +224,7 @@ static int chan_down(struct cadge_chan *chan, struct cadge_sink *sink)
 	if (chan->down_told)
 		return 0;
 	chan->down_told = true;
+	snprintf(ctx->why, sizeof(ctx->why), "peer %u closed its socket", chan->peer);
 	events += queue_run(chan, sink);
 	for (unsigned int i = 0; i < PENDING_MAX; i++) {
 		struct pending *p = &ctx->pending[i];
@@ -238,7 +262,7 @@ static int chan_poll(struct cadge_chan *chan, struct cadge_sink *sink)
 		case PACKET_CALL: events += on_call(chan, sink, lend); break;
 		case PACKET_REPLY: events += on_reply(chan, sink, lend); break;
 		case PACKET_RESULT: events += on_result(chan, sink, lend); break;
-		default: rc = on_one_sided(chan, lend); break;
+		default: rc = on_one_sided(chan, sink, lend, &events); break;
 		}
 	}
 	if (rc < 0 || (chan->down && !chan->down_told))
@@ -322,31 +346,90 @@ int base_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return events;
 }
 
+/* Whether a connection has ended, told or not. */
+#ifdef FLAW_NO_END_WAKE
+static bool ended(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+#endif
+
+/* What to look at while asleep. False where poll has something to do now. */
+static bool watched(struct cadge_ctx *ctx, struct pollfd pfds[2 * PEERS_MAX + 1], nfds_t *count_out)
+{
+	nfds_t count = 0;
+
+	for (unsigned int i = 0; i < PEERS_MAX; i++) {
+		const struct cadge_chan *chan = &ctx->chans[i];
+		short room = POLLOUT;
+
+#ifdef FLAW_NO_ROOM_WAKE
+		room = 0;
+#endif
+#ifndef FLAW_NO_CONNECTION_WAKE
+		if (ctx->strangers[i] >= 0)
+			pfds[count++] = (struct pollfd){.fd = ctx->strangers[i], .events = POLLIN};
+#endif
+		if (!chan->used)
+			continue;
+		if (chan->fd >= 0 && !chan->up_told)
+			return false;
+		if (chan->fd < 0 && chan->dials)
+			return false;
+#ifdef FLAW_NO_END_WAKE
+		if (chan->fd >= 0 && ended(chan->fd))
+			continue;
+#endif
+		if (chan->fd >= 0 && !chan->down_told)
+			pfds[count++] = (struct pollfd){
+				.fd = chan->fd,
+				.events = (short)(POLLIN | (chan->queue_count && !chan->held ? room : 0))};
+	}
+#ifndef FLAW_NO_CONNECTION_WAKE
+	pfds[count++] = (struct pollfd){.fd = ctx->listener, .events = POLLIN};
+#endif
+	*count_out = count;
+	return true;
+}
+
 int base_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
 				   .tv_nsec = (long)(timeout_ns % 1000000000u)};
 	struct pollfd pfds[2 * PEERS_MAX + 1];
-	nfds_t count = 0;
+	nfds_t count;
 
-	for (unsigned int i = 0; i < PEERS_MAX; i++) {
-		const struct cadge_chan *chan = &ctx->chans[i];
-
-		if (ctx->strangers[i] >= 0)
-			pfds[count++] = (struct pollfd){.fd = ctx->strangers[i], .events = POLLIN};
-		if (!chan->used)
-			continue;
-		if (chan->fd >= 0 && !chan->up_told)
-			return CADGE_DONE;
-		if (chan->fd < 0 && chan->dials)
-			return CADGE_DONE;
-		if (chan->fd >= 0 && !chan->down_told)
-			pfds[count++] = (struct pollfd){
-				.fd = chan->fd,
-				.events = (short)(POLLIN | (chan->queue_count && !chan->held ? POLLOUT : 0))};
-	}
-	pfds[count++] = (struct pollfd){.fd = ctx->listener, .events = POLLIN};
+	if (!watched(ctx, pfds, &count))
+		return CADGE_DONE;
 	if (ppoll(pfds, count, &timeout, NULL) < 0 && errno != EINTR)
 		return CADGE_E_LIBRARY;
+	return CADGE_DONE;
+}
+
+/* What was closed meanwhile has left the epoll by itself. */
+int base_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	struct pollfd pfds[2 * PEERS_MAX + 1];
+	nfds_t count;
+
+	if (!ctx->block)
+		return CADGE_E_UNSUPPORTED;
+	if (!watched(ctx, pfds, &count))
+		return CADGE_BUSY;
+	if (ctx->epoll < 0)
+		ctx->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (ctx->epoll < 0)
+		return CADGE_E_MEMORY;
+	for (nfds_t i = 0; i < count; i++) {
+		struct epoll_event event = {.events = EPOLLIN | (pfds[i].events & POLLOUT ? EPOLLOUT : 0)};
+
+		if (epoll_ctl(ctx->epoll, EPOLL_CTL_MOD, pfds[i].fd, &event) < 0 &&
+		    (errno != ENOENT || epoll_ctl(ctx->epoll, EPOLL_CTL_ADD, pfds[i].fd, &event) < 0))
+			return CADGE_E_LIBRARY;
+	}
+	*fd_out = ctx->epoll;
+	*due_ns_out = UINT64_MAX;
 	return CADGE_DONE;
 }

@@ -170,6 +170,81 @@ int base_flush(struct cadge_chan *chan)
 	return chan->down ? CADGE_E_DOWN : CADGE_DONE;
 }
 
+enum { RESERVED_MAX = 16 };
+
+int base_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base_out)
+{
+	struct reserved *reserved;
+
+	(void)flags;
+	if (bytes > PAYLOAD_MAX)
+		return CADGE_E_TOO_LARGE;
+	if (chan->down)
+		return CADGE_E_DOWN;
+	if (chan->reserved_count == RESERVED_MAX || !chan->up_told)
+		return CADGE_BUSY;
+	reserved = malloc(sizeof(*reserved) + bytes);
+	if (!reserved)
+		return CADGE_E_MEMORY;
+	reserved->bytes = bytes;
+	reserved->next = chan->reserved;
+	chan->reserved = reserved;
+	chan->reserved_count++;
+	*base_out = reserved->data;
+	return CADGE_DONE;
+}
+
+static struct reserved **reserved_at(struct cadge_chan *chan, const void *base)
+{
+	struct reserved **at = &chan->reserved;
+
+	while (*at && (*at)->data != base)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct reserved *reserved_take(struct cadge_chan *chan, struct reserved **at)
+{
+	struct reserved *reserved = *at;
+
+	*at = reserved->next;
+	chan->reserved_count--;
+	return reserved;
+}
+
+int base_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token)
+{
+	const struct packet_head head = {.kind = PACKET_MESSAGE, .payload_bytes = bytes};
+	const struct cadge_iov iov = {.base = base, .bytes = bytes};
+	struct reserved **at = reserved_at(chan, base);
+	int rc;
+
+	(void)flags;
+	if (!*at || bytes > (*at)->bytes)
+		return CADGE_E_ARGUMENT;
+	rc = chan->down ? -1 : chan->queue_count ? 0 : packet_send(chan, &head, &iov, 1);
+	if (rc == 0 && chan->user_count >= QUEUE_ENTRIES)
+		return CADGE_BUSY;
+	if (rc == 0)
+		return enqueue(chan, &head, &iov, 1, token, true, reserved_take(chan, at));
+	free(reserved_take(chan, at));
+	return rc > 0 ? CADGE_DONE : CADGE_E_DOWN;
+}
+
+void base_cancel(struct cadge_chan *chan, void *base)
+{
+	struct reserved **at = reserved_at(chan, base);
+
+	if (*at)
+		free(reserved_take(chan, at));
+}
+
+void reserved_drop(struct cadge_chan *chan)
+{
+	while (chan->reserved)
+		free(reserved_take(chan, &chan->reserved));
+}
+
 static struct pending *pending_new(struct cadge_chan *chan, uint64_t token, uint64_t *number_out)
 {
 	for (unsigned int i = 0; i < PENDING_MAX; i++)
@@ -199,12 +274,13 @@ static int pending_post(struct cadge_chan *chan, struct pending *p, const struct
 }
 
 int base_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
-	      const struct cadge_iov *out_iov, uint32_t out_count, uint64_t token)
+	      const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token)
 {
 	struct packet_head head = {.kind = PACKET_CALL, .code = (int32_t)op, .b = chan->ctx->id};
 	int rc = total(in_iov, in_count, PAYLOAD_MAX, &head.payload_bytes);
 	struct pending *p;
 
+	(void)flags;
 	if (rc < 0)
 		return rc;
 	if (out_count > IOV_MAX_ENTRIES)
@@ -240,12 +316,13 @@ int base_reply(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, con
 	return chan ? packet_post(chan, &head, iov, count, token, true, false) : CADGE_E_DOWN;
 }
 
-int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code)
+int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int code, uint32_t flags)
 {
 	struct packet_head head = {.kind = PACKET_REPLY, .a = reply_to->word[1], .code = code};
 	struct cadge_chan *chan = caller(ctx, reply_to);
 	int rc;
 
+	(void)flags;
 	if (!chan)
 		return CADGE_E_DOWN;
 	rc = packet_owned(chan, &head, NULL, 0);
@@ -253,17 +330,20 @@ int base_fail(struct cadge_ctx *ctx, const struct cadge_reply_to *reply_to, int 
 }
 
 int base_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply_to, uint32_t op,
-		  const struct cadge_iov *iov, uint32_t count, uint64_t token)
+		  const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token)
 {
 	struct packet_head head = {
 		.kind = PACKET_CALL, .code = (int32_t)op, .a = reply_to->word[1], .b = reply_to->word[0]};
 	int rc = total(iov, count, PAYLOAD_MAX, &head.payload_bytes);
 
+	(void)flags;
 	return rc < 0 ? rc : packet_post(to, &head, iov, count, token, true, false);
 }
 
-static int outside(const struct cadge_remote *remote, uint64_t bytes, uint64_t offset_bytes)
+static int outside(const struct cadge_remote *remote, uint64_t bytes, uint64_t offset_bytes, uint32_t what)
 {
+	if (!(remote->rights & what))
+		return CADGE_E_REFUSED;
 	if (bytes > RMA_MAX)
 		return CADGE_E_TOO_LARGE;
 	return offset_bytes > remote->bytes || bytes > remote->bytes - offset_bytes ? CADGE_E_ARGUMENT : 0;
@@ -275,20 +355,21 @@ int base_put(struct cadge_chan *chan, const void *local, size_t bytes, struct ca
 	struct packet_head head = {
 		.kind = PACKET_PUT, .a = remote->region, .b = offset_bytes, .payload_bytes = bytes};
 	struct cadge_iov iov = {.base = (void *)(uintptr_t)local, .bytes = bytes};
-	int rc = outside(remote, bytes, offset_bytes);
+	int rc = outside(remote, bytes, offset_bytes, CADGE_MAY_WRITE);
 
-	(void)flags;
+	head.code = flags & CADGE_NOTIFY ? 1 : 0;
 	return rc < 0 ? rc : packet_post(chan, &head, &iov, 1, token, true, false);
 }
 
 int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
-	     uint64_t offset_bytes, uint64_t token)
+	     uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct packet_head head = {
 		.kind = PACKET_GET, .code = (int32_t)bytes, .b = remote->region << 48 | offset_bytes};
-	int rc = outside(remote, bytes, offset_bytes);
+	int rc = outside(remote, bytes, offset_bytes, CADGE_MAY_READ);
 	struct pending *p;
 
+	(void)flags;
 	if (rc < 0)
 		return rc;
 	p = pending_new(chan, token, &head.a);
@@ -300,13 +381,14 @@ int base_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_re
 }
 
 int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
-		   struct cadge_remote *remote, uint64_t offset_bytes, uint64_t token)
+		   struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
 {
 	struct packet_head head = {.kind = PACKET_FETCH_ADD, .b = remote->region << 48 | offset_bytes};
 	struct cadge_iov iov = {.bytes = 0};
-	int rc = outside(remote, 8, offset_bytes);
+	int rc = outside(remote, 8, offset_bytes, CADGE_MAY_ATOMIC);
 	struct pending *p;
 
+	(void)flags;
 	if (rc < 0 || offset_bytes % 8)
 		return rc < 0 ? rc : CADGE_E_ARGUMENT;
 	p = pending_new(chan, token, &head.a);
@@ -319,10 +401,37 @@ int base_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_ou
 	return pending_post(chan, p, &head, &iov, 0);
 }
 
-int base_quiet(struct cadge_chan *chan, uint64_t token)
+int base_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before_out,
+		      struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	struct packet_head head = {
+		.kind = PACKET_SWAP, .b = remote->region << 48 | offset_bytes, .payload_bytes = 16};
+	const uint64_t values[2] = {expected, desired};
+	int rc = outside(remote, 8, offset_bytes, CADGE_MAY_ATOMIC);
+	struct pending *p;
+
+	(void)flags;
+	if (rc < 0 || offset_bytes % 8)
+		return rc < 0 ? rc : CADGE_E_ARGUMENT;
+	if (!chan->up_told)
+		return CADGE_BUSY;
+	p = pending_new(chan, token, &head.a);
+	if (!p)
+		return CADGE_BUSY;
+	p->local = before_out;
+	p->local_bytes = 8;
+	rc = packet_owned(chan, &head, values, sizeof(values));
+	if (rc == CADGE_DONE || rc == CADGE_QUEUED)
+		return CADGE_QUEUED;
+	p->used = false;
+	return rc;
+}
+
+int base_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 {
 	struct packet_head head = {.kind = PACKET_QUIET};
 	struct pending *p = pending_new(chan, token, &head.a);
 
+	(void)flags;
 	return p ? pending_post(chan, p, &head, NULL, 0) : CADGE_BUSY;
 }

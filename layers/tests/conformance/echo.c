@@ -56,7 +56,8 @@ static enum cadge_keep echo_recv(struct endpoint *ep, uint32_t peer, const void 
 		}
 	}
 	for (size_t j = 0, unused; j < i && j < st->count; j++)
-		if (bytes >= PATTERN_HEAD_BYTES && matches(st, data, bytes, request ? 0 : 1, j, &unused)) {
+		if ((bytes >= PATTERN_HEAD_BYTES || (bytes && j + 1 == i)) &&
+		    matches(st, data, bytes, request ? 0 : 1, j, &unused)) {
 			fail(r, "message %zu of %zu bytes was delivered twice", j, bytes);
 			return CADGE_TAKEN;
 		}

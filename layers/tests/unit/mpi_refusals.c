@@ -21,7 +21,7 @@ static void refuses(const struct cadge_open_args *args, int code, const char *wo
 int main(void)
 {
 	const struct cadge_setting any = {.name = "pml", .value = "ob1"};
-	struct cadge_library library = {0};
+	struct cadge_library library = {.bytes = sizeof(library)};
 	struct cadge_open_args args;
 
 	layer = pair_load("mpi-p2p");

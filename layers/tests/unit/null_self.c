@@ -82,9 +82,9 @@ static void on_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const v
 	if (seen->handler == ECHO)
 		seen->handler_code = layer->reply(seen->ctx, reply_to, parts, 2, 0, 0);
 	else if (seen->handler == FAIL)
-		seen->handler_code = layer->fail(seen->ctx, reply_to, CADGE_E_LOST);
+		seen->handler_code = layer->fail(seen->ctx, reply_to, CADGE_E_LOST, 0);
 	else if (seen->handler == DELEGATE)
-		seen->handler_code = layer->delegate(seen->chans[1], reply_to, op + 1, parts, 2, 0);
+		seen->handler_code = layer->delegate(seen->chans[1], reply_to, op + 1, parts, 2, 0, 0);
 	if (seen->handler == DELEGATE)
 		seen->handler = ECHO;
 }
@@ -186,7 +186,7 @@ static void calls(void)
 
 	set_up(&seen);
 	seen.handler = ECHO;
-	code = layer->call(seen.chans[0], 5, &in, 1, out, 2, 77);
+	code = layer->call(seen.chans[0], 5, &in, 1, out, 2, 0, 77);
 	layer->poll(seen.ctx, &seen.sink);
 	layer->poll(seen.ctx, &seen.sink);
 	ok(code == CADGE_QUEUED && seen.calls == 1 && seen.op == 5 && seen.replies == 1 && seen.token == 77 &&
@@ -195,25 +195,25 @@ static void calls(void)
 	   "a call is answered into the caller's buffers");
 	code = layer->reply(seen.ctx, &seen.reply_to, NULL, 0, 0, 0);
 	ok(code == CADGE_E_ARGUMENT, "a reply token serves once");
-	layer->call(seen.chans[0], 5, &in, 1, NULL, 0, 78);
+	layer->call(seen.chans[0], 5, &in, 1, NULL, 0, 0, 78);
 	layer->poll(seen.ctx, &seen.sink);
 	layer->poll(seen.ctx, &seen.sink);
 	ok(seen.token == 78 && seen.placement == CADGE_LENT && strcmp(seen.text, "question") == 0,
 	   "without buffers the result is lent");
-	layer->call(seen.chans[0], 5, &in, 1, &small, 1, 79);
+	layer->call(seen.chans[0], 5, &in, 1, &small, 1, 0, 79);
 	layer->poll(seen.ctx, &seen.sink);
 	ok(seen.handler_code == CADGE_E_TOO_LARGE &&
-		   layer->fail(seen.ctx, &seen.reply_to, CADGE_E_TOO_LARGE) == CADGE_DONE,
+		   layer->fail(seen.ctx, &seen.reply_to, CADGE_E_TOO_LARGE, 0) == CADGE_DONE,
 	   "a result that does not fit is refused, and the token is still good");
 	layer->poll(seen.ctx, &seen.sink);
 	seen.handler = FAIL;
-	layer->call(seen.chans[0], 5, &in, 1, out, 2, 80);
+	layer->call(seen.chans[0], 5, &in, 1, out, 2, 0, 80);
 	layer->poll(seen.ctx, &seen.sink);
 	layer->poll(seen.ctx, &seen.sink);
 	ok(seen.token == 80 && seen.code == CADGE_E_LOST, "a failed call ends with the code");
 	seen.handler = DELEGATE;
 	seen.calls = 0;
-	layer->call(seen.chans[0], 5, &in, 1, NULL, 0, 81);
+	layer->call(seen.chans[0], 5, &in, 1, NULL, 0, 0, 81);
 	for (int i = 0; i < 3; i++)
 		layer->poll(seen.ctx, &seen.sink);
 	ok(seen.calls == 2 && seen.op == 6 && seen.token == 81 && seen.peer == 0 &&
@@ -221,13 +221,13 @@ static void calls(void)
 	   "a delegated call is answered to its first caller");
 	seen.handler = HOLD;
 	seen.replies = 0;
-	for (code = 0; code < 1000 && layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 1) == CADGE_QUEUED;
+	for (code = 0; code < 1000 && layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 0, 1) == CADGE_QUEUED;
 	     code++)
 		layer->poll(seen.ctx, &seen.sink);
 	ok(code == 2 * DEPTH, "calls that nobody answers count against the depth");
 	ok(layer->reply(seen.ctx, &seen.reply_to, &in, 1, 0, 0) == CADGE_DONE &&
 		   layer->poll(seen.ctx, &seen.sink) == 1 && seen.replies == 1 &&
-		   layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 1) == CADGE_QUEUED,
+		   layer->call(seen.chans[0], 1, &in, 1, NULL, 0, 0, 1) == CADGE_QUEUED,
 	   "answered from outside of the sink, one makes room for the next");
 	layer->close(seen.ctx);
 }
@@ -242,18 +242,19 @@ static void one_sided(void)
 	struct cadge_remote *remote;
 
 	set_up(&seen);
-	if (layer->expose(seen.ctx, memory, sizeof(memory), key, &key_bytes, &region) < 0 ||
-	    layer->attach(seen.chans[0], key, key_bytes, &remote) < 0)
+	if (layer->expose(seen.ctx, memory, sizeof(memory), CADGE_MAY_ALL, CADGE_ALL_PEERS, 0, key,
+			  &key_bytes, &region) < 0 ||
+	    layer->attach(seen.chans[0], key, key_bytes, CADGE_MAY_ALL, 0, &remote) < 0)
 		tap_bail("memory cannot be exposed");
 	ok(layer->put(seen.chans[0], &word, 8, remote, 16, 0, 1) == CADGE_DONE && memory[2] == 41, "put");
-	ok(layer->fetch_add(seen.chans[0], 1, &before, remote, 16, 1) == CADGE_DONE && before == 41 &&
+	ok(layer->fetch_add(seen.chans[0], 1, &before, remote, 16, 0, 1) == CADGE_DONE && before == 41 &&
 		   memory[2] == 42,
 	   "fetch and add");
-	ok(layer->get(seen.chans[0], &word, 8, remote, 16, 1) == CADGE_DONE && word == 42, "get");
-	ok(layer->quiet(seen.chans[0], 1) == CADGE_DONE, "quiet");
+	ok(layer->get(seen.chans[0], &word, 8, remote, 16, 0, 1) == CADGE_DONE && word == 42, "get");
+	ok(layer->quiet(seen.chans[0], 0, 1) == CADGE_DONE, "quiet");
 	ok(layer->put(seen.chans[0], &word, 8, remote, 57, 0, 1) == CADGE_E_ARGUMENT &&
-		   layer->get(seen.chans[0], &word, 8, remote, UINT64_MAX, 1) == CADGE_E_ARGUMENT &&
-		   layer->fetch_add(seen.chans[0], 1, &before, remote, 4, 1) == CADGE_E_ARGUMENT,
+		   layer->get(seen.chans[0], &word, 8, remote, UINT64_MAX, 0, 1) == CADGE_E_ARGUMENT &&
+		   layer->fetch_add(seen.chans[0], 1, &before, remote, 4, 0, 1) == CADGE_E_ARGUMENT,
 	   "nothing outside of the region or out of line");
 	layer->detach(seen.chans[0], remote);
 	layer->unexpose(seen.ctx, region);

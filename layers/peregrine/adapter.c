@@ -58,6 +58,8 @@ struct cadge_ctx {
 	bool memory; /* the wire is shared memory */
 	struct op *idle;
 	struct op_block *blocks;
+	struct cadge_watch watch; /* for event; made when it is first called */
+	uint64_t epoch;           /* of the wire's descriptors */
 	struct cadge_chan chans[];
 };
 
@@ -402,6 +404,32 @@ int peregrine_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	return code_of(pgr_wait(ctx->pgr, timeout_ns));
 }
 
+int peregrine_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	struct pollfd pollfds[PGR_FDS];
+	uint64_t due_ns;
+	int fds[PGR_FDS], code = CADGE_DONE;
+	nfds_t count = 0;
+
+	if (ctx->wait_mode != CADGE_WAIT_BLOCK)
+		return CADGE_E_UNSUPPORTED;
+	code = code_of(pgr_watch(ctx->pgr, fds, &due_ns));
+	if (code == CADGE_DONE && ctx->watch.fd < 0)
+		code = cadge_watch_open(&ctx->watch, PGR_FDS);
+	if (code != CADGE_DONE)
+		return code;
+	for (unsigned int i = 0; i < PGR_FDS; i++)
+		if (fds[i] >= 0)
+			pollfds[count++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+	ctx->epoch += count > 1; /* the second one comes and goes */
+	code = cadge_watch_set(&ctx->watch, pollfds, count, ctx->epoch);
+	if (code < 0)
+		return code;
+	*fd_out = ctx->watch.fd;
+	*due_ns_out = due_ns;
+	return CADGE_DONE;
+}
+
 /* ---- meeting ---- */
 
 int peregrine_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -583,6 +611,7 @@ void peregrine_close(struct cadge_ctx *ctx)
 	if (!ctx)
 		return;
 	pgr_close(ctx->pgr);
+	cadge_watch_close(&ctx->watch);
 	while (ctx->blocks) {
 		struct op_block *block = ctx->blocks;
 
@@ -684,6 +713,7 @@ int peregrine_open(const struct peregrine_wire *wire, const struct cadge_open_ar
 	pgr_serve(ctx->pgr, HELLO, NULL, on_hello, ctx);
 	pgr_serve(ctx->pgr, MESSAGE, NULL, on_message, ctx);
 	pgr_serve(ctx->pgr, PGR_ANY_PROCEDURE, NULL, on_call, ctx);
+	ctx->watch.fd = -1;
 	ctx->peers = args->peers_max;
 	ctx->place = args->place;
 	ctx->wire = wire;

@@ -8,7 +8,7 @@
 
 #include "cadge/layer.h"
 
-/* What every wire can do; a wire adds where it reaches. */
+/* What every wire can do; a wire adds where it reaches, and EVENT_FD where it has descriptors. */
 #define PEREGRINE_CAPS                                                                                       \
 	(CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |             \
 	 CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER |              \
@@ -41,6 +41,7 @@ void peregrine_library(struct cadge_library *library_out);
 void peregrine_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
 void peregrine_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 int peregrine_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
+int peregrine_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out);
 int peregrine_flush(struct cadge_chan *chan);
 int peregrine_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,
 		   const struct cadge_iov *out_iov, uint32_t out_count, uint32_t flags, uint64_t token);
@@ -80,6 +81,7 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 		.semantics = peregrine_semantics,                                                            \
 		.traits = peregrine_traits,                                                                  \
 		.wait = peregrine_wait,                                                                      \
+		.event = (REACH) & CADGE_CAP_EVENT_FD ? peregrine_event : NULL,                              \
 		.flush = peregrine_flush,                                                                    \
 		.call = peregrine_call,                                                                      \
 		.reply = peregrine_reply,                                                                    \

@@ -54,6 +54,15 @@ void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
 	datagram->direct.passed = PGR_DIRECT_PASS; /* it may have been either */
 }
 
+void pgr_datagram_watch(struct pgr_wire *wire, int fds[PGR_FDS])
+{
+	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
+
+	fds[0] = datagram->fd;
+	fds[1] = datagram->direct.fd;
+	datagram->direct.passed = PGR_DIRECT_PASS; /* it may be either */
+}
+
 void pgr_datagram_close(struct pgr_wire *wire)
 {
 	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;

@@ -258,6 +258,22 @@ int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
 	return PGR_OK;
 }
 
+int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out)
+{
+	const uint64_t now_ns = pgr_now(pgr), due_ns = pgr_next_due(pgr);
+
+	if (!pgr->config.block)
+		return PGR_E_ARGUMENT;
+	if (!pgr->wire->ops->watch)
+		return PGR_E_WIRE;
+	pgr->polls = pgr->polls_a_look; /* look at the clock first */
+	if (due_ns <= now_ns)
+		return PGR_BUSY;
+	pgr->wire->ops->watch(pgr->wire, fds);
+	*due_ns_out = due_ns == UINT64_MAX ? UINT64_MAX : due_ns - now_ns;
+	return PGR_OK;
+}
+
 struct waiter {
 	bool done;
 	int code;

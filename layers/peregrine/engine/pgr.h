@@ -262,6 +262,14 @@ int pgr_poll(struct pgr *pgr);
  * E_ARGUMENT without config.block.
  */
 int pgr_wait(struct pgr *pgr, uint64_t timeout_ns);
+/*
+ * For a program with an event loop of its own, in place of pgr_wait: what it has to watch until it polls
+ * again. Fills fds with descriptors that become readable (-1: none), the same or others than before, and
+ * *due_ns_out with the time after which poll is due at the latest (UINT64_MAX: never by itself). BUSY: poll
+ * now. E_WIRE: this wire (shm) has no descriptor. Only with config.block.
+ */
+#define PGR_FDS 2u
+int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out);
 
 /* Counts since pgr_open, unless a comment says otherwise. */
 struct pgr_stats {

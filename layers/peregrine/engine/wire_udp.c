@@ -91,5 +91,6 @@ const struct pgr_wire_ops pgr_wire_udp = {
 	.flush = pgr_datagram_flush,
 	.receive = pgr_datagram_receive,
 	.wait = pgr_datagram_wait,
+	.watch = pgr_datagram_watch,
 	.describe = pgr_datagram_describe,
 };

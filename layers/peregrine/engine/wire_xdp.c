@@ -223,6 +223,12 @@ static void xdp_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
 	pgr_wait_readable(((struct xdp *)wire)->socket.fd, -1, timeout_ns);
 }
 
+static void xdp_watch(struct pgr_wire *wire, int fds[PGR_FDS])
+{
+	fds[0] = ((struct xdp *)wire)->socket.fd;
+	fds[1] = -1;
+}
+
 /* ---- life ---- */
 
 static int xdp_reach(struct pgr_wire *wire, const struct pgr_to *to)
@@ -306,6 +312,7 @@ const struct pgr_wire_ops pgr_wire_xdp = {
 	.flush = xdp_flush,
 	.receive = xdp_receive,
 	.wait = xdp_wait,
+	.watch = xdp_watch,
 	.reach = xdp_reach,
 	.describe = xdp_describe,
 };

@@ -84,6 +84,7 @@ void drv_result_free(struct drv_result *result)
 		json_decref(result->clock[i]);
 		json_decref(result->pinning[i]);
 		json_decref(result->endpoint[i]);
+		json_decref(result->threads[i]);
 	}
 	for (size_t i = 0; i < result->attempts_count; i++)
 		drv_attempt_free(&result->attempts[i]);
@@ -325,6 +326,7 @@ char *drv_result_text(const struct drv_result *result)
 	put(&object, "clock", parts_json(result->clock));
 	put(&object, "pinning", parts_json(result->pinning));
 	put(&object, "endpoints", parts_json(result->endpoint));
+	put(&object, "threads", parts_json(result->threads));
 	put(&object, "checks", checks_json(&result->checks));
 	/* a launch that was refused or failed as a whole has no attempts to show */
 	for (size_t i = 0; !explained && i < result->attempts_count; i++)

@@ -90,6 +90,8 @@ struct drv_result {
 	json_t *path;
 	/* by endpoint */
 	json_t *clock[DRV_ENDPOINTS_MAX], *pinning[DRV_ENDPOINTS_MAX], *endpoint[DRV_ENDPOINTS_MAX];
+	/* by endpoint: the core that each of its threads ran on last */
+	json_t *threads[DRV_ENDPOINTS_MAX];
 	struct drv_checks checks;
 	struct drv_attempt *attempts;
 	size_t attempts_count;

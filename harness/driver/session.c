@@ -131,6 +131,35 @@ static int load(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
+/*
+ * Opens the subject. Threads that its library starts inherit the caller's cores: they are not to share those of
+ * the callers on this host.
+ */
+static int open_with_cores(struct session *session, struct drv_ability *here, struct drv_fail *fail)
+{
+	struct drv_engine *engine = &session->engine;
+	const struct drv_launch *launch = session->launch;
+	const char *host = launch->endpoints[session->args->endpoint].host;
+	const bool threads =
+		engine->layer && (drv_loaded_adapter(&engine->loaded)->caps & CADGE_CAP_OWN_THREADS);
+	int callers[DRV_ENDPOINTS_MAX * DRV_THREADS_MAX], status;
+	size_t count = 0;
+
+	for (size_t i = 0; i < launch->endpoints_count; i++) {
+		const struct drv_endpoint *endpoint = &launch->endpoints[i];
+
+		if (strcmp(endpoint->host, host) == 0)
+			for (size_t j = 0; j < endpoint->cpus_count; j++)
+				callers[count++] = endpoint->cpus[j];
+	}
+	if (threads)
+		drv_pin_lift(&session->pin, callers, count);
+	status = session->subject->open(engine, &session->result, here, fail);
+	if (threads)
+		drv_pin_again(&session->pin);
+	return status;
+}
+
 /* Opens the subject everywhere and finds out what all can. */
 static int open_subject(struct session *session, struct drv_fail *fail)
 {
@@ -143,7 +172,7 @@ static int open_subject(struct session *session, struct drv_fail *fail)
 	int status = 0;
 
 	engine->needs = drv_launch_needs(session->launch);
-	bad = session->subject->open(engine, &session->result, &here, &why) != 0;
+	bad = open_with_cores(session, &here, &why) != 0;
 	session->result.phases.open_ns = drv_now_ns() - started_ns;
 	if (agree(session, "opened", bad ? json_object() : drv_ability_json(&here), bad ? &why : NULL, &all,
 		  fail))
@@ -299,9 +328,10 @@ static json_t *own_facts(struct session *session)
 {
 	drv_clock_finish(&session->engine.clock);
 	drv_pin_check(&session->pin);
-	return json_pack("{s:o, s:o, s:s, s:o}", "clock", drv_result_clock_json(&session->engine.clock),
-			 "pinning", drv_pin_json(&session->pin), "pinning_detail", session->pin.detail,
-			 "endpoint",
+	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o}", "clock",
+			 drv_result_clock_json(&session->engine.clock), "pinning",
+			 drv_pin_json(&session->pin), "pinning_detail", session->pin.detail, "threads",
+			 "endpoint", session->args->endpoint, "cpus", drv_pin_threads_json(), "endpoint",
 			 drv_result_endpoint_json(&session->launch->endpoints[session->args->endpoint]));
 }
 
@@ -314,6 +344,7 @@ static void take_facts(struct session *session, int endpoint, const json_t *fact
 
 	result->clock[endpoint] = json_incref(json_object_get(facts, "clock"));
 	result->pinning[endpoint] = json_incref(json_object_get(facts, "pinning"));
+	result->threads[endpoint] = json_incref(json_object_get(facts, "threads"));
 	result->endpoint[endpoint] = json_incref(json_object_get(facts, "endpoint"));
 	drv_check_add(&result->checks, "clock", json_is_true(json_object_get(clock, "ok")),
 		      "endpoint %d: drift of %.3f ppm", endpoint,
@@ -490,6 +521,7 @@ int drv_session_run(const struct drv_session_args *args)
 	drv_oob_close(engine->oob);
 	free(session.fallback);
 	drv_result_free(&session.result);
+	drv_pin_free(&session.pin);
 	code = status ? drv_reason_exit(fail.reason) : 0;
 	/* 2 and 3 speak of the layer only once the endpoints have met; a layer that refuses a setting could
 	 * not be opened */

@@ -11,50 +11,49 @@ from pathlib import Path
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # publishes no types
 
-from cadge_results import CampaignMeta, CampaignWriter, LaunchRecord, Plan, campaign_id
+from cadge_results import CampaignMeta, CampaignWriter, LaunchRecord, Plan, campaign_id, read_workloads
+from cadge_results.pattern import declared
 
 CREATED = datetime(2026, 11, 21, 1, 30, 42, tzinfo=UTC)
-POINT = {
-    "kind": "layer",
-    "shims": [],
-    "place": "within",
-    "wait": "poll",
-    "pattern": "rpc",
-    "request_bytes": 8,
-    "reply_bytes": 8,
-    "depth": 1,
-    "operation": None,
-    "target": None,
-    "settings": {},
-    "duration_ms": 25,
-}
+SUBJECT = {"kind": "layer", "layer": "sockets-tcp", "shims": [], "settings": {}, "place": "within", "wait": "poll"}
+WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
+CAST = [
+    {"role": "client", "host": "here", "peers": [1], "threads": 1},
+    {"role": "server", "host": "here", "peers": [0], "threads": 1},
+]
+
+
+def make_workload(request_bytes: int = 8) -> dict[str, object]:
+    """Return an RPC whose reply has 8 bytes."""
+    return {"pattern": "rpc", "parameters": {"request_bytes": request_bytes, "reply_bytes": 8, "depth": 1}}
+
+
+def make_point(point_id: str, **changes: object) -> dict[str, object]:
+    """Return a planned point of 8 bytes."""
+    point = {"point_id": point_id, "subject": SUBJECT, "workload": make_workload(), "duration_ms": 25}
+    return {**point, "state": "planned", **changes}
 
 
 def make_plan() -> Plan:
     """Two launches of sockets-tcp with two points each, and one refused point of mpi-p2p."""
     points = [
-        {**POINT, "point_id": "a" * 16, "layer": "sockets-tcp", "state": "planned"},
-        {**POINT, "point_id": "b" * 16, "layer": "sockets-tcp", "request_bytes": 64, "state": "planned"},
-        {
-            **POINT,
-            "point_id": "c" * 16,
-            "layer": "mpi-p2p",
-            "wait": "block",
-            "state": "refused",
-            "reason": "MPI has no blocking wait",
-            "reason_code": "NO_WAIT",
-        },
+        make_point("a" * 16),
+        make_point("b" * 16, workload=make_workload(64)),
+        make_point(
+            "c" * 16,
+            subject={**SUBJECT, "layer": "mpi-p2p", "wait": "block"},
+            state="refused",
+            reason="MPI has no blocking wait",
+            reason_code="NO_WAIT",
+        ),
     ]
     launches = [
         {
             "launch_id": f"b1-000{index}-0123abcd",
             "block": "b1",
-            "layer": "sockets-tcp",
-            "kind": "layer",
+            "subject": SUBJECT,
             "launcher": "direct",
-            "place": "within",
-            "wait": "poll",
-            "settings": {},
+            "endpoints": CAST,
             "round": index,
             "seed": 11 + index,
             "point_ids": ["b" * 16, "a" * 16],
@@ -66,17 +65,18 @@ def make_plan() -> Plan:
     block = {
         "block_id": "b1",
         "place": "within",
-        "hosts": 1,
+        "hosts": ["here"],
         "launch_ids": [launch["launch_id"] for launch in launches],
         "wall_ms": 800,
     }
     content: dict[str, object] = {
-        "schema": "cadge.plan/1",
+        "schema": "cadge.plan/2",
         "sweep": {"title": "tiny"},
         "seed": 1,
         "points": points,
         "launches": launches,
         "blocks": [block],
+        "patterns": {"rpc": WORKLOADS.patterns["rpc"].to_object()},
         "estimate": {"wall_s": 2.5, "disk_bytes": 100_000},
     }
     unhashed = Plan.from_object({**content, "plan_hash": "0" * 64}, source="test")
@@ -95,7 +95,7 @@ def make_meta(plan: Plan) -> CampaignMeta:
             "testbed": {"name": "local", "kind": "local", "hosts": ["here"]},
             "seed": 1,
             "plan_hash": plan.plan_hash,
-            "tool": {"version": "0.1.0", "revision": "abc", "dirty": False},
+            "tool": {"version": "0.2.0", "revision": "abc", "dirty": False},
             "command": ["cadge", "run"],
             "planned": {"points": 3, "attempts": 4, "launches": 2, "wall_s": 2.5},
         },
@@ -118,11 +118,7 @@ def make_attempt(point_id: str, order: int, **changes: object) -> dict[str, obje
     return {
         "attempt_id": str(order),
         "point_id": point_id,
-        "pattern": "rpc",
-        "request_bytes": 8,
-        "reply_bytes": 8,
-        "depth": 1,
-        "operation": None,
+        "workload": make_workload(),
         "order": order,
         "status": "done",
         "reason": None,
@@ -134,14 +130,20 @@ def make_attempt(point_id: str, order: int, **changes: object) -> dict[str, obje
         "bytes": 24,
         "lost": 0,
         "late": 0,
-        "histogram": make_histogram([1000, 2000, 3000]),
-        "count": 3,
-        "sum_ns": 6000,
-        "min_ns": 1000,
-        "max_ns": 3000,
-        "sum_sq_ns2": "14000000",
-        "first_ns": [1000, 2000, 3000],
-        "histogram_remote": None,
+        "quantities": {
+            "latency": [
+                {
+                    "endpoint": 0,
+                    "histogram": make_histogram([1000, 2000, 3000]),
+                    "count": 3,
+                    "sum_ns": 6000,
+                    "min_ns": 1000,
+                    "max_ns": 3000,
+                    "sum_sq_ns2": "14000000",
+                    "first_ns": [1000, 2000, 3000],
+                }
+            ]
+        },
         "executions": {"expected": 3, "server": 3},
         "verified": {"in_loop": 3, "full_before": 1, "full_after": 1, "mismatches": 0},
         "cpu": [
@@ -165,15 +167,15 @@ def make_record(plan: Plan, index: int, **changes: object) -> LaunchRecord:
     launch = plan.launches[index]
     campaign = campaign_id(CREATED, plan.plan_hash)
     points = {point.point_id: point for point in plan.points}
-    endpoint = {"host": "here", "cpu": 0, "device": "lo", "address": "127.0.0.1", "raw_device": ""}
+    endpoint = {"host": "here", "device": "lo", "address": "127.0.0.1", "raw_device": ""}
     record: dict[str, object] = {
-        "schema": "cadge.launch-record/1",
+        "schema": "cadge.launch-record/2",
         "launch": {
-            "schema": "cadge.launch/1",
+            "schema": "cadge.launch/2",
             "launch_id": launch.launch_id,
             "campaign_id": campaign,
             "kind": "layer",
-            "layer": launch.layer,
+            "layer": launch.subject.layer,
             "shims": [],
             "launcher": "direct",
             "place": "within",
@@ -182,15 +184,16 @@ def make_record(plan: Plan, index: int, **changes: object) -> LaunchRecord:
             "seed": launch.seed,
             "deadline_ms": 9000,
             "ports": [18600, 18699],
-            "endpoints": [endpoint, {**endpoint, "cpu": 1}],
+            "endpoints": [
+                {**endpoint, "role": "client", "cpus": [0], "peers": [1]},
+                {**endpoint, "role": "server", "cpus": [1], "peers": [0]},
+            ],
+            "patterns": declared(WORKLOADS.patterns | WORKLOADS.forms),
             "points": [
                 {
                     "attempt_id": str(order),
                     "point_id": point_id,
-                    "pattern": "rpc",
-                    "request_bytes": points[point_id].request_bytes,
-                    "reply_bytes": 8,
-                    "depth": 1,
+                    "workload": points[point_id].workload.model_dump(mode="json"),
                     "duration_ms": 25,
                     "deadline_ms": 2000,
                 }
@@ -198,17 +201,17 @@ def make_record(plan: Plan, index: int, **changes: object) -> LaunchRecord:
             ],
         },
         "result": {
-            "schema": "cadge.result/1",
+            "schema": "cadge.result/2",
             "launch_id": launch.launch_id,
             "kind": "layer",
-            "layer": launch.layer,
+            "layer": launch.subject.layer,
             "place": "within",
             "wait": "poll",
             "seed": launch.seed,
             "status": "done",
             "reason": None,
             "reason_code": None,
-            "driver": {"version": "0.1.0", "abi": 1, "revision": "abc", "compiler": "gcc"},
+            "driver": {"version": "0.2.0", "abi": 1, "revision": "abc", "compiler": "gcc"},
             "started_utc": "2026-11-21T03:00:00.123456Z",
             "wall_ns": 400_000_000,
             "phases_ns": {"open": 1, "connect": 2, "verify": 3, "warmup": 4, "measure": 5, "close": 6},
@@ -219,7 +222,7 @@ def make_record(plan: Plan, index: int, **changes: object) -> LaunchRecord:
         "reason_code": None,
         "exit_codes": [0, 0],
         "log_tail": ["", ""],
-        "agent_version": "0.1.0",
+        "agent_version": "0.2.0",
     }
     return LaunchRecord.from_object({**record, **changes}, source="test")
 

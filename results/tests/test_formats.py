@@ -10,8 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from cadge_results import FormatError, LaunchRecord, Plan, SchemaTooNewError
-from cadge_results.base import canonical
+from cadge_results import FormatError, LaunchRecord, Plan, SchemaTooNewError, SchemaTooOldError
+from cadge_results.base import Document, canonical
 from cadge_results.schemas import DOCUMENTS, file_name, schema_text
 from cadge_results.units import format_bytes, parse_bytes, parse_ms
 
@@ -41,18 +41,35 @@ def test_round_trip(plan: Plan) -> None:
 
 def test_older_minor_is_read_and_larger_major_is_not(plan: Plan) -> None:
     raw = plan.to_object()
-    assert Plan.from_object({**raw, "schema": "cadge.plan/1.0"}, source="x").points == plan.points
-    with pytest.raises(SchemaTooNewError, match=r"x: written as cadge.plan/2 by cadge 9.9; this cadge reads"):
-        Plan.from_object({**raw, "schema": "cadge.plan/2", "tool": {"version": "9.9"}}, source="x")
+    assert Plan.from_object({**raw, "schema": "cadge.plan/2.0"}, source="x").points == plan.points
+    with pytest.raises(SchemaTooNewError, match=r"x: written as cadge.plan/3 by cadge 9.9; this cadge reads"):
+        Plan.from_object({**raw, "schema": "cadge.plan/3", "tool": {"version": "9.9"}}, source="x")
     with pytest.raises(SchemaTooNewError, match="by a newer cadge"):
-        Plan.from_object({**raw, "schema": "cadge.plan/2"}, source="x")
-    with pytest.raises(FormatError, match="older"):
-        Plan.from_object({**raw, "schema": "cadge.plan/0"}, source="x")
+        Plan.from_object({**raw, "schema": "cadge.plan/3"}, source="x")
 
 
-@pytest.mark.parametrize("schema", [None, 1, "cadge.result/1", "cadge.plan", "cadge.plan/x"])
+def test_an_older_major_is_refused_with_the_version_that_reads_it(
+    plan: Plan, record: Callable[..., LaunchRecord]
+) -> None:
+    old = {**record(0).to_object(), "schema": "cadge.launch-record/1", "agent_version": "0.1.0"}
+    text = r"^x: written as cadge.launch-record/1 by cadge 0.1.0; this cadge reads version 2; cadge 0.1 reads it$"
+    with pytest.raises(SchemaTooOldError, match=text):
+        LaunchRecord.from_object(old, source="x")
+    text = r"^x: written as cadge.plan/1; this cadge reads version 2; cadge 0.1 reads it$"
+    with pytest.raises(SchemaTooOldError, match=text):
+        Plan.parse('{"schema": "cadge.plan/1", "points": []}', source="x")
+    with pytest.raises(SchemaTooOldError, match=r"^x: written as cadge.plan/0; this cadge reads version 2$"):
+        Plan.from_object({**plan.to_object(), "schema": "cadge.plan/0"}, source="x")
+
+
+@pytest.mark.parametrize("document", [item for item in DOCUMENTS if item.MAJOR > 1], ids=lambda item: item.NAME)
+def test_every_older_major_has_a_reader(document: type[Document]) -> None:
+    assert set(range(1, document.MAJOR)) <= set(document.READ_BY)
+
+
+@pytest.mark.parametrize("schema", [None, 1, "cadge.result/2", "cadge.plan", "cadge.plan/x"])
 def test_other_documents_are_refused(plan: Plan, schema: object) -> None:
-    with pytest.raises(FormatError, match=r"expected cadge\.plan/1"):
+    with pytest.raises(FormatError, match=r"expected cadge\.plan/2"):
         Plan.from_object({**plan.to_object(), "schema": schema}, source="x")
 
 

@@ -6,13 +6,16 @@
     for outcome in campaign.outcomes():
         ...
 
-Models are in base, sweep, layerfile, plan, launch, result, record, node and campaign; histogram reads the
-stored histograms; writer is for the harness alone.
+A point and a reason are declared in point and reason; pattern, floor and layerfile hold the plug-ins' files, which
+catalogue finds. The other models are in sweep, plan, block, launch, result, record, node, campaign and event; histogram
+reads the stored histograms; writer is for the harness alone.
 """
 
 from __future__ import annotations
 
+from cadge_results.block import Block, BlockHost
 from cadge_results.campaign import CampaignMeta, Planned, TestbedFacts, ToolFacts
+from cadge_results.catalogue import Workloads, read_workloads
 from cadge_results.errors import (
     DuplicateLaunchError,
     FormatError,
@@ -20,17 +23,23 @@ from cadge_results.errors import (
     OutputError,
     ResultsError,
     SchemaTooNewError,
+    SchemaTooOldError,
     StoreBusyError,
     StoreFullError,
     StoreUnwritableError,
 )
+from cadge_results.event import Event, read_event
 from cadge_results.files import Written, own_descriptor, write_output
+from cadge_results.floor import FloorFile
 from cadge_results.histogram import Histogram
 from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint
 from cadge_results.layerfile import LayerFile
 from cadge_results.node import NodeFacts
 from cadge_results.outcomes import PointOutcome, PointSummary
-from cadge_results.plan import Plan, PlanBlock, PlanLaunch, PlanPoint
+from cadge_results.pattern import PatternFile
+from cadge_results.plan import Plan, PlanBlock, PlanEndpoint, PlanLaunch, PlanPoint
+from cadge_results.point import Point, Subject, Workload
+from cadge_results.reason import Reason
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Attempt, Check, Result
 from cadge_results.store import Campaign, Store, outcomes
@@ -39,12 +48,16 @@ from cadge_results.writer import CampaignWriter, campaign_id
 
 __all__ = [
     "Attempt",
+    "Block",
+    "BlockHost",
     "Campaign",
     "CampaignMeta",
     "CampaignWriter",
     "Check",
     "DuplicateLaunchError",
     "Endpoint",
+    "Event",
+    "FloorFile",
     "FormatError",
     "Histogram",
     "LaunchFile",
@@ -54,26 +67,36 @@ __all__ = [
     "NodeFacts",
     "NotFoundError",
     "OutputError",
+    "PatternFile",
     "Plan",
     "PlanBlock",
+    "PlanEndpoint",
     "PlanLaunch",
     "PlanPoint",
     "Planned",
+    "Point",
     "PointOutcome",
     "PointSummary",
+    "Reason",
     "Result",
     "ResultsError",
     "SchemaTooNewError",
+    "SchemaTooOldError",
     "Store",
     "StoreBusyError",
     "StoreFullError",
     "StoreUnwritableError",
+    "Subject",
     "SweepFile",
     "TestbedFacts",
     "ToolFacts",
+    "Workload",
+    "Workloads",
     "Written",
     "campaign_id",
     "outcomes",
     "own_descriptor",
+    "read_event",
+    "read_workloads",
     "write_output",
 ]

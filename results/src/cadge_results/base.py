@@ -11,15 +11,12 @@ from typing import ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from cadge_results.errors import FormatError, SchemaTooNewError
+from cadge_results.errors import FormatError, SchemaTooNewError, SchemaTooOldError
 
 _SCHEMA_KEY = re.compile(r"^(?P<name>[a-z]+(?:\.[a-z-]+)+)/(?P<major>\d+)(?:\.(?P<minor>\d+))?$")
 
 Place = Literal["self", "within", "between"]
 Wait = Literal["poll", "block"]
-Pattern = Literal["pingpong", "rpc", "stream", "onesided"]
-Operation = Literal["put", "get", "fetch_add"]
-Target = Literal["active", "passive"]
 Kind = Literal["layer", "floor"]
 Launcher = Literal["direct", "mpirun"]
 
@@ -39,11 +36,13 @@ class Unknown(Frozen):
 class Document(Frozen):
     """A whole document. `NAME` and `MAJOR` are what its `schema` key has to say.
 
-    The major version changes when an old reader would misread the document; a minor version only adds.
+    The major version changes when an old reader would misread the document; a minor version only adds. `READ_BY` says
+    which cadge reads each older major version.
     """
 
     NAME: ClassVar[str]
     MAJOR: ClassVar[int] = 1
+    READ_BY: ClassVar[Mapping[int, str]] = {1: "0.1"}
     INDENT: ClassVar[int | None] = 1
 
     schema_: str = Field(alias="schema")
@@ -57,7 +56,7 @@ class Document(Frozen):
     def parse(cls, text: str | bytes, *, source: str) -> Self:
         """Read a document from JSON; `source` names it in errors.
 
-        Raises FormatError, or SchemaTooNewError for a larger major version.
+        Raises FormatError, SchemaTooNewError for a larger major version, SchemaTooOldError for a smaller one.
         """
         try:
             raw: object = json.loads(text)
@@ -68,11 +67,31 @@ class Document(Frozen):
     @classmethod
     def from_object(cls, raw: object, *, source: str) -> Self:
         """Read a document from parsed JSON (dicts, lists, strings, numbers)."""
-        check_version(raw, name=cls.NAME, major=cls.MAJOR, source=source)
+        cls.check_version(raw, source=source)
         try:
             return cls.model_validate_json(json.dumps(raw))
         except ValidationError as error:
             raise FormatError(f"{source}: {explain(error)}") from error
+
+    @classmethod
+    def check_version(cls, raw: object, *, source: str) -> None:
+        """Refuse a document of another kind or of another major version."""
+        if not isinstance(raw, Mapping):
+            raise FormatError(f"{source}: a JSON object with a schema key was expected")
+        stated = raw.get("schema")
+        match = _SCHEMA_KEY.match(stated) if isinstance(stated, str) else None
+        if match is None or match["name"] != cls.NAME:
+            raise FormatError(f"{source}: schema is {stated!r}, expected {cls.schema_id()}")
+        major, by = int(match["major"]), _writer(raw)
+        if major > cls.MAJOR:
+            raise SchemaTooNewError(
+                f"{source}: written as {stated} by {by or 'a newer cadge'}; this cadge reads {cls.NAME} up to version "
+                f"{cls.MAJOR}. Use that version or a newer one."
+            )
+        if major < cls.MAJOR:
+            written = f"written as {stated} by {by}" if by else f"written as {stated}"
+            reader = f"; cadge {cls.READ_BY[major]} reads it" if major in cls.READ_BY else ""
+            raise SchemaTooOldError(f"{source}: {written}; this cadge reads version {cls.MAJOR}{reader}")
 
     def to_object(self) -> dict[str, JsonValue]:
         """Return the document as JSON values, keys as stored."""
@@ -84,24 +103,8 @@ class Document(Frozen):
         return json.dumps(self.to_object(), indent=self.INDENT, separators=separators, ensure_ascii=False) + "\n"
 
 
-def check_version(raw: object, *, name: str, major: int, source: str) -> None:
-    """Refuse a document of another kind or of a larger major version."""
-    if not isinstance(raw, Mapping):
-        raise FormatError(f"{source}: a JSON object with a schema key was expected")
-    stated = raw.get("schema")
-    match = _SCHEMA_KEY.match(stated) if isinstance(stated, str) else None
-    if match is None or match["name"] != name:
-        raise FormatError(f"{source}: schema is {stated!r}, expected {name}/{major}")
-    if int(match["major"]) > major:
-        raise SchemaTooNewError(
-            f"{source}: written as {stated} by {_writer(raw)}; this cadge reads {name} up to version {major}. "
-            f"Use that version or a newer one."
-        )
-    if int(match["major"]) < major:
-        raise FormatError(f"{source}: {stated} is older than what this cadge reads ({name}/{major})")
-
-
 def _writer(raw: Mapping[str, object]) -> str:
+    """Return which cadge says that it wrote a document; "" where it does not say."""
     for key in ("tool", "driver"):
         part = raw.get(key)
         if isinstance(part, Mapping) and isinstance(part.get("version"), str):
@@ -109,7 +112,7 @@ def _writer(raw: Mapping[str, object]) -> str:
     for key in ("agent_version", "tool_version"):
         if isinstance(raw.get(key), str):
             return f"cadge {raw[key]}"
-    return "a newer cadge"
+    return ""
 
 
 def explain(error: ValidationError) -> str:

@@ -3,7 +3,8 @@
 
 ResultsError
 ├── FormatError              a document does not fit its format (key, value, or damaged file)
-│   └── SchemaTooNewError    a document was written by a newer cadge
+│   ├── SchemaTooNewError    a document was written by a newer cadge
+│   └── SchemaTooOldError    a document was written by an older cadge
 ├── NotFoundError            no such campaign or launch
 ├── DuplicateLaunchError     the launch is in the campaign already
 ├── StoreBusyError           another process is writing to the campaign
@@ -25,6 +26,10 @@ class FormatError(ResultsError):
 
 class SchemaTooNewError(FormatError):
     """A document was written in a larger major version than this program reads."""
+
+
+class SchemaTooOldError(FormatError):
+    """A document was written in a smaller major version than this program reads."""
 
 
 class NotFoundError(ResultsError):

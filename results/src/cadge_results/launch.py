@@ -1,45 +1,57 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The launch file: what one driver pair has to do (`cadge.launch/1`)."""
+"""The launch file: what the drivers of one launch have to do (`cadge.launch/2`)."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
-from cadge_results.base import Document, Frozen, Kind, Launcher, Operation, Pattern, Place, Target, Wait
+from cadge_results.base import Document, Frozen, Kind, Launcher, Place, Wait
+from cadge_results.pattern import ENDPOINTS_MAX
+from cadge_results.point import POINT_ID, Settings, Subject, Workload
 
 
 class Endpoint(Frozen):
-    """Where one driver process runs. Endpoint 0 is the client: it measures and writes."""
+    """Where one driver process runs, and to whom it has channels. Endpoint 0 coordinates and writes.
 
+    A channel's number is its place in `peers`.
+    """
+
+    role: str
     host: str
-    cpu: int = Field(ge=-1)
-    """CPU to pin to; -1: not pinned."""
+    cpus: tuple[Annotated[int, Field(ge=-1)], ...] = ()
+    """One processor a thread; none, or -1: not pinned."""
     device: str
     address: str
     raw_device: str = ""
+    peers: tuple[Annotated[int, Field(ge=0, lt=ENDPOINTS_MAX)], ...]
+
+
+class Declared(Frozen):
+    """Type and limits of one parameter, as its pattern declares them."""
+
+    type: Literal["integer", "choice"]
+    min: int | None = None
+    max: int | None = None
+    values: tuple[str, ...] | None = None
 
 
 class LaunchPoint(Frozen):
     """One attempt to make."""
 
     attempt_id: str
-    point_id: str = Field(pattern=r"^[0-9a-f]{16}$")
-    pattern: Pattern
-    request_bytes: NonNegativeInt
-    reply_bytes: NonNegativeInt
-    depth: PositiveInt
-    operation: Operation | None = None
-    target: Target | None = None
+    point_id: str = Field(pattern=POINT_ID)
+    workload: Workload
     duration_ms: PositiveInt
     deadline_ms: PositiveInt
 
 
 class LaunchFile(Document):
-    """Input of cadge-driver and cadge-floor."""
+    """Input of cadge-driver."""
 
     NAME: ClassVar[str] = "cadge.launch"
+    MAJOR: ClassVar[int] = 2
 
     launch_id: str
     campaign_id: str
@@ -49,9 +61,36 @@ class LaunchFile(Document):
     launcher: Launcher
     place: Place
     wait: Wait
-    settings: dict[str, str] = Field(default_factory=dict)
+    settings: Settings = ()
     seed: int = Field(ge=0, lt=2**63)
     deadline_ms: PositiveInt
     ports: tuple[int, int]
-    endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=2)
+    endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=ENDPOINTS_MAX)
+    patterns: dict[str, dict[str, Declared]]
     points: tuple[LaunchPoint, ...]
+
+    @property
+    def subject(self) -> Subject:
+        """What the launch measures."""
+        return Subject(
+            kind=self.kind,
+            layer=self.layer,
+            shims=self.shims,
+            settings=self.settings,
+            place=self.place,
+            wait=self.wait,
+        )
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The role of each endpoint, in order."""
+        return tuple(endpoint.role for endpoint in self.endpoints)
+
+    @model_validator(mode="after")
+    def _peers_known(self) -> Self:
+        count = len(self.endpoints)
+        for number, endpoint in enumerate(self.endpoints):
+            for peer in endpoint.peers:
+                if peer >= count or number not in self.endpoints[peer].peers:
+                    raise ValueError(f"endpoint {number} has a channel to {peer}, which has none back")
+        return self

@@ -7,7 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from cadge_results.base import Document, Frozen, Launcher, Pattern, Place, Target, Wait
+from cadge_results.base import Document, Frozen, Launcher, Place, Wait
+from cadge_results.point import Value
+from cadge_results.reason import Reason
 
 
 class LimitWhen(Frozen):
@@ -15,11 +17,11 @@ class LimitWhen(Frozen):
 
     place: Place | None = None
     wait: Wait | None = None
-    pattern: Pattern | None = None
-    target: Target | None = None
-    """Of a one-sided operation: whether the other side polls meanwhile."""
+    pattern: str | None = None
+    parameters: dict[str, Value] = Field(default_factory=dict)
+    """Values that a workload must have, by the name of the parameter; one without it does not match."""
     min_bytes: NonNegativeInt | None = None
-    """Matches where the request or the reply has at least that many bytes."""
+    """Matches where a message has at least that many bytes."""
 
 
 class Limit(Frozen):
@@ -27,7 +29,7 @@ class Limit(Frozen):
 
     when: LimitWhen
     reason: str = Field(min_length=1)
-    reason_code: str | None = None
+    reason_code: Reason | None = None
 
 
 class KnownFault(Frozen):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cadge_results.plan import Plan, PlanLaunch, PlanPoint
+from cadge_results.reason import Reason
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Attempt, Check
 
@@ -29,7 +30,7 @@ class PointOutcome:
     round: int | None
     status: OutcomeStatus
     reason: str | None = None
-    reason_code: str | None = None
+    reason_code: Reason | None = None
     failed_checks: tuple[Check, ...] = ()
     attempt: Attempt | None = None
 
@@ -92,7 +93,7 @@ def _outcome(
 ) -> PointOutcome:
     status: OutcomeStatus
     reason: str | None
-    code: str | None
+    code: Reason | None
     failed: tuple[Check, ...] = ()
     if record is None:
         status, reason, code = "missing", "the launch has not been made", None
@@ -107,7 +108,7 @@ def _outcome(
         reason, code = attempt.reason, attempt.reason_code
         if failed and reason is None:
             reason = "; ".join(f"{check.name}: {check.detail}" if check.detail else check.name for check in failed)
-            code = "UNSOUND"
+            code = Reason.UNSOUND
     return PointOutcome(
         point=point,
         launch_id=launch.launch_id,
@@ -120,7 +121,7 @@ def _outcome(
     )
 
 
-def _without_attempt(record: LaunchRecord) -> tuple[OutcomeStatus, str | None, str | None]:
+def _without_attempt(record: LaunchRecord) -> tuple[OutcomeStatus, str | None, Reason | None]:
     source = record.result if record.result is not None and record.result.status != "done" else record
     reason = source.reason or record.reason
     code = source.reason_code or record.reason_code

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The plan: every point, launch and block of a campaign, before anything runs (`cadge.plan/1`)."""
+"""The plan: every point, launch and block of a campaign, before anything runs (`cadge.plan/2`).
+
+It keeps the pattern and floor files that it was made with, so that a campaign can be read by itself, years later.
+"""
 
 from __future__ import annotations
 
@@ -7,54 +10,42 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt, PositiveInt
 
-from cadge_results.base import (
-    Document,
-    Frozen,
-    Kind,
-    Launcher,
-    Operation,
-    Pattern,
-    Place,
-    Target,
-    Wait,
-    digest,
-)
+from cadge_results.base import Document, Frozen, Launcher, Place, digest
+from cadge_results.floor import FloorFile
+from cadge_results.pattern import PatternFile
+from cadge_results.point import POINT_ID, Subject, Workload
+from cadge_results.reason import Reason
 
 
 class PlanPoint(Frozen):
-    """One measurement to make. The id covers everything but durations and state."""
+    """One measurement to make. The id covers subject and workload, not durations and state."""
 
-    point_id: str = Field(pattern=r"^[0-9a-f]{16}$")
-    kind: Kind = "layer"
-    layer: str
-    shims: tuple[str, ...] = ()
-    place: Place
-    wait: Wait
-    pattern: Pattern
-    request_bytes: NonNegativeInt
-    reply_bytes: NonNegativeInt
-    depth: PositiveInt
-    operation: Operation | None = None
-    target: Target | None = None
-    settings: dict[str, str] = Field(default_factory=dict)
+    point_id: str = Field(pattern=POINT_ID)
+    subject: Subject
+    workload: Workload
     duration_ms: PositiveInt
     state: Literal["planned", "refused"]
     reason: str | None = None
-    reason_code: str | None = None
+    reason_code: Reason | None = None
+
+
+class PlanEndpoint(Frozen):
+    """One process of a launch: its part, its host, the endpoints that it has channels to, and how many threads."""
+
+    role: str
+    host: str
+    peers: tuple[NonNegativeInt, ...]
+    threads: PositiveInt = 1
 
 
 class PlanLaunch(Frozen):
-    """One launch: a fresh driver pair that attempts each of its points once, in the order given."""
+    """One launch: fresh drivers that attempt each of its points once, in the order given."""
 
     launch_id: str
     block: str
-    layer: str
-    kind: Kind
-    shims: tuple[str, ...] = ()
+    subject: Subject
     launcher: Launcher = "direct"
-    place: Place
-    wait: Wait
-    settings: dict[str, str] = Field(default_factory=dict)
+    endpoints: tuple[PlanEndpoint, ...] = Field(min_length=1)
     round: NonNegativeInt
     seed: int = Field(ge=0, lt=2**63)
     point_ids: tuple[str, ...]
@@ -68,8 +59,8 @@ class PlanBlock(Frozen):
 
     block_id: str
     place: Place
-    hosts: PositiveInt
-    """How many hosts it takes."""
+    hosts: tuple[str, ...] = Field(min_length=1)
+    """The hosts that it uses, by name; the first one leads."""
     launch_ids: tuple[str, ...]
     wall_ms: NonNegativeInt
 
@@ -90,6 +81,7 @@ class Plan(Document):
     """A whole plan. `plan_hash` is the SHA-256 of the rest."""
 
     NAME: ClassVar[str] = "cadge.plan"
+    MAJOR: ClassVar[int] = 2
 
     plan_hash: str = Field(pattern=r"^[0-9a-f]{64}$")
     sweep: dict[str, JsonValue]
@@ -97,6 +89,10 @@ class Plan(Document):
     points: tuple[PlanPoint, ...]
     launches: tuple[PlanLaunch, ...]
     blocks: tuple[PlanBlock, ...]
+    patterns: dict[str, PatternFile]
+    """Every pattern, and every form of floors, that a point has."""
+    floors: dict[str, FloorFile] = Field(default_factory=dict)
+    """Every floor that a point has, by its name in the place of a layer's."""
     estimate: Estimate
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""

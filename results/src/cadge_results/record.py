@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The launch record: a launch, its result, and what surrounded it (`cadge.launch-record/1`)."""
+"""The launch record: a launch, its result, and what surrounded it (`cadge.launch-record/2`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, NonNegativeInt
 
 from cadge_results.base import Document, Frozen
 from cadge_results.launch import LaunchFile
+from cadge_results.reason import Reason
 from cadge_results.result import Check, LaunchStatus, Result
 
 
@@ -69,13 +70,14 @@ class LaunchRecord(Document):
     """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
 
     NAME: ClassVar[str] = "cadge.launch-record"
+    MAJOR: ClassVar[int] = 2
     INDENT: ClassVar[int | None] = None
 
     launch: LaunchFile
     result: Result | None = None
     status: LaunchStatus
     reason: str | None = None
-    reason_code: str | None = None
+    reason_code: Reason | None = None
     counters: tuple[HostCounters, ...] = ()
     link: tuple[HostLink, ...] = ()
     load: tuple[HostLoad, ...] = ()

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The launch result: what the measuring driver wrote, unchanged (`cadge.result/1`).
+"""The launch result: what the measuring driver wrote, unchanged (`cadge.result/2`).
 
-Times are integer nanoseconds, sizes bytes; round trips are whole. Lists with one entry an endpoint
-start with the client's.
+Times are integer nanoseconds, sizes bytes; round trips are whole. Lists with one entry an endpoint are in the order of
+the endpoints.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, JsonValue, NonNegativeInt, PositiveInt
+from pydantic import Field, JsonValue, NonNegativeInt
 
-from cadge_results.base import Document, Frozen, Kind, Operation, Pattern, Place, Target, Wait
+from cadge_results.base import Document, Frozen, Kind, Place, Wait
+from cadge_results.point import POINT_ID, Workload
+from cadge_results.reason import Reason
 
 LaunchStatus = Literal["done", "refused", "failed"]
 AttemptStatus = Literal["done", "refused", "failed", "unsound"]
@@ -72,8 +74,10 @@ class LimitFacts(Frozen):
 
 
 class PathFacts(Frozen):
-    """What the library really used, read back from it."""
+    """What the library really used for one channel, read back from it."""
 
+    endpoint: NonNegativeInt = 0
+    peer: NonNegativeInt = 0
     medium: str
     as_asked: bool
     asked: str = ""
@@ -94,9 +98,9 @@ class ClockFacts(Frozen):
 
 
 class PinFacts(Frozen):
-    """The CPU asked for and the CPUs read back."""
+    """The processor asked for (one a thread where there are several) and those read back."""
 
-    asked: int
+    asked: int | tuple[int, ...]
     actual: tuple[int, ...]
     ok: bool
 
@@ -107,6 +111,14 @@ class EndpointFacts(Frozen):
     host: str
     pid: int
     kernel: str
+    role: str = ""
+
+
+class ThreadFacts(Frozen):
+    """The processors on which an endpoint's threads, its library's included, were allowed to run at the end."""
+
+    endpoint: NonNegativeInt
+    cpus: tuple[JsonValue, ...]
 
 
 class Warmup(Frozen):
@@ -119,7 +131,7 @@ class Warmup(Frozen):
 
 
 class Executions(Frozen):
-    """Operations that the client expects the server to have carried out, and what the server counted."""
+    """Operations that those who act expect the others to have carried out, and what these counted."""
 
     expected: NonNegativeInt
     server: NonNegativeInt
@@ -145,21 +157,47 @@ class CpuUse(Frozen):
     major_faults: NonNegativeInt
 
 
+class Samples(Frozen):
+    """A histogram that one endpoint recorded, with its exact sums and its first samples."""
+
+    endpoint: NonNegativeInt
+    histogram: str
+    count: NonNegativeInt
+    sum_ns: NonNegativeInt
+    min_ns: NonNegativeInt
+    max_ns: NonNegativeInt
+    sum_sq_ns2: str = Field(pattern=r"^[0-9]+$")
+    first_ns: tuple[NonNegativeInt, ...] = Field(default=(), max_length=1000)
+
+
+class Rate(Frozen):
+    """An amount that one endpoint counted, and the time that it took."""
+
+    endpoint: NonNegativeInt
+    amount: NonNegativeInt
+    elapsed_ns: NonNegativeInt
+
+
+class Number(Frozen):
+    """A number that one endpoint found: of kind count, or fit."""
+
+    endpoint: NonNegativeInt
+    value: int | float
+
+
+Reading = Samples | Rate | Number
+
+
 class Attempt(Frozen):
     """One measurement of one point. Where status is refused or failed, the measured fields may be null."""
 
     attempt_id: str
-    point_id: str = Field(pattern=r"^[0-9a-f]{16}$")
-    pattern: Pattern
-    request_bytes: NonNegativeInt
-    reply_bytes: NonNegativeInt
-    depth: PositiveInt
-    operation: Operation | None = None
-    target: Target | None = None
+    point_id: str = Field(pattern=POINT_ID)
+    workload: Workload
     order: NonNegativeInt
     status: AttemptStatus
     reason: str | None = None
-    reason_code: str | None = None
+    reason_code: Reason | None = None
     started_ns_since_launch: NonNegativeInt | None = None
     warmup: Warmup | None = None
     elapsed_ns: NonNegativeInt | None = None
@@ -167,24 +205,31 @@ class Attempt(Frozen):
     bytes: NonNegativeInt | None = None
     lost: NonNegativeInt | None = None
     late: NonNegativeInt | None = None
-    histogram: str | None = None
-    count: NonNegativeInt | None = None
-    sum_ns: NonNegativeInt | None = None
-    min_ns: NonNegativeInt | None = None
-    max_ns: NonNegativeInt | None = None
-    sum_sq_ns2: str | None = Field(default=None, pattern=r"^[0-9]+$")
-    first_ns: tuple[NonNegativeInt, ...] | None = Field(default=None, max_length=1000)
-    histogram_remote: str | None = None
+    quantities: dict[str, tuple[Reading, ...]] = Field(default_factory=dict)
+    """What was measured, by the quantity's name in its pattern; one that does not exist for the point is absent."""
     executions: Executions | None = None
     verified: Verified | None = None
     cpu: tuple[CpuUse, ...] | None = None
     checks: tuple[Check, ...] = ()
+
+    def samples(self, quantity: str) -> tuple[Samples, ...]:
+        """Return the histograms of a quantity, one an endpoint that recorded it."""
+        return tuple(one for one in self.quantities.get(quantity, ()) if isinstance(one, Samples))
+
+    def rates(self, quantity: str) -> tuple[Rate, ...]:
+        """Return the amounts of a quantity, one an endpoint that counted."""
+        return tuple(one for one in self.quantities.get(quantity, ()) if isinstance(one, Rate))
+
+    def numbers(self, quantity: str) -> tuple[Number, ...]:
+        """Return the numbers of a quantity, one an endpoint that found one."""
+        return tuple(one for one in self.quantities.get(quantity, ()) if isinstance(one, Number))
 
 
 class Result(Document):
     """Everything that one launch found out."""
 
     NAME: ClassVar[str] = "cadge.result"
+    MAJOR: ClassVar[int] = 2
 
     launch_id: str
     kind: Kind
@@ -194,7 +239,7 @@ class Result(Document):
     seed: NonNegativeInt
     status: LaunchStatus
     reason: str | None = None
-    reason_code: str | None = None
+    reason_code: Reason | None = None
     driver: DriverFacts
     started_utc: str
     wall_ns: NonNegativeInt
@@ -206,5 +251,6 @@ class Result(Document):
     clock: tuple[ClockFacts, ...] = ()
     pinning: tuple[PinFacts, ...] = ()
     endpoints: tuple[EndpointFacts, ...] = ()
+    threads: tuple[ThreadFacts, ...] = ()
     checks: tuple[Check, ...] = ()
     attempts: tuple[Attempt, ...] = ()

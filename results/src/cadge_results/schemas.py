@@ -11,21 +11,27 @@ import sys
 from pathlib import Path
 
 from cadge_results.base import Document
+from cadge_results.block import Block
 from cadge_results.campaign import CampaignMeta
+from cadge_results.floor import FloorFile
 from cadge_results.launch import LaunchFile
 from cadge_results.layerfile import LayerFile
 from cadge_results.node import NodeFacts
+from cadge_results.pattern import PatternFile
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Result
 from cadge_results.sweep import SweepFile
 
 DOCUMENTS: tuple[type[Document], ...] = (
+    Block,
     CampaignMeta,
+    FloorFile,
     LaunchFile,
     LaunchRecord,
     LayerFile,
     NodeFacts,
+    PatternFile,
     Plan,
     Result,
     SweepFile,
@@ -47,7 +53,11 @@ def schema_text(document: type[Document]) -> str:
 
 
 def export(folder: Path) -> list[Path]:
-    """Write every schema into a folder and return the files."""
+    """Write every schema into a folder, remove those of formats that are no longer read, and return the files."""
+    names = {file_name(document) for document in DOCUMENTS}
+    for old in folder.glob("*.schema.json"):
+        if old.name not in names:
+            old.unlink()
     written = []
     for document in DOCUMENTS:
         path = folder / file_name(document)

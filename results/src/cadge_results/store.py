@@ -85,10 +85,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign, for reading. Files are read when asked for; those that cannot change are kept."""
+    """A campaign, for reading. Files are read when asked for; those that cannot change are read once and kept."""
 
     path: Path
     layout: Layout = field(init=False, repr=False)
+    _records: dict[str, LaunchRecord] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Find the files' places."""
@@ -124,13 +125,20 @@ class Campaign:
 
     def launch(self, launch_id: str) -> LaunchRecord:
         """Return one launch. Raises NotFoundError, FormatError."""
-        path = self.layout.launch(launch_id)
-        return LaunchRecord.parse(_read(path), source=str(path))
+        record = self._records.get(launch_id)
+        if record is None:
+            path = self.layout.launch(launch_id)
+            record = self._records[launch_id] = LaunchRecord.parse(_read(path), source=str(path))
+        return record
+
+    def keep(self, record: LaunchRecord) -> None:
+        """Take a record that was just stored, so that it need not be read again."""
+        self._records[record.launch_id] = record
 
     def launches(self) -> Iterator[LaunchRecord]:
         """Yield every stored launch, by name."""
         for path in _files(self.layout.launches):
-            yield LaunchRecord.parse(_read(path), source=str(path))
+            yield self.launch(path.stem)
 
     def missing_launch_ids(self) -> tuple[str, ...]:
         """Return planned launches that are not stored, in the plan's order."""

@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sweep file: what a campaign has to measure, as people write it (`cadge.sweep/1`).
+"""The sweep file: what a campaign has to measure, as people write it (`cadge.sweep/2`).
 
-Sizes and durations carry units. Where a pattern gives several values for several fields, every
-combination is made (a matrix); fields named together in `zip` advance together instead. A list of
+A pattern's parameters are keys of its entries, by their names in the pattern's file, which alone says what they are;
+what is written there is kept as it is until the planner reads it with that file. Where several parameters have several
+values, every combination is made (a matrix); parameters named together in `zip` advance together instead. A list of
 sizes that is used more than once gets a name under `vectors`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PositiveInt, WithJsonSchema, model_validator
 
-from cadge_results.base import Document, Frozen, Operation, Pattern, Place, Target, Wait
-from cadge_results.units import Bytes, Millis, parse_bytes
+from cadge_results.base import Document, Frozen, Place, Wait
+from cadge_results.point import WORD
+from cadge_results.units import Bytes, Millis
 
 POINT_MS_MIN = 20
 """No point is ever measured for less."""
 
-SIZE_BYTES_MAX = 1024**3
+SAME = "same"
+"""The value of a parameter that follows another: that one's."""
 
 
 def _listed(value: object) -> object:
@@ -32,85 +35,54 @@ def _settings(value: object) -> object:
     return {key: str(item) if type(item) is int else item for key, item in value.items()}
 
 
-def _sizes(value: object) -> object:
-    """Keep names of vectors and the word `same` as they are, and read everything else as sizes."""
-    if isinstance(value, str) and value.isalpha():
-        return value
-    values = value if isinstance(value, list | tuple) else [value]
-    return tuple(parse_bytes(item) for item in values)
-
-
-_SIZE_SCHEMA = {"type": "string", "pattern": "^([0-9]+ ?(B|KiB|MiB|GiB|kB|MB|GB)|[A-Za-z]+)$"}
-_ONE_OR_MORE_SIZES = {"anyOf": [_SIZE_SCHEMA, {"type": "array", "items": _SIZE_SCHEMA, "minItems": 1}]}
-
-Sizes = Annotated[
-    str | tuple[Annotated[int, Field(le=SIZE_BYTES_MAX)], ...],
-    BeforeValidator(_sizes),
-    WithJsonSchema(_ONE_OR_MORE_SIZES),
-]
-
-
 def _one_or_more(item: dict[str, object]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]})
 
 
-Depths = Annotated[
-    tuple[Annotated[int, Field(ge=1, le=65536)], ...],
-    BeforeValidator(_listed),
-    _one_or_more({"type": "integer", "minimum": 1, "maximum": 65536}),
-]
-Operations = Annotated[
-    tuple[Operation, ...], BeforeValidator(_listed), _one_or_more({"enum": ["put", "get", "fetch_add"]})
-]
-Targets = Annotated[tuple[Target, ...], BeforeValidator(_listed), _one_or_more({"enum": ["active", "passive"]})]
 Places = Annotated[tuple[Place, ...], BeforeValidator(_listed), _one_or_more({"enum": ["self", "within", "between"]})]
 Waits = Annotated[tuple[Wait, ...], BeforeValidator(_listed), _one_or_more({"enum": ["poll", "block"]})]
 
-FieldName = Literal["request", "reply", "bytes", "depth", "operation", "target"]
-
-FIELDS_BY_PATTERN: dict[str, frozenset[str]] = {
-    "pingpong": frozenset({"bytes"}),
-    "rpc": frozenset({"request", "reply", "depth"}),
-    "stream": frozenset({"bytes", "depth"}),
-    "onesided": frozenset({"bytes", "depth", "operation", "target"}),
-}
+_VALUE: dict[str, object] = {"type": ["integer", "string"]}
+_VALUES: dict[str, object] = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
 
 
-class PatternEntry(Frozen):
-    """One workload and the values that it is measured with."""
+def _parameters_are_keys(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema what `_gathered` does: any further key is a parameter."""
+    del schema["properties"]["parameters"]
+    schema["additionalProperties"] = _VALUES
 
-    pattern: Pattern
-    request: Sizes | None = None
-    reply: Sizes | None = None
-    """For rpc; `same` (the default) answers with as many bytes as were asked with."""
-    bytes: Sizes | None = None
-    depth: Depths = (1,)
-    """Operations outstanding; for stream the window in messages."""
-    operation: Operations | None = None
-    target: Targets | None = None
-    zip: tuple[tuple[FieldName, ...], ...] = ()
+
+class _WithParameters(Frozen):
+    """An entry whose further keys are parameters of its pattern."""
+
+    model_config = ConfigDict(json_schema_extra=_parameters_are_keys)
+
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, raw: object) -> object:
+        if not isinstance(raw, dict) or "parameters" in raw:
+            return raw
+        own = cls.model_fields.keys()
+        return {key: value for key, value in raw.items() if key in own} | {
+            "parameters": {key: value for key, value in raw.items() if key not in own}
+        }
+
+
+class PatternEntry(_WithParameters):
+    """One pattern and the values that it is measured with; further keys are its parameters."""
+
+    pattern: str = Field(pattern=WORD)
+    zip: tuple[tuple[str, ...], ...] = ()
     places: Places | None = None
     waits: Waits | None = None
 
     @model_validator(mode="after")
-    def _fields_fit(self) -> Self:
-        allowed = FIELDS_BY_PATTERN[self.pattern]
-        given = {name for name in self.model_fields_set if name not in {"pattern", "zip", "places", "waits"}}
-        wrong = sorted(given - allowed)
-        if wrong:
-            raise ValueError(
-                f"{', '.join(wrong)} does not belong to {self.pattern}; it takes {', '.join(sorted(allowed))}"
-            )
-        size = "request" if self.pattern == "rpc" else "bytes"
-        if getattr(self, size) is None:
-            raise ValueError(f"{self.pattern} needs {size}")
-        if self.bytes == "same" or self.request == "same":
-            raise ValueError("only reply can be `same`")
-        if self.pattern == "onesided" and self.operation is None:
-            raise ValueError("onesided needs operation: put, get or fetch_add")
+    def _zip_fits(self) -> Self:
         zipped = [name for group in self.zip for name in group]
-        if len(zipped) != len(set(zipped)) or not set(zipped) <= given:
-            raise ValueError("zip names fields of this pattern that have values, each once")
+        if len(zipped) != len(set(zipped)) or not set(zipped) <= self.parameters.keys():
+            raise ValueError("zip names parameters that have values here, each once")
         return self
 
 
@@ -125,13 +97,10 @@ class LayerEntry(Frozen):
     """Open-time options; those of a shim carry its name and a dot in front."""
 
 
-class Focus(Frozen):
+class Focus(_WithParameters):
     """Points that get a duration of their own: all given keys have to match."""
 
-    pattern: Pattern
-    request: Bytes | None = None
-    reply: Bytes | None = None
-    depth: PositiveInt | None = None
+    pattern: str = Field(pattern=WORD)
     place: Place | None = None
     wait: Wait | None = None
     duration: Millis
@@ -182,6 +151,7 @@ class SweepFile(Document):
     """A sweep. `layers` is empty for all layers."""
 
     NAME: ClassVar[str] = "cadge.sweep"
+    MAJOR: ClassVar[int] = 2
 
     title: str = Field(min_length=1)
     layers: Layers = ()
@@ -197,10 +167,7 @@ class SweepFile(Document):
     """Whether the machine's own limits are measured beside the layers."""
 
     @model_validator(mode="after")
-    def _vectors_known(self) -> Self:
-        for entry in self.patterns:
-            for name in (entry.request, entry.reply, entry.bytes):
-                if isinstance(name, str) and name != "same" and name not in self.vectors:
-                    known = ", ".join(sorted(self.vectors)) or "none"
-                    raise ValueError(f"no vector is called {name!r}; vectors here: {known}")
+    def _vectors_named(self) -> Self:
+        if SAME in self.vectors:
+            raise ValueError(f"a vector cannot be called {SAME}")
         return self

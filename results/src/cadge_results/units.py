@@ -20,6 +20,7 @@ BYTES_BY_UNIT = {
     "GB": 1000**3,
 }
 MS_BY_UNIT = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+NS_BY_UNIT = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
 _NEAR = {"KB": "KiB (1024) or kB (1000)", "K": "KiB", "M": "MiB", "G": "GiB", "b": "B", "mb": "MB", "m": "min"}
 
@@ -32,6 +33,11 @@ def parse_bytes(value: object) -> int:
 def parse_ms(value: object) -> int:
     """Return milliseconds for text such as 250ms, 2s, 5min. Raises ValueError with what is allowed."""
     return _parse(value, MS_BY_UNIT, what="duration", example="250ms or 5min")
+
+
+def parse_ns(value: object) -> int:
+    """Return nanoseconds for text such as 500ns, 20us, 1ms. Raises ValueError with what is allowed."""
+    return _parse(value, NS_BY_UNIT, what="time", example="500ns or 20us")
 
 
 def _parse(value: object, factors: dict[str, int], *, what: str, example: str) -> int:

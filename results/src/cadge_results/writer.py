@@ -108,9 +108,9 @@ class CampaignWriter:
         if planned is None:
             raise FormatError(f"launch {launch_id} is not in the plan of {self.campaign.path.name}")
         _check_belongs(record, planned.point_ids, self.campaign.path.name)
-        checked = LaunchRecord.from_object(record.to_object(), source=launch_id)
-        _put(path, checked.to_json(), read_only=True)
+        _put(path, record.to_json(), read_only=True)
         self._stored.add(launch_id)
+        self.campaign.keep(record)
 
     def add_node(self, node: NodeFacts) -> None:
         """Store the facts of a host; the first ones stay (a resumed campaign keeps what it began with)."""

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern file: a workload as a plug-in (`harness/patterns/NAME.pattern.yml`, `cadge.pattern/1`).
+
+It holds what people read and what every other part needs: parameters with their limits, quantities, roles, axis, floor
+and words. Planner, store, export, tables, charts and sentences read it; none of them knows a pattern by name. The forms
+of floors (`harness/floors/FORM.pattern.yml`) are described in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+
+from cadge_results.base import Document, Frozen, Place
+from cadge_results.point import WORD, Value, Workload
+
+ENDPOINTS_MAX = 64
+RESERVED = frozenset({"pattern", "zip", "places", "waits", "place", "wait", "duration"})
+"""Keys of a sweep's entries, which no parameter may have as its name."""
+
+NEIGHBOURS = "neighbours"
+FOLLOWS = "follows"
+
+Name = Annotated[str, Field(pattern=WORD)]
+Kind = Literal["histogram", "rate", "count", "fit"]
+Unit = Literal["bytes", "operations", "ns", "count"]
+Better = Literal["low", "high"]
+RATE_UNITS = ("MB/s", "1/s")
+Say = Callable[["Parameter", Value], str]
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+class Parameter(Frozen):
+    """One value that a workload is measured with. Its limits stand here and nowhere else.
+
+    Without `default` and `follows` a sweep has to give it.
+    """
+
+    title: str = Field(min_length=1)
+    type: Literal["integer", "choice"] = "integer"
+    unit: Unit | None = None
+    min: int | None = None
+    max: int | None = None
+    values: tuple[Name, ...] = ()
+    """The words of a choice."""
+    default: Value | None = None
+    follows: str | None = None
+    """The parameter whose value it has unless a sweep gives another; `same` in a sweep."""
+    say: str = "{title} {value}"
+    """How a sentence names the value."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.type == "integer":
+            if self.unit is None or self.min is None or self.max is None or self.values:
+                raise ValueError("an integer has unit, min and max, and no values")
+            if not 0 <= self.min <= self.max < 2**63:
+                raise ValueError("0 <= min <= max < 2^63 does not hold")
+        elif not self.values or self.unit is not None or self.min is not None or self.max is not None:
+            raise ValueError("a choice has values, and no unit, min or max")
+        if len(set(self.values)) != len(self.values):
+            raise ValueError("a value is given twice")
+        if self.default is not None and self.follows is not None:
+            raise ValueError("either default or follows can be given")
+        if self.default is not None and (why := self.refuse(self.default)):
+            raise ValueError(f"default: {why}")
+        return self
+
+    @property
+    def is_required(self) -> bool:
+        """True where a sweep has to give a value."""
+        return self.default is None and self.follows is None
+
+    def refuse(self, value: Value) -> str | None:
+        """Return why a value is not allowed, or None."""
+        if self.type == "choice":
+            return None if value in self.values else f"{value!r} is not one of {', '.join(self.values)}"
+        if not isinstance(value, int) or self.min is None or self.max is None:
+            return f"{value!r} is not a number"
+        unit = "" if self.unit == "count" else f" {self.unit}"
+        if value > self.max:
+            return f"{value} is more than the maximum of {self.max}{unit}"
+        return f"{value} is less than the minimum of {self.min}{unit}" if value < self.min else None
+
+    def limits(self) -> dict[str, object]:
+        """Return type and limits as a launch file declares them."""
+        if self.type == "choice":
+            return {"type": self.type, "values": list(self.values)}
+        return {"type": self.type, "min": self.min, "max": self.max}
+
+
+class Role(Frozen):
+    """A part that endpoints play. Numbers are given in the order of the roles."""
+
+    count: PositiveInt | str = 1
+    """How many endpoints, or the name of the integer parameter that says so."""
+    peers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    """Roles to whose endpoints it has channels, or `neighbours`: the previous and the next of its own, in a ring."""
+    hosts: Literal["first", "others", "all"] = "all"
+    """On the first host, on the others in turn (the first where it is the only one), or on all in turn."""
+    acts: bool
+    """It runs the measuring loop; others serve until they are told to stop."""
+    threads: PositiveInt | str = 1
+    """Threads, each with a context and a processor of its own, or the name of the parameter that says so."""
+
+
+class Quantity(Frozen):
+    """Something measured.
+
+    histogram: samples in ns, shown as quantiles, one p50 a launch. rate: an amount and the time that it took; `MB/s` is
+    of bytes, `1/s` of anything counted; several endpoints' rates are added. count: a whole number an attempt, added
+    over endpoints. fit: a real number an attempt; of several endpoints the median.
+    """
+
+    title: str = Field(min_length=1)
+    kind: Kind
+    unit: str = Field(min_length=1)
+    better: Better
+    per: Literal["launch"] = "launch"
+    """The unit of replication."""
+    head: str = ""
+    """Heading of its column; p50 for a histogram and the title otherwise where it is not given."""
+
+    @model_validator(mode="after")
+    def _unit_fits(self) -> Self:
+        if self.kind == "histogram" and self.unit != "ns":
+            raise ValueError("a histogram is in ns")
+        if self.kind == "rate" and self.unit not in RATE_UNITS:
+            raise ValueError(f"a rate is in {' or '.join(RATE_UNITS)}")
+        return self
+
+    @property
+    def heading(self) -> str:
+        """The heading of its column."""
+        return self.head or ("p50" if self.kind == "histogram" else self.title)
+
+
+When = dict[str, Value]
+
+
+class Constraint(Frozen):
+    """Combinations that exist: where `when` holds, `then` has to hold; all others are left out of a matrix."""
+
+    when: When
+    then: When
+
+
+class Need(Frozen):
+    """What a layer has to have (capabilities of the contract, without their prefix) where `when` holds."""
+
+    when: When = Field(default_factory=dict)
+    caps: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")], ...] = Field(min_length=1)
+
+
+class Alike(Frozen):
+    """A value that a point must have to be compared with its floor, and what is said of one that has another."""
+
+    is_: Value = Field(alias="is")
+    """`follows`: the value of the parameter that it follows."""
+    otherwise: str = Field(min_length=1)
+
+
+class FloorRule(Frozen):
+    """Which of the machine's limits belongs beside a point.
+
+    A floor of `form` is measured for each value of the parameters in `sizes`, with the values of those in `carry`; a
+    point is divided by the one at its first size where it is `alike`. `none` says why there is nothing to divide by.
+    """
+
+    form: Name | None = None
+    sizes: tuple[Name, ...] = ()
+    carry: tuple[Name, ...] = ()
+    alike: dict[str, Alike] = Field(default_factory=dict)
+    none: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.form is None) != (not self.sizes):
+            raise ValueError("form and sizes belong together")
+        if self.form is None and self.none is None:
+            raise ValueError("give form and sizes, or say in none why there is no floor")
+        return self
+
+
+class Measures(Frozen):
+    """The page that `cadge patterns NAME` prints: what is measured, and how."""
+
+    clock: str = Field(min_length=1)
+    side: str = Field(min_length=1)
+    synchronised: str = Field(min_length=1)
+    reduced: str = Field(min_length=1)
+
+
+class FirstScreen(Frozen):
+    """Whether a report answers for this pattern at its top, and at which value of the axis (or the nearest).
+
+    Patterns of rank 1 stand in where none of rank 0 with the same better direction was measured.
+    """
+
+    at: int = 0
+    rank: Literal[0, 1] = 1
+    waits: tuple[Literal["poll", "block"], ...] = ("poll", "block")
+
+
+class Words(Frozen):
+    """Sentences. {name} stands for a parameter's value; [...] is left out where all in it are at their defaults."""
+
+    workload: str = ""
+    """A point in words; the axis and what is not at its default where it is not given."""
+    figure: str = ""
+    """Title of a figure."""
+    axis: str = ""
+    """Title of the vertical axis."""
+    unit: str = ""
+    """What stands in the short table."""
+    marker: str = ""
+    """What a marker of a figure is."""
+    best: str = ""
+    """What the best layer does: has the lowest median, is fastest."""
+    timed: str = ""
+    """What is timed, for the section on method."""
+    operations: str = "operations/s"
+    work: str = "message"
+    """Under which of the layer's operations `done by` is looked up: its name, or {parameter}."""
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_SECTION = re.compile(r"\[([^\[\]]*)\]")
+
+
+class PatternFile(Document):
+    """One pattern, or one form of floors."""
+
+    NAME: ClassVar[str] = "cadge.pattern"
+    READ_BY: ClassVar[Mapping[int, str]] = {}
+
+    title: str = Field(min_length=1)
+    summary: str = Field(min_length=1)
+    """The sentence under the heading of its section."""
+    order: int = 100
+    """Its place among the patterns of a report."""
+    measures: Measures
+    roles: dict[Name, Role] = Field(min_length=1)
+    places: tuple[Place, ...] = ("self", "within", "between")
+    self_channels: PositiveInt | str = 1
+    """At place self one endpoint plays every role, over so many channels to itself."""
+    parameters: dict[Name, Parameter] = Field(min_length=1)
+    constraints: tuple[Constraint, ...] = ()
+    needs: tuple[Need, ...] = ()
+    quantities: dict[Name, Quantity] = Field(min_length=1)
+    """The first is the main one, which is drawn and compared."""
+    axis: Name
+    family: dict[str, Literal["lowest", "highest"]] = Field(default_factory=dict)
+    """Which value of another number a figure shows where several have as many sizes; the lowest where not given."""
+    floor: FloorRule
+    moves: tuple[Name, ...] = ()
+    """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
+    outstanding: Name | None = None
+    """The parameter that says how many operations are under way at a time."""
+    loop: Literal["closed", "open"] = "closed"
+    calls: bool = False
+    """Whether its operations are the layer's RPC, native or emulated."""
+    first_screen: FirstScreen = FirstScreen()
+    words: Words = Words()
+
+    @property
+    def main(self) -> str:
+        """Name of the main quantity."""
+        return next(iter(self.quantities))
+
+    @property
+    def main_quantity(self) -> Quantity:
+        """The quantity that is drawn and compared."""
+        return self.quantities[self.main]
+
+    @cached_property
+    def byte_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that are sizes."""
+        return tuple(name for name, one in self.parameters.items() if one.unit == "bytes")
+
+    @cached_property
+    def reading_order(self) -> tuple[str, ...]:
+        """Names of the parameters as rows are sorted by them: choices, other numbers, the axis, what follows it."""
+
+        def rank(name: str) -> int:
+            one = self.parameters[name]
+            if one.type == "choice":
+                return 0
+            if name == self.axis:
+                return 2
+            return 3 if one.follows == self.axis else 1
+
+        return tuple(sorted(self.parameters, key=rank))
+
+    def workload(self, name: str, given: Mapping[str, Value]) -> Workload:
+        """Return a workload of this pattern, called `name`, defaults filled in. Raises ValueError."""
+        values: dict[str, Value] = {}
+        unknown = sorted(set(given) - set(self.parameters))
+        if unknown:
+            raise ValueError(f"{name} has no parameter {unknown[0]}; it has {', '.join(self.parameters)}")
+        for key, one in self.parameters.items():
+            value = given.get(key, one.default)
+            if value is None and one.follows is not None:
+                leader = self.parameters[one.follows]
+                value = given.get(one.follows, leader.default)
+            if value is None:
+                raise ValueError(f"{name} needs {key}")
+            values[key] = value
+        self.check(name, values)
+        return Workload(pattern=name, parameters=tuple(sorted(values.items())))
+
+    def check(self, name: str, values: Mapping[str, Value]) -> None:
+        """Raise ValueError where names or values are not those that this pattern, called `name`, has."""
+        for key in [*self.parameters, *values]:
+            if key not in values:
+                raise ValueError(f"{name}: {key} is missing")
+            if key not in self.parameters:
+                raise ValueError(f"{name} has no parameter {key}")
+            if why := self.parameters[key].refuse(values[key]):
+                raise ValueError(f"{name}: {key}: {why}")
+
+    def exists(self, workload: Workload) -> bool:
+        """Tell whether a combination of values is one that the pattern has."""
+        return all(holds(one.then, workload) for one in self.constraints if holds(one.when, workload))
+
+    def caps_needed(self, workload: Workload) -> tuple[str, ...]:
+        """Return the capabilities that a layer needs for a workload."""
+        return tuple(cap for need in self.needs if holds(need.when, workload) for cap in need.caps)
+
+    def number(self, value: int | str, workload: Workload) -> int:
+        """Return a number that is given as it is or by a parameter's name."""
+        return value if isinstance(value, int) else workload.integer(value)
+
+    def is_usual(self, name: str, workload: Workload) -> bool:
+        """Tell whether a parameter is at its default, or has the value of the one that it follows."""
+        one = self.parameters[name]
+        if one.follows is not None:
+            return workload[name] == workload[one.follows]
+        return one.default is not None and workload[name] == one.default
+
+    def moved_bytes(self, workload: Workload) -> tuple[int, ...]:
+        """Return the bytes of each message of an operation."""
+        return tuple(workload.integer(name) for name in self.moves or self.byte_parameters)
+
+    def deep(self, workload: Workload) -> int:
+        """Return how many operations are under way at a time."""
+        return workload.integer(self.outstanding) if self.outstanding else 1
+
+    def fill(self, template: str, workload: Workload, say: Say) -> str:
+        """Return a template with the values of a workload; what is usual in [...] is left out."""
+
+        def section(match: re.Match[str]) -> str:
+            names = _PLACEHOLDER.findall(match[1])
+            return "" if all(self.is_usual(name, workload) for name in names) else match[1]
+
+        def value(match: re.Match[str]) -> str:
+            return say(self.parameters[match[1]], workload[match[1]])
+
+        return _PLACEHOLDER.sub(value, _SECTION.sub(section, template))
+
+    @cached_property
+    def workload_words(self) -> str:
+        """The template of a point in words."""
+        if self.words.workload:
+            return self.words.workload
+        said = []
+        for name, one in self.parameters.items():
+            if name == self.axis:
+                continue
+            text = one.say.replace("{title}", one.title).replace("{value}", f"{{{name}}}")
+            said.append(f", {text}" if one.is_required else f"[, {text}]")
+        return f"{{{self.axis}}}{''.join(said)}"
+
+    @model_validator(mode="after")
+    def _names_known(self) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        yield from self._parameter_problems()
+        yield from self._role_problems()
+        sizes = (*self.floor.sizes, *self.moves)
+        for what, names in (
+            ("axis", (self.axis,)),
+            ("family", self.family),
+            ("floor", (*self.floor.sizes, *self.floor.carry, *self.floor.alike)),
+            ("moves", self.moves),
+            ("outstanding", (self.outstanding,) if self.outstanding else ()),
+        ):
+            yield from (f"{what}: there is no parameter {name}" for name in names if name not in self.parameters)
+        numbers = (self.axis, *self.family, *((self.outstanding,) if self.outstanding else ()))
+        for name in numbers:
+            if self.parameters[name].type != "integer":
+                yield f"{name} is a choice, and a number was expected"
+        for name in sizes:
+            if self.parameters[name].unit != "bytes":
+                yield f"{name} is no size in bytes"
+        for name, alike in self.floor.alike.items():
+            if alike.is_ == FOLLOWS and self.parameters[name].follows is None:
+                yield f"floor: {name} follows nothing"
+        for text in (self.words.workload, self.words.figure, self.words.work):
+            for name in _PLACEHOLDER.findall(text):
+                if name not in self.parameters:
+                    yield f"words: there is no parameter {name}"
+
+    def _parameter_problems(self) -> Iterator[str]:
+        for name, one in self.parameters.items():
+            if name in RESERVED:
+                yield f"parameters: {name} is a key of the sweep and cannot be a parameter"
+            leader = self.parameters.get(one.follows) if one.follows is not None else None
+            if one.follows is not None and (leader is None or leader.follows or leader.type != one.type):
+                yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"
+        conditions = [(one.when, one.then) for one in self.constraints] + [(one.when, {}) for one in self.needs]
+        for part in conditions:
+            for values in part:
+                for name, value in values.items():
+                    if name not in self.parameters:
+                        yield f"there is no parameter {name}"
+                    elif why := self.parameters[name].refuse(value):
+                        yield f"{name}: {why}"
+
+    def _role_problems(self) -> Iterator[str]:
+        names = list(self.roles)
+        if not any(role.acts for role in self.roles.values()):
+            yield "roles: one of them has to act"
+        for value in (self.self_channels, *(v for role in self.roles.values() for v in (role.count, role.threads))):
+            if isinstance(value, str) and getattr(self.parameters.get(value), "type", "") != "integer":
+                yield f"roles: there is no number {value} among the parameters"
+            elif isinstance(value, int) and value > ENDPOINTS_MAX:
+                yield f"roles: {value} is more than {ENDPOINTS_MAX}"
+        for name, role in self.roles.items():
+            for peer in role.peers:
+                if peer == NEIGHBOURS:
+                    continue
+                if peer not in names:
+                    yield f"roles: {name} has peers {peer}, which is no role; there are {', '.join(names)}"
+                elif name not in self.roles[peer].peers:
+                    yield f"roles: {name} has channels to {peer}, but {peer} has none to {name}"
+
+
+def holds(when: Mapping[str, Value], workload: Workload) -> bool:
+    """Tell whether a workload has all of these values."""
+    return all(workload.values.get(name) == value for name, value in when.items())
+
+
+def plain(parameter: Parameter, value: Value) -> str:
+    """Return a value for a line of text: a number with its unit, a word with blanks."""
+    if isinstance(value, str):
+        return value.replace("_", "-")
+    return f"{value} B" if parameter.unit == "bytes" else f"{value} ns" if parameter.unit == "ns" else str(value)
+
+
+def declared(files: Mapping[str, PatternFile]) -> dict[str, dict[str, Any]]:
+    """Return types and limits of every parameter of some patterns, as a launch file declares them."""
+    return {
+        pattern: {name: parameter.limits() for name, parameter in file.parameters.items()}
+        for pattern, file in files.items()
+    }

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pattern and floor files: those of this checkout, and what is refused of others."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cadge_results import FloorFile, FormatError, PatternFile, Point, Subject, Workload, read_workloads
+from cadge_results.pattern import declared, plain
+
+HARNESS = Path(__file__).parents[2] / "harness"
+WORKLOADS = read_workloads(HARNESS)
+EVERY = {**WORKLOADS.patterns, **WORKLOADS.forms}
+RPC = WORKLOADS.patterns["rpc"]
+
+
+def raw() -> dict[str, Any]:
+    found = yaml.safe_load((HARNESS / "patterns" / "rpc.pattern.yml").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_what_there_is() -> None:
+    assert WORKLOADS.ordered == ("rpc", "pingpong", "stream", "onesided")
+    assert set(WORKLOADS.forms) == {"exchange", "flow"}
+    assert "floor-tcp" in WORKLOADS.floors
+    assert WORKLOADS.floors["floor-tcp"].reference
+    for name, floor in WORKLOADS.floors.items():
+        assert name == floor.name
+        assert set(floor.forms) <= set(WORKLOADS.forms)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_its_document_can_be_stored(name: str) -> None:
+    file = EVERY[name]
+    assert PatternFile.parse(file.to_json(), source=name) == file
+    assert list(PatternFile.parse(file.to_json(), source=name).parameters) == list(file.parameters)
+
+
+def test_defaults_and_followers_are_filled_in() -> None:
+    found = RPC.workload("rpc", {"request_bytes": 64})
+    assert dict(found.items()) == {"request_bytes": 64, "reply_bytes": 64, "depth": 1}
+    assert RPC.moved_bytes(found) == (64, 64)
+    assert RPC.deep(found) == 1
+    other = RPC.workload("rpc", {"request_bytes": 64, "reply_bytes": 8, "depth": 4})
+    assert RPC.fill(RPC.workload_words, found, plain) == "64 B"
+    assert RPC.fill(RPC.workload_words, other, plain) == "64 B \u2192 8 B, 4 in flight"
+    fetch = WORKLOADS.patterns["onesided"].workload("onesided", {"bytes": 8, "operation": "fetch_add"})
+    assert WORKLOADS.patterns["onesided"].caps_needed(fetch) == ("FETCH_ADD",)
+    words = WORKLOADS.patterns["onesided"]
+    assert words.fill(words.workload_words, fetch, plain) == "fetch-add 8 B, passive target"
+    assert words.exists(fetch)
+    wider = words.workload("onesided", {"bytes": 16, "operation": "fetch_add"})
+    assert not words.exists(wider)
+
+
+@pytest.mark.parametrize(
+    ("given_values", "message"),
+    [
+        ({}, "rpc needs request_bytes"),
+        ({"request_bytes": 8, "depth": 8192}, "rpc: depth: 8192 is more than the maximum of 4096 operations"),
+        ({"request_bytes": 8, "depth": 0}, "less than the minimum of 1 operations"),
+        ({"request_bytes": 2**31}, "more than the maximum of 1073741824 bytes"),
+        ({"request_bytes": "put"}, "'put' is not a number"),
+        ({"request_bytes": 8, "width": 1}, "rpc has no parameter width; it has request_bytes, reply_bytes, depth"),
+    ],
+)
+def test_values_outside_are_refused(given_values: dict[str, int | str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RPC.workload("rpc", given_values)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("axis",), "size", "there is no parameter size"),
+        (("parameters", "depth", "max"), None, "an integer has unit, min and max"),
+        (("parameters", "depth", "default"), 5000, "5000 is more than the maximum"),
+        (("parameters", "depth", "follows"), "request_bytes", "either default or follows"),
+        (("parameters", "wait"), {"title": "w", "unit": "ns", "min": 0, "max": 1}, "wait is a key of the sweep"),
+        (("roles", "client", "acts"), False, "one of them has to act"),
+        (("roles", "client", "peers"), ["boss"], "client has peers boss, which is no role"),
+        (("roles", "server", "peers"), [], "client has channels to server, but server has none to client"),
+        (("roles", "client", "count"), "many", "there is no number many among the parameters"),
+        (("roles", "client", "count"), 65, "65 is more than 64"),
+        (("roles", "client", "colour"), "red", "roles.client.colour"),
+        (("quantities", "latency", "unit"), "us", "a histogram is in ns"),
+        (("quantities", "latency", "kind"), "guess", "kind"),
+        (("constraints",), [{"when": {"depth": 1}, "then": {"width": 1}}], "there is no parameter width"),
+        (("floor", "alike", "depth", "is"), "follows", "depth follows nothing"),
+        (("floor", "sizes"), ["depth"], "depth is no size in bytes"),
+        (("floor", "form"), None, "form and sizes belong together"),
+        (("words", "workload"), "{size}", "there is no parameter size"),
+        (("outstanding",), "width", "there is no parameter width"),
+    ],
+)
+def test_what_a_pattern_file_may_not_say(path: tuple[str, ...], value: object, message: str) -> None:
+    document = copy.deepcopy(raw())
+    inner = document
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = value
+    with pytest.raises(FormatError, match=message):
+        PatternFile.from_object(document, source="x.pattern.yml")
+
+
+def test_files_that_do_not_fit_together(tmp_path: Path) -> None:
+    for folder in ("patterns", "floors"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "patterns" / "rpc.pattern.yml").write_text(yaml.safe_dump(raw()))
+    with pytest.raises(FormatError, match="there is no form exchange"):
+        read_workloads(tmp_path)
+    form = (HARNESS / "floors" / "exchange.pattern.yml").read_text()
+    (tmp_path / "floors" / "exchange.pattern.yml").write_text(form)
+    assert read_workloads(tmp_path).ordered == ("rpc",)
+    (tmp_path / "floors" / "mine.floor.yml").write_text((HARNESS / "floors" / "tcp.floor.yml").read_text())
+    with pytest.raises(FormatError, match="its substrate says tcp"):
+        read_workloads(tmp_path)
+
+
+def test_a_floors_bounds_are_in_order() -> None:
+    floor = yaml.safe_load((HARNESS / "floors" / "tcp.floor.yml").read_text())
+    floor["bytes_max"] = {"bytes": 0, "reason": "none"}
+    with pytest.raises(FormatError, match="bytes_min is more than bytes_max"):
+        FloorFile.from_object(floor, source="x")
+
+
+def test_limits_travel_with_a_launch() -> None:
+    found = declared({"rpc": RPC, "onesided": WORKLOADS.patterns["onesided"]})
+    assert found["rpc"]["depth"] == {"type": "integer", "min": 1, "max": 4096}
+    assert found["onesided"]["target"] == {"type": "choice", "values": ["active", "passive"]}
+
+
+values = st.fixed_dictionaries(
+    {"request_bytes": st.integers(0, 2**30)},
+    optional={"reply_bytes": st.integers(0, 2**30), "depth": st.integers(1, 4096)},
+)
+
+
+@given(values)
+def test_every_allowed_value_makes_a_workload(given_values: dict[str, int]) -> None:
+    found = RPC.workload("rpc", given_values)
+    assert set(dict(found.items())) == set(RPC.parameters)
+    assert Workload.model_validate_json(found.model_dump_json()) == found
+    for name in RPC.parameters:
+        usual = given_values.get(name) in (None, given_values["request_bytes"] if name == "reply_bytes" else 1)
+        assert RPC.is_usual(name, found) == (usual and name != "request_bytes")
+
+
+@given(values, st.sampled_from(["poll", "block"]))
+def test_a_points_id_depends_on_what_is_measured_alone(given_values: dict[str, int], wait: Any) -> None:  # noqa: ANN401
+    workload = RPC.workload("rpc", given_values)
+    turned = Workload(pattern="rpc", parameters=tuple(reversed(workload.parameters)))
+    one = Subject(layer="null-self", settings={"b": "1", "a": "2"}, place="self", wait=wait)  # type: ignore[arg-type]
+    other = Subject(layer="null-self", settings={"a": "2", "b": "1"}, place="self", wait=wait)  # type: ignore[arg-type]
+    assert one == other
+    assert hash(one) == hash(other)
+    first = Point(subject=one, workload=workload).point_id
+    assert first == Point(subject=other, workload=workload).point_id
+    assert len(first) == 16
+    assert first != Point(subject=one.model_copy(update={"shims": ("trace",)}), workload=turned).point_id
+
+
+def test_a_points_id_is_the_hash_of_its_canonical_json() -> None:
+    subject = Subject(layer="sockets-tcp", place="within", wait="poll")
+    point = Point(subject=subject, workload=Workload(pattern="pingpong", parameters={"bytes": 8}))  # type: ignore[arg-type]
+    assert point.point_id == "de55b951faf95d80"

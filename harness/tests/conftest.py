@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,11 +16,13 @@ from pydantic import JsonValue
 from cadge_cli import cli, commands_plan, commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
-from cadge_harness.plan.site import Site
+from cadge_harness.plan.site import Site, SiteHost
 from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_results import Workload, read_workloads
+from cadge_results.reason import OF_THE_DRIVER
 
 LAYER = """\
 schema: cadge.layer/1
@@ -34,18 +38,40 @@ limits: [{limits}]
 """
 
 TINY = """\
-schema: cadge.sweep/1
+schema: cadge.sweep/2
 title: tiny
 vectors:
   sizes: [8B, 4KiB]
 patterns:
-  - {pattern: rpc, request: sizes}
+  - {pattern: rpc, request_bytes: sizes}
 launches: 3
 seed: 7
 duration: {default: 20ms}
 """
 
+HARNESS = Path(__file__).parents[1]
+WORKLOADS = read_workloads(HARNESS)
 HISTOGRAM = "HISTFAAAACp4nJNpmSzMwMDAyQABzFCaEYjFPcpeMNh/gAic52c6y880lYMJAILuBp0="
+
+
+def driver_patterns() -> str:
+    """Return what a driver that was built from this checkout's files says of them (cadge.driver-patterns/1)."""
+    answer = {
+        "schema": "cadge.driver-patterns/1",
+        "patterns": {
+            name: {
+                "roles": list(file.roles),
+                "parameters": {
+                    key: list(one.values) if one.type == "choice" else one.type for key, one in file.parameters.items()
+                },
+                "quantities": {key: one.kind for key, one in file.quantities.items()},
+            }
+            for name, file in WORKLOADS.patterns.items()
+        },
+        "floors": {name: {"forms": list(floor.forms)} for name, floor in WORKLOADS.floors.items()},
+        "reasons": [str(reason) for reason in OF_THE_DRIVER],
+    }
+    return json.dumps(answer)
 
 
 @pytest.fixture
@@ -68,11 +94,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     for name in ("a-one.so", "b-two.so", "shim-delay.so"):
         (root / "build/layers" / name).write_text("")
     (root / "build/layers/c-three.absent").write_text("libthree is missing (pkg-config three)\n")
-    for name in ("cadge-driver", "cadge-floor"):
-        program = root / "build/bin" / name
-        program.write_text("#!/bin/sh\nexit 2\n")
-        program.chmod(0o755)
-    (root / "harness/sweeps").mkdir(parents=True)
+    program = root / "build/bin/cadge-driver"
+    program.write_text(f"#!/bin/sh\n[ \"$1\" = patterns ] || exit 2\ncat <<'END'\n{driver_patterns()}\nEND\n")
+    program.chmod(0o755)
+    for name in ("patterns", "floors"):
+        (root / "harness" / name).mkdir(parents=True)
+        for file in (HARNESS / name).glob("*.yml"):
+            shutil.copy(file, root / "harness" / name)
+    (root / "harness/sweeps").mkdir()
     (root / "harness/sweeps/tiny.yml").write_text(TINY)
     monkeypatch.setenv("CADGE_ROOT", str(root))
     monkeypatch.setenv("CADGE_LOCK", str(tmp_path / "lock"))
@@ -92,7 +121,18 @@ def catalogue(checkout: Checkout) -> Catalogue:
 @pytest.fixture
 def site() -> Site:
     """Two hosts on a machine with two cores."""
-    return Site(name="emulated", hosts=2, cores_within=2, cores_between=2, raw_links=True, ports=(18600, 18699))
+    return make_site()
+
+
+def make_site(hosts: int = 2, cores: int = 2, *, shared: bool = True, raw_links: bool = True) -> Site:
+    """Return hosts h1, h2 and so on, with so many cores each, or all together where they are shared."""
+    return Site(
+        name="emulated" if hosts > 1 else "local",
+        hosts=tuple(SiteHost(name=f"h{number}", cpus=tuple(range(cores))) for number in range(1, hosts + 1)),
+        shared=shared,
+        raw_links=raw_links,
+        ports=(18600, 18699),
+    )
 
 
 def make_testbed(kind: Kind = Kind.EMULATED, hosts: int = 2) -> Testbed:
@@ -115,6 +155,13 @@ def make_testbed(kind: Kind = Kind.EMULATED, hosts: int = 2) -> Testbed:
     )
 
 
+SAMPLES = {"endpoint": 0, "histogram": HISTOGRAM, "count": 1000, "sum_ns": 10**6, "min_ns": 1000, "max_ns": 1000}
+READINGS = {
+    "histogram": SAMPLES | {"sum_sq_ns2": str(10**9), "first_ns": [1000]},
+    "rate": {"endpoint": 0, "amount": 8000, "elapsed_ns": 20_000_000},
+}
+
+
 def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, object]:
     """Return what an agent would send for a launch where everything went well."""
     points = launch["points"]
@@ -122,6 +169,8 @@ def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, ob
     attempts: list[dict[str, object]] = []
     for order, point in enumerate(points):
         assert isinstance(point, dict)
+        workload = Workload.model_validate(point["workload"])
+        pattern = WORKLOADS.file(workload.pattern)
         kept = {key: value for key, value in point.items() if key not in {"duration_ms", "deadline_ms"}}
         attempts.append(
             kept
@@ -130,27 +179,27 @@ def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, ob
                 "status": "done",
                 "elapsed_ns": 20_000_000,
                 "operations": 1000,
-                "bytes": 8000,
-                "histogram": HISTOGRAM,
+                "bytes": 1000 * sum(pattern.moved_bytes(workload)),
+                "quantities": {pattern.main: [READINGS[pattern.main_quantity.kind]]},
                 "checks": [{"name": "payload", "ok": True}],
             }
         )
     result: dict[str, object] = {
-        "schema": "cadge.result/1",
+        "schema": "cadge.result/2",
         **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed")},
         "status": "done",
-        "driver": {"version": "0.1.0", "abi": 1, "revision": "r", "compiler": "gcc"},
+        "driver": {"version": "0.2.0", "abi": 1, "revision": "r", "compiler": "gcc"},
         "started_utc": "2026-11-21T03:00:00.123456Z",
         "wall_ns": 300_000_000,
         "attempts": attempts,
     }
     record: dict[str, object] = {
-        "schema": "cadge.launch-record/1",
+        "schema": "cadge.launch-record/2",
         "launch": launch,
         "result": result,
         "status": "done",
     }
-    return record | {"exit_codes": [0, 0], "agent_version": "0.1.0"} | changes
+    return record | {"exit_codes": [0, 0], "agent_version": "0.2.0"} | changes
 
 
 @dataclass

@@ -20,30 +20,21 @@ from .conftest import Answer, FakeRunner
 Cadge = Callable[..., Answer]
 STUDIES = Path(__file__).parents[2] / "analysis" / "studies"
 SWEEP = """\
-schema: cadge.sweep/1
+schema: cadge.sweep/2
 title: one with and without
 layers: ["a-*", {layer: "a-*", settings: {off: x}}, {layer: "a-*", settings: {off: all}}]
 places: within
-patterns: [{pattern: rpc, request: [8B, 1KiB]}]
+patterns: [{pattern: rpc, request_bytes: [8B, 1KiB]}]
 floors: false
 launches: 6
 duration: {default: 20ms}
 """
 
 
-def counted(record: dict[str, object]) -> dict[str, object]:
-    """Return a record whose attempts say how many samples their histograms hold."""
-    result = record["result"]
-    assert isinstance(result, dict)
-    for attempt in result["attempts"]:
-        attempt["count"] = attempt["operations"]
-    return record
-
-
 @pytest.fixture
 def ablating(checkout: Checkout, runner: FakeRunner) -> Checkout:
     """The checkout with an ablation and a study in it, and a runner that answers at once."""
-    runner.change = counted
+    assert runner
     (checkout.sweeps / "ablate-a.yml").write_text(SWEEP)
     shutil.copytree(STUDIES / "peregrine", checkout.studies / "peregrine")
     return checkout

@@ -53,7 +53,7 @@ def test_unknown_layer(quiet: Checkout, cadge: Cadge) -> None:
         ("pattern: rpc", "pattern: pingpung", "tiny.yml:6:15: patterns.0.pattern: 'pingpung' is not allowed; did"),
         ("[8B, 4KiB]", "[8B, 4Kib]", "vectors.sizes.1: '4Kib' has an unknown unit; units of a size: B, KiB"),
         ("[8B, 4KiB]", "[8B, 4096]", "vectors.sizes.1: 4096 has no unit"),
-        ("request: sizes", "request: size", "no vector is called 'size'; vectors here: sizes"),
+        ("request_bytes: sizes", "request_bytes: size", "no vector is called 'size'; vectors here: sizes"),
         ("[8B, 4KiB]", "[8B, 4KiB", "malformed YAML"),
         ("launches: 3", "lunches: 3", "tiny.yml:7:1: lunches: unknown key; did you mean launches?"),
         ("launches: 3", "launches: 0", "tiny.yml:7:11: launches: Input should be greater than 0"),
@@ -103,7 +103,7 @@ def test_a_layer_without_the_transport_asked_for(quiet: Checkout, cadge: Cadge, 
     answer = cadge(*RUN)
     assert answer.code == 0, answer.err
     outcomes = Store(quiet.campaigns).open("last").outcomes()
-    found = {(item.status, item.reason_code) for item in outcomes if item.point.layer == "a-one"}
+    found = {(item.status, item.reason_code) for item in outcomes if item.point.subject.layer == "a-one"}
     assert found == {("valid", None), ("refused", "TRANSPORT")}
 
 

@@ -17,10 +17,12 @@ import pytest
 from cadge_cli import cli
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
+from cadge_harness.plan.patterns import ask_driver, differences
 
-from .conftest import Answer, FakeRunner
+from .conftest import WORKLOADS, Answer, FakeRunner, driver_patterns
 
 Cadge = Callable[..., Answer]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.alone
@@ -193,10 +195,94 @@ def test_doctor(checkout: Checkout, cadge: Cadge) -> None:
     found = json.loads(answer.out)["data"]["findings"]
     assert all({"code", "level", "text", "fix"} == set(finding) for finding in found)
     assert answer.code == 0, answer.out
+    assert ("D15", "ok") in {(finding["code"], finding["level"]) for finding in found}
     checkout.driver.unlink()
     answer = cadge("doctor")
     assert answer.code == 3
     assert "fix: make build" in answer.out
+
+
+def stale(answer: str, **changes: object) -> list[str]:
+    raw = json.loads(answer)
+    return list(differences({**raw, **changes}, WORKLOADS))
+
+
+def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
+    answer = driver_patterns()
+    assert stale(answer) == []
+    patterns = json.loads(answer)["patterns"]
+    rpc = patterns["rpc"]
+    assert stale(answer, patterns={**patterns, "rpc": {**rpc, "parameters": {"request_bytes": "integer"}}}) == [
+        "the driver has no parameter of rpc depth",
+        "the driver has no parameter of rpc reply_bytes",
+    ]
+    assert stale(answer, patterns={**patterns, "rpc": {**rpc, "roles": ["client"]}}) == [
+        "rpc has roles client in the driver and client, server in its file"
+    ]
+    onesided = {**patterns["onesided"], "parameters": {**patterns["onesided"]["parameters"], "operation": ["put"]}}
+    assert stale(answer, patterns={**patterns, "onesided": onesided}) == [
+        "onesided: operation is ['put'] in the driver and ['put', 'get', 'fetch_add'] in its file"
+    ]
+    assert stale(answer, patterns={**patterns, "incast": rpc}) == ["the driver has a pattern incast that has no file"]
+    assert any("no floor floor-tcp" in text for text in stale(answer, floors={}))
+    assert "the driver has a reason PORT_TAKEN that has no file" in stale(answer, reasons=["PORT_TAKEN"])
+    (checkout.root / "harness/patterns/stream.pattern.yml").unlink()
+    said = cadge("doctor")
+    assert said.code == 3
+    assert "the build is stale: the driver has a pattern stream that has no file   fix: make build" in said.out
+    checkout.driver.write_text("#!/bin/sh\nexit 2\n")
+    assert "cadge-driver does not say which patterns it has" in cadge("doctor").out
+
+
+def test_the_built_driver_has_these_patterns() -> None:
+    driver = Path(os.environ.get("CADGE_BUILD") or ROOT / "build") / "bin/cadge-driver"
+    if not driver.is_file():
+        pytest.skip(f"{driver} is not built")
+    said = ask_driver(driver)
+    assert not isinstance(said, str), said
+    assert list(differences(said, WORKLOADS)) == []
+
+
+def test_patterns(checkout: Checkout, cadge: Cadge) -> None:
+    assert checkout
+    listed = cadge("patterns")
+    assert listed.code == 0
+    for name, file in WORKLOADS.patterns.items():
+        assert any(line.split()[0] == name and file.title in line for line in listed.out.splitlines())
+        page = cadge("patterns", name)
+        text = " ".join(page.out.split())
+        assert page.code == 0
+        for part in (file.summary, file.measures.clock, file.measures.side, *file.parameters, *file.quantities):
+            assert " ".join(part.split()) in text
+    data = json.loads(cadge("patterns", "rpc", "--json").out)["data"]
+    assert data["pattern"]["parameters"]["depth"]["max"] == 4096
+    assert list(json.loads(cadge("patterns", "--json").out)["data"]["patterns"]) == list(WORKLOADS.ordered)
+    wrong = cadge("patterns", "rpx")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "there is no pattern rpx; did you mean rpc?" in wrong.err
+
+
+def test_a_plan_names_hosts_and_roles(checkout: Checkout, cadge: Cadge, runner: object) -> None:
+    assert checkout
+    assert runner
+    answer = cadge("plan", "--sweep", "tiny")
+    assert answer.code == 0, answer.err
+    assert "b1     within   client, server on h1" in answer.out
+    assert "b2     between  client on h1; server on h2" in answer.out
+    (within, between) = json.loads(cadge("plan", "--sweep", "tiny", "--json").out)["data"]["blocks"]
+    assert (within["hosts"], between["hosts"]) == (["h1"], ["h1", "h2"])
+    assert between["casts"] == ["client on h1; server on h2"]
+
+
+def test_a_depth_beyond_the_limit_is_refused_when_planning(checkout: Checkout, cadge: Cadge, runner: object) -> None:
+    assert runner
+    sweep = checkout.sweeps / "tiny.yml"
+    sweep.write_text(sweep.read_text().replace("request_bytes: sizes", "request_bytes: sizes, depth: 8192"))
+    for command in ("plan", "run"):
+        answer = cadge(command, "--sweep", "tiny")
+        assert (answer.code, answer.out) == (2, "")
+        assert "patterns.0.depth: 8192 is more than the maximum of 4096 operations" in answer.err
+    assert not checkout.campaigns.exists()
 
 
 def test_a_reader_that_goes_away_is_no_error(checkout: Checkout) -> None:

@@ -17,9 +17,10 @@ PAYLOAD = OPERATIONS * SIZE * 2
 def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **changes: object) -> LaunchRecord:
     """A launch that moved PAYLOAD bytes, with so many bytes on each interface of both hosts."""
     device = "data0" if place == "between" else "lo"
-    end = {"cpu": 0, "device": device, "address": "198.19.0.11", "raw_device": "raw0"}
+    end = {"cpus": [0], "device": device, "address": "198.19.0.11", "raw_device": "raw0"}
+    second = "h2" if place == "between" else "h1"
     launch = {
-        "schema": "cadge.launch/1",
+        "schema": "cadge.launch/2",
         "launch_id": "b1-0000-00000000",
         "campaign_id": "c",
         "kind": "layer",
@@ -30,15 +31,19 @@ def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **
         "seed": 1,
         "deadline_ms": 1000,
         "ports": [1, 2],
-        "endpoints": [end | {"host": "h1"}, end | {"host": "h2"}],
+        "endpoints": [
+            end | {"role": "client", "host": "h1", "peers": [1]},
+            end | {"role": "server", "host": second, "peers": [0]},
+        ],
+        "patterns": {},
         "points": [
             {
                 "attempt_id": "0",
                 "point_id": "a" * 16,
-                "pattern": "rpc",
-                "request_bytes": SIZE,
-                "reply_bytes": SIZE,
-                "depth": 1,
+                "workload": {
+                    "pattern": "rpc",
+                    "parameters": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": 1},
+                },
                 "duration_ms": 20,
                 "deadline_ms": 1000,
             }
@@ -107,7 +112,7 @@ def test_raw_frames_go_through_their_own_link() -> None:
 def test_little_payload_is_not_judged_by_counters() -> None:
     small = record(deltas={"data0": 0, "mgmt0": 10**9})
     assert small.result is not None
-    attempt = small.result.attempts[0].model_copy(update={"operations": 1})
+    attempt = small.result.attempts[0].model_copy(update={"operations": 1, "bytes": 2 * SIZE})
     few = small.model_copy(update={"result": small.result.model_copy(update={"attempts": (attempt,)})})
     assert verdicts(few)["counters"] == ""
 

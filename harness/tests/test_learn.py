@@ -17,12 +17,12 @@ from cadge_harness.plan.learn import learned
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import SLOWER_MOST, probed
 from cadge_harness.plan.site import site_of
-from cadge_harness.plan.sweep import Workload, read_sweep
-from cadge_harness.plan.timemodel import TimeModel
+from cadge_harness.plan.sweep import read_sweep
+from cadge_harness.plan.timemodel import TimeModel, touched_bytes
 from cadge_harness.testbed.model import Kind
-from cadge_results import Campaign, Store
+from cadge_results import Campaign, Store, Workload
 
-from .conftest import Answer, FakeRunner, make_testbed
+from .conftest import WORKLOADS, Answer, FakeRunner, make_testbed
 
 Cadge = Callable[..., Answer]
 SLOW = TimeModel(
@@ -44,9 +44,9 @@ def take_as_long_as(times: TimeModel, runner: FakeRunner) -> None:
         spent_ms = float(times.launch_ms(launch["layer"], launch["launcher"], len(launch["points"])))
         for attempt in result["attempts"]:
             attempt["started_ns_since_launch"] = round(spent_ms * 1e6)
-            keys = ("pattern", "request_bytes", "reply_bytes", "depth")
-            workload = Workload(**{key: attempt[key] for key in keys})
-            spent_ms += duration_ms[attempt["point_id"]] + times.point_around_ms(workload, launch["kind"])
+            workload = Workload.model_validate(attempt["workload"])
+            touched = touched_bytes(WORKLOADS.file(workload.pattern), workload, launch["kind"])
+            spent_ms += duration_ms[attempt["point_id"]] + times.point_around_ms(touched, launch["kind"])
         result["wall_ns"] = round(spent_ms * 1e6)
         now += timedelta(milliseconds=spent_ms)
         return record
@@ -96,10 +96,10 @@ def test_the_same_sweep_says_more_than_another(checkout: Checkout, cadge: Cadge,
 
 
 def test_a_slower_testbed_gets_shorter_points_for_the_same_budget(catalogue: Catalogue) -> None:
-    sweep, _text = read_sweep(Path(__file__).parents[1] / "sweeps" / "default.yml")
+    sweep, _text = read_sweep(Path(__file__).parents[1] / "sweeps" / "default.yml", WORKLOADS)
     sweep = sweep.model_copy(update={"budget": 240_000})
-    fast = make_plan(sweep, catalogue, site_of(make_testbed()))
-    slow = make_plan(sweep, catalogue, site_of(make_testbed(), SLOW))
+    fast = make_plan(sweep, catalogue, WORKLOADS, site_of(make_testbed()))
+    slow = make_plan(sweep, catalogue, WORKLOADS, site_of(make_testbed(), SLOW))
     assert slow.estimate.wall_s <= 241
     assert slow.estimate.measure_s < fast.estimate.measure_s
     assert [launch.launch_id for launch in slow.launches] == [launch.launch_id for launch in fast.launches]

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,25 +18,27 @@ from hypothesis import strategies as st
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend
+from cadge_harness.plan.cast import cast_of, say_cast
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.describe import read_description
-from cadge_harness.plan.floors import FLOORS
-from cadge_harness.plan.planner import Subject, make_plan, point_id
+from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import Site, site_of
-from cadge_harness.plan.sweep import Workload, read_sweep
+from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.testbed.model import Host, Kind, Testbed
-from cadge_results import LaunchFile, Plan, SweepFile
+from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.layerfile import Limit, LimitWhen
+
+from .conftest import WORKLOADS, make_site
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 
 
 def tiny(**changes: object) -> SweepFile:
     raw = {
-        "schema": "cadge.sweep/1",
+        "schema": "cadge.sweep/2",
         "title": "tiny",
         "patterns": [
-            {"pattern": "rpc", "request": ["8B", "4KiB"]},
+            {"pattern": "rpc", "request_bytes": ["8B", "4KiB"]},
             {"pattern": "stream", "bytes": "64KiB", "depth": 8},
         ],
         "launches": 4,
@@ -51,18 +52,18 @@ def built(catalogue: Catalogue) -> Catalogue:
 
 
 def only(catalogue: Catalogue, site: Site, **changes: object) -> Plan:
-    return make_plan(tiny(floors=False, **changes), catalogue, site, only=["a-one"])
+    return make_plan(tiny(floors=False, **changes), catalogue, WORKLOADS, site, only=["a-one"])
 
 
 def test_the_same_input_gives_the_same_plan(catalogue: Catalogue, site: Site) -> None:
-    plan = make_plan(tiny(), catalogue, site)
-    assert plan == make_plan(tiny(), catalogue, site)
+    plan = make_plan(tiny(), catalogue, WORKLOADS, site)
+    assert plan == make_plan(tiny(), catalogue, WORKLOADS, site)
     assert plan.plan_hash == plan.expected_hash()
     assert Plan.parse(plan.to_json(), source="x") == plan
 
 
 def test_every_launch_attempts_each_of_its_points_once(catalogue: Catalogue, site: Site) -> None:
-    plan = make_plan(tiny(), catalogue, site)
+    plan = make_plan(tiny(), catalogue, WORKLOADS, site)
     planned = {point.point_id: point for point in plan.points if point.state == "planned"}
     attempts = Counter(item for launch in plan.launches for item in launch.point_ids)
     assert attempts == dict.fromkeys(planned, 4)
@@ -70,54 +71,66 @@ def test_every_launch_attempts_each_of_its_points_once(catalogue: Catalogue, sit
     for launch in plan.launches:
         for item in launch.point_ids:
             point = planned[item]
-            assert (point.layer, point.place, point.wait) == (launch.layer, launch.place, launch.wait)
+            assert (point.subject.layer, point.subject.place, point.subject.wait) == (
+                launch.subject.layer,
+                launch.subject.place,
+                launch.subject.wait,
+            )
 
 
 def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: Site) -> None:
-    limit = Limit(when=LimitWhen(place="within", target="passive"), reason="it has to poll")
+    limit = Limit(when=LimitWhen(place="within", parameters={"target": "passive"}), reason="it has to poll")
     layers = tuple(
         replace(info, file=info.file.model_copy(update={"limits": (limit,)}), absent=None) for info in catalogue.layers
     )
     sweep = tiny(patterns=[{"pattern": "onesided", "bytes": "8B", "operation": "put", "target": ["active", "passive"]}])
-    plan = make_plan(sweep, Catalogue(layers, catalogue.shims), site, only=["a-one"])
-    refused = {(point.place, point.target) for point in plan.points if point.reason == limit.reason}
+    plan = make_plan(sweep, Catalogue(layers, catalogue.shims), WORKLOADS, site, only=["a-one"])
+    refused = {
+        (point.subject.place, point.workload.values.get("target"))
+        for point in plan.points
+        if point.reason == limit.reason
+    }
     assert refused == {("within", "passive")}
     assert {point.reason_code for point in plan.points if point.reason == limit.reason} == {"NO_CAP"}
 
 
 def test_blocks_are_places_and_rounds_are_interleaved(catalogue: Catalogue, site: Site) -> None:
-    plan = make_plan(tiny(), built(catalogue), site)
+    plan = make_plan(tiny(), built(catalogue), WORKLOADS, site)
     assert [(block.block_id, block.place, block.hosts) for block in plan.blocks] == [
-        ("b1", "within", 1),
-        ("b2", "between", 2),
+        ("b1", "within", ("h1",)),
+        ("b2", "between", ("h1", "h2")),
     ]
     by_id = {launch.launch_id: launch for launch in plan.launches}
     for block in plan.blocks:
         launches = [by_id[item] for item in block.launch_ids]
         assert [launch.round for launch in launches] == sorted(launch.round for launch in launches)
-        orders = {tuple(launch.layer for launch in launches if launch.round == number) for number in range(4)}
+        orders = {tuple(launch.subject.layer for launch in launches if launch.round == number) for number in range(4)}
         assert len(orders) > 1, "the order of layers is the same in every round"
-        assert {frozenset(order) for order in orders} == {frozenset(launch.layer for launch in launches)}
+        assert {frozenset(order) for order in orders} == {frozenset(launch.subject.layer for launch in launches)}
 
 
 def test_points_are_shuffled_within_a_launch(catalogue: Catalogue, site: Site) -> None:
     sizes = [f"{2**power}B" for power in range(3, 12)]
-    plan = only(catalogue, site, patterns=[{"pattern": "rpc", "request": sizes}], places="within")
+    plan = only(catalogue, site, patterns=[{"pattern": "rpc", "request_bytes": sizes}], places="within")
     orders = {launch.point_ids for launch in plan.launches}
     assert len(orders) == 4
     assert {frozenset(order) for order in orders} == {frozenset(plan.launches[0].point_ids)}
 
 
 def test_the_seed_changes_the_order_and_nothing_else(catalogue: Catalogue, site: Site) -> None:
-    first, second = (make_plan(tiny(seed=seed), catalogue, site) for seed in (1, 2))
+    first, second = (make_plan(tiny(seed=seed), catalogue, WORKLOADS, site) for seed in (1, 2))
     assert {point.point_id for point in first.points} == {point.point_id for point in second.points}
-    assert [launch.layer for launch in first.launches] != [launch.layer for launch in second.launches]
+    assert [launch.subject.layer for launch in first.launches] != [launch.subject.layer for launch in second.launches]
     assert {launch.seed for launch in first.launches}.isdisjoint(launch.seed for launch in second.launches)
 
 
 def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None:
-    plan = make_plan(tiny(waits=["poll", "block"]), catalogue, site)
-    floors = {(launch.layer, launch.place, launch.wait) for launch in plan.launches if launch.kind == "floor"}
+    plan = make_plan(tiny(waits=["poll", "block"]), catalogue, WORKLOADS, site)
+    floors = {
+        (launch.subject.layer, launch.subject.place, launch.subject.wait)
+        for launch in plan.launches
+        if launch.subject.kind == "floor"
+    }
     assert floors == {
         ("floor-cacheline", "within", "poll"),
         ("floor-copyflag", "within", "poll"),
@@ -132,31 +145,36 @@ def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None
         ),
     }
     for number in range(4):
-        assert {launch.kind for launch in plan.launches if launch.round == number} == {"layer", "floor"}
+        assert {launch.subject.kind for launch in plan.launches if launch.round == number} == {"layer", "floor"}
     assert all(
-        launch.layer != "floor-xdp" for launch in make_plan(tiny(), catalogue, replace(site, raw_links=False)).launches
+        launch.subject.layer != "floor-xdp"
+        for launch in make_plan(tiny(), catalogue, WORKLOADS, replace(site, raw_links=False)).launches
     )
-    sizes = {point.request_bytes for point in plan.points if point.layer == "floor-tcp" and point.pattern == "pingpong"}
-    assert sizes == {8, 4096}
+    tcp = [point.workload for point in plan.points if point.subject.layer == "floor-tcp"]
+    assert {one["bytes"] for one in tcp if one.pattern == "exchange"} == {8, 4096}
+    assert {(one["bytes"], one["depth"]) for one in tcp if one.pattern == "flow"} == {(65536, 8)}
+    assert set(plan.patterns) == {"rpc", "stream", "exchange", "flow"}
+    assert plan.floors["floor-tcp"] == WORKLOADS.floors["floor-tcp"]
 
 
-def test_the_planner_knows_what_the_floors_program_does() -> None:
-    program = Path(os.environ.get("CADGE_BUILD") or SWEEPS.parents[1] / "build") / "bin/cadge-floor"
-    if not program.is_file():
-        pytest.skip(f"{program} is not built")
-    listed = subprocess.run([str(program), "list"], capture_output=True, text=True, check=True, timeout=30)
-    theirs = {}
-    for line in listed.stdout.splitlines():
-        name, rest = line.split(maxsplit=1)
-        places, waits, patterns = rest.rsplit("  ", 1)[1].strip().split("; ")
-        theirs[name] = tuple(frozenset(words.split(", ")) for words in (places, waits, patterns))
-    assert theirs == {floor.name: (floor.places, floor.waits, floor.patterns) for floor in FLOORS}
+def test_a_floor_gets_the_time_of_what_is_divided_by_it(catalogue: Catalogue, site: Site) -> None:
+    patterns = [{"pattern": "rpc", "request_bytes": ["8B", "64B"], "reply_bytes": ["8B", "64B"]}]
+    duration = {"default": "40ms", "focus": [{"pattern": "rpc", "request_bytes": "8B", "duration": "250ms"}]}
+    plan = make_plan(tiny(patterns=patterns, duration=duration), catalogue, WORKLOADS, site, only=["a-one"])
+    floors = {point.workload["bytes"]: point.duration_ms for point in plan.points if point.subject.kind == "floor"}
+    assert floors == {8: 250, 64: 40}
+    layers = {
+        (point.workload["request_bytes"], point.workload["reply_bytes"]): point.duration_ms
+        for point in plan.points
+        if point.subject.layer == "a-one"
+    }
+    assert layers == {(8, 8): 250, (8, 64): 250, (64, 8): 40, (64, 64): 40}
 
 
 def test_refused_points_say_why(catalogue: Catalogue, site: Site) -> None:
-    plan = make_plan(tiny(waits=["poll", "block"]), catalogue, site)
+    plan = make_plan(tiny(waits=["poll", "block"]), catalogue, WORKLOADS, site)
     why = {
-        (point.layer, point.wait): (point.reason_code, point.reason)
+        (point.subject.layer, point.subject.wait): (point.reason_code, point.reason)
         for point in plan.points
         if point.state == "refused"
     }
@@ -165,21 +183,29 @@ def test_refused_points_say_why(catalogue: Catalogue, site: Site) -> None:
     assert ("a-one", "poll") not in why
 
 
-def test_one_host_refuses_what_takes_two(catalogue: Catalogue, site: Site) -> None:
-    plan = make_plan(tiny(), catalogue, replace(site, name="local", hosts=1))
+def test_one_host_refuses_what_takes_two(catalogue: Catalogue) -> None:
+    plan = make_plan(tiny(), catalogue, WORKLOADS, make_site(1))
     assert [block.place for block in plan.blocks] == ["within"]
-    reasons = {point.reason for point in plan.points if point.place == "between" and point.layer == "a-one"}
+    reasons = {
+        point.reason for point in plan.points if point.subject.place == "between" and point.subject.layer == "a-one"
+    }
     assert reasons == {"testbed local has one host, and between takes two"}
 
 
-def test_more_pollers_than_cores_are_refused(catalogue: Catalogue, site: Site) -> None:
-    narrow = replace(site, cores_within=1, cores_between=2)
-    plan = make_plan(tiny(waits=["poll", "block"]), catalogue, narrow)
-    within = {
-        point.wait: point.reason_code for point in plan.points if point.layer == "a-one" and point.place == "within"
+def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:
+    narrow = make_site(2, 1, shared=False)
+    plan = make_plan(tiny(waits=["poll", "block"]), built(catalogue), WORKLOADS, narrow)
+    codes = {
+        (point.subject.layer, point.subject.place, point.subject.wait): (point.reason_code, point.reason)
+        for point in plan.points
     }
-    assert within == {"poll": "NODE_LACKS", "block": None}
-    assert any("share 1 core" in (point.reason or "") for point in plan.points)
+    sharing = "2 busy-polling processes would share 1 core of h1 and starve each other"
+    offer = "; in block mode a-one sleeps, so that they can (waits: block)"
+    assert codes["a-one", "within", "poll"] == ("NODE_LACKS", sharing + offer)
+    assert codes["b-two", "within", "poll"] == ("NODE_LACKS", sharing), "b-two cannot block"
+    assert codes["a-one", "within", "block"] == codes["a-one", "between", "poll"] == (None, None)
+    with pytest.raises(NothingSelectedError, match="would share 1 core and starve each other"):
+        make_plan(tiny(), catalogue, WORKLOADS, make_site(2, 1), only=["b-two"])
 
 
 def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Site) -> None:
@@ -210,11 +236,14 @@ def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Si
     assert (description.library, description.version, description.options) == ("One", "1.0", ("depth",))
     described = Catalogue((replace(catalogue.get("a-one"), description=description),), ())
     patterns = [
-        {"pattern": "rpc", "request": "8B"},
+        {"pattern": "rpc", "request_bytes": "8B"},
         {"pattern": "onesided", "bytes": "8B", "operation": ["put", "get", "fetch_add"]},
     ]
-    plan = make_plan(tiny(patterns=patterns, waits=["poll", "block"], floors=False), described, site)
-    codes = {(point.place, point.wait, point.operation): point.reason_code for point in plan.points}
+    plan = make_plan(tiny(patterns=patterns, waits=["poll", "block"], floors=False), described, WORKLOADS, site)
+    codes = {
+        (point.subject.place, point.subject.wait, point.workload.values.get("operation")): point.reason_code
+        for point in plan.points
+    }
     assert codes["within", "poll", None] is None
     assert codes["within", "poll", "put"] is None
     assert codes["within", "poll", "get"] == codes["within", "poll", "fetch_add"] == "NO_CAP"
@@ -227,24 +256,24 @@ def test_nothing_to_measure(catalogue: Catalogue, site: Site) -> None:
     with pytest.raises(
         NothingSelectedError, match=r"nothing can be measured: c-three within/poll: not built: libthree"
     ):
-        make_plan(tiny(), catalogue, site, only=["c-three"])
+        make_plan(tiny(), catalogue, WORKLOADS, site, only=["c-three"])
     with pytest.raises(NothingSelectedError, match="none of the layers a-one is in this sweep"):
-        make_plan(tiny(layers=["b-two"]), catalogue, site, only=["a-one"])
+        make_plan(tiny(layers=["b-two"]), catalogue, WORKLOADS, site, only=["a-one"])
 
 
 def test_shims_and_settings_are_points_of_their_own(catalogue: Catalogue, site: Site) -> None:
     entry = {"layer": "a-one", "shims": ["delay"], "settings": {"delay.delay_ns": 20000}}
-    plan = make_plan(tiny(layers=["a-one", entry], floors=False), catalogue, site)
-    kinds = {(launch.shims, tuple(launch.settings.items())) for launch in plan.launches}
+    plan = make_plan(tiny(layers=["a-one", entry], floors=False), catalogue, WORKLOADS, site)
+    kinds = {(launch.subject.shims, launch.subject.settings) for launch in plan.launches}
     assert kinds == {((), ()), (("delay",), (("delay.delay_ns", "20000"),))}
     with pytest.raises(UsageError, match="unknown shim 'delya'; did you mean delay"):
-        make_plan(tiny(layers=[entry | {"shims": ["delya"]}]), catalogue, site)
+        make_plan(tiny(layers=[entry | {"shims": ["delya"]}]), catalogue, WORKLOADS, site)
 
 
 def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: Site) -> None:
     entries = ["a-one", {"layer": "*-t*"}, "*-one", {"layer": "*-one", "settings": {"off": "all"}}]
-    plan = make_plan(tiny(layers=entries, floors=False), catalogue, site)
-    found = {(point.layer, point.settings.get("off"), point.state) for point in plan.points}
+    plan = make_plan(tiny(layers=entries, floors=False), catalogue, WORKLOADS, site)
+    found = {(point.subject.layer, point.subject.setting("off"), point.state) for point in plan.points}
     assert found == {
         ("a-one", None, "planned"),
         ("a-one", "all", "planned"),
@@ -252,27 +281,10 @@ def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: 
         ("c-three", None, "refused"),
     }
     assert len({point.point_id for point in plan.points}) == len(plan.points)
-    narrowed = make_plan(tiny(layers=entries, floors=False), catalogue, site, only=["b-two"])
-    assert {point.layer for point in narrowed.points} == {"b-two"}
+    narrowed = make_plan(tiny(layers=entries, floors=False), catalogue, WORKLOADS, site, only=["b-two"])
+    assert {point.subject.layer for point in narrowed.points} == {"b-two"}
     with pytest.raises(UsageError, match=r"no layer matches 'd-\*'; there are: a-one, b-two, c-three"):
-        make_plan(tiny(layers=["d-*"]), catalogue, site)
-
-
-SIZES = st.sampled_from([0, 1, 8, 64, 4096])
-
-
-@given(st.sampled_from(["a", "b"]), SIZES, SIZES, st.integers(1, 64), st.dictionaries(st.text(), st.text(), max_size=4))
-def test_ids_do_not_depend_on_the_order_of_settings(
-    layer: str, request: int, reply: int, depth: int, settings: dict[str, str]
-) -> None:
-    work = Workload(pattern="rpc", request_bytes=request, reply_bytes=reply, depth=depth)
-    there, back = (
-        Subject(kind="layer", layer=layer, place="within", wait="poll", settings=tuple(items))
-        for items in (sorted(settings.items()), sorted(settings.items(), reverse=True))
-    )
-    assert point_id(there, work) == point_id(back, work)
-    other = replace(work, depth=depth + 1)
-    assert point_id(there, other) != point_id(there, work)
+        make_plan(tiny(layers=["d-*"]), catalogue, WORKLOADS, site)
 
 
 def shuffled(value: object, draw: st.DataObject) -> object:
@@ -286,9 +298,9 @@ def shuffled(value: object, draw: st.DataObject) -> object:
 @given(st.data())
 def test_plans_do_not_depend_on_key_order_or_on_spelling_defaults(data: st.DataObject) -> None:
     spelled: dict[str, object] = {
-        "schema": "cadge.sweep/1",
+        "schema": "cadge.sweep/2",
         "title": "t",
-        "patterns": [{"pattern": "rpc", "request": "8B"}],
+        "patterns": [{"pattern": "rpc", "request_bytes": "8B"}],
         "launches": 2,
         "duration": {"default": "40ms"},
     }
@@ -298,9 +310,9 @@ def test_plans_do_not_depend_on_key_order_or_on_spelling_defaults(data: st.DataO
     pattern = data.draw(
         st.sampled_from(
             [
-                {"pattern": "rpc", "request": ["8B"], "depth": [1]},
-                {"pattern": "rpc", "request": "8B", "reply": "same"},
-                {"pattern": "rpc", "request": "8 B", "reply": "8B", "depth": 1},
+                {"pattern": "rpc", "request_bytes": ["8B"], "depth": [1]},
+                {"pattern": "rpc", "request_bytes": "8B", "reply_bytes": "same"},
+                {"pattern": "rpc", "request_bytes": "8 B", "reply_bytes": "8B", "depth": 1},
             ]
         )
     )
@@ -311,11 +323,13 @@ def test_plans_do_not_depend_on_key_order_or_on_spelling_defaults(data: st.DataO
         "duration": {"default": "40 ms"},
     }
     other = SweepFile.from_object(shuffled(wordy, data), source="t")
-    ids = [{point.point_id for point in make_plan(sweep, CATALOGUE, SITE).points} for sweep in (plain, other)]
+    ids = [
+        {point.point_id for point in make_plan(sweep, CATALOGUE, WORKLOADS, SITE).points} for sweep in (plain, other)
+    ]
     assert ids[0] == ids[1]
 
 
-SITE = Site(name="x", hosts=2, cores_within=2, cores_between=2, raw_links=True, ports=(1, 2))
+SITE = make_site()
 
 
 def _catalogue() -> Catalogue:
@@ -335,18 +349,18 @@ CATALOGUE = _catalogue()
 
 def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site: Site) -> None:
     sizes = [f"{2**power}B" for power in range(3, 20)]
-    patterns = [{"pattern": "rpc", "request": sizes}]
+    patterns = [{"pattern": "rpc", "request_bytes": sizes}]
     duration = {
         "default": "200ms",
         "least": "25ms",
-        "focus": [{"pattern": "rpc", "request": "8B", "duration": "500ms"}],
+        "focus": [{"pattern": "rpc", "request_bytes": "8B", "duration": "500ms"}],
     }
     wide = only(catalogue, site, patterns=patterns, duration=duration)
     cut = only(catalogue, site, patterns=patterns, duration=duration, budget="35s")
     assert wide.estimate.wall_s > 35 >= cut.estimate.wall_s > 30
     assert [launch.launch_id for launch in wide.launches] == [launch.launch_id for launch in cut.launches]
     assert [launch.point_ids for launch in wide.launches] == [launch.point_ids for launch in cut.launches]
-    durations = {point.request_bytes: point.duration_ms for point in cut.points}
+    durations = {point.workload.integer("request_bytes"): point.duration_ms for point in cut.points}
     assert durations[8] == 500
     assert all(25 <= duration < 200 for size, duration in durations.items() if size != 8)
     assert cut.notices[0].startswith("points shortened to fit the budget of 35 s: ")
@@ -354,7 +368,7 @@ def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site:
 
 def test_a_budget_too_small_says_what_to_leave_out(catalogue: Catalogue, site: Site) -> None:
     with pytest.raises(UsageError, match=r"at 20 ms a point.*it takes .*the dearest: .*raise the budget to \d+min"):
-        make_plan(tiny(budget="17s"), catalogue, site)
+        make_plan(tiny(budget="17s"), catalogue, WORKLOADS, site)
 
 
 def demand(name: str, duration_ms: int, *, focus: bool = False, attempts: int = 10) -> Demand:
@@ -413,39 +427,43 @@ def test_a_machine_that_is_slow_at_the_moment_is_no_reason_to_refuse() -> None:
 
 
 def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> None:
-    sweep, _ = read_sweep(SWEEPS / "default.yml")
-    plan = make_plan(sweep, built(catalogue), site)
+    sweep, _ = read_sweep(SWEEPS / "default.yml", WORKLOADS)
+    plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     assert [block.place for block in plan.blocks] == ["within", "between"]
-    layer_points = [point for point in plan.points if point.kind == "layer"]
-    assert len({point.request_bytes for point in layer_points}) == 9
-    assert {point.pattern for point in layer_points} == {"rpc", "stream"}
+    layer_points = [point for point in plan.points if point.subject.kind == "layer"]
+    assert len({point.workload["bytes"] for point in layer_points if point.workload.pattern == "stream"}) == 9
+    assert {point.workload.pattern for point in layer_points} == {"rpc", "stream"}
     assert sweep.launches == 6
     assert sweep.budget == 300_000
-    durations = {(point.pattern, point.request_bytes): point.duration_ms for point in layer_points}
+    durations = {
+        (point.workload.pattern, *plan.pattern_of(point).moved_bytes(point.workload)[:1]): point.duration_ms
+        for point in layer_points
+    }
     assert durations["rpc", 8] == 250
     assert min(durations.values()) >= 25
 
 
 @pytest.mark.parametrize("name", ["smoke", "default", "full"])
 def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: Site) -> None:
-    sweep, text = read_sweep(SWEEPS / f"{name}.yml")
-    plan = make_plan(sweep, built(catalogue), site)
+    sweep, text = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
+    plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     assert plan.launches
-    schema = json.loads((SWEEPS.parents[1] / "results/schema/cadge.sweep-1.schema.json").read_text())
+    schema = json.loads((SWEEPS.parents[1] / "results/schema/cadge.sweep-2.schema.json").read_text())
     import jsonschema
 
     jsonschema.validate(yaml.safe_load(text), schema)
 
 
 def test_the_full_sweep_is_full(catalogue: Catalogue, site: Site) -> None:
-    sweep, _ = read_sweep(SWEEPS / "full.yml")
-    plan = make_plan(sweep, built(catalogue), site)
-    points = [point for point in plan.points if point.layer == "a-one"]
-    assert len({point.request_bytes for point in points if point.pattern == "rpc" and point.depth == 1}) == 24
-    assert {point.wait for point in points} == {"poll", "block"}
-    assert {point.pattern for point in points} == {"pingpong", "rpc", "stream", "onesided"}
-    assert any(point.request_bytes != point.reply_bytes for point in points if point.pattern == "rpc")
-    assert {point.request_bytes for point in points if point.operation == "fetch_add"} == {8}
+    sweep, _ = read_sweep(SWEEPS / "full.yml", WORKLOADS)
+    plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
+    points = [point for point in plan.points if point.subject.layer == "a-one"]
+    by_pattern = {name: [p.workload for p in points if p.workload.pattern == name] for name in WORKLOADS.patterns}
+    assert all(by_pattern.values())
+    assert len({one["request_bytes"] for one in by_pattern["rpc"] if one["depth"] == 1}) == 24
+    assert {point.subject.wait for point in points} == {"poll", "block"}
+    assert any(one["request_bytes"] != one["reply_bytes"] for one in by_pattern["rpc"])
+    assert {one["bytes"] for one in by_pattern["onesided"] if one["operation"] == "fetch_add"} == {8}
 
 
 # -- what blocks are given
@@ -465,43 +483,191 @@ def emulated() -> Testbed:
 
 def test_blocks_hold_launch_files(catalogue: Catalogue) -> None:
     testbed = emulated()
-    plan = make_plan(tiny(), catalogue, site_of(testbed))
+    plan = make_plan(tiny(), catalogue, WORKLOADS, site_of(testbed))
     blocks = make_blocks(plan, testbed, "20261121T013042Z-00000000")
-    assert [(block["place"], len(block["hosts"] or [])) for block in blocks] == [("within", 1), ("between", 2)]  # type: ignore[arg-type]
-    files = [
-        LaunchFile.from_object(launch, source="x") for block in blocks for launch in block["launches"] or []  # type: ignore[union-attr]
-    ]  # fmt: skip
+    assert [(block.place, [host.name for host in block.hosts], block.leader) for block in blocks] == [
+        ("within", ["h1"], "h1"),
+        ("between", ["h1", "h2"], "h1"),
+    ]
+    assert [Block.parse(block.to_json(), source="x") for block in blocks] == blocks
+    files = [launch for block in blocks for launch in block.launches]
     assert [file.launch_id for file in files] == [item for block in plan.blocks for item in block.launch_ids]
     for file in files:
-        ends = [(end.host, end.cpu, end.device, end.address) for end in file.endpoints]
+        assert [(end.role, end.peers) for end in file.endpoints] == [("client", (1,)), ("server", (0,))]
+        ends = [(end.host, end.cpus, end.device, end.address) for end in file.endpoints]
         if file.place == "within":
-            assert ends == [("h1", 0, "lo", "127.0.0.1"), ("h1", 1, "lo", "127.0.0.1")]
+            assert ends == [("h1", (0,), "lo", "127.0.0.1"), ("h1", (1,), "lo", "127.0.0.1")]
         else:
-            assert ends == [("h1", 0, "data0", "198.19.0.11"), ("h2", 1, "data0", "198.19.0.12")]
+            assert ends == [("h1", (0,), "data0", "198.19.0.11"), ("h2", (1,), "data0", "198.19.0.12")]
         assert all(point.deadline_ms > point.duration_ms for point in file.points)
         assert file.deadline_ms > sum(point.duration_ms for point in file.points)
+        assert set(file.patterns) == {point.workload.pattern for point in file.points}
+        for point in file.points:
+            assert set(file.patterns[point.workload.pattern]) == set(point.workload.values)
+            assert Point(subject=file.subject, workload=point.workload).point_id == point.point_id
 
 
 def test_launches_that_are_done_are_left_out(catalogue: Catalogue) -> None:
     testbed = emulated()
-    plan = make_plan(tiny(), catalogue, site_of(testbed))
+    plan = make_plan(tiny(), catalogue, WORKLOADS, site_of(testbed))
     first = plan.blocks[0].launch_ids
     blocks = make_blocks(plan, testbed, "c", done=frozenset(first))
-    assert [block["block_id"] for block in blocks] == ["b2"]
+    assert [block.block_id for block in blocks] == ["b2"]
 
 
-def test_a_cluster_without_cpu_lists_pins_nothing() -> None:
-    testbed = replace(emulated(), kind=Kind.CLUSTER, hosts=tuple(replace(host, cpus=()) for host in emulated().hosts))
-    assert site_of(testbed).cores_within is None
-    one_each = replace(
-        emulated(), kind=Kind.CLUSTER, hosts=tuple(replace(host, cpus=(3,)) for host in emulated().hosts)
-    )
-    assert (site_of(one_each).cores_within, site_of(one_each).cores_between) == (1, 2)
-    shared = replace(emulated(), hosts=tuple(replace(host, cpus=(0,)) for host in emulated().hosts))
-    assert site_of(shared).cores_between == 1
+def test_a_cluster_without_cpu_lists_pins_nothing(catalogue: Catalogue) -> None:
+    hosts = emulated().hosts
+    loose = replace(emulated(), kind=Kind.CLUSTER, hosts=tuple(replace(host, cpus=()) for host in hosts))
+    plan = make_plan(tiny(), catalogue, WORKLOADS, site_of(loose), only=["a-one"])
+    assert all(point.state == "planned" for point in plan.points if point.subject.layer == "a-one")
+    blocks = make_blocks(plan, loose, "c")
+    assert {end.cpus for block in blocks for file in block.launches for end in file.endpoints} == {(-1,)}
+
+
+@pytest.mark.parametrize(("kind", "refused"), [(Kind.CLUSTER, {"within"}), (Kind.EMULATED, {"within", "between"})])
+def test_hosts_of_one_core(kind: Kind, refused: set[str], catalogue: Catalogue) -> None:
+    one_each = replace(emulated(), kind=kind, hosts=tuple(replace(host, cpus=(3,)) for host in emulated().hosts))
+    plan = make_plan(tiny(waits=["poll", "block"]), catalogue, WORKLOADS, site_of(one_each), only=["a-one"])
+    points = [point for point in plan.points if point.subject.layer == "a-one" and point.subject.wait == "poll"]
+    assert {point.subject.place for point in points if point.state == "refused"} == refused
+
+
+# -- patterns with other casts
+
+
+RING = {
+    "schema": "cadge.pattern/1",
+    "title": "Ring",
+    "summary": "A token goes round.",
+    "measures": {"clock": "c", "side": "s", "synchronised": "s", "reduced": "r"},
+    "roles": {"member": {"count": "members", "peers": ["neighbours"], "hosts": "all", "acts": True}},
+    "parameters": {
+        "bytes": {"title": "token", "unit": "bytes", "min": 0, "max": 4096},
+        "members": {"title": "members", "unit": "count", "min": 2, "max": 100, "default": 3},
+        "pause_ns": {"title": "pause", "unit": "ns", "min": 0, "max": 10**9, "default": 0},
+    },
+    "quantities": {"lap": {"title": "lap", "unit": "ns", "better": "low", "kind": "histogram"}},
+    "axis": "bytes",
+    "floor": {"none": "no floor goes round"},
+}
+FAN = {
+    **RING,
+    "title": "Fan",
+    "roles": {
+        "sink": {"count": 1, "peers": ["source"], "hosts": "first", "acts": False, "threads": 2},
+        "source": {"count": "members", "peers": ["sink"], "hosts": "others", "acts": True},
+    },
+}
+MORE = replace(
+    WORKLOADS,
+    patterns={
+        **WORKLOADS.patterns,
+        "ring": PatternFile.from_object(RING, source="ring"),
+        "fan": PatternFile.from_object(FAN, source="fan"),
+    },
+)
+
+
+def cast(name: str, place: Any, hosts: int, **values: int) -> list[tuple[str, str, tuple[int, ...]]]:  # noqa: ANN401
+    workload = MORE.patterns[name].workload(name, {"bytes": 8, **values})
+    found = cast_of(MORE.patterns[name], workload, place, [f"h{number}" for number in range(1, hosts + 1)])
+    return [(end.role, end.host, end.peers) for end in found]
+
+
+def test_a_ring_has_neighbours() -> None:
+    assert cast("ring", "within", 4) == [("member", "h1", (2, 1)), ("member", "h1", (0, 2)), ("member", "h1", (1, 0))]
+    assert [host for _, host, _ in cast("ring", "between", 4, members=6)] == ["h1", "h2", "h3", "h4", "h1", "h2"]
+    assert cast("ring", "between", 2, members=2) == [("member", "h1", (1,)), ("member", "h2", (0,))]
+    assert cast("ring", "self", 4) == [("member", "h1", (0,))]
+
+
+def test_others_are_spread_over_the_other_hosts() -> None:
+    assert cast("fan", "between", 3, members=3) == [
+        ("sink", "h1", (1, 2, 3)),
+        ("source", "h2", (0,)),
+        ("source", "h3", (0,)),
+        ("source", "h2", (0,)),
+    ]
+    assert {host for _, host, _ in cast("fan", "within", 3, members=3)} == {"h1"}
+
+
+@given(
+    st.sampled_from(["ring", "fan"]),
+    st.sampled_from(["self", "within", "between"]),
+    st.integers(2, 63),
+    st.integers(1, 5),
+)
+def test_channels_have_two_ends(name: str, place: str, members: int, hosts: int) -> None:
+    found = cast(name, place, hosts, members=members)
+    for number, (_, _, peers) in enumerate(found):
+        assert len(set(peers)) == len(peers)
+        assert all(number in found[peer][2] for peer in peers)
+        assert place == "self" or number not in peers
+
+
+def test_launches_share_a_cast(catalogue: Catalogue) -> None:
+    patterns = [
+        {"pattern": "rpc", "request_bytes": "8B"},
+        {"pattern": "pingpong", "bytes": "8B"},
+        {"pattern": "ring", "bytes": "8B", "members": [3, 4], "pause_ns": "20us"},
+        {"pattern": "fan", "bytes": "8B", "members": 2},
+    ]
+    site = make_site(4, 8)
+    sweep = tiny(patterns=patterns, waits="block", floors=False)
+    plan = make_plan(sweep, catalogue, MORE, site, only=["a-one"])
+    by_cast = {
+        (launch.subject.place, len(launch.endpoints)): {plan.by_id[item].workload.pattern for item in launch.point_ids}
+        for launch in plan.launches
+        if launch.endpoints[0].role != "sink"
+    }
+    assert by_cast == {
+        **{(place, 2): {"rpc", "pingpong"} for place in ("within", "between")},
+        **{(place, count): {"ring"} for place in ("within", "between") for count in (3, 4)},
+    }
+    assert [(block.place, block.hosts) for block in plan.blocks] == [
+        ("within", ("h1",)),
+        ("between", ("h1", "h2")),
+        ("between", ("h1", "h2", "h3")),
+        ("between", ("h1", "h2", "h3", "h4")),
+    ]
+    launch = next(one for one in plan.launches if one.endpoints[0].role == "sink" and one.subject.place == "between")
+    assert say_cast(launch.endpoints) == "sink on h1; source on h2; source on h3"
+    ring = next(point for point in plan.points if point.workload.pattern == "ring")
+    assert ring.workload["pause_ns"] == 20_000
+
+
+def test_every_thread_has_a_processor_of_its_own(catalogue: Catalogue) -> None:
+    testbed = emulated()
+    patterns = [{"pattern": "fan", "bytes": "8B", "members": 2}]
+    sweep = tiny(patterns=patterns, waits=["poll", "block"], floors=False, places="within")
+    plan = make_plan(sweep, catalogue, MORE, site_of(testbed), only=["a-one"])
+    refused = [point for point in plan.points if point.state == "refused"]
+    assert [point.reason for point in refused] == [
+        "4 busy-polling processes would share 2 cores and starve each other; "
+        "in block mode a-one sleeps, so that they can (waits: block)"
+    ]
+    file = make_blocks(plan, testbed, "c")[0].launches[0]
+    assert [end.cpus for end in file.endpoints] == [(0, 1), (0,), (1,)]
+
+
+def test_more_endpoints_than_there_may_be(catalogue: Catalogue, site: Site) -> None:
+    sweep = tiny(patterns=[{"pattern": "fan", "bytes": "8B", "members": 64}], waits="block")
+    with pytest.raises(UsageError, match=r"patterns\.0: fan: 65 endpoints are more than 64"):
+        make_plan(sweep, catalogue, MORE, site)
+
+
+def test_one_host_is_not_two(catalogue: Catalogue, site: Site) -> None:
+    alone = {**RING, "roles": {"member": {**RING["roles"]["member"], "hosts": "first"}}}  # type: ignore[index]
+    lone = replace(MORE, patterns={"ring": PatternFile.from_object(alone, source="ring")})
+    sweep = tiny(patterns=[{"pattern": "ring", "bytes": "8B"}], waits="block")
+    plan = make_plan(sweep, catalogue, lone, site, only=["a-one"])
+    between = [point for point in plan.points if point.subject.place == "between"]
+    assert [(point.reason_code, point.reason) for point in between] == [
+        ("PLACE", "all of its endpoints would be on one host; plan it within")
+    ]
 
 
 def test_launch_ids_rise_in_the_order_of_running(catalogue: Catalogue, site: Site) -> None:
-    for block in make_plan(tiny(), catalogue, site).blocks:
+    for block in make_plan(tiny(), catalogue, WORKLOADS, site).blocks:
         numbers = [int(item.split("-")[1]) for item in block.launch_ids]
         assert all(after == before + 1 for before, after in pairwise(numbers))

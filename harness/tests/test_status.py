@@ -21,7 +21,7 @@ from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.words import clock
 from cadge_results import Campaign, CampaignWriter, LaunchRecord, Store
 
-from .conftest import Answer, FakeRunner
+from .conftest import WORKLOADS, Answer, FakeRunner
 
 Cadge = Callable[..., Answer]
 
@@ -86,11 +86,19 @@ def test_troubles_name_checks() -> None:
     from .test_crosscheck import record as make
 
     good = make(deltas={"data0": 10**9})
-    assert launch_troubles(good) == []
+    assert launch_troubles(good, WORKLOADS.patterns) == []
     raw = good.to_object()
     assert isinstance(raw["result"], dict)
     raw["result"]["checks"] = [{"name": "clock", "ok": False, "detail": "drift of 120 ppm"}]
-    assert launch_troubles(LaunchRecord.from_object(raw, source="t")) == ["unsound: clock: drift of 120 ppm"]
+    bad = LaunchRecord.from_object(raw, source="t")
+    assert launch_troubles(bad, WORKLOADS.patterns) == ["unsound: clock: drift of 120 ppm"]
+    raw["result"]["checks"] = []
+    assert isinstance(raw["result"]["attempts"], list)
+    assert isinstance(raw["result"]["attempts"][0], dict)
+    raw["result"]["attempts"][0]["checks"] = [{"name": "payload", "ok": False, "detail": "3 differ"}]
+    worse = LaunchRecord.from_object(raw, source="t")
+    assert launch_troubles(worse, WORKLOADS.patterns) == ["rpc 65536 B unsound: payload: 3 differ"]
+    raw["result"]["checks"] = [{"name": "clock", "ok": False, "detail": "drift of 120 ppm"}]
     assert attempt_counts(LaunchRecord.from_object(raw, source="t")) == {"unsound": 1}
 
 

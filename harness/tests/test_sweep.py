@@ -8,46 +8,56 @@ from pathlib import Path
 import pytest
 
 from cadge_harness.errors import UsageError
-from cadge_harness.plan.sweep import Workload, find_sweep, read_sweep, wanted
+from cadge_harness.plan.sweep import find_sweep, read_sweep, wanted
 from cadge_harness.yamlfile import load
-from cadge_results import SweepFile
+from cadge_results import SweepFile, Workload
 
-HEAD = "schema: cadge.sweep/1\ntitle: t\nlaunches: 2\nduration: {default: 25ms}\n"
+from .conftest import WORKLOADS
+
+HEAD = "schema: cadge.sweep/2\ntitle: t\nlaunches: 2\nduration: {default: 25ms}\n"
 
 
 def sweep_of(text: str, tmp_path: Path) -> SweepFile:
     path = tmp_path / "s.yml"
     path.write_text(HEAD + text)
-    return read_sweep(path)[0]
+    return read_sweep(path, WORKLOADS)[0]
 
 
 def workloads(text: str, tmp_path: Path) -> list[Workload]:
-    return [item.workload for item in wanted(sweep_of("places: within\n" + text, tmp_path))]
+    return [item.workload for item in wanted(sweep_of("places: within\n" + text, tmp_path), WORKLOADS)]
 
 
 def pairs(text: str, tmp_path: Path) -> list[tuple[int, int, int]]:
-    return [(item.request_bytes, item.reply_bytes, item.depth) for item in workloads(text, tmp_path)]
+    def three(item: Workload) -> tuple[int, int, int]:
+        size = item.integer("request_bytes" if item.pattern == "rpc" else "bytes")
+        depth = item.integer("depth") if "depth" in item.values else 1
+        return size, item.integer("reply_bytes") if item.pattern == "rpc" else size, depth
+
+    return [three(item) for item in workloads(text, tmp_path)]
 
 
 def test_values_of_several_fields_make_a_matrix(tmp_path: Path) -> None:
-    text = "patterns: [{pattern: rpc, request: [8B, 64B], reply: [0B, 1KiB], depth: [1, 4]}]\n"
+    text = "patterns: [{pattern: rpc, request_bytes: [8B, 64B], reply_bytes: [0B, 1KiB], depth: [1, 4]}]\n"
     assert len(set(pairs(text, tmp_path))) == 8
 
 
 def test_zip_advances_fields_together(tmp_path: Path) -> None:
-    text = "patterns: [{pattern: rpc, request: [8B, 64B], reply: [1B, 2B], depth: [1, 4], zip: [[request, reply]]}]\n"
+    text = (
+        "patterns: [{pattern: rpc, request_bytes: [8B, 64B], reply_bytes: [1B, 2B], depth: [1, 4], "
+        "zip: [[request_bytes, reply_bytes]]}]\n"
+    )
     assert pairs(text, tmp_path) == [(8, 1, 1), (8, 1, 4), (64, 2, 1), (64, 2, 4)]
-    with pytest.raises(UsageError, match="request has 2, reply has 1"):
+    with pytest.raises(UsageError, match="request_bytes has 2, reply_bytes has 1"):
         pairs(text.replace("[1B, 2B]", "[1B]"), tmp_path)
 
 
 def test_vectors_and_the_reply_that_is_the_same(tmp_path: Path) -> None:
-    text = "vectors: {few: [0B, 1B]}\npatterns: [{pattern: rpc, request: few}, {pattern: pingpong, bytes: few}]\n"
+    text = "vectors: {few: [0B, 1B]}\npatterns: [{pattern: rpc, request_bytes: few}, {pattern: pingpong, bytes: few}]\n"
     assert pairs(text, tmp_path) == [(0, 0, 1), (1, 1, 1)] * 2
 
 
 def test_what_is_named_twice_is_made_once(tmp_path: Path) -> None:
-    text = "patterns: [{pattern: rpc, request: [8B, 8B]}, {pattern: rpc, request: 8 B, reply: 8B}]\n"
+    text = "patterns: [{pattern: rpc, request_bytes: [8B, 8B]}, {pattern: rpc, request_bytes: 8 B, reply_bytes: 8B}]\n"
     assert pairs(text, tmp_path) == [(8, 8, 1)]
 
 
@@ -57,8 +67,8 @@ def test_streams_and_one_sided_operations(tmp_path: Path) -> None:
         "- {pattern: onesided, bytes: [8B, 64B], operation: [put, fetch_add], target: [active, passive]}\n"
     )
     found = workloads(text, tmp_path)
-    assert [(item.request_bytes, item.reply_bytes, item.depth) for item in found[:2]] == [(2**20, 0, 2), (2**20, 0, 4)]
-    assert sorted((item.operation, item.request_bytes, item.target) for item in found[2:]) == sorted(
+    assert [(item["bytes"], item["depth"]) for item in found[:2]] == [(2**20, 2), (2**20, 4)]
+    assert sorted((item["operation"], item["bytes"], item["target"]) for item in found[2:]) == sorted(
         [
             *(("put", size, target) for size in (8, 64) for target in ("active", "passive")),
             ("fetch_add", 8, "active"),
@@ -68,37 +78,59 @@ def test_streams_and_one_sided_operations(tmp_path: Path) -> None:
 
 
 def test_places_and_waits_of_a_pattern_go_before_the_sweep_s(tmp_path: Path) -> None:
-    text = "waits: [poll, block]\npatterns: [{pattern: rpc, request: 8B, waits: block, places: between}]\n"
-    assert [(item.place, item.wait) for item in wanted(sweep_of(text, tmp_path))] == [("between", "block")]
+    text = "waits: [poll, block]\npatterns: [{pattern: rpc, request_bytes: 8B, waits: block, places: between}]\n"
+    assert [(item.place, item.wait) for item in wanted(sweep_of(text, tmp_path), WORKLOADS)] == [("between", "block")]
 
 
-GOOD = "patterns:\n- {pattern: rpc, request: 8B}\n"
+GOOD = "patterns:\n- {pattern: rpc, request_bytes: 8B}\n"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (
-            "patterns:\n- {pattern: rpx, request: 8B}\n",
+            "patterns:\n- {pattern: rpx, request_bytes: 8B}\n",
             r"s.yml:6:13: patterns.0.pattern: 'rpx' is not allowed; did you mean rpc\?",
         ),
         (
             "patterns:\n- {pattern: rpc, requst: 8B}\n",
-            r"s.yml:6:18: patterns.0.requst: unknown key; did you mean request\?",
+            r"s.yml:6:18: patterns.0.requst: rpc has no parameter requst; did you mean request_bytes\?",
         ),
         (
-            "patterns:\n- {pattern: rpc, request: 8}\n",
-            r"s.yml:6:27: patterns.0.request: 8 has no unit; a size is written",
+            "patterns:\n- {pattern: rpc, request_bytes: 8}\n",
+            r"s.yml:6:33: patterns.0.request_bytes: 8 has no unit; a size is written",
         ),
-        ("patterns:\n- {pattern: rpc, request: 4KB}\n", r"s.yml:6:27: .*did you mean KiB \(1024\) or kB \(1000\)\?"),
+        (
+            "patterns:\n- {pattern: rpc, request_bytes: 4KB}\n",
+            r"s.yml:6:33: .*did you mean KiB \(1024\) or kB \(1000\)\?",
+        ),
         (
             "patterns:\n- {pattern: rpc, bytes: 8B}\n",
-            r"s.yml:6:3: patterns.0: bytes does not belong to rpc; it takes depth",
+            r"s.yml:6:18: patterns.0.bytes: rpc has no parameter bytes; did you mean reply_bytes\?",
         ),
-        ("patterns:\n- {pattern: rpc}\n", "rpc needs request"),
-        ("patterns:\n- {pattern: rpc, request: many}\n", "no vector is called 'many'; vectors here: none"),
+        ("patterns:\n- {pattern: rpc}\n", "rpc needs request_bytes"),
+        ("patterns:\n- {pattern: rpc, request_bytes: many}\n", "no vector is called 'many'; vectors here: none"),
         ("patterns:\n- {pattern: onesided, bytes: 8B}\n", "onesided needs operation"),
-        ("patterns:\n- {pattern: rpc, request: 8B, depth: 0}\n", "patterns.0.depth.0: Input should be greater than"),
+        (
+            "patterns:\n- {pattern: rpc, request_bytes: 8B, depth: 0}\n",
+            "patterns.0.depth: 0 is less than the minimum of 1 op",
+        ),
+        (
+            "patterns:\n- {pattern: rpc, request_bytes: 8B, depth: [1, 8192]}\n",
+            r"s.yml:6:44: patterns.0.depth: 8192 is more than the maximum of 4096 operations",
+        ),
+        ("patterns:\n- {pattern: rpc, request_bytes: same}\n", "this one does not"),
+        ("patterns:\n- {pattern: rpc, request_bytes: 8B, depth: deep}\n", "'deep' is not a whole number"),
+        ("patterns:\n- {pattern: rpc, request_bytes: []}\n", "at least one value is needed"),
+        ("patterns:\n- {pattern: onesided, bytes: 8B, operation: pot}\n", r"'pot' is not allowed; did you mean put\?"),
+        (
+            "patterns:\n- {pattern: onesided, bytes: 64B, operation: fetch_add}\n",
+            "s.yml:6:3: patterns.0: onesided has none of these combinations",
+        ),
+        (
+            GOOD.replace("}", ", zip: [[request_bytes, depth]]}"),
+            "s.yml:6:3: patterns.0: .*zip names parameters that have values here",
+        ),
         (GOOD + "seed: -1\n", "s.yml:7:7: seed: "),
         (GOOD + "plases: within\n", r"s.yml:7:1: plases: unknown key; did you mean places\?"),
         (GOOD + "places: outside\n", r"places.0: 'outside' is not allowed"),
@@ -121,8 +153,13 @@ def test_complaints(text: str, message: str, tmp_path: Path) -> None:
     [
         ("", "s.yml:1:1: the file is empty"),
         ("[]", "a JSON object with a schema key was expected"),
-        ("schema: cadge.plan/1\n", r"schema is 'cadge.plan/1', expected cadge.sweep/1"),
-        ("schema: cadge.sweep/2\n", "s.yml: written as cadge.sweep/2 by a newer cadge"),
+        ("schema: cadge.plan/1\n", r"schema is 'cadge.plan/1', expected cadge.sweep/2"),
+        ("schema: cadge.sweep/1\n", "s.yml: written as cadge.sweep/1; this cadge reads version 2; cadge 0.1 reads it"),
+        (
+            HEAD.replace("25ms}", "25ms, focus: [{pattern: rpc, request: 8B, duration: 1s}]}") + GOOD,
+            "no parameter request",
+        ),
+        ("schema: cadge.sweep/3\n", "s.yml: written as cadge.sweep/3 by a newer cadge"),
         (HEAD.replace("25ms", "19ms") + GOOD, "19ms is too short; a point is measured for at least 20ms"),
         (HEAD.replace("25ms", "25ms, least: 30ms") + GOOD, "least is longer than default"),
         (HEAD.replace("launches: 2", "") + GOOD, "launches: is missing"),
@@ -132,7 +169,7 @@ def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "s.yml"
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
-        read_sweep(path)
+        read_sweep(path, WORKLOADS)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -143,9 +180,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         find_sweep("smok", tmp_path)
     (tmp_path / "latin.yml").write_bytes(b"title: \xff\n")
     with pytest.raises(UsageError, match="not UTF-8 text"):
-        read_sweep(tmp_path / "latin.yml")
+        read_sweep(tmp_path / "latin.yml", WORKLOADS)
     with pytest.raises(UsageError, match="cannot be read"):
-        read_sweep(tmp_path)
+        read_sweep(tmp_path, WORKLOADS)
 
 
 def test_yaml_is_read_as_json_would_be() -> None:

@@ -24,11 +24,11 @@ from cadge_results import Campaign, Store
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
 SWEEP = """\
-schema: cadge.sweep/1
+schema: cadge.sweep/2
 title: as small as a campaign may be
 layers: sockets-tcp
 places: within
-patterns: [{pattern: rpc, request: 8B}]
+patterns: [{pattern: rpc, request_bytes: 8B}]
 launches: 2
 floors: false
 duration: {default: 20ms}

@@ -188,7 +188,10 @@ def make_record(plan: Plan, index: int, **changes: object) -> LaunchRecord:
                 {**endpoint, "role": "client", "cpus": [0], "peers": [1]},
                 {**endpoint, "role": "server", "cpus": [1], "peers": [0]},
             ],
-            "patterns": declared(WORKLOADS.patterns | WORKLOADS.forms),
+            "patterns": {
+                name: {key: one.model_dump(mode="json") for key, one in parameters.items()}
+                for name, parameters in declared(WORKLOADS.patterns).items()
+            },
             "points": [
                 {
                     "attempt_id": str(order),

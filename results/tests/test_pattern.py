@@ -134,8 +134,8 @@ def test_a_floors_bounds_are_in_order() -> None:
 
 def test_limits_travel_with_a_launch() -> None:
     found = declared({"rpc": RPC, "onesided": WORKLOADS.patterns["onesided"]})
-    assert found["rpc"]["depth"] == {"type": "integer", "min": 1, "max": 4096}
-    assert found["onesided"]["target"] == {"type": "choice", "values": ["active", "passive"]}
+    assert found["rpc"]["depth"].model_dump(mode="json") == {"type": "integer", "min": 1, "max": 4096}
+    assert found["onesided"]["target"].model_dump(mode="json") == {"type": "choice", "values": ["active", "passive"]}
 
 
 values = st.fixed_dictionaries(

@@ -22,6 +22,7 @@ from cadge_harness.errors import EXIT_CODES, EXIT_INTERNAL, EXIT_INTERRUPTED, EX
 COMMANDS = {
     "doctor": "Check this machine and the build; change nothing.",
     "layers": "List the layers, and why some are absent.",
+    "patterns": "List the patterns, and what each of them measures.",
     "plan": "Show what a sweep would measure, and what it would take.",
     "run": "Carry out a sweep, and make its report.",
     "status": "Show how far a campaign is, from another terminal.",
@@ -62,6 +63,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_plan import layers
 
             return layers
+        case "patterns":
+            from cadge_cli.commands_patterns import patterns
+
+            return patterns
         case "plan":
             from cadge_cli.commands_plan import plan
 

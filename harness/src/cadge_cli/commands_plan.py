@@ -20,11 +20,12 @@ from cadge_cli.options import (
 )
 from cadge_cli.output import megabytes, table
 from cadge_harness.paths import find_checkout
+from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.catalogue import LayerInfo, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.run.request import read_request
 from cadge_harness.words import clock
-from cadge_results import Plan, write_output
+from cadge_results import Plan, PlanBlock, Subject, write_output
 from cadge_results.units import format_bytes
 
 EXAMPLES = "\b\nExamples:\n"
@@ -107,7 +108,15 @@ def plan_data(made: Plan, testbed: str) -> JsonValue:
         "points": {"planned": len(planned), "refused": len(made.points) - len(planned)},
         "launches": len(made.launches),
         "attempts": sum(len(launch.point_ids) for launch in made.launches),
-        "blocks": [{"block_id": block.block_id, "place": block.place} for block in made.blocks],
+        "blocks": [
+            {
+                "block_id": block.block_id,
+                "place": block.place,
+                "hosts": list(block.hosts),
+                "casts": list(_casts(made, block)),
+            }
+            for block in made.blocks
+        ],
         "wall_s": made.estimate.wall_s,
         "measure_s": made.estimate.measure_s,
         "disk_bytes": made.estimate.disk_bytes,
@@ -121,21 +130,38 @@ def plan_data(made: Plan, testbed: str) -> JsonValue:
     }
 
 
+def _casts(made: Plan, block: PlanBlock) -> list[str]:
+    """Return who runs where in a block, each cast of its launches once."""
+    launches = [launch for launch in made.launches if launch.block == block.block_id]
+    return list(dict.fromkeys(say_cast(launch.endpoints) for launch in launches))
+
+
 def _refused(made: Plan) -> Counter[tuple[str, str, str, str]]:
-    return Counter(
-        (point.layer, point.place, point.wait, point.reason or "") for point in made.points if point.state == "refused"
-    )
+    return Counter((*_key(point.subject), point.reason or "") for point in made.points if point.state == "refused")
+
+
+def _key(subject: Subject) -> tuple[str, str, str]:
+    return subject.layer, subject.place, subject.wait
 
 
 def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
     """Return a plan for people."""
-    keys = Counter((launch.layer, launch.place, launch.wait) for launch in made.launches)
-    points = Counter((point.layer, point.place, point.wait) for point in made.points if point.state == "planned")
+    keys = Counter(_key(launch.subject) for launch in made.launches)
+    points = Counter(_key(point.subject) for point in made.points if point.state == "planned")
     rows = [("layer", "place", "wait", "points", "launches")]
     rows += [(*key, str(points[key]), str(count)) for key, count in sorted(keys.items())]
     durations = sorted({point.duration_ms for point in made.points if point.state == "planned"})
-    sizes = sorted({point.request_bytes for point in made.points})
-    lines = [f"sweep {sweep} on testbed {testbed}, seed {made.seed}, plan {made.plan_hash[:8]}", "", *table(rows)]
+    sizes = sorted({size for point in made.points for size in made.pattern_of(point).moved_bytes(point.workload)})
+    where = [("block", "place", "who runs where")]
+    for block in made.blocks:
+        where += [(block.block_id, block.place, cast) for cast in _casts(made, block)]
+    lines = [
+        f"sweep {sweep} on testbed {testbed}, seed {made.seed}, plan {made.plan_hash[:8]}",
+        "",
+        *table(rows),
+        "",
+        *table(where),
+    ]
     if refused := _refused(made):
         lines += ["", "refused:"]
         lines += [f"  {key[0]} {key[1]}/{key[2]}: {count} points: {key[3]}" for key, count in sorted(refused.items())]
@@ -144,7 +170,8 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
         "",
         f"{sum(points.values())} points, {sum(refused.values())} refused; {len(made.launches)} launches, "
         f"{sum(len(launch.point_ids) for launch in made.launches)} attempts in {len(made.blocks)} blocks",
-        f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; {durations[0]} to {durations[-1]} ms a point",
+        (f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; " if sizes else "")
+        + f"{durations[0]} to {durations[-1]} ms a point",
         f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
         f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),

@@ -202,9 +202,8 @@ def resume(
 
 def _ready(checkout: Checkout, output: Output) -> None:
     """Refuse where nothing is built; warn of what is dubious."""
-    for program in (checkout.driver, checkout.floor):
-        if not program.is_file():
-            raise UnfitError(f"{program} is not there: nothing was built", commands=("make build",))
+    if not checkout.driver.is_file():
+        raise UnfitError(f"{checkout.driver} is not there: nothing was built", commands=("make build",))
     for warning in checkout_warnings(checkout):
         output.problem(warning)
 
@@ -306,7 +305,7 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     outcomes = campaign.outcomes()
     counts = Counter(item.status for item in outcomes)
     reasons = Counter(
-        (item.status, item.point.layer, item.point.place, item.point.wait, item.reason or "")
+        (item.status, item.point.subject.layer, item.point.subject.place, item.point.subject.wait, item.reason or "")
         for item in outcomes
         if item.status in {"failed", "unsound"}
     )

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cadge_cli.output import Output, is_terminal
 from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.run.session import Progress
 from cadge_harness.words import clock
-from cadge_results import LaunchRecord
+from cadge_results import LaunchRecord, PatternFile, Workload
 from cadge_results.outcomes import launch_checks
+from cadge_results.pattern import plain
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -59,7 +60,7 @@ class PlainProgress:
         """Print failures, each reason once, and how far it is."""
         counts = attempt_counts(record)
         self._state.add(record, counts)
-        for text in launch_troubles(record):
+        for text in launch_troubles(record, self._state.plan.patterns):
             self._once(f"{record.launch.layer} {record.launch.place}/{record.launch.wait}: {text}")
         if self._clock_s() - self._spoke_s >= EVERY_S or self._state.done == self._state.total:
             self._say(summary_line(self._state, self._clock_s()))
@@ -110,7 +111,7 @@ class LiveProgress:
     def add(self, record: LaunchRecord) -> None:
         """Count the launch, and print a new kind of trouble above the display."""
         self._state.add(record, attempt_counts(record))
-        for text in launch_troubles(record):
+        for text in launch_troubles(record, self._state.plan.patterns):
             key = f"{record.launch.layer} {record.launch.place}/{record.launch.wait}: {text}"
             if key not in self._seen:
                 self._seen.add(key)
@@ -150,8 +151,13 @@ def summary_line(state: RunState, now_s: float) -> str:
     )
 
 
-def launch_troubles(record: LaunchRecord) -> list[str]:
+def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -> list[str]:
     """Return what went wrong in a launch, each reason once."""
+
+    def say(workload: Workload) -> str:
+        file = patterns[workload.pattern]
+        return f"{workload.pattern} {file.fill(file.workload_words, workload, plain)}"
+
     if record.status == "failed":
         return [f"failed: {record.reason}"]
     result = record.result
@@ -160,10 +166,8 @@ def launch_troubles(record: LaunchRecord) -> list[str]:
     found = [f"unsound: {check.name}: {check.detail}" for check in launch_checks(record) if not check.ok]
     for attempt in result.attempts:
         if attempt.status == "failed":
-            found.append(f"{attempt.pattern} {attempt.request_bytes} B failed: {attempt.reason}")
+            found.append(f"{say(attempt.workload)} failed: {attempt.reason}")
         found.extend(
-            f"{attempt.pattern} {attempt.request_bytes} B unsound: {check.name}: {check.detail}"
-            for check in attempt.checks
-            if not check.ok
+            f"{say(attempt.workload)} unsound: {check.name}: {check.detail}" for check in attempt.checks if not check.ok
         )
     return list(dict.fromkeys(found))

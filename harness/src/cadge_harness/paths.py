@@ -32,14 +32,14 @@ class Checkout:
         return self.build / "bin" / "cadge-driver"
 
     @property
-    def floor(self) -> Path:
-        """The program that measures the machine's limits."""
-        return self.build / "bin" / "cadge-floor"
-
-    @property
     def layers(self) -> Path:
         """Sources of the layers, and their layer files."""
         return self.root / "layers"
+
+    @property
+    def harness(self) -> Path:
+        """The harness, with the files of patterns and floors."""
+        return self.root / "harness"
 
     @property
     def sweeps(self) -> Path:

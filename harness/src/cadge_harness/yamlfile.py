@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,10 +18,19 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from cadge_harness.errors import UsageError
 from cadge_results import ResultsError
-from cadge_results.base import Document, check_version
+from cadge_results.base import Document
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 _Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong with the value at a path of a document, or with the key itself."""
+
+    path: _Path
+    text: str
+    of_key: bool = False
 
 
 class _Loader(yaml.SafeLoader):
@@ -54,17 +63,33 @@ class Marks:
         return self.values.get(path, (1, 1))
 
 
-def load_document(text: str, kind: type[DocumentT], *, source: str) -> DocumentT:
-    """Read one document of a format from YAML. Raises UsageError: `source:line:column: key: what is wrong`."""
+def load_document(
+    text: str,
+    kind: type[DocumentT],
+    *,
+    source: str,
+    check: Callable[[DocumentT], Iterable[Problem]] = lambda _: (),
+) -> DocumentT:
+    """Read one document of a format from YAML. Raises UsageError: `source:line:column: key: what is wrong`.
+
+    `check` yields what else does not fit.
+    """
     raw, marks = load(text, source=source)
     try:
-        check_version(raw, name=kind.NAME, major=kind.MAJOR, source=source)
+        kind.check_version(raw, source=source)
     except ResultsError as error:
         raise UsageError(str(error)) from error
     try:
-        return kind.model_validate_json(json.dumps(raw))
+        document = kind.model_validate_json(json.dumps(raw))
     except ValidationError as error:
         raise UsageError(_explain(error, kind, marks, source)) from error
+    lines = []
+    for problem in check(document):
+        line, column = marks.nearest(problem.path, key=problem.of_key)
+        lines.append(f"{source}:{line}:{column}: {'.'.join(map(str, problem.path))}: {problem.text}")
+    if lines:
+        raise UsageError("\n".join(lines[:5]))
+    return document
 
 
 def load(text: str, *, source: str) -> tuple[JsonValue, Marks]:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from cadge_results.base import Document, Frozen, Kind, Launcher, Place, Wait
-from cadge_results.pattern import ENDPOINTS_MAX
+from cadge_results.pattern import ENDPOINTS_MAX, Declared
 from cadge_results.point import POINT_ID, Settings, Subject, Workload
 
 
@@ -26,15 +26,6 @@ class Endpoint(Frozen):
     address: str
     raw_device: str = ""
     peers: tuple[Annotated[int, Field(ge=0, lt=ENDPOINTS_MAX)], ...]
-
-
-class Declared(Frozen):
-    """Type and limits of one parameter, as its pattern declares them."""
-
-    type: Literal["integer", "choice"]
-    min: int | None = None
-    max: int | None = None
-    values: tuple[str, ...] | None = None
 
 
 class LaunchPoint(Frozen):
@@ -67,6 +58,7 @@ class LaunchFile(Document):
     ports: tuple[int, int]
     endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=ENDPOINTS_MAX)
     patterns: dict[str, dict[str, Declared]]
+    """Type and limits of every parameter of the patterns used: the driver has none of its own."""
     points: tuple[LaunchPoint, ...]
 
     @property

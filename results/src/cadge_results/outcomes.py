@@ -54,7 +54,6 @@ class PointSummary:
 def outcomes_of(plan: Plan, records: Iterable[LaunchRecord]) -> list[PointOutcome]:
     """Return the outcome of every planned attempt, in the plan's order."""
     by_launch = {record.launch_id: record for record in records}
-    points = {point.point_id: point for point in plan.points}
     found = [
         PointOutcome(
             point=point,
@@ -70,7 +69,7 @@ def outcomes_of(plan: Plan, records: Iterable[LaunchRecord]) -> list[PointOutcom
     for launch in plan.launches:
         record = by_launch.get(launch.launch_id)
         attempts = _attempts(record)
-        found.extend(_outcome(points[item], launch, record, attempts.get(item)) for item in launch.point_ids)
+        found.extend(_outcome(plan.by_id[item], launch, record, attempts.get(item)) for item in launch.point_ids)
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
@@ -35,6 +35,24 @@ Say = Callable[["Parameter", Value], str]
 
 def _listed(value: object) -> object:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+class DeclaredInteger(Frozen):
+    """A number's limits, as a launch file declares them."""
+
+    type: Literal["integer"]
+    min: int
+    max: int
+
+
+class DeclaredChoice(Frozen):
+    """The words of a choice, as a launch file declares them."""
+
+    type: Literal["choice"]
+    values: tuple[str, ...]
+
+
+Declared = Annotated[DeclaredInteger | DeclaredChoice, Field(discriminator="type")]
 
 
 class Parameter(Frozen):
@@ -89,11 +107,11 @@ class Parameter(Frozen):
             return f"{value} is more than the maximum of {self.max}{unit}"
         return f"{value} is less than the minimum of {self.min}{unit}" if value < self.min else None
 
-    def limits(self) -> dict[str, object]:
+    def limits(self) -> DeclaredInteger | DeclaredChoice:
         """Return type and limits as a launch file declares them."""
-        if self.type == "choice":
-            return {"type": self.type, "values": list(self.values)}
-        return {"type": self.type, "min": self.min, "max": self.max}
+        if self.min is None or self.max is None:
+            return DeclaredChoice(type="choice", values=self.values)
+        return DeclaredInteger(type="integer", min=self.min, max=self.max)
 
 
 class Role(Frozen):
@@ -458,7 +476,7 @@ def plain(parameter: Parameter, value: Value) -> str:
     return f"{value} B" if parameter.unit == "bytes" else f"{value} ns" if parameter.unit == "ns" else str(value)
 
 
-def declared(files: Mapping[str, PatternFile]) -> dict[str, dict[str, Any]]:
+def declared(files: Mapping[str, PatternFile]) -> dict[str, dict[str, DeclaredInteger | DeclaredChoice]]:
     """Return types and limits of every parameter of some patterns, as a launch file declares them."""
     return {
         pattern: {name: parameter.limits() for name, parameter in file.parameters.items()}

@@ -6,6 +6,8 @@ It keeps the pattern and floor files that it was made with, so that a campaign c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt, PositiveInt
@@ -96,6 +98,15 @@ class Plan(Document):
     estimate: Estimate
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""
+
+    @cached_property
+    def by_id(self) -> Mapping[str, PlanPoint]:
+        """Every point by its id."""
+        return {point.point_id: point for point in self.points}
+
+    def pattern_of(self, point: PlanPoint) -> PatternFile:
+        """Return the file of a point's pattern."""
+        return self.patterns[point.workload.pattern]
 
     def expected_hash(self) -> str:
         """Return the hash that the content asks for."""

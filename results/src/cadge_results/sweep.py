@@ -28,6 +28,12 @@ def _listed(value: object) -> object:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
+def _groups(value: object) -> object:
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(tuple(group) if isinstance(group, list) else group for group in value)
+
+
 def _settings(value: object) -> object:
     """Write whole numbers as text, as the layers take them."""
     if not isinstance(value, dict):
@@ -74,7 +80,7 @@ class PatternEntry(_WithParameters):
     """One pattern and the values that it is measured with; further keys are its parameters."""
 
     pattern: str = Field(pattern=WORD)
-    zip: tuple[tuple[str, ...], ...] = ()
+    zip: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()
     places: Places | None = None
     waits: Waits | None = None
 

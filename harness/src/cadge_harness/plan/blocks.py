@@ -3,125 +3,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections import Counter
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
 from cadge_harness.plan import timemodel
-from cadge_harness.plan.sweep import workload_of
-from cadge_results import Endpoint, LaunchFile, LaunchPoint, Plan, PlanLaunch, PlanPoint
-from cadge_results.base import Place
+from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, Plan, PlanLaunch, PlanPoint
+from cadge_results.pattern import declared
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Host, Testbed
 
-BLOCK_SCHEMA = "cadge.block/1"
 _GRACE_S = 120
 
 
-def make_blocks(
-    plan: Plan, testbed: Testbed, campaign_id: str, *, done: Container[str] = frozenset()
-) -> list[dict[str, JsonValue]]:
-    """Return the block documents of a plan with the launches that are not `done`; blocks without any are left out."""
-    points = {point.point_id: point for point in plan.points}
+def make_blocks(plan: Plan, testbed: Testbed, campaign_id: str, *, done: Container[str] = frozenset()) -> list[Block]:
+    """Return the blocks of a plan with the launches that are not `done`; blocks without any are left out."""
     launches = {launch.launch_id: launch for launch in plan.launches}
-    found: list[dict[str, JsonValue]] = []
+    found: list[Block] = []
     for block in plan.blocks:
-        hosts = testbed.hosts[: block.hosts]
-        endpoints = _endpoints(block.place, hosts)
-        files = [
-            _launch_file(launches[item], points, endpoints, testbed.ports, campaign_id)
-            for item in block.launch_ids
-            if item not in done
-        ]
+        files = tuple(
+            _launch_file(launches[item], plan, testbed, campaign_id) for item in block.launch_ids if item not in done
+        )
         if not files:
             continue
+        hosts = [host for host in testbed.hosts if host.name in block.hosts]
         found.append(
-            {
-                "schema": BLOCK_SCHEMA,
-                "block_id": block.block_id,
-                "campaign_id": campaign_id,
-                "place": block.place,
-                "hosts": [_host(host) for host in hosts],
-                "leader": hosts[0].name,
-                "ports": list(testbed.ports),
-                "deadline_s": _GRACE_S + sum(file.deadline_ms for file in files) // 1000,
-                "launches": [file.to_object() for file in files],
-            }
+            Block(
+                schema_=Block.schema_id(),
+                block_id=block.block_id,
+                campaign_id=campaign_id,
+                place=block.place,
+                hosts=tuple(_host(host) for host in hosts),
+                leader=files[0].endpoints[0].host,
+                ports=testbed.ports,
+                deadline_s=_GRACE_S + sum(file.deadline_ms for file in files) // 1000,
+                launches=files,
+            )
         )
     return found
 
 
-def _host(host: Host) -> dict[str, JsonValue]:
-    return {
-        "name": host.name,
-        "management_address": host.management_address,
-        "device": host.device,
-        "address": host.address,
-        "raw_device": host.raw_device,
-        "cpus": list(host.cpus),
-    }
+def _host(host: Host) -> BlockHost:
+    return BlockHost(
+        name=host.name,
+        management_address=host.management_address,
+        device=host.device,
+        address=host.address,
+        raw_device=host.raw_device,
+        cpus=tuple(host.cpus),
+    )
 
 
-def _endpoints(place: Place, hosts: tuple[Host, ...]) -> tuple[Endpoint, ...]:
-    """Return who measures where. Within one host the loopback is the device; between two, the data network's."""
-    if place == "between":
-        first, second = hosts[0], hosts[1]
-        return (
-            _endpoint(first, first.device, first.address, _cpu(first, 0)),
-            # Emulated hosts share one machine's processors, so the second host uses its second one.
-            _endpoint(second, second.device, second.address, _cpu(second, 1)),
+def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:
+    """Return who runs where. Within one host the loopback is the device; between hosts, the data network's."""
+    hosts = {host.name: host for host in testbed.hosts}
+    first = testbed.hosts[0].name
+    shared = str(testbed.kind) == "emulated"
+    used: Counter[str] = Counter()
+    found = []
+    for seat in launch.endpoints:
+        host = hosts[seat.host]
+        # Emulated hosts share one machine's processors, so every endpoint takes the next ones. Hosts of a cluster begin
+        # at the same: the first host at its first processor, the others at their second.
+        begun = used.total() if shared else used[seat.host] + (seat.host != first)
+        used[seat.host] += seat.threads
+        between = launch.subject.place == "between"
+        found.append(
+            Endpoint(
+                role=seat.role,
+                host=seat.host,
+                cpus=tuple(_cpu(host, begun + thread) for thread in range(seat.threads)),
+                device=host.device if between else "lo",
+                address=host.address if between else "127.0.0.1",
+                raw_device=host.raw_device,
+                peers=seat.peers,
+            )
         )
-    host = hosts[0]
-    ends = (_endpoint(host, "lo", "127.0.0.1", _cpu(host, 0)), _endpoint(host, "lo", "127.0.0.1", _cpu(host, 1)))
-    return ends[:1] if place == "self" else ends
-
-
-def _endpoint(host: Host, device: str, address: str, cpu: int) -> Endpoint:
-    return Endpoint(host=host.name, cpu=cpu, device=device, address=address, raw_device=host.raw_device)
+    return tuple(found)
 
 
 def _cpu(host: Host, index: int) -> int:
     return host.cpus[index % len(host.cpus)] if host.cpus else -1
 
 
-def _launch_file(
-    launch: PlanLaunch,
-    points: Mapping[str, PlanPoint],
-    endpoints: tuple[Endpoint, ...],
-    ports: tuple[int, int],
-    campaign_id: str,
-) -> LaunchFile:
+def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: str) -> LaunchFile:
+    subject = launch.subject
+    points = [plan.by_id[item] for item in launch.point_ids]
+    used = {point.workload.pattern: plan.pattern_of(point) for point in points}
     return LaunchFile(
         schema_=LaunchFile.schema_id(),
         launch_id=launch.launch_id,
         campaign_id=campaign_id,
-        kind=launch.kind,
-        layer=launch.layer,
-        shims=launch.shims,
+        kind=subject.kind,
+        layer=subject.layer,
+        shims=subject.shims,
         launcher=launch.launcher,
-        place=launch.place,
-        wait=launch.wait,
-        settings=launch.settings,
+        place=subject.place,
+        wait=subject.wait,
+        settings=subject.settings,
         seed=launch.seed,
         deadline_ms=launch.deadline_ms,
-        ports=ports,
-        endpoints=endpoints,
-        points=tuple(_launch_point(points[item], order) for order, item in enumerate(launch.point_ids)),
+        ports=testbed.ports,
+        endpoints=_endpoints(launch, testbed),
+        patterns=declared(used),
+        points=tuple(_launch_point(point, order, plan) for order, point in enumerate(points)),
     )
 
 
-def _launch_point(point: PlanPoint, order: int) -> LaunchPoint:
+def _launch_point(point: PlanPoint, order: int, plan: Plan) -> LaunchPoint:
+    deadline_ms = timemodel.point_deadline_ms(
+        plan.pattern_of(point), point.workload, point.duration_ms, point.subject.place
+    )
     return LaunchPoint(
         attempt_id=str(order),
         point_id=point.point_id,
-        pattern=point.pattern,
-        request_bytes=point.request_bytes,
-        reply_bytes=point.reply_bytes,
-        depth=point.depth,
-        operation=point.operation,
-        target=point.target,
+        workload=point.workload,
         duration_ms=point.duration_ms,
-        deadline_ms=timemodel.point_deadline_ms(workload_of(point), point.duration_ms, point.place),
+        deadline_ms=deadline_ms,
     )

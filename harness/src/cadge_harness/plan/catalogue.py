@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.yamlfile import load_document, nearest
-from cadge_results import LayerFile
+from cadge_results import LayerFile, Reason
 from cadge_results.base import Place, Wait
 
 SHIM_STYLE = "shim"
@@ -20,7 +20,7 @@ SHIM_STYLE = "shim"
 class Refusal:
     """Why something cannot be: a code for programs and a sentence for people."""
 
-    code: str
+    code: Reason
     reason: str
 
 
@@ -102,8 +102,8 @@ def _absent(checkout: Checkout, name: str) -> Refusal | None:
     note = checkout.modules / f"{name}.absent"
     if note.is_file():
         reason = note.read_text(encoding="utf-8", errors="replace").strip() or "its library is missing"
-        return Refusal(code="BUILD_ABSENT", reason=f"not built: {reason}")
-    return Refusal(code="BUILD_ABSENT", reason="not built; run: make build")
+        return Refusal(code=Reason.BUILD_ABSENT, reason=f"not built: {reason}")
+    return Refusal(code=Reason.BUILD_ABSENT, reason="not built; run: make build")
 
 
 def select(catalogue: Catalogue, names: Iterable[str]) -> tuple[str, ...]:

@@ -17,12 +17,13 @@ from dataclasses import replace
 
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, LayerInfo, Refusal
+from cadge_results import Reason
 from cadge_results.base import Place, Wait
 
 _TIMEOUT_S = 20
 _PLACES: tuple[Place, ...] = ("self", "within", "between")
 _WAITS: tuple[Wait, ...] = ("poll", "block")
-_OF_THE_LAYER = frozenset({"NO_CAP", "NO_WAIT"})
+_OF_THE_LAYER = frozenset({Reason.NO_CAP, Reason.NO_WAIT})
 """Codes that do not depend on the machine."""
 
 
@@ -81,7 +82,7 @@ def _context(entry: Mapping[str, object]) -> Context | Refusal | None:
     code = _text(entry.get("reason_code"))
     if code not in _OF_THE_LAYER or code is None:
         return None
-    return Refusal(code=code, reason=_text(entry.get("reason")) or "the layer does not have it")
+    return Refusal(code=Reason(code), reason=_text(entry.get("reason")) or "the layer does not have it")
 
 
 def _list(value: object) -> list[Mapping[str, object]]:

@@ -11,123 +11,65 @@ from dataclasses import dataclass
 
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.site import Site
-from cadge_harness.plan.sweep import Wanted, Workload
-from cadge_results.base import Pattern, Place, Wait
-
-CACHE_LINE_BYTES = 64
-FRAME_BYTES_MAX = 1498
-"""Payload of a raw frame on a link with the usual MTU of 1,500 bytes, less two bytes for its length."""
-DATAGRAM_BYTES_MAX = 65_507
+from cadge_harness.plan.sweep import Wanted
+from cadge_results import FloorFile, PatternFile, Reason, Workload, Workloads
+from cadge_results.pattern import FOLLOWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """One floor: where it can be measured, and what it can carry."""
+class WantedFloor:
+    """A floor's workload, and the points that will be divided by it."""
 
-    name: str
-    places: frozenset[Place]
-    waits: frozenset[Wait]
-    patterns: frozenset[Pattern]
-    bytes_min: int = 0
-    bytes_max: int | None = None
-    limit_reason: str = ""
-    needs_raw_link: bool = False
+    floor: FloorFile
+    wanted: Wanted
+    beside: tuple[Wanted, ...]
 
 
-def _floor(
-    name: str,
-    places: Iterable[Place],
-    waits: Iterable[Wait],
-    *,
-    patterns: Iterable[Pattern] = ("pingpong",),
-    bytes_min: int = 0,
-    bytes_max: int | None = None,
-    limit_reason: str = "",
-    needs_raw_link: bool = False,
-) -> Floor:
-    return Floor(
-        name=name,
-        places=frozenset(places),
-        waits=frozenset(waits),
-        patterns=frozenset(patterns),
-        bytes_min=bytes_min,
-        bytes_max=bytes_max,
-        limit_reason=limit_reason,
-        needs_raw_link=needs_raw_link,
+def floor_wanted(wanted: Iterable[Wanted], workloads: Workloads) -> list[WantedFloor]:
+    """Return which floors go with a sweep's points: same place, wait mode and bytes, by each pattern's own rule."""
+    found: dict[tuple[str, Wanted], list[Wanted]] = {}
+    for item in wanted:
+        pattern = workloads.patterns[item.workload.pattern]
+        for name, floor in workloads.floors.items():
+            if item.place not in floor.places or item.wait not in floor.waits:
+                continue
+            for number, workload in enumerate(_bare(item.workload, pattern, floor, workloads)):
+                key = name, Wanted(workload=workload, place=item.place, wait=item.wait)
+                beside = found.setdefault(key, [])
+                if number == 0 and _alike(item.workload, pattern):
+                    beside.append(item)
+    return [
+        WantedFloor(floor=workloads.floors[name], wanted=item, beside=tuple(beside))
+        for (name, item), beside in found.items()
+    ]
+
+
+def _bare(workload: Workload, pattern: PatternFile, floor: FloorFile, workloads: Workloads) -> list[Workload]:
+    """Return the bare exchanges that a workload goes with, the one that it is compared with first."""
+    rule = pattern.floor
+    if rule.form is None or rule.form not in floor.forms:
+        return []
+    form = workloads.forms[rule.form]
+    carried = {name: workload[name] for name in rule.carry}
+    sizes = dict.fromkeys(workload.integer(name) for name in rule.sizes)
+    return [form.workload(rule.form, {**carried, form.axis: size}) for size in sizes]
+
+
+def _alike(workload: Workload, pattern: PatternFile) -> bool:
+    rule = pattern.floor
+    return rule.none is None and all(
+        pattern.is_usual(name, workload) if alike.is_ == FOLLOWS else workload[name] == alike.is_
+        for name, alike in rule.alike.items()
     )
 
 
-FLOORS = (
-    _floor(
-        "floor-cacheline",
-        ["within"],
-        ["poll"],
-        bytes_max=CACHE_LINE_BYTES - 8,
-        limit_reason="a cache line with its flag carries at most 56 bytes",
-    ),
-    _floor("floor-copyflag", ["within"], ["poll"], patterns=["pingpong", "stream"]),
-    _floor("floor-futex", ["within"], ["block"], patterns=["pingpong", "stream"]),
-    _floor(
-        "floor-tcp",
-        ["within", "between"],
-        ["poll", "block"],
-        patterns=["pingpong", "stream"],
-        bytes_min=1,
-        limit_reason="a byte stream carries no empty message",
-    ),
-    _floor(
-        "floor-udp",
-        ["within", "between"],
-        ["poll", "block"],
-        bytes_max=DATAGRAM_BYTES_MAX,
-        limit_reason="a datagram carries at most 65,507 bytes",
-    ),
-    _floor(
-        "floor-xdp",
-        ["between"],
-        ["poll", "block"],
-        bytes_max=FRAME_BYTES_MAX,
-        limit_reason="a raw frame carries at most 1,498 bytes",
-        needs_raw_link=True,
-    ),
-)
-
-
-def floor_wanted(wanted: Iterable[Wanted]) -> list[tuple[Floor, Wanted]]:
-    """Return which floors go with the points of a sweep: same place, wait mode and bytes.
-
-    An exchange of messages goes with every size that rpc, pingpong and onesided use (requests and replies alike), a
-    stream with every size that streams use.
-    """
-    found: dict[tuple[Floor, Wanted], None] = {}
-    for item in wanted:
-        for floor in FLOORS:
-            if item.place not in floor.places or item.wait not in floor.waits:
-                continue
-            for workload in _bare(item.workload, floor):
-                found[floor, Wanted(workload=workload, place=item.place, wait=item.wait)] = None
-    return list(found)
-
-
-def _bare(workload: Workload, floor: Floor) -> list[Workload]:
-    """Return the bare exchanges that a workload is compared with."""
-    if workload.pattern == "stream":
-        if "stream" not in floor.patterns:
-            return []
-        return [Workload(pattern="stream", request_bytes=workload.request_bytes, reply_bytes=0, depth=workload.depth)]
-    sizes = {workload.request_bytes}
-    if workload.pattern == "rpc":
-        sizes.add(workload.reply_bytes)
-    return [Workload(pattern="pingpong", request_bytes=size, reply_bytes=size) for size in sorted(sizes)]
-
-
-def refuse_floor(floor: Floor, wanted: Wanted, site: Site) -> Refusal | None:
+def refuse_floor(floor: FloorFile, wanted: Wanted, workloads: Workloads, site: Site) -> Refusal | None:
     """Return why a floor cannot be measured here, or None."""
     if floor.needs_raw_link and not site.raw_links:
-        return Refusal(code="NODE_LACKS", reason="raw frames need a link of their own and root on every host")
-    size = wanted.workload.request_bytes
-    if size < floor.bytes_min:
-        return Refusal(code="NO_CAP", reason=floor.limit_reason)
-    if floor.bytes_max is not None and size > floor.bytes_max:
-        return Refusal(code="MSG_TOO_LARGE", reason=floor.limit_reason)
+        return Refusal(code=Reason.NODE_LACKS, reason="raw frames need a link of their own and root on every host")
+    size = wanted.workload.integer(workloads.forms[wanted.workload.pattern].axis)
+    if floor.bytes_min is not None and size < floor.bytes_min.bytes:
+        return Refusal(code=Reason.NO_CAP, reason=floor.bytes_min.reason)
+    if floor.bytes_max is not None and size > floor.bytes_max.bytes:
+        return Refusal(code=Reason.MSG_TOO_LARGE, reason=floor.bytes_max.reason)
     return None

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from cadge_harness.plan.sweep import workload_of
 from cadge_harness.plan.timemodel import STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_harness.testbed.model import Testbed
-from cadge_results import Campaign, LaunchRecord, PlanPoint, ResultsError, Store
+from cadge_results import Campaign, LaunchRecord, Plan, ResultsError, Store
 from cadge_results.base import Kind, Launcher
 
 SMALL_BYTES = 64 * 1024
@@ -79,7 +78,6 @@ def model_of(readings: Readings, base: TimeModel) -> TimeModel:
 
 def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
     """Add readings from launches that followed each other directly."""
-    points = {point.point_id: point for point in campaign.plan.points}
     pairs: list[tuple[LaunchRecord, float]] = []
     for block in campaign.plan.blocks:  # all are read before any counts: a campaign that cannot be read leaves no trace
         few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
@@ -90,13 +88,14 @@ def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
         return
     around_times = _around_times(campaign, base)
     for record, gap_ms in pairs:
-        take(found, record, gap_ms, points, base)
+        take(found, record, gap_ms, campaign.plan, base)
     found.campaigns.append(campaign.campaign_id)
     found.around_times = found.around_times or around_times
 
 
-def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str, PlanPoint], base: TimeModel) -> None:
+def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base: TimeModel) -> None:
     """Add one launch that the next one followed after `gap_ms`."""
+    points = plan.by_id
     assert record.result is not None  # noqa: S101 - the caller chose such records
     found.launches += 1
     attempts = [item for item in record.result.attempts if item.started_ns_since_launch is not None]
@@ -109,11 +108,12 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, points: dict[str,
         extra_ms = took_ms - point.duration_ms
         around_ms += took_ms
         extras_ms.append(extra_ms)
-        touched = touched_bytes(workload_of(point), point.kind)
+        kind = point.subject.kind
+        touched = touched_bytes(plan.pattern_of(point), point.workload, kind)
         if touched <= SMALL_BYTES:
-            found.point_ms[point.kind].append(extra_ms)
-        elif touched >= LARGE_BYTES and extra_ms > base.point_ms[point.kind]:
-            found.bytes_per_ms.append(touched / (extra_ms - base.point_ms[point.kind]))
+            found.point_ms[kind].append(extra_ms)
+        elif touched >= LARGE_BYTES and extra_ms > base.point_ms[kind]:
+            found.bytes_per_ms.append(touched / (extra_ms - base.point_ms[kind]))
     if extras_ms:
         last = points[attempts[-1].point_id]
         stored_ms = STORE_ATTEMPT_MS * len(attempts)

@@ -7,81 +7,142 @@ Pure: no clock, no network, no file. The same input gives the same plan, and ids
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TypeVar
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import Demand, spend
+from cadge_harness.plan.cast import Cast, cast_of, hosts_of
 from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.refuse import refuse_point
-from cadge_harness.plan.site import Site, refuse_place
-from cadge_harness.plan.sweep import Wanted, Workload, wanted
-from cadge_harness.plan.timemodel import ATTEMPT_BYTES, RECORD_BYTES, TimeModel, launch_deadline_ms, report_ms
-from cadge_results import Plan, PlanBlock, PlanLaunch, PlanPoint, SweepFile
-from cadge_results.base import Kind, Launcher, Place, Wait, digest
+from cadge_harness.plan.site import Site, refuse_cast, refuse_place
+from cadge_harness.plan.sweep import FocusOn, Wanted, focuses, wanted
+from cadge_harness.plan.timemodel import (
+    ATTEMPT_BYTES,
+    RECORD_BYTES,
+    TimeModel,
+    launch_deadline_ms,
+    report_ms,
+    touched_bytes,
+)
+from cadge_results import (
+    PatternFile,
+    Plan,
+    PlanBlock,
+    PlanLaunch,
+    PlanPoint,
+    Point,
+    Subject,
+    SweepFile,
+    Workload,
+    Workloads,
+)
+from cadge_results.base import Launcher, Place, digest
 from cadge_results.plan import Estimate
-from cadge_results.sweep import Durations, LayerEntry
+from cadge_results.sweep import LayerEntry
 
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What is measured: a layer or floor with its shims and settings, at a place, in a wait mode: a launch key."""
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """What the points of a launch share: the subject, how it is started, and the cast that its patterns ask for."""
 
-    kind: Kind
-    layer: str
-    shims: tuple[str, ...] = ()
-    settings: tuple[tuple[str, str], ...] = ()
+    subject: Subject
     launcher: Launcher = "direct"
-    place: Place
-    wait: Wait
+    cast: Cast
 
-    def identity(self) -> dict[str, object]:
-        """Return the part of a point's identity that all points of a launch share."""
-        return {
-            "kind": self.kind,
-            "layer": self.layer,
-            "shims": list(self.shims),
-            "settings": dict(self.settings),
-            "place": self.place,
-            "wait": self.wait,
-        }
+    @cached_property
+    def identity(self) -> str:
+        """A hash that depends on what is launched alone."""
+        return digest([self.subject.model_dump(mode="json"), [one.model_dump(mode="json") for one in self.cast]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    """One point of a draft: its workload, its wish of time, and what surrounds the measured loop."""
+
+    workload: Workload
+    focus_ms: int | None
+    around_ms: int
 
 
 @dataclass(slots=True)
 class _Draft:
-    """Points of one subject while durations are not yet known."""
+    """Points of one launch key while durations are not yet known."""
 
-    subject: Subject
-    points: dict[str, Workload] = field(default_factory=dict)
+    key: Key
+    points: dict[str, _Item] = field(default_factory=dict)
 
-
-def point_id(subject: Subject, workload: Workload) -> str:
-    """Return the stable id of a point: 16 hex digits of the hash of its canonical JSON."""
-    content = subject.identity() | {
-        "pattern": workload.pattern,
-        "request_bytes": workload.request_bytes,
-        "reply_bytes": workload.reply_bytes,
-        "depth": workload.depth,
-        "operation": workload.operation,
-        "target": workload.target,
-    }
-    return digest(content)[:16]
+    def launch_ms(self, times: TimeModel) -> int:
+        """Return what surrounds all points of a launch."""
+        key = self.key
+        return times.launch_ms(key.subject.layer, key.launcher, len(self.points), len(key.cast))
 
 
-def make_plan(sweep: SweepFile, catalogue: Catalogue, site: Site, *, only: Sequence[str] = ()) -> Plan:
+@dataclass(slots=True)
+class _Making:
+    """A plan while it is made."""
+
+    sweep: SweepFile
+    site: Site
+    workloads: Workloads
+    focuses: list[FocusOn]
+    drafts: dict[Key, _Draft] = field(default_factory=dict)
+    refused: list[PlanPoint] = field(default_factory=list)
+
+    def pattern(self, workload: Workload) -> PatternFile:
+        """Return the file of a workload's pattern or form."""
+        return self.workloads.file(workload.pattern)
+
+    def cast(self, wanted: Wanted) -> Cast:
+        """Return the endpoints that a workload asks for at a place."""
+        return cast_of(self.pattern(wanted.workload), wanted.workload, wanted.place, self.site.host_names)
+
+    def place(self, key: Key, workload: Workload, why: Refusal | None, focused: Iterable[Wanted]) -> None:
+        """Take a point in, or refuse it. `focused`: the workloads whose focus it shares."""
+        focus_ms = self._focus_ms(focused)
+        name = Point(subject=key.subject, workload=workload).point_id
+        if why is not None:
+            self.refused.append(
+                PlanPoint(
+                    point_id=name,
+                    subject=key.subject,
+                    workload=workload,
+                    duration_ms=focus_ms or self.sweep.duration.default,
+                    state="refused",
+                    reason=why.reason,
+                    reason_code=why.code,
+                )
+            )
+            return
+        kind = key.subject.kind
+        touched = touched_bytes(self.pattern(workload), workload, kind)
+        around_ms = self.site.times.point_around_ms(touched, kind)
+        item = _Item(workload=workload, focus_ms=focus_ms, around_ms=around_ms)
+        self.drafts.setdefault(key, _Draft(key)).points[name] = item
+
+    def _focus_ms(self, focused: Iterable[Wanted]) -> int | None:
+        """Return the duration of the first focus that matches one of some workloads, or None."""
+        found = list(focused)
+        return next((focus.duration_ms for focus in self.focuses if any(map(focus.matches, found))), None)
+
+
+def make_plan(
+    sweep: SweepFile, catalogue: Catalogue, workloads: Workloads, site: Site, *, only: Sequence[str] = ()
+) -> Plan:
     """Plan a sweep; `only` narrows it to some layers.
 
-    Raises UsageError (unknown layer or shim, budget too small), NothingSelectedError (nothing could be measured).
+    Raises UsageError (unknown layer or shim, values that a pattern does not have, budget too small),
+    NothingSelectedError (nothing could be measured).
     """
-    wishes = wanted(sweep)
+    wishes = wanted(sweep, workloads)
     entries, notices = _entries(sweep, catalogue, wishes, only)
-    drafts: dict[Subject, _Draft] = {}
-    refused: list[PlanPoint] = []
+    making = _Making(sweep, site, workloads, focuses(sweep, workloads))
     for entry in entries:
         info = catalogue.get(entry.layer)
         for item in wishes:
@@ -90,26 +151,47 @@ def make_plan(sweep: SweepFile, catalogue: Catalogue, site: Site, *, only: Seque
                 layer=entry.layer,
                 shims=entry.shims,
                 settings=tuple(sorted(entry.settings.items())),
-                launcher=info.file.launcher,
                 place=item.place,
                 wait=item.wait,
             )
-            why = refuse_point(info, item, site)
-            _place(subject, item.workload, why, drafts, refused, sweep.duration)
-    if not drafts:
-        raise NothingSelectedError(_nothing(refused))
+            cast = making.cast(item)
+            why = refuse_point(info, item, making.pattern(item.workload), cast, site)
+            making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
+    if not making.drafts:
+        raise NothingSelectedError(_nothing(making.refused))
     if sweep.floors:
-        used = {(subject.place, subject.wait) for subject in drafts}
-        for floor, item in floor_wanted(item for item in wishes if (item.place, item.wait) in used):
-            subject = Subject(kind="floor", layer=floor.name, place=item.place, wait=item.wait)
-            why = refuse_place(site, item.place, item.wait) or refuse_floor(floor, item, site)
-            _place(subject, item.workload, why, drafts, refused, sweep.duration)
-    durations, shortened = _durations(sweep, site.times, drafts.values())
-    blocks, launches = _launches(sweep, site.times, drafts, durations)
+        _add_floors(making, wishes)
+    durations, shortened = _durations(making)
+    blocks, launches = _launches(making, durations)
     points = [
-        _point(draft.subject, item, durations[key]) for draft in drafts.values() for key, item in draft.points.items()
+        PlanPoint(
+            point_id=name,
+            subject=draft.key.subject,
+            workload=item.workload,
+            duration_ms=durations[name],
+            state="planned",
+        )
+        for draft in making.drafts.values()
+        for name, item in draft.points.items()
     ]
-    return _seal(sweep, site, points + refused, launches, blocks, [*notices, *([shortened] if shortened else [])])
+    notes = [*notices, *([shortened] if shortened else [])]
+    return _seal(making, points + making.refused, launches, blocks, notes)
+
+
+def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:
+    """Take in the machine's own limits wherever a layer is measured."""
+    used = {(key.subject.place, key.subject.wait) for key in making.drafts}
+    for found in floor_wanted((item for item in wishes if (item.place, item.wait) in used), making.workloads):
+        floor, item = found.floor, found.wanted
+        subject = Subject(kind="floor", layer=floor.name, place=item.place, wait=item.wait)
+        cast = making.cast(item)
+        sleeper = floor.name if "block" in floor.waits else ""
+        why = (
+            refuse_place(making.site, item.place)
+            or refuse_cast(making.site, item.place, item.wait, cast, sleeper=sleeper)
+            or refuse_floor(floor, item, making.workloads, making.site)
+        )
+        making.place(Key(subject=subject, cast=cast), item.workload, why, found.beside)
 
 
 def _entries(
@@ -150,159 +232,95 @@ def _expanded(entry: LayerEntry, catalogue: Catalogue) -> list[LayerEntry]:
     return [entry.model_copy(update={"layer": name}) for name in matching]
 
 
-def _place(
-    subject: Subject,
-    workload: Workload,
-    why: Refusal | None,
-    drafts: dict[Subject, _Draft],
-    refused: list[PlanPoint],
-    durations: Durations,
-) -> None:
-    if why is not None:
-        refused.append(_point(subject, workload, _wish_ms(durations, subject, workload), why))
-        return
-    draft = drafts.setdefault(subject, _Draft(subject))
-    draft.points[point_id(subject, workload)] = workload
-
-
-def _point(subject: Subject, workload: Workload, duration_ms: int, why: Refusal | None = None) -> PlanPoint:
-    return PlanPoint(
-        point_id=point_id(subject, workload),
-        kind=subject.kind,
-        layer=subject.layer,
-        shims=subject.shims,
-        place=subject.place,
-        wait=subject.wait,
-        pattern=workload.pattern,
-        request_bytes=workload.request_bytes,
-        reply_bytes=workload.reply_bytes,
-        depth=workload.depth,
-        operation=workload.operation,
-        target=workload.target,
-        settings=dict(subject.settings),
-        duration_ms=duration_ms,
-        state="planned" if why is None else "refused",
-        reason=why.reason if why else None,
-        reason_code=why.code if why else None,
-    )
-
-
-def _focus_ms(durations: Durations, subject: Subject, workload: Workload) -> int | None:
-    """Return the duration of the first focus that matches, or None. A floor follows the rpc that it goes with."""
-    for focus in durations.focus:
-        same_pattern = focus.pattern == workload.pattern or (
-            subject.kind == "floor" and workload.pattern == "pingpong" and focus.pattern == "rpc"
-        )
-        wanted_values = (focus.request, focus.reply, focus.depth, focus.place, focus.wait)
-        has = (workload.request_bytes, workload.reply_bytes, workload.depth, subject.place, subject.wait)
-        if same_pattern and all(want in (None, value) for want, value in zip(wanted_values, has, strict=True)):
-            return focus.duration
-    return None
-
-
-def _wish_ms(durations: Durations, subject: Subject, workload: Workload) -> int:
-    return _focus_ms(durations, subject, workload) or durations.default
-
-
-def _fixed_ms(sweep: SweepFile, times: TimeModel, drafts: Iterable[_Draft]) -> int:
+def _fixed_ms(making: _Making, times: TimeModel) -> int:
     """Return what everything but measuring takes."""
+    launches = making.sweep.launches
     fixed_ms = round(times.campaign_ms)
     attempts = 0
-    places = set()
-    for draft in drafts:
-        subject = draft.subject
-        places.add(subject.place)
-        attempts += sweep.launches * len(draft.points)
-        fixed_ms += sweep.launches * times.launch_ms(subject.layer, subject.launcher, len(draft.points))
-        for workload in draft.points.values():
-            fixed_ms += sweep.launches * times.point_around_ms(workload, subject.kind)
-    return fixed_ms + len(places) * round(times.block_ms) + report_ms(attempts)
+    for draft in making.drafts.values():
+        kind = draft.key.subject.kind
+        attempts += launches * len(draft.points)
+        fixed_ms += launches * draft.launch_ms(times)
+        for item in draft.points.values():
+            touched = touched_bytes(making.pattern(item.workload), item.workload, kind)
+            fixed_ms += launches * times.point_around_ms(touched, kind)
+    blocks = len({_block_key(making, key) for key in making.drafts})
+    return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
 
 
-def _durations(sweep: SweepFile, times: TimeModel, drafts: Collection[_Draft]) -> tuple[dict[str, int], str | None]:
-    demands = []
-    for draft in drafts:
-        subject = draft.subject
-        for key, workload in draft.points.items():
-            focus_ms = _focus_ms(sweep.duration, subject, workload)
-            demands.append(
-                Demand(
-                    point_id=key,
-                    attempts=sweep.launches,
-                    duration_ms=focus_ms or sweep.duration.default,
-                    focus=focus_ms is not None,
-                    layer=subject.layer,
-                    around_ms=times.point_around_ms(workload, subject.kind),
-                )
-            )
+def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
+    sweep = making.sweep
+    demands = [
+        Demand(
+            point_id=name,
+            attempts=sweep.launches,
+            duration_ms=item.focus_ms or sweep.duration.default,
+            focus=item.focus_ms is not None,
+            layer=draft.key.subject.layer,
+            around_ms=item.around_ms,
+        )
+        for draft in making.drafts.values()
+        for name, item in draft.points.items()
+    ]
     spent, note = spend(
         demands,
-        fixed_ms=_fixed_ms(sweep, times, drafts),
-        idle_fixed_ms=_fixed_ms(sweep, TimeModel(), drafts),
+        fixed_ms=_fixed_ms(making, making.site.times),
+        idle_fixed_ms=_fixed_ms(making, TimeModel()),
         budget_ms=sweep.budget,
         least_ms=sweep.duration.least or sweep.duration.default,
     )
     return dict(spent), note
 
 
-def _launches(
-    sweep: SweepFile, times: TimeModel, drafts: dict[Subject, _Draft], durations: dict[str, int]
-) -> tuple[list[PlanBlock], list[PlanLaunch]]:
-    """Return blocks (one a place, in the sweep's order) and their launches in the order in which they run."""
+def _block_key(making: _Making, key: Key) -> tuple[Place, tuple[str, ...]]:
+    """Return what the launches of a block share: the place, and the hosts that they use, in the testbed's order."""
+    used = hosts_of(key.cast)
+    return key.subject.place, tuple(name for name in making.site.host_names if name in used)
+
+
+def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBlock], list[PlanLaunch]]:
+    """Return blocks (one for each place and set of hosts, in the sweep's order) and their launches as they run."""
     blocks: list[PlanBlock] = []
     launches: list[PlanLaunch] = []
-    places = dict.fromkeys(subject.place for subject in drafts)
-    for number, place in enumerate(places, start=1):
+    groups: dict[tuple[Place, tuple[str, ...]], list[Key]] = {}
+    for key in making.drafts:
+        groups.setdefault(_block_key(making, key), []).append(key)
+    for number, ((place, hosts), keys) in enumerate(groups.items(), start=1):
         block_id = f"b{number}"
         here: list[PlanLaunch] = []
-        for turn in range(sweep.launches):
-            subjects = [subject for subject in drafts if subject.place == place]
-            for subject in _shuffled(subjects, lambda item: digest(item.identity()), sweep.seed, block_id, turn):
-                here.append(_launch(sweep, times, drafts[subject], durations, block_id, turn, len(here)))
+        for turn in range(making.sweep.launches):
+            for key in _shuffled(keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
+                here.append(_launch(making, making.drafts[key], durations, block_id, turn, len(here)))
         launches.extend(here)
         blocks.append(
             PlanBlock(
                 block_id=block_id,
                 place=place,
-                hosts=2 if place == "between" else 1,
+                hosts=hosts,
                 launch_ids=tuple(launch.launch_id for launch in here),
-                wall_ms=round(times.block_ms) + sum(launch.wall_ms for launch in here),
+                wall_ms=round(making.site.times.block_ms) + sum(launch.wall_ms for launch in here),
             )
         )
     return blocks, launches
 
 
 def _launch(
-    sweep: SweepFile,
-    times: TimeModel,
-    draft: _Draft,
-    durations: dict[str, int],
-    block_id: str,
-    turn: int,
-    number: int,
+    making: _Making, draft: _Draft, durations: dict[str, int], block_id: str, turn: int, number: int
 ) -> PlanLaunch:
-    subject = draft.subject
-    key = digest(subject.identity())
-    launch_id = f"{block_id}-{number:04d}-{digest([key, turn])[:8]}"
-    ids = _shuffled(list(draft.points), str, sweep.seed, key, turn)
-    wall_ms = times.launch_ms(subject.layer, subject.launcher, len(ids)) + sum(
-        durations[item] + times.point_around_ms(draft.points[item], subject.kind) for item in ids
-    )
+    key, seed = draft.key, making.sweep.seed
+    ids = _shuffled(list(draft.points), str, seed, key.identity, turn)
+    wall_ms = draft.launch_ms(making.site.times) + sum(durations[item] + draft.points[item].around_ms for item in ids)
     return PlanLaunch(
-        launch_id=launch_id,
+        launch_id=f"{block_id}-{number:04d}-{digest([key.identity, turn])[:8]}",
         block=block_id,
-        layer=subject.layer,
-        kind=subject.kind,
-        shims=subject.shims,
-        launcher=subject.launcher,
-        place=subject.place,
-        wait=subject.wait,
-        settings=dict(subject.settings),
+        subject=key.subject,
+        launcher=key.launcher,
+        endpoints=key.cast,
         round=turn,
-        seed=_random(sweep.seed, "launch", key, turn) >> 1,
+        seed=_random(seed, "launch", key.identity, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,
-        deadline_ms=launch_deadline_ms(wall_ms, subject.launcher),
+        deadline_ms=launch_deadline_ms(wall_ms, key.launcher, len(key.cast)),
     )
 
 
@@ -318,16 +336,18 @@ def _random(seed: int, *salt: object) -> int:
 
 
 def _seal(
-    sweep: SweepFile,
-    site: Site,
+    making: _Making,
     points: list[PlanPoint],
     launches: list[PlanLaunch],
     blocks: list[PlanBlock],
     notices: list[str],
 ) -> Plan:
+    site, sweep = making.site, making.sweep
     duration_by_id = {point.point_id: point.duration_ms for point in points}
     attempts = sum(len(launch.point_ids) for launch in launches)
     measure_ms = sum(duration_by_id[item] for launch in launches for item in launch.point_ids)
+    patterns = dict.fromkeys(point.workload.pattern for point in points)
+    floors = dict.fromkeys(point.subject.layer for point in points if point.subject.kind == "floor")
     estimate = Estimate(
         wall_s=round((site.times.campaign_ms + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1),
         disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES,
@@ -343,6 +363,8 @@ def _seal(
         points=tuple(points),
         launches=tuple(launches),
         blocks=tuple(blocks),
+        patterns={name: making.workloads.file(name) for name in patterns},
+        floors={name: making.workloads.floors[name] for name in floors},
         estimate=estimate,
         notices=tuple(notices),
     )
@@ -350,7 +372,9 @@ def _seal(
 
 
 def _nothing(refused: Sequence[PlanPoint]) -> str:
-    reasons = dict.fromkeys(f"{point.layer} {point.place}/{point.wait}: {point.reason}" for point in refused)
+    reasons = dict.fromkeys(
+        f"{point.subject.layer} {point.subject.place}/{point.subject.wait}: {point.reason}" for point in refused
+    )
     listed = "; ".join(list(reasons)[:4])
     more = f"; and {len(reasons) - 4} more" if len(reasons) > 4 else ""
     return f"nothing can be measured: {listed}{more}"

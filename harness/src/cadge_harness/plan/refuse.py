@@ -3,57 +3,77 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from cadge_harness.plan.cast import Cast
 from cadge_harness.plan.catalogue import LayerInfo, Refusal
-from cadge_harness.plan.site import Site, refuse_place
+from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sweep import Wanted
+from cadge_results import PatternFile, Reason
 from cadge_results.layerfile import Limit
+from cadge_results.pattern import holds
 
-_CAP_BY_OPERATION = {"put": "PUT", "get": "GET", "fetch_add": "FETCH_ADD"}
 
-
-def refuse_point(info: LayerInfo, wanted: Wanted, site: Site) -> Refusal | None:
+def refuse_point(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast, site: Site) -> Refusal | None:
     """Return why a point is planned as refused, or None. The first reason that holds is given.
 
     In order: limits of the layer file (tested, and the best explained), places, the build, the testbed, and what the
     driver found that the layer grants there.
     """
+    sleeper = info.name if wanted.wait == "poll" and _sleeps(info, wanted, pattern) else ""
+    return (
+        _of_the_layer(info, wanted, pattern)
+        or refuse_place(site, wanted.place)
+        or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
+        or _described(info, wanted, pattern)
+    )
+
+
+def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
     for limit in info.file.limits:
-        if _matches(limit, wanted):
+        if _matches(limit, wanted, pattern):
             return Refusal(code=limit.reason_code or _code_of(limit), reason=limit.reason)
     if wanted.place not in info.file.places:
-        return Refusal(code="PLACE", reason=f"{info.name} works at {' and '.join(info.file.places)} alone")
-    if info.absent is not None:
-        return info.absent
-    return refuse_place(site, wanted.place, wanted.wait) or _described(info, wanted)
+        return Refusal(code=Reason.PLACE, reason=f"{info.name} works at {' and '.join(info.file.places)} alone")
+    if wanted.place not in pattern.places:
+        where = " and ".join(pattern.places)
+        return Refusal(code=Reason.PLACE, reason=f"{wanted.workload.pattern} is measured at {where} alone")
+    return info.absent
 
 
-def _matches(limit: Limit, wanted: Wanted) -> bool:
+def _sleeps(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> bool:
+    """Tell whether the same point could be measured in block mode."""
+    blocking = replace(wanted, wait="block")
+    return _of_the_layer(info, blocking, pattern) is None and _described(info, blocking, pattern) is None
+
+
+def _matches(limit: Limit, wanted: Wanted, pattern: PatternFile) -> bool:
     when, workload = limit.when, wanted.workload
-    largest = max(workload.request_bytes, workload.reply_bytes)
+    largest = max(pattern.moved_bytes(workload), default=0)
     return (
         when.place in (None, wanted.place)
         and when.wait in (None, wanted.wait)
         and when.pattern in (None, workload.pattern)
-        and when.target in (None, workload.target)
+        and holds(when.parameters, workload)
         and (when.min_bytes is None or largest >= when.min_bytes)
     )
 
 
-def _code_of(limit: Limit) -> str:
+def _code_of(limit: Limit) -> Reason:
     if limit.when.wait is not None:
-        return "NO_WAIT" if limit.when.wait == "block" else "NO_POLL"
+        return Reason.NO_WAIT if limit.when.wait == "block" else Reason.NO_POLL
     if limit.when.min_bytes is not None:
-        return "MSG_TOO_LARGE"
-    return "NO_CAP" if limit.when.pattern is not None or limit.when.target is not None else "PLACE"
+        return Reason.MSG_TOO_LARGE
+    return Reason.NO_CAP if limit.when.pattern is not None or limit.when.parameters else Reason.PLACE
 
 
-def _described(info: LayerInfo, wanted: Wanted) -> Refusal | None:
+def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
     if info.description is None:
         return None
     context = info.description.contexts.get((wanted.place, wanted.wait))
     if isinstance(context, Refusal) or context is None:
         return context
-    operation = wanted.workload.operation
-    if operation is not None and _CAP_BY_OPERATION[operation] not in context.caps:
-        return Refusal(code="NO_CAP", reason=f"{info.name} has no {operation}")
+    lacking = [cap for cap in pattern.caps_needed(wanted.workload) if cap not in context.caps]
+    if lacking:
+        return Refusal(code=Reason.NO_CAP, reason=f"{info.name} has no {', '.join(cap.lower() for cap in lacking)}")
     return None

@@ -1,70 +1,91 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the planner has to know of a testbed: how many hosts, cores and links there are."""
+"""What the planner has to know of a testbed: which hosts, cores and links there are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cadge_harness.plan.cast import Cast, hosts_of
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.timemodel import TimeModel
+from cadge_results import Reason
 from cadge_results.base import Place, Wait
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
 
-POLLERS = 2
-"""Both ends of a launch spin in poll mode."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteHost:
+    """A host by its name, and the processors that it gives to endpoints; none: nothing is pinned."""
+
+    name: str
+    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """A testbed as far as a plan depends on it.
 
-    cores_within is the smallest number of processors that one host gives to endpoints, cores_between the number of
-    different processors that two hosts give together; None where nothing is pinned and nobody counted. times is how
-    long things take there.
+    shared: the hosts are one machine's, and have the same processors. times is how long things take there.
     """
 
     name: str
-    hosts: int
-    cores_within: int | None
-    cores_between: int | None
+    hosts: tuple[SiteHost, ...]
+    shared: bool
     raw_links: bool
     ports: tuple[int, int]
     times: TimeModel = field(default_factory=TimeModel)
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """Names of the hosts, in the testbed's order."""
+        return tuple(host.name for host in self.hosts)
 
 
 def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
     """Return what the planner needs of a resolved testbed, on which things take `times`."""
     hosts = testbed.hosts
-    pinned = all(host.cpus for host in hosts)
-    within = min(len(set(host.cpus)) for host in hosts) if pinned else None
-    between = None
-    if pinned and len(hosts) > 1:
-        shared = str(testbed.kind) == "emulated"
-        first, second = set(hosts[0].cpus), set(hosts[1].cpus)
-        between = len(first | second) if shared else min(len(first), 1) + min(len(second), 1)
     return Site(
         name=testbed.name,
-        hosts=len(hosts),
-        cores_within=within,
-        cores_between=between,
+        hosts=tuple(SiteHost(name=host.name, cpus=tuple(host.cpus)) for host in hosts),
+        shared=str(testbed.kind) == "emulated",
         raw_links=len(hosts) > 1 and all(host.raw_device for host in hosts[:2]),
         ports=testbed.ports,
         times=times or TimeModel(),
     )
 
 
-def refuse_place(site: Site, place: Place, wait: Wait) -> Refusal | None:
+def refuse_place(site: Site, place: Place) -> Refusal | None:
     """Return why nothing can be measured at a place of this testbed, or None."""
-    if place == "between" and site.hosts < 2:
-        return Refusal(code="NODE_LACKS", reason=f"testbed {site.name} has one host, and between takes two")
-    if wait == "poll" and place != "self":
-        cores = site.cores_between if place == "between" else site.cores_within
-        if cores is not None and cores < POLLERS:
-            return Refusal(
-                code="NODE_LACKS",
-                reason=f"{POLLERS} busy-polling processes would share {cores} core and starve each other",
-            )
+    if place == "between" and len(site.hosts) < 2:
+        return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host, and between takes two")
     return None
+
+
+def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: str = "") -> Refusal | None:
+    """Return why a cast cannot run here, or None. `sleeper`: who sleeps in block mode, "" where nobody does."""
+    if place == "between" and len(hosts_of(cast)) < 2:
+        return Refusal(code=Reason.PLACE, reason="all of its endpoints would be on one host; plan it within")
+    if wait != "poll" or place == "self":
+        return None
+    for names, cores in _processors(site):
+        threads = sum(endpoint.threads for endpoint in cast if endpoint.host in names)
+        if cores is not None and threads > cores:
+            where = "" if len(site.hosts) == 1 or site.shared else f" of {names[0]}"
+            noun = "core" if cores == 1 else "cores"
+            reason = f"{threads} busy-polling processes would share {cores} {noun}{where} and starve each other"
+            if sleeper:
+                reason += f"; in block mode {sleeper} sleeps, so that they can (waits: block)"
+            return Refusal(code=Reason.NODE_LACKS, reason=reason)
+    return None
+
+
+def _processors(site: Site) -> list[tuple[tuple[str, ...], int | None]]:
+    """Return groups of hosts that share processors, and how many; None where nobody counted."""
+    if site.shared:
+        pinned = all(host.cpus for host in site.hosts)
+        every = {cpu for host in site.hosts for cpu in host.cpus}
+        return [(site.host_names, len(every) if pinned else None)]
+    return [((host.name,), len(set(host.cpus)) or None) for host in site.hosts]

@@ -1,35 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sweeps: finding and reading a sweep file, and turning its values into workloads.
-
-A workload is what is measured, without saying on which layer: pattern, sizes, depth.
-"""
+"""Sweeps: finding and reading a sweep file, and turning its values into workloads by the patterns' own files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from cadge_harness.errors import UsageError
-from cadge_harness.yamlfile import load_document, nearest
-from cadge_results import PlanPoint, SweepFile
-from cadge_results.base import Operation, Pattern, Place, Target, Wait
-from cadge_results.sweep import PatternEntry
-
-FETCH_ADD_BYTES = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Workload:
-    """One thing to measure. For stream `depth` is the window and reply_bytes is 0."""
-
-    pattern: Pattern
-    request_bytes: int
-    reply_bytes: int
-    depth: int = 1
-    operation: Operation | None = None
-    target: Target | None = None
+from cadge_harness.yamlfile import Problem, load_document, nearest
+from cadge_results import PatternFile, Subject, SweepFile, Workload, Workloads
+from cadge_results.base import Place, Wait
+from cadge_results.pattern import ENDPOINTS_MAX, Parameter
+from cadge_results.point import Value
+from cadge_results.sweep import SAME, Focus, PatternEntry
+from cadge_results.units import parse_bytes, parse_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +29,29 @@ class Wanted:
     wait: Wait
 
 
-def workload_of(point: PlanPoint) -> Workload:
-    """Return what a planned point measures."""
-    return Workload(
-        pattern=point.pattern,
-        request_bytes=point.request_bytes,
-        reply_bytes=point.reply_bytes,
-        depth=point.depth,
-        operation=point.operation,
-        target=point.target,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FocusOn:
+    """Points that get a duration of their own: one of the values of each parameter named, and place and wait mode."""
+
+    pattern: str
+    values: Mapping[str, tuple[Value, ...]]
+    place: Place | None
+    wait: Wait | None
+    duration_ms: int
+
+    def matches(self, wanted: Wanted) -> bool:
+        """Tell whether a workload is in focus."""
+        return (
+            wanted.workload.pattern == self.pattern
+            and self.place in (None, wanted.place)
+            and self.wait in (None, wanted.wait)
+            and all(wanted.workload.values.get(name) in values for name, values in self.values.items())
+        )
+
+
+def place_of(subject: Subject, workload: Workload) -> Wanted:
+    """Return a subject's workload without the layer."""
+    return Wanted(workload=workload, place=subject.place, wait=subject.wait)
 
 
 def find_sweep(name: str, folder: Path) -> Path:
@@ -67,111 +68,178 @@ def find_sweep(name: str, folder: Path) -> Path:
     raise UsageError(f"unknown sweep {name!r}{nearest(name, known)}")
 
 
-def read_sweep(path: Path) -> tuple[SweepFile, str]:
-    """Return a sweep and its text. Raises UsageError with line and column."""
+def read_sweep(path: Path, workloads: Workloads) -> tuple[SweepFile, str]:
+    """Return a sweep that fits the patterns, and its text. Raises UsageError with line and column."""
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    return load_document(text, SweepFile, source=str(path)), text
+    return load_document(text, SweepFile, source=str(path), check=lambda sweep: problems(sweep, workloads)), text
 
 
-def wanted(sweep: SweepFile) -> list[Wanted]:
-    """Return every workload at every place in every wait mode of a sweep once, in the order of the file."""
+def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:
+    """Yield what does not fit the patterns."""
+    for number, entry in enumerate(sweep.patterns):
+        where = ("patterns", number)
+        pattern = workloads.patterns.get(entry.pattern)
+        if pattern is None:
+            yield _unknown(where, entry.pattern, workloads)
+            continue
+        found = list(_value_problems(where, entry, pattern, sweep))
+        yield from found
+        lacking = [name for name, one in pattern.parameters.items() if one.is_required and name not in entry.parameters]
+        if lacking:
+            yield Problem(path=where, text=f"{entry.pattern} needs {' and '.join(lacking)}")
+        elif not found:
+            try:
+                list(_workloads(entry, sweep, pattern))
+            except ValueError as error:
+                yield Problem(path=where, text=str(error))
+    for number, focus in enumerate(sweep.duration.focus):
+        at = ("duration", "focus", number)
+        pattern = workloads.patterns.get(focus.pattern)
+        if pattern is None:
+            yield _unknown(at, focus.pattern, workloads)
+        else:
+            yield from _value_problems(at, focus, pattern, sweep)
+
+
+def _unknown(where: tuple[str | int, ...], name: str, workloads: Workloads) -> Problem:
+    return Problem(path=(*where, "pattern"), text=f"{name!r} is not allowed{nearest(name, workloads.patterns)}")
+
+
+def _value_problems(
+    where: tuple[str | int, ...], entry: PatternEntry | Focus, pattern: PatternFile, sweep: SweepFile
+) -> Iterator[Problem]:
+    for key, raw in entry.parameters.items():
+        path = (*where, key)
+        if key not in pattern.parameters:
+            known = [*pattern.parameters, *(name for name in type(entry).model_fields if name != "parameters")]
+            text = f"{entry.pattern} has no parameter {key}{nearest(key, known)}"
+            yield Problem(path=path, text=text, of_key=True)
+            continue
+        try:
+            values(raw, pattern.parameters[key], sweep)
+        except ValueError as error:
+            yield Problem(path=path, text=str(error))
+
+
+def values(raw: JsonValue, parameter: Parameter, sweep: SweepFile) -> tuple[Value, ...]:
+    """Return the values that a sweep gives for a parameter; the word `same` stays. Raises ValueError."""
+    if isinstance(raw, str) and parameter.unit == "bytes" and raw.isalpha() and raw != SAME:
+        if raw not in sweep.vectors:
+            known = ", ".join(sorted(sweep.vectors)) or "none"
+            raise ValueError(f"no vector is called {raw!r}; vectors here: {known}")
+        found: list[Value] = list(sweep.vectors[raw])
+    else:
+        found = [_value(item, parameter) for item in (raw if isinstance(raw, list) else [raw])]
+    if not found:
+        raise ValueError("at least one value is needed")
+    for value in found:
+        if value == SAME and parameter.type == "integer":
+            if parameter.follows is None:
+                raise ValueError(f"`{SAME}` is for a parameter that follows another; this one does not")
+        elif why := parameter.refuse(value):
+            raise ValueError(why)
+    return tuple(found)
+
+
+def _value(raw: JsonValue, parameter: Parameter) -> Value:
+    if raw == SAME and parameter.type == "integer":
+        return SAME
+    if parameter.unit == "bytes":
+        return parse_bytes(raw)
+    if parameter.unit == "ns":
+        return parse_ns(raw)
+    if parameter.type == "choice":
+        if not isinstance(raw, str) or raw not in parameter.values:
+            raise ValueError(f"{raw!r} is not allowed{nearest(str(raw), parameter.values)}")
+        return raw
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise ValueError(f"{raw!r} is not a whole number")  # noqa: TRY004 - what a user wrote
+    return raw
+
+
+def focuses(sweep: SweepFile, workloads: Workloads) -> list[FocusOn]:
+    """Return what is in focus, in the order of the file."""
+    return [_focus(focus, workloads.patterns[focus.pattern], sweep) for focus in sweep.duration.focus]
+
+
+def _focus(focus: Focus, pattern: PatternFile, sweep: SweepFile) -> FocusOn:
+    return FocusOn(
+        pattern=focus.pattern,
+        values={name: values(raw, pattern.parameters[name], sweep) for name, raw in focus.parameters.items()},
+        place=focus.place,
+        wait=focus.wait,
+        duration_ms=focus.duration,
+    )
+
+
+def wanted(sweep: SweepFile, workloads: Workloads) -> list[Wanted]:
+    """Return every workload at every place in every wait mode of a sweep once, in the order of the file.
+
+    Raises UsageError for what does not fit the patterns.
+    """
+    for problem in problems(sweep, workloads):
+        raise UsageError(f"{'.'.join(map(str, problem.path))}: {problem.text}")
     found: dict[Wanted, None] = {}
     for entry in sweep.patterns:
-        places = entry.places or sweep.places
-        waits = entry.waits or sweep.waits
-        for place, wait, workload in product(places, waits, list(_workloads(entry, sweep))):
+        places, waits = entry.places or sweep.places, entry.waits or sweep.waits
+        made = _workloads(entry, sweep, workloads.patterns[entry.pattern])
+        for place, wait, workload in product(places, waits, list(made)):
             found[Wanted(workload=workload, place=place, wait=wait)] = None
     return list(found)
 
 
-def _workloads(entry: PatternEntry, sweep: SweepFile) -> Iterator[Workload]:
-    axes = _axes(entry, sweep)
-    for values in _combinations(axes, entry.zip):
-        if entry.pattern == "rpc":
-            request = _int(values["request"])
-            reply = values["reply"]
-            yield Workload(
-                pattern="rpc",
-                request_bytes=request,
-                reply_bytes=request if reply == "same" else _int(reply),
-                depth=_int(values["depth"]),
-            )
-            continue
-        size = _int(values["bytes"])
-        if entry.pattern == "pingpong":
-            yield Workload(pattern="pingpong", request_bytes=size, reply_bytes=size)
-        elif entry.pattern == "stream":
-            yield Workload(pattern="stream", request_bytes=size, reply_bytes=0, depth=_int(values["depth"]))
-        elif values["operation"] != "fetch_add" or size == FETCH_ADD_BYTES:
-            # fetch_add works on one 64-bit word: the other sizes of a list do not exist for it.
-            yield Workload(
-                pattern="onesided",
-                request_bytes=size,
-                reply_bytes=0,
-                depth=_int(values["depth"]),
-                operation=_operation(values["operation"]),
-                target="active" if values["target"] == "active" else "passive",
-            )
+def _workloads(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> Iterator[Workload]:
+    """Yield every combination that the pattern has. Raises ValueError."""
+    axes = _axes(entry, sweep, pattern)
+    made = False
+    for combination in _combinations(axes, entry.zip):
+        given = {
+            name: combination[pattern.parameters[name].follows or name] if value == SAME else value
+            for name, value in combination.items()
+        }
+        workload = pattern.workload(entry.pattern, given)
+        if pattern.exists(workload):
+            made = True
+            count = sum(pattern.number(role.count, workload) for role in pattern.roles.values())
+            if count > ENDPOINTS_MAX:
+                raise ValueError(f"{entry.pattern}: {count} endpoints are more than {ENDPOINTS_MAX}")
+            yield workload
+    if not made:
+        raise ValueError(f"{entry.pattern} has none of these combinations")
 
 
-_Value = int | str
-
-
-def _axes(entry: PatternEntry, sweep: SweepFile) -> dict[str, tuple[_Value, ...]]:
-    """Return the values of each field that the pattern has, defaults filled in."""
-    axes: dict[str, tuple[_Value, ...]] = {}
-    if entry.pattern == "rpc":
-        axes["request"] = _sizes(entry.request, sweep)
-        axes["reply"] = ("same",) if entry.reply in (None, "same") else _sizes(entry.reply, sweep)
-    else:
-        axes["bytes"] = _sizes(entry.bytes, sweep)
-    if entry.pattern != "pingpong":
-        axes["depth"] = entry.depth
-    if entry.pattern == "onesided":
-        axes["operation"] = entry.operation or ()
-        axes["target"] = entry.target or ("passive",)
+def _axes(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> dict[str, tuple[Value, ...]]:
+    """Return the values of each parameter, defaults filled in."""
+    axes: dict[str, tuple[Value, ...]] = {}
+    for name, parameter in pattern.parameters.items():
+        if name in entry.parameters:
+            axes[name] = values(entry.parameters[name], parameter, sweep)
+        else:
+            axes[name] = (SAME if parameter.default is None else parameter.default,)
     return axes
 
 
-def _sizes(value: str | tuple[int, ...] | None, sweep: SweepFile) -> tuple[_Value, ...]:
-    if isinstance(value, str):
-        return sweep.vectors[value]
-    return value or ()
-
-
 def _combinations(
-    axes: dict[str, tuple[_Value, ...]], zipped: tuple[tuple[str, ...], ...]
-) -> Iterator[dict[str, _Value]]:
-    """Yield every combination; fields of one zip group advance together."""
-    groups: list[list[dict[str, _Value]]] = []
+    axes: dict[str, tuple[Value, ...]], zipped: tuple[tuple[str, ...], ...]
+) -> Iterator[dict[str, Value]]:
+    """Yield every combination; parameters of one zip group advance together."""
+    groups: list[list[dict[str, Value]]] = []
     done: set[str] = set()
     for names in zipped:
         lengths = {name: len(axes[name]) for name in names}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} has {count}" for name, count in lengths.items())
-            raise UsageError(f"zip: fields that advance together need as many values each; {listed}")
+            raise ValueError(f"zip: parameters that advance together need as many values each; {listed}")
         groups.append([dict(zip(names, row, strict=True)) for row in zip(*(axes[name] for name in names), strict=True)])
         done.update(names)
     groups.extend([{name: value} for value in values] for name, values in axes.items() if name not in done)
     for parts in product(*groups):
-        merged: dict[str, _Value] = {}
+        merged: dict[str, Value] = {}
         for part in parts:
             merged |= part
         yield merged
-
-
-def _int(value: _Value) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"{value!r} is not a number")
-    return value
-
-
-def _operation(value: _Value) -> Operation:
-    if value == "put":
-        return "put"
-    return "get" if value == "get" else "fetch_add"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cadge_harness.plan.sweep import Workload
+from cadge_results import PatternFile, Workload
 from cadge_results.base import Kind, Launcher, Place
 
 REPORT_MS = 2000
@@ -19,6 +19,8 @@ REPORT_ATTEMPT_MS = 1.7
 """Making the report, which follows the end of a campaign, and what each attempt adds to it."""
 STORE_ATTEMPT_MS = 0.8
 """What bringing an attempt home and storing it adds to its launch."""
+ENDPOINT_MS = 20
+"""What each endpoint beyond two adds to starting, connecting and ending a launch."""
 RECORD_BYTES = 2500
 """Stored bytes of a launch without its attempts."""
 ATTEMPT_BYTES = 9000
@@ -33,7 +35,7 @@ class TimeModel:
     block_ms: float = 3000
     """Ansible around one block."""
     start_ms: Mapping[Launcher, float] = field(default_factory=lambda: {"direct": 90, "mpirun": 1000})
-    """Starting, opening, connecting and ending a pair of drivers."""
+    """Starting, opening, connecting and ending two drivers."""
     layer_ms: Mapping[str, float] = field(default_factory=dict)
     """The same for layers of which it is known."""
     point_ms: Mapping[Kind, float] = field(default_factory=lambda: {"layer": 5.5, "floor": 5})
@@ -43,13 +45,14 @@ class TimeModel:
     basis: str = "an idle machine of two cores"
     """What these readings were taken from."""
 
-    def launch_ms(self, layer: str, launcher: Launcher, attempts: int) -> int:
-        """Return what starting, connecting and ending a pair of drivers takes, and storing what it attempted."""
-        return round(self.layer_ms.get(layer, self.start_ms[launcher]) + STORE_ATTEMPT_MS * attempts)
+    def launch_ms(self, layer: str, launcher: Launcher, attempts: int, endpoints: int = 2) -> int:
+        """Return what starting, connecting and ending the drivers takes, and storing what they attempted."""
+        more = ENDPOINT_MS * max(endpoints - 2, 0)
+        return round(self.layer_ms.get(layer, self.start_ms[launcher]) + more + STORE_ATTEMPT_MS * attempts)
 
-    def point_around_ms(self, workload: Workload, kind: Kind) -> int:
-        """Return what surrounds the measured loop of one attempt."""
-        return round(self.point_ms[kind] + touched_bytes(workload, kind) / self.touched_bytes_per_ms)
+    def point_around_ms(self, touched: int, kind: Kind) -> int:
+        """Return what surrounds the measured loop of one attempt that prepares so many bytes."""
+        return round(self.point_ms[kind] + touched / self.touched_bytes_per_ms)
 
     def slower(self, times: float, basis: str) -> TimeModel:
         """Return the model of a machine that takes so many times as long."""
@@ -69,21 +72,20 @@ def report_ms(attempts: int) -> int:
     return round(REPORT_MS + attempts * REPORT_ATTEMPT_MS)
 
 
-def touched_bytes(workload: Workload, kind: Kind) -> int:
+def touched_bytes(pattern: PatternFile, workload: Workload, kind: Kind) -> int:
     """Return how many bytes of buffers an attempt prepares: one for each message outstanding, and the replies."""
-    depth = workload.depth if kind == "layer" else 1
-    return workload.request_bytes * depth + workload.reply_bytes
+    first, *others = pattern.moved_bytes(workload) or (0,)
+    return first * (pattern.deep(workload) if kind == "layer" else 1) + sum(others)
 
 
-def point_deadline_ms(workload: Workload, duration_ms: int, place: Place) -> int:
+def point_deadline_ms(pattern: PatternFile, workload: Workload, duration_ms: int, place: Place) -> int:
     """Return after how long an attempt is given up: generous, because only something broken meets it."""
     patience = 2500 if place == "self" else 3000
-    return (
-        patience + 3 * duration_ms + 8 * (workload.request_bytes + workload.reply_bytes) * workload.depth // 1_000_000
-    )
+    moved = sum(pattern.moved_bytes(workload)) * pattern.deep(workload)
+    return patience + 3 * duration_ms + 8 * moved // 1_000_000
 
 
-def launch_deadline_ms(estimate_ms: int, launcher: Launcher) -> int:
+def launch_deadline_ms(estimate_ms: int, launcher: Launcher, endpoints: int = 2) -> int:
     """Return after how long a launch is killed."""
     start = 20_000 if launcher == "mpirun" else 10_000
-    return start + 4 * estimate_ms
+    return start + 500 * max(endpoints - 2, 0) + 4 * estimate_ms

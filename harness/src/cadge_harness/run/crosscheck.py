@@ -7,6 +7,7 @@ it and the paths that the libraries stated. A verdict that is not ok makes every
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from cadge_results import Check, LaunchRecord, NodeFacts
@@ -39,11 +40,9 @@ def with_crosschecks(record: LaunchRecord) -> LaunchRecord:
 
 def _as_asked(record: LaunchRecord) -> Check:
     paths = record.result.path if record.result is not None else ()
-    wrong = [
-        f"endpoint {end} asked for {path.asked}, used {path.used}"
-        for end, path in enumerate(paths)
-        if not path.as_asked
-    ]
+    wrong = dict.fromkeys(
+        f"endpoint {path.endpoint} asked for {path.asked}, used {path.used}" for path in paths if not path.as_asked
+    )
     return Check(name="path_as_asked", ok=not wrong, detail="; ".join(wrong))
 
 
@@ -64,14 +63,8 @@ def _link(record: LaunchRecord) -> Check:
 
 
 def payload_bytes(attempts: Iterable[Attempt]) -> int:
-    """Return how many bytes the measured loops moved, both ways; warm-up comes on top."""
-    total = 0
-    for attempt in attempts:
-        if attempt.pattern == "stream":
-            total += attempt.bytes or 0
-        else:
-            total += (attempt.operations or 0) * (attempt.request_bytes + attempt.reply_bytes)
-    return total
+    """Return how many bytes the measured loops moved, all ways; warm-up comes on top."""
+    return sum(attempt.bytes or 0 for attempt in attempts)
 
 
 def _counters(record: LaunchRecord) -> Check:
@@ -81,31 +74,41 @@ def _counters(record: LaunchRecord) -> Check:
     carried = [_carried(host) for host in record.counters]
     if payload < STRAY_BYTES_MIN:
         return Check(name="counters", ok=True, detail=f"payload of {payload} bytes is too little to judge by")
+    endpoints = Counter(end.host for end in record.launch.endpoints)
     devices = {end.host: end.device for end in record.launch.endpoints}
     raw = {end.raw_device for end in record.launch.endpoints if end.raw_device}
-    wrong = []
+    pair = record.launch.place == "between" and len(endpoints) == len(record.launch.endpoints) == 2
+    wrong, seen_at_all = [], 0
     for host, deltas in zip(record.counters, carried, strict=True):
-        allowed = _allowed(record, devices.get(host.host, ""), raw)
+        allowed = _allowed(record, devices.get(host.host, ""), raw, several=endpoints[host.host] > 1)
         for name, delta in sorted(deltas.items()):
             if name not in allowed and delta > payload * STRAY_SHARE:
                 wrong.append(f"{host.host}: {delta} bytes went through {name}; the payload was {payload} bytes")
-        if record.launch.place == "between" and not _on_allowed(deltas, allowed) >= payload * DATA_SHARE:
-            seen = _on_allowed(deltas, allowed)
+        seen = _on_allowed(deltas, allowed)
+        seen_at_all += seen
+        if pair and seen < payload * DATA_SHARE:
             wrong.append(f"{host.host}: {' and '.join(sorted(allowed))} carried {seen} of {payload} bytes of payload")
+    if record.launch.place == "between" and not pair and seen_at_all < 2 * payload * DATA_SHARE:  # sent and received
+        wrong.append(f"all hosts together sent and received {seen_at_all} bytes; the payload was {payload} bytes")
     return Check(name="counters", ok=not wrong, detail="; ".join(wrong))
 
 
-def _allowed(record: LaunchRecord, device: str, raw: set[str]) -> set[str]:
-    """Return what payload may use: the data network's device; the raw link for raw frames; within, loopback."""
+def _allowed(record: LaunchRecord, device: str, raw: set[str], *, several: bool) -> set[str]:
+    """Return what payload may use: the data network's device; the raw link for raw frames; within, loopback.
+
+    Endpoints on the same host of several reach each other's address through its loopback.
+    """
     if record.launch.place != "between":
         return {"lo"}
     path = record.result.path if record.result is not None else ()
     used = {entry.device for entry in path} & raw
-    return used or {device}
+    return (used or {device}) | ({"lo"} if several else set())
 
 
 def _on_allowed(deltas: dict[str, int], allowed: set[str]) -> int:
-    return sum(delta for name, delta in deltas.items() if name in allowed)
+    """Return what these interfaces sent and received together; loopback's one side stands for both."""
+    pairs = ((name, delta) for name, delta in deltas.items() if name in allowed)
+    return sum(delta * (2 if name == "lo" else 1) for name, delta in pairs)
 
 
 def _carried(host: HostCounters) -> dict[str, int]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
 from cadge_harness.run.request import writable_by_others
 
 Level = Literal["ok", "skip", "warn", "fail"]
@@ -66,11 +68,11 @@ def _checkout(checkout: Checkout) -> Iterator[Finding]:
         if folder.is_dir() and writable_by_others(folder):
             text = f"{folder} is writable by every user: anyone could change what cadge runs"
             yield Finding(code="D11", level="warn", text=text, fix=f"chmod o-w {folder}")
-    for program in (checkout.driver, checkout.floor):
-        if program.is_file() and os.access(program, os.X_OK):
-            yield Finding(code="D12", level="ok", text=f"{program.name} is built")
-        else:
-            yield Finding(code="D12", level="fail", text=f"{program} is not built", fix="make build")
+    if checkout.driver.is_file() and os.access(checkout.driver, os.X_OK):
+        yield Finding(code="D12", level="ok", text=f"{checkout.driver.name} is built")
+        yield from _patterns(checkout)
+    else:
+        yield Finding(code="D12", level="fail", text=f"{checkout.driver} is not built", fix="make build")
     folder = checkout.campaigns
     while not folder.is_dir():
         folder = folder.parent
@@ -80,6 +82,23 @@ def _checkout(checkout: Checkout) -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     if free < DISK_BYTES_MIN:
         yield Finding(code="D14", level="warn", text=f"{free / 1e6:.0f} MB free for campaigns", fix="make room")
+
+
+def _patterns(checkout: Checkout) -> Iterator[Finding]:
+    """Compare the built driver with the files of patterns and floors."""
+    try:
+        workloads = read_patterns(checkout)
+    except UsageError as error:
+        yield Finding(code="D15", level="fail", text=str(error))
+        return
+    said = ask_driver(checkout.driver)
+    wrong = [said] if isinstance(said, str) else list(differences(said, workloads))
+    for text in wrong:
+        yield Finding(code="D15", level="fail", text=f"the build is stale: {text}", fix="make build")
+    if not wrong:
+        yield Finding(
+            code="D15", level="ok", text=f"{len(workloads.patterns)} patterns, {len(workloads.floors)} floors"
+        )
 
 
 def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:

@@ -13,12 +13,13 @@ from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.plan.learn import learned
+from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import probed
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import find_sweep, read_sweep, wanted
 from cadge_harness.testbed.model import Kind, Testbed
-from cadge_results import Plan, Store, SweepFile
+from cadge_results import Plan, Store, SweepFile, Workloads
 from cadge_results.sweep import POINT_MS_MIN
 from cadge_results.units import parse_ms
 
@@ -29,6 +30,7 @@ class Request:
 
     checkout: Checkout
     catalogue: Catalogue
+    workloads: Workloads
     sweep_name: str
     sweep: SweepFile
     sweep_text: str
@@ -39,7 +41,7 @@ class Request:
         times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name)
         if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
             times = probed(self.checkout.driver)
-        return make_plan(self.sweep, self.catalogue, site_of(testbed, times), only=self.only)
+        return make_plan(self.sweep, self.catalogue, self.workloads, site_of(testbed, times), only=self.only)
 
 
 def read_request(
@@ -48,14 +50,17 @@ def read_request(
     """Read everything that a plan needs of this machine. Raises UsageError, UnfitError."""
     checkout = find_checkout()
     path = find_sweep(sweep_name, checkout.sweeps)
-    sweep, text = read_sweep(path)
+    workloads = read_patterns(checkout)
+    sweep, text = read_sweep(path, workloads)
     changes: dict[str, object] = {}
     if seed is not None:
         changes["seed"] = seed
     if budget is not None:
         changes["budget"] = _budget_ms(budget)
     catalogue = read_catalogue(checkout)
-    if any(item.wait == "block" or item.workload.pattern == "onesided" for item in wanted(sweep)):
+    if any(
+        item.wait == "block" or workloads.patterns[item.workload.pattern].needs for item in wanted(sweep, workloads)
+    ):
         # Only these are ever refused by what a layer says of itself, and asking every layer takes seconds.
         catalogue = describe_layers(catalogue, checkout)
     for name in only:
@@ -63,6 +68,7 @@ def read_request(
     return Request(
         checkout=checkout,
         catalogue=catalogue,
+        workloads=workloads,
         sweep_name=path.stem,
         sweep=sweep.model_copy(update=changes),
         sweep_text=text,

@@ -70,7 +70,8 @@ class RunState:
         if launch is None:
             return launch_id
         rounds = self.plan.launches[-1].round + 1
-        return f"{launch.layer} {launch.place}/{launch.wait}, launch {launch.round + 1} of {rounds}"
+        subject = launch.subject
+        return f"{subject.layer} {subject.place}/{subject.wait}, launch {launch.round + 1} of {rounds}"
 
 
 def attempt_counts(record: LaunchRecord) -> dict[str, int]:

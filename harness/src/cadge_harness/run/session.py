@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -97,8 +96,9 @@ class Session:
         ended = Ended(ok=True, exit_code=EXIT_OK)
         try:
             for block in blocks:
-                self.writer.add_block_file(str(block["block_id"]), "block.json", json.dumps(block, indent=1) + "\n")
-            ended = runner(self.testbed, blocks, campaign.path, self._on_event, self._on_launch, self.stop)
+                self.writer.add_block_file(block.block_id, "block.json", block.to_json())
+            documents = [block.to_object() for block in blocks]
+            ended = runner(self.testbed, documents, campaign.path, self._on_event, self._on_launch, self.stop)
         except StoreUnwritableError as error:
             self.store_error = self.store_error or error
         except BaseException:

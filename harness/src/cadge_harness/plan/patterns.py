@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Patterns, forms and floors of a checkout, and whether the built driver has the same ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cadge_harness.errors import UsageError
+from cadge_harness.paths import Checkout
+from cadge_harness.yamlfile import load_document
+from cadge_results import FormatError, PatternFile, Workloads, read_workloads
+from cadge_results.base import Document
+from cadge_results.reason import OF_THE_DRIVER
+
+_TIMEOUT_S = 20
+
+
+def read_patterns(checkout: Checkout) -> Workloads:
+    """Read every pattern and floor file. Raises UsageError with line and column."""
+    try:
+        return read_workloads(checkout.harness, _load)
+    except FormatError as error:
+        raise UsageError(str(error)) from error
+
+
+def _load(path: Path, kind: type[Document]) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    return load_document(text, kind, source=str(path))
+
+
+def ask_driver(driver: Path) -> Mapping[str, object] | str:
+    """Return what the driver says of its patterns (cadge.driver-patterns/1), or why it does not say it."""
+    argv = [str(driver), "patterns", "--json"]
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
+        raw = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return f"{driver.name} does not say which patterns it has"
+    if not isinstance(raw, dict) or raw.get("schema") != "cadge.driver-patterns/1":
+        return f"{driver.name} does not say which patterns it has"
+    return raw
+
+
+def differences(raw: Mapping[str, object], workloads: Workloads) -> Iterator[str]:
+    """Yield how a driver differs from the files: a sentence each."""
+    has = _names(raw.get("patterns"))
+    yield from _sets("pattern", set(has), set(workloads.patterns))
+    for name in sorted(set(has) & set(workloads.patterns)):
+        yield from _pattern(name, has[name], workloads.patterns[name])
+    floors = _names(raw.get("floors"))
+    yield from _sets("floor", set(floors), set(workloads.floors))
+    for name in sorted(set(floors) & set(workloads.floors)):
+        forms = _list(floors[name].get("forms"))
+        yield from _sets(f"form of {name}", set(forms), set(workloads.floors[name].forms))
+    reasons = _list(raw.get("reasons"))
+    yield from _sets("reason", set(reasons), {str(reason) for reason in OF_THE_DRIVER})
+
+
+def _pattern(name: str, has: Mapping[str, object], file: PatternFile) -> Iterator[str]:
+    if (roles := _list(has.get("roles"))) != list(file.roles):
+        yield f"{name} has roles {', '.join(roles)} in the driver and {', '.join(file.roles)} in its file"
+    types = {key: list(one.values) if one.type == "choice" else one.type for key, one in file.parameters.items()}
+    stated = has.get("parameters")
+    own = stated if isinstance(stated, Mapping) else {}
+    yield from _sets(f"parameter of {name}", set(own), set(types))
+    for key in sorted(set(own) & set(types)):
+        if own[key] != types[key]:
+            yield f"{name}: {key} is {own[key]} in the driver and {types[key]} in its file"
+    kinds = {key: one.kind for key, one in file.quantities.items()}
+    if has.get("quantities") != kinds:
+        yield f"{name} has other quantities in the driver ({has.get('quantities')}) than in its file ({kinds})"
+
+
+def _sets(what: str, driver: set[str], files: set[str]) -> Iterator[str]:
+    yield from (f"the driver has no {what} {name}" for name in sorted(files - driver))
+    yield from (f"the driver has a {what} {name} that has no file" for name in sorted(driver - files))
+
+
+def _names(value: object) -> dict[str, Mapping[str, object]]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(name): one if isinstance(one, Mapping) else {} for name, one in value.items()}
+
+
+def _list(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

@@ -27,12 +27,12 @@ def p50_ns(layer: str, off: str | None, size: int, number: int) -> int:
 
 
 def by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
-    if point["kind"] == "floor":
-        value = US * 3 // 2
-    else:
-        value = p50_ns(point["layer"], point["settings"].get("off"), point["request_bytes"], number)
-    attempt["histogram"] = synthetic.encoded([(value, 200)])
-    attempt["operations"] = attempt["count"] = 200
+    known = synthetic.flat(point)
+    value = US * 3 // 2
+    if known["kind"] == "layer":
+        value = p50_ns(known["layer"], known["settings"].get("off"), known["size"], number)
+    synthetic.set_samples(attempt, [(value, 200)])
+    attempt["operations"] = 200
     attempt["elapsed_ns"] = value * 200
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from hdrh.histogram import HdrHistogram
 from synthetic_world import COST, CREATED, FLOORS, LAYERS, REFUSED, SIZES, library, node, used
@@ -27,7 +28,11 @@ from cadge_results import (
     NodeFacts,
     Plan,
     campaign_id,
+    read_workloads,
 )
+
+WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
+KEY = ("place", "wait", "layer", "kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,7 @@ class Options:
     virtual: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
     drop_launches: int = 0
-    attempt_hook: Callable[[dict[str, object], dict[str, object], int], None] | None = None
+    attempt_hook: Callable[[dict[str, Any], dict[str, Any], int], None] | None = None
 
 
 def point_id(*parts: object) -> str:
@@ -65,6 +70,29 @@ def encoded(values: Iterable[tuple[int, int]]) -> str:
     return text.decode()
 
 
+def set_samples(attempt: dict[str, Any], values: Sequence[tuple[int, int]], quantity: str = "latency") -> None:
+    """Let endpoint 0 of an attempt have recorded (value in ns, how often)."""
+    attempt.setdefault("quantities", {})[quantity] = [
+        {
+            "endpoint": 0,
+            "histogram": encoded(values),
+            "count": sum(often for _, often in values),
+            "sum_ns": sum(value * often for value, often in values),
+            "min_ns": min(value for value, _ in values),
+            "max_ns": max(value for value, _ in values),
+            "sum_sq_ns2": str(sum(value * value * often for value, often in values)),
+            "first_ns": [value for value, _ in values][:20],
+        }
+    ]
+
+
+def set_rate(attempt: dict[str, Any], amount: int, elapsed_ns: int, quantity: str = "throughput") -> None:
+    """Let endpoint 0 of an attempt have counted an amount in a time."""
+    attempt.setdefault("quantities", {})[quantity] = [
+        {"endpoint": 0, "amount": amount, "elapsed_ns": elapsed_ns},
+    ]
+
+
 def _draw(rng: random.Random, center: float, samples: int) -> list[tuple[int, int]]:
     """Return samples around a centre, with a long right tail; each drawn value stands for several."""
     weight = max(1, samples // 160)
@@ -78,8 +106,8 @@ def _draw(rng: random.Random, center: float, samples: int) -> list[tuple[int, in
     return drawn
 
 
-def _points(options: Options) -> list[dict[str, object]]:
-    points: list[dict[str, object]] = []
+def _points(options: Options) -> list[dict[str, Any]]:
+    points: list[dict[str, Any]] = []
     for place in options.places:
         for wait in options.waits:
             for layer in options.layers:
@@ -102,29 +130,30 @@ def _point(
     size: int,
     depth: int,
     settings: Mapping[str, str] | None = None,
-) -> dict[str, object]:
-    operation, target = ("put", "passive") if pattern == "onesided" else (None, None)
+) -> dict[str, Any]:
+    settings = dict(settings or {})
+    values: dict[str, Any] = {WORKLOADS.file(pattern).axis: size, "depth": depth, "operation": "put"}
+    given = {key: value for key, value in values.items() if key in WORKLOADS.file(pattern).parameters}
     return {
-        "point_id": point_id(kind, layer, place, wait, pattern, size, depth, *sorted((settings or {}).items())),
-        "kind": kind,
-        "layer": layer,
-        "place": place,
-        "wait": wait,
-        "pattern": pattern,
-        "request_bytes": size,
-        "reply_bytes": 0 if pattern in ("stream", "onesided") else size,
-        "depth": depth,
-        "operation": operation,
-        "target": target,
-        "settings": dict(settings or {}),
+        "point_id": point_id(kind, layer, place, wait, pattern, size, depth, *sorted(settings.items())),
+        "subject": {"kind": kind, "layer": layer, "settings": settings, "place": place, "wait": wait},
+        "workload": WORKLOADS.file(pattern).workload(pattern, given).model_dump(mode="json"),
         "duration_ms": 25,
         "state": "planned",
     }
 
 
+def flat(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a point's values by name, whatever object they are in; `size` is the value of its axis."""
+    workload = point["workload"]
+    axis = WORKLOADS.file(workload["pattern"]).axis
+    values = workload["parameters"]
+    return {**point["subject"], **values, "pattern": workload["pattern"], "size": values[axis]}
+
+
 def _layer_points(
     options: Options, layer: str, place: str, wait: str, settings: Mapping[str, str]
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     points = []
     for pattern, depth in options.patterns:
         for size in options.sizes:
@@ -143,24 +172,20 @@ def _layer_points(
     return points
 
 
-def _floor_points(options: Options, floor: str, place: str, wait: str, largest: int) -> list[dict[str, object]]:
+def _floor_points(options: Options, floor: str, place: str, wait: str, largest: int) -> list[dict[str, Any]]:
     sizes = [size for size in options.sizes if size <= largest]
-    points = [_point("floor", floor, place, wait, "pingpong", size, 1) for size in sizes]
+    points = [_point("floor", floor, place, wait, "exchange", size, 1) for size in sizes]
     if any(pattern == "stream" for pattern, _ in options.patterns) and largest > 1024:
-        points += [_point("floor", floor, place, wait, "stream", size, 1) for size in sizes]
+        points += [_point("floor", floor, place, wait, "flow", size, 1) for size in sizes]
     return points
 
 
 def _plan(options: Options) -> Plan:
     points = _points(options)
-    launches: list[dict[str, object]] = []
-    keys = sorted(
-        {
-            (p["place"], p["wait"], p["layer"], p["kind"], json.dumps(p["settings"]))
-            for p in points
-            if p["state"] == "planned"
-        }
-    )
+    launches: list[dict[str, Any]] = []
+    planned = [p for p in points if p["state"] == "planned"]
+    keys = sorted({(*(p["subject"][key] for key in KEY), json.dumps(p["subject"]["settings"])) for p in planned})
+    patterns = {p["workload"]["pattern"] for p in points}
     rng = random.Random(options.seed)
     for number in range(options.launches):
         order = list(keys)
@@ -168,20 +193,24 @@ def _plan(options: Options) -> Plan:
         for place, wait, layer, kind, settings in order:
             ids = [
                 p["point_id"]
-                for p in points
-                if (p["place"], p["wait"], p["layer"], p["state"]) == (place, wait, layer, "planned")
-                and json.dumps(p["settings"]) == settings
+                for p in planned
+                if (*(p["subject"][key] for key in KEY), json.dumps(p["subject"]["settings"]))
+                == (place, wait, layer, kind, settings)
             ]
             rng.shuffle(ids)
             launches.append(
                 {
                     "launch_id": f"{place[0]}-{len(launches):04d}-{point_id(place, wait, layer, number, settings)[:8]}",
                     "block": f"b-{place}",
-                    "layer": layer,
-                    "kind": kind,
-                    "place": place,
-                    "wait": wait,
-                    "settings": json.loads(str(settings)),
+                    "subject": {
+                        "kind": kind,
+                        "layer": layer,
+                        "settings": json.loads(settings),
+                        "place": place,
+                        "wait": wait,
+                    },
+                    "launcher": "mpirun" if layer.startswith("mpi") else "direct",
+                    "endpoints": _cast(place),
                     "round": number,
                     "seed": rng.randrange(2**40),
                     "point_ids": ids,
@@ -189,8 +218,8 @@ def _plan(options: Options) -> Plan:
                     "deadline_ms": 20000,
                 }
             )
-    document: dict[str, object] = {
-        "schema": "cadge.plan/1",
+    document: dict[str, Any] = {
+        "schema": "cadge.plan/2",
         "plan_hash": "0" * 64,
         "sweep": {"name": "synthetic"},
         "seed": options.seed,
@@ -200,16 +229,25 @@ def _plan(options: Options) -> Plan:
             {
                 "block_id": f"b-{place}",
                 "place": place,
-                "hosts": 2 if place == "between" else 1,
-                "launch_ids": [x["launch_id"] for x in launches if x["place"] == place],
+                "hosts": ["h1", "h2"] if place == "between" else ["h1"],
+                "launch_ids": [x["launch_id"] for x in launches if x["subject"]["place"] == place],
                 "wall_ms": 60000,
             }
             for place in options.places
         ],
+        "patterns": {name: WORKLOADS.file(name).to_object() for name in sorted(patterns)},
+        "floors": {name: floor.to_object() for name, floor in WORKLOADS.floors.items()},
         "estimate": {"wall_s": 212.0, "disk_bytes": 9_000_000},
     }
     draft = Plan.from_object(document, source="synthetic plan")
     return Plan.from_object(document | {"plan_hash": draft.expected_hash()}, source="synthetic plan")
+
+
+def _cast(place: str) -> list[dict[str, Any]]:
+    if place == "self":
+        return [{"role": "client", "host": "h1", "peers": [0]}]
+    second = "h2" if place == "between" else "h1"
+    return [{"role": "client", "host": "h1", "peers": [1]}, {"role": "server", "host": second, "peers": [0]}]
 
 
 def _cost(layer: str, place: str, wait: str, size: int) -> float:
@@ -231,37 +269,32 @@ def _cpu(total_ns: int, wait: str, operations: int) -> dict[str, int]:
 
 
 def _attempt(
-    options: Options, point: dict[str, object], order: int, number: int, rng: random.Random, skew: float
-) -> dict[str, object]:
-    layer, place, wait = str(point["layer"]), str(point["place"]), str(point["wait"])
-    size = int(str(point["request_bytes"]))
-    depth = int(str(point["depth"]))
-    shared = ("point_id", "pattern", "request_bytes", "reply_bytes", "depth", "operation", "target")
-    attempt: dict[str, object] = {key: point[key] for key in shared}
-    attempt |= {"attempt_id": str(order), "order": order, "status": "done"}
+    options: Options, point: dict[str, Any], order: int, number: int, rng: random.Random, skew: float
+) -> dict[str, Any]:
+    known = flat(point)
+    layer, place, wait, size = str(known["layer"]), str(known["place"]), str(known["wait"]), int(known["size"])
+    depth = int(known.get("depth", 1))
+    file = WORKLOADS.file(known["pattern"])
+    attempt: dict[str, Any] = {"point_id": point["point_id"], "workload": point["workload"], "attempt_id": str(order)}
+    attempt |= {"order": order, "status": "done"}
     center = _cost(layer, place, wait, size) * skew * math.exp(rng.gauss(0, 0.006)) * max(1, depth // 8)
-    if point["pattern"] == "stream":
+    if file.main_quantity.kind == "rate":
         operations = max(10, round(25e6 / (200 + size / 6)))
         elapsed = round(operations * (_cost(layer, place, wait, size) * skew / 24 + size / 9) * rng.uniform(0.98, 1.02))
-        attempt |= {"histogram": None, "bytes": operations * size, "lost": 0, "late": 0}
+        attempt |= {"bytes": operations * size, "lost": 0, "late": 0}
+        set_rate(attempt, operations * size, elapsed)
     else:
         values = _draw(rng, center, options.samples)
         operations = sum(often for _, often in values)
         elapsed = sum(value * often for value, often in values)
         attempt |= {
-            "histogram": encoded(values),
-            "count": operations,
-            "sum_ns": elapsed,
-            "min_ns": min(value for value, _ in values),
-            "max_ns": max(value for value, _ in values),
-            "sum_sq_ns2": str(sum(value * value * often for value, often in values)),
-            "first_ns": [value for value, _ in values][:20],
             "bytes": operations * size,
             "lost": 3 if layer == "sockets-udp" and number == 1 and size == 8 else 0,
             "late": 0,
         }
-        if point["pattern"] == "onesided":
-            attempt["histogram_remote"] = encoded((2 * value, often) for value, often in values)
+        set_samples(attempt, values)
+        if "visible" in file.quantities:
+            set_samples(attempt, [(2 * value, often) for value, often in values], "visible")
     attempt |= {
         "started_ns_since_launch": 1_000_000 * order,
         "warmup": {"operations": 500, "ns": 2_000_000, "steady": True, "rule": "three windows within 2 %"},
@@ -279,16 +312,18 @@ def _attempt(
     return attempt
 
 
-def _spoil(attempt: dict[str, object], code: str, reason: str) -> None:
-    for key in ("histogram", "count", "elapsed_ns", "operations", "bytes", "cpu", "executions", "verified", "warmup"):
+def _spoil(attempt: dict[str, Any], code: str, reason: str) -> None:
+    attempt["quantities"] = {}
+    for key in ("elapsed_ns", "operations", "bytes", "cpu", "executions", "verified", "warmup"):
         attempt[key] = None
     attempt |= {"status": "failed", "reason_code": code, "reason": reason, "checks": []}
 
 
 def _record(
-    options: Options, launch: dict[str, object], by_id: Mapping[str, dict[str, object]], campaign: str
-) -> dict[str, object]:
-    layer, place, wait = str(launch["layer"]), str(launch["place"]), str(launch["wait"])
+    options: Options, launch: dict[str, Any], by_id: Mapping[str, dict[str, Any]], campaign: str
+) -> dict[str, Any]:
+    subject = launch["subject"]
+    layer, place, wait = str(subject["layer"]), str(subject["place"]), str(subject["wait"])
     number = int(str(launch["round"]))
     rng = random.Random(f"{options.seed}/{launch['launch_id']}")
     drift = random.Random(f"{options.seed}/{place}/{number}").gauss(0, 0.02)
@@ -301,26 +336,33 @@ def _record(
     style, _, substrate = layer.partition("-")
     hosts = ["h1", "h2"] if place == "between" else ["h1", "h1"]
     launch_file = {
-        "schema": "cadge.launch/1",
+        "schema": "cadge.launch/2",
         "campaign_id": campaign,
-        **{
-            key: launch[key]
-            for key in ("launch_id", "kind", "layer", "place", "wait", "seed", "deadline_ms", "settings")
-        },
-        "launcher": "mpirun" if style == "mpi" else "direct",
+        **{key: launch[key] for key in ("launch_id", "seed", "deadline_ms", "launcher")},
+        **subject,
         "ports": [18600, 18699],
         "endpoints": [
-            {"host": host, "cpu": cpu, "device": "data0", "address": f"198.19.0.1{cpu + 1}", "raw_device": "raw0"}
-            for cpu, host in enumerate(hosts)
+            {
+                "role": seat["role"],
+                "host": seat["host"],
+                "cpus": [cpu],
+                "device": "data0",
+                "address": f"198.19.0.1{cpu + 1}",
+                "raw_device": "raw0",
+                "peers": seat["peers"],
+            }
+            for cpu, seat in enumerate(launch["endpoints"])
         ],
+        "patterns": {},
         "points": [],
     }
     semantics = {"message": "cadge" if style == "rdma" else "library", "put": "direct" if style == "rdma" else "none"}
     result = {
-        "schema": "cadge.result/1",
-        **{key: launch[key] for key in ("launch_id", "kind", "layer", "place", "wait", "seed")},
+        "schema": "cadge.result/2",
+        **{key: launch[key] for key in ("launch_id", "seed")},
+        **{key: subject[key] for key in ("kind", "layer", "place", "wait")},
         "status": "done",
-        "driver": {"version": "0.1.0", "abi": 1, "revision": "1f3a9c2e", "compiler": "gcc 12.2.0"},
+        "driver": {"version": "0.2.0", "abi": 1, "revision": "1f3a9c2e", "compiler": "gcc 12.2.0"},
         "started_utc": f"2026-11-21T03:{12 + number:02d}:05.123456Z",
         "wall_ns": 900_000_000,
         "phases_ns": {"open": 3_000_000, "measure": 700_000_000},
@@ -357,7 +399,10 @@ def _record(
         ]
         * 2,
         "pinning": [{"asked": cpu, "actual": [cpu], "ok": True} for cpu in (0, 1)],
-        "endpoints": [{"host": host, "pid": 100 + i, "kernel": "6.18.5"} for i, host in enumerate(hosts)],
+        "endpoints": [
+            {"host": host, "pid": 100 + i, "kernel": "6.18.5", "role": ("client", "server")[i]}
+            for i, host in enumerate(hosts)
+        ],
         "checks": [
             {
                 "name": "path",
@@ -368,7 +413,7 @@ def _record(
         "attempts": attempts,
     }
     return {
-        "schema": "cadge.launch-record/1",
+        "schema": "cadge.launch-record/2",
         "launch": launch_file,
         "result": result,
         "status": "done",
@@ -378,7 +423,7 @@ def _record(
             for name in hosts
         ],
         "exit_codes": [0, 0],
-        "agent_version": "0.1.0",
+        "agent_version": "0.2.0",
     }
 
 
@@ -397,7 +442,7 @@ def make(root: Path, options: Options | None = None) -> Campaign:
             "testbed": {"name": "emulated", "kind": "emulated", "hosts": ["h1", "h2"]},
             "seed": options.seed,
             "plan_hash": plan.plan_hash,
-            "tool": {"version": "0.1.0", "revision": "1f3a9c2e5b70", "dirty": False},
+            "tool": {"version": "0.2.0", "revision": "1f3a9c2e5b70", "dirty": False},
             "command": ["cadge", "run", "--sweep", "default"],
             "planned": {
                 "points": len(plan.points),
@@ -409,7 +454,7 @@ def make(root: Path, options: Options | None = None) -> Campaign:
         source="synthetic meta",
     )
     by_id = {str(point["point_id"]): point for point in _points(options)}
-    with CampaignWriter.create(root, meta=meta, plan=plan, sweep_text="schema: cadge.sweep/1\n") as writer:
+    with CampaignWriter.create(root, meta=meta, plan=plan, sweep_text="schema: cadge.sweep/2\n") as writer:
         for host in ("h1", "h2"):
             writer.add_node(NodeFacts.from_object(node(host, virtual=options.virtual), source=host))
         launches = plan.launches[: len(plan.launches) - options.drop_launches]

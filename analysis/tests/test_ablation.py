@@ -30,7 +30,7 @@ def found(campaign: Campaign) -> tuple[Ablation, ...]:
 
 
 def test_every_layer_place_and_size_has_its_variants_in_the_order_of_the_sweep(found: tuple[Ablation, ...]) -> None:
-    assert [(one.base.layer, one.case.place, one.case.request_bytes) for one in found] == [
+    assert [(one.base.layer, one.case.place, one.case.size) for one in found] == [
         (layer, place, size) for layer in ablated.LAYERS for place in ("within", "between") for size in (8, 1024)
     ]
     for one in found:
@@ -43,18 +43,16 @@ def test_one_ratio_worked_out_from_the_raw_records(campaign: Campaign, found: tu
     by_round: dict[str, dict[int, float]] = {"": {}, "templates": {}}
     rounds = {launch.launch_id: launch.round for launch in campaign.plan.launches}
     for record in campaign.launches():
-        off = record.launch.settings.get("off", "")
+        off = record.launch.subject.setting("off") or ""
         if (record.launch.layer, record.launch.place) != ("peregrine-udp", "between") or off not in by_round:
             continue
         assert record.result is not None
-        (attempt,) = (a for a in record.result.attempts if a.request_bytes == 1024)
-        assert attempt.histogram is not None
-        (value,) = decode(attempt.histogram).highs  # one value alone: it is the p50
+        (attempt,) = (a for a in record.result.attempts if a.workload["request_bytes"] == 1024)
+        (samples,) = attempt.samples("latency")
+        (value,) = decode(samples.histogram).highs  # one value alone: it is the p50
         by_round[off][rounds[record.launch.launch_id]] = value
     ratios = sorted(by_round["templates"][n] / by_round[""][n] for n in range(6))
-    one = next(
-        o for o in found if (o.base.layer, o.case.place, o.case.request_bytes) == ("peregrine-udp", "between", 1024)
-    )
+    one = next(o for o in found if (o.base.layer, o.case.place, o.case.size) == ("peregrine-udp", "between", 1024))
     ratio = next(v for v in one.variants if v.value == "templates").ratio
     assert ratio is not None
     assert ratio.paired
@@ -108,7 +106,7 @@ def test_records_are_json_with_a_reason_where_there_is_no_ratio(campaign: Campai
         assert (row["ratio"] is None) == (row["reason"] is not None) == (row["differs"] is None)
         if row["ratio"] is not None:
             assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
-            assert row["default_p50_low_ns"] <= row["default_p50_ns"] <= row["default_p50_high_ns"]
+            assert row["default_latency_p50_low_ns"] <= row["default_latency_p50_ns"] <= row["default_latency_p50_high_ns"]
 
 
 def test_a_second_setting_beside_the_first_is_compared_with_that_one_alone(tmp_path: Path) -> None:

@@ -41,17 +41,17 @@ def test_floors_are_of_the_same_place_wait_size_and_kind(campaign: Campaign) -> 
             assert row.reason
             continue
         ours, floor = row.cell.case, row.floor.cell.case
-        assert (floor.place, floor.wait, floor.request_bytes) == (ours.place, ours.wait, ours.request_bytes)
-        assert (floor.pattern == "stream") is (ours.pattern == "stream")
-        rivals = [n for n in found.floor_numbers if compare.floor_key(n.cell.case) == compare.floor_key(floor)]
+        assert (floor.place, floor.wait, floor.size) == (ours.place, ours.wait, ours.size)
+        assert (floor.pattern == "flow") is (ours.pattern == "stream")
+        rivals = [n for n in found.floor_numbers if compare.key_of_floor(n.cell.case) == compare.key_of_floor(floor)]
         values = [n.central.value for n in rivals]
-        assert row.floor.central.value == (max(values) if row.numbers.is_rate else min(values))
+        assert row.floor.central.value == (max(values) if row.numbers.more_is_better else min(values))
 
 
 def test_the_floor_differs_by_size_between_hosts(campaign: Campaign) -> None:
     floors = compare.compare(load.read(campaign)).floors
-    assert floors["between", "poll", "latency", 8].cell.series.layer == "floor-xdp"
-    assert floors["between", "poll", "latency", 4096].cell.series.layer == "floor-tcp"
+    assert floors["between", "poll", "exchange", 8].cell.series.layer == "floor-xdp"
+    assert floors["between", "poll", "exchange", 4096].cell.series.layer == "floor-tcp"
 
 
 def test_settings_and_shims_make_an_entry_of_their_own() -> None:

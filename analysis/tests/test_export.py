@@ -30,7 +30,7 @@ def test_csv_has_a_row_for_every_planned_point(campaign: Campaign) -> None:
     assert refused
     for row in refused:
         assert row["reason"]
-        assert row["p50_ns"] == row["rate_mb_s"] == row["ratio"] == ""
+        assert row["latency_p50_ns"] == row["throughput_mb_s"] == row["ratio"] == ""
         assert row["attempts_planned"] == "0"
 
 
@@ -39,9 +39,9 @@ def test_csv_and_report_show_the_same_numbers(campaign: Campaign, report_text: s
     compared = 0
     for shown in pagereader.full_rows(pagereader.read(report_text)):
         row = rows[shown.point_id]
-        name = "rate_mb_s" if row["pattern"] == "stream" else "p50_ns"
+        name = "throughput_mb_s" if row["pattern"] == "stream" else "latency_p50_ns"
         assert math.isclose(shown.fields["p50"].numbers[0], float(row[name]), rel_tol=1e-11)
-        for column, field in (("ratio", "ratio"), ("cpu_both", "cpu_both_ns"), ("rate", "operations_per_s")):
+        for column, field in (("ratio", "ratio"), ("cpu_all", "cpu_all_ns"), ("rate", "operations_per_s")):
             numbers = shown.fields[column].numbers
             assert (row[field] == "") is (numbers == [])
             if numbers:
@@ -52,14 +52,14 @@ def test_csv_and_report_show_the_same_numbers(campaign: Campaign, report_text: s
 
 def test_json_holds_every_launch(campaign: Campaign) -> None:
     document = json.loads(exported(campaign, "json"))
-    assert document["schema"] == "cadge.export/1"
+    assert document["schema"] == "cadge.export/2"
     assert document["campaign_id"] == campaign.campaign_id
     by_id = {row["point_id"]: row for row in document["rows"]}
     assert len(by_id) == len(campaign.plan.points)
     for row in by_id.values():
         assert len(row["by_launch"]) == row["attempts_valid"]
         if row["attempts_valid"]:
-            middle = row["rate_mb_s"] if row["pattern"] == "stream" else row["p50_ns"]
+            middle = row["throughput_mb_s"] if row["throughput_mb_s"] is not None else row["latency_p50_ns"]
             assert min(row["by_launch"].values()) <= middle <= max(row["by_launch"].values())
 
 

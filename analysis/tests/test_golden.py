@@ -20,18 +20,18 @@ THIN, NBSP, MINUS = "\u202f", "\u00a0", "\u2212"
 
 def by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
     """Layer: p50 of 1000, 1010 ... 1050 ns; floors 500 and 600 ns; 1.25 % of the layer's samples take 5 us."""
-    if point["pattern"] == "stream":
+    known = synthetic.flat(point)
+    if known["pattern"] in ("stream", "flow"):
         attempt["operations"] = 1000
         attempt["bytes"] = 8000
-        attempt["elapsed_ns"] = US * (number + 1)
-        if point["kind"] == "floor":
-            attempt["elapsed_ns"] = 250 * (number + 1)
+        attempt["elapsed_ns"] = (250 if known["kind"] == "floor" else US) * (number + 1)
+        synthetic.set_rate(attempt, 8000, attempt["elapsed_ns"])
         return
     values = [(1000 + 10 * number, 1975), (5000, 25)]
-    if point["kind"] == "floor":
-        values = [(500 if point["layer"] == "floor-cacheline" else 600, 2000)]
-    attempt["histogram"] = synthetic.encoded(values)
-    attempt["operations"] = attempt["count"] = 2000
+    if known["kind"] == "floor":
+        values = [(500 if known["layer"] == "floor-cacheline" else 600, 2000)]
+    synthetic.set_samples(attempt, values)
+    attempt["operations"] = 2000
     attempt["elapsed_ns"] = 2_000_000
     use = {"voluntary_switches": 1, "involuntary_switches": 0, "minor_faults": 0, "major_faults": 0}
     attempt["cpu"] = [{"user_ns": 1_500_000, "system_ns": 500_000, **use}, {"user_ns": 900_000, "system_ns": 0, **use}]
@@ -92,14 +92,14 @@ def test_cost_of_an_operation(rows: dict[str, pagereader.FullRow]) -> None:
     # 2 ms and 0.9 ms of CPU time for 2000 operations, in each launch; 2000 operations in 2 ms.
     assert row.fields["cpu_client"].text == "1.00"
     assert row.fields["cpu_server"].text == "0.450"
-    assert row.fields["cpu_both"].text == "1.45"
+    assert row.fields["cpu_all"].text == "1.45"
     assert row.fields["switches_client"].text == "0.000500"
     assert row.fields["rate"].text == f"1{THIN}000{THIN}000"
     assert row.fields["lost"].text == "0"
 
 
 def test_stream(rows: dict[str, pagereader.FullRow]) -> None:
-    row = rows["stream/within/8/0/16"]
+    row = rows["stream/within/8/16"]
     # 8000 bytes in 1, 2 ... 6 us: 8000, 4000, 2666.7, 2000, 1600, 1333.3 MB/s; all together 48,000 bytes in 21 us.
     assert row.fields["p50"].numbers == pytest.approx([7000 / 3, 4000 / 3, 8000.0])
     assert row.fields["p50"].text == f"2{THIN}330"
@@ -112,8 +112,8 @@ def test_stream(rows: dict[str, pagereader.FullRow]) -> None:
 def test_a_result_below_its_floor_is_said_aloud(tmp_path: Path) -> None:
     def too_good(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
         by_hand(point, attempt, number)
-        if point["kind"] == "floor" and point["pattern"] != "stream":
-            attempt["histogram"] = synthetic.encoded([(4000, 2000)])
+        if point["workload"]["pattern"] == "exchange":
+            synthetic.set_samples(attempt, [(4000, 2000)])
 
     options = synthetic.Options(
         layers=("sockets-tcp",),

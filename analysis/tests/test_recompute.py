@@ -37,24 +37,45 @@ class Point:
     outcomes: Counter[str] = field(default_factory=Counter)
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the plan says under that name
+        for part in (self.plan, self.plan["subject"], self.plan["workload"], self.plan["workload"]["parameters"]):
+            if name in part:
+                return part[name]
+        raise AttributeError(name)
+
     @property
     def stream(self) -> bool:
-        return bool(self.plan["pattern"] == "stream")
+        return self.pattern in ("stream", "flow")
+
+    @property
+    def size(self) -> int:
+        return int(self.request_bytes if self.pattern == "rpc" else self.bytes)
 
     @property
     def case(self) -> tuple[str, str, str, int]:
-        kind = "rate" if self.stream else "time"
-        return self.plan["place"], self.plan["wait"], kind, self.plan["request_bytes"]
+        return self.place, self.wait, "rate" if self.stream else "time", self.size
 
     @cached_property
     def medians(self) -> dict[int, float]:
         """Each round's own number: p50 in ns, or bytes over time in MB/s."""
         if self.stream:
-            return {number: attempt["bytes"] * 1000 / attempt["elapsed_ns"] for number, attempt in self.valid}
-        return {number: hdr(attempt["histogram"]).get_value_at_percentile(50.0) for number, attempt in self.valid}
+            found = {number: one(attempt, "throughput") for number, attempt in self.valid}
+            return {number: rate["amount"] * 1000 / rate["elapsed_ns"] for number, rate in found.items()}
+        return {number: samples(attempt).get_value_at_percentile(50.0) for number, attempt in self.valid}
 
     def outcome(self) -> str:
         return next(s for s in ("valid", "unsound", "failed", "refused", "missing") if self.outcomes[s])
+
+
+def one(attempt: dict[str, Any], quantity: str) -> dict[str, Any]:
+    """Return the reading of the one endpoint that has any."""
+    (reading,) = attempt["quantities"][quantity]
+    assert isinstance(reading, dict)
+    return reading
+
+
+def samples(attempt: dict[str, Any]) -> HdrHistogram:
+    return hdr(one(attempt, "latency")["histogram"])
 
 
 @cache
@@ -100,8 +121,8 @@ def read_raw(folder: Path) -> dict[str, Point]:
 
 def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Point]:
     best: dict[tuple[str, str, str, int], Point] = {}
-    for point in sorted(points.values(), key=lambda p: str(p.plan["layer"])):
-        if point.plan["kind"] != "floor" or not point.valid:
+    for point in sorted(points.values(), key=lambda p: str(p.layer)):
+        if point.kind != "floor" or not point.valid:
             continue
         middle = median(point.medians.values())
         if point.case in best:
@@ -113,10 +134,9 @@ def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Point
 
 
 def floor_for(point: Point, floors: dict[tuple[str, str, str, int], Point]) -> Point | None:
-    plan = point.plan
-    if plan["pattern"] == "onesided":
+    if point.pattern == "onesided":
         return None
-    if not point.stream and (plan["depth"] != 1 or plan["request_bytes"] != plan["reply_bytes"]):
+    if point.pattern == "rpc" and (point.depth != 1 or point.request_bytes != point.reply_bytes):
         return None
     return floors.get(point.case)
 
@@ -129,7 +149,7 @@ def paired(point: Point, floor: Point) -> tuple[list[float], list[float]]:
 
 
 def pooled_tail(point: Point, percent: float) -> tuple[list[float], int]:
-    parts = [hdr(attempt["histogram"]) for _, attempt in point.valid]
+    parts = [samples(attempt) for _, attempt in point.valid]
     whole = HdrHistogram(1, 100_000_000_000, 3)
     for part in parts:
         whole.add(part)
@@ -164,7 +184,7 @@ def check_cost(check: Checker, row: pagereader.FullRow, point: Point) -> None:
     operations = sum(a["operations"] for _, a in point.valid)
     busy = [sum(a["cpu"][i]["user_ns"] + a["cpu"][i]["system_ns"] for _, a in point.valid) / operations for i in (0, 1)]
     slept = [sum(a["cpu"][i]["voluntary_switches"] for _, a in point.valid) / operations for i in (0, 1)]
-    for name, value in zip(("cpu_client", "cpu_server", "cpu_both"), (*busy, sum(busy)), strict=True):
+    for name, value in zip(("cpu_client", "cpu_server", "cpu_all"), (*busy, sum(busy)), strict=True):
         check(row.fields[name], [value], show(value / 1000), [])
     for name, value in zip(("switches_client", "switches_server"), slept, strict=True):
         check(row.fields[name], [value], show(value), [])
@@ -175,17 +195,17 @@ def check_cost(check: Checker, row: pagereader.FullRow, point: Point) -> None:
 
 
 def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Point | None) -> None:
-    plan = point.plan
     scale = 1.0 if point.stream else 0.001
     values = list(point.medians.values())
-    assert (row.layer, row.label, row.wait) == (plan["layer"], plan["layer"], plan["wait"])
-    check(row.fields["wait"], [], plan["wait"], [])
+    assert (row.layer, row.label, row.wait) == (point.layer, point.layer, point.wait)
+    check(row.fields["wait"], [], point.wait, [])
     check.estimate(row.fields["p50"], values, scale)
     _, coverage = spread(values)
     percent = f"{coverage * 100:.1f}{THIN}%" if coverage else "no interval"
     check(row.fields["launches"], [len(values)], str(len(values)), [percent])
     if point.stream:
-        total = sum(a["bytes"] for _, a in point.valid) * 1000 / sum(a["elapsed_ns"] for _, a in point.valid)
+        rates = [one(attempt, "throughput") for _, attempt in point.valid]
+        total = sum(rate["amount"] for rate in rates) * 1000 / sum(rate["elapsed_ns"] for rate in rates)
         check(row.fields["pooled"], [total], show(total), [])
     else:
         for name, quantile, needed in (("p99", 99.0, 10_000), ("p999", 99.9, 100_000)):
@@ -204,9 +224,9 @@ def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Poin
         if not point.stream:
             check.estimate(row.fields["above"], differences, 0.001)
     check_cost(check, row, point)
-    done_by = point.facts["semantics"][plan["operation"] if plan["pattern"] == "onesided" else "message"]
+    done_by = point.facts["semantics"][point.operation if point.pattern == "onesided" else "message"]
     check(row.fields["work"], [], done_by, [])
-    check(row.fields["rpc"], [], point.facts["rpc"] if plan["pattern"] == "rpc" else DASH, [])
+    check(row.fields["rpc"], [], point.facts["rpc"] if point.pattern == "rpc" else DASH, [])
 
 
 @pytest.fixture(scope="module")
@@ -226,18 +246,18 @@ def test_every_cell_of_the_full_tables(points: dict[str, Point], root: Node) -> 
     for row in rows:
         point = points[row.point_id]
         check_row(check, row, point, floor_for(point, floors))
-    measured = {pid for pid, point in points.items() if point.valid and point.plan["kind"] == "layer"}
+    measured = {pid for pid, point in points.items() if point.valid and point.kind == "layer"}
     assert {row.point_id for row in rows} == measured
     assert len(rows) == len(measured)
     assert check.cells > 12 * len(rows)
 
 
 def test_the_checker_notices_one_changed_digit(points: dict[str, Point], root: Node) -> None:
-    row = next(row for row in pagereader.full_rows(root) if points[row.point_id].plan["kind"] == "layer")
+    row = next(row for row in pagereader.full_rows(root) if points[row.point_id].kind == "layer")
     point = points[row.point_id]
     floor = floor_for(point, floors_of(points))
     check_row(Checker(), row, point, floor)
-    for name in ("p50", "p99", "launches", "cpu_both", "rate", "work"):
+    for name in ("p50", "p99", "launches", "cpu_all", "rate", "work"):
         cell = row.fields[name]
         changed = {**row.fields, name: replace(cell, text=cell.text + "1")}
         with pytest.raises(AssertionError):
@@ -263,9 +283,8 @@ def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> No
                     (point,) = (
                         p
                         for p in points.values()
-                        if (p.plan["layer"], p.plan["pattern"], p.plan["place"], p.plan["wait"])
-                        == (layer, pattern, place, wait)
-                        and sizes_text(p.plan["request_bytes"]) == size
+                        if (p.layer, p.pattern, p.place, p.wait) == (layer, pattern, place, wait)
+                        and sizes_text(p.size) == size
                     )
                     seen += 1
                     if not point.valid:
@@ -284,9 +303,7 @@ def test_every_number_behind_the_figures(points: dict[str, Point], root: Node) -
     floors = floors_of(points)
     index: dict[tuple[str, str, str, str, str], Point] = {}
     for point in points.values():
-        plan = point.plan
-        size = sizes_text(plan["request_bytes"])
-        index[plan["pattern"], plan["place"], plan["wait"], plan["layer"], size] = point
+        index[point.pattern, point.place, point.wait, point.layer, sizes_text(point.size)] = point
     seen = 0
     for figure in root.all("figure"):
         pattern, place, wait = figure.attrs["id"].removeprefix("fig-").split("-")
@@ -352,9 +369,8 @@ def test_coverage_matrix_counts_points(points: dict[str, Point], root: Node) -> 
     names = {"rpc": "RPC", "stream": "Stream"}
     waits = {"poll": "polling", "block": "blocking"}
     for point in points.values():
-        plan = point.plan
-        if plan["kind"] == "layer":
-            groups[plan["layer"], names[plan["pattern"]], plan["place"], waits[plan["wait"]]].append(point)
+        if point.kind == "layer":
+            groups[point.layer, names[point.pattern], point.place, waits[point.wait]].append(point)
     table = root.one("table", class_="matrix")
     columns = [(head.own, *head.smalls) for head in table.one("thead").all("th")[1:]]
     for row in table.one("tbody").all("tr"):

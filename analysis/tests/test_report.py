@@ -138,7 +138,7 @@ def test_source_date_epoch_is_the_only_clock(tmp_path: Path, monkeypatch: pytest
 )
 def test_a_layer_with_a_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
     def hostile(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
-        if number == 1 and point["kind"] == "layer":
+        if number == 1 and point["subject"]["kind"] == "layer":
             attempt |= {"status": "failed", "reason": name, "reason_code": name, "checks": []}
 
     options = synthetic.Options(
@@ -265,11 +265,11 @@ def test_other_patterns_depths_and_zero_bytes(tmp_path: Path) -> None:
     root = pagereader.read(path.read_text())
     rows = {row.case: row for row in pagereader.full_rows(root)}
     assert rows["rpc/within/8/8/8"].fields["ratio"].smalls == ["a floor has one operation in flight"]
-    put = rows["onesided/within/8/0/1/put/passive"]
-    assert put.fields["remote"].numbers[0] > put.fields["p50"].numbers[0]
+    put = rows["onesided/within/8/1/put/passive"]
+    assert put.fields["visible"].numbers[0] > put.fields["p50"].numbers[0]
     assert put.fields["work"].text == "direct"
     assert "no floor of its kind" in put.fields["ratio"].smalls[0]
-    assert rows["pingpong/within/0/0/1"].fields["p50"].numbers[0] > 0
+    assert rows["pingpong/within/0"].fields["p50"].numbers[0] > 0
     assert root.one("section", id="pingpong-self")
     assert "0 B" in root.one("figure", id="fig-pingpong-within-poll").text
 

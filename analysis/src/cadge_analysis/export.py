@@ -11,20 +11,40 @@ import json
 from collections.abc import Iterator
 from typing import TextIO
 
+from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Cell, read
+from cadge_analysis.stats.load import Cell, Dataset, read
 from cadge_results import Campaign
+from cadge_results.catalogue import in_order
+from cadge_results.pattern import Quantity
 
 FORMATS = ("csv", "json")
 Record = dict[str, str | int | float | None]
 
 
-def _identity(cell: Cell, campaign_id: str) -> Record:
+def _parameters(data: Dataset) -> tuple[str, ...]:
+    """Return the names of all parameters of the campaign, in the order of its patterns."""
+    files = data.plan.patterns
+    return tuple(dict.fromkeys(name for key in in_order(files) for name in files[key].parameters))
+
+
+def _quantities(data: Dataset) -> dict[str, Quantity]:
+    """Return all quantities of the campaign by name; patterns that share a name share what it means."""
+    files = data.plan.patterns
+    return {name: one for key in in_order(files) for name, one in files[key].quantities.items()}
+
+
+def _roles(data: Dataset) -> tuple[str, ...]:
+    files = data.plan.patterns
+    return tuple(dict.fromkeys(role for key in in_order(files) for role in files[key].roles))
+
+
+def _identity(cell: Cell, data: Dataset) -> Record:
     case, series = cell.case, cell.series
     return {
-        "campaign_id": campaign_id,
+        "campaign_id": data.campaign_id,
         "point_id": cell.point_id,
         "kind": series.kind,
         "layer": series.layer,
@@ -33,11 +53,7 @@ def _identity(cell: Cell, campaign_id: str) -> Record:
         "place": case.place,
         "wait": case.wait,
         "pattern": case.pattern,
-        "operation": case.operation,
-        "target": case.target,
-        "request_bytes": case.request_bytes,
-        "reply_bytes": case.reply_bytes,
-        "depth": case.depth,
+        **{name: case.workload.values.get(name) for name in _parameters(data)},
         "state": cell.state,
         "reason": "; ".join(trouble.reason for trouble in cell.troubles),
         "attempts_planned": cell.planned,
@@ -62,34 +78,47 @@ def _tail(name: str, tail: Tail | None) -> Record:
     }
 
 
-def _measured(numbers: Numbers | None, row: Row | None) -> Record:
+def _quantity(name: str, quantity: Quantity, numbers: Numbers | None) -> Record:
+    """Return everything of one quantity; tails and pooled rates are of main quantities alone."""
+    is_main = numbers is not None and numbers.cell.case.file.main == name
+    found = None
+    if numbers is not None:
+        found = numbers.central if is_main else numbers.others.get(name)
+    if quantity.kind == "histogram":
+        return {
+            **_estimate(f"{name}_p50", "ns", found),
+            **_tail(f"{name}_p99", numbers.p99 if numbers and is_main else None),
+            **_tail(f"{name}_p999", numbers.p999 if numbers and is_main else None),
+        }
+    unit = words.slug(quantity)
+    record = _estimate(name, unit, found)
+    if quantity.kind == "rate":
+        record[f"{name}_pooled_{unit}"] = numbers.pooled if numbers and is_main else None
+    return record
+
+
+def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record:
     """Return everything measured; the same names for every row, None where there is nothing."""
-    central = numbers.central if numbers else None
-    rate = central if numbers and numbers.is_rate else None
-    time = central if numbers and not numbers.is_rate else None
-    cpu = numbers.cpu if numbers else None
+    cpu = numbers.cpu_ns if numbers else None
     switches = numbers.switches if numbers else None
     floor = row.floor if row else None
-    return {
-        "coverage": central.coverage if central else None,
+    record: Record = {
+        "coverage": numbers.central.coverage if numbers else None,
         "samples": numbers.samples if numbers else None,
         "operations": numbers.operations if numbers else None,
-        **_estimate("p50", "ns", time),
-        **_tail("p99", numbers.p99 if numbers else None),
-        **_tail("p999", numbers.p999 if numbers else None),
-        **_estimate("visible_p50", "ns", numbers.remote if numbers else None),
-        **_estimate("rate", "mb_s", rate),
-        "rate_pooled_mb_s": numbers.pooled_mb_s if numbers and numbers.is_rate else None,
+    }
+    for name, quantity in _quantities(data).items():
+        record |= _quantity(name, quantity, numbers)
+    return {
+        **record,
         "operations_per_s": numbers.operations_s if numbers else None,
         "floor": floor.cell.series.label if floor else None,
         "floor_point_id": floor.cell.point_id if floor else None,
         **_estimate("ratio", "", row.ratio if row else None),
         **_estimate("above_floor", "ns", row.above if row else None),
-        "cpu_client_ns": cpu.client_ns if cpu else None,
-        "cpu_server_ns": cpu.server_ns if cpu else None,
-        "cpu_both_ns": cpu.both_ns if cpu else None,
-        "switches_client": switches[0] if switches else None,
-        "switches_server": switches[1] if switches else None,
+        **{f"cpu_{role}_ns": cpu.by_role.get(role) if cpu else None for role in _roles(data)},
+        "cpu_all_ns": cpu.all_roles if cpu else None,
+        **{f"switches_{role}": switches.by_role.get(role) if switches else None for role in _roles(data)},
         "lost": numbers.lost if numbers else None,
         "late": numbers.late if numbers else None,
     }
@@ -102,7 +131,7 @@ def records(comparison: Comparison) -> Iterator[Record]:
     for cell in comparison.data.cells:
         row = rows.get(cell.point_id)
         numbers = row.numbers if row else floors.get(cell.point_id)
-        yield _identity(cell, comparison.data.campaign_id) | _measured(numbers, row)
+        yield _identity(cell, comparison.data) | _measured(numbers, row, comparison.data)
 
 
 def _json(comparison: Comparison, stream: TextIO) -> None:
@@ -115,11 +144,11 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         own = {s.launch_id: numbers.by_round[s.round] for s in cell.samples} if numbers else {}
         listed.append({**record, "by_launch": own})
     document = {
-        "schema": "cadge.export/1",
+        "schema": "cadge.export/2",
         "campaign_id": comparison.data.campaign_id,
         "plan_hash": meta.plan_hash,
         "tool": meta.tool.model_dump(mode="json"),
-        "by_launch_unit": "ns (p50 of the launch); MB/s for streams",
+        "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": listed,
     }
     json.dump(document, stream, indent=1, sort_keys=True, ensure_ascii=True)

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names for people: patterns, places, wait modes, floors, states. One spelling everywhere."""
+"""Names for people: places, wait modes, states; and what patterns and floors say of themselves. One spelling."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from cadge_analysis import units
-from cadge_analysis.stats.load import Case, Dataset, Series
+from cadge_analysis.stats.load import Case, Cell, Dataset
+from cadge_results.pattern import Parameter, Quantity
+from cadge_results.point import Value
 
 PLACES = {"within": "within one host", "between": "between two hosts", "self": "one process with itself"}
 PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}
 WAITS = {"poll": "polling", "block": "blocking"}
-PATTERNS = {
-    "pingpong": "Bare messages",
-    "rpc": "RPC",
-    "stream": "Stream",
-    "onesided": "One-sided",
-}
-PATTERN_ORDER = ("rpc", "pingpong", "stream", "onesided")
 PLACE_ORDER = ("within", "between", "self")
 WAIT_ORDER = ("poll", "block")
 STATES = {
@@ -29,14 +27,6 @@ SHARED_MEMORY = {
     "private": "a mount of /dev/shm of the endpoints' own",
     "folder": "a folder of the endpoints' own in /dev/shm",
     "shared": "/dev/shm, as everybody uses it",  # noqa: S108 - words
-}
-_FLOORS = {
-    "floor-cacheline": "cache line bounced",
-    "floor-copyflag": "copy and flag",
-    "floor-futex": "futex hand-off",
-    "floor-tcp": "bare TCP",
-    "floor-udp": "bare UDP",
-    "floor-xdp": "raw frames",
 }
 
 
@@ -53,26 +43,60 @@ def on_veth(data: Dataset) -> bool:
     return False
 
 
-def floor_name(series: Series, *, veth: bool) -> str:
-    """Return what a floor is, in words; raw frames over a veth pass through a kernel and say so."""
-    text = _FLOORS.get(series.layer, series.layer)
-    if series.layer == "floor-xdp" and veth:
-        text = "raw-frame floor, kernel included"
+def floor_name(cell: Cell, data: Dataset) -> str:
+    """Return what a floor is, in words; one whose link is virtual may have another name, and says so."""
+    series, floor = cell.series, data.plan.floors.get(cell.series.layer)
+    text = series.layer if floor is None else (on_veth(data) and floor.title_on_veth) or floor.title
     return f"{text} ({', '.join(f'{k}={v}' for k, v in series.settings)})" if series.settings else text
 
 
+def value(parameter: Parameter, found: Value) -> str:
+    """Return a parameter's value for people: 8 B, 4 KiB, 16, 20 \u00b5s, fetch-add."""
+    if isinstance(found, str):
+        return found.replace("_", "-")
+    if parameter.unit == "bytes":
+        return units.size(found)
+    return f"{units.us(found)} \u00b5s" if parameter.unit == "ns" else units.grouped(found)
+
+
 def workload(case: Case) -> str:
-    """Return the workload of a case without its place and wait mode: "8 B", "8 B → 4 KiB, 16 in flight"."""
-    text = units.size(case.request_bytes)
-    if case.pattern == "rpc" and case.reply_bytes != case.request_bytes:
-        text += f" \u2192 {units.size(case.reply_bytes)}"
-    if case.pattern == "onesided":
-        text = f"{case.operation.replace('_', '-')} {text}" + (f", {case.target} target" if case.target else "")
-    if case.pattern == "stream":
-        text += f", window {units.grouped(case.depth)}"
-    elif case.depth != 1:
-        text += f", {units.grouped(case.depth)} in flight"
-    return text
+    """Return a case's workload without place and wait mode, by its pattern's words: "8 B", "8 B, window 16"."""
+    return case.file.fill(case.file.workload_words, case.workload, value)
+
+
+def pattern(case: Case) -> str:
+    """Return what a case's pattern is called."""
+    return case.file.title
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How values of a quantity are shown: unit, what stored values are multiplied with, and words around them."""
+
+    unit: str
+    scale: float
+    spoken: str
+    noun: str
+    verb: str
+
+    def text(self, stored: float) -> str:
+        """Return a stored value with three significant digits and its unit."""
+        return f"{units.us(stored) if self.scale != 1.0 else units.sig3(stored)} {self.unit}"
+
+
+def shown(quantity: Quantity) -> Shown:
+    """Return how values of a quantity are shown."""
+    if quantity.unit == "ns":
+        return Shown("\u00b5s", 1 / units.NS_PER_US, "microseconds", "time", "takes")
+    if quantity.kind == "rate":
+        return Shown(quantity.unit, 1.0, quantity.unit, "rate", "reaches")
+    return Shown(quantity.unit, 1.0, quantity.unit, "value", "has")
+
+
+def slug(quantity: Quantity) -> str:
+    """Return a quantity's unit as a part of a name for programs."""
+    known = {"MB/s": "mb_s", "1/s": "per_s"}
+    return known.get(quantity.unit) or re.sub(r"[^a-z0-9]+", "_", quantity.unit.lower()).strip("_")
 
 
 def listing(names: list[str]) -> str:

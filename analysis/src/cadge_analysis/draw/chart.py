@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cadge_analysis.draw.palette import FLOOR, GRID, INK, MUTED, Identity
@@ -15,7 +15,7 @@ FLOOR_LABEL = "floor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One measured size of one series: bytes, value with interval (us or MB/s), and its ratio to the floor."""
+    """One measured size of one series: bytes, value with interval in the chart's unit, and its ratio to the floor."""
 
     size: int
     value: float
@@ -47,9 +47,19 @@ class FloorMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """All that one figure shows."""
+    """All that one figure shows.
 
-    is_rate: bool
+    `sizes` names every value of the axis that `along` is called; a linear chart begins at zero, another is logarithmic.
+    """
+
+    more_is_better: bool
+    linear: bool
+    unit: str
+    spoken: str
+    title: str
+    along: str
+    along_title: str
+    sizes: Mapping[int, str]
     lines: tuple[Line, ...]
     floor: tuple[FloorMark, ...]
 

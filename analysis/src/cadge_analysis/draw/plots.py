@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Charts as Vega-Lite specifications (plain dicts): latency and rate against size, each above its ratio to the floor.
+"""Charts as Vega-Lite specifications (plain dicts): a quantity against size, above its ratio to the floor.
 
-Sizes stand on a binary logarithm, 0 B apart on the left; latency is logarithmic in microseconds, rate linear from zero
-in MB/s. A marker is a measured size with its interval over launches; a line only joins markers, and is broken where the
-layer changes its path and beside 0 B. Series are labelled at their right end; nothing is told by colour alone.
+Sizes stand on a binary logarithm, 0 B apart on the left; latency is logarithmic in microseconds, anything else linear
+from zero. A marker is a measured size with its interval over launches; a line only joins markers, and is broken where
+the layer changes its path and beside 0 B. Series are labelled at their right end; nothing is told by colour alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cadge_analysis import units
 from cadge_analysis.draw.chart import FLOOR_LABEL, TEXT_PX, Chart, Line, Mark, colour_of, config, dash_of, shape_of
 from cadge_analysis.draw.palette import FLOOR, GHOST, INK, MUTED
 from cadge_analysis.draw.scales import Axis, labelled, linear_axis, log_axis, positions, spread
@@ -32,12 +31,12 @@ def _ends(lines: Sequence[Line], pick: Callable[[Mark], Sequence[float | None]])
 
 def _main_axis(chart: Chart) -> Axis:
     values = _ends(chart.lines, lambda m: (m.value, m.low, m.high)) + [mark.value for mark in chart.floor]
-    return linear_axis(values) if chart.is_rate else log_axis(values)
+    return linear_axis(values) if chart.linear else log_axis(values)
 
 
 def _ratio_axis(chart: Chart) -> Axis:
     values = [*_ends(chart.lines, lambda m: (m.ratio, m.ratio_low, m.ratio_high)), 1.0]
-    return linear_axis(values) if chart.is_rate else log_axis(values, wide=2)
+    return linear_axis(values) if chart.more_is_better else log_axis(values, wide=2)
 
 
 def _segment(line: Line, size: int) -> int:
@@ -80,8 +79,8 @@ def _labels(
     ]
 
 
-def _x_axis(spots: dict[int, float], *, title: str | None, width: int, room_px: float) -> Spec:
-    names = {f"{spots[size]:.4f}": units.size(size) for size in labelled(spots, width, room_px)}
+def _x_axis(chart: Chart, spots: dict[int, float], *, title: str | None, width: int, room_px: float) -> Spec:
+    names = {f"{spots[size]:.4f}": chart.sizes[size] for size in labelled(spots, width, room_px)}
     table = ",".join(f"'{x}':'{name}'" for x, name in sorted(names.items()))
     return {
         "title": title,
@@ -120,7 +119,7 @@ def _panel(
         "field": "x",
         "type": "quantitative",
         "scale": {"domain": [first - 8 * unit, last + 8 * unit], "nice": False, "zero": False},
-        "axis": _x_axis(spots, title=x_title, width=WIDTH, room_px=44),
+        "axis": _x_axis(chart, spots, title=x_title, width=WIDTH, room_px=44),
     }
     y = _y(axis, title, _RATIO_TICK if ratio else _TICK)
     rows = _rows(lines, spots, ratio=ratio)
@@ -203,7 +202,6 @@ def main_figure(chart: Chart) -> Spec:
     """Return the figure: all series above their ratio to the floor; without floors the ratio panel is left out."""
     spots = _spots(chart)
     below = has_ratio(chart)
-    top_title = "MB/s" if chart.is_rate else "round trip, p50, \u00b5s"
     panels = [
         _panel(
             chart,
@@ -211,8 +209,8 @@ def main_figure(chart: Chart) -> Spec:
             _main_axis(chart),
             ratio=False,
             height=HEIGHT,
-            title=top_title,
-            x_title=None if below else "message size",
+            title=chart.title,
+            x_title=None if below else chart.along_title,
         )
     ]
     if below:
@@ -224,7 +222,7 @@ def main_figure(chart: Chart) -> Spec:
                 ratio=True,
                 height=RATIO_HEIGHT,
                 title="ratio to the floor",
-                x_title="message size",
+                x_title=chart.along_title,
             )
         )
     return {
@@ -255,7 +253,7 @@ def single_figure(chart: Chart, line: Line) -> Spec:
         "field": "x",
         "type": "quantitative",
         "scale": {"domain": [first - margin, last + margin], "nice": False, "zero": False},
-        "axis": _x_axis(spots, title=None, width=SMALL_WIDTH, room_px=46),
+        "axis": _x_axis(chart, spots, title=None, width=SMALL_WIDTH, room_px=46),
     }
     coarse = tuple(t for t in axis.ticks if not axis.log or abs(math.log10(t) - round(math.log10(t))) < 1e-9)
     ticks = coarse if len(coarse) > 1 else axis.ticks

@@ -54,9 +54,9 @@ def same_block(one: Ablation) -> tuple[object, ...]:
 
 def unit_of(one: Ablation) -> tuple[str, float]:
     """Return what the medians of a table are, and what stored values are multiplied with."""
-    if one.case.pattern == "stream":
-        return "rate, MB/s", 1.0
-    return "p50, \u00b5s", 1 / units.NS_PER_US
+    quantity = one.case.file.main_quantity
+    shown = words.shown(quantity)
+    return f"{quantity.heading if quantity.kind != 'histogram' else 'p50'}, {shown.unit}", shown.scale
 
 
 def note(found: Iterable[Ablation]) -> str:
@@ -101,13 +101,12 @@ def tables(found: Sequence[Ablation]) -> Iterator[Table]:
         first = members[0]
         unit, _ = unit_of(first)
         where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
-        title = f"{first.base.label}, {where}, {words.PATTERNS[first.case.pattern]}: {unit}; below it the ratio to it"
+        title = f"{first.base.label}, {where}, {words.pattern(first.case)}: {unit}; below it the ratio to it"
         for at in range(0, len(members), COLUMNS):
             yield _table(members[at : at + COLUMNS], first.setting, title)
 
 
-def _central(name: str, numbers: Numbers | None, *, is_rate: bool) -> Record:
-    unit = "mb_s" if is_rate else "ns"
+def _central(name: str, unit: str, numbers: Numbers | None) -> Record:
     central = numbers.central if numbers else None
     return {
         f"{name}_{unit}": central.value if central else None,
@@ -119,8 +118,9 @@ def _central(name: str, numbers: Numbers | None, *, is_rate: bool) -> Record:
 def records(found: Iterable[Ablation]) -> Iterator[Record]:
     """Yield one record for each variant in each case."""
     for one in found:
-        case, is_rate = one.case, one.case.pattern == "stream"
-        what = "rate" if is_rate else "p50"
+        case, quantity = one.case, one.case.file.main_quantity
+        what = f"{case.file.main}_p50" if quantity.kind == "histogram" else case.file.main
+        unit = words.slug(quantity)
         for variant in one.variants:
             ratio = variant.ratio
             missing = next(
@@ -133,13 +133,9 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
                 "place": case.place,
                 "wait": case.wait,
                 "pattern": case.pattern,
-                "operation": case.operation,
-                "target": case.target,
-                "request_bytes": case.request_bytes,
-                "reply_bytes": case.reply_bytes,
-                "depth": case.depth,
-                **_central(f"default_{what}", one.numbers, is_rate=is_rate),
-                **_central(what, variant.numbers, is_rate=is_rate),
+                **case.workload.values,
+                **_central(f"default_{what}", unit, one.numbers),
+                **_central(what, unit, variant.numbers),
                 "ratio": ratio.value if ratio else None,
                 "ratio_low": ratio.low if ratio else None,
                 "ratio_high": ratio.high if ratio else None,

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
-from cadge_analysis.page.figures import estimate_text, main_family
+from cadge_analysis.page.figures import estimate_text, in_family, main_family
 from cadge_analysis.page.viewmodel import Answer, Span
 from cadge_analysis.stats.compare import Comparison, Row, Standing, decided, standing
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
-from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.load import Case, Dataset
+from cadge_results import PatternFile
 
 
 def _pick(rows: Sequence[Row], size: int) -> list[Row]:
@@ -19,14 +20,9 @@ def _pick(rows: Sequence[Row], size: int) -> list[Row]:
     family = main_family(rows)
     if family is None:
         return []
-    members = [
-        r
-        for r in rows
-        if (r.cell.case.operation, r.cell.case.target, r.cell.case.depth) == family
-        and (r.cell.case.pattern in ("stream", "onesided") or r.cell.case.request_bytes == r.cell.case.reply_bytes)
-    ]
-    sizes = sorted({r.cell.case.request_bytes for r in members}, key=lambda s: (abs(s - size), s))
-    return [r for r in members if sizes and r.cell.case.request_bytes == sizes[0]]
+    members = [r for r in rows if in_family(r.cell.case, family)]
+    sizes = sorted({r.cell.case.size for r in members}, key=lambda s: (abs(s - size), s))
+    return [r for r in members if sizes and r.cell.case.size == sizes[0]]
 
 
 def _ratio_text(ratio: Estimate) -> str:
@@ -39,7 +35,7 @@ def _ratio_text(ratio: Estimate) -> str:
 def _topic(case: Case) -> str:
     """Return what a sentence is about: "RPC of 8 B, within one host, polling"."""
     where = f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}"
-    return f"{words.PATTERNS[case.pattern]} of {words.workload(case)}, {where}"
+    return f"{words.pattern(case)} of {words.workload(case)}, {where}"
 
 
 def _against(found: Standing) -> list[Span]:
@@ -54,10 +50,9 @@ def _against(found: Standing) -> list[Span]:
         spans.append(Span(f" {words.listing(ties)} cannot be told apart from {name}."))
     if not clear:
         return spans
-    measure = "rate" if found.best.numbers.is_rate else "time"
-    verb = "reaches" if found.best.numbers.is_rate else "takes"
+    shown = words.shown(found.best.numbers.quantity)
     near, far = clear[0], clear[-1]
-    text = f" {near[0]} {verb} {_ratio_text(near[1])} of that {measure}"
+    text = f" {near[0]} {shown.verb} {_ratio_text(near[1])} of that {shown.noun}"
     if len(clear) > 1:
         between = len(clear) - 2
         text += f", {far[0]} {_ratio_text(far[1])}"
@@ -66,20 +61,16 @@ def _against(found: Standing) -> list[Span]:
     return spans
 
 
-def _answer(rows: Sequence[Row], *, veth: bool) -> Answer | None:
+def _answer(rows: Sequence[Row], data: Dataset) -> Answer | None:
     found = standing(rows)
     if found is None:
         return None
     best, case = found.best, found.case
-    if best.numbers.is_rate:
-        value = f"{estimate_text(best.numbers.central, 1.0)}\u00a0MB/s"
-        text = " is fastest: "
-    else:
-        value = f"{estimate_text(best.numbers.central, 1 / units.NS_PER_US)}\u00a0\u00b5s"
-        text = f" has the lowest median {'time' if case.pattern == 'onesided' else 'round trip'}: "
-    spans = [Span(best.cell.series.label, strong=True), Span(text), Span(value, strong=True)]
+    shown = words.shown(best.numbers.quantity)
+    value = f"{estimate_text(best.numbers.central, shown.scale)}\u00a0{shown.unit}"
+    spans = [Span(best.cell.series.label, strong=True), Span(f" {_best(case.file)}: "), Span(value, strong=True)]
     if best.ratio is not None and best.floor is not None:
-        floor = words.floor_name(best.floor.cell.series, veth=veth)
+        floor = words.floor_name(best.floor.cell, data)
         spans.append(Span(f", {_ratio_text(best.ratio)} its floor ({floor})"))
     if not found.others:
         spans.append(Span(" (the only layer with a number here)"))
@@ -88,24 +79,42 @@ def _answer(rows: Sequence[Row], *, veth: bool) -> Answer | None:
     return Answer(topic=_topic(case), spans=tuple(spans))
 
 
+def _best(file: PatternFile) -> str:
+    """Return what the best layer does, in the pattern's words."""
+    end = "lowest" if file.main_quantity.better == "low" else "highest"
+    middle = "median " if file.main_quantity.kind == "histogram" else ""
+    return file.words.best or f"has the {end} {middle}{file.main_quantity.title}"
+
+
+def first_screen(patterns: Mapping[str, PatternFile]) -> list[str]:
+    """Return whose answers stand first: those of rank 0, and of the others where none of rank 0 says how low, or high.
+
+    What should be low goes before what should be high.
+    """
+    firm = {file.main_quantity.better for file in patterns.values() if file.first_screen.rank == 0}
+    chosen = [
+        name for name, file in patterns.items() if file.first_screen.rank == 0 or file.main_quantity.better not in firm
+    ]
+    return sorted(chosen, key=lambda name: patterns[name].main_quantity.better == "high")
+
+
 def answers(comparison: Comparison) -> tuple[Answer, ...]:
-    """Return the sentences of the first screen: small RPCs and large streams, by place, polling before blocking."""
-    veth = words.on_veth(comparison.data)
+    """Return the sentences of the first screen: pattern by pattern, by place, polling before blocking."""
+    data = comparison.data
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in comparison.rows:
         case = row.cell.case
         groups[case.pattern, case.place, case.wait].append(row)
-    wanted = [("rpc", 8), ("stream", units.MIB)]
-    patterns = {pattern for pattern, _, _ in groups}
-    if "rpc" not in patterns:
-        wanted = [("pingpong", 8), ("onesided", 8), ("stream", units.MIB)]
+    measured = {pattern for pattern, _, _ in groups}
+    patterns = {name: file for name, file in data.patterns.items() if name in measured}
     found = []
     for wait in words.WAIT_ORDER:
-        for pattern, size in wanted:
-            if wait == "block" and pattern == "stream":
+        for pattern in first_screen(patterns):
+            screen = patterns[pattern].first_screen
+            if wait not in screen.waits:
                 continue
             for place in words.PLACE_ORDER:
-                answer = _answer(_pick(groups.get((pattern, place, wait), []), size), veth=veth)
+                answer = _answer(_pick(groups.get((pattern, place, wait), []), screen.at), data)
                 if answer is not None:
                     found.append(answer)
     return tuple(found)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Key, Matrix, MatrixCell, OutcomeRow, TroubleRow
 from cadge_analysis.stats.load import STATES, Cell, Dataset, Series
+from cadge_results.catalogue import in_order
 
 
 def outcome_rows(data: Dataset) -> tuple[OutcomeRow, ...]:
@@ -44,9 +45,11 @@ def _where(cells: list[Cell]) -> str:
     cases = [cell.case for cell in cells]
     places = [words.PLACES_SHORT[p] for p in words.PLACE_ORDER if any(c.place == p for c in cases)]
     waits = [words.WAITS[w] for w in words.WAIT_ORDER if any(c.wait == w for c in cases)]
-    patterns = [words.PATTERNS[p] for p in words.PATTERN_ORDER if any(c.pattern == p for c in cases)]
-    sizes = {max(c.request_bytes, c.reply_bytes) for c in cases}
-    return "; ".join((" and ".join(places), " and ".join(waits), words.listing(patterns), _sizes(sizes)))
+    files = {case.pattern: case.file for case in cases}
+    patterns = [files[name].title for name in in_order(files)]
+    sizes = {max(found) for case in cases if (found := case.file.moved_bytes(case.workload))}
+    parts = (" and ".join(places), " and ".join(waits), words.listing(patterns), _sizes(sizes) if sizes else "")
+    return "; ".join(part for part in parts if part)
 
 
 def trouble_rows(data: Dataset) -> tuple[TroubleRow, ...]:
@@ -98,13 +101,13 @@ def matrix(data: Dataset, keys: Mapping[Series, Key]) -> Matrix:
             groups[cell.series, cell.case.pattern, cell.case.place, cell.case.wait].append(cell)
     columns = [
         (pattern, place, wait)
-        for pattern in words.PATTERN_ORDER
+        for pattern in data.patterns
         for place in words.PLACE_ORDER
         for wait in words.WAIT_ORDER
         if any(key[1:] == (pattern, place, wait) for key in groups)
     ]
     return Matrix(
-        columns=tuple((words.PATTERNS[a], words.PLACES_SHORT[b], words.WAITS[c]) for a, b, c in columns),
+        columns=tuple((data.patterns[a].title, words.PLACES_SHORT[b], words.WAITS[c]) for a, b, c in columns),
         rows=tuple(
             (keys[series], tuple(_matrix_cell(groups.get((series, *column), [])) for column in columns))
             for series in data.layers

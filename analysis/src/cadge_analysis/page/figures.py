@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import plots, svg
@@ -13,38 +14,48 @@ from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.viewmodel import DataTable, Figure, Key
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import Case, LaunchFacts, Series
+from cadge_analysis.stats.load import Case, Dataset, Family, LaunchFacts, Series
+from cadge_results import PatternFile
+from cadge_results.pattern import Quantity
+from cadge_results.point import Value
 
 MANY = 6  # from seven series on, each also gets a picture of its own
 MAIN_PX = 720
-Family = tuple[str, str, int]  # operation, target, depth
 
 
 def main_family(rows: Sequence[Row]) -> Family | None:
-    """Return the operation, target and depth with the most sizes on the diagonal (request = reply).
+    """Return the values of all other parameters with the most sizes on the diagonal (whatever follows, follows).
 
-    Of equal ones the smallest depth, for streams the largest. Other depths and asymmetric sizes are in the tables.
+    Of equal ones, the first that the pattern prefers: its lowest numbers (the highest where it says so), and of choices
+    their defaults. Everything else is in the tables.
     """
     sizes: dict[Family, set[int]] = defaultdict(set)
     for row in rows:
-        case = row.cell.case
-        if _on_diagonal(case):
-            sizes[case.operation, case.target, case.depth].add(case.request_bytes)
+        if row.cell.case.on_diagonal:
+            sizes[row.cell.case.family].add(row.cell.case.size)
     if not sizes:
         return None
-    deepest_first = rows[0].numbers.is_rate
-    return max(sizes, key=lambda f: (len(sizes[f]), f[2] if deepest_first else -f[2], f[0], f[1]))
+    file = rows[0].cell.case.file
+    return max(sizes, key=lambda family: (len(sizes[family]), *(_preference(file, *item) for item in family)))
 
 
-def _on_diagonal(case: Case) -> bool:
-    return case.pattern in ("stream", "onesided") or case.request_bytes == case.reply_bytes
+def _preference(file: PatternFile, name: str, value: Value) -> int:
+    one = file.parameters[name]
+    if isinstance(value, int):
+        return value if file.family.get(name) == "highest" else -value
+    return len(one.values) if value == one.default else -one.values.index(value)
+
+
+def in_family(case: Case, family: Family) -> bool:
+    """Tell whether a case belongs to a figure."""
+    return case.on_diagonal and case.family == family
 
 
 def _mark(row: Row) -> Mark:
-    scale = 1.0 if row.numbers.is_rate else 1 / units.NS_PER_US
+    scale = words.shown(row.numbers.quantity).scale
     central, ratio = row.numbers.central, row.ratio
     return Mark(
-        size=row.cell.case.request_bytes,
+        size=row.cell.case.size,
         value=central.value * scale,
         low=None if central.low is None else central.low * scale,
         high=None if central.high is None else central.high * scale,
@@ -58,12 +69,12 @@ def chart_of(
     rows: Sequence[Row],
     looks: Mapping[Series, Identity],
     facts: Mapping[tuple[Series, str, str], LaunchFacts],
-    *,
-    veth: bool,
+    data: Dataset,
 ) -> Chart:
     """Return the chart of rows that share pattern, place, wait mode and family."""
     first = rows[0].cell.case
-    is_rate = rows[0].numbers.is_rate
+    quantity, axis = rows[0].numbers.quantity, first.file.parameters[first.file.axis]
+    shown = words.shown(quantity)
     by_series: dict[Series, list[Row]] = defaultdict(list)
     for row in rows:
         by_series[row.cell.series].append(row)
@@ -78,16 +89,26 @@ def chart_of(
                 short_bytes=known.short_bytes if known and known.long_path != known.short_path else 0,
             )
         )
-    scale = 1.0 if is_rate else 1 / units.NS_PER_US
     floor = {}
     for row in rows:
         if row.floor is not None:
-            floor[row.cell.case.request_bytes] = FloorMark(
-                size=row.cell.case.request_bytes,
-                value=row.floor.central.value * scale,
-                name=words.floor_name(row.floor.cell.series, veth=veth),
-            )
-    return Chart(is_rate=is_rate, lines=tuple(lines), floor=tuple(floor[size] for size in sorted(floor)))
+            size = row.cell.case.size
+            name = words.floor_name(row.floor.cell, data)
+            floor[size] = FloorMark(size=size, value=row.floor.central.value * shown.scale, name=name)
+    sizes = sorted({mark.size for line in lines for mark in line.marks} | set(floor))
+    is_size = axis.unit == "bytes"
+    return Chart(
+        more_is_better=quantity.better == "high",
+        linear=quantity.kind != "histogram",
+        unit=shown.unit,
+        spoken=shown.spoken,
+        title=first.file.words.axis or f"{quantity.title}, {shown.unit}",
+        along="size" if is_size else axis.title,
+        along_title="message size" if is_size else axis.title,
+        sizes={size: words.value(axis, size) for size in sizes},
+        lines=tuple(lines),
+        floor=tuple(floor[size] for size in sorted(floor)),
+    )
 
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:
@@ -106,7 +127,6 @@ def _marked(mark: Mark | None) -> str:
 
 def _data_table(chart: Chart) -> DataTable:
     """Return every plotted value as text: a row a size, a pair of columns a series."""
-    unit = "MB/s" if chart.is_rate else "\u00b5s"
     by_size: dict[int, dict[str, Mark]] = defaultdict(dict)
     for line in chart.lines:
         for mark in line.marks:
@@ -114,23 +134,25 @@ def _data_table(chart: Chart) -> DataTable:
     floor = {mark.size: mark for mark in chart.floor}
     rows = []
     for size in sorted(by_size):
-        cells = [units.size(size)]
+        cells = [chart.sizes[size]]
         at = floor.get(size)
         cells.append(f"{units.sig3(at.value)} ({at.name})" if at else units.MISSING)
         cells.extend(_marked(by_size[size].get(line.label)) for line in chart.lines)
         rows.append(tuple(cells))
-    return DataTable(columns=("size", f"floor, {unit}", *(f"{x.label}, {unit}" for x in chart.lines)), rows=tuple(rows))
+    return DataTable(
+        columns=(chart.along, f"floor, {chart.unit}", *(f"{x.label}, {chart.unit}" for x in chart.lines)),
+        rows=tuple(rows),
+    )
 
 
 def _range(chart: Chart) -> str:
     """Return one sentence for those who cannot see the chart: ends of every series."""
-    unit = "MB/s" if chart.is_rate else "microseconds"
     parts = []
     for line in chart.lines:
         first, last = line.marks[0], line.marks[-1]
         parts.append(
-            f"{line.label} from {units.sig3(first.value)} {unit} at {units.size(first.size)} "
-            f"to {units.sig3(last.value)} at {units.size(last.size)}"
+            f"{line.label} from {units.sig3(first.value)} {chart.spoken} at {chart.sizes[first.size]} "
+            f"to {units.sig3(last.value)} at {chart.sizes[last.size]}"
         )
     return "; ".join(parts) + "."
 
@@ -147,15 +169,10 @@ def _coverage(rows: Sequence[Row]) -> str:
 
 
 def _caption(chart: Chart, rows: Sequence[Row]) -> str:
-    what = (
-        "Each marker is the median over launches of the rate (payload bytes confirmed by the receiver \u00f7 time)."
-        if chart.is_rate
-        else "Each marker is the median over launches of the launch's own p50 of whole round trips, not halved."
-    )
-    if rows[0].cell.case.pattern == "onesided":
-        what = "Each marker is the median over launches of the launch's own p50 until local completion."
+    file = rows[0].cell.case.file
+    what = f"Each marker is the median over launches of {file.words.marker or _marker(file.main_quantity)}."
     if plots.has_ratio(chart):
-        better = "up to 1\u00d7, higher is better" if chart.is_rate else "from 1\u00d7, lower is better"
+        better = "up to 1\u00d7, higher is better" if chart.more_is_better else "from 1\u00d7, lower is better"
         floor = f" Dotted: the fastest floor measured at that very size; the lower panel divides by it ({better})."
     else:
         floor = " No floor of its kind was measured here, so there is no ratio panel."
@@ -169,27 +186,24 @@ def _caption(chart: Chart, rows: Sequence[Row]) -> str:
     return f"{what} {_coverage(rows)}{floor}{gap}"
 
 
+def _marker(quantity: Quantity) -> str:
+    return f"the launch's own {'p50 of the ' if quantity.kind == 'histogram' else ''}{quantity.title}"
+
+
 def figure(
     rows: Sequence[Row],
     keys: Mapping[Series, Key],
     looks: Mapping[Series, Identity],
     facts: Mapping[tuple[Series, str, str], LaunchFacts],
     *,
+    data: Dataset,
     name: str,
-    veth: bool,
 ) -> Figure:
     """Draw the figure of rows that share pattern, place, wait mode and family."""
     case = rows[0].cell.case
-    chart = chart_of(rows, looks, facts, veth=veth)
-    what = "Bandwidth" if chart.is_rate else "Latency"
-    extra = ""
-    if case.pattern == "onesided":
-        extra = f", {case.operation.replace('_', '-')}"
-    if chart.is_rate:
-        extra += f", window {case.depth}"
-    elif case.depth != 1:
-        extra += f", {case.depth} in flight"
-    title = f"{what} against size{extra}, {words.WAITS[case.wait]}"
+    chart = chart_of(rows, looks, facts, data)
+    against = case.file.words.figure or f"{case.file.main_quantity.title.capitalize()} against {chart.along}"
+    title = f"{case.file.fill(against, case.workload, words.value)}, {words.WAITS[case.wait]}"
     series = [s for s in keys if s in {row.cell.series for row in rows}]
     by_label = {s.label: keys[s] for s in series}
     small = []
@@ -199,7 +213,7 @@ def figure(
                 plots.single_figure(chart, line),
                 name=f"{name}-{number}",
                 title=f"{line.label}: {title}",
-                description=_range(Chart(is_rate=chart.is_rate, lines=(line,), floor=())),
+                description=_range(replace(chart, lines=(line,), floor=())),
             )
             small.append((by_label[line.label], picture))
     return Figure(

@@ -3,27 +3,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cadge_analysis import units
 from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
+from cadge_results import PatternFile
 
 
-def method() -> tuple[Fact, ...]:
-    """Return the section on method."""
+def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
+    """Return the section on method; what is timed is said for the patterns that were planned."""
+    timed = " ".join(f"{file.title}: {file.words.timed}." for file in patterns.values() if file.words.timed)
     six = units.percent(rank_coverage(6, 1))
     return (
         Fact(
             name="What is timed",
-            text="RPC: from handing over the request until the result may be used. Bare messages: from one message"
-            " out to its answer in, without an RPC header. Stream: payload bytes that the receiver has "
-            "confirmed, in one direction, with the stated window. Round trips are whole and are never halved."
+            text=f"{timed} Round trips are whole and are never halved."
             " Every operation of a closed loop is timed, and none starts before an earlier one of its slot "
             "has ended, so these are service times: nothing here says how a layer behaves when requests "
             "arrive on their own.",
         ),
         Fact(
             name="Replication",
-            text="A launch is a fresh pair of processes that tries each of its points once, in shuffled order; "
+            text="A launch is fresh processes, one an endpoint, that try each of its points once, in shuffled order; "
             "launches of all layers are interleaved at random. From each launch comes one number, its own "
             "median or its bytes \u00f7 time. The report shows the median of these numbers over launches, "
             "never the best one.",

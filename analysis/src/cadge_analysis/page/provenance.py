@@ -129,17 +129,17 @@ def _unique(values: Iterable[str]) -> str:
     return " | ".join(dict.fromkeys(value for value in values if value))
 
 
-def floor_table(comparison: Comparison, *, veth: bool) -> FactTable:
+def floor_table(comparison: Comparison) -> FactTable:
     """Return every floor that divides something, a row a size: value with interval, and which floor it is."""
     columns = sorted({key[:3] for key in comparison.floors}, key=_floor_order)
     sizes = sorted({key[3] for key in comparison.floors})
     rows = []
     for size in sizes:
         found = (comparison.floors.get((*column, size)) for column in columns)
-        rows.append((units.size(size), *(_floor_text(numbers, veth=veth) for numbers in found)))
+        rows.append((units.size(size), *(_floor_text(numbers, comparison.data) for numbers in found)))
     return FactTable(
         title="The fastest floor at each size: median over launches with its interval",
-        columns=("size", *(_floor_head(*column) for column in columns)),
+        columns=("size", *(_floor_head(*column, comparison.data) for column in columns)),
         rows=tuple(rows),
     )
 
@@ -149,20 +149,21 @@ def _floor_order(column: tuple[str, str, str]) -> tuple[str, int, int]:
     return kind, words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait)
 
 
-def _floor_head(place: str, wait: str, kind: str) -> str:
-    what = "round trip, p50, \u00b5s" if kind == "latency" else "stream, MB/s"
-    return f"{what}; {words.PLACES_SHORT[place]}, {words.WAITS[wait]}"
+def _floor_head(place: str, wait: str, form: str, data: Dataset) -> str:
+    quantity = data.plan.patterns[form].main_quantity
+    what = f"{quantity.title}, p50" if quantity.kind == "histogram" else quantity.title
+    return f"{what}, {words.shown(quantity).unit}; {words.PLACES_SHORT[place]}, {words.WAITS[wait]}"
 
 
-def _floor_text(numbers: Numbers | None, *, veth: bool) -> str:
+def _floor_text(numbers: Numbers | None, data: Dataset) -> str:
     if numbers is None:
         return units.MISSING
     central = numbers.central
-    scale = 1.0 if numbers.is_rate else 1 / units.NS_PER_US
+    scale = words.shown(numbers.quantity).scale
     ends = ""
     if central.low is not None and central.high is not None:
         ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
-    return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(numbers.cell.series, veth=veth)}"
+    return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(numbers.cell, data)}"
 
 
 def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
@@ -266,11 +267,14 @@ def _pin_table(data: Dataset) -> FactTable:
         result = record.result
         if result is None:
             continue
-        for number, (endpoint, pin) in enumerate(zip(result.endpoints, result.pinning, strict=False)):
-            asked = "none" if pin.asked < 0 else f"CPU {pin.asked}"
+        roles = record.launch.roles
+        ends = zip(roles, result.endpoints, result.pinning, strict=False)
+        for number, (role, endpoint, pin) in enumerate(ends):
+            wished = (pin.asked,) if isinstance(pin.asked, int) else pin.asked
+            asked = ", ".join(f"CPU {cpu}" for cpu in wished if cpu >= 0) or "none"
             actual = ", ".join(f"CPU {cpu}" for cpu in pin.actual)
-            role = ("client", "server")[number] if number < 2 else str(number)
-            tally[endpoint.host, role, asked, actual, "yes" if pin.ok else "no"] += 1
+            name = role if roles.count(role) == 1 else f"{role} {number}"
+            tally[endpoint.host, name, asked, actual, "yes" if pin.ok else "no"] += 1
     return FactTable(
         title="Pinning, read back",
         columns=("host", "endpoint", "asked", "found", "as asked", "launches"),
@@ -300,7 +304,7 @@ def embedded(comparison: Comparison) -> dict[str, object]:
             "point_id": numbers.cell.point_id,
             "series": numbers.cell.series.label,
             "kind": numbers.cell.series.kind,
-            "unit": "MB/s" if numbers.is_rate else "ns",
+            "unit": numbers.quantity.unit,
             "by_launch": {sample.launch_id: numbers.by_round[sample.round] for sample in numbers.cell.samples},
         }
         for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)

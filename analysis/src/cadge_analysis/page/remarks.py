@@ -69,16 +69,16 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
         )
 
 
-def _floors(rows: tuple[Row, ...], *, veth: bool) -> Iterator[Remark]:
+def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
     beaten = [row for row in rows if row.beats_floor]
     if beaten:
         names = []
         for row in beaten[:_NAMED]:
             case = row.cell.case
-            floor = words.floor_name(row.floor.cell.series, veth=veth) if row.floor else ""
+            floor = words.floor_name(row.floor.cell, data) if row.floor else ""
             ratio = units.times(row.ratio.value) if row.ratio else ""
             names.append(
-                f"{row.cell.series.label}, {words.PATTERNS[case.pattern]} of {words.workload(case)} "
+                f"{row.cell.series.label}, {words.pattern(case)} of {words.workload(case)} "
                 f"{words.PLACES[case.place]}, {words.WAITS[case.wait]}: {ratio} of {floor}"
             )
         rest = f"; and {len(beaten) - _NAMED} more" if len(beaten) > _NAMED else ""
@@ -184,7 +184,7 @@ def remarks(
     found = [
         *_surroundings(data),
         *_completeness(data),
-        *_floors(comparison.rows, veth=words.on_veth(data)),
+        *_floors(comparison.rows, data),
         *_identity(facts),
         *_replication(data, comparison.rows),
         *_machine(data),

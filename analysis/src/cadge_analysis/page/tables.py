@@ -6,63 +6,52 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, standing
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Case, Cell, LaunchFacts, Series
+from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts, Series
+from cadge_results import PatternFile
+from cadge_results.pattern import Quantity
 
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 
-_BEFORE = (Column(key="wait", head="waits by", number=False),)
-_AFTER = (
-    Column(key="floor", head="its floor", number=False),
-    Column(key="cpu_client", head="CPU client", unit="\u00b5s"),
-    Column(key="cpu_server", head="CPU server", unit="\u00b5s"),
-    Column(key="cpu_both", head="CPU both", unit="\u00b5s"),
-    Column(key="switches_client", head="switches client"),
-    Column(key="switches_server", head="switches server"),
+_WAIT = Column(key="wait", head="waits by", number=False)
+_FLOOR = Column(key="floor", head="its floor", number=False)
+_LAST = (
     Column(key="lost", head="lost"),
     Column(key="rpc", head="RPC", number=False),
     Column(key="work", head="done by", number=False),
     Column(key="launches", head="launches"),
     Column(key="samples", head="samples"),
 )
-LATENCY_COLUMNS = (
-    *_BEFORE,
-    Column(key="p50", head="p50", unit="\u00b5s"),
-    Column(key="p99", head="p99", unit="\u00b5s"),
-    Column(key="p999", head="p99.9", unit="\u00b5s"),
-    Column(key="ratio", head="ratio to floor"),
-    Column(key="above", head="above floor", unit="\u00b5s"),
-    Column(key="rate", head="operations/s"),
-    *_AFTER,
-)
-ONESIDED_COLUMNS = (
-    *_BEFORE,
-    Column(key="p50", head="p50, local completion", unit="\u00b5s"),
-    Column(key="remote", head="p50, visible at the target", unit="\u00b5s"),
-    Column(key="p99", head="p99", unit="\u00b5s"),
-    Column(key="p999", head="p99.9", unit="\u00b5s"),
-    Column(key="ratio", head="ratio to floor"),
-    Column(key="above", head="above floor", unit="\u00b5s"),
-    Column(key="rate", head="operations/s"),
-    *_AFTER,
-)
-STREAM_COLUMNS = (
-    *_BEFORE,
-    Column(key="p50", head="rate", unit="MB/s"),
-    Column(key="pooled", head="all launches together", unit="MB/s"),
-    Column(key="ratio", head="ratio to floor"),
-    Column(key="rate", head="messages/s"),
-    *_AFTER,
-)
 
 
-def columns_of(pattern: str) -> tuple[Column, ...]:
+def columns_of(file: PatternFile) -> tuple[Column, ...]:
     """Return the columns of a pattern's tables."""
-    return {"stream": STREAM_COLUMNS, "onesided": ONESIDED_COLUMNS}.get(pattern, LATENCY_COLUMNS)
+    main = file.main_quantity
+    shown = words.shown(main)
+    columns = [_WAIT, Column(key="p50", head=main.heading, unit=shown.unit)]
+    if main.kind == "rate":
+        columns.append(Column(key="pooled", head="all launches together", unit=shown.unit))
+    for name, quantity in file.quantities.items():
+        if name != file.main:
+            columns.append(Column(key=name, head=quantity.heading, unit=words.shown(quantity).unit))
+    if main.kind == "histogram":
+        columns.append(Column(key="p99", head="p99", unit=shown.unit))
+        columns.append(Column(key="p999", head="p99.9", unit=shown.unit))
+    columns.append(Column(key="ratio", head="ratio to floor"))
+    if main.unit == "ns":
+        columns.append(Column(key="above", head="above floor", unit=shown.unit))
+    columns += [Column(key="rate", head=file.words.operations), _FLOOR]
+    columns += [Column(key=f"cpu_{role}", head=f"CPU {role}", unit="\u00b5s") for role in file.roles]
+    if len(file.roles) > 1:
+        together = "both" if len(file.roles) == 2 else "all"
+        columns.append(Column(key="cpu_all", head=f"CPU {together}", unit="\u00b5s"))
+    columns += [Column(key=f"switches_{role}", head=f"switches {role}") for role in file.roles]
+    return (*columns, *_LAST)
 
 
 def _raw(*values: float | None) -> str:
@@ -113,38 +102,45 @@ def _work(facts: LaunchFacts | None, case: Case) -> str:
     """Return who carries out the operation: direct, library or cadge."""
     if facts is None:
         return ""
-    return facts.semantics.get(case.operation if case.pattern == "onesided" else "message", "")
+    return facts.semantics.get(case.file.fill(case.file.words.work, case.workload, lambda _, value: str(value)), "")
 
 
-def _values(row: Row, facts: LaunchFacts | None, *, veth: bool) -> dict[str, Value]:
+def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Value]:
     numbers, case = row.numbers, row.cell.case
-    scale = 1.0 if numbers.is_rate else 1 / units.NS_PER_US
+    file, main = case.file, numbers.quantity
+    scale = words.shown(main).scale
     none = row.reason or ""
     flag = "below" if row.beats_floor else ""
-    floor = words.floor_name(row.floor.cell.series, veth=veth) if row.floor else units.MISSING
-    cpu, switches = numbers.cpu, numbers.switches
+    floor = words.floor_name(row.floor.cell, data) if row.floor else units.MISSING
+    cpu, switches = numbers.cpu_ns, numbers.switches
     coverage = numbers.central.coverage
+    us = 1 / units.NS_PER_US
+    noun = file.words.operations.partition("/")[0]
     return {
         "wait": Value(text=case.wait),
         "p50": estimate_value(numbers.central, scale=scale, reason=""),
-        "pooled": _plain(numbers.pooled_mb_s),
-        "remote": estimate_value(numbers.remote, scale=scale, reason="not measured for this operation"),
+        "pooled": _plain(numbers.pooled, scale=scale),
+        **{
+            name: estimate_value(
+                numbers.others.get(name), scale=words.shown(quantity).scale, reason="not measured for this operation"
+            )
+            for name, quantity in file.quantities.items()
+            if name != file.main
+        },
         "p99": _tail(numbers.p99),
         "p999": _tail(numbers.p999),
         "ratio": estimate_value(row.ratio, scale=1.0, reason=none, flag=flag),
-        "above": estimate_value(row.above, scale=1 / units.NS_PER_US, reason=none, flag=flag),
+        "above": estimate_value(row.above, scale=us, reason=none, flag=flag),
         "rate": _plain(numbers.operations_s),
         "floor": Value(text=floor, reason=none),
-        "cpu_client": _plain(cpu.client_ns if cpu else None, scale=1 / units.NS_PER_US),
-        "cpu_server": _plain(cpu.server_ns if cpu else None, scale=1 / units.NS_PER_US),
-        "cpu_both": _plain(cpu.both_ns if cpu else None, scale=1 / units.NS_PER_US),
-        "switches_client": _plain(switches[0] if switches else None),
-        "switches_server": _plain(switches[1] if switches else None),
+        **{f"cpu_{role}": _plain(cpu.by_role.get(role) if cpu else None, scale=us) for role in file.roles},
+        "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
+        **{f"switches_{role}": _plain(switches.by_role.get(role) if switches else None) for role in file.roles},
         "lost": _lost(numbers),
-        "rpc": Value(text=(facts.rpc if facts and case.pattern == "rpc" else "") or units.MISSING),
+        "rpc": Value(text=(facts.rpc if facts and file.calls else "") or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
         "launches": _count(numbers.central.launches, units.percent(coverage) if coverage else "no interval"),
-        "samples": _count(numbers.samples) if not numbers.is_rate else _count(numbers.operations, "messages"),
+        "samples": _count(numbers.samples) if main.kind == "histogram" else _count(numbers.operations, noun),
     }
 
 
@@ -156,8 +152,8 @@ def _gist(rows: Sequence[Row]) -> str:
         if here is None:
             continue
         best = here.best
-        value = best.numbers.central.value
-        text = f"{units.sig3(value)} MB/s" if best.numbers.is_rate else f"{units.us(value)} \u00b5s"
+        shown = words.shown(best.numbers.quantity)
+        text = shown.text(best.numbers.central.value)
         ties = len(here.undecided())
         tied = f" (and {ties} that cannot be told apart)" if ties else ""
         parts.append(f"{words.WAITS[wait]}: {best.cell.series.label} {text}{tied}")
@@ -165,7 +161,7 @@ def _gist(rows: Sequence[Row]) -> str:
 
 
 def case_tables(
-    rows: Iterable[Row], keys: Mapping[Series, Key], facts: Mapping[tuple[Series, str, str], LaunchFacts], *, veth: bool
+    rows: Iterable[Row], keys: Mapping[Series, Key], facts: Mapping[tuple[Series, str, str], LaunchFacts], data: Dataset
 ) -> tuple[CaseTable, ...]:
     """Return one table a workload, with a row for each layer and wait mode that has numbers."""
     groups: dict[Case, list[Row]] = defaultdict(list)
@@ -174,11 +170,11 @@ def case_tables(
     tables = []
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
-        columns = columns_of(case.pattern)
+        columns = columns_of(case.file)
         shown = []
         for row in ordered:
             series, wait = row.cell.series, row.cell.case.wait
-            values = _values(row, facts.get((series, case.place, wait)), veth=veth)
+            values = _values(row, facts.get((series, case.place, wait)), data)
             shown.append(
                 TableRow(
                     key=keys[series],
@@ -194,38 +190,28 @@ def case_tables(
 
 
 def case_key(case: Case) -> str:
-    """Return a workload and its place as one word for programs: rpc/within/8/8/1, with operation and target last."""
-    parts = (case.pattern, case.place, case.request_bytes, case.reply_bytes, case.depth, case.operation, case.target)
-    return "/".join(str(part) for part in parts if part != "")
+    """Return a workload and its place as one word for programs: pattern/place, then the parameters in their order."""
+    return "/".join(str(part) for part in (case.pattern, case.place, *(case.workload[k] for k in case.file.parameters)))
 
 
 def _without_wait(case: Case) -> Case:
-    return Case(
-        place=case.place,
-        wait="",
-        pattern=case.pattern,
-        request_bytes=case.request_bytes,
-        reply_bytes=case.reply_bytes,
-        depth=case.depth,
-        operation=case.operation,
-        target=case.target,
-    )
+    return replace(case, wait="")
 
 
-def summary_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
-    """Return 8 B, 4 KiB and 1 MiB where they were measured; else the smallest, the middle and the largest size."""
+def summary_sizes(sizes: Iterable[int], *, known: bool = True) -> tuple[int, ...]:
+    """Return 8 B, 4 KiB and 1 MiB where they were measured; else, and of no bytes, smallest, middle and largest."""
     every = sorted(set(sizes))
-    wanted = [size for size in SUMMARY_SIZES if size in every]
+    wanted = [size for size in SUMMARY_SIZES if known and size in every]
     if len(wanted) >= 2 or not every:
         return tuple(wanted)
     return tuple(sorted({every[0], every[len(every) // 2], every[-1]}))
 
 
 def _bar(row: Row, largest: float) -> str:
-    """Return the length of a ratio's bar in percent: a share for rates, a logarithm for times."""
+    """Return the length of a ratio's bar in percent: a share where more is better, else a logarithm."""
     if row.ratio is None or row.ratio.value <= 0:
         return "0"
-    if row.numbers.is_rate:
+    if row.numbers.more_is_better:
         return f"{min(1.0, row.ratio.value) * 100:.0f}"
     if largest <= 1:
         return "2"
@@ -239,37 +225,28 @@ def _summary_cell(row: Row | None, cell: Cell | None, largest: float) -> Summary
             reason = cell.state if cell.state != "valid" else "no number"
         return SummaryCell(text=units.MISSING, detail=reason, ratio="", bar="0", reason=reason)
     numbers = row.numbers
-    scale = 1.0 if numbers.is_rate else 1 / units.NS_PER_US
+    scale = words.shown(numbers.quantity).scale
     value = estimate_value(numbers.central, scale=scale, reason="")
     ratio = units.times(row.ratio.value) if row.ratio else ""
     return SummaryCell(text=value.text, detail=value.detail, ratio=ratio, bar=_bar(row, largest))
 
 
-def summary(
-    comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str, depth: int
-) -> Summary | None:
-    """Return the short table of one pattern, place and wait mode (all `cells` are of one pattern and place)."""
-    here = {
-        (cell.series, cell.case.request_bytes): cell
-        for cell in cells
-        if cell.case.wait == wait and cell.case.depth == depth
-    }
+def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series, Key], *, wait: str) -> Summary | None:
+    """Return the short table of one figure's cells: all are of one pattern, place and family."""
+    here = {(cell.series, cell.case.size): cell for cell in cells if cell.case.wait == wait}
     ids = {cell.point_id for cell in here.values()}
-    rows = {(r.cell.series, r.cell.case.request_bytes): r for r in comparison.rows if r.cell.point_id in ids}
+    rows = {(r.cell.series, r.cell.case.size): r for r in comparison.rows if r.cell.point_id in ids}
     if not rows:
         return None
-    sizes = summary_sizes(size for _, size in rows)
+    file = cells[0].case.file
+    axis = file.parameters[file.axis]
+    sizes = summary_sizes((size for _, size in rows), known=axis.unit == "bytes")
     largest = max((r.ratio.value for r in rows.values() if r.ratio), default=1.0)
     series = sorted({name for name, _ in here})
-    is_rate = next(iter(rows.values())).numbers.is_rate
-    first = cells[0].case
-    unit = "MB/s" if is_rate else "p50 of the round trip, \u00b5s"
-    if first.pattern == "onesided":
-        unit = "p50 until local completion, \u00b5s"
     return Summary(
-        caption=f"{words.WAITS[wait].capitalize()}: {unit}",
+        caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}",
         note="Under each value its interval over launches; beside it the ratio to the floor.",
-        sizes=tuple(units.size(size) for size in sizes),
+        sizes=tuple(words.value(axis, size) for size in sizes),
         rows=tuple(
             SummaryRow(
                 key=keys[name],
@@ -278,3 +255,8 @@ def summary(
             for name in series
         ),
     )
+
+
+def _unit(quantity: Quantity) -> str:
+    what = f"p50 of the {quantity.title}" if quantity.kind == "histogram" else quantity.title
+    return f"{what}, {words.shown(quantity).unit}"

@@ -10,20 +10,14 @@ from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import coverage, provenance, tables
 from cadge_analysis.page.answers import answers
-from cadge_analysis.page.figures import figure, main_family
+from cadge_analysis.page.figures import figure, in_family, main_family
 from cadge_analysis.page.method import method
 from cadge_analysis.page.remarks import remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
+from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
 
-_LEDES = {
-    "rpc": "Time from handing over a request to holding its reply; closed loop.",
-    "pingpong": "Bare messages there and back, without an RPC header: for comparison with native tools.",
-    "stream": "Payload in one direction, confirmed by the receiver.",
-    "onesided": "Operations on the other side's memory: until complete here, and until visible there.",
-}
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
 
@@ -36,9 +30,9 @@ def _figures(
     keys: dict[Series, Key],
     looks: dict[Series, Identity],
     facts: FirstFacts,
+    data: Dataset,
     *,
     anchor: str,
-    veth: bool,
 ) -> tuple[Figure, ...]:
     """Return one figure a wait mode; points off the main family are in the tables alone."""
     made = []
@@ -47,17 +41,9 @@ def _figures(
         family = main_family(here)
         if family is None:
             continue
-        members = [
-            row
-            for row in here
-            if (row.cell.case.operation, row.cell.case.target, row.cell.case.depth) == family
-            and (
-                row.cell.case.pattern in ("stream", "onesided")
-                or row.cell.case.request_bytes == row.cell.case.reply_bytes
-            )
-        ]
-        if len({row.cell.case.request_bytes for row in members}) > 1:
-            made.append(figure(members, keys, looks, facts, name=f"{anchor}-{wait}", veth=veth))
+        members = [row for row in here if in_family(row.cell.case, family)]
+        if len({row.cell.case.size for row in members}) > 1:
+            made.append(figure(members, keys, looks, facts, data=data, name=f"{anchor}-{wait}"))
     return tuple(made)
 
 
@@ -69,14 +55,8 @@ def _summaries(
         family = main_family([row for row in rows if row.cell.case.wait == wait])
         if family is None:
             continue
-        operation, target, depth = family
-        members = [
-            cell
-            for cell in cells
-            if (cell.case.operation, cell.case.target) == (operation, target)
-            and (cell.case.pattern in ("stream", "onesided") or cell.case.request_bytes == cell.case.reply_bytes)
-        ]
-        one = tables.summary(comparison, members, keys, wait=wait, depth=depth)
+        members = [cell for cell in cells if in_family(cell.case, family)]
+        one = tables.summary(comparison, members, keys, wait=wait)
         if one is not None:
             made.append(one)
     return tuple(made)
@@ -98,9 +78,8 @@ def _section(
     keys: dict[Series, Key],
     looks: dict[Series, Identity],
     facts: FirstFacts,
-    *,
-    veth: bool,
 ) -> Section | None:
+    file = comparison.data.patterns[pattern]
     cells = [
         cell
         for cell in comparison.data.cells
@@ -110,16 +89,15 @@ def _section(
     if not cells:
         return None
     anchor = f"{pattern}-{place}"
-    name = words.PATTERNS[pattern]
     return Section(
         anchor=anchor,
-        short=f"{name}, {words.PLACES_SHORT[place]}",
-        heading=f"{name} {words.PLACES[place]}",
-        lede=_LEDES[pattern],
-        figures=_figures(rows, keys, looks, facts, anchor=anchor, veth=veth),
+        short=f"{file.title}, {words.PLACES_SHORT[place]}",
+        heading=f"{file.title} {words.PLACES[place]}",
+        lede=file.summary,
+        figures=_figures(rows, keys, looks, facts, comparison.data, anchor=anchor),
         summaries=_summaries(comparison, cells, rows, keys),
-        columns=tables.columns_of(pattern),
-        tables=tables.case_tables(rows, keys, facts, veth=veth),
+        columns=tables.columns_of(file),
+        tables=tables.case_tables(rows, keys, facts, comparison.data),
         note=_note(cells, rows),
     )
 
@@ -130,8 +108,7 @@ def _cannot(comparison: Comparison) -> tuple[str, ...]:
     said = []
     if virtualisation(data) or words.on_veth(data):
         said.append("How these layers behave on real hosts and a real network: both are virtual here.")
-    patterns = {cell.case.pattern for cell in data.cells}
-    if patterns <= {"rpc", "pingpong", "stream", "onesided"}:
+    if all(file.loop == "closed" for file in data.patterns.values()):
         said.append("How latency grows under load: every loop here is closed.")
     waits = {cell.case.wait for cell in data.cells}
     if waits == {"poll"}:
@@ -146,7 +123,6 @@ def _cannot(comparison: Comparison) -> tuple[str, ...]:
 def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     """Return the page. `generated` is the report's own time stamp, which the caller decides."""
     data = comparison.data
-    veth = words.on_veth(data)
     series = data.layers
     by_label = palette.identities(s.label for s in series)
     looks = {s: by_label[s.label] for s in series}
@@ -154,9 +130,9 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
     sections: dict[tuple[str, str], Section] = {}
-    for pattern in words.PATTERN_ORDER:
+    for pattern in data.patterns:
         for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first, veth=veth)
+            made = _section(comparison, pattern, place, keys, looks, first)
             if made is not None:
                 sections[pattern, place] = made
     found = remarks(comparison, every_fact)
@@ -178,8 +154,8 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         planned_points=units.grouped(sum(row.raw_points for row in outcomes)),
         planned_attempts=units.grouped(sum(row.raw_attempts for row in outcomes)),
         troubles=coverage.trouble_rows(data),
-        floors=provenance.floor_table(comparison, veth=veth),
-        method=method(),
+        floors=provenance.floor_table(comparison),
+        method=method(data.patterns),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
         sheet=sheet(comparison, generated=generated),

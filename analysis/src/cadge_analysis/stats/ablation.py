@@ -71,7 +71,7 @@ def _sort_key(found: Ablation) -> tuple[object, ...]:
         found.setting,
         words.PLACE_ORDER.index(case.place),
         words.WAIT_ORDER.index(case.wait),
-        words.PATTERN_ORDER.index(case.pattern),
+        case.file.order,
         case.sort_key,
     )
 

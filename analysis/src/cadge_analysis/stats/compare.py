@@ -2,41 +2,46 @@
 """Numbers of each cell, its floor, its ratio to that floor, and layers against each other.
 
 A floor is the fastest bare exchange of the same bytes at the same place and in the same wait mode, measured in the same
-campaign: of all floors measured at that very size, the one with the lowest median over launches of the p50 (for streams
-the highest rate). It is never interpolated. A round trip is compared with a floor's round trip of the same size each
-way, at depth 1; asymmetric, deeper and one-sided cells have no like-for-like floor and say so.
+campaign: of all floors measured at that very size, the one with the lowest median over launches of the p50 (where more
+is better, the highest rate). It is never interpolated. Which form of floor belongs to a pattern, and which of its
+points have a like-for-like floor, its own file says; the others say why they have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, Tail
-from cadge_analysis.stats.load import Case, Cell, Dataset, RoundKey, Sample, Series
+from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
+from cadge_results.pattern import FOLLOWS, Quantity
+from cadge_results.result import CpuUse
 
 P50, P99, P999 = 500, 990, 999
-FloorKey = tuple[str, str, str, int]  # place, wait, "latency" or "rate", bytes
+FloorKey = tuple[str, str, str, int]  # place, wait, form, bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuPerOperation:
-    """CPU time an operation, user and system together, in ns: total time of all launches ÷ total operations."""
+class PerOperation:
+    """Something that an operation took, by role: the total of all launches ÷ total operations."""
 
-    client_ns: float
-    server_ns: float
+    by_role: Mapping[str, float]
 
     @property
-    def both_ns(self) -> float:
-        """Client and server together: work that one side's kernel does for the other is in no single side."""
-        return self.client_ns + self.server_ns
+    def all_roles(self) -> float:
+        """All roles together: work that one side's kernel does for the other is in no single side."""
+        return sum(self.by_role.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What a cell measured. `central` is the p50 in ns, for a stream the rate in MB/s."""
+    """What a cell measured. `central` is that of the main quantity, in its base unit: ns (the p50), MB/s, 1/s, or own.
+
+    `others` are the pattern's other quantities; one that this cell does not have is absent.
+    """
 
     cell: Cell
     by_round: Mapping[RoundKey, float]
@@ -44,25 +49,30 @@ class Numbers:
     samples: int
     p99: Tail | None
     p999: Tail | None
-    pooled_mb_s: float
+    pooled: float | None
     operations_s: float
-    remote: Estimate | None
-    cpu: CpuPerOperation | None
-    switches: tuple[float, float] | None
+    others: Mapping[str, Estimate]
+    cpu_ns: PerOperation | None
+    switches: PerOperation | None
     operations: int
     lost: int
     late: int
     unsteady: int
 
     @property
-    def is_rate(self) -> bool:
-        """True where more is better."""
-        return self.cell.case.pattern == "stream"
+    def quantity(self) -> Quantity:
+        """The main quantity."""
+        return self.cell.case.file.main_quantity
+
+    @property
+    def more_is_better(self) -> bool:
+        """True where the highest value is the best."""
+        return self.quantity.better == "high"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A measured cell beside its floor. `reason` says why there is no floor. `above` is None for rates."""
+    """A measured cell beside its floor. `reason` says why there is no floor. `above` is for times alone."""
 
     numbers: Numbers
     floor: Numbers | None
@@ -80,7 +90,7 @@ class Row:
         """True where the median is better than its floor: an error of ours, or a weak floor."""
         if self.ratio is None:
             return False
-        return self.ratio.value > 1 if self.numbers.is_rate else self.ratio.value < 1
+        return self.ratio.value > 1 if self.numbers.more_is_better else self.ratio.value < 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,39 +103,57 @@ class Comparison:
     floor_numbers: tuple[Numbers, ...]
 
 
-def _per_launch(sample: Sample, pattern: str) -> float:
-    """Return a launch's own number: bytes ÷ time for a stream (MB/s), the median of its histogram otherwise (ns)."""
-    if pattern == "stream":
-        return units.mb_per_s(sample.bytes, sample.elapsed_ns)
-    return float(intervals.quantile(sample.histogram or (), P50))
+def per_launch(measured: Measured, quantity: Quantity) -> float:
+    """Return a launch's own number: see cadge_results.pattern.Quantity for what becomes of several endpoints."""
+    if quantity.kind == "histogram":
+        return float(intervals.quantile(measured.counts, P50))
+    if quantity.kind == "rate":
+        return sum(_rate(amount, elapsed_ns, quantity) for amount, elapsed_ns in measured.amounts)
+    return sum(measured.numbers) if quantity.kind == "count" else median(measured.numbers)
 
 
-def _cpu(samples: tuple[Sample, ...], operations: int) -> CpuPerOperation | None:
-    """Return CPU time an operation over all launches; None unless every launch has it for both sides."""
+def _rate(amount: int, elapsed_ns: int, quantity: Quantity) -> float:
+    if quantity.unit == "MB/s":
+        return units.mb_per_s(amount, elapsed_ns)
+    return units.per_second(amount, elapsed_ns)
+
+
+def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
+    """Return the rate of all launches together, endpoint by endpoint; None for what is no rate."""
+    if quantity.kind != "rate":
+        return None
+    endpoints = zip(*(one.amounts for one in measured), strict=False)
+    return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
+
+
+def _per_operation(
+    samples: tuple[Sample, ...], roles: Iterable[str], operations: int, read: Callable[[CpuUse], int]
+) -> PerOperation | None:
+    """Return what an operation took, role by role, over all launches; None unless every launch has it."""
     if not operations or any(not sample.cpu for sample in samples):
         return None
-    client = sum(sample.cpu[0].user_ns + sample.cpu[0].system_ns for sample in samples)
-    server = sum(use.user_ns + use.system_ns for sample in samples for use in sample.cpu[1:])
-    return CpuPerOperation(client_ns=client / operations, server_ns=server / operations)
-
-
-def _switches(samples: tuple[Sample, ...], operations: int) -> tuple[float, float] | None:
-    """Return voluntary context switches an operation, client and server."""
-    if not operations or any(not sample.cpu for sample in samples):
-        return None
-    client = sum(sample.cpu[0].voluntary_switches for sample in samples)
-    server = sum(use.voluntary_switches for sample in samples for use in sample.cpu[1:])
-    return client / operations, server / operations
+    totals = dict.fromkeys(roles, 0)
+    for sample in samples:
+        for role, use in sample.cpu:
+            totals[role] = totals.get(role, 0) + read(use)
+    return PerOperation(by_role={role: total / operations for role, total in totals.items()})
 
 
 def numbers_of(cell: Cell) -> Numbers | None:
     """Return the numbers of a cell, or None where no launch gave a valid sample."""
-    samples, pattern = cell.samples, cell.case.pattern
+    samples, file = cell.samples, cell.case.file
     if not samples:
         return None
-    by_round = {sample.round: _per_launch(sample, pattern) for sample in samples}
-    histograms = [sample.histogram for sample in samples if sample.histogram]
-    remotes = [sample.remote for sample in samples if sample.remote]
+    main = [sample.quantities[file.main] for sample in samples]
+    by_round = {
+        sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)
+    }
+    histograms = [measured.counts for measured in main if measured.counts]
+    others = {}
+    for name, quantity in file.quantities.items():
+        found = [sample.quantities[name] for sample in samples if name in sample.quantities]
+        if name != file.main and found:
+            others[name] = intervals.over_launches([per_launch(measured, quantity) for measured in found])
     operations = sum(sample.operations for sample in samples)
     elapsed = sum(sample.elapsed_ns for sample in samples)
     return Numbers(
@@ -135,11 +163,11 @@ def numbers_of(cell: Cell) -> Numbers | None:
         samples=sum(intervals.size_of(histogram) for histogram in histograms),
         p99=intervals.tail(histograms, P99) if histograms else None,
         p999=intervals.tail(histograms, P999) if histograms else None,
-        pooled_mb_s=units.mb_per_s(sum(sample.bytes for sample in samples), elapsed),
+        pooled=_pooled(main, file.main_quantity),
         operations_s=units.per_second(operations, elapsed),
-        remote=intervals.over_launches([float(intervals.quantile(h, P50)) for h in remotes]) if remotes else None,
-        cpu=_cpu(samples, operations),
-        switches=_switches(samples, operations),
+        others=others,
+        cpu_ns=_per_operation(samples, file.roles, operations, lambda use: use.user_ns + use.system_ns),
+        switches=_per_operation(samples, file.roles, operations, lambda use: use.voluntary_switches),
         operations=operations,
         lost=sum(sample.lost for sample in samples),
         late=sum(sample.late for sample in samples),
@@ -149,19 +177,23 @@ def numbers_of(cell: Cell) -> Numbers | None:
 
 def floor_key(case: Case) -> FloorKey | str:
     """Return what a case's floor must have measured, or the sentence why there can be none."""
-    if case.pattern == "stream":
-        return case.place, case.wait, "rate", case.request_bytes
-    if case.pattern == "onesided":
-        return "a floor is an exchange in both directions; a one-sided operation has no floor of its kind"
-    if case.request_bytes != case.reply_bytes:
-        return "request and reply differ in size; a floor exchanges the same bytes both ways"
-    if case.depth != 1:
-        return "a floor has one operation in flight"
-    return case.place, case.wait, "latency", case.request_bytes
+    rule = case.file.floor
+    if rule.form is None or rule.none is not None:
+        return rule.none or "no floor belongs to it"
+    for name, alike in rule.alike.items():
+        usual = case.file.is_usual(name, case.workload)
+        if not (usual if alike.is_ == FOLLOWS else case.workload[name] == alike.is_):
+            return alike.otherwise
+    return case.place, case.wait, rule.form, case.workload.integer(rule.sizes[0])
+
+
+def key_of_floor(case: Case) -> FloorKey:
+    """Return what a floor itself measured."""
+    return case.place, case.wait, case.pattern, case.size
 
 
 def _better(one: Numbers, other: Numbers) -> bool:
-    if one.is_rate:
+    if one.more_is_better:
         return one.central.value > other.central.value
     return one.central.value < other.central.value
 
@@ -170,9 +202,7 @@ def fastest_floors(floors: Iterable[Numbers]) -> dict[FloorKey, Numbers]:
     """Return the fastest floor of each place, wait mode and size; equal ones by name."""
     best: dict[FloorKey, Numbers] = {}
     for numbers in sorted(floors, key=lambda n: n.cell.series):
-        key = floor_key(numbers.cell.case)
-        if isinstance(key, str):
-            continue
+        key = key_of_floor(numbers.cell.case)
         if key not in best or _better(numbers, best[key]):
             best[key] = numbers
     return best
@@ -190,7 +220,7 @@ def _row(numbers: Numbers, floors: Mapping[FloorKey, Numbers]) -> Row:
         numbers=numbers,
         floor=floor,
         ratio=intervals.ratio(numbers.by_round, floor.by_round),
-        above=None if numbers.is_rate else intervals.difference(numbers.by_round, floor.by_round),
+        above=intervals.difference(numbers.by_round, floor.by_round) if numbers.quantity.unit == "ns" else None,
         reason=None,
     )
 
@@ -228,7 +258,10 @@ def standing(rows: Iterable[Row]) -> Standing | None:
     """Return how the series of one case stand to each other (all rows of one case, or nothing)."""
     ordered = sorted(
         rows,
-        key=lambda r: (-r.numbers.central.value if r.numbers.is_rate else r.numbers.central.value, r.cell.series),
+        key=lambda r: (
+            -r.numbers.central.value if r.numbers.more_is_better else r.numbers.central.value,
+            r.cell.series,
+        ),
     )
     if not ordered:
         return None

@@ -10,14 +10,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.stats.intervals import Counts
-from cadge_results import Attempt, Campaign, CampaignMeta, LaunchRecord, NodeFacts, Plan, PlanPoint, PointOutcome
-from cadge_results.histogram import decode
+from cadge_results import (
+    Attempt,
+    Campaign,
+    CampaignMeta,
+    LaunchRecord,
+    NodeFacts,
+    PatternFile,
+    Plan,
+    PlanPoint,
+    PointOutcome,
+    Reason,
+    Subject,
+    Workload,
+)
+from cadge_results.catalogue import in_order
+from cadge_results.histogram import decode, merge
 from cadge_results.outcomes import outcomes_of
+from cadge_results.pattern import Quantity
+from cadge_results.point import Value
 from cadge_results.result import CpuUse
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
@@ -41,48 +58,73 @@ class Series:
         return f"{text} ({', '.join(f'{k}={v}' for k, v in self.settings)})" if self.settings else text
 
 
-@dataclass(frozen=True, slots=True)
+Family = tuple[tuple[str, Value], ...]
+"""The values, by name, that all points of a figure share: those of every parameter but the axis and what follows."""
+
+
+@dataclass(frozen=True)
 class Case:
-    """Where and how: place, wait mode and workload. Sizes in bytes."""
+    """Where and how: place, wait mode and workload; `file` is what its pattern says of itself."""
 
     place: str
     wait: str
-    pattern: str
-    request_bytes: int
-    reply_bytes: int
-    depth: int
-    operation: str
-    target: str
+    workload: Workload
+    file: PatternFile = field(compare=False, repr=False)
 
     @property
-    def sort_key(self) -> tuple[str, str, str, str, str, int, int, int]:
+    def pattern(self) -> str:
+        """The pattern's name."""
+        return self.workload.pattern
+
+    @property
+    def size(self) -> int:
+        """The value of the pattern's axis."""
+        return self.workload.integer(self.file.axis)
+
+    @cached_property
+    def sort_key(self) -> tuple[str, str, str, tuple[Value, ...]]:
         """Order of rows: small before large."""
-        return (
-            self.place,
-            self.wait,
-            self.pattern,
-            self.operation,
-            self.target,
-            self.depth,
-            self.request_bytes,
-            self.reply_bytes,
-        )
+        values = self.workload.values
+        return self.place, self.wait, self.pattern, tuple(values[name] for name in self.file.reading_order)
+
+    @cached_property
+    def on_diagonal(self) -> bool:
+        """True where every parameter that follows another does: such points make figures."""
+        return all(self.file.is_usual(name, self.workload) for name in self._followers)
+
+    @cached_property
+    def family(self) -> Family:
+        """What it shares with the other points of a figure."""
+        apart = {self.file.axis, *self._followers}
+        return tuple((name, self.workload[name]) for name in self.file.parameters if name not in apart)
+
+    @property
+    def _followers(self) -> tuple[str, ...]:
+        return tuple(name for name, one in self.file.parameters.items() if one.follows is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one launch measured of one quantity: a histogram of all its endpoints, or one amount or number each."""
+
+    counts: Counts = ()
+    amounts: tuple[tuple[int, int], ...] = ()
+    """(amount, ns), one an endpoint."""
+    numbers: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What one valid attempt of one launch gave. `histogram` is None for a stream."""
+    """What one valid attempt of one launch gave: quantities by name, and the use of processors by role."""
 
     launch_id: str
     round: RoundKey
-    histogram: Counts | None
-    remote: Counts | None
+    quantities: Mapping[str, Measured]
     elapsed_ns: int
     operations: int
-    bytes: int
     lost: int
     late: int
-    cpu: tuple[CpuUse, ...]
+    cpu: tuple[tuple[str, CpuUse], ...]
     steady: bool
 
 
@@ -135,81 +177,93 @@ class Dataset:
         """Every planned series that is a layer, in the order of names."""
         return tuple(sorted({cell.series for cell in self.cells if cell.series.kind == "layer"}))
 
-
-def _series(point: PlanPoint) -> Series:
-    return Series(point.kind, point.layer, point.shims, tuple(sorted(point.settings.items())))
-
-
-def _case(point: PlanPoint) -> Case:
-    return Case(
-        place=point.place,
-        wait=point.wait,
-        pattern=point.pattern,
-        request_bytes=point.request_bytes,
-        reply_bytes=point.reply_bytes,
-        depth=point.depth,
-        operation=point.operation or "",
-        target=point.target or "",
-    )
+    @property
+    def patterns(self) -> Mapping[str, PatternFile]:
+        """The patterns that a layer was planned with, as a report shows them; without the forms of floors."""
+        used = {cell.case.pattern for cell in self.cells if cell.series.kind == "layer"}
+        files = {name: self.plan.patterns[name] for name in used}
+        return {name: files[name] for name in in_order(files)}
 
 
-def _counts(encoded: str | None) -> Counts | None:
-    """Return the non-empty buckets of a stored histogram, each by its upper end."""
-    if encoded is None:
-        return None
-    histogram = decode(encoded)
-    return tuple(zip(histogram.highs, histogram.counts, strict=True))
+def series_of(subject: Subject) -> Series:
+    """Return the series that a subject belongs to."""
+    return Series(subject.kind, subject.layer, subject.shims, subject.settings)
 
 
-def _sample(attempt: Attempt, launch_id: str, key: RoundKey) -> Sample:
+def _case(point: PlanPoint, plan: Plan) -> Case:
+    return Case(point.subject.place, point.subject.wait, point.workload, plan.pattern_of(point))
+
+
+def _counts(encoded: Sequence[str]) -> Counts:
+    """Return the non-empty buckets of stored histograms, added together, each by its upper end."""
+    merged = merge(decode(text) for text in encoded) if len(encoded) > 1 else decode(encoded[0])
+    return tuple(zip(merged.highs, merged.counts, strict=True))
+
+
+def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | None:
+    """Return what an attempt holds of a quantity; None where there is nothing of its kind."""
+    if quantity.kind == "histogram":
+        samples = [one.histogram for one in attempt.samples(name) if one.count]
+        return Measured(counts=_counts(samples)) if samples else None
+    if quantity.kind == "rate":
+        rates = tuple((one.amount, one.elapsed_ns) for one in attempt.rates(name) if one.elapsed_ns)
+        return Measured(amounts=rates) if any(amount for amount, _ in rates) else None
+    numbers = tuple(float(one.value) for one in attempt.numbers(name))
+    return Measured(numbers=numbers) if numbers else None
+
+
+def _sample(attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, roles: tuple[str, ...]) -> Sample:
+    found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
         launch_id=launch_id,
         round=key,
-        histogram=_counts(attempt.histogram),
-        remote=_counts(attempt.histogram_remote),
+        quantities={name: one for name, one in found.items() if one is not None},
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
-        bytes=attempt.bytes or 0,
         lost=attempt.lost or 0,
         late=attempt.late or 0,
-        cpu=attempt.cpu or (),
+        cpu=tuple(zip(roles, attempt.cpu or (), strict=False)),
         steady=attempt.warmup is None or attempt.warmup.steady,
     )
 
 
-def _usable(attempt: Attempt | None) -> bool:
-    """Tell whether an attempt without objections holds what its pattern needs."""
+def _usable(attempt: Attempt | None, file: PatternFile) -> bool:
+    """Tell whether an attempt without objections holds its pattern's main quantity."""
     if attempt is None or not attempt.elapsed_ns:
         return False
-    return bool(attempt.bytes) if attempt.pattern == "stream" else bool(attempt.count and attempt.histogram)
+    if file.main_quantity.kind == "histogram":
+        return any(one.count for one in attempt.samples(file.main))
+    return _measured(attempt, file.main, file.main_quantity) is not None
 
 
-def _verdict(outcome: PointOutcome) -> tuple[str, str, str]:
+def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
     """Return state, code and reason of an attempt; one in which nothing was completed has failed."""
-    if outcome.status == "valid" and not _usable(outcome.attempt):
+    if outcome.status == "valid" and not _usable(outcome.attempt, file):
         lost = outcome.attempt.lost if outcome.attempt else 0
-        return "failed", "EMPTY", f"no operation was completed ({lost or 0} lost)"
-    return outcome.status, outcome.reason_code or "", outcome.reason or "no reason was stored"
+        return "failed", str(Reason.EMPTY), f"no operation was completed ({lost or 0} lost)"
+    return outcome.status, str(outcome.reason_code or ""), outcome.reason or "no reason was stored"
 
 
-def _cell(point: PlanPoint, found: list[PointOutcome]) -> Cell:
-    """Sort the outcomes of one point into samples and troubles."""
+def _cell(point: PlanPoint, plan: Plan, found: list[PointOutcome], roles: Mapping[str, tuple[str, ...]]) -> Cell:
+    """Sort the outcomes of one point into samples and troubles. `roles`: of each launch's endpoints, in order."""
+    file = plan.pattern_of(point)
     samples: list[Sample] = []
     used: Counter[int] = Counter()
     states: Counter[str] = Counter()
     tally: Counter[tuple[str, str, str]] = Counter()
     for outcome in sorted(found, key=lambda o: (o.round or 0, o.launch_id or "")):
-        verdict = _verdict(outcome)
+        verdict = _verdict(outcome, file)
         states[verdict[0]] += 1
         if verdict[0] != "valid":
             tally[verdict] += 1
         elif outcome.attempt is not None and outcome.launch_id is not None:
             number = outcome.round or 0
-            samples.append(_sample(outcome.attempt, outcome.launch_id, (number, used[number])))
+            name = outcome.launch_id
+            samples.append(_sample(outcome.attempt, file, name, (number, used[number]), roles[name]))
             used[number] += 1
     return Cell(
-        series=_series(point),
-        case=_case(point),
+        series=series_of(point.subject),
+        case=_case(point, plan),
         point_id=point.point_id,
         planned=sum(outcome.launch_id is not None for outcome in found),
         samples=tuple(samples),
@@ -230,7 +284,8 @@ def read(campaign: Campaign) -> Dataset:
     by_point: dict[str, list[PointOutcome]] = defaultdict(list)
     for outcome in outcomes_of(plan, records):
         by_point[outcome.point.point_id].append(outcome)
-    cells = [_cell(point, by_point[point.point_id]) for point in plan.points]
+    roles = {record.launch_id: record.launch.roles for record in records}
+    cells = [_cell(point, plan, by_point[point.point_id], roles) for point in plan.points]
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,
@@ -280,7 +335,7 @@ def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFac
         result, launch = record.result, record.launch
         if result is None or result.status != "done":
             continue
-        series = Series(launch.kind, launch.layer, launch.shims, tuple(sorted(launch.settings.items())))
+        series = series_of(launch.subject)
         library, adapter, limits = result.library, result.adapter, result.limits
         facts = LaunchFacts(
             library=library.name if library else "",

@@ -17,7 +17,7 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.study.distance import belongs
+from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.engine import NS_BY_UNIT, EngineBench
 from cadge_analysis.study.published import BillOf, Published
 
@@ -111,13 +111,10 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
 def items(comparison: Comparison, published: Published, bench: EngineBench | None) -> Sequence[Item]:
     """Return the published bill and one for each of our layers, place and wait mode that was planned."""
     rows = {row.cell.point_id: row for row in comparison.rows}
-    size = published.bill.bytes
     cells = [
         cell
         for cell in comparison.data.cells
-        if belongs(cell, published.layers)
-        and (cell.case.pattern, cell.case.request_bytes, cell.case.reply_bytes, cell.case.depth)
-        == ("rpc", size, size, 1)
+        if belongs(cell, published.layers) and is_plain(cell.case, published.bill.pattern, published.bill.bytes)
     ]
     cells.sort(key=lambda c: (words.PLACE_ORDER.index(c.case.place), words.WAIT_ORDER.index(c.case.wait), c.series))
     ours = [_item(cell, rows.get(cell.point_id), published.bill, bench) for cell in cells]

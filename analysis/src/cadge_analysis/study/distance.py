@@ -16,7 +16,7 @@ from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Row
-from cadge_analysis.stats.load import Case, Cell
+from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.model import Distance, DistanceRow
 from cadge_analysis.study.published import Against, Figure, Published
 
@@ -37,17 +37,30 @@ def belongs(cell: Cell, layers: str) -> bool:
     return series.kind == "layer" and fnmatchcase(series.layer, layers) and not series.shims and not series.settings
 
 
-def _is_this(case: Case, against: Against) -> bool:
-    if (case.pattern, case.place, case.request_bytes) != (against.pattern, against.place, against.bytes):
-        return False
-    return case.pattern == "stream" or (case.reply_bytes == case.request_bytes and case.depth == 1)
+def is_plain(case: Case, pattern: str, size: int) -> bool:
+    """Tell whether a case is of a pattern at one value of its axis, everything else as it usually is.
+
+    A number of which the pattern prefers the highest may have any value.
+    """
+    return (case.pattern, case.size) == (pattern, size) and all(
+        name == case.file.axis or case.file.is_usual(name, case.workload) or case.file.family.get(name) == "highest"
+        for name in case.file.parameters
+    )
 
 
 def planned(comparison: Comparison, layers: str, against: Against) -> list[Cell]:
-    """Return the cells of ours that stand beside a published measurement; of streams the deepest window."""
-    found = [cell for cell in comparison.data.cells if belongs(cell, layers) and _is_this(cell.case, against)]
-    deepest = max((cell.case.depth for cell in found), default=1)
-    return [cell for cell in found if cell.case.depth == deepest]
+    """Return the cells of ours that stand beside a published measurement; of several depths the preferred one."""
+    found = [
+        cell
+        for cell in comparison.data.cells
+        if belongs(cell, layers)
+        and cell.case.place == against.place
+        and is_plain(cell.case, against.pattern, against.bytes)
+    ]
+    for name in found[0].case.file.family if found else ():
+        most = max(cell.case.workload.integer(name) for cell in found)
+        found = [cell for cell in found if cell.case.workload[name] == most]
+    return found
 
 
 def _published_value(figures: dict[str, Figure], name: str | None, why: str) -> Value:
@@ -70,7 +83,7 @@ def _published_row(published: Published, against: Against, largest: float) -> Di
     figures = published.figures
     ratio = published_ratio(published, against)
     tag = figures[against.ratio].tag if against.ratio else "derived"
-    is_rate = against.pattern == "stream"
+    is_rate = against.is_rate
     above = "a rate has no time above its floor" if is_rate and against.above is None else against.no_floor
     return DistanceRow(
         label=f"{published.system}, {published.year}",
@@ -96,18 +109,18 @@ def _bar(ratio: float | None, largest: float, *, is_rate: bool) -> str:
     return f"{max(1.0, min(1.0, share) * 100):.0f}"
 
 
-def _our_row(cell: Cell, row: Row | None, largest: float, *, veth: bool) -> DistanceRow:
+def _our_row(cell: Cell, row: Row | None, largest: float, data: Dataset) -> DistanceRow:
     detail = f"{words.PLACES[cell.case.place]}, {words.WAITS[cell.case.wait]}"
     if row is None:
         empty = Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}")
         blank = Value(text=units.MISSING)
         cells = (empty, blank, blank, blank)
         return DistanceRow(label=cell.series.label, detail=detail, published=False, cells=cells, bar="")
-    numbers, is_rate = row.numbers, row.numbers.is_rate
-    scale = 1.0 if is_rate else 1 / units.NS_PER_US
+    numbers, is_rate = row.numbers, row.numbers.more_is_better
+    scale = words.shown(numbers.quantity).scale
     none = row.reason or ""
     if row.floor is not None:
-        detail += f"; floor: {words.floor_name(row.floor.cell.series, veth=veth)}"
+        detail += f"; floor: {words.floor_name(row.floor.cell, data)}"
     above = "a rate has no time above its floor" if is_rate else none
     return DistanceRow(
         label=cell.series.label,
@@ -130,9 +143,8 @@ def distance(comparison: Comparison, published: Published, against: Against) -> 
     mine = [rows.get(cell.point_id) for cell in cells]
     ratios = [row.ratio.value for row in mine if row is not None and row.ratio is not None]
     largest = max([*ratios, published_ratio(published, against) or 1.0])
-    veth = words.on_veth(comparison.data)
-    ours = [_our_row(cell, row, largest, veth=veth) for cell, row in zip(cells, mine, strict=True)]
-    unit = "published as stated, ours in MB/s" if against.pattern == "stream" else "round trip, \u00b5s"
+    ours = [_our_row(cell, row, largest, comparison.data) for cell, row in zip(cells, mine, strict=True)]
+    unit = "published as stated, ours in MB/s" if against.is_rate else "round trip, \u00b5s"
     return Distance(
         title=against.title,
         note=against.note,
@@ -143,11 +155,8 @@ def distance(comparison: Comparison, published: Published, against: Against) -> 
 
 
 def _missing(layers: str, against: Against) -> str:
-    what = {"rpc": "RPC", "stream": "stream"}[against.pattern]
-    where = words.PLACES[against.place]
-    return (
-        f"Ours is blank: this campaign planned no {what} of {units.size(against.bytes)} {where} for {layers} as it is."
-    )
+    what = f"{against.what} of {units.size(against.bytes)} {words.PLACES[against.place]}"
+    return f"Ours is blank: this campaign planned no {what} for {layers} as it is."
 
 
 def distances(comparison: Comparison, published: Published) -> Sequence[Distance]:

@@ -37,9 +37,14 @@ class Against(Frozen):
 
     title: str = Field(min_length=1)
     note: str = ""
-    pattern: Literal["rpc", "stream"]
+    pattern: str
+    what: str = Field(min_length=1)
+    """The pattern in a sentence."""
     place: Place
     bytes: int = Field(ge=0)
+    """The value of the pattern's axis; whatever else it has is at its default, or the highest where it prefers that."""
+    is_rate: bool = False
+    """Whether more is better: a rate has no time above its floor."""
     total: str
     floor: str | None = None
     above: str | None = None
@@ -55,8 +60,9 @@ class Against(Frozen):
 
 
 class BillOf(Frozen):
-    """Whose bill is drawn: an RPC of `bytes` both ways, and the published one above it."""
+    """Whose bill is drawn: a round trip of `pattern` with `bytes` both ways, and the published one above it."""
 
+    pattern: str
     bytes: int = Field(ge=0)
     title: str
     total: str

@@ -81,7 +81,7 @@ def _ablation_tables(found: Sequence[Ablation], setting: SettingOf) -> Iterator[
         first = members[0]
         unit, _ = unit_of(first)
         where = f"{words.PLACES[first.case.place]}, {words.WAITS[first.case.wait]}"
-        title = f"{first.base.label} {where}: {words.PATTERNS[first.case.pattern]}, {unit}"
+        title = f"{first.base.label} {where}: {words.pattern(first.case)}, {unit}"
         values = dict.fromkeys(variant.value for one in members for variant in one.variants)
         rows = [
             (

@@ -106,7 +106,9 @@ def test_records_are_json_with_a_reason_where_there_is_no_ratio(campaign: Campai
         assert (row["ratio"] is None) == (row["reason"] is not None) == (row["differs"] is None)
         if row["ratio"] is not None:
             assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
-            assert row["default_latency_p50_low_ns"] <= row["default_latency_p50_ns"] <= row["default_latency_p50_high_ns"]
+            assert (
+                row["default_latency_p50_low_ns"] <= row["default_latency_p50_ns"] <= row["default_latency_p50_high_ns"]
+            )
 
 
 def test_a_second_setting_beside_the_first_is_compared_with_that_one_alone(tmp_path: Path) -> None:

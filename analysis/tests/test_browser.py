@@ -69,8 +69,8 @@ def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Pa
             assert contrast(selector) >= 4.5, selector
     assert contrast("figure svg.chart text", "fill") >= 4.5
     for slot in range(10):
-        if browser.value(f"document.querySelector('figure svg.chart [fill^=\"var(--s{slot},\"]') !== null"):
-            assert contrast(f'figure svg.chart [fill^="var(--s{slot},"]', "fill") >= 3.0
+        if browser.value(f"document.querySelector('figure svg.chart [fill*=\"var(--s{slot},\"]') !== null"):
+            assert contrast(f'figure svg.chart [fill*="var(--s{slot},"]', "fill") >= 3.0
     banner = luminance(browser.value(COLOUR.format(selector=".banner", name="backgroundColor")))
     assert contrast(".banner p", ground=banner) >= 4.5
     assert contrast(".banner h2", ground=banner) >= 4.5
@@ -79,13 +79,13 @@ def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Pa
 def test_a_layer_can_be_picked_out_without_scripts(browser: Browser, report_path: Path) -> None:
     browser.open(report_path, width=1280)
     faint = (
-        "Array.from(document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--s\"]'))"
+        "Array.from(document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--k\"]'))"
         ".filter(e => getComputedStyle(e).opacity < 0.2).length"
     )
     assert browser.value(faint) == 0
     browser.value("document.querySelectorAll('#fig-rpc-within-poll input')[3].click()")
     hidden = browser.value(faint)
-    total = browser.value("document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--s\"]').length")
+    total = browser.value("document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--k\"]').length")
     assert 0 < hidden < total
 
 

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cadge_analysis.draw import palette
+from cadge_analysis.stats.load import Series
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB.
 VISION = {
@@ -64,17 +69,78 @@ def test_colours_stay_apart(colours: tuple[str, ...], page: str, vision: str, le
 def test_neutrals_cannot_be_mistaken_for_series() -> None:
     assert not set(palette.NEUTRALS) & set(palette.LIGHT)
     assert set(palette.NEUTRALS.values()) == set(palette.NEUTRALS_DARK)
-    assert len(set(palette.LIGHT)) == len(set(palette.DARK)) == len(set(palette.SHAPES)) == len(palette.LIGHT)
+    assert len(set(palette.LIGHT)) == len(set(palette.DARK)) == len(palette.LIGHT)
+    assert len(set(palette.SHAPES)) == len(palette.SHAPES)
+    tokens = palette.variables()
+    assert len(tokens) == len(palette.LIGHT) * len(palette.SHAPES) * len(palette.LOOKS.variants)
+    assert not set(tokens) & {*palette.LIGHT, *palette.NEUTRALS}
 
 
-def test_a_layer_looks_the_same_whoever_is_beside_it() -> None:
-    names = ["mpi-p2p", "native-ofi", "native-ucx", "rdma-ofi", "rdma-ucx", "sockets-tcp", "sockets-udp"]
-    everyone = palette.identities([*names, "sockets-unix"])
-    assert len({look.slot for look in everyone.values()}) == 8
+PLANNED = {
+    "sockets": ("tcp", "udp", "unix", "uring", "zmq"),
+    "native": ("ucx", "ofi", "verbs"),
+    **dict.fromkeys(("am", "fm", "bip", "pm", "vmmc"), ("ucx", "ofi")),
+    "rdma": ("ucx", "ofi", "verbs"),
+    "mpi": ("p2p", "rma"),
+    "peregrine": ("shm", "udp", "ip", "xdp"),
+    "null": ("self",),
+}
+LAYERS = tuple(f"{style}-{substrate}" for style, found in PLANNED.items() for substrate in found)
+
+
+def series(layer: str, *shims: str, **settings: str) -> Series:
+    return Series("layer", layer, shims, tuple(sorted(settings.items())))
+
+
+def look(layer: str, beside: Sequence[str] = ()) -> palette.Identity:
+    return palette.identities([series(name) for name in (layer, *beside)])[series(layer)]
+
+
+def test_no_two_planned_layers_look_alike() -> None:
+    assert len(LAYERS) >= 27
+    looks = {name: look(name) for name in LAYERS}
+    assert len(set(looks.values())) == len(LAYERS)
+    for name, alone in looks.items():
+        assert look(name, LAYERS) == alone
+        assert not alone.hollow
+        assert not alone.dash
+
+
+def test_every_layer_of_this_checkout_has_a_look_of_its_own() -> None:
+    files = sorted((Path(__file__).parents[2] / "layers").glob("*/*.layer.yml"))
+    names = [f"{path.parent.name}-{path.name.removesuffix('.layer.yml')}" for path in files]
     for name in names:
-        assert palette.identities([name])[name] == everyone[name]
+        style, _, substrate = name.partition("-")
+        assert style == "shims" or (style in palette.LOOKS.styles and substrate in palette.LOOKS.substrates), name
 
 
-def test_more_series_than_colours_are_told_apart_by_dashes() -> None:
-    looks = palette.identities(f"style-{number}" for number in range(20))
-    assert len({(look.slot, look.dashed) for look in looks.values()}) == 20
+def test_a_layer_has_the_colour_of_its_substrate_and_the_marker_of_its_style() -> None:
+    assert look("am-ucx").slot == look("native-ucx").slot == look("rdma-ucx").slot
+    assert look("rdma-ofi").marker == look("rdma-ucx").marker == look("rdma-verbs").marker
+    for styles in (PLANNED["sockets"], PLANNED["peregrine"], PLANNED["rdma"], PLANNED["mpi"]):
+        assert len({palette.LOOKS.substrates[name] for name in styles}) == len(styles)
+
+
+@given(st.lists(st.sampled_from(LAYERS), unique=True), st.sampled_from(LAYERS))
+def test_adding_a_layer_changes_nobodys_look(there: list[str], added: str) -> None:
+    before = palette.identities(map(series, there))
+    after = palette.identities(map(series, [*there, added]))
+    assert all(after[name] == found for name, found in before.items())
+
+
+def test_shims_and_settings_are_told_apart_from_the_layer_and_from_each_other() -> None:
+    layer = series("peregrine-shm")
+    variants = [series("peregrine-shm", off=name) for name in ("a", "b", "c", "d", "e", "f", "g", "h")]
+    found = palette.identities([layer, *variants, series("peregrine-shm", "delay")])
+    assert len(set(found.values())) == len(found)
+    assert found[layer] == look("peregrine-shm")
+    for one, seen in found.items():
+        assert (seen.slot, seen.marker) == (found[layer].slot, found[layer].marker)
+        assert (one == layer) is (not seen.hollow and not seen.dash)
+    assert palette.identities([variants[0]])[variants[0]].variant > 0
+
+
+def test_unknown_names_are_told_apart_as_well() -> None:
+    looks = palette.identities(series(f"style-{number}") for number in range(40))
+    assert len(set(looks.values())) == 40
+    assert look("style-x", LAYERS) not in {look(name, ["style-x"]) for name in LAYERS}

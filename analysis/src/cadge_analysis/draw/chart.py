@@ -72,7 +72,7 @@ def colour_of(lines: Sequence[Line]) -> Spec:
         "legend": None,
         "scale": {
             "domain": [*(line.label for line in lines), FLOOR_LABEL],
-            "range": [*(line.look.light for line in lines), FLOOR],
+            "range": [*(line.look.token for line in lines), FLOOR],
         },
     }
 
@@ -88,15 +88,39 @@ def shape_of(lines: Sequence[Line]) -> Spec:
 
 
 def dash_of(lines: Sequence[Line]) -> Spec:
-    """Return the dashes of series that share a colour with another."""
+    """Return the dashes of series that are variants of others."""
     return {
         "field": "s",
         "type": "nominal",
         "legend": None,
         "scale": {
             "domain": [line.label for line in lines],
-            "range": [[5, 3] if line.look.dashed else [1, 0] for line in lines],
+            "range": [list(line.look.dash) or [1, 0] for line in lines],
         },
+    }
+
+
+def marker(lines: Sequence[Line]) -> Spec:
+    """Return how markers are encoded: shape and colour by series; some are filled, others drawn as outlines."""
+
+    def opacity(*, filled: bool) -> Spec:
+        return {
+            "field": "s",
+            "type": "nominal",
+            "legend": None,
+            "scale": {
+                "domain": [line.label for line in lines],
+                "range": [0 if line.look.hollow is filled else 1 for line in lines],
+            },
+        }
+
+    colour = colour_of(lines)
+    return {
+        "fill": colour,
+        "stroke": colour,
+        "shape": shape_of(lines),
+        "fillOpacity": opacity(filled=True),
+        "strokeOpacity": opacity(filled=False),
     }
 
 

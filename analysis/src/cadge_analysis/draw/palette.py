@@ -1,70 +1,71 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who looks how: a colour for light pages, one for dark pages and a marker, fixed by a series' name.
+"""Who looks how: a colour for light pages, one for dark pages, a marker and dashes, by the rules of looks.yml.
 
-The colours keep at least 3:1 contrast to their page (WCAG 2.2, graphics) and stay apart for eyes that see fewer
-colours; a test computes both. Colour never stands alone: each identity has its own marker shape and its name beside
-the line.
+Colour never stands alone: each series has its own marker or dashes, and its name beside the line.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from cadge_analysis.stats.load import Series
 
 PAGE_LIGHT, PAGE_DARK = "#ffffff", "#14161a"
 
-LIGHT = (
-    "#608dea",
-    "#e25a17",
-    "#18592d",
-    "#551364",
-    "#0f0f0f",
-    "#868782",
-    "#1621bb",
-    "#d021b3",
-    "#e9004f",
-    "#730600",
-)
-DARK = (
-    "#3d6afe",
-    "#c73501",
-    "#24e781",
-    "#e67edc",
-    "#f3fbf8",
-    "#72696d",
-    "#00bdff",
-    "#ca00f7",
-    "#dcf441",
-    "#5f791b",
-)
-# One outline each in a box from -1 to 1, for charts and for the key alike.
-SHAPES = (
-    "M-.8,-.8H.8V.8H-.8Z",
-    "M-.9,0A.9,.9,0,1,1,.9,0A.9,.9,0,1,1,-.9,0Z",
-    "M0,-1.15L1,0L0,1.15L-1,0Z",
-    "M0,-1.05L1,.75H-1Z",
-    "M0,1.05L1,-.75H-1Z",
-    "M-.35,-1H.35V-.35H1V.35H.35V1H-.35V.35H-1V-.35H-.35Z",
-    "M1.05,0L-.75,1V-1Z",
-    "M-1.05,0L.75,1V-1Z",
-    "M-1,-.55L-.55,-1L0,-.45L.55,-1L1,-.55L.45,0L1,.55L.55,1L0,.45L-.55,1L-1,.55L-.45,0Z",
-    "M0,-1.15L.3,-.36L1.1,-.36L.45,.14L.68,.95L0,.46L-.68,.95L-.45,.14L-1.1,-.36L-.3,-.36Z",
-)
+
+class _Variant(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hollow: bool
+    dash: tuple[int, ...]
+
+
+class _Looks(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    colours: tuple[tuple[str, str], ...]
+    markers: dict[str, str]
+    substrates: dict[str, int]
+    styles: dict[str, str]
+    variants: tuple[_Variant, ...]
+
+
+LOOKS = _Looks.model_validate(yaml.safe_load(Path(__file__).with_name("looks.yml").read_text(encoding="utf-8")))
+LIGHT = tuple(light for light, _ in LOOKS.colours)
+DARK = tuple(dark for _, dark in LOOKS.colours)
+SHAPES = tuple(LOOKS.markers.values())
+_MARKERS = tuple(LOOKS.markers)
+
 # Neutral inks of charts. Each is replaced by a variable of the page, so they must differ from every series colour.
 INK, MUTED, GRID, FLOOR, GHOST = "#1c1d21", "#5c5f68", "#e4e5e9", "#3b3d44", "#cfd1d8"
 NEUTRALS = {INK: "ink", MUTED: "muted", GRID: "grid", FLOOR: "floor", GHOST: "ghost"}
 NEUTRALS_DARK = {"ink": "#e9eaee", "muted": "#a3a6b1", "grid": "#2b2e36", "floor": "#c6c8d0", "ghost": "#454954"}
 
-_SALT = 187611  # chosen once, so that the layers of the first release take ten places without a collision
-
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How a series looks: its place in the tables above, and dashes where places are used twice."""
+    """How a series looks: places in the tables of looks.yml."""
 
     slot: int
-    dashed: bool
+    marker: int
+    variant: int = 0
+
+    @property
+    def number(self) -> int:
+        """A number of this look alone, by which a page finds all that is drawn of the series."""
+        return (self.slot * len(SHAPES) + self.marker) * len(LOOKS.variants) + self.variant
+
+    @property
+    def token(self) -> str:
+        """What stands in a chart for its colour until it is dressed for a page: a colour that nothing else has."""
+        return f"#fe{self.number:04x}"
 
     @property
     def light(self) -> str:
@@ -74,21 +75,71 @@ class Identity:
     @property
     def shape(self) -> str:
         """Outline of the marker."""
-        return SHAPES[self.slot]
+        return SHAPES[self.marker]
+
+    @property
+    def hollow(self) -> bool:
+        """Whether the marker is drawn as its outline alone."""
+        return LOOKS.variants[self.variant].hollow
+
+    @property
+    def dash(self) -> tuple[int, ...]:
+        """Dashes of the line; none: it is whole."""
+        return LOOKS.variants[self.variant].dash
 
 
-def identities(names: Iterable[str]) -> dict[str, Identity]:
-    """Return a look for each name. A name keeps its look in every report, unless two names want the same one.
+def variables() -> dict[str, str]:
+    """Return what stands for each token in a page: the series' own variable, else its colour's, else the light one."""
+    found = {}
+    for slot, marker, variant in product(range(len(LIGHT)), range(len(SHAPES)), range(len(LOOKS.variants))):
+        look = Identity(slot, marker, variant)
+        found[look.token] = f"var(--k{look.number},var(--s{slot},{look.light}))"
+    return found
 
-    The wanted place is a hash of the name alone, never its rank in the results; of two that want the same, the one
-    later in the alphabet moves on to the next free place. Past ten series places are used again, with dashes.
+
+def _hash(text: str, among: int) -> int:
+    return zlib.crc32(text.encode()) % among
+
+
+def _wanted(series: Series) -> Identity:
+    """Return the look that follows from what a series is, alone."""
+    style, _, substrate = series.layer.partition("-")
+    slot = LOOKS.substrates.get(substrate, _hash(substrate, len(LIGHT)))
+    known = LOOKS.styles.get(style)
+    marker = _hash(style, len(SHAPES)) if known is None else _MARKERS.index(known)
+    if not series.shims and not series.settings:
+        return Identity(slot, marker)
+    return Identity(slot, marker, 1 + _hash(series.label, len(LOOKS.variants) - 1))
+
+
+def _is_known(series: Series) -> bool:
+    style, _, substrate = series.layer.partition("-")
+    return style in LOOKS.styles and substrate in LOOKS.substrates
+
+
+def _next(look: Identity) -> Iterator[Identity]:
+    """Yield a look and those nearest to it: other dashes first (of a variant), then other markers."""
+    plain = look.variant == 0
+    variants = [(look.variant - 1 + step) % (len(LOOKS.variants) - 1) + 1 for step in range(len(LOOKS.variants) - 1)]
+    markers = [(look.marker + step) % len(SHAPES) for step in range(len(SHAPES))]
+    if plain:
+        yield from (Identity(look.slot, marker) for marker in markers)
+        variants = list(range(1, len(LOOKS.variants)))
+    yield from (Identity(look.slot, marker, variant) for marker in markers for variant in variants)
+
+
+def identities(series: Iterable[Series]) -> dict[Series, Identity]:
+    """Return a look for each series. It keeps its look in every report, unless two want the same one.
+
+    Of two that want the same, one that looks.yml knows goes first, then the one earlier in the alphabet; the other
+    takes the next free one.
     """
-    taken: set[tuple[int, bool]] = set()
-    looks: dict[str, Identity] = {}
-    for name in sorted(set(names)):
-        wanted = zlib.crc32(f"{_SALT}/{name}".encode()) % len(LIGHT)
-        order = [((wanted + step) % len(LIGHT), dashed) for dashed in (False, True) for step in range(len(LIGHT))]
-        slot, dashed = next((look for look in order if look not in taken), order[0])
-        taken.add((slot, dashed))
-        looks[name] = Identity(slot, dashed)
+    taken: set[Identity] = set()
+    looks: dict[Series, Identity] = {}
+    ordered = sorted(set(series), key=lambda one: (bool(one.shims or one.settings), not _is_known(one), one))
+    for one in ordered:
+        wanted = _wanted(one)
+        look = next((look for look in _next(wanted) if look not in taken), wanted)
+        taken.add(look)
+        looks[one] = look
     return looks

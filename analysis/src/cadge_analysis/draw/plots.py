@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cadge_analysis.draw.chart import FLOOR_LABEL, TEXT_PX, Chart, Line, Mark, colour_of, config, dash_of, shape_of
+from cadge_analysis.draw.chart import FLOOR_LABEL, TEXT_PX, Chart, Line, Mark, colour_of, config, dash_of, marker
 from cadge_analysis.draw.palette import FLOOR, GHOST, INK, MUTED
 from cadge_analysis.draw.scales import Axis, labelled, linear_axis, log_axis, positions, spread
 from cadge_analysis.draw.svg import Spec
@@ -169,18 +169,13 @@ def _panel(
         },
         {
             "data": {"values": rows},
-            "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour, "shape": shape_of(lines)},
+            "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3},
+            "encoding": {"x": x, "y": y, **marker(lines)},
         },
         {
             "data": {"values": [label for label in labels if label["s"] != FLOOR_LABEL]},
-            "mark": {"type": "point", "filled": True, "size": 34, "opacity": 1, "xOffset": 5},
-            "encoding": {
-                "x": {**x, "field": "lx"},
-                "y": {**y, "field": "ly"},
-                "color": colour,
-                "shape": shape_of(lines),
-            },
+            "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3, "xOffset": 5},
+            "encoding": {"x": {**x, "field": "lx"}, "y": {**y, "field": "ly"}, **marker(lines)},
         },
         {
             "data": {"values": labels},
@@ -264,7 +259,7 @@ def single_figure(chart: Chart, line: Line) -> Spec:
         {"x": round(spots[m.size], 4), "y": 1.0 if ratio else m.value, "g": "1" if ratio else m.name}
         for m in chart.floor
     ]
-    colour = line.look.light
+    colour = line.look.token
     layers: list[Spec] = [
         {
             "data": {"values": others},
@@ -283,14 +278,14 @@ def single_figure(chart: Chart, line: Line) -> Spec:
         },
         {
             "data": {"values": own},
-            "mark": {"type": "line", "strokeWidth": 1.9, "color": colour},
+            "mark": {"type": "line", "strokeWidth": 1.9, "color": colour, "strokeDash": list(line.look.dash) or [1, 0]},
             "encoding": {"x": x, "y": y, "detail": {"field": "g"}},
         },
         {
             "data": {"values": own},
             "mark": {
                 "type": "point",
-                "filled": True,
+                "filled": not line.look.hollow,
                 "size": 22,
                 "opacity": 1,
                 "color": colour,

@@ -16,15 +16,17 @@ from collections.abc import Mapping
 import vl_convert
 from markupsafe import Markup, escape
 
-from cadge_analysis.draw.palette import LIGHT, NEUTRALS
+from cadge_analysis.draw.palette import LIGHT, NEUTRALS, variables
 from cadge_analysis.errors import PictureError
 
 VEGA_LITE = "5.20"
 Spec = dict[str, object]
 
-_VARIABLES = {colour: f"var(--s{slot},{colour})" for slot, colour in enumerate(LIGHT)} | {
-    colour: f"var(--{name},{colour})" for colour, name in NEUTRALS.items()
-}
+_VARIABLES = (
+    {colour: f"var(--s{slot},{colour})" for slot, colour in enumerate(LIGHT)}
+    | {colour: f"var(--{name},{colour})" for colour, name in NEUTRALS.items()}
+    | variables()
+)
 _COLOUR = re.compile(r'(fill|stroke)="(#[0-9a-fA-F]{6})"')
 _OPENING = re.compile(r"<svg\b[^>]*>")
 _SIZE = re.compile(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"')

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from markupsafe import Markup
 
 from cadge_analysis.draw import palette
@@ -11,13 +13,14 @@ from cadge_analysis.page.viewmodel import Sheet
 from cadge_analysis.stats.compare import Comparison
 
 
-def sheet(comparison: Comparison, *, generated: str) -> Sheet:
-    """Return it. `generated` is the page's own time stamp, which the caller decides."""
+def sheet(comparison: Comparison, *, generated: str, looks: Iterable[int] = ()) -> Sheet:
+    """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are those of its series."""
     light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Sheet(
         facts=provenance.campaign_facts(comparison.data),
         command=provenance.command(comparison.data),
         shapes=palette.SHAPES,
+        looks=tuple(looks),
         palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
         palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
         data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json

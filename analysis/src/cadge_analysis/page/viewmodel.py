@@ -26,10 +26,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A series' marker, by its place in the palette, beside its name."""
+    """A series' marker and colour, by their places in the palette, and its dashes, beside its name."""
 
     label: str
+    number: int
     slot: int
+    marker: int
+    hollow: bool = False
+    dash: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +238,7 @@ class Sheet:
     facts: tuple[Fact, ...]
     command: str
     shapes: tuple[str, ...]
+    looks: tuple[int, ...]
     palette_light: tuple[tuple[str, str], ...]
     palette_dark: tuple[tuple[str, str], ...]
     data_json: Markup

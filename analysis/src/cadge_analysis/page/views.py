@@ -21,8 +21,18 @@ from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
 
-def _keys(series: tuple[Series, ...], looks: Mapping[str, Identity]) -> dict[Series, Key]:
-    return {s: Key(label=s.label, slot=looks[s.label].slot) for s in series}
+def _keys(looks: Mapping[Series, Identity]) -> dict[Series, Key]:
+    return {
+        series: Key(
+            label=series.label,
+            number=look.number,
+            slot=look.slot,
+            marker=look.marker,
+            hollow=look.hollow,
+            dash=" ".join(map(str, look.dash)),
+        )
+        for series, look in looks.items()
+    }
 
 
 def _figures(
@@ -124,9 +134,8 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     """Return the page. `generated` is the report's own time stamp, which the caller decides."""
     data = comparison.data
     series = data.layers
-    by_label = palette.identities(s.label for s in series)
-    looks = {s: by_label[s.label] for s in series}
-    keys = _keys(series, by_label)
+    looks = palette.identities(series)
+    keys = _keys(looks)
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
     sections: dict[tuple[str, str], Section] = {}
@@ -158,5 +167,5 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         method=method(data.patterns),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
-        sheet=sheet(comparison, generated=generated),
+        sheet=sheet(comparison, looks=[look.number for look in looks.values()], generated=generated),
     )

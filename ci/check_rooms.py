@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check the architecture: which room may use which, and what may stand at the top level.
 
-The Python rooms are checked by import-linter (see pyproject.toml). Exit 0 when every rule holds, 1 with one line for
-each violation.
+The Python rooms are checked by import-linter (see pyproject.toml); what runs on nodes, here. Exit 0 when every rule
+holds, 1 with one line for each violation.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -24,6 +25,7 @@ C_STANDARD = {
 }  # fmt: skip
 CLOCK_CALL = re.compile(r"\b(clock_gettime|gettimeofday|__rdtsc|_mm_lfence|timespec_get)\s*\(")
 FILE_CALL = re.compile(r"\b(fopen|opendir|creat)\s*\(")
+NODE_PYTHON = (3, 9)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 # The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
 ALONE = "peregrine/engine/xdp_socket"
@@ -108,6 +110,35 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
                 yield Violation(path, number, "the driver knows no layer by name")
 
 
+def runs_on_nodes(path: Path) -> bool:
+    """Say whether a Python file is brought to the hosts of a testbed: the agent, and the scripts of roles."""
+    of_a_role = path.parts[:2] == ("playbooks", "roles") and path.parts[3:4] == ("files",)
+    return path.suffix == ".py" and (path.parts[:2] == ("harness", "agent") or of_a_role)
+
+
+def check_node_file(root: Path, path: Path) -> Iterator[Violation]:
+    """Yield what a host with nothing but Python 3.9 could not read or does not have."""
+    try:
+        tree = ast.parse((root / path).read_text(encoding="utf-8"), feature_version=NODE_PYTHON)
+    except SyntaxError as error:
+        yield Violation(path, error.lineno or 1, f"runs on nodes with Python 3.9: {error.msg}")
+        return
+    ours = {"cadge_agent"} if path.parts[:2] == ("harness", "agent") else set()
+    futures = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            futures |= set(names) if node.module == "__future__" else set()
+            names = [node.module or "."]
+        for name in names:
+            if name.split(".")[0] not in sys.stdlib_module_names | ours:
+                yield Violation(path, node.lineno, f"runs on nodes, with the standard library alone: {name}")
+    if "annotations" not in futures:
+        yield Violation(path, 1, "runs on nodes with Python 3.9: lacks `from __future__ import annotations`")
+
+
 def check(root: Path) -> list[Violation]:
     """Return every violation in the checkout at `root`."""
     found: list[Violation] = []
@@ -118,6 +149,8 @@ def check(root: Path) -> list[Violation]:
             found.append(Violation(path, 1, f"'{top}' has no place at the top level"))
         if path.suffix in {".c", ".h", ".cc"} and (root / path).exists():
             found += check_c_file(root, path, styles)
+        if runs_on_nodes(path) and (root / path).exists():
+            found += check_node_file(root, path)
     return found
 
 

@@ -67,6 +67,10 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
         ("harness/patterns/ring.c", '#include "peregrine/engine/xdp_socket.h"\n', "no layer"),
         ("harness/driver/main.c", "#include <ucp/api/ucp.h>\n", "may not use a transport library"),
         ("harness/driver/main.c", 'if (!strcmp(name, "native-ucx")) {}\n', "knows no layer by name"),
+        ("harness/agent/cadge_agent/x.py", "match 1:\n    case _:\n        pass\n", "runs on nodes with Python 3.9"),
+        ("harness/agent/cadge_agent/x.py", "a: int | None = 1\n", "lacks `from __future__ import annotations`"),
+        ("harness/agent/cadge_agent/x.py", "def f():\n    import yaml\n", "the standard library alone: yaml"),
+        ("playbooks/roles/r/files/x.py", "from cadge_agent import y\n", "the standard library alone: cadge_agent"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, message: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Documentation of the action cadge_agent; all of it runs on the controller, in action_plugins/cadge_agent.py."""
+"""Documentation of the action cadge_agent; all of it runs on the controller, in action_plugins/cadge_agent.pyz."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ options:
 EXAMPLES = r"""
 - name: Run the agent
   cadge_agent:
-    argv: [python3, /home/me/.cache/cadge/c-n1/agent.py, run, --block, b.json, --host, n1, --work, .]
+    argv: [python3, /home/me/.cache/cadge/c-n1/agent.pyz, run, --block, b.json, --host, n1, --work, .]
     lease_socket: /run/user/1000/cadge/lease
     block_id: b0
 """

@@ -370,14 +370,14 @@ def test_a_user_without_rights_has_shared_memory_of_his_own(tmp_path: Path, here
     try:
         work, build = folder / "work", folder / "build"
         shutil.copytree(fake_build, build)
-        shutil.copy(AGENT, folder / "agent.py")
+        shutil.copy(AGENT, folder / "agent.pyz")
         work.mkdir()
         (work / "token").write_text("secret\n")
         launches = [one("l1"), one("l2", mode="shm", note=work / "note", deadline_ms=1500)]
         block = {**block_here(here, *launches), "token_file": "token"}
         (work / "block.json").write_text(json.dumps({**block, "control_port": block["ports"][1]}))
         subprocess.run(["chown", "-R", "65534:65534", str(folder)], check=True)
-        argv = [*user, "/usr/bin/python3", str(folder / "agent.py"), "run", "--block", str(work / "block.json")]
+        argv = [*user, "/usr/bin/python3", str(folder / "agent.pyz"), "run", "--block", str(work / "block.json")]
         argv += ["--host", "localhost", "--work", str(work), "--build", str(build)]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
             assert agent.stdin
@@ -541,12 +541,13 @@ def test_a_follower_obeys_nobody_without_the_token(pair: Callable[..., tuple[Age
     (tmp_path / "h1" / "token").write_text("another\n")
     block = read_json(tmp_path / "h1" / "block.json")
     code = (
-        "import json, pathlib, sys, importlib.util as u\n"
-        "s = u.spec_from_file_location('agent', sys.argv[1]); a = u.module_from_spec(s); s.loader.exec_module(a)\n"
-        "block = json.loads(pathlib.Path(sys.argv[2]).read_text()); a.CONNECT_S = 2\n"
+        "import json, pathlib, sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from cadge_agent import auth, errors, reactor\n"
+        "block = json.loads(pathlib.Path(sys.argv[2]).read_text()); auth.CONNECT_S = 2\n"
         "try:\n"
-        "    a.connect_follower(block['hosts'][1], block, b'another', a.Reactor(30))\n"
-        "except a.HostLostError as error:\n"
+        "    auth.connect_follower(block['hosts'][1], block, b'another', reactor.Reactor(30))\n"
+        "except errors.HostLostError as error:\n"
         "    print(error); sys.exit(0)\n"
         "sys.exit(1)\n"
     )

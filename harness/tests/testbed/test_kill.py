@@ -129,9 +129,9 @@ class Series:
         for pid, line in left.items():
             if "ansible-playbook" in line and "setpriv" not in line:
                 playbooks.append(pid)
-            elif line.startswith("ssh ") and "agent.py" in line:
+            elif line.startswith("ssh ") and "agent.pyz" in line:
                 found["ssh"].append(pid)
-            elif "agent.py run" in line:
+            elif "agent.pyz run" in line:
                 found["keeper" if is_keeper(pid) else "agent"].append(pid)
             elif line.split(" ", 1)[0].endswith(("mpirun", "orted", "prted", "prterun")):
                 found["mpirun"].append(pid)

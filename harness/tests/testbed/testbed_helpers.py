@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
-from cadge_harness.testbed import testbeds
+from cadge_harness.run.agent_file import write_agent
 from cadge_harness.testbed.model import Testbed
 
 FAKE_DRIVER = Path(__file__).with_name("fake_driver.py")
-AGENT = Path(testbeds.__file__).parent.with_name("agent.py")
+AGENT = write_agent(Path(tempfile.mkdtemp(prefix="ct-")))
+atexit.register(shutil.rmtree, AGENT.parent, ignore_errors=True)
 
 Json = dict[str, Any]
 

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError
+from cadge_harness.run.agent_file import NAME, write_agent
 from cadge_harness.testbed.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cadge_harness.testbed.model import Testbed
-
-AGENT = Path(__file__).parent.with_name("agent.py")
 
 
 def playbooks() -> Path:
@@ -53,7 +52,7 @@ def pack(build: Path, token: Path, blocks: list[Path], folder: Path) -> tuple[Pa
         (path, f"build/{path.relative_to(build)}", 0o755 if os.access(path, os.X_OK) else 0o644)
         for path in _members(build)
     ]
-    members += [(AGENT, "agent.py", 0o700), (token, "token", 0o600)]
+    members += [(write_agent(folder), NAME, 0o700), (token, "token", 0o600)]
     members += [(block, block.name, 0o600) for block in blocks]
     digest = hashlib.sha256()
     for path, name, mode in members:

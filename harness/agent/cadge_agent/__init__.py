@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The agent: runs one block's launches on a host, and says what that host is.
+
+Standard library alone, Python 3.9 or later; copied to each host of a testbed as one file, agent.pyz.
+
+    agent.pyz run --block FILE --host NAME --work DIR [--build DIR]
+    agent.pyz facts [--host NAME] [--build DIR]
+    agent.pyz check --work DIR --campaign ID --host NAME --build DIR
+    agent.pyz clean --work DIR --campaign ID
+
+check gets a host ready: ends and removes what a killed agent of the same campaign left, runs the build's driver once,
+and writes DIR/node.json. It prints one line that must be the same on all hosts.
+
+run holds a lease: standard input. A line {"stop": REASON} ends the block after the launch that is running; end of
+file, a signal, or the block's deadline ends it now. However it ends, what it started is killed first. Standard output
+carries JSON lines, only between launches:
+
+    {"event": "ready", "host", "leader": bool, "todo": N, "agent_version", "node": {cadge.node/1} or null}
+    {"event": "launch_started", "launch_id", "number", "of"}
+    {"event": "launch_finished", "launch_id", "status", "reason", "reason_code", "wall_ns", "kept": bool}
+    {"event": "launch_record", "launch_id", "record": {cadge.launch-record/1}}
+    {"event": "problem", "host", "reason"}
+    {"event": "note", "host", "text"}                what a user may want to know: what was removed
+    {"event": "block_finished", "host", "made", "kept", "stopped": bool}
+
+After a record the leader waits for {"ack": LAUNCH_ID} before the next launch, so that nobody works on the last one
+while the next one measures. A finished launch is DIR/done/ID.json until it is acknowledged, then
+DIR/collected/ID.json; a launch found in either is not made again ("kept"), its record is sent again.
+
+The leader is the host of every launch's endpoint 0. The other hosts of the block, the followers, obey it over TCP on
+their management addresses, after each has proved to the other that it has the token. While a launch runs, all agents
+sleep in select(2).
+
+Exit status of run: 0 finished or stopped, 2 bad arguments or block, 4 another host was lost, 5 the lease or the
+deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error.
+"""
+
+from __future__ import annotations
+
+AGENT_VERSION = "1"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""JSON lines to the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from cadge_agent.errors import EndedError
+from cadge_agent.reactor import Reactor
+
+
+class Output:
+    """JSON lines to the controller. Never blocks without watching the lease."""
+
+    def __init__(self, reactor: Reactor, descriptor: int = 1) -> None:
+        self._reactor = reactor
+        self._descriptor = descriptor
+        os.set_blocking(descriptor, False)
+
+    def emit(self, event: str, **fields: object) -> None:
+        """Write one line; raises EndedError where nobody reads any more."""
+        data = memoryview((json.dumps({"event": event, **fields}, separators=(",", ":")) + "\n").encode())
+        while data:
+            try:
+                data = data[os.write(self._descriptor, data) :]
+            except BlockingIOError:
+                self._reactor.wait(lambda: False, 60.0, writable=self._descriptor)
+            except BrokenPipeError as error:
+                raise EndedError("nobody reads the agent's output") from error
+
+
+def tell_removed(output: Output, host: str, names: list[str]) -> None:
+    """Tell the user what was removed, if anything."""
+    if names:
+        output.emit("note", host=host, text=say_removed(names))
+
+
+def say_removed(names: list[str]) -> str:
+    """Put it in words."""
+    return f"removed what a process of ours had left: {', '.join(names)}"

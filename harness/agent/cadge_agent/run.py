@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`agent run`: one block, as leader or as follower."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+
+from cadge_agent.errors import BadBlockError, EndedError, HostLostError
+from cadge_agent.follower import Follower
+from cadge_agent.formats import BLOCK_SCHEMA
+from cadge_agent.leader import Leader
+from cadge_agent.names import check_names, hosts_of
+from cadge_agent.output import Output, tell_removed
+from cadge_agent.reactor import Reactor
+from cadge_agent.site import Site
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """`agent.pyz run`."""
+    try:
+        block = json.loads(arguments.block.read_text(encoding="utf-8"))
+        if block.get("schema") != BLOCK_SCHEMA:
+            raise BadBlockError(f"{arguments.block} is not a {BLOCK_SCHEMA} file")
+        hosts = [host["name"] for host in block["hosts"]]
+        check_names(block["block_id"], *hosts, *hosts_of(block["launches"]))
+        check_names(*(launch["launch_id"] for launch in block["launches"]))
+        reactor = Reactor(float(block["deadline_s"]))
+        output = Output(reactor)
+        site = Site(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")
+    except (OSError, ValueError, KeyError, BadBlockError) as error:
+        sys.stderr.write(f"agent: {error}\n")
+        return 2
+    status = 70
+    try:
+        role = Leader if block["leader"] == arguments.host else Follower
+        status = role(site, reactor, output).run()
+    except EndedError as error:
+        sys.stderr.write(f"agent: {error}\n")
+        status = 5
+    except HostLostError as error:
+        _complain(output, site.name, f"another host was lost: {error}")
+        status = 4
+    except (OSError, BadBlockError) as error:
+        _complain(output, site.name, str(error))
+        status = 2
+    finally:
+        removed = site.close()
+        with contextlib.suppress(EndedError):
+            tell_removed(output, site.name, removed)
+    return status
+
+
+def _complain(output: Output, host: str, reason: str) -> None:
+    with contextlib.suppress(EndedError):
+        output.emit("problem", host=host, reason=reason)
+    sys.stderr.write(f"agent: {reason}\n")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What one host does for a launch."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+from cadge_agent.child import MARK, Child, kill_marked, tail
+from cadge_agent.errors import BadBlockError
+from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
+from cadge_agent.formats import Json
+from cadge_agent.network import device_of, interface_counters, offloads, steal_ns, xdp_attached
+from cadge_agent.shared_memory import SharedMemory
+
+RESERVED_PORTS = 8  # of the block's range, at its end: 4 for agents, 4 for drivers to find each other
+
+
+class Site:
+    """What one host does for a launch: keep files, look at its devices, run endpoints. Used on leader and followers."""
+
+    def __init__(self, block: Json, name: str, work: Path, build: Path) -> None:
+        self.block = block
+        self.name = name
+        self.work = work
+        self.build = build
+        self.host: Json = next((host for host in block["hosts"] if host["name"] == name), {})
+        if not self.host:
+            raise BadBlockError(f"block {block['block_id']} has no host {name}")
+        token = Path(block["token_file"])
+        self.token_file = token if token.is_absolute() else work / token
+        self.mark = f"{block['campaign_id']}:{block['block_id']}"
+        for folder in ("done", "collected", "launches", "logs"):
+            (work / folder).mkdir(exist_ok=True)
+        self.scratch = own_folder(Path(tempfile.gettempdir()), work)
+        self.memory = SharedMemory(work, self.scratch, build / "bin" / "cadge-driver")
+        folders = [str(folder) for folder in (self.scratch, self.memory.folder) if folder]
+        (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
+        self.children: dict[int, Child] = {}
+        self._before: Json = {}
+        try:
+            management = device_of(self.host["management_address"])
+        except OSError:
+            management = None
+        self.node: Json | None = None
+        with contextlib.suppress(OSError, ValueError):
+            self.node = json.loads((work / "node.json").read_text(encoding="utf-8"))
+        self.management_device = management[0] if management else None
+        self.management_network = f"{self.host['management_address']}/{management[1]}" if management else None
+        devices = [self.host["device"], self.management_device, self.host.get("raw_device"), "lo"]
+        self.devices = [device for device in devices if device]
+
+    # -- ports
+
+    def _port_free(self, port: int) -> bool:
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind((self.host["management_address"], port))
+                trial.listen(1)
+            except OSError:
+                return False
+        return True
+
+    def pairing_port(self, number: int) -> int:
+        """Find a free port for the drivers to find each other; `number` is the attempt."""
+        last = int(self.block["ports"][1])
+        candidates = [last - RESERVED_PORTS + 1 + (number + step) % 4 for step in range(4)]
+        for port in candidates:
+            if port != self.block["control_port"] and self._port_free(port):
+                return port
+        raise OSError(errno.EADDRINUSE, f"ports {candidates[0]}-{candidates[-1]} of {self.name} are all taken")
+
+    # -- looking at the host
+
+    def _snapshot(self) -> Json:
+        device = self.host["device"]
+        return {
+            "counters": interface_counters(self.devices),
+            "link": {"xdp": xdp_attached(device), "offloads": offloads(device)},
+            "loadavg": os.getloadavg()[0],
+            "steal_ns": steal_ns(),
+        }
+
+    # -- a launch
+
+    def prepare(self, launch: Json, attempt: int) -> Json:
+        """Write the launch file, take the snapshot before; returns what the leader needs to know of this host."""
+        self.children = {}
+        self.memory.renew()
+        path = self.launch_file(launch)
+        path.write_text(json.dumps(launch), encoding="utf-8")
+        needs_port = launch["endpoints"][-1]["host"] == self.name
+        port = self.pairing_port(attempt) if needs_port else 0
+        self._before = self._snapshot()
+        return {"port": port, **self.describe(launch)}
+
+    def program(self, launch: Json) -> Path:
+        """Choose the driver or the floors' program, for this launch."""
+        return self.build / "bin" / ("cadge-floor" if launch["kind"] == "floor" else "cadge-driver")
+
+    def launch_file(self, launch: Json) -> Path:
+        """Where this host keeps the launch file."""
+        return self.work / "launches" / f"{launch['launch_id']}.json"
+
+    def result_file(self, launch: Json) -> Path:
+        """Where endpoint 0 writes."""
+        return self.work / "launches" / f"{launch['launch_id']}.result.json"
+
+    def log_file(self, launch: Json, endpoint: int) -> Path:
+        """Where an endpoint's output goes."""
+        return self.work / "logs" / f"{launch['launch_id']}.{endpoint}.log"
+
+    def environment(self) -> dict[str, str]:
+        """Environment of every process of a launch."""
+        own = dict(os.environ)
+        own.update({MARK: self.mark, "TMPDIR": str(self.scratch), "LC_ALL": "C.UTF-8"})
+        own["PATH"] = own.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
+        return own
+
+    def start(self, launch: Json, endpoint: int, oob: str) -> None:
+        """Start one endpoint of a launch with launcher direct."""
+        argv = endpoint_command(self.describe(launch), endpoint, oob)
+        if endpoint == 0:
+            argv += ["--out", str(self.result_file(launch))]
+        self.children[endpoint] = Child(argv, self.log_file(launch, endpoint), self.environment())
+
+    def describe(self, launch: Json) -> Json:
+        """Paths that make an endpoint's command on this host."""
+        return {
+            "before": self.memory.before,
+            "program": str(self.program(launch)),
+            "launch_file": str(self.launch_file(launch)),
+            "modules": str(self.build / "layers"),
+            "token_file": str(self.token_file),
+        }
+
+    def end(self, launch: Json) -> list[str]:
+        """Kill what is left of the launch; returns the names of what it had left in shared memory and is removed."""
+        for child in self.children.values():
+            child.kill()
+        ended = [child.pid for child in self.children.values()]
+        if launch["launcher"] == "mpirun":
+            ended += kill_marked(self.mark)
+        return self.memory.tidy(ended)
+
+    def finish(self, launch: Json) -> Json:
+        """End the launch and report: snapshots, exit codes and logs of the endpoints that ran here."""
+        removed = self.end(launch)
+        after = self._snapshot()
+        before = self._before or after
+        report = {
+            "counters": {"host": self.name, "before": before["counters"], "after": after["counters"]},
+            "link": {"host": self.name, "before": before["link"], "after": after["link"]},
+            "load": {
+                "host": self.name,
+                "loadavg": before["loadavg"],
+                "steal_ns": max(0, after["steal_ns"] - before["steal_ns"]),
+            },
+            "shared_memory": {"host": self.name, **self.memory.describe()},
+            "removed": removed,
+            "exit_codes": {str(number): child.code() for number, child in self.children.items()},
+            "logs": {str(number): tail(self.log_file(launch, number)) for number in self.children},
+        }
+        for number in self.children:
+            with contextlib.suppress(OSError):
+                self.log_file(launch, number).unlink()
+        with contextlib.suppress(OSError):
+            self.launch_file(launch).unlink()
+        return report
+
+    def close(self) -> list[str]:
+        """Leave nothing: processes, shared memory, scratch files; returns the names of what was in shared memory."""
+        for child in self.children.values():
+            child.kill(0)
+        ended = [child.pid for child in self.children.values()] + kill_marked(self.mark)
+        removed = self.memory.tidy(ended)
+        self.memory.close()
+        remove_own_folder(self.scratch)
+        return removed
+
+
+def endpoint_command(site: Json, endpoint: int, oob: str) -> list[str]:
+    """Command line of one endpoint on the host that `site` describes (see Site.describe)."""
+    return [
+        *site["before"],
+        site["program"],
+        "run",
+        "--launch",
+        site["launch_file"],
+        "--endpoint",
+        str(endpoint),
+        "--modules",
+        site["modules"],
+        "--oob",
+        oob,
+        "--token-file",
+        site["token_file"],
+    ]

@@ -18,7 +18,7 @@ carries JSON lines, only between launches:
     {"event": "ready", "host", "leader": bool, "todo": N, "agent_version", "node": {cadge.node/1} or null}
     {"event": "launch_started", "launch_id", "number", "of"}
     {"event": "launch_finished", "launch_id", "status", "reason", "reason_code", "wall_ns", "kept": bool}
-    {"event": "launch_record", "launch_id", "record": {cadge.launch-record/1}}
+    {"event": "launch_record", "launch_id", "record": {cadge.launch-record/2}}
     {"event": "problem", "host", "reason"}
     {"event": "note", "host", "text"}                what a user may want to know: what was removed
     {"event": "block_finished", "host", "made", "kept", "stopped": bool}
@@ -27,9 +27,10 @@ After a record the leader waits for {"ack": LAUNCH_ID} before the next launch, s
 while the next one measures. A finished launch is DIR/done/ID.json until it is acknowledged, then
 DIR/collected/ID.json; a launch found in either is not made again ("kept"), its record is sent again.
 
-The leader is the host of every launch's endpoint 0. The other hosts of the block, the followers, obey it over TCP on
-their management addresses, after each has proved to the other that it has the token. While a launch runs, all agents
-sleep in select(2).
+The leader is the host of every launch's endpoint 0, to which all other endpoints of the launch connect. The other
+hosts of the block, the followers, obey the leader over TCP on their management addresses, after each has proved to the
+other that it has the token. Each host starts its own endpoints; mpirun, on the leader, those of all hosts. While a
+launch runs, all agents sleep in select(2).
 
 Exit status of run: 0 finished or stopped, 2 bad arguments or block, 4 another host was lost, 5 the lease or the
 deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error.
@@ -37,4 +38,4 @@ deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error.
 
 from __future__ import annotations
 
-AGENT_VERSION = "1"
+AGENT_VERSION = "2"

@@ -11,7 +11,7 @@ import time
 
 from cadge_agent import AGENT_VERSION
 from cadge_agent.errors import HostLostError
-from cadge_agent.formats import Json
+from cadge_agent.formats import Block, BlockHost
 from cadge_agent.line import Line
 from cadge_agent.reactor import Reactor
 
@@ -23,14 +23,14 @@ def proof(token: bytes, role: str, nonces: str) -> str:
     return hmac.new(token, f"cadge-agent {role} {nonces}".encode(), hashlib.sha256).hexdigest()
 
 
-def control_ports(block: Json) -> list[int]:
+def control_ports(block: Block) -> list[int]:
     """Ports that a follower may listen on, in the order of trying."""
     last = int(block["ports"][1])
     ports = [int(block["control_port"]), *range(last, last - 4, -1)]
     return list(dict.fromkeys(ports))
 
 
-def connect_follower(host: Json, block: Json, token: bytes, reactor: Reactor) -> Line:
+def connect_follower(host: BlockHost, block: Block, token: bytes, reactor: Reactor) -> Line:
     """Find a follower on one of its ports and prove to each other who we are. Raises HostLostError."""
     until = time.monotonic() + CONNECT_S
     why: dict[int, str] = {}

@@ -46,14 +46,28 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    def kill(self, grace_s: float = KILL_S) -> None:
-        """End the whole group: TERM, then KILL."""
-        if self.code() is None and grace_s > 0:
+    def ask_to_end(self) -> None:
+        """Send TERM to the whole group, if it runs."""
+        if self.code() is None:
             self._signal_group(signal.SIGTERM)
+
+    def kill(self, grace_s: float) -> None:
+        """Wait so long for it to end, then end the whole group."""
+        if self.code() is None and grace_s > 0:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(grace_s)
         self._signal_group(signal.SIGKILL)
         self._process.wait()
+
+
+def kill_all(children: dict[int, Child], grace_s: float = KILL_S) -> None:
+    """End processes and their groups: TERM to all, then KILL, after `grace_s` for all of them together."""
+    until = time.monotonic() + grace_s
+    if grace_s > 0:
+        for child in children.values():
+            child.ask_to_end()
+    for child in children.values():
+        child.kill(until - time.monotonic())
 
 
 def tail(path: Path) -> str:

@@ -9,9 +9,9 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-
-from cadge_agent.formats import Json
+from typing import Any
 
 OWN_PREFIX = "cadge-"
 OWN_FOLDERS = "folders.json"  # in the work folder: our folders elsewhere on this host
@@ -41,7 +41,7 @@ def remove_own_folder(folder: Path) -> list[str]:
     return []
 
 
-def write_whole(path: Path, document: Json) -> None:
+def write_whole(path: Path, document: Mapping[str, Any]) -> None:
     """Write JSON so that the file is there whole or not at all, also after a crash."""
     part = path.with_suffix(".part")
     with part.open("w", encoding="utf-8") as file:

@@ -8,13 +8,14 @@ import hmac
 import secrets
 import socket
 import time
+from typing import cast
 
 from cadge_agent import AGENT_VERSION
 from cadge_agent.auth import CONNECT_S, control_ports, proof
+from cadge_agent.block import check_names, hosts_of
 from cadge_agent.errors import BadBlockError, HostLostError
-from cadge_agent.formats import Json
+from cadge_agent.formats import Answer, Exited, Launch, Order, Programs
 from cadge_agent.line import Line
-from cadge_agent.names import check_names, hosts_of
 from cadge_agent.output import Output
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import Site
@@ -28,6 +29,21 @@ class Follower:
         self.reactor = reactor
         self.output = output
         self.token = site.token_file.read_bytes().strip()
+
+        self._launch: Launch | None = None
+        self._programs: Programs | None = None
+
+    def _say_ready(self) -> None:
+        self.output.emit(
+            {
+                "event": "ready",
+                "host": self.site.name,
+                "leader": False,
+                "todo": 0,
+                "agent_version": AGENT_VERSION,
+                "node": self.site.node,
+            }
+        )
 
     def _listen(self) -> socket.socket:
         address = self.site.host["management_address"]
@@ -69,8 +85,7 @@ class Follower:
         arrived: list[bool] = []
         self.reactor.readers[listener.fileno()] = lambda: arrived.append(True)
         try:
-            node, name = self.site.node, self.site.name
-            self.output.emit("ready", host=name, leader=False, todo=0, agent_version=AGENT_VERSION, node=node)
+            self._say_ready()
             until = time.monotonic() + 2 * CONNECT_S
             while True:
                 arrived.clear()
@@ -92,27 +107,22 @@ class Follower:
     def run(self) -> int:
         """Obey the leader until it says goodbye; where no launch needs this host, no leader comes."""
         if self.site.name not in hosts_of(self.site.block["launches"]):
-            self.output.emit(
-                "ready", host=self.site.name, leader=False, todo=0, agent_version=AGENT_VERSION, node=self.site.node
-            )
+            self._say_ready()
             return 0
         line = self._leader()
-        reported: set[int] = set()
+        reported: dict[int, int] = {}
 
-        def something() -> bool:
-            for number, child in self.site.children.items():
-                if number not in reported and child.code() not in (None, 0):
-                    return True
-            return bool(line.lines) or line.lost
+        def news() -> dict[int, int]:
+            return {number: code for number, code in self.site.ended_badly().items() if number not in reported}
 
         while True:
-            self.reactor.wait(something, float("inf"))
-            for number, child in self.site.children.items():
-                if number not in reported and child.code() not in (None, 0):
-                    reported.add(number)
-                    line.send({"exited": number, "code": child.code()})
+            self.reactor.wait(lambda: bool(news() or line.lines or line.lost), float("inf"))
+            for number, code in news().items():
+                reported[number] = code
+                said: Exited = {"exited": number, "code": code}
+                line.send(said)
             if line.lines:
-                order = line.lines.pop(0)
+                order = cast("Order", line.lines.pop(0))
                 if order["do"] == "bye":
                     return 0
                 if order["do"] == "prepare":
@@ -121,20 +131,23 @@ class Follower:
             elif line.lost:
                 raise HostLostError("the leader of the block is gone")
 
-    def _obey(self, order: Json) -> Json:
-        launch = order["launch"]
-        check_names(launch["launch_id"])
+    def _obey(self, order: Order) -> Answer:
         try:
             if order["do"] == "prepare":
-                return {"answer": "prepare", **self.site.prepare(launch, order["attempt"])}
-            if order["do"] == "start":
-                self.site.start(launch, order["endpoint"], order["oob"])
+                check_names(order["launch"]["launch_id"])
+                self._programs = None
+                self._launch = order["launch"]
+                self._programs = self.site.prepare(self._launch)
+                return {"answer": "prepare", "programs": self._programs}
+            if self._launch is None:
+                return {"answer": order["do"], "error": f"{self.site.name} was given no launch"}
+            if order["do"] == "start" and self._programs is not None:
+                self.site.start(self._launch, self._programs, order["oob"])
                 return {"answer": "start"}
             if order["do"] == "finish":
-                child = self.site.children.get(1)
-                if child is not None and order["grace_s"] > 0:
-                    self.reactor.wait(lambda: child.code() is not None, order["grace_s"])
-                return {"answer": "finish", **self.site.finish(launch)}
+                if order["grace_s"] > 0:
+                    self.reactor.wait(self.site.ended, order["grace_s"])
+                return {"answer": "finish", "report": self.site.finish(self._launch)}
         except OSError as error:
             return {"answer": order["do"], "error": f"{self.site.name}: {error.strerror or error}"}
-        return {"answer": "?", "error": f"unknown order {order['do']}"}
+        return {"answer": order["do"], "error": f"{self.site.name} cannot do that now: {order['do']}"}

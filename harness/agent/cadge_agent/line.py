@@ -7,6 +7,8 @@ import json
 import os
 import socket
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from cadge_agent.errors import HostLostError
 from cadge_agent.formats import Json
@@ -50,7 +52,7 @@ class Line:
                 return
             self.lines.append(message)
 
-    def send(self, message: Json) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send one message; raises HostLostError."""
         data = memoryview((json.dumps(message) + "\n").encode())
         until = time.monotonic() + ANSWER_S

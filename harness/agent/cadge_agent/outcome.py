@@ -1,31 +1,52 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What became of a launch, in a status, a sentence and a code."""
+"""What became of a launch, in a status, a sentence and a code of cadge_results.reason."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cadge_agent.child import say_code
 from cadge_agent.errors import LaunchFailedError
-from cadge_agent.formats import Json
+from cadge_agent.formats import Json, Record
+
+REASONS = ("ARGUMENT", "BUILD_ABSENT", "DEADLINE", "LIBRARY", "NODE_LACKS", "PEER_LOST", "PORT", "SYSTEM")
+"""What the agent says by itself."""
+REFUSALS = ("BUILD_ABSENT", "NODE_LACKS")
+WRONG_ARGUMENT = 2
+"""Exit status of a driver that refuses its command line or its launch file."""
+_BY_STATUS = {3: "LIBRARY", 4: "PEER_LOST"}
 
 
 def outcome(
-    result: Json | None, failure: LaunchFailedError | None, code: int | None
+    result: Json | None,
+    failure: LaunchFailedError | None,
+    codes: Mapping[str, int | None],
+    logs: Mapping[str, str],
 ) -> tuple[str, str | None, str | None]:
-    """(status, reason, reason code) of a launch. What the driver says goes before what was seen from outside."""
-    if isinstance(result, dict) and result.get("status") in ("done", "refused", "failed"):
-        return result["status"], result.get("reason"), result.get("reason_code")
+    """Return status, reason and reason code of a launch.
+
+    What the driver says goes before what was seen from outside, but for an endpoint that refused what it was given:
+    that is a fault of ours, and what the others saw is its consequence.
+    """
+    said = result if isinstance(result, dict) and result.get("status") in ("done", "refused", "failed") else None
+    if said is not None and said["status"] == "done":
+        return "done", said.get("reason"), said.get("reason_code")
+    for number, code in codes.items():
+        if code == WRONG_ARGUMENT:
+            last = (logs.get(number, "").strip().splitlines() or ["it does not say why"])[0]
+            return "failed", f"a fault of cadge: endpoint {number} refused what it was given: {last}", "ARGUMENT"
+    if said is not None:
+        return said["status"], said.get("reason"), said.get("reason_code")
     if failure is not None:
-        refused = failure.code in ("NODE_LACKS", "BUILD_ABSENT")
-        return ("refused" if refused else "failed"), str(failure), failure.code
-    known = {2: "LIBRARY", 3: "LIBRARY", 4: "PEER_LOST"}
-    return "failed", f"endpoint 0 ended {say_code(code)} and left no result", known.get(code or 0, "LIBRARY")
+        return "refused" if failure.code in REFUSALS else "failed", str(failure), failure.code
+    code = codes.get("0")
+    return "failed", f"endpoint 0 ended {say_code(code)} and left no result", _BY_STATUS.get(code or 0, "LIBRARY")
 
 
-def port_taken(record: Json) -> bool:
+def port_taken(record: Record) -> bool:
     """Whether a launch failed because somebody else has a port it wanted."""
     if record["status"] == "done":
         return False
-    if record["reason_code"] == "PORT_TAKEN":
-        return True
+    # a library may find it out by itself, and say it in its own words
     words = [record["reason"] or "", *(text[-500:] for text in record["log_tail"])]
-    return any("address already in use" in text.lower() or "are all taken" in text for text in words)
+    return record["reason_code"] == "PORT" or any("address already in use" in text.lower() for text in words)

@@ -7,6 +7,7 @@ import json
 import os
 
 from cadge_agent.errors import EndedError
+from cadge_agent.formats import Event
 from cadge_agent.reactor import Reactor
 
 
@@ -18,9 +19,9 @@ class Output:
         self._descriptor = descriptor
         os.set_blocking(descriptor, False)
 
-    def emit(self, event: str, **fields: object) -> None:
+    def emit(self, event: Event) -> None:
         """Write one line; raises EndedError where nobody reads any more."""
-        data = memoryview((json.dumps({"event": event, **fields}, separators=(",", ":")) + "\n").encode())
+        data = memoryview((json.dumps(event, separators=(",", ":")) + "\n").encode())
         while data:
             try:
                 data = data[os.write(self._descriptor, data) :]
@@ -33,7 +34,7 @@ class Output:
 def tell_removed(output: Output, host: str, names: list[str]) -> None:
     """Tell the user what was removed, if anything."""
     if names:
-        output.emit("note", host=host, text=say_removed(names))
+        output.emit({"event": "note", "host": host, "text": say_removed(names)})
 
 
 def say_removed(names: list[str]) -> str:

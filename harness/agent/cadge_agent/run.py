@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 
+from cadge_agent.block import read_block
 from cadge_agent.errors import BadBlockError, EndedError, HostLostError
 from cadge_agent.follower import Follower
-from cadge_agent.formats import BLOCK_SCHEMA
 from cadge_agent.leader import Leader
-from cadge_agent.names import check_names, hosts_of
 from cadge_agent.output import Output, tell_removed
 from cadge_agent.reactor import Reactor
 from cadge_agent.site import Site
@@ -21,12 +19,7 @@ from cadge_agent.site import Site
 def run(arguments: argparse.Namespace) -> int:
     """`agent.pyz run`."""
     try:
-        block = json.loads(arguments.block.read_text(encoding="utf-8"))
-        if block.get("schema") != BLOCK_SCHEMA:
-            raise BadBlockError(f"{arguments.block} is not a {BLOCK_SCHEMA} file")
-        hosts = [host["name"] for host in block["hosts"]]
-        check_names(block["block_id"], *hosts, *hosts_of(block["launches"]))
-        check_names(*(launch["launch_id"] for launch in block["launches"]))
+        block = read_block(arguments.block)
         reactor = Reactor(float(block["deadline_s"]))
         output = Output(reactor)
         site = Site(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")
@@ -55,5 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _complain(output: Output, host: str, reason: str) -> None:
     with contextlib.suppress(EndedError):
-        output.emit("problem", host=host, reason=reason)
+        output.emit({"event": "problem", "host": host, "reason": reason})
     sys.stderr.write(f"agent: {reason}\n")

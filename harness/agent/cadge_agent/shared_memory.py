@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from cadge_agent.folders import own_folder, remove_own_folder
-from cadge_agent.formats import Json
 from cadge_agent.namespaces import keep_namespaces
 from cadge_agent.segments import SHM, remove_segments
 
@@ -92,10 +91,6 @@ class SharedMemory:
         if self._keeper is not None and os.waitpid(self._keeper, os.WNOHANG) != (0, 0):
             self._keeper = None
             self._keep()
-
-    def describe(self) -> Json:
-        """Say it for the record of a launch."""
-        return {"kind": self.kind, "why": self.why, "variables": self.variables}
 
     def tidy(self, ended: list[int]) -> list[str]:
         """Remove what endpoints left; `ended`: processes that we started and saw end. Returns the names."""

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import socket
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from cadge_agent.child import MARK, Child, kill_marked, tail
-from cadge_agent.errors import BadBlockError
+from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
+from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
-from cadge_agent.formats import Json
+from cadge_agent.formats import Block, Json, Launch, Programs, Report
 from cadge_agent.network import device_of, interface_counters, offloads, steal_ns, xdp_attached
 from cadge_agent.shared_memory import SharedMemory
 
@@ -24,21 +24,22 @@ RESERVED_PORTS = 8  # of the block's range, at its end: 4 for agents, 4 for driv
 class Site:
     """What one host does for a launch: keep files, look at its devices, run endpoints. Used on leader and followers."""
 
-    def __init__(self, block: Json, name: str, work: Path, build: Path) -> None:
+    def __init__(self, block: Block, name: str, work: Path, build: Path) -> None:
         self.block = block
         self.name = name
         self.work = work
         self.build = build
-        self.host: Json = next((host for host in block["hosts"] if host["name"] == name), {})
-        if not self.host:
+        found = next((host for host in block["hosts"] if host["name"] == name), None)
+        if found is None:
             raise BadBlockError(f"block {block['block_id']} has no host {name}")
+        self.host = found
         token = Path(block["token_file"])
         self.token_file = token if token.is_absolute() else work / token
         self.mark = f"{block['campaign_id']}:{block['block_id']}"
         for folder in ("done", "collected", "launches", "logs"):
             (work / folder).mkdir(exist_ok=True)
         self.scratch = own_folder(Path(tempfile.gettempdir()), work)
-        self.memory = SharedMemory(work, self.scratch, build / "bin" / "cadge-driver")
+        self.memory = SharedMemory(work, self.scratch, self.program)
         folders = [str(folder) for folder in (self.scratch, self.memory.folder) if folder]
         (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
         self.children: dict[int, Child] = {}
@@ -55,6 +56,11 @@ class Site:
         devices = [self.host["device"], self.management_device, self.host.get("raw_device"), "lo"]
         self.devices = [device for device in devices if device]
 
+    @property
+    def program(self) -> Path:
+        """The driver."""
+        return self.build / "bin" / "cadge-driver"
+
     # -- ports
 
     def _port_free(self, port: int) -> bool:
@@ -67,14 +73,15 @@ class Site:
                 return False
         return True
 
-    def pairing_port(self, number: int) -> int:
-        """Find a free port for the drivers to find each other; `number` is the attempt."""
+    def meeting_port(self, attempt: int) -> int:
+        """Find a free port for endpoint 0 to wait for the others at. Raises LaunchFailedError."""
         last = int(self.block["ports"][1])
-        candidates = [last - RESERVED_PORTS + 1 + (number + step) % 4 for step in range(4)]
+        candidates = [last - RESERVED_PORTS + 1 + (attempt + step) % 4 for step in range(4)]
         for port in candidates:
             if port != self.block["control_port"] and self._port_free(port):
                 return port
-        raise OSError(errno.EADDRINUSE, f"ports {candidates[0]}-{candidates[-1]} of {self.name} are all taken")
+        taken = f"ports {min(candidates)}-{max(candidates)} of {self.name} are all taken"
+        raise LaunchFailedError("PORT", taken)
 
     # -- looking at the host
 
@@ -89,30 +96,33 @@ class Site:
 
     # -- a launch
 
-    def prepare(self, launch: Json, attempt: int) -> Json:
-        """Write the launch file, take the snapshot before; returns what the leader needs to know of this host."""
+    def prepare(self, launch: Launch) -> Programs:
+        """Write the launch file, take the snapshot before; returns what makes the commands of this host's endpoints."""
         self.children = {}
         self.memory.renew()
-        path = self.launch_file(launch)
-        path.write_text(json.dumps(launch), encoding="utf-8")
-        needs_port = launch["endpoints"][-1]["host"] == self.name
-        port = self.pairing_port(attempt) if needs_port else 0
+        self.launch_file(launch).write_text(json.dumps(launch), encoding="utf-8")
         self._before = self._snapshot()
-        return {"port": port, **self.describe(launch)}
+        return {
+            "before": self.memory.before,
+            "program": str(self.program),
+            "launch_file": str(self.launch_file(launch)),
+            "modules": str(self.build / "layers"),
+            "token_file": str(self.token_file),
+        }
 
-    def program(self, launch: Json) -> Path:
-        """Choose the driver or the floors' program, for this launch."""
-        return self.build / "bin" / ("cadge-floor" if launch["kind"] == "floor" else "cadge-driver")
+    def own_endpoints(self, launch: Launch) -> Iterator[int]:
+        """Yield the numbers of the endpoints that run on this host."""
+        return (number for number, endpoint in enumerate(launch["endpoints"]) if endpoint["host"] == self.name)
 
-    def launch_file(self, launch: Json) -> Path:
+    def launch_file(self, launch: Launch) -> Path:
         """Where this host keeps the launch file."""
         return self.work / "launches" / f"{launch['launch_id']}.json"
 
-    def result_file(self, launch: Json) -> Path:
+    def result_file(self, launch: Launch) -> Path:
         """Where endpoint 0 writes."""
         return self.work / "launches" / f"{launch['launch_id']}.result.json"
 
-    def log_file(self, launch: Json, endpoint: int) -> Path:
+    def log_file(self, launch: Launch, endpoint: int) -> Path:
         """Where an endpoint's output goes."""
         return self.work / "logs" / f"{launch['launch_id']}.{endpoint}.log"
 
@@ -123,38 +133,38 @@ class Site:
         own["PATH"] = own.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
         return own
 
-    def start(self, launch: Json, endpoint: int, oob: str) -> None:
-        """Start one endpoint of a launch with launcher direct."""
-        argv = endpoint_command(self.describe(launch), endpoint, oob)
-        if endpoint == 0:
-            argv += ["--out", str(self.result_file(launch))]
-        self.children[endpoint] = Child(argv, self.log_file(launch, endpoint), self.environment())
+    def start(self, launch: Launch, programs: Programs, oob: str) -> None:
+        """Start this host's endpoints of a launch with launcher direct."""
+        environment = self.environment()
+        for number in self.own_endpoints(launch):
+            argv = [*endpoint_command(programs, oob), "--endpoint", str(number)]
+            if number == 0:
+                argv += ["--out", str(self.result_file(launch))]
+            self.children[number] = Child(argv, self.log_file(launch, number), environment)
 
-    def describe(self, launch: Json) -> Json:
-        """Paths that make an endpoint's command on this host."""
-        return {
-            "before": self.memory.before,
-            "program": str(self.program(launch)),
-            "launch_file": str(self.launch_file(launch)),
-            "modules": str(self.build / "layers"),
-            "token_file": str(self.token_file),
-        }
+    def ended_badly(self) -> dict[int, int]:
+        """Return the endpoints that have ended otherwise than well, with their exit statuses."""
+        codes = {number: child.code() for number, child in self.children.items()}
+        return {number: code for number, code in codes.items() if code}
 
-    def end(self, launch: Json) -> list[str]:
+    def ended(self) -> bool:
+        """Whether every endpoint of this host has ended."""
+        return all(child.code() is not None for child in self.children.values())
+
+    def end(self, launch: Launch) -> list[str]:
         """Kill what is left of the launch; returns the names of what it had left in shared memory and is removed."""
-        for child in self.children.values():
-            child.kill()
+        kill_all(self.children)
         ended = [child.pid for child in self.children.values()]
         if launch["launcher"] == "mpirun":
             ended += kill_marked(self.mark)
         return self.memory.tidy(ended)
 
-    def finish(self, launch: Json) -> Json:
+    def finish(self, launch: Launch) -> Report:
         """End the launch and report: snapshots, exit codes and logs of the endpoints that ran here."""
         removed = self.end(launch)
         after = self._snapshot()
         before = self._before or after
-        report = {
+        report: Report = {
             "counters": {"host": self.name, "before": before["counters"], "after": after["counters"]},
             "link": {"host": self.name, "before": before["link"], "after": after["link"]},
             "load": {
@@ -162,7 +172,12 @@ class Site:
                 "loadavg": before["loadavg"],
                 "steal_ns": max(0, after["steal_ns"] - before["steal_ns"]),
             },
-            "shared_memory": {"host": self.name, **self.memory.describe()},
+            "shared_memory": {
+                "host": self.name,
+                "kind": self.memory.kind,
+                "why": self.memory.why,
+                "variables": self.memory.variables,
+            },
             "removed": removed,
             "exit_codes": {str(number): child.code() for number, child in self.children.items()},
             "logs": {str(number): tail(self.log_file(launch, number)) for number in self.children},
@@ -176,8 +191,7 @@ class Site:
 
     def close(self) -> list[str]:
         """Leave nothing: processes, shared memory, scratch files; returns the names of what was in shared memory."""
-        for child in self.children.values():
-            child.kill(0)
+        kill_all(self.children, 0)
         ended = [child.pid for child in self.children.values()] + kill_marked(self.mark)
         removed = self.memory.tidy(ended)
         self.memory.close()
@@ -185,20 +199,8 @@ class Site:
         return removed
 
 
-def endpoint_command(site: Json, endpoint: int, oob: str) -> list[str]:
-    """Command line of one endpoint on the host that `site` describes (see Site.describe)."""
-    return [
-        *site["before"],
-        site["program"],
-        "run",
-        "--launch",
-        site["launch_file"],
-        "--endpoint",
-        str(endpoint),
-        "--modules",
-        site["modules"],
-        "--oob",
-        oob,
-        "--token-file",
-        site["token_file"],
-    ]
+def endpoint_command(programs: Programs, oob: str) -> list[str]:
+    """Command line of an endpoint, but for its number and its output; `oob` is empty where it is the only one."""
+    found = [*programs["before"], programs["program"], "run", "--launch", programs["launch_file"]]
+    found += ["--modules", programs["modules"]]
+    return found + (["--oob", oob, "--token-file", programs["token_file"]] if oob else [])

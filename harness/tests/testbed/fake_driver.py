@@ -4,12 +4,13 @@
 
 While it runs, endpoint 0 keeps a file where UCX keeps its shared memory.
 
-fake.mode: ok (default), hang (endpoint 0 never ends), crash (endpoint 1 aborts), refuse, silent (ends well, writes no
-result), busy_port (says that a port is taken, unless the launch's first port is the block's second half), grandchild
-(endpoint 0 starts a process of its own session that would stay), shm (endpoint 0 makes a file as libfabric does and a
-SysV segment as well, says in fake.note where, and hangs).
+fake.mode: ok (default), hang (endpoint 0 never ends), crash (endpoint fake.who aborts; 1 by default), refuse, silent
+(ends well, writes no result), busy_port (the result says that no port is free, unless the launch's first port is not
+fake.first_port), argument (endpoint fake.who refuses its launch file), grandchild (endpoint 0 starts a process of its
+own session that would stay), shm (endpoint 0 makes a file as libfabric does and a SysV segment as well, says in
+fake.note where, and hangs).
 fake.sleep_ms: how long a launch takes. fake.ledger: where endpoint 0 adds the launch's name when it has written its
-result. fake.pidfile: where endpoint 0 and 1 append their process numbers.
+result. fake.pidfile: where every endpoint appends its process number.
 """
 
 import ctypes
@@ -37,29 +38,33 @@ def connect(address: tuple[str, int], deadline: float) -> socket.socket:
             time.sleep(0.02)
 
 
-def pair(endpoint: int, oob: str, token: bytes, deadline: float) -> socket.socket:
+def meet(endpoint: int, others: int, oob: str, token: bytes, deadline: float) -> list[socket.socket]:
+    """Endpoint 0 listens; all others connect to it."""
     host, _, port = oob.rpartition(":")
-    if endpoint == 1:
+    peers = []
+    if endpoint == 0:
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, int(port)))
-        listener.listen(1)
-        listener.settimeout(max(0.1, deadline - time.monotonic()))
-        peer, _ = listener.accept()
+        listener.listen(others)
+        for _ in range(others):
+            listener.settimeout(max(0.1, deadline - time.monotonic()))
+            peers.append(listener.accept()[0])
     else:
-        peer = connect((host, int(port)), deadline)
-    peer.sendall(token)
-    peer.settimeout(5)
-    if peer.recv(len(token), socket.MSG_WAITALL) != token:
-        sys.exit(4)
-    return peer
+        peers.append(connect((host, int(port)), deadline))
+    for peer in peers:
+        peer.sendall(token)
+        peer.settimeout(5)
+        if peer.recv(len(token), socket.MSG_WAITALL) != token:
+            sys.exit(4)
+    return peers
 
 
 def main() -> int:
     if sys.argv[1] == "version":
         print(
             json.dumps(
-                {"version": "0.1.0", "abi": 1, "schema": "cadge.result/1", "compiler": "none", "revision": "fake"}
+                {"version": "0.1.0", "abi": 1, "schema": "cadge.result/2", "compiler": "none", "revision": "fake"}
             )
         )
         return 0
@@ -72,18 +77,20 @@ def main() -> int:
     if "fake.pidfile" in settings:
         with Path(settings["fake.pidfile"]).open("a") as file:
             file.write(f"{os.getpid()}\n")
-    if mode == "busy_port" and launch["ports"][0] == int(settings["fake.first_port"]):
-        print("cannot bind: Address already in use", flush=True)
-        return 3
-    if mode == "crash" and endpoint == 1:
-        os.abort()
-    peer = None
+    busy = mode == "busy_port" and launch["ports"][0] == int(settings["fake.first_port"])
+    if endpoint == int(settings.get("fake.who", "1")):
+        if mode == "crash":
+            os.abort()
+        if mode == "argument":
+            print("cadge-driver: launch file: points[0]: rpc: depth: 8192 is more than 4096", flush=True)
+            return 2
+    peers = []
     if len(launch["endpoints"]) > 1:
         token = Path(option("--token-file")).read_bytes().strip()
-        peer = pair(endpoint, option("--oob"), token, deadline)
-    if endpoint == 1:
-        peer.settimeout(None)
-        return 0 if peer.recv(3, socket.MSG_WAITALL) == b"bye" else 4
+        peers = meet(endpoint, len(launch["endpoints"]) - 1, option("--oob"), token, deadline)
+    if endpoint > 0:
+        peers[0].settimeout(None)
+        return 0 if peers[0].recv(3, socket.MSG_WAITALL) == b"bye" else 4
     memory = Path(os.environ.get("UCX_POSIX_DIR", "/dev/shm"), f"fake-{os.getpid()}")
     memory.write_text("in use")
     if mode == "shm":
@@ -97,17 +104,21 @@ def main() -> int:
         subprocess.Popen(["sleep", "3600"], start_new_session=True, stdin=subprocess.DEVNULL)
     time.sleep(int(settings.get("fake.sleep_ms", "20")) / 1000)
     memory.unlink()
-    if peer is not None:
+    for peer in peers:
         peer.sendall(b"bye")
     if mode == "silent":
         return 0
-    status = "refused" if mode == "refuse" else "done"
+    status, reason, code = "done", None, None
+    if mode == "refuse":
+        status, reason, code = "refused", "it does not want to", "NO_CAP"
+    if busy:
+        status, reason, code = "failed", "endpoint 0: no port between 18600 and 18645 is free", "PORT"
     result = {
-        "schema": "cadge.result/1",
+        "schema": "cadge.result/2",
         "launch_id": launch["launch_id"],
         "status": status,
-        "reason": "it does not want to" if mode == "refuse" else None,
-        "reason_code": "NO_CAP" if mode == "refuse" else None,
+        "reason": reason,
+        "reason_code": code,
         "attempts": [],
         "pid": os.getpid(),
     }
@@ -117,7 +128,7 @@ def main() -> int:
     if "fake.ledger" in settings:
         with Path(settings["fake.ledger"]).open("a") as file:
             file.write(launch["launch_id"] + "\n")
-    return 3 if mode == "refuse" else 0
+    return 0 if status == "done" else 3
 
 
 sys.exit(main())

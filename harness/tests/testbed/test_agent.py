@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_helpers import AGENT, make_block, make_launch, processes, read_json
+from testbed_helpers import AGENT, BUILT, make_block, make_launch, processes, read_json, real_launch
 
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
@@ -35,10 +36,9 @@ class Agent:
     def __init__(self, block: Json, host: str, work: Path, build: Path, prefix: list[str]) -> None:
         self.work = work
         work.mkdir(exist_ok=True)
-        (work / "token").write_text("secret\n")
-        (work / "block.json").write_text(
-            json.dumps({"control_port": block["ports"][1], "token_file": "token", **block})
-        )
+        (work / "token").touch(mode=0o600)
+        (work / "token").write_text("known to these tests alone\n")
+        (work / "block.json").write_text(json.dumps(block))
         argv = [sys.executable, str(AGENT), "run", "--block", str(work / "block.json"), "--host", host]
         argv += ["--work", str(work), "--build", str(build)]
         self.process = subprocess.Popen([*prefix, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -89,8 +89,8 @@ Start = Callable[..., Agent]
 def start(tmp_path: Path, fake_build: Path) -> Iterator[Start]:
     started: list[Agent] = []
 
-    def make(block: Json, host: str = "localhost", prefix: list[str] | None = None) -> Agent:
-        started.append(Agent(block, host, tmp_path / host, fake_build, prefix or []))
+    def make(block: Json, host: str = "localhost", prefix: list[str] | None = None, build: Path | None = None) -> Agent:
+        started.append(Agent(block, host, tmp_path / host, build or fake_build, prefix or []))
         return started[-1]
 
     yield make
@@ -106,7 +106,8 @@ def here(state: Path) -> Testbed:
 
 def block_here(here: Testbed, *launches: Json, deadline_s: float = 120) -> Json:
     first = random.randrange(20000, 30000)
-    return {**make_block(here, CAMPAIGN, "b1", list(launches), deadline_s), "ports": [first, first + 99]}
+    block = make_block(here, CAMPAIGN, "b1", list(launches), deadline_s)
+    return {**block, "ports": [first, first + 99], "control_port": first + 99}
 
 
 def one(name: str, **settings: object) -> Json:
@@ -201,6 +202,68 @@ def test_mpirun_that_is_not_there_is_refused(start: Start, here: Testbed) -> Non
     assert (record["status"], record["reason_code"]) == ("refused", "NODE_LACKS")
 
 
+@pytest.mark.parametrize("who", [0, 1, 3])
+def test_a_launch_that_a_driver_refuses_to_read_is_a_fault_of_ours(start: Start, here: Testbed, who: int) -> None:
+    record = start(block_here(here, many("l1", 4, mode="argument", who=who, deadline_ms=3000))).records()["l1"]
+    assert (record["status"], record["reason_code"]) == ("failed", "ARGUMENT")
+    assert record["reason"] == (
+        f"a fault of cadge: endpoint {who} refused what it was given: "
+        "cadge-driver: launch file: points[0]: rpc: depth: 8192 is more than 4096"
+    )
+    assert record["exit_codes"][who] == 2
+
+
+def many(name: str, count: int, **settings: object) -> Json:
+    return make_launch(name, ["localhost"] * count, **settings)
+
+
+def test_one_path_for_one_endpoint_and_for_many(start: Start, here: Testbed, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    launches = [many("l1", 1, pidfile=pids), many("l5", 5, pidfile=pids), many("c5", 5, mode="crash", who=3)]
+    records = start(block_here(here, *launches)).records()
+    assert {name: record["status"] for name, record in records.items()} == {"l1": "done", "l5": "done", "c5": "failed"}
+    assert len(pids.read_text().split()) == 6
+    assert records["l5"]["exit_codes"] == [0] * 5
+    assert records["l5"]["log_tail"] == [""] * 5
+    assert records["c5"]["reason_code"] == "PEER_LOST"
+    assert records["c5"]["reason"] == "endpoint 3 ended early by signal 6 (SIGABRT)"
+    assert records["c5"]["exit_codes"][3] == -6
+
+
+def test_sixty_four_endpoints_on_a_host(start: Start, here: Testbed) -> None:
+    record = start(block_here(here, many("l1", 64, deadline_ms=60000))).records()["l1"]
+    assert (record["status"], record["reason"]) == ("done", None)
+    assert record["exit_codes"] == [0] * 64
+    first, last = record["launch"]["ports"]
+    assert last - first >= 64
+
+
+FAKE_MPIRUN = """#!/usr/bin/env python3
+import json, os, subprocess, sys
+argv = sys.argv[1:]
+count = int(argv[argv.index("-n") + 1])
+with open(os.environ["FAKE_MPIRUN"], "w") as note:
+    json.dump({"host": argv[argv.index("--host") + 1], "script": argv[-1]}, note)
+ranks = [subprocess.Popen(argv[-3:], env={**os.environ, "OMPI_COMM_WORLD_RANK": str(rank)}) for rank in range(count)]
+sys.exit(max(rank.wait() for rank in ranks))
+"""
+
+
+def test_mpirun_starts_a_rank_for_each_endpoint(
+    start: Start, here: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpirun, note, pids = tmp_path / "mpirun", tmp_path / "note", tmp_path / "pids"
+    mpirun.write_text(FAKE_MPIRUN)
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("FAKE_MPIRUN", str(note))
+    block = block_here(here, {**many("l1", 5, pidfile=pids), "launcher": "mpirun"})
+    agent = start({**block, "mpirun": {"path": str(mpirun), "options": []}})
+    record = agent.records()["l1"]
+    assert (record["status"], record["exit_codes"]) == ("done", [0, None, None, None, None])
+    assert read_json(note)["host"] == "localhost:5"
+    assert len(pids.read_text().split()) == 5
+
+
 def test_a_taken_port_is_tried_once_more_elsewhere(start: Start, here: Testbed) -> None:
     block = block_here(here, one("l1"))
     first = block["ports"][0]
@@ -212,6 +275,23 @@ def test_a_taken_port_is_tried_once_more_elsewhere(start: Start, here: Testbed) 
     assert records["l1"]["status"] == "done"
     assert records["l1"]["launch"]["ports"][0] > first
     assert records["l2"]["launch"]["ports"][0] == first
+
+
+@pytest.mark.skipif(not (BUILT / "layers/sockets-tcp.so").exists(), reason="nothing is built")
+def test_a_range_that_others_have_is_left_for_another(start: Start, here: Testbed) -> None:
+    """With the real driver, which says so in its own words."""
+    block = block_here(here, real_launch("l1", "sockets-tcp"))
+    first, last = block["ports"]
+    with contextlib.ExitStack() as taken:
+        for port in range(first, first + (last - first) // 2 - 3):
+            listener = taken.enter_context(socket.socket())
+            listener.bind(("127.0.0.1", port))
+            listener.listen(1)
+        agent = start(block, build=BUILT)
+        record = agent.records()["l1"]
+    assert (record["status"], record["reason"]) == ("done", None)
+    assert record["launch"]["ports"][0] > first
+    assert [attempt["status"] for attempt in record["result"]["attempts"]] == ["done"]
 
 
 # what a driver itself starts outlives an agent that is killed, until the next check: see the test after this one
@@ -374,8 +454,7 @@ def test_a_user_without_rights_has_shared_memory_of_his_own(tmp_path: Path, here
         work.mkdir()
         (work / "token").write_text("secret\n")
         launches = [one("l1"), one("l2", mode="shm", note=work / "note", deadline_ms=1500)]
-        block = {**block_here(here, *launches), "token_file": "token"}
-        (work / "block.json").write_text(json.dumps({**block, "control_port": block["ports"][1]}))
+        (work / "block.json").write_text(json.dumps(block_here(here, *launches)))
         subprocess.run(["chown", "-R", "65534:65534", str(folder)], check=True)
         argv = [*user, "/usr/bin/python3", str(folder / "agent.pyz"), "run", "--block", str(work / "block.json")]
         argv += ["--host", "localhost", "--work", str(work), "--build", str(build)]
@@ -444,7 +523,7 @@ def test_a_full_disk_is_said_and_the_record_still_arrives(
 
 
 def test_a_bad_block_is_refused(start: Start, here: Testbed) -> None:
-    agent = start({**block_here(here, one("l1")), "schema": "cadge.block/0"})
+    agent = start({**block_here(here, one("l1")), "schema": "cadge.block/1"})
     agent.records()
     assert agent.process.returncode == 2
 
@@ -509,6 +588,39 @@ def test_two_hosts(pair: Callable[..., tuple[Agent, Agent]]) -> None:
     assert [c["host"] for c in records["l1"]["counters"]] == ["h1", "h2"]
     assert set(records["l1"]["counters"][1]["before"]) == {"data0", "mgmt0", "raw0", "lo"}
     assert records["l3"]["exit_codes"][1] == -6
+
+
+def test_endpoints_of_two_hosts_in_turn(pair: Callable[..., tuple[Agent, Agent]]) -> None:
+    hosts = ["h1", "h2", "h1", "h2", "h2"]
+    leader, follower = pair(
+        make_launch("l1", hosts),
+        make_launch("l2", hosts, mode="crash", who=4),
+        make_launch("l3", hosts, mode="argument", who=3, deadline_ms=3000),
+    )
+    records = leader.records()
+    follower.records()
+    assert records["l1"]["exit_codes"] == [0] * 5
+    assert [count["host"] for count in records["l1"]["counters"]] == ["h1", "h2"]
+    assert records["l2"]["reason"] == "endpoint 4 ended early by signal 6 (SIGABRT)"
+    assert (records["l3"]["reason_code"], records["l3"]["exit_codes"][3]) == ("ARGUMENT", 2)
+
+
+def test_ranks_go_to_the_hosts_of_their_endpoints(
+    pair: Callable[..., tuple[Agent, Agent]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mpirun fills one host after the other."""
+    mpirun, note = tmp_path / "mpirun", tmp_path / "note"
+    mpirun.write_text(FAKE_MPIRUN)
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("FAKE_MPIRUN", str(note))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    leader, follower = pair({**make_launch("l1", ["h1", "h2", "h1", "h2"]), "launcher": "mpirun"})
+    leader.records()
+    follower.records()
+    said = read_json(note)
+    assert said["host"] == "h1:2,h2:2"
+    assert said["script"].startswith("set -- 0 2 1 3; shift $OMPI_COMM_WORLD_RANK; ")
+    assert re.search(r"0\|2\) exec .* 1\|3\) exec ", said["script"])
 
 
 def test_a_host_that_no_launch_needs_waits_for_nobody(pair: Callable[..., tuple[Agent, Agent]]) -> None:

@@ -143,6 +143,32 @@ def test_a_campaign_over_ssh(campaign: Campaign, tmp_path: Path, monkeypatch: py
     gone(campaign)
 
 
+def test_a_host_that_no_launch_uses_is_left_alone(campaign: Campaign) -> None:
+    outcome = campaign.run([make_launch("l1", ["h1", "h1"])], [make_launch("l2", ["h1"])])
+    assert outcome.ok, outcome
+    assert [record["status"] for record in campaign.records] == ["done", "done"]
+    log = (campaign.work / "ansible.log").read_text()
+    reached = log[log.index("PLAY [Prepare") : log.index("PLAY RECAP")]  # what is validated is the inventory
+    assert "h1" in reached
+    assert "h2" not in reached
+    assert not (campaign.work / "nodes" / "h2.json").exists()
+    gone(campaign)
+
+
+def test_a_host_that_an_earlier_run_used_is_cleaned_though_the_rest_does_not_use_it(campaign: Campaign) -> None:
+    """As where that run was killed after its last launch there."""
+    done = node_folder(campaign.name, "h2") / "done"
+    done.mkdir(parents=True)
+    (done / "early.json").write_text(json.dumps({"launch": {"launch_id": "early"}, "status": "done"}))
+    ansible_files.write_json(campaign.work / ansible_io.TOUCHED, ["h1", "h2"])
+    outcome = campaign.run([make_launch("l1", ["h1"])])
+    assert outcome.ok, outcome
+    assert outcome.clean
+    assert [record["launch"]["launch_id"] for record in campaign.records] == ["l1", "early"]
+    assert not (campaign.work / ansible_io.TOUCHED).exists()
+    gone(campaign)
+
+
 def test_a_campaign_on_this_machine_alone(campaign_here: Campaign) -> None:
     outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"]), make_launch("l2", ["localhost"])])
     assert outcome.ok, outcome

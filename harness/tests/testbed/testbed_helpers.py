@@ -7,6 +7,7 @@ import atexit
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from cadge_harness.testbed.model import Testbed
 FAKE_DRIVER = Path(__file__).with_name("fake_driver.py")
 AGENT = write_agent(Path(tempfile.mkdtemp(prefix="ct-")))
 atexit.register(shutil.rmtree, AGENT.parent, ignore_errors=True)
+
+BUILT = Path(__file__).parents[3] / "build"
 
 Json = dict[str, Any]
 
@@ -29,9 +32,9 @@ def own_ports(first: int) -> list[int]:
 
 def make_launch(name: str, hosts: list[str], **settings: object) -> Json:
     """A launch of the fake driver; settings are those of its head comment, without `fake.`."""
-    place = "self" if len(hosts) == 1 else "within" if hosts[0] == hosts[1] else "between"
+    place = "self" if len(hosts) == 1 else "within" if set(hosts) == {hosts[0]} else "between"
     return {
-        "schema": "cadge.launch/1",
+        "schema": "cadge.launch/2",
         "launch_id": name,
         "campaign_id": "",
         "kind": "layer",
@@ -44,16 +47,57 @@ def make_launch(name: str, hosts: list[str], **settings: object) -> Json:
         "seed": 1,
         "deadline_ms": settings.get("deadline_ms", 20000),
         "ports": own_ports(18600),
-        "endpoints": [{"host": h, "cpu": -1, "device": "lo", "address": "127.0.0.1", "raw_device": ""} for h in hosts],
+        "endpoints": [_endpoint(number, host, len(hosts)) for number, host in enumerate(hosts)],
+        "patterns": {},
         "points": [],
     }
+
+
+def _endpoint(number: int, host: str, count: int) -> Json:
+    """One client, which has a channel to each server; at place self one endpoint that is both."""
+    peers = [0] if number else list(range(1, count)) or [0]
+    return {
+        "role": "server" if number else "client",
+        "host": host,
+        "cpus": [],
+        "device": "lo",
+        "address": "127.0.0.1",
+        "raw_device": "",
+        "peers": peers,
+    }
+
+
+def real_launch(name: str, layer: str) -> Json:
+    """A launch of the real driver: one small rpc point between two endpoints of this host."""
+    number = {"type": "integer", "min": 0, "max": 4096}
+    values = {"request_bytes": 8, "reply_bytes": 8, "depth": 1}
+    point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 20, "deadline_ms": 5000}
+    launch = make_launch(name, ["localhost", "localhost"], layer=layer)
+    if _result_of(BUILT / "bin/cadge-driver") == "cadge.result/1":  # until the driver reads cadge.launch/2
+        ends = [
+            {key: value for key, value in end.items() if key not in ("role", "cpus", "peers")}
+            for end in launch["endpoints"]
+        ]
+        del launch["patterns"]
+        older = {"schema": "cadge.launch/1", "endpoints": [{**end, "cpu": -1} for end in ends]}
+        return {**launch, **older, "points": [{**point, **values, "pattern": "rpc", "operation": None, "target": None}]}
+    return {
+        **launch,
+        "patterns": {"rpc": dict.fromkeys(values, number)},
+        "points": [{**point, "workload": {"pattern": "rpc", "parameters": values}}],
+    }
+
+
+def _result_of(driver: Path) -> str:
+    done = subprocess.run([driver, "version"], capture_output=True, text=True, check=True, timeout=20)
+    return str(json.loads(done.stdout)["schema"])
 
 
 def make_block(testbed_used: Testbed, campaign: str, name: str, launches: list[Json], deadline_s: float = 300) -> Json:
     """A block as the planner makes it."""
     used = [host for host in testbed_used.hosts if any(host.name in _hosts(launch) for launch in launches)]
     return {
-        "schema": "cadge.block/1",
+        "schema": "cadge.block/2",
         "block_id": name,
         "campaign_id": campaign,
         "place": launches[0]["place"],
@@ -70,6 +114,9 @@ def make_block(testbed_used: Testbed, campaign: str, name: str, launches: list[J
         ],
         "leader": launches[0]["endpoints"][0]["host"],
         "ports": own_ports(testbed_used.ports[0]),
+        "control_port": own_ports(testbed_used.ports[0])[1],
+        "token_file": "token",
+        "mpirun": {"path": "mpirun", "options": []},
         "deadline_s": deadline_s,
         "launches": [{**launch, "campaign_id": campaign} for launch in launches],
     }

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import threading
 
 _PROBLEM_CODES = {"failed": errors.EXIT_UNFIT, "unreachable": errors.EXIT_UNREACHABLE}
+TOUCHED = "hosts.json"
+"""In the work folder: the hosts that this campaign has used."""
 _END_S = 15.0
 _KILL_S = 5.0
 
@@ -230,18 +232,23 @@ def _end_masters(testbed: Testbed, sockets: Path) -> None:
 
 
 def _playbook(
-    run: _Run, names: list[str], variables: Path, work: Path, stop: threading.Event | None, tail: list[str]
+    run: _Run, names: list[str], variables: Path, work: Path, stop: threading.Event | None, hosts: list[str]
 ) -> int:
-    """Run playbooks in one process; returns its exit status. stop None: cannot be stopped (cleaning up)."""
+    """Run playbooks in one process; returns its exit status. stop None: cannot be stopped (cleaning up).
+
+    They reach `hosts` alone, as far as the testbed has them, and all of its hosts where it has none of them.
+    """
     testbed = run.testbed
     sockets = Path(tempfile.mkdtemp(prefix="run-", dir=state_folder()))
     try:
         server = LeaseServer(sockets / "lease", run.line, run.gone)
         given = {**json.loads(variables.read_text(encoding="utf-8")), "cadge_lease_socket": str(sockets / "lease")}
+        if known := [host.name for host in testbed.hosts if host.name in hosts]:
+            given["cadge_hosts"] = known
         own = files.write_json(work / "run-variables.json", given)
         folder = files.playbooks()
         argv = [tool("ansible-playbook"), "-i", str(testbed.inventory_path), "-e", f"@{own}"]
-        argv += [*tail, *(str(folder / f"{name}.yml") for name in names)]
+        argv += [str(folder / f"{name}.yml") for name in names]
         command = _command(testbed, argv, files.environment(work, sockets, testbed))
         with (work / "ansible.log").open("ab") as log:
             process = subprocess.Popen(
@@ -283,13 +290,9 @@ def _variables(testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build
     """Write what the playbooks are given."""
     token = work / "token"
     files.write_secret(token)
-    listed = []
-    paths = []
-    for block in blocks:
-        path = files.write_json(work / "blocks" / f"{block['block_id']}.json", files.complete_block(block, testbed))
-        hosts = [host["name"] for host in block["hosts"]]
-        paths.append(path)
-        listed.append({"id": block["block_id"], "hosts": hosts})
+    complete = [files.complete_block(block, testbed) for block in blocks]
+    paths = [files.write_json(work / "blocks" / f"{block['block_id']}.json", block) for block in complete]
+    listed = [{"id": block["block_id"], "hosts": [host["name"] for host in block["hosts"]]} for block in complete]
     archive, marker = files.pack(build, token, paths, work)
     return files.write_json(
         work / "variables.json",
@@ -330,10 +333,10 @@ def run_campaign(
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
-    blocks: cadge.block/1 documents of one campaign, with the launches to make; without any, the hosts are cleaned of
+    blocks: cadge.block/2 documents of one campaign, with the launches to make; without any, the hosts are cleaned of
     what an earlier run of it left. work: a folder of this campaign's own on this machine, kept between runs of it;
     afterwards work/nodes/HOST.json (cadge.node/1) is what each host is, and work/ansible.log what Ansible said.
-    on_launch gets each cadge.launch-record/1 once, before the next launch starts; when it has returned, the record
+    on_launch gets each cadge.launch-record/2 once, before the next launch starts; when it has returned, the record
     counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
     then everything ends in order. build: the build tree to deploy, else the checkout's.
 
@@ -345,28 +348,46 @@ def run_campaign(
     blocks = _without(blocks, run.state.seen)
     if not blocks:  # it was killed after its last launch: what it left on the hosts goes
         left = work / "variables.json"
-        code = _playbook(run, ["cleanup"], left, work, stop, []) if left.exists() else 0
+        code = _playbook(run, ["cleanup"], left, work, stop, _touched(work)) if left.exists() else 0
         return _outcome(run, code, clean=code == 0)
     variables = _variables(testbed, blocks, work, build or default_build(), tune=tune)
+    hosts, earlier = _hosts_of(blocks), _touched(work)
+    files.write_json(work / TOUCHED, [*hosts, *(host for host in earlier if host not in hosts)])
     code, finished = 70, False
     try:
-        code = _playbook(run, ["site"], variables, work, stop, [])
+        code = _playbook(run, ["site"], variables, work, stop, hosts)
         finished = True
     finally:
         if not finished or code != 0 or run.state.stopped:
             _take_fetched(run, work)
-    clean = code == 0 or _clean_up(run, variables, work)
+    dirty = [host for host in _touched(work) if code != 0 or host not in hosts]
+    clean = not dirty or _clean_up(run, variables, work, dirty)
+    if clean:
+        (work / TOUCHED).unlink(missing_ok=True)
     _take_fetched(run, work)
     return _outcome(run, code, clean=clean)
 
 
-def _clean_up(run: _Run, variables: Path, work: Path) -> bool:
-    """After a failure: fetch what was not acknowledged, end what runs, remove the folders, where hosts answer.
+def _hosts_of(blocks: list[dict[str, Any]]) -> list[str]:
+    """Return the hosts that launches of the blocks use. No other host of the testbed is touched."""
+    names = (end["host"] for block in blocks for launch in block["launches"] for end in launch["endpoints"])
+    return list(dict.fromkeys(names))
 
-    Returns whether every host did.
+
+def _touched(work: Path) -> list[str]:
+    """Return the hosts that runs of this campaign have used so far."""
+    with contextlib.suppress(OSError, ValueError):
+        return [str(host) for host in json.loads((work / TOUCHED).read_text(encoding="utf-8"))]
+    return []
+
+
+def _clean_up(run: _Run, variables: Path, work: Path, hosts: list[str]) -> bool:
+    """Fetch what was not acknowledged, end what runs, remove the folders, where these hosts answer.
+
+    Returns whether every one of them did.
     """
     kept = list(run.state.problems)
-    code = _playbook(run, ["cleanup"], variables, work, None, [])
+    code = _playbook(run, ["cleanup"], variables, work, None, hosts)
     run.state.problems[:] = kept
     return code == 0
 
@@ -417,5 +438,5 @@ def restore(testbed: Testbed, campaign_id: str, work: Path, on_event: Callable[[
         "cadge_fetch_folder": str(work / "fetched"),
     }
     variables = files.write_json(work / "variables.json", given)
-    code = _playbook(run, ["cleanup"], variables, work, None, [])
+    code = _playbook(run, ["cleanup"], variables, work, None, _touched(work))
     return _outcome(run, code, clean=code == 0)

@@ -26,6 +26,8 @@ C_STANDARD = {
 CLOCK_CALL = re.compile(r"\b(clock_gettime|gettimeofday|__rdtsc|_mm_lfence|timespec_get)\s*\(")
 FILE_CALL = re.compile(r"\b(fopen|opendir|creat)\s*\(")
 NODE_PYTHON = (3, 9)
+ROLE_OPTION = re.compile(r"^      (\w+):$", re.MULTILINE)
+ROLE_NAME = re.compile(r"\b(?:__)?cadge_\w+")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 # The one file of the layers' room that a floor may use, as it would an external library; it includes nothing of ours.
 ALONE = "peregrine/engine/xdp_socket"
@@ -139,10 +141,28 @@ def check_node_file(root: Path, path: Path) -> Iterator[Violation]:
         yield Violation(path, 1, "runs on nodes with Python 3.9: lacks `from __future__ import annotations`")
 
 
+def check_role(root: Path, role: Path) -> Iterator[Violation]:
+    """Yield what a role reads that its argument_specs do not declare, and names of another role's own."""
+    plugins = {path.stem for path in (root / "playbooks" / "library").glob("*.py")}
+    roles = {path.name for path in role.parent.iterdir()}
+    specs = root / role / "meta" / "argument_specs.yml"
+    declared = set(ROLE_OPTION.findall(specs.read_text(encoding="utf-8"))) if specs.exists() else set()
+    for path in sorted((root / role / "tasks").glob("*.yml")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for name in ROLE_NAME.findall(line.partition(" #")[0]):
+                if name.startswith("__"):
+                    if not name.startswith(f"__{role.name}_"):
+                        yield Violation(path.relative_to(root), number, f"a role reads its own names alone, not {name}")
+                elif name not in declared | plugins | roles:
+                    yield Violation(path.relative_to(root), number, f"{name} is not in the role's argument_specs")
+
+
 def check(root: Path) -> list[Violation]:
     """Return every violation in the checkout at `root`."""
     found: list[Violation] = []
     styles = style_folders(root)
+    for role in sorted(root.glob("playbooks/roles/*")):
+        found += check_role(root, role)
     for path in tracked(root):
         top = path.parts[0]
         if not top.startswith(".") and top not in TOP_LEVEL:

@@ -71,6 +71,8 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
         ("harness/agent/cadge_agent/x.py", "a: int | None = 1\n", "lacks `from __future__ import annotations`"),
         ("harness/agent/cadge_agent/x.py", "def f():\n    import yaml\n", "the standard library alone: yaml"),
         ("playbooks/roles/r/files/x.py", "from cadge_agent import y\n", "the standard library alone: cadge_agent"),
+        ("playbooks/roles/r/tasks/main.yml", "- debug: {msg: '{{ cadge_x }}'}\n", "not in the role's argument_specs"),
+        ("playbooks/roles/r/tasks/main.yml", "- debug: {msg: '{{ __cadge_q.stat }}'}\n", "its own names alone"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, message: str) -> None:

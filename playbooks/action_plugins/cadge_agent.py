@@ -17,14 +17,17 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-LOCAL = ("local", "ansible.builtin.local")
-SSH = ("ssh", "ansible.builtin.ssh")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import ansible_internals as internals
+
 SSH_FAILED = 255
 GRACE_S = 10.0
 TAIL = 2000
@@ -34,12 +37,15 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+def _quote(word: str) -> str:
+    """Quote a word for the shell of the host, all but the ~/ that it may begin with."""
+    return "~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word)
+
+
 class ActionModule(ActionBase):
     """See library/cadge_agent.py for the arguments."""
 
     TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _VALID_ARGS = frozenset(("argv", "lease_socket", "block_id"))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Ansible's entry: returns when the agent has ended."""
@@ -52,7 +58,7 @@ class ActionModule(ActionBase):
                 "block_id": {"type": "str", "required": True},
             }
         )
-        if self._task.check_mode:
+        if internals.in_check_mode(self):
             return {**result, "skipped": True, "msg": "the agent is not started in check mode"}
         lease = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -76,7 +82,7 @@ class ActionModule(ActionBase):
         said = last[-1] if last else f"exit status {code}"
         if lost:
             result.update(failed=True, msg="the controller ended its lease")
-        elif code == SSH_FAILED and self._connection.transport not in LOCAL:
+        elif code == SSH_FAILED and not internals.is_local(self):
             raise AnsibleConnectionFailure(f"the connection to {host} was lost while the agent ran: {said}")
         elif code != 0:
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit status {code}"
@@ -85,18 +91,9 @@ class ActionModule(ActionBase):
 
     def _command(self, argv: list[str]) -> list[Any]:
         """Make the local command that runs `argv` on the host."""
-        kind = self._connection.transport
-        if kind in LOCAL:
-            return argv
-        if kind not in SSH:
-            raise AnsibleActionFail(f"a host must be reached by ssh or be this machine itself, not by {kind}")
-        connection = self._connection
-        connection.host = connection.get_option("host") or self._play_context.remote_addr
-        remote = "exec " + " ".join(shlex.quote(word) for word in argv)
-        command: list[Any] = connection._build_command(
-            connection.get_option("ssh_executable"), "ssh", connection.host, remote
-        )
-        return command
+        if internals.is_local(self):
+            return [str(Path(word).expanduser()) if word.startswith("~/") else word for word in argv]
+        return internals.ssh_command(self, "exec " + " ".join(map(_quote, argv)))
 
     @staticmethod
     def _join(lease: socket.socket, agent: subprocess.Popen[bytes]) -> tuple[bytes, bool]:

@@ -16,15 +16,18 @@ import contextlib
 import json
 import os
 import socket
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible import constants
 from ansible.plugins.callback import CallbackBase
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import ansible_internals as internals
 
 if TYPE_CHECKING:
     from ansible.executor.stats import AggregateStats
-    from ansible.executor.task_result import CallbackTaskResult as TaskResult
     from ansible.playbook.task import Task
 
 DOCUMENTATION = r"""
@@ -49,7 +52,7 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
-        self._poll_s = constants.DEFAULT_INTERNAL_POLL_INTERVAL
+        self._poll_s = internals.poll_interval_s()
         self._task = ""
         self._socket: socket.socket | None = None
         if path := os.environ.get("CADGE_EVENT_SOCKET"):
@@ -75,39 +78,36 @@ class CallbackModule(CallbackBase):
         """Tell the name of the task."""
         del is_conditional
         waits = str(task.action).rpartition(".")[2] == AGENT_ACTION
-        constants.DEFAULT_INTERNAL_POLL_INTERVAL = WAIT_S if waits else self._poll_s
+        internals.set_poll_interval(WAIT_S if waits else self._poll_s)
         self._task = str(task.name or task.action)
-        role = getattr(task, "_role", None)
         if str(task.action).rpartition(".")[2] == "validate_argument_spec":
             self._task = "Check the variables"
-        self._send(event="task", name=self._task, role=role.get_name() if role else "")
+        self._send(event="task", name=self._task, role=internals.role_of(task))
 
-    def v2_runner_on_ok(self, result: TaskResult) -> None:
+    def v2_runner_on_ok(self, result: internals.TaskResult) -> None:
         """Tell what a program of ours had to say while it did what it should."""
-        answer = result.result if hasattr(result, "result") else result._result
-        host = result.host if hasattr(result, "host") else result._host
-        for line in answer.get("stderr_lines") or ():
-            self._send(event="note", host=host.get_name(), text=line)
+        answer = internals.answer_of(result)
+        for line in answer.result.get("stderr_lines") or ():
+            self._send(event="note", host=answer.host, text=line)
 
-    def v2_runner_on_failed(self, result: TaskResult, ignore_errors: bool = False) -> None:
+    def v2_runner_on_failed(self, result: internals.TaskResult, ignore_errors: bool = False) -> None:
         """Tell what failed, unless the playbook goes on."""
         if not ignore_errors:
             self._problem("failed", result)
 
-    def v2_runner_on_unreachable(self, result: TaskResult) -> None:
+    def v2_runner_on_unreachable(self, result: internals.TaskResult) -> None:
         """Tell which host does not answer."""
         self._problem("unreachable", result)
 
-    def _problem(self, event: str, result: TaskResult) -> None:
-        answer = result.result if hasattr(result, "result") else result._result
-        host = result.host if hasattr(result, "host") else result._host
-        hidden = bool(answer.get("_ansible_no_log")) or "censored" in answer
-        message = (
-            "its output is kept secret" if hidden else str(answer.get("msg") or answer.get("stderr") or "no message")
-        )
-        if not hidden and answer.get("stderr") and answer.get("rc"):
-            message = str(answer["stderr"]).strip().splitlines()[-1]
-        self._send(event=event, host=host.get_name(), task=self._task, message=message[-2000:])
+    def _problem(self, event: str, result: internals.TaskResult) -> None:
+        answer = internals.answer_of(result)
+        said = answer.result
+        message = str(said.get("msg") or said.get("stderr") or "no message")
+        if said.get("stderr") and said.get("rc"):
+            message = str(said["stderr"]).strip().splitlines()[-1]
+        if answer.hidden:
+            message = "its output is kept secret"
+        self._send(event=event, host=answer.host, task=self._task, message=message[-2000:])
 
     def v2_playbook_on_stats(self, stats: AggregateStats) -> None:
         """Tell the totals, by host."""

@@ -13,7 +13,7 @@ description:
 author: The Cadge authors
 options:
   argv:
-    description: Command line of the agent on the host.
+    description: Command line of the agent on the host. A word may begin with ~/, the home of the user there.
     type: list
     elements: str
     required: true

@@ -11,9 +11,9 @@ Standard library alone, Python 3.9 or later; copied to each host of a testbed as
 check gets a host ready: ends and removes what a killed agent of the same campaign left, runs the build's driver once,
 and writes DIR/node.json. It prints one line that must be the same on all hosts.
 
-run holds a lease: standard input. A line {"stop": REASON} ends the block after the launch that is running; end of
-file, a signal, or the block's deadline ends it now. However it ends, what it started is killed first. Standard output
-carries JSON lines, only between launches:
+run needs DIR/token, which all agents and drivers of the campaign have. It holds a lease: standard input. A line
+{"stop": REASON} ends the block after the launch that is running; end of file, a signal, or the block's deadline ends it
+now. However it ends, what it started is killed first. Standard output carries JSON lines, only between launches:
 
     {"event": "ready", "host", "leader": bool, "todo": N, "agent_version", "node": {cadge.node/1} or null}
     {"event": "launch_started", "launch_id", "number", "of"}

@@ -26,8 +26,7 @@ def proof(token: bytes, role: str, nonces: str) -> str:
 def control_ports(block: Block) -> list[int]:
     """Ports that a follower may listen on, in the order of trying."""
     last = int(block["ports"][1])
-    ports = [int(block["control_port"]), *range(last, last - 4, -1)]
-    return list(dict.fromkeys(ports))
+    return list(range(last, last - 4, -1))
 
 
 def connect_follower(host: BlockHost, block: Block, token: bytes, reactor: Reactor) -> Line:

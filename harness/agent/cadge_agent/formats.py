@@ -79,8 +79,6 @@ class Block(TypedDict):
     hosts: list[BlockHost]
     leader: str
     ports: list[int]
-    control_port: int
-    token_file: str
     mpirun: Mpirun
     deadline_s: int
     launches: list[Launch]

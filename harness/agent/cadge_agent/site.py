@@ -18,7 +18,7 @@ from cadge_agent.formats import Block, Json, Launch, Programs, Report
 from cadge_agent.network import device_of, interface_counters, offloads, steal_ns, xdp_attached
 from cadge_agent.shared_memory import SharedMemory
 
-RESERVED_PORTS = 8  # of the block's range, at its end: 4 for agents, 4 for drivers to find each other
+RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
 
 
 class Site:
@@ -33,8 +33,7 @@ class Site:
         if found is None:
             raise BadBlockError(f"block {block['block_id']} has no host {name}")
         self.host = found
-        token = Path(block["token_file"])
-        self.token_file = token if token.is_absolute() else work / token
+        self.token_file = work / "token"
         self.mark = f"{block['campaign_id']}:{block['block_id']}"
         for folder in ("done", "collected", "launches", "logs"):
             (work / folder).mkdir(exist_ok=True)
@@ -78,7 +77,7 @@ class Site:
         last = int(self.block["ports"][1])
         candidates = [last - RESERVED_PORTS + 1 + (attempt + step) % 4 for step in range(4)]
         for port in candidates:
-            if port != self.block["control_port"] and self._port_free(port):
+            if self._port_free(port):
                 return port
         taken = f"ports {min(candidates)}-{max(candidates)} of {self.name} are all taken"
         raise LaunchFailedError("PORT", taken)

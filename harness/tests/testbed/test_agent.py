@@ -107,7 +107,7 @@ def here(state: Path) -> Testbed:
 def block_here(here: Testbed, *launches: Json, deadline_s: float = 120) -> Json:
     first = random.randrange(20000, 30000)
     block = make_block(here, CAMPAIGN, "b1", list(launches), deadline_s)
-    return {**block, "ports": [first, first + 99], "control_port": first + 99}
+    return {**block, "ports": [first, first + 99]}
 
 
 def one(name: str, **settings: object) -> Json:

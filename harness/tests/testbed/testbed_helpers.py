@@ -114,8 +114,6 @@ def make_block(testbed_used: Testbed, campaign: str, name: str, launches: list[J
         ],
         "leader": launches[0]["endpoints"][0]["host"],
         "ports": own_ports(testbed_used.ports[0]),
-        "control_port": own_ports(testbed_used.ports[0])[1],
-        "token_file": "token",
         "mpirun": {"path": "mpirun", "options": []},
         "deadline_s": deadline_s,
         "launches": [{**launch, "campaign_id": campaign} for launch in launches],

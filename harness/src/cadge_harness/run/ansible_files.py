@@ -83,16 +83,10 @@ def mpirun_options(testbed: Testbed) -> list[str]:
 
 
 def complete_block(block: dict[str, Any], testbed: Testbed) -> dict[str, Any]:
-    """Return the block for the launches it has, with what only we know.
-
-    That is the hosts which its launches use and no other, the agents' port, the token's place on a host, and how
-    mpirun reaches hosts.
-    """
+    """Return the block with the hosts that its launches use, and no other, and with what mpirun must be told."""
     used = {endpoint["host"] for launch in block["launches"] for endpoint in launch["endpoints"]}
     mpirun = {"path": "mpirun", "options": [], **(block.get("mpirun") or {})}
     return {
-        "control_port": block["ports"][1],
-        "token_file": "token",
         **block,
         "hosts": [host for host in block["hosts"] if host["name"] in used],
         "mpirun": {**mpirun, "options": [*mpirun_options(testbed), *mpirun["options"]]},

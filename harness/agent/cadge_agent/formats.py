@@ -84,7 +84,14 @@ class Block(TypedDict):
     launches: list[Launch]
 
 
-# -------------------------------------------------------------------------------------------------- to the controller
+# ------------------------------------------------------------------------------------- from the controller, and to it
+
+
+class FromController(TypedDict, total=False):
+    """A line of the lease: end the block after the launch that runs (why), or: the record of this launch is stored."""
+
+    stop: str
+    ack: str
 
 
 class Ready(TypedDict):

@@ -12,6 +12,7 @@ import time
 from typing import Callable
 
 from cadge_agent.errors import EndedError
+from cadge_agent.formats import FromController
 
 
 class Reactor:
@@ -50,13 +51,13 @@ class Reactor:
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             try:
-                order = json.loads(line)
+                order: FromController = json.loads(line)
             except ValueError:
                 continue
             if "stop" in order:
-                self.stop_reason = str(order["stop"])
+                self.stop_reason = order["stop"]
             elif "ack" in order:
-                self.acks.add(str(order["ack"]))
+                self.acks.add(order["ack"])
 
     def wait(self, done: Callable[[], bool], timeout_s: float, writable: int | None = None) -> bool:
         """Sleep until `done()` or `timeout_s`; True if done. `writable`: also return when it can be written."""

@@ -17,7 +17,15 @@ from collections.abc import Sequence
 import click
 
 from cadge_harness import __version__
-from cadge_harness.errors import EXIT_CODES, EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_USAGE, HarnessError
+from cadge_harness.errors import (
+    EXIT_CODES,
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    EXIT_NOTHING,
+    EXIT_UNFIT,
+    EXIT_USAGE,
+    HarnessError,
+)
 
 COMMANDS = {
     "doctor": "Check this machine and the build; change nothing.",
@@ -178,21 +186,24 @@ def invoke(argv: Sequence[str]) -> int:
 
 
 def _foreign(as_json: bool, error: Exception) -> int:
-    """End for errors of other rooms: they carry an exit code of their own, or are the store's, or are bugs."""
-    code = getattr(error, "exit_code", None)
-    if isinstance(code, int):
-        return _fail(as_json, code, str(error), tuple(getattr(error, "commands", ())))
-    results = sys.modules.get("cadge_results.errors")
-    if results is not None and isinstance(error, results.ResultsError):
-        return _fail(as_json, _store_code(results, error), str(error), ())
-    return _internal(as_json, error)
+    """End for errors of other rooms: the analysis gives them an exit code, those of the store get one here."""
+    if isinstance(error, ImportError):  # perhaps of one of those rooms
+        return _internal(as_json, error)
+    from cadge_analysis.errors import AnalysisError
+    from cadge_results.errors import NotFoundError, ResultsError, StoreBusyError, StoreUnwritableError
 
-
-def _store_code(results: object, error: Exception) -> int:
-    for name, code in (("NotFoundError", 5), ("StoreUnwritableError", 3), ("StoreBusyError", 3)):
-        if isinstance(error, getattr(results, name)):
-            return code
-    return EXIT_USAGE
+    match error:
+        case AnalysisError():
+            code = error.exit_code
+        case NotFoundError():
+            code = EXIT_NOTHING
+        case StoreUnwritableError() | StoreBusyError():
+            code = EXIT_UNFIT
+        case ResultsError():
+            code = EXIT_USAGE
+        case _:
+            return _internal(as_json, error)
+    return _fail(as_json, code, str(error), ())
 
 
 def _internal(as_json: bool, error: Exception) -> int:

@@ -22,6 +22,7 @@ from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_results import Workload, read_workloads
+from cadge_results.event import LaunchStarted
 from cadge_results.reason import OF_THE_DRIVER
 
 LAYER = """\
@@ -231,7 +232,7 @@ class FakeRunner:
                 if stop.is_set() or len(self.made) == self.stop_after:
                     return Ended(ok=False, exit_code=6)
                 self.before_launch(len(self.made))
-                on_event("launch_started", {"launch_id": launch["launch_id"]})
+                on_event(LaunchStarted(launch_id=str(launch["launch_id"]), number=1, of=len(launches)))
                 record = self.change(make_record(launch))
                 if record is not None:
                     on_launch(record)

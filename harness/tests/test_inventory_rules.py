@@ -22,6 +22,7 @@ from cadge_harness.run import ansible_io
 from cadge_harness.run.lease import Peer
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.inventory_rules import KNOWN, HostVariables, read_host
+from cadge_results.event import Event, Problem, Ready, TaskFailed
 
 from .conftest import Answer, FakeRunner, make_testbed
 
@@ -344,19 +345,22 @@ def test_make_hands_no_value_to_a_shell(tmp_path: Path) -> None:
 
 
 def test_what_a_node_says_is_printable_and_names_no_other_file(tmp_path: Path) -> None:
-    told: list[str] = []
-    run = ansible_io._Run(make_testbed(), tmp_path, lambda event: told.append(event.text), lambda _record: None)
+    told: list[Event] = []
+    run = ansible_io._Run(make_testbed(), tmp_path, told.append, lambda _record: None)
+    ready = Ready(host="../../n2", leader=False, todo=0, agent_version="2", node={"host": "../../n2", "kernel": 1})
     with socket.socket() as connection:
         peer = Peer(connection, host="n1", block_id="b0")
-        run.line(peer, {"event": "ready", "leader": False, "node": {"host": "../../n2", "kernel": 1}})
-        run.line(peer, {"event": "problem", "reason": "\x1b[2Jgone\n"})
-    assert json.loads((tmp_path / "nodes/n1.json").read_text()) == {"host": "n1", "kernel": 1}
-    assert told == [r"\x1b[2Jgone\n"]
+        run.event(peer, ready)
+        run.event(peer, Problem(host="../../n2", reason="\x1b[2Jgone\n"))
+    assert told == [
+        ready.model_copy(update={"host": "n1", "node": {"host": "n1", "kernel": 1}}),
+        Problem(host="n1", reason=r"\x1b[2Jgone\n"),
+    ]
 
 
 def test_a_command_to_try_by_hand_is_quoted() -> None:
     for text in ("Permission denied", "Host key verification failed"):
-        said = ansible_io.sentence({"event": "unreachable", "host": "n1;touch x", "message": text})
+        said = ansible_io.sentence(TaskFailed(event="unreachable", host="n1;touch x", message=text))
         assert said.endswith("Check once by hand: ssh 'n1;touch x' true")
 
 

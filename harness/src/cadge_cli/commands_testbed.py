@@ -85,8 +85,8 @@ def restore(
 ) -> int:
     """Put the nodes of a killed campaign back as they were: tuned settings, processes, folders."""
     from cadge_harness.run import ansible_io  # only where nodes are reached
-    from cadge_harness.run.ansible_io import Event, EventKind
     from cadge_harness.run.runner import WORK
+    from cadge_results.event import Event, Note
 
     output = output_of(ctx, as_json)
     found = Store(results or find_checkout().campaigns).open(campaign)
@@ -96,7 +96,7 @@ def restore(
     chosen = testbeds.resolve(testbed_name, inventory)  # an emulated one may be down, but its hosts' files are here
 
     def tell(event: Event) -> None:
-        if event.kind == EventKind.NOTE:
+        if isinstance(event, Note):
             output.say(event.text)
 
     try:

@@ -40,7 +40,7 @@ def main() -> int:
         testbeds.resolve(sys.argv[2]),
         blocks,
         folder / "work",
-        lambda event: sys.stdout.write(f"{event.kind} {event.text} {event.launch_id}\n"),
+        lambda event: sys.stdout.write(f"{event.model_dump_json()}\n"),
         keep,
         stop,
         build=folder / "build",

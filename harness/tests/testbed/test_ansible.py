@@ -22,9 +22,10 @@ from testbed_helpers import make_block, make_launch, node_folder, processes
 
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_files, ansible_io
-from cadge_harness.run.ansible_io import Event, EventKind, RunOutcome
+from cadge_harness.run.ansible_io import RunOutcome
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
+from cadge_results.event import BlockFinished, Event, LaunchFinished, LaunchStarted, Ready, Stage
 
 Json = dict[str, Any]
 PLAYBOOKS = ansible_files.playbooks()
@@ -129,10 +130,12 @@ def test_a_campaign_over_ssh(campaign: Campaign, tmp_path: Path, monkeypatch: py
     statuses = {record["launch"]["launch_id"]: record["status"] for record in campaign.records}
     assert statuses == {"l1": "done", "l2": "done", "l3": "failed", "l4": "done", "early": "done"}
     assert [record["launch"]["launch_id"] for record in campaign.records] == ["l1", "l2", "l3", "l4", "early"]
-    kinds = [event.kind for event in campaign.events if event.kind is not EventKind.PHASE]
-    assert kinds.count(EventKind.LAUNCH_FINISHED) == 4
-    assert kinds.count(EventKind.BLOCK_FINISHED) == 2
-    node = json.loads((campaign.work / "nodes" / "h2.json").read_text())
+    kinds = [type(event) for event in campaign.events]
+    assert kinds.count(LaunchFinished) == 4
+    assert kinds.count(BlockFinished) == 2
+    nodes = {event.host: event.node for event in campaign.events if isinstance(event, Ready)}
+    assert set(nodes) == {"h1", "h2"}
+    node: Json = nodes["h2"] or {}
     assert node["host"] == "h2"
     assert node["interfaces"]["data0"]["driver"] == "veth"
     assert not list(home.iterdir())
@@ -151,7 +154,7 @@ def test_a_host_that_no_launch_uses_is_left_alone(campaign: Campaign) -> None:
     reached = log[log.index("PLAY [Prepare") : log.index("PLAY RECAP")]  # what is validated is the inventory
     assert "h1" in reached
     assert "h2" not in reached
-    assert not (campaign.work / "nodes" / "h2.json").exists()
+    assert {event.host for event in campaign.events if isinstance(event, Ready)} == {"h1"}
     gone(campaign)
 
 
@@ -248,7 +251,7 @@ def test_a_text_says_that_a_host_may_not_be_tuned(campaign_here: Campaign, tmp_p
 
 def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
     def stop_at_second(event: Event) -> None:
-        if event.kind is EventKind.LAUNCH_STARTED and event.number == 2:
+        if isinstance(event, LaunchStarted) and event.number == 2:
             campaign.stop.set()
 
     outcome = campaign.run([between(f"l{n}", sleep_ms=100) for n in range(1, 50)], on_event=stop_at_second)
@@ -260,7 +263,7 @@ def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
 
 def test_stop_reaches_the_blocks_that_begin_later(campaign_here: Campaign) -> None:
     def stop_at_second(event: Event) -> None:
-        if event.kind is EventKind.LAUNCH_STARTED and event.number == 2:
+        if isinstance(event, LaunchStarted) and event.number == 2:
             campaign_here.stop.set()
 
     blocks = [[make_launch(f"{block}{n}", ["localhost"], sleep_ms=100) for n in range(30)] for block in "abcd"]
@@ -282,7 +285,7 @@ def test_a_run_with_nothing_to_make_cleans_the_hosts(campaign: Campaign) -> None
 
 def test_stop_before_the_first_launch(campaign: Campaign) -> None:
     def stop_now(event: Event) -> None:
-        if event.kind is EventKind.PHASE and event.text == "Make the folder":
+        if isinstance(event, Stage) and event.name == "Make the folder":
             campaign.stop.set()
 
     outcome = campaign.run([between("l1")], on_event=stop_now)

@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,48 +27,28 @@ from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
+from cadge_results.event import (
+    Begun,
+    BlockFinished,
+    Event,
+    LaunchFinished,
+    LaunchRecorded,
+    LaunchStarted,
+    Note,
+    Problem,
+    Ready,
+    Stage,
+    Stats,
+    TaskFailed,
+)
 
 if TYPE_CHECKING:
     import threading
 
-_PROBLEM_CODES = {"failed": errors.EXIT_UNFIT, "unreachable": errors.EXIT_UNREACHABLE}
 TOUCHED = "hosts.json"
 """In the work folder: the hosts that this campaign has used."""
 _END_S = 15.0
 _KILL_S = 5.0
-
-
-class EventKind(StrEnum):
-    """What an Event tells."""
-
-    PHASE = "phase"
-    BLOCK_READY = "block_ready"
-    LAUNCH_STARTED = "launch_started"
-    LAUNCH_FINISHED = "launch_finished"
-    BLOCK_FINISHED = "block_finished"
-    PROBLEM = "problem"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Progress, for whoever shows it. Comes only between launches.
-
-    PHASE: text is what Ansible does. LAUNCH_*: launch_id, number and of (its place in the block), status and reason
-    when finished; kept is true for a launch that had been made before. PROBLEM and NOTE: text is a
-    sentence; a note is no fault.
-    """
-
-    kind: EventKind
-    text: str = ""
-    host: str = ""
-    block_id: str = ""
-    launch_id: str = ""
-    number: int = 0
-    of: int = 0
-    status: str = ""
-    reason: str | None = None
-    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,56 +97,36 @@ class _Run:
 
     # -- what arrives
 
-    def line(self, peer: Peer, message: dict[str, Any]) -> None:
-        if peer.is_agent:
-            self._from_agent(peer, message)
-        elif message["event"] == "task":
-            self.state.tasks += 1
-            self.on_event(Event(kind=EventKind.PHASE, text=message["name"]))
-        elif message["event"] == "note":
-            self.note(message["text"], host=message["host"])
-        elif message["event"] in _PROBLEM_CODES:
-            self.problem(message["event"], sentence(message), host=message["host"])
-
-    def gone(self, peer: Peer) -> None:
-        """Nothing to do: Ansible's own result says why an agent ended."""
-
-    def _from_agent(self, peer: Peer, message: dict[str, Any]) -> None:
-        host, block = peer.host, peer.block_id
-        match message.get("event"):
-            case "launch_record":
-                self.take(message["record"])
-                peer.send({"ack": message["launch_id"]})
-            case "launch_started":
+    def event(self, peer: Peer, event: Event) -> None:
+        """React to an event, and hand it on as far as it is of interest outside."""
+        match event:
+            case LaunchRecorded():
+                self.take(event.record)
+                peer.send({"ack": event.launch_id})
+            case Ready():  # whatever a node calls itself: the inventory's name becomes a path
+                node = None if event.node is None else {**event.node, "host": peer.host}
+                self.on_event(event.model_copy(update={"host": peer.host, "node": node}))
+            case LaunchStarted():
                 if self.state.first_launch_s is None:
                     self.state.first_launch_s = time.monotonic() - self.state.started
                     self.state.tasks_before = self.state.tasks
-                number, of = message["number"], message["of"]
-                kind, name = EventKind.LAUNCH_STARTED, message["launch_id"]
-                self.on_event(Event(kind=kind, launch_id=name, number=number, of=of, host=host, block_id=block))
-            case "launch_finished":
-                self.on_event(
-                    Event(
-                        kind=EventKind.LAUNCH_FINISHED,
-                        launch_id=message["launch_id"],
-                        status=message["status"],
-                        reason=message["reason"],
-                        kept=message["kept"],
-                        host=host,
-                        block_id=block,
-                    )
-                )
-            case "ready":
-                if message["node"] is not None:  # whatever a node calls itself, the inventory's name becomes a path
-                    files.write_json(self.work / "nodes" / f"{host}.json", {**message["node"], "host": host})
-                if message["leader"]:
-                    self.on_event(Event(kind=EventKind.BLOCK_READY, number=message["todo"], host=host, block_id=block))
-            case "block_finished":
-                self.on_event(Event(kind=EventKind.BLOCK_FINISHED, number=message["made"], host=host, block_id=block))
-            case "problem":
-                self.problem("agent", message["reason"], host=peer.host)
-            case "note":
-                self.note(message["text"], host=peer.host)
+                self.on_event(event)
+            case LaunchFinished() | BlockFinished():
+                self.on_event(event)
+            case Problem():
+                self.problem("agent", event.reason, host=peer.host)
+            case Note():
+                self.note(event.text, host=peer.host or event.host)
+            case Stage():
+                self.state.tasks += 1
+                self.on_event(event)
+            case TaskFailed():
+                self.problem(event.event, sentence(event), host=event.host)
+            case Begun() | Stats():
+                pass
+
+    def gone(self, peer: Peer) -> None:
+        """Nothing to do: Ansible's own result says why an agent ended."""
 
     def take(self, record: dict[str, Any]) -> None:
         """Hand a record on, once."""
@@ -177,27 +136,27 @@ class _Run:
             self.state.seen.add(name)
 
     def note(self, text: str, host: str) -> None:
-        self.on_event(Event(kind=EventKind.NOTE, text=f"{host}: {errors.printable(text)}", host=host))
+        self.on_event(Note(host=host, text=f"{host}: {errors.printable(text)}"))
 
     def problem(self, kind: str, text: str, host: str = "") -> None:
         text = errors.printable(text)  # of a node, and for a terminal
         if (kind, text) not in self.state.problems:
             self.state.problems.append((kind, text))
-            self.on_event(Event(kind=EventKind.PROBLEM, text=text, host=host))
+            self.on_event(Problem(host=host, reason=text))
 
 
-def sentence(message: dict[str, Any]) -> str:
+def sentence(failed: TaskFailed) -> str:
     """Turn what Ansible says of a failure into a sentence that says what to do."""
-    host, said = message["host"], " ".join(str(message["message"]).split())
+    host, said = failed.host, " ".join(failed.message.split())
     low, by_hand = said.lower(), f"Check once by hand: ssh {shlex.quote(host)} true"
     if "host key verification failed" in low:
         return (
             f"{host} is not the host that its key says, or its key is not known: host key verification failed. "
             f"{by_hand}"
         )
-    if "permission denied" in low and message["event"] == "unreachable":
+    if "permission denied" in low and failed.event == "unreachable":
         return f"{host} does not let you in: permission denied. {by_hand}"
-    if message["event"] == "unreachable":
+    if failed.event == "unreachable":
         return f"{host} cannot be reached: {said}"
     if "no space left on device" in low:
         return f"the disk of {host} is full: {said}"
@@ -241,7 +200,7 @@ def _playbook(
     testbed = run.testbed
     sockets = Path(tempfile.mkdtemp(prefix="run-", dir=state_folder()))
     try:
-        server = LeaseServer(sockets / "lease", run.line, run.gone)
+        server = LeaseServer(sockets / "lease", run.event, run.gone)
         given = {**json.loads(variables.read_text(encoding="utf-8")), "cadge_lease_socket": str(sockets / "lease")}
         if known := [host.name for host in testbed.hosts if host.name in hosts]:
             given["cadge_hosts"] = known
@@ -335,7 +294,7 @@ def run_campaign(
 
     blocks: cadge.block/2 documents of one campaign, with the launches to make; without any, the hosts are cleaned of
     what an earlier run of it left. work: a folder of this campaign's own on this machine, kept between runs of it;
-    afterwards work/nodes/HOST.json (cadge.node/1) is what each host is, and work/ansible.log what Ansible said.
+    afterwards work/ansible.log is what Ansible said. What a host is comes with its Ready.
     on_launch gets each cadge.launch-record/2 once, before the next launch starts; when it has returned, the record
     counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
     then everything ends in order. build: the build tree to deploy, else the checkout's.

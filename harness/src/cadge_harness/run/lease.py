@@ -15,7 +15,10 @@ import socket
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from cadge_results import FormatError
+from cadge_results.event import Event, Problem, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +35,7 @@ class Peer:
     host: str = ""
     block_id: str = ""
     told_to_stop: bool = False
+    greeted: bool = False
     partial: bytearray = field(default_factory=bytearray)
 
     @property
@@ -46,16 +50,16 @@ class Peer:
 
 
 class LeaseServer:
-    """Accepts, reads lines, and calls `on_line(peer, message)` and `on_gone(peer)` from `run`'s thread."""
+    """Accepts, reads lines, and calls `on_event(peer, event)` and `on_gone(peer)` from `run`'s thread."""
 
     def __init__(
         self,
         path: Path,
-        on_line: Callable[[Peer, dict[str, Any]], None],
+        on_event: Callable[[Peer, Event], None],
         on_gone: Callable[[Peer], None],
     ) -> None:
         """`path`: where to listen; in a folder that nobody else may enter, for whoever connects is believed."""
-        self._on_line = on_line
+        self._on_event = on_event
         self._on_gone = on_gone
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -125,15 +129,31 @@ class LeaseServer:
             self._on_gone(peer)
             return
         peer.partial += data
-        *lines, rest = peer.partial.split(b"\n")
+        *lines, rest = bytes(peer.partial).split(b"\n")
         peer.partial = bytearray(rest)
         for line in lines:
-            with contextlib.suppress(ValueError):
-                message = json.loads(line)
-                if message.get("hello") == "agent":
-                    peer.host, peer.block_id = str(message["host"]), str(message["block_id"])
-                else:
-                    self._on_line(peer, message)
+            if peer.greeted:
+                self._event(peer, line)
+            else:
+                self._greet(peer, line)
+
+    def _greet(self, peer: Peer, line: bytes) -> None:
+        """Read the first line: who speaks. An agent says hello; what anybody else says is an event."""
+        peer.greeted = True
+        with contextlib.suppress(ValueError, AttributeError, KeyError):
+            message = json.loads(line)
+            if message.get("hello") == "agent":
+                peer.host, peer.block_id = str(message["host"]), str(message["block_id"])
+                return
+        self._event(peer, line)
+
+    def _event(self, peer: Peer, line: bytes) -> None:
+        source = f"the agent on {peer.host}" if peer.is_agent else "Ansible"
+        try:
+            event = read_event(line, source=source)
+        except FormatError as error:
+            event = Problem(host=peer.host, reason=f"a line that is no event: {error}")
+        self._on_event(peer, event)
 
     def _drop(self, peer: Peer) -> None:
         self._selector.unregister(peer.connection)

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,6 @@ from pydantic import JsonValue
 
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
-from cadge_harness.run.ansible_io import Event, EventKind
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 
 if TYPE_CHECKING:
@@ -41,39 +38,19 @@ class AnsibleRunner:
         on_launch: OnLaunch,
         stop: threading.Event,
     ) -> Ended:
-        """Carry the blocks out; facts of the nodes come as events at the end."""
+        """Carry the blocks out."""
         work = campaign / WORK
-
-        def take_event(event: Event) -> None:
-            on_event(*_translate(event))
 
         def take_launch(record: dict[str, Any]) -> None:
             on_launch(record)
 
         try:
             outcome = ansible_io.run_campaign(
-                testbed, blocks, work, take_event, take_launch, stop, build=self._build, tune=self._tune
+                testbed, blocks, work, on_event, take_launch, stop, build=self._build, tune=self._tune
             )
         except OSError as error:
             raise UnfitError(f"cannot prepare the campaign in {work}: {error.strerror or error}") from error
-        for path in sorted((work / "nodes").glob("*.json")):
-            with contextlib.suppress(ValueError):
-                on_event("facts", {"facts": json.loads(path.read_text(encoding="utf-8"))})
         return Ended(ok=outcome.ok, exit_code=outcome.exit_code, clean=outcome.clean, problems=outcome.problems)
-
-
-def _translate(event: Event) -> tuple[str, Mapping[str, object]]:
-    match event.kind:
-        case EventKind.PHASE:
-            return "stage", {"name": event.text}
-        case EventKind.PROBLEM:
-            return "problem", {"text": event.text}
-        case EventKind.NOTE:
-            return "note", {"text": event.text}
-        case EventKind.LAUNCH_STARTED:
-            return "launch_started", {"launch_id": event.launch_id}
-        case _:
-            return str(event.kind), {}
 
 
 def tidy(campaign: Path, *, whole: bool) -> None:

@@ -23,11 +23,12 @@ from cadge_results import (
     NodeFacts,
     StoreUnwritableError,
 )
+from cadge_results.event import Event, LaunchStarted, Note, Problem, Ready, Stage
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
 
-OnEvent = Callable[[str, Mapping[str, object]], None]
+OnEvent = Callable[[Event], None]
 OnLaunch = Callable[[Mapping[str, object]], None]
 
 
@@ -137,18 +138,21 @@ class Session:
         except StoreUnwritableError as error:
             self.store_error = self.store_error or error
 
-    def _on_event(self, kind: str, fields: Mapping[str, object]) -> None:
+    def _on_event(self, event: Event) -> None:
         """React to what happens on the nodes; what has no meaning here is nobody's business."""
-        if kind == "launch_started":
-            self.progress.begin_launch(str(fields.get("launch_id", "")))
-        elif kind == "stage":
-            self.progress.stage(str(fields.get("name", "")))
-        elif kind == "problem":
-            self._problem(str(fields.get("reason") or fields.get("text") or "something went wrong on a node"))
-        elif kind == "note":
-            self.progress.note(str(fields.get("text", "")))
-        elif kind == "facts":
-            self._node(fields.get("facts"))
+        match event:
+            case LaunchStarted():
+                self.progress.begin_launch(event.launch_id)
+            case Stage():
+                self.progress.stage(event.name)
+            case Problem():
+                self._problem(event.reason)
+            case Note():
+                self.progress.note(event.text)
+            case Ready(node=dict() as node):
+                self._node(node)
+            case _:
+                pass
 
     def _problem(self, text: str) -> None:
         if text not in self.problems:

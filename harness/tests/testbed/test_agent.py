@@ -24,6 +24,8 @@ from testbed_helpers import AGENT, BUILT, make_block, make_launch, processes, re
 
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
+from cadge_results import Block, LaunchRecord
+from cadge_results.event import read_event
 
 Json = dict[str, Any]
 CAMPAIGN = f"c{os.getpid()}"
@@ -55,6 +57,7 @@ class Agent:
         assert self.process.stdout
         for line in self.process.stdout:
             event = json.loads(line)
+            read_event(line, source="the agent")  # as the controller does
             self.events.append(event)
             if event["event"] == "launch_record":
                 self.say(ack=event["launch_id"])
@@ -107,7 +110,9 @@ def here(state: Path) -> Testbed:
 def block_here(here: Testbed, *launches: Json, deadline_s: float = 120) -> Json:
     first = random.randrange(20000, 30000)
     block = make_block(here, CAMPAIGN, "b1", list(launches), deadline_s)
-    return {**block, "ports": [first, first + 99]}
+    block = {**block, "ports": [first, first + 99]}
+    Block.from_object(block, source="a block of these tests")
+    return block
 
 
 def one(name: str, **settings: object) -> Json:
@@ -291,7 +296,9 @@ def test_a_range_that_others_have_is_left_for_another(start: Start, here: Testbe
         record = agent.records()["l1"]
     assert (record["status"], record["reason"]) == ("done", None)
     assert record["launch"]["ports"][0] > first
-    assert [attempt["status"] for attempt in record["result"]["attempts"]] == ["done"]
+    stored = LaunchRecord.from_object(record, source="a record of the agent")
+    assert stored.result
+    assert [attempt.status for attempt in stored.result.attempts] == ["done"]
 
 
 # what a driver itself starts outlives an agent that is killed, until the next check: see the test after this one

@@ -7,7 +7,6 @@ import atexit
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -73,24 +72,11 @@ def real_launch(name: str, layer: str) -> Json:
     values = {"request_bytes": 8, "reply_bytes": 8, "depth": 1}
     point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 20, "deadline_ms": 5000}
     launch = make_launch(name, ["localhost", "localhost"], layer=layer)
-    if _result_of(BUILT / "bin/cadge-driver") == "cadge.result/1":  # until the driver reads cadge.launch/2
-        ends = [
-            {key: value for key, value in end.items() if key not in ("role", "cpus", "peers")}
-            for end in launch["endpoints"]
-        ]
-        del launch["patterns"]
-        older = {"schema": "cadge.launch/1", "endpoints": [{**end, "cpu": -1} for end in ends]}
-        return {**launch, **older, "points": [{**point, **values, "pattern": "rpc", "operation": None, "target": None}]}
     return {
         **launch,
         "patterns": {"rpc": dict.fromkeys(values, number)},
         "points": [{**point, "workload": {"pattern": "rpc", "parameters": values}}],
     }
-
-
-def _result_of(driver: Path) -> str:
-    done = subprocess.run([driver, "version"], capture_output=True, text=True, check=True, timeout=20)
-    return str(json.loads(done.stdout)["schema"])
 
 
 def make_block(testbed_used: Testbed, campaign: str, name: str, launches: list[Json], deadline_s: float = 300) -> Json:

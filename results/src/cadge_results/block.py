@@ -24,6 +24,13 @@ class BlockHost(Frozen):
     cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
 
 
+class Mpirun(Frozen):
+    """How mpirun is called on the leader: what reaches the testbed's hosts stands in its options."""
+
+    path: str = "mpirun"
+    options: tuple[str, ...] = ()
+
+
 class Block(Document):
     """One block of a campaign. Only its hosts are prepared, deployed to and waited for; the leader starts launches."""
 
@@ -36,6 +43,8 @@ class Block(Document):
     hosts: tuple[BlockHost, ...] = Field(min_length=1)
     leader: str
     ports: tuple[Port, Port]
+    """First and last: layers use the first ones, endpoint 0 and the agents the last eight."""
+    mpirun: Mpirun = Field(default_factory=Mpirun)
     deadline_s: PositiveInt
     launches: tuple[LaunchFile, ...] = Field(min_length=1)
 

@@ -226,7 +226,7 @@ def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Poin
     check_cost(check, row, point)
     done_by = point.facts["semantics"][point.operation if point.pattern == "onesided" else "message"]
     check(row.fields["work"], [], done_by, [])
-    check(row.fields["rpc"], [], point.facts["rpc"] if point.pattern == "rpc" else DASH, [])
+    check(row.fields["calls"], [], point.facts["rpc"] if point.pattern == "rpc" else DASH, [])
 
 
 @pytest.fixture(scope="module")

@@ -109,6 +109,7 @@ def marker(lines: Sequence[Line]) -> Spec:
             "type": "nominal",
             "legend": None,
             "scale": {
+                "type": "ordinal",
                 "domain": [line.label for line in lines],
                 "range": [0 if line.look.hollow is filled else 1 for line in lines],
             },

@@ -22,7 +22,7 @@ _WAIT = Column(key="wait", head="waits by", number=False)
 _FLOOR = Column(key="floor", head="its floor", number=False)
 _LAST = (
     Column(key="lost", head="lost"),
-    Column(key="rpc", head="RPC", number=False),
+    Column(key="calls", head="RPC", number=False),
     Column(key="work", head="done by", number=False),
     Column(key="launches", head="launches"),
     Column(key="samples", head="samples"),
@@ -137,7 +137,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
         **{f"switches_{role}": _plain(switches.by_role.get(role) if switches else None) for role in file.roles},
         "lost": _lost(numbers),
-        "rpc": Value(text=(facts.rpc if facts and file.calls else "") or units.MISSING),
+        "calls": Value(text=(facts.rpc if facts and file.calls else "") or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
         "launches": _count(numbers.central.launches, units.percent(coverage) if coverage else "no interval"),
         "samples": _count(numbers.samples) if main.kind == "histogram" else _count(numbers.operations, noun),

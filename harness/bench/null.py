@@ -16,17 +16,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
-    points = [
-        {"pattern": pattern, "request_bytes": 8, "reply_bytes": 8, "depth": 1, "duration_ms": 200}
-        for pattern in ("pingpong", "rpc")
-    ]
+    points = [ours.point("pingpong", 200, bytes=8), ours.point("rpc", 200, request_bytes=8)]
     readings: dict[str, list[tuple[int, int]]] = {"pingpong": [], "rpc": []}
     for number in range(rounds):
         document = ours.launch_document("null-self", "self", {}, points, "direct")
         for attempt in ours.run(document, 18490 - number % 50):
-            histogram = HdrHistogram.decode(attempt["histogram"])
+            histogram = HdrHistogram.decode(ours.latency(attempt)["histogram"])
             pair = (histogram.get_value_at_percentile(50), histogram.get_value_at_percentile(99.9))
-            readings[attempt["pattern"]].append(pair)
+            readings[attempt["workload"]["pattern"]].append(pair)
     for pattern, pairs in readings.items():
         medians = [median for median, _ in pairs]
         print(

@@ -9,9 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from cadge_results import read_workloads
+from cadge_results.pattern import declared
+
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "build/bin/cadge-driver"
 MODULES = ROOT / "build/layers"
+WORKLOADS = read_workloads(ROOT / "harness")
 ADDRESS = "127.0.0.1"
 TIMEOUT_S = 60
 
@@ -20,18 +24,33 @@ class LaunchError(Exception):
     """The driver gave no valid attempt."""
 
 
+def point(pattern: str, duration_ms: int, **parameters: int | str) -> dict[str, Any]:
+    """Return a point of a launch file; parameters that are not given are at their defaults."""
+    workload = WORKLOADS.patterns[pattern].workload(pattern, parameters)
+    return {"workload": workload.model_dump(mode="json"), "duration_ms": duration_ms}
+
+
+def latency(attempt: dict[str, Any]) -> dict[str, Any]:
+    """Return the latencies that the client of an attempt recorded."""
+    (samples,) = attempt["quantities"]["latency"]
+    found: dict[str, Any] = samples
+    return found
+
+
 def launch_document(
     layer: str, place: str, settings: dict[str, str], points: list[dict[str, Any]], launcher: str
 ) -> dict[str, Any]:
     """Return a launch file for two processes of this machine, server on core 0 and client on core 1."""
     end = {"host": "localhost", "device": "lo", "address": ADDRESS, "raw_device": ""}
-    ends = [{**end, "cpu": 1}] if place == "self" else [{**end, "cpu": 1}, {**end, "cpu": 0}]
+    client = {**end, "role": "client", "cpus": [1], "peers": [0 if place == "self" else 1]}
+    ends = [client] if place == "self" else [client, {**end, "role": "server", "cpus": [0], "peers": [0]}]
+    used = {one["workload"]["pattern"]: WORKLOADS.patterns[one["workload"]["pattern"]] for one in points}
     filled = [
         {"attempt_id": str(number), "point_id": f"{number:016x}", "deadline_ms": 20000, **point}
         for number, point in enumerate(points, 1)
     ]
     return {
-        "schema": "cadge.launch/1",
+        "schema": "cadge.launch/2",
         "launch_id": "bench",
         "campaign_id": "bench",
         "kind": "layer",
@@ -45,6 +64,10 @@ def launch_document(
         "deadline_ms": 50000,
         "ports": [18700, 18799],
         "endpoints": ends,
+        "patterns": {
+            pattern: {name: one.model_dump(mode="json") for name, one in found.items()}
+            for pattern, found in declared(used).items()
+        },
         "points": filled,
     }
 

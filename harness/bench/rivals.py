@@ -42,14 +42,14 @@ def engine_null_ns(_port: int) -> float:
 
 def call_ns(port: int) -> float:
     """Return the median null call through contract and driver."""
-    point = {"pattern": "rpc", "request_bytes": 0, "reply_bytes": 0, "depth": 1, "duration_ms": 300}
+    point = ours.point("rpc", 300, request_bytes=0)
     attempts = ours.run(ours.launch_document("peregrine-shm", "within", {}, [point], "direct"), port)
-    return float(HdrHistogram.decode(attempts[0]["histogram"]).get_value_at_percentile(50))
+    return float(HdrHistogram.decode(ours.latency(attempts[0])["histogram"]).get_value_at_percentile(50))
 
 
 def calls_a_second(port: int) -> float:
     """Return how many null calls complete a second with 64 outstanding, each of them timed."""
-    point = {"pattern": "rpc", "request_bytes": 0, "reply_bytes": 0, "depth": 64, "duration_ms": 500}
+    point = ours.point("rpc", 500, request_bytes=0, depth=64)
     attempt = ours.run(ours.launch_document("peregrine-shm", "within", {}, [point], "direct"), port)[0]
     return float(attempt["operations"]) / float(attempt["elapsed_ns"]) * 1e9
 

@@ -37,23 +37,25 @@ class Cell:
 
 def half_p50_ns(attempts: list[dict[str, Any]]) -> float:
     """Median half round trip of one launch, from its histogram, in ns."""
-    histogram = HdrHistogram.decode(attempts[0]["histogram"])
+    histogram = HdrHistogram.decode(ours.latency(attempts[0])["histogram"])
     return float(histogram.get_value_at_percentile(50)) / 2
 
 
 def half_mean_ns(attempts: list[dict[str, Any]]) -> float:
     """Mean half round trip of one launch, in ns."""
-    return float(attempts[0]["sum_ns"]) / float(attempts[0]["count"]) / 2
+    samples = ours.latency(attempts[0])
+    return float(samples["sum_ns"]) / float(samples["count"]) / 2
 
 
 def half_best_trial_ns(attempts: list[dict[str, Any]]) -> float:
     """Lowest mean of the launch's attempts, as NetPIPE takes the best of its trials, in ns."""
-    return min(float(a["sum_ns"]) / float(a["count"]) for a in attempts) / 2
+    return min(float(a["sum_ns"]) / float(a["count"]) for a in map(ours.latency, attempts)) / 2
 
 
 def bytes_per_s(attempts: list[dict[str, Any]]) -> float:
     """Receiver-confirmed payload bytes per second."""
-    return float(attempts[0]["bytes"]) / (float(attempts[0]["elapsed_ns"]) / 1e9)
+    (rate,) = attempts[0]["quantities"]["throughput"]
+    return float(rate["amount"]) / (float(rate["elapsed_ns"]) / 1e9)
 
 
 def ping(
@@ -61,25 +63,13 @@ def ping(
     port: int, *, trials: int = 1, launcher: str = "direct",
 ) -> float:  # fmt: skip
     """Return one reading of the bare exchange through Cadge."""
-    point = {
-        "pattern": "pingpong",
-        "request_bytes": size,
-        "reply_bytes": size,
-        "depth": 1,
-        "duration_ms": 500 // trials,
-    }
+    point = ours.point("pingpong", 500 // trials, bytes=size)
     return statistic(ours.run(ours.launch_document(layer, place, settings, [point] * trials, launcher), port))
 
 
 def stream(layer: str, place: str, size: int, settings: dict[str, str], window: int, port: int) -> float:
     """Return one reading of one-way bandwidth through Cadge."""
-    point = {
-        "pattern": "stream",
-        "request_bytes": size,
-        "reply_bytes": 0,
-        "depth": window,
-        "duration_ms": 700,
-    }
+    point = ours.point("stream", 700, bytes=size, depth=window)
     return bytes_per_s(ours.run(ours.launch_document(layer, place, settings, [point], "direct"), port))
 
 

@@ -2,8 +2,8 @@
 """Check that plug-ins are known by their own files alone: no pattern, form, floor or layer by name anywhere else.
 
 A name stands as a whole string literal, or as an identifier (DRV_NAME, NAME_pattern, floor_NAME). Where a word is one
-of these and means something else, the line says so: `cadge: another NAME`. Exit 0 when no name is found, 1 with one
-line for each.
+of these and means something else, a comment on its line or on the three above says so: `cadge: another NAME`. Exit 0
+when no name is found, 1 with one line for each.
 """
 
 from __future__ import annotations
@@ -95,6 +95,11 @@ def code(path: Path, text: str) -> str:
     return C_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
+def excused(lines: list[str], number: int, name: Name) -> bool:
+    """Tell whether a comment says that a word on this line means something else."""
+    return any(f"cadge: another {name.word}" in line for line in lines[max(0, number - 4) : number])
+
+
 def check_file(path: Path, text: str, every: list[Name]) -> Iterator[Found]:
     """Yield every name that stands in a file that is not its own."""
     lines = text.splitlines()
@@ -103,12 +108,12 @@ def check_file(path: Path, text: str, every: list[Name]) -> Iterator[Found]:
     by_word = {name.word: name for name in strange}
     for number, value in literals(path, text if path.suffix == ".py" else bare):
         name = by_word.get(value)
-        if name is not None and f"cadge: another {name.word}" not in lines[number - 1]:
+        if name is not None and not excused(lines, number, name):
             yield Found(path, number, f'"{value}"', name)
     for number, line in enumerate(bare.splitlines(), 1):
         for name in strange:
             for match in name.identifiers.finditer(line):
-                if f"cadge: another {name.word}" not in lines[number - 1]:
+                if not excused(lines, number, name):
                     yield Found(path, number, match[0], name)
 
 

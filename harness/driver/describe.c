@@ -46,6 +46,7 @@ static json_t *opened_json(struct drv_engine *engine)
 	const struct cadge_layer *layer = engine->layer;
 
 	layer->limits(engine->ctx, &limits);
+	/* cadge: another rpc, that of the layer: native or emulated */
 	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o}", "caps", drv_facts_caps(limits.caps & layer->caps),
 			 "limits", drv_facts_limits(&limits), "traits", drv_facts_traits(layer, engine->ctx),
 			 "semantics", drv_facts_semantics(layer, engine->ctx), "rpc",

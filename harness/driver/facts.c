@@ -137,6 +137,7 @@ json_t *drv_facts_adapter(const struct cadge_layer *adapter, const struct cadge_
 	    (drv_json_set(object, "name", drv_json_text(adapter->name)) ||
 	     drv_json_set(object, "style", drv_json_text(adapter->style)) ||
 	     drv_json_set(object, "substrate", drv_json_text(adapter->substrate)) ||
+	     /* cadge: another rpc, that of the layer */
 	     drv_json_set(object, "rpc", json_string(caps & CADGE_CAP_RPC ? "native" : "emulated")) ||
 	     drv_json_set(object, "caps", drv_facts_caps(caps)) ||
 	     drv_json_set(object, "traits", drv_facts_traits(layer, ctx)) ||

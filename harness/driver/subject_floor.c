@@ -79,6 +79,7 @@ static json_t *library_json(void)
 
 static json_t *adapter_json(const struct drv_floor *floor)
 {
+	/* cadge: another rpc, that of a layer, which a floor does not have */
 	return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:[], s:{}, s:{}}", "name", floor->name, "style",
 			 "floor", "substrate", floor->substrate, "file", "build_id", "rpc", "caps", "traits",
 			 "semantics");

@@ -89,7 +89,7 @@ def judge(campaign: Campaign) -> None:
     assert counts["missing"] == 0
     assert counts["failed"] == 0, {outcome.reason for outcome in outcomes if outcome.status == "failed"}
     assert counts["valid"] > counts["unsound"], {outcome.reason for outcome in outcomes if outcome.status == "unsound"}
-    schema = json.loads((ROOT / "results/schema/cadge.launch-record-1.schema.json").read_text())
+    schema = json.loads((ROOT / "results/schema/cadge.launch-record-2.schema.json").read_text())
     for record in campaign.launches():
         jsonschema.validate(record.to_object(), schema)
         assert record.crosschecks == crosschecks(record)
@@ -103,18 +103,16 @@ def check_attempts(record: LaunchRecord) -> None:
     """Hold that the numbers of each attempt fit together."""
     assert record.result is not None
     for attempt in record.result.attempts:
-        if attempt.status not in {"done", "unsound"} or attempt.histogram is None:
+        if attempt.status not in {"done", "unsound"}:
             continue
-        histogram = decode(attempt.histogram)
-        assert attempt.count == histogram.total
-        assert attempt.min_ns is not None
-        assert attempt.max_ns is not None
-        assert attempt.sum_ns is not None
-        assert histogram.lows[0] <= attempt.min_ns <= histogram.highs[0]
-        assert histogram.lows[-1] <= attempt.max_ns <= histogram.highs[-1]
-        low = sum(low * count for low, _high, count in histogram)
-        high = sum(high * count for _low, high, count in histogram)
-        assert low <= attempt.sum_ns <= high
+        for samples in attempt.samples("latency"):
+            histogram = decode(samples.histogram)
+            assert samples.count == histogram.total
+            assert histogram.lows[0] <= samples.min_ns <= histogram.highs[0]
+            assert histogram.lows[-1] <= samples.max_ns <= histogram.highs[-1]
+            low = sum(low * count for low, _high, count in histogram)
+            high = sum(high * count for _low, high, count in histogram)
+            assert low <= samples.sum_ns <= high
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -132,7 +132,16 @@ class Pair:
     def start(self, endpoint: int, document: Json, token: Path | None = None) -> subprocess.Popen[str]:
         path = self.folder / f"launch{endpoint}.json"
         path.write_text(json.dumps(document))
-        command = [str(self.driver), "run", "--launch", str(path), "--endpoint", str(endpoint), "--modules", str(LAYERS)]
+        command = [
+            str(self.driver),
+            "run",
+            "--launch",
+            str(path),
+            "--endpoint",
+            str(endpoint),
+            "--modules",
+            str(LAYERS),
+        ]
         if document["place"] != "self":
             command += ["--oob", f"127.0.0.1:{self.port}", "--token-file", str(token or self.token)]
         if endpoint == 0:

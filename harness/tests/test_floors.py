@@ -225,7 +225,12 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
 @pytest.mark.parametrize(
     ("floor", "wait", "settings", "used"),
     [
-        ("floor-cacheline", "poll", {"lines": "two", "spin": "bare", "pair": "63"}, "two lines, spin without pause, pair 63"),
+        (
+            "floor-cacheline",
+            "poll",
+            {"lines": "two", "spin": "bare", "pair": "63"},
+            "two lines, spin without pause, pair 63",
+        ),
         ("floor-copyflag", "poll", {"lines": "one", "spin": "bare"}, "one line, spin without pause, pair 0"),
         ("floor-copyflag", "poll", {"copies": "two"}, "two lines, spin with pause"),
         ("floor-futex", "block", {"copies": "two"}, "futex"),

@@ -353,6 +353,17 @@ static void take_facts(struct session *session, int endpoint, const json_t *fact
 		      "endpoint %d: %s", endpoint, detail ? detail : "");
 }
 
+/* Between hosts the network is asked for; two endpoints on one host have none between them. */
+static bool no_network_between(const struct drv_launch *launch, const json_t *path)
+{
+	const json_int_t from = json_integer_value(json_object_get(path, "endpoint"));
+	const json_int_t to = json_integer_value(json_object_get(path, "peer"));
+	const json_int_t count = (json_int_t)launch->endpoints_count;
+
+	return launch->place == DRV_PLACE_BETWEEN && from >= 0 && from < count && to >= 0 && to < count &&
+	       from != to && !strcmp(launch->endpoints[from].host, launch->endpoints[to].host);
+}
+
 /* What concerns the launch as a whole, and therefore each of its attempts. */
 static void judge_launch(struct session *session)
 {
@@ -362,7 +373,9 @@ static void judge_launch(struct session *session)
 		const json_t *path = json_array_get(result->path, i);
 		const char *used = json_string_value(json_object_get(path, "used"));
 
-		drv_check_add(&result->checks, "path", json_is_true(json_object_get(path, "as_asked")),
+		drv_check_add(&result->checks, "path",
+			      json_is_true(json_object_get(path, "as_asked")) ||
+				      no_network_between(session->engine.launch, path),
 			      "endpoint %d uses %s",
 			      (int)json_integer_value(json_object_get(path, "endpoint")),
 			      used ? used : "nothing known");

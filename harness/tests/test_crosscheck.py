@@ -140,6 +140,36 @@ def test_another_transport_than_asked() -> None:
     )
 
 
+def several(deltas: dict[str, int], paths: list[dict[str, object]]) -> LaunchRecord:
+    """A launch between hosts with a third endpoint, on the host of the first."""
+    raw = record(deltas=deltas).to_object()
+    launch, result = raw["launch"], raw["result"]
+    assert isinstance(launch, dict)
+    assert isinstance(result, dict)
+    assert isinstance(launch["endpoints"], list)
+    first, second = launch["endpoints"]
+    assert isinstance(first, dict)
+    assert isinstance(second, dict)
+    launch["endpoints"] = [first | {"peers": [1, 2]}, second | {"peers": [0, 2]}, first | {"peers": [0, 1]}]
+    assert isinstance(raw["counters"], list)
+    assert isinstance(raw["counters"][1], dict)
+    raw["counters"][1]["after"].pop("lo", None)
+    result["path"] = [{"medium": "network", "as_asked": True, **path} for path in paths]
+    return LaunchRecord.from_object(raw, source="t")
+
+
+def test_endpoints_of_one_host_have_no_network_between_them() -> None:
+    beside = {"endpoint": 0, "peer": 2, "as_asked": False, "asked": "device data0", "used": "sysv/memory"}
+    across = {"endpoint": 0, "peer": 1, "as_asked": False, "asked": "device data0", "used": "tcp/mgmt0"}
+    good = several({"data0": PAYLOAD, "lo": 2 * PAYLOAD}, [beside])
+    assert set(verdicts(good).values()) == {""}
+    assert verdicts(several({"data0": PAYLOAD, "lo": 0}, [beside, across]))["path_as_asked"] == (
+        "endpoint 0 asked for device data0, used tcp/mgmt0"
+    )
+    assert "sent and received" in verdicts(several({"data0": 1000, "lo": 0}, [beside]))["counters"]
+    assert "went through mgmt0" in verdicts(several({"data0": PAYLOAD, "mgmt0": PAYLOAD}, [beside]))["counters"]
+
+
 def test_launches_without_a_result_are_not_judged() -> None:
     assert crosschecks(record(result=None, status="failed", reason="x")) == ()
 

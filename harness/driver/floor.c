@@ -39,6 +39,9 @@ void drv_floor_note_broke(struct drv_floor_loop *loop, const char *what)
 
 int drv_floor_look(struct drv_floor_loop *loop)
 {
+	/* who wakes up for nothing has the time for a look; it also lets a few messages of a flow gather */
+	if (loop->run->block)
+		loop->run->engine->oob_next = 0;
 	return drv_engine_look(loop->run->engine, drv_clock_now(&loop->run->clock),
 			       loop->run->endpoint == 0 ? NULL : &loop->message, &loop->fail);
 }

@@ -19,7 +19,7 @@ static const struct drv_floor cacheline = {
 			{"lines", memory_lines_one, 0},
 			{"spin", memory_spin, 0},
 			{"pair", NULL, MEMORY_PAIRS - 1},
-			{NULL},
+			{.name = NULL},
 		},
 	.open = open_line,
 	.connect = memory_connect,

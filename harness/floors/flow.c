@@ -43,9 +43,9 @@ static const struct drv_pattern flow = {
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{NULL},
+			{.name = NULL},
 		},
-	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {NULL, DRV_RATE}},
+	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
 			{.prepare = prepare, DRV_FORM_CLIENT},

@@ -225,7 +225,7 @@ static const struct drv_floor xdp = {
 	.poll = true,
 	.block = true,
 	.lossy = true,
-	.settings = (const struct drv_floor_setting[]){{"attach", attach_words, 0}, {NULL}},
+	.settings = (const struct drv_floor_setting[]){{"attach", attach_words, 0}, {.name = NULL}},
 	.open = xdp_open,
 	.connect = xdp_connect,
 	.begin = xdp_begin,

@@ -718,11 +718,11 @@ static const struct drv_pattern onesided = {
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"operation", DRV_CHOICE, offsetof(struct parameters, operation), operation_words},
 			{"target", DRV_CHOICE, offsetof(struct parameters, target), target_words},
-			{NULL},
+			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM},
 						    {"visible", DRV_HISTOGRAM},
-						    {NULL, DRV_HISTOGRAM}},
+						    {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, ORIGIN_ROLE},

@@ -48,9 +48,9 @@ static const struct drv_pattern pingpong = {
 	.parameters =
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
-			{NULL},
+			{.name = NULL},
 		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {NULL, DRV_HISTOGRAM}},
+	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, DRV_CALLER_ROLE},

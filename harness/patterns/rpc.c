@@ -72,9 +72,9 @@ static const struct drv_pattern rpc = {
 			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
 			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
-			{NULL},
+			{.name = NULL},
 		},
-	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {NULL, DRV_HISTOGRAM}},
+	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
 			{.name = "client", .prepare = prepare_client, DRV_CALLER_ROLE},

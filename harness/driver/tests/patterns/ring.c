@@ -14,7 +14,7 @@
 #include "verify.h"
 
 #define WAIT_NS    UINT64_C(10000000)
-#define LAPS       4u
+#define LAPS       2u
 #define SETTLE_NS  UINT64_C(500000000)
 #define WORD_OWNER 0
 #define WORD_LAP   8
@@ -350,14 +350,14 @@ static const struct drv_pattern ring = {
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
 			{"way", DRV_CHOICE, offsetof(struct parameters, way), ways},
-			{NULL},
+			{.name = NULL},
 		},
 	.quantities =
 		(const struct drv_quantity[]){
 			{"lap", DRV_HISTOGRAM},
 			{"hops", DRV_COUNT},
 			{"per_hop", DRV_FIT},
-			{NULL, DRV_FIT},
+			{.name = NULL},
 		},
 	.roles = (const struct drv_role[]){{NODE}, {.name = NULL}},
 	.self = &self,

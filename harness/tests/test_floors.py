@@ -408,16 +408,24 @@ def program_attached(ends: Ends) -> bool:
 @pytest.mark.parametrize("build", PROGRAMS)
 def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
     program = available(build)
-    for floor, wait, points in (
-        ("floor-tcp", "poll", [point("exchange", 8), point("flow", 65_536)]),
-        ("floor-tcp", "block", [point("exchange", 8)]),
-        ("floor-udp", "poll", [point("exchange", 0), point("exchange", 1400)]),
-        ("floor-udp", "block", [point("exchange", 8)]),
-        ("floor-xdp", "poll", [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499)]),
-        ("floor-xdp", "block", [point("exchange", 8)]),
+    for floor, wait, points, settings in (
+        ("floor-tcp", "poll", [point("exchange", 8), point("flow", 65_536)], {}),
+        ("floor-tcp", "block", [point("exchange", 8)], {}),
+        ("floor-udp", "poll", [point("exchange", 0), point("exchange", 1400)], {}),
+        ("floor-udp", "block", [point("exchange", 8)], {}),
+        ("floor-xdp", "poll", [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499)], {}),
+        ("floor-xdp", "poll", [point("exchange", 8)], {"attach": "native"}),
+        ("floor-xdp", "block", [point("exchange", 8)], {}),
     ):
         launch = Launch(
-            folder=tmp_path, floor=floor, place="between", wait=wait, points=points, ends=hosts, program=program
+            folder=tmp_path,
+            floor=floor,
+            place="between",
+            wait=wait,
+            points=points,
+            ends=hosts,
+            program=program,
+            settings=settings,
         )
         result = launch.run()
         if floor == "floor-xdp" and result["reason_code"] in {"PERMISSION", "NODE_LACKS"}:
@@ -432,7 +440,7 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
             else:
                 check_attempt(attempt, lossy=floor != "floor-tcp")
         if floor == "floor-xdp":
-            assert "native attachment" in result["path"][0]["used"]
+            assert f"{settings.get('attach', 'generic')} attachment" in result["path"][0]["used"]
             assert not program_attached(hosts)
 
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Calibrates the measuring clock and judges its drift. */
 #include "clock.h"
 
 #include <stdio.h>

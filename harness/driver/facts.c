@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What a result says of a layer, as JSON: names of capabilities, traits, semantics, paths. */
 #include "facts.h"
 
 #include <string.h>

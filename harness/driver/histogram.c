@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The histogram's cells, quantiles, and HdrHistogram's V2 encoding. */
 #include "histogram.h"
 
 #include <stdlib.h>

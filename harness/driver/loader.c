@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Loads a layer and a shim, and finds out which files they came from. */
 #include "loader.h"
 
 #include <dlfcn.h>

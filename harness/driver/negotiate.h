@@ -26,7 +26,7 @@ struct drv_ability {
 void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *ctx,
 		      struct drv_ability *ability_out);
 
-/* To and from the other endpoint. */
+/* To and from other endpoints. */
 json_t *drv_ability_json(const struct drv_ability *ability);
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail);
 

@@ -20,7 +20,7 @@
 
 struct drv_oob {
 	int endpoint, endpoints;
-	/* endpoint 0: one a other endpoint, links[e - 1]; elsewhere links[0] to endpoint 0 */
+	/* endpoint 0: one for each other endpoint, links[e - 1]; elsewhere links[0] to endpoint 0 */
 	struct drv_link *links;
 	int links_count;
 	/* of all links where there are several, else -1 */

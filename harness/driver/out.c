@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes a result so that it is there whole or not at all. */
 #include "out.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Binds the process to a core and proves that it stayed there. */
 #include "pin.h"
 
 #include <dirent.h>

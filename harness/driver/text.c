@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* JSON strings of any bytes, counts, and hexadecimal digits. */
 #include "text.h"
 
 #include <stdlib.h>

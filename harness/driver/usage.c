@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* CPU time, context switches and page faults of a stretch of work. */
 #include "usage.h"
 
 #include <string.h>
@@ -67,7 +68,7 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 		const json_t *value = json_object_get(object, names[i]);
 
 		if (!json_is_integer(value) || json_integer_value(value) < 0)
-			return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent no usable \"%s\"",
+			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no usable \"%s\"",
 					    names[i]);
 		values[i] = (uint64_t)json_integer_value(value);
 	}

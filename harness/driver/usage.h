@@ -23,11 +23,11 @@ void drv_usage_read(struct drv_usage *usage_out);
 /* later - earlier, field by field. */
 struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct drv_usage *later);
 
-/* As in a result ("cpu"); with the thread's switches when `whole`, for the other endpoint. New reference or
+/* As in a result ("cpu"); with the thread's switches when `whole`, for other endpoints. New reference or
  * NULL. */
 json_t *drv_usage_json(const struct drv_usage *usage, int whole);
 
-/* Reads the whole form that came from the other endpoint. */
+/* Reads the whole form that came from another endpoint. */
 int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct drv_fail *fail);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The bodies of payloads: filled before, compared after. */
 #include "verify.h"
 
 #define STEP UINT64_C(0xa0761d6478bd642f)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What this program is, from the build. */
 #include "version.h"
 
 /* cadge-version.h is made by the build: CADGE_VERSION, CADGE_REVISION, CADGE_PROFILE */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* When a measurement is warm: windows, medians, and their spread. */
 #include "warmup.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The hard deadline, the death of the parent, and requests to stop. */
 #include "watchdog.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A layer that does as it is told, faults included. */
 #include "fake.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The clock: rate, conversions, drift. */
 #include "clock.h"
 #include "tap.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Payloads: heads and bodies hold what was written, and nothing else. */
 #include <stdlib.h>
 #include <string.h>
 

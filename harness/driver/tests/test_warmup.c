@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The warm-up: when it is steady, and when it gives up. */
 #include "tap.h"
 #include "warmup.h"
 

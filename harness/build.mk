@@ -106,11 +106,11 @@ H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$
 # Whatever else stands there is shared by them.
 H_TESTING := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(filter-out %.h $(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c \
 	$(HARNESS_ROOT)/driver/tests/tool_*.c),$(wildcard $(HARNESS_ROOT)/driver/tests/*.c)))
-$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(P_OBJECTS) $(H_LIBRARY)
+T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HARNESS_ROOT)/driver/tests/patterns/*.c)))
+$(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
 # A driver with the patterns of the tests.
-T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HARNESS_ROOT)/driver/tests/patterns/*.c)))
 $(BUILD)/tests/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)

@@ -54,7 +54,7 @@ void drv_answerer_stop(struct drv_play *play);
 int drv_answerer_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 void drv_answerer_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
-/* All members of a role table but name, prepare and, for the first, exposes and attaches. */
+/* All members of a role table but name, prepare and the bounds of its channels. */
 #define DRV_CALLER_ROLE                                                                                      \
 	.acts = true, .state_bytes = sizeof(struct drv_caller), .stop = drv_caller_stop,                     \
 	.verify = drv_caller_verify, .warmup = drv_caller_warmup, .measure = drv_caller_measure,             \

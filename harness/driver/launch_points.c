@@ -87,6 +87,25 @@ static int check_declaration(const struct drv_reader *declaration, const struct 
 	return 0;
 }
 
+/* Whether endpoint `e` can play a role with the channels that it has. */
+static int check_role(const struct drv_reader *declaration, const struct drv_launch *launch,
+		      const struct drv_role *role, size_t e)
+{
+	const size_t channels = launch->endpoints[e].peers_count;
+	char text[200];
+
+	if (role->tell && e > 0)
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which must be endpoint 0's", e, role->name);
+	else if (channels < role->channels_least || (role->channels_most && channels > role->channels_most))
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which cannot be played on %zu channels", e,
+			 role->name, channels);
+	else
+		return 0;
+	return drv_read_wrong(declaration, "", text);
+}
+
 /* Every endpoint's role must be one of the pattern's, and somebody must act. */
 static int check_roles(const struct drv_reader *declaration, const struct drv_pattern *pattern,
 		       const struct drv_launch *launch)
@@ -95,15 +114,17 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 	char text[200];
 
 	if (launch->place == DRV_PLACE_SELF)
-		return 0;
-	for (size_t i = 0; i < launch->endpoints_count; i++) {
-		const struct drv_role *role = drv_role_find(pattern, launch->endpoints[i].role);
+		return pattern->self ? check_role(declaration, launch, pattern->self, 0) : 0;
+	for (size_t e = 0; e < launch->endpoints_count; e++) {
+		const struct drv_role *role = drv_role_find(pattern, launch->endpoints[e].role);
 
 		if (!role) {
 			snprintf(text, sizeof(text), "has no role '%.60s', which endpoint %zu is to play",
-				 launch->endpoints[i].role, i);
+				 launch->endpoints[e].role, e);
 			return drv_read_wrong(declaration, "", text);
 		}
+		if (check_role(declaration, launch, role, e))
+			return -1;
 		acts |= role->acts;
 	}
 	return acts ? 0 : drv_read_wrong(declaration, "", "has no role here that measures anything");

@@ -125,6 +125,8 @@ struct drv_role {
 	bool acts;
 	/* its endpoints expose a region (drv_needs.region_bytes) to their peers; it attaches to its peers' regions */
 	bool exposes, attaches;
+	/* how many channels an endpoint of this role has, at least and at most; 0: no bound */
+	uint32_t channels_least, channels_most;
 	size_t state_bytes;
 	/* Gets ready for one attempt, and points engine->sink to the role's own sink. */
 	int (*prepare)(struct drv_play *play, struct drv_fail *fail);
@@ -146,7 +148,7 @@ struct drv_role {
 	int (*serve)(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 	/* Ends a phase, fills in the counts since the attempt began (zeroed before), and begins the next phase. */
 	void (*phase)(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
-	/* Endpoint 0's role: a number for all others, sent with each phase. NULL: 0. */
+	/* A number for all others, sent with each phase. Such a role is endpoint 0's. NULL: 0. */
 	uint64_t (*tell)(const struct drv_play *play);
 };
 

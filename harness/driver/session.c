@@ -120,10 +120,15 @@ static int meet(struct session *session, struct drv_fail *fail)
 /* Finds the subject and asks its table whether this launch can be at all. */
 static int load(struct session *session, struct drv_fail *fail)
 {
+	const size_t threads = session->launch->endpoints[session->args->endpoint].cpus_count;
 	struct drv_fail why;
-	const bool bad =
+	bool bad =
 		session->subject->load(&session->engine, session->args->modules, &session->result, &why) != 0;
 	json_t *all;
+
+	if (!bad && threads > 1)
+		bad = drv_fail_set(&why, DRV_NO_CAP, "wanted %zu threads, this version runs one an endpoint",
+				   threads) != 0;
 
 	if (agree(session, "loaded", json_object(), bad ? &why : NULL, &all, fail))
 		return -1;

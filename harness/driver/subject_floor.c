@@ -63,6 +63,10 @@ static int suits(const struct drv_launch *launch, const struct drv_floor *floor,
 	if (launch->endpoints_count != 2)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted %zu endpoints, a floor joins 2",
 				    launch->endpoints_count);
+	if (!drv_role_find(launch->points[0].pattern, launch->endpoints[0].role)->acts ||
+	    drv_role_find(launch->points[0].pattern, launch->endpoints[1].role)->acts)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted other roles: of a floor endpoint 0 measures, 1 answers");
 	for (size_t i = 0; i < launch->settings_count; i++)
 		if (check_setting(floor, &launch->settings[i], fail))
 			return -1;

@@ -40,7 +40,8 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
 }
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
+static const struct drv_role self = {
+	.name = "both", .prepare = prepare_self, .channels_least = 1, DRV_CALLER_ROLE};
 
 static const struct drv_pattern pingpong = {
 	.name = "pingpong",
@@ -53,8 +54,16 @@ static const struct drv_pattern pingpong = {
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, DRV_CALLER_ROLE},
-			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .channels_least = 1,
+			 .channels_most = 1,
+			 DRV_CALLER_ROLE},
+			{.name = "server",
+			 .prepare = prepare_server,
+			 .channels_least = 1,
+			 .channels_most = 1,
+			 DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
 	.self = &self,

@@ -62,7 +62,8 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
+static const struct drv_role self = {
+	.name = "both", .prepare = prepare_self, .channels_least = 1, DRV_CALLER_ROLE};
 
 static const struct drv_pattern rpc = {
 	.name = "rpc",
@@ -77,8 +78,16 @@ static const struct drv_pattern rpc = {
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, DRV_CALLER_ROLE},
-			{.name = "server", .prepare = prepare_server, DRV_ANSWERER_ROLE},
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .channels_least = 1,
+			 .channels_most = 1,
+			 DRV_CALLER_ROLE},
+			{.name = "server",
+			 .prepare = prepare_server,
+			 .channels_least = 1,
+			 .channels_most = 1,
+			 DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
 	.self = &self,

@@ -644,7 +644,8 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.acts = true, .state_bytes = sizeof(struct both), .stop = stop_client, .verify = verify,             \
 	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, SENDER_ROLE};
+static const struct drv_role self = {
+	.name = "both", .prepare = prepare_self, .channels_least = 1, SENDER_ROLE};
 
 static const struct drv_pattern stream = {
 	.name = "stream",
@@ -658,10 +659,16 @@ static const struct drv_pattern stream = {
 	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, SENDER_ROLE},
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .channels_least = 1,
+			 .channels_most = 1,
+			 SENDER_ROLE},
 			{.name = "server",
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
+			 .channels_least = 1,
+			 .channels_most = 1,
 			 .stop = stop_server,
 			 .serve = serve,
 			 .phase = phase_server},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .test_driver_run import BUILD, DECLARED, SIZE, Json, Pair, endpoint, launch, need, rpc
+from .test_driver_run import BUILD, DECLARED, SIZE, Json, Pair, endpoint, launch, need, point, rpc, stream
 
 pytestmark = pytest.mark.alone
 
@@ -112,6 +112,30 @@ def test_one_of_many_dies(many: Pair, victim: int) -> None:
         assert f"endpoint {victim}" in attempts[1]["reason"]
 
 
+def test_the_coordinator_only_serves(many: Pair) -> None:
+    """Endpoint 0 need not be the one that measures."""
+    need("sockets-tcp")
+    points = [rpc(duration=50), stream(4096, 8, duration=50)]
+    swapped = [endpoint(0, "server", [1]), endpoint(1, "client", [0])]
+    for wait in ("poll", "block"):
+        result = many.run(launch("sockets-tcp", points, wait=wait, endpoints=swapped))
+        for attempt, quantity in zip(result["attempts"], ("latency", "throughput"), strict=True):
+            assert attempt["status"] == "done", attempt["reason"]
+            assert [each["endpoint"] for each in attempt["quantities"][quantity]] == [1]
+            assert attempt["operations"] == attempt["executions"]["expected"] == attempt["executions"]["server"] > 0
+            assert attempt["verified"]["full_before"] * attempt["verified"]["full_after"] > 0
+            assert attempt["elapsed_ns"] >= 50_000_000
+
+
+def test_threads_are_refused(many: Pair) -> None:
+    need("sockets-tcp")
+    document = launch("sockets-tcp", [rpc()])
+    document["endpoints"][1]["cpus"] = [0, 1]
+    result = many.run(document, codes=(3, 3))
+    assert (result["status"], result["reason_code"]) == ("refused", "NO_CAP")
+    assert "wanted 2 threads" in result["reason"]
+
+
 def test_one_of_many_never_comes(many: Pair) -> None:
     need("sockets-tcp")
     document = ring("sockets-tcp", 4, [lap()], deadline_ms=3000)
@@ -120,6 +144,19 @@ def test_one_of_many_never_comes(many: Pair) -> None:
     result = many.result()
     assert (result["status"], result["reason_code"]) == ("failed", "DEADLINE")
     assert "endpoint 2 did not come" in result["reason"]
+
+
+def test_channels_that_a_role_has_no_use_for(many: Pair) -> None:
+    need("sockets-tcp")
+    star = [endpoint(0, "client", [1, 2]), endpoint(1, "server", [0]), endpoint(2, "server", [0])]
+    document = launch("sockets-tcp", [rpc()], endpoints=star)
+    process = many.start(0, document)
+    assert "cannot be played on 2 channels" in process.communicate(timeout=10)[1]
+    put = point("onesided", bytes=8, depth=1, operation="put", target="active")
+    swapped = [endpoint(0, "server", [1]), endpoint(1, "client", [0])]
+    other = many.start(0, launch("sockets-tcp", [put], endpoints=swapped))
+    assert "gives endpoint 1 the role 'client', which must be endpoint 0's" in other.communicate(timeout=10)[1]
+    assert (process.returncode, other.returncode) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -286,17 +286,27 @@ static void test_mutations(void)
 	       "40,000 mutations: %d refused with a reason, %d harmless", refused, accepted);
 }
 
+#define NODE                                                                                                 \
+	"{\"role\":\"node\",\"host\":\"h\",\"cpus\":[],\"device\":\"d\",\"address\":\"a\",\"raw_device\":"   \
+	"\"\","
+
 /* A ring of three, each with two neighbours, and two channels between the same two. */
 static void test_channels(void)
 {
+	static const char lap[] =
+		"[{\"attempt_id\":\"1\",\"point_id\":\"x\",\"duration_ms\":1,\"deadline_ms\":2,"
+		"\"workload\":{\"pattern\":\"ring\",\"parameters\":{\"bytes\":16,\"way\":\"forward\"}}}]";
+	static const char declared[] = "{\"ring\":{\"bytes\":{\"type\":\"integer\",\"min\":16,\"max\":64},"
+				       "\"way\":{\"type\":\"choice\",\"values\":[\"forward\"]}}}";
 	json_t *document = json_loads(good, 0, NULL), *ends;
 	struct drv_launch launch;
 	struct drv_fail fail = {.text = ""};
 	char *text;
 
-	ends = json_loads("[" CLIENT "\"peers\":[2,1]}," SERVER "\"peers\":[0,2]}," SERVER
-			  "\"peers\":[1,0]}]",
-			  0, NULL);
+	json_object_set_new(document, "points", json_loads(lap, 0, NULL));
+	json_object_set_new(document, "patterns", json_loads(declared, 0, NULL));
+	ends = json_loads("[" NODE "\"peers\":[2,1]}," NODE "\"peers\":[0,2]}," SERVER "\"peers\":[1,0]}]", 0,
+			  NULL);
 	json_object_set_new(document, "endpoints", ends);
 	text = json_dumps(document, 0);
 	if (tap_ok(!drv_launch_parse(text, strlen(text), &launch, &fail), "a ring is read %s", fail.text)) {
@@ -307,7 +317,7 @@ static void test_channels(void)
 		drv_launch_free(&launch);
 	}
 	free(text);
-	ends = json_loads("[" CLIENT "\"peers\":[1,1]}," SERVER "\"peers\":[0,0]}]", 0, NULL);
+	ends = json_loads("[" NODE "\"peers\":[1,1]}," NODE "\"peers\":[0,0]}]", 0, NULL);
 	json_object_set_new(document, "endpoints", ends);
 	text = json_dumps(document, 0);
 	if (tap_ok(!drv_launch_parse(text, strlen(text), &launch, &fail), "two channels to one peer")) {

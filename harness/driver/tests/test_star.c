@@ -152,7 +152,8 @@ static void test_talk(int count)
 		       answers);
 		json_object_set_new(order, "m", json_string("go"));
 		tap_ok(!drv_oob_order(oob, order, drv_now_ns() + SECOND, &fail) &&
-			       !drv_oob_barrier(oob, "end", NULL, drv_now_ns() + 5 * SECOND, &fail), "and the end");
+			       !drv_oob_barrier(oob, "end", NULL, drv_now_ns() + 5 * SECOND, &fail),
+		       "and the end");
 	}
 	tap_ok(end(children, count) == count - 1, "all of %d agree", count);
 	drv_oob_close(oob);

@@ -305,7 +305,7 @@ static void test_channels(void)
 
 	json_object_set_new(document, "points", json_loads(lap, 0, NULL));
 	json_object_set_new(document, "patterns", json_loads(declared, 0, NULL));
-	ends = json_loads("[" NODE "\"peers\":[2,1]}," NODE "\"peers\":[0,2]}," SERVER "\"peers\":[1,0]}]", 0,
+	ends = json_loads("[" NODE "\"peers\":[2,1]}," NODE "\"peers\":[0,2]}," NODE "\"peers\":[1,0]}]", 0,
 			  NULL);
 	json_object_set_new(document, "endpoints", ends);
 	text = json_dumps(document, 0);

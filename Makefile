@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Verbs only. What they do stands in ci/, layers/build.mk, harness/build.mk and in the command `cadge`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build sweep report test check bench long fresh clean
+.PHONY: help setup build sweep report test check bench long fresh conformance new-layer clean
 SHELL := /bin/bash
 
 SWEEP ?= default
-export TESTBED LAYERS INVENTORY TUNE SETUP
+export TESTBED LAYERS INVENTORY TUNE SETUP LAYER NAME PROFILE
 
 cadge := .venv/bin/cadge
 # the shell reads their values from the environment, whatever characters are in them
@@ -16,7 +16,7 @@ build := $(MAKE) --no-print-directory -j$(jobs) -f
 
 help: ## list the verbs
 	@echo 'make VERB [NAME=VALUE ...]'; echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  SWEEP=smoke|default|full|PATH   the sweep (default: default)    LAYERS="a b"     a subset of the layers'
 	@echo '  TESTBED=local|emulated          default: emulated where it can be  INVENTORY=PATH   the same on a cluster'
@@ -54,6 +54,12 @@ long: ## the long jobs: 100 kills, conformance under every sanitizer, full sweep
 
 fresh: ## the README's commands on fresh machines: Debian 12 and 13, root, sudo user, no sudo (needs root)
 	@ci/fresh
+
+conformance: ## one layer through the conformance suite: LAYER=name (PROFILE=asan: under sanitizers)
+	@ci/conformance "$$LAYER"
+
+new-layer: ## the three files of a new layer, ready to build and to conform: NAME=style-substrate
+	@ci/new-layer "$$NAME"
 
 clean: ## remove what was built; results stay
 	rm -rf build

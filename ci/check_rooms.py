@@ -56,8 +56,8 @@ def includes(text: str) -> Iterator[tuple[int, str]]:
 
 
 def style_folders(root: Path) -> set[str]:
-    """Return the folders that hold adapters: those with a layer file."""
-    return {path.parent.name for path in (root / "layers").glob("*/*.layer.yml")} - {"shims"}
+    """Return the folders that hold adapters: those with a layer file, and the skeleton that they begin with."""
+    return {path.parent.name for path in (root / "layers").glob("*/*.layer.yml")} - {"shims"} | {"skeleton"}
 
 
 def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation]:

@@ -10,8 +10,9 @@
 #   PROFILE=asan | release, BUILD=, CC=, CXX=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as usual
 #
 # A layer's .mk sets LAYER_SOURCES (relative to layers/), LAYER_PKGS (pkg-config names, may be empty) and, if
-# needed, LAYER_CFLAGS and LAYER_LIBS. Where a package is missing, <layer>.absent takes the place of <layer>.so and
-# says why in one line; the build stays green.
+# needed, LAYER_CFLAGS and LAYER_LIBS; for a library without pkg-config LAYER_HEADERS, headers to look for. Where a
+# package or a header is missing, <layer>.absent takes the place of <layer>.so and says why in one line; the build
+# stays green.
 
 LAYERS_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 PROFILE     ?= release
@@ -45,12 +46,14 @@ LAYER_ABSENT  :=
 define layer-read
 LAYER_SOURCES :=
 LAYER_PKGS :=
+LAYER_HEADERS :=
 LAYER_CFLAGS :=
 LAYER_LIBS :=
 include $(2:.layer.yml=.mk)
 SOURCES_$(1) := $$(LAYER_SOURCES)
 PKGS_$(1) := $$(LAYER_PKGS)
-MISSING_$(1) := $$(call packages-missing,$$(LAYER_PKGS))
+MISSING_$(1) := $$(strip $$(patsubst %,pkg-config finds no %;,$$(call packages-missing,$$(LAYER_PKGS))) \
+	$$(patsubst %,there is no header %;,$$(call headers-missing,$$(LAYER_HEADERS))))
 CFLAGS_$(1) := $$(LAYER_CFLAGS) $$(call packages-cflags,$$(LAYER_PKGS))
 LIBS_$(1) := $$(LAYER_LIBS) $$(call packages-libs,$$(LAYER_PKGS))
 SET_$(1) := $$(call object-set,$(1),$$(LAYER_CFLAGS),$$(LAYER_PKGS))
@@ -67,13 +70,13 @@ define layer-rules
 $(call object-rules,$(SET_$(1)),$(SOURCES_$(1)),$(CFLAGS_$(1)),$(PKGS_$(1)))
 $(BUILD)/layers/$(1).so: $(OBJECTS_$(1)) $(BUILD)/obj/$(SET_$(1))/flags $(2:.layer.yml=.mk)
 	@mkdir -p $$(@D)
-	$(Q)$(if $(filter %.cc,$(SOURCES_$(1))),$(CXX),$(CC)) $(ALL_LDFLAGS) -shared -o $$@ $(OBJECTS_$(1)) $(LIBS_$(1))
+	$(Q)$(if $(filter %.cc,$(SOURCES_$(1))),$(CXX),$(CC)) $(MODULE_LDFLAGS) -o $$@ $(OBJECTS_$(1)) $(LIBS_$(1))
 	@rm -f $(BUILD)/layers/$(1).absent
 # Written each time, since a package may have come or gone; touched only if the line changes.
 $(BUILD)/layers/$(1).absent: FORCE
 	@mkdir -p $$(@D)
 	@rm -f $(BUILD)/layers/$(1).so
-	@line='pkg-config finds no $(MISSING_$(1)); Debian: $(call layer-packages,$(2))'; \
+	@line='$(MISSING_$(1)) Debian: $(call layer-packages,$(2))'; \
 	if [ "$$$$(cat $$@ 2>/dev/null)" != "$$$$line" ]; then echo "$$$$line" >$$@; fi; echo "absent $(1): $$$$line"
 endef
 

@@ -17,10 +17,16 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(COMMON_FLAGS) $(WARNINGS) $(C_WARNINGS) $(
 ALL_CXXFLAGS = -std=c++17 -D_GNU_SOURCE $(COMMON_FLAGS) $(WARNINGS) $(INCLUDES) $(EXTRA_CFLAGS)
 # Clang links its sanitizer runtime into programs only, gcc into both: modules leave those symbols undefined.
 ALL_LDFLAGS = $(COMMON_FLAGS) $(EXTRA_LDFLAGS)
+# A module without one of its functions is found when it is linked, not when it is loaded.
+MODULE_LDFLAGS = $(ALL_LDFLAGS) -shared $(if $(filter asan,$(PROFILE)),,-Wl,-z,defs)
 Q := $(if $(V),,@)
 
 # Results of pkg-config, asked once for each set of packages. Library headers are not ours to warn about.
 packages-missing = $(strip $(foreach p,$(1),$(if $(shell $(PKG_CONFIG) --exists '$(p)' && echo yes),,$(p))))
+# Headers that the compiler does not find, for libraries without pkg-config.
+hash := \#
+headers-missing = $(strip $(foreach h,$(1),$(if $(shell echo '$(hash)include <$(h)>' | $(CC) -E -x c - >/dev/null 2>&1 && \
+	echo yes),,$(h))))
 packages-cflags = $(if $(strip $(1)),$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)))
 packages-libs = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
 packages-versions = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --modversion $(1) 2>/dev/null))

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 int cadge_refuse(const struct cadge_open_args *args, int code, const char *format, ...)
@@ -64,6 +65,40 @@ uint64_t cadge_caps_granted(uint64_t caps, enum cadge_place place, enum cadge_wa
 
 	caps &= ~places | CADGE_CAP_SELF << place;
 	return wait_mode == CADGE_WAIT_BLOCK ? caps : caps & ~(CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD);
+}
+
+struct cadge_limits cadge_limits_default(const struct cadge_open_args *args, uint64_t caps,
+					 uint64_t message_bytes_max, uint32_t iov_max, const char *path)
+{
+	message_bytes_max = cadge_least(args->message_bytes_max, message_bytes_max);
+	return (struct cadge_limits){
+		.caps = cadge_caps_granted(caps, args->place, args->wait_mode),
+		.message_bytes_max = message_bytes_max,
+		.depth_max = args->depth_max,
+		.iov_max = iov_max,
+		.short_bytes_max = message_bytes_max,
+		.short_path = path,
+		.long_path = path,
+	};
+}
+
+struct cadge_traits cadge_traits_default(uint64_t granted, enum cadge_protection protection)
+{
+	return (struct cadge_traits){
+		.protection = protection,
+		.flow = granted & CADGE_CAP_FLOW_CONTROL ? CADGE_FLOW_LIBRARY : CADGE_FLOW_NONE,
+		.order = granted & CADGE_CAP_ORDERED ? CADGE_ORDER_CHANNEL : CADGE_ORDER_NONE,
+		.waker = granted & CADGE_CAP_WAIT ? CADGE_WAKER_KERNEL : CADGE_WAKER_NONE,
+		.multiprogramming = 1,
+	};
+}
+
+void cadge_semantics_of_messages(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
+
+	(void)ctx;
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
 }
 
 int cadge_nonce(uint64_t *nonce_out)
@@ -143,7 +178,17 @@ int cadge_settings_read(const struct cadge_open_args *args, const struct cadge_s
 	return code;
 }
 
-/* ---- a descriptor for event ---- */
+/* ---- sleeping ---- */
+
+int cadge_sleep(struct pollfd *pollfds, nfds_t count, uint64_t timeout_ns)
+{
+	/* as long as no caller waits: the kernel refuses times that it cannot count */
+	const uint64_t most_ns = UINT64_C(3600) * 1000000000, sleep_ns = cadge_least(timeout_ns, most_ns);
+	const struct timespec timeout = {.tv_sec = (time_t)(sleep_ns / 1000000000),
+					 .tv_nsec = (long)(sleep_ns % 1000000000)};
+
+	return ppoll(pollfds, count, &timeout, NULL) < 0 && errno != EINTR ? CADGE_E_LIBRARY : CADGE_DONE;
+}
 
 int cadge_watch_open(struct cadge_watch *watch, nfds_t room)
 {

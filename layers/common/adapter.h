@@ -33,6 +33,18 @@ int cadge_open_check(const struct cadge_open_args *args, uint64_t caps, const st
  * sleeping are gone. */
 uint64_t cadge_caps_granted(uint64_t caps, enum cadge_place place, enum cadge_wait_mode wait_mode);
 
+/*
+ * Limits and traits as far as they follow from what was asked for and what is granted; the adapter changes
+ * what is otherwise with it. Limits: one path for all sizes. Traits: the library's flow control, the kernel
+ * wakes.
+ */
+struct cadge_limits cadge_limits_default(const struct cadge_open_args *args, uint64_t caps,
+					 uint64_t message_bytes_max, uint32_t iov_max, const char *path);
+struct cadge_traits cadge_traits_default(uint64_t granted, enum cadge_protection protection);
+
+/* The slot `semantics` of a layer that has messages, which the target's library carries out, and no more. */
+void cadge_semantics_of_messages(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
+
 /* The least of what was asked for and what the adapter can. */
 static inline uint64_t cadge_least(uint64_t asked, uint64_t most)
 {
@@ -65,7 +77,61 @@ struct cadge_setting_rule {
 int cadge_settings_read(const struct cadge_open_args *args, const struct cadge_setting_rule *rules,
 			void *into);
 
-/* ---- a descriptor for event ---- */
+/* ---- the state of a channel ---- */
+
+/* Zero: connected, and not met yet. What has happened, and what the sink has been told of it. */
+struct cadge_state {
+	bool greeted; /* our greeting has left */
+	bool up;      /* both directions work, and the sink knows */
+	bool broken;  /* the peer or the connection is gone */
+	bool told;    /* and the sink knows */
+};
+
+/* Whether post may go on: DONE, BUSY before `up`, E_DOWN. */
+static inline int cadge_usable(const struct cadge_state *state)
+{
+	return state->broken ? CADGE_E_DOWN : state->up ? CADGE_DONE : CADGE_BUSY;
+}
+
+/* Tells the sink once that the channel is up, or that it is down. Both return the number of events. */
+static inline int cadge_tell_up(struct cadge_state *state, struct cadge_sink *sink, uint32_t peer)
+{
+	if (state->up || state->broken)
+		return 0;
+	state->up = true;
+	sink->up(sink, peer);
+	return 1;
+}
+
+static inline int cadge_tell_down(struct cadge_state *state, struct cadge_sink *sink, uint32_t peer)
+{
+	if (!state->broken || state->told)
+		return 0;
+	state->told = true;
+	state->up = false;
+	sink->down(sink, peer, CADGE_E_DOWN);
+	return 1;
+}
+
+/* ---- pools ---- */
+
+/*
+ * A free list of structs that have a member `next`: what was given back last is taken first, while it is warm.
+ * TAKE yields NULL where nothing is left.
+ */
+#define CADGE_POOL_TAKE(head)                                                                                \
+	__extension__({                                                                                      \
+		__typeof__(head) taken_ = (head);                                                            \
+		if (taken_)                                                                                  \
+			(head) = taken_->next;                                                               \
+		taken_;                                                                                      \
+	})
+#define CADGE_POOL_GIVE(head, item) ((void)((item)->next = (head), (head) = (item)))
+
+/* ---- sleeping ---- */
+
+/* ppoll for wait: until one of them is ready, timeout_ns, or a signal. DONE or E_LIBRARY. */
+int cadge_sleep(struct pollfd *pollfds, nfds_t count, uint64_t timeout_ns);
 
 /* An epoll descriptor that watches what the adapter's wait would poll. */
 struct cadge_watch {

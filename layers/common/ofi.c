@@ -342,18 +342,13 @@ int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns)
 {
 	struct fid *fid = &ofi->cq->fid;
 	struct pollfd entry = {.fd = ofi->wait_fd, .events = POLLIN};
-	struct timespec limit = {
-		.tv_sec = (time_t)(timeout_ns / 1000000000u),
-		.tv_nsec = (long)(timeout_ns % 1000000000u),
-	};
 	int ret = fi_trywait(ofi->fabric, &fid, 1);
 
 	if (ret == -FI_EAGAIN)
 		return CADGE_DONE;
 	if (ret)
 		return CADGE_E_LIBRARY;
-	/* A signal or the time running out is an early return, which is legal. */
-	return ppoll(&entry, 1, &limit, NULL) < 0 && errno != EINTR ? CADGE_E_LIBRARY : CADGE_DONE;
+	return cadge_sleep(&entry, 1, timeout_ns);
 }
 
 int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/ucx.h"
 
-#include <errno.h>
 #include <net/if.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /*
  * Rounds of progress that a closing context spends on what can still be sent. About 10 ms where all is
@@ -292,8 +289,6 @@ int cadge_ucx_give_id(struct cadge_ucx *ucx, unsigned int id)
 
 int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 {
-	const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
-					 .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
 	struct pollfd wake = {.fd = ucx->wake_fd, .events = POLLIN};
 	ucs_status_t status = ucp_worker_arm(ucx->worker);
 
@@ -301,9 +296,7 @@ int cadge_ucx_wait(struct cadge_ucx *ucx, uint64_t timeout_ns)
 		return CADGE_DONE;
 	if (status != UCS_OK)
 		return CADGE_E_LIBRARY;
-	if (ppoll(&wake, 1, &timeout, NULL) < 0 && errno != EINTR)
-		return CADGE_E_LIBRARY;
-	return CADGE_DONE;
+	return cadge_sleep(&wake, 1, timeout_ns);
 }
 
 int cadge_ucx_event(struct cadge_ucx *ucx, int *fd_out, uint64_t *due_ns_out)

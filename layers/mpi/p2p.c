@@ -293,14 +293,6 @@ static void p2p_library(struct cadge_library *library_out)
 	cadge_fill(library_out, &library, sizeof(library));
 }
 
-static void p2p_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
-
-	(void)ctx;
-	cadge_fill(semantics_out, &semantics, sizeof(semantics));
-}
-
 /* Short messages: into a shared fragment or the socket, out of it into the posted buffer. */
 static void p2p_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
@@ -349,7 +341,7 @@ static const struct cadge_layer p2p_layer = {
 	.poll = mpi_p2p_poll,
 	.describe_path = p2p_describe_path,
 	.library = p2p_library,
-	.semantics = p2p_semantics,
+	.semantics = cadge_semantics_of_messages,
 	.traits = p2p_traits,
 	.release = mpi_p2p_release,
 	.counters = p2p_counters,

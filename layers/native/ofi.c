@@ -236,14 +236,6 @@ static int ofi_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	return CADGE_DONE;
 }
 
-static void ofi_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
-
-	(void)ctx;
-	cadge_fill(semantics_out, &semantics, sizeof(semantics));
-}
-
 /* Short messages: into the command or the socket, out of it into the posted buffer. */
 static void ofi_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
@@ -293,7 +285,7 @@ static const struct cadge_layer ofi_layer = {
 	.poll = native_ofi_poll,
 	.describe_path = ofi_describe_path,
 	.library = cadge_ofi_library,
-	.semantics = ofi_semantics,
+	.semantics = cadge_semantics_of_messages,
 	.traits = ofi_traits,
 	.wait = ofi_wait,
 	.event = ofi_event,

@@ -528,14 +528,6 @@ static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
-static void ucx_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
-
-	(void)ctx;
-	cadge_fill(semantics_out, &semantics, sizeof(semantics));
-}
-
 static void ucx_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
 	const struct cadge_traits traits = {
@@ -575,7 +567,7 @@ static const struct cadge_layer ucx_layer = {
 	.poll = ucx_poll,
 	.describe_path = ucx_describe_path,
 	.library = cadge_ucx_library,
-	.semantics = ucx_semantics,
+	.semantics = cadge_semantics_of_messages,
 	.traits = ucx_traits,
 	.wait = ucx_wait,
 	.event = ucx_event,

@@ -548,14 +548,6 @@ void peregrine_library(struct cadge_library *library_out)
 	cadge_fill(library_out, &library, sizeof(library));
 }
 
-void peregrine_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
-
-	(void)ctx;
-	cadge_fill(semantics_out, &semantics, sizeof(semantics));
-}
-
 void peregrine_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
 	const struct cadge_traits traits = {

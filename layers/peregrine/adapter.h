@@ -6,7 +6,7 @@
 #ifndef CADGE_PEREGRINE_ADAPTER_H
 #define CADGE_PEREGRINE_ADAPTER_H
 
-#include "cadge/layer.h"
+#include "common/adapter.h"
 
 /* What every wire can do; a wire adds where it reaches, and EVENT_FD where it has descriptors. */
 #define PEREGRINE_CAPS                                                                                       \
@@ -38,7 +38,6 @@ int peregrine_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_
 int peregrine_poll(struct cadge_ctx *ctx, struct cadge_sink *sink);
 int peregrine_describe_path(struct cadge_chan *chan, struct cadge_path *path_out);
 void peregrine_library(struct cadge_library *library_out);
-void peregrine_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
 void peregrine_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 int peregrine_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
 int peregrine_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out);
@@ -78,7 +77,7 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 		.poll = peregrine_poll,                                                                      \
 		.describe_path = peregrine_describe_path,                                                    \
 		.library = peregrine_library,                                                                \
-		.semantics = peregrine_semantics,                                                            \
+		.semantics = cadge_semantics_of_messages,                                                    \
 		.traits = peregrine_traits,                                                                  \
 		.wait = peregrine_wait,                                                                      \
 		.event = (REACH) & CADGE_CAP_EVENT_FD ? peregrine_event : NULL,                              \

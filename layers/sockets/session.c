@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sockets/session_state.h"
@@ -234,15 +233,6 @@ int sock_session_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return events;
 }
 
-static struct timespec to_timespec(uint64_t ns)
-{
-	const uint64_t most_ns = UINT64_C(3600) * 1000000000;
-
-	if (ns > most_ns)
-		ns = most_ns;
-	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-}
-
 /* Adds what the channels that are not up wait for. Returns the new number of pollfds. */
 static nfds_t watch_unsettled(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout_ns_inout)
 {
@@ -314,7 +304,6 @@ int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 int sock_session_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	nfds_t count = ctx->up_count;
-	struct timespec timeout;
 
 	if (has_work(ctx))
 		return CADGE_DONE;
@@ -329,10 +318,7 @@ int sock_session_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	watch_up(ctx);
 	if (ctx->unsettled)
 		count = watch_unsettled(ctx, count, &timeout_ns);
-	timeout = to_timespec(timeout_ns);
-	if (ppoll(ctx->pollfds, count, &timeout, NULL) < 0 && errno != EINTR)
-		return CADGE_E_LIBRARY;
-	return CADGE_DONE;
+	return cadge_sleep(ctx->pollfds, count, timeout_ns);
 }
 
 void sock_session_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
@@ -359,14 +345,6 @@ void sock_session_library(struct cadge_library *library_out)
 					      .stated_version = sock_kernel_release()};
 
 	cadge_fill(library_out, &library, sizeof(library));
-}
-
-void sock_session_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
-
-	(void)ctx;
-	cadge_fill(semantics_out, &semantics, sizeof(semantics));
 }
 
 void sock_session_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)

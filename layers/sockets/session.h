@@ -41,7 +41,6 @@ int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 void sock_session_release(struct cadge_ctx *ctx, struct cadge_lend *lend);
 int sock_session_describe_path(struct cadge_chan *chan, struct cadge_path *path_out);
 void sock_session_library(struct cadge_library *library_out);
-void sock_session_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out);
 void sock_session_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 const char *sock_session_why(const struct cadge_ctx *ctx);
 

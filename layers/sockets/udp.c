@@ -58,7 +58,7 @@ struct cadge_chan {
 	enum udp_state state;
 	int fd;
 	uint32_t my_tag, their_tag;
-	bool refused_room; /* the last post was BUSY: wait for room as well */
+	bool refused_room; /* a post was BUSY: the next wait is for room as well */
 	uint64_t hello_due_ns;
 };
 
@@ -402,7 +402,6 @@ static int poll_chan(struct cadge_chan *chan, struct cadge_sink *sink)
 		ctx->block = sock_block_take(&ctx->blocks, UDP_DATAGRAM_ROOM);
 	if (!ctx->block)
 		return CADGE_E_MEMORY;
-	chan->refused_room = false;
 	for (int i = 0; i < UDP_MESSAGES_A_POLL; i++) {
 		ssize_t got = receive(chan, MSG_DONTWAIT);
 
@@ -493,7 +492,10 @@ static bool wait_in_recv(struct cadge_ctx *ctx, uint64_t *timeout_ns_inout)
 	return false;
 }
 
-/* Fills pollfds; false where a channel has failed, which poll has to tell. */
+/*
+ * Fills pollfds, with room where a post was BUSY: whoever still wants to post then finds out anew. False where a
+ * channel has failed, which poll has to tell.
+ */
 static bool watch_active(struct cadge_ctx *ctx)
 {
 	for (uint32_t i = 0; i < ctx->connected; i++) {
@@ -503,6 +505,7 @@ static bool watch_active(struct cadge_ctx *ctx)
 			.fd = ctx->active[i]->fd,
 			.events = (short)(POLLIN | (ctx->active[i]->refused_room ? POLLOUT : 0)),
 		};
+		ctx->active[i]->refused_room = false;
 	}
 	return true;
 }
@@ -528,8 +531,6 @@ static int udp_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 
 static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
-	struct timespec timeout;
-
 	if (ctx->early_chan)
 		return CADGE_DONE;
 	if (ctx->unsettled && timeout_ns > UDP_HELLO_PERIOD_NS)
@@ -537,15 +538,7 @@ static int udp_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	if (ctx->connected == 1 && !ctx->unsettled && ctx->wait_mode == CADGE_WAIT_BLOCK &&
 	    !ctx->active[0]->refused_room && wait_in_recv(ctx, &timeout_ns))
 		return CADGE_DONE;
-	if (timeout_ns > UINT64_C(3600) * 1000000000)
-		timeout_ns = UINT64_C(3600) * 1000000000;
-	timeout = (struct timespec){.tv_sec = (time_t)(timeout_ns / 1000000000),
-				    .tv_nsec = (long)(timeout_ns % 1000000000)};
-	if (!watch_active(ctx))
-		return CADGE_DONE;
-	if (ppoll(ctx->pollfds, ctx->connected, &timeout, NULL) < 0 && errno != EINTR)
-		return CADGE_E_LIBRARY;
-	return CADGE_DONE;
+	return watch_active(ctx) ? cadge_sleep(ctx->pollfds, ctx->connected, timeout_ns) : CADGE_DONE;
 }
 
 static void udp_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
@@ -578,14 +571,6 @@ static void udp_library(struct cadge_library *library_out)
 					      .stated_version = sock_kernel_release()};
 
 	cadge_fill(library_out, &library, sizeof(library));
-}
-
-static void udp_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	const struct cadge_semantics semantics = {.message = CADGE_PROGRESS_LIBRARY};
-
-	(void)ctx;
-	cadge_fill(semantics_out, &semantics, sizeof(semantics));
 }
 
 static void udp_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
@@ -633,7 +618,7 @@ static const struct cadge_layer udp_layer = {
 	.poll = udp_poll,
 	.describe_path = udp_describe_path,
 	.library = udp_library,
-	.semantics = udp_semantics,
+	.semantics = cadge_semantics_of_messages,
 	.traits = udp_traits,
 	.wait = udp_wait,
 	.event = udp_event,

@@ -3,6 +3,7 @@
 # The conformance suite and the adapters that must fail it.
 #
 #   make -f layers/tests/build.mk       build/bin/cadge-conformance and build/tests/bad-*.so
+#   make -f layers/tests/build.mk suite   the first alone
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as for the layers
 
 LAYERS_ROOT := $(patsubst %/tests/,%,$(dir $(lastword $(MAKEFILE_LIST))))
@@ -22,7 +23,8 @@ BAD_SOURCES := $(sort $(patsubst $(LAYERS_ROOT)/%,%,$(wildcard $(LAYERS_ROOT)/te
 BAD_FAULTS := $(patsubst %.flaw.h,%,$(notdir $(wildcard $(LAYERS_ROOT)/tests/bad/*.flaw.h)))
 BAD_MODULES := $(BAD_FAULTS:%=$(BUILD)/tests/bad-%.so)
 
-.PHONY: all
+.PHONY: all suite
+suite: $(BUILD)/bin/cadge-conformance
 all: $(BUILD)/bin/cadge-conformance $(BAD_MODULES)
 
 $(eval $(call object-rules,conformance,$(CONFORMANCE_SOURCES),,))
@@ -35,6 +37,6 @@ define bad-rules
 $(call object-rules,bad-$(1),$(BAD_SOURCES),-include $(LAYERS_ROOT)/tests/bad/$(1).flaw.h -DBAD_NAME='"bad-$(1)"' -DBAD_FAULT='"$(1)"',)
 $(BUILD)/tests/bad-$(1).so: $(call objects-of,bad-$(1),$(BAD_SOURCES)) $(BUILD)/obj/bad-$(1)/flags
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $$@ $(call objects-of,bad-$(1),$(BAD_SOURCES))
+	$(Q)$(CC) $(MODULE_LDFLAGS) -o $$@ $(call objects-of,bad-$(1),$(BAD_SOURCES))
 endef
 $(foreach fault,$(BAD_FAULTS),$(eval $(call bad-rules,$(fault))))

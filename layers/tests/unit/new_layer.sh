@@ -20,6 +20,7 @@ build() {
 	(cd "$work" && PKG_CONFIG_PATH="$work/packages" make -s -f layers/build.mk BUILD=out CC="${CADGE_CC:-cc}" \
 		LAYERS="am-drop am-lost" "$@") >"$work/log" 2>&1
 }
+fails() { ! build "$@"; }
 says() { grep -q "$2" "$1"; }
 lacks() { [ ! -e "$1" ]; }
 
@@ -35,12 +36,24 @@ sed 's/am-drop/am-lost/; s/substrate = "drop"/substrate = "lost"/' "$work/layers
 sed 's/drop/lost/; s/^packages:.*/packages: {build: [libnosuch-dev, pkg-config], run: [libnosuch0]}/' \
 	"$work/layers/am/drop.layer.yml" >"$work/layers/am/lost.layer.yml"
 
+cp "$work/layers/am/drop.c" "$work/layers/am/gone.c"
+sed 's,am/drop.c,am/gone.c,; s,null/calls.c,,' "$work/layers/am/drop.mk" >"$work/layers/am/gone.mk"
+sed 's/drop/gone/' "$work/layers/am/drop.layer.yml" >"$work/layers/am/gone.layer.yml"
+{ cat "$work/layers/am/drop.mk"; echo 'LAYER_HEADERS := stdio.h no/such/header.h'; } >"$work/layers/am/bare.mk"
+sed 's/drop/bare/' "$work/layers/am/drop.layer.yml" >"$work/layers/am/bare.layer.yml"
+
 check "the build is green" build
 check "the new layer is built" test -s "$work/out/layers/am-drop.so"
 check "it exports one symbol" build check-exports
 check "the other is absent, with package and Debian name" says "$work/out/layers/am-lost.absent" \
 	'cadge-no-such-package.*libnosuch-dev'
 check "and has no module" lacks "$work/out/layers/am-lost.so"
+check "a module that lacks a function is not linked" fails "LAYERS=am-gone"
+check "and the linker says which" says "$work/log" 'undefined reference to .null_call'
+check "a library without pkg-config: the build is green" build "LAYERS=am-bare"
+check "the header that is missing is named, the other one is not" says "$work/out/layers/am-bare.absent" \
+	'^there is no header no/such/header.h; Debian:'
+rm "$work"/layers/am/gone.* "$work"/layers/am/bare.*
 printf 'Name: x\nDescription: x\nVersion: 1\n' >"$work/packages/cadge-no-such-package.pc"
 check "the build is green when its package came" build
 check "then it is built" test -s "$work/out/layers/am-lost.so"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CONTRIBUTING on adding a layer: what it shows is the skeleton, and what it says to do works, from its own text."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## To add a layer")[1].split("\n## ")[0]
+SKELETON = {"make": "adapter.mk", "yaml": "layer.yml", "c": "adapter.c"}
+
+
+def blocks(language: str) -> list[str]:
+    """Return the page's blocks of code in one language, without their indentation."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(text) for _, text in found]
+
+
+def commands() -> list[str]:
+    """Return the commands of the page's first block, without their comments."""
+    return [line.split("  #")[0].strip() for line in blocks("sh")[0].splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(("language", "name"), SKELETON.items())
+def test_the_page_shows_the_skeleton(language: str, name: str) -> None:
+    assert blocks(language) == [(ROOT / "layers/skeleton" / name).read_text(encoding="utf-8")]
+
+
+def test_the_skeleton_is_short_and_no_layer() -> None:
+    assert len((ROOT / "layers/skeleton/adapter.c").read_text(encoding="utf-8").splitlines()) <= 200
+    assert not list((ROOT / "layers/skeleton").glob("*.layer.yml"))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of what the commands need, whose skeleton is the text of the page."""
+    root = tmp_path_factory.mktemp("tree")
+    listing = ["git", "ls-files", "-z", "--", "layers", "ci", "Makefile"]
+    files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.split("\0")
+    for name in filter(None, files):
+        if (ROOT / name).exists():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes((ROOT / name).read_bytes())
+            (root / name).chmod((ROOT / name).stat().st_mode)
+    for language, name in SKELETON.items():
+        (root / "layers/skeleton" / name).write_text(blocks(language)[0], encoding="utf-8")
+    return root
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_page_do_what_it_says(tree: Path) -> None:
+    assert [command.split()[:2] for command in commands()] == [
+        ["make", "new-layer"],
+        ["make", "conformance"],
+        ["make", "conformance"],
+    ]
+    environment = {**os.environ, "CYCLES": "10", "MAKEFLAGS": f"-j{os.cpu_count()}"}
+    for command in commands():
+        done = subprocess.run(
+            command.split(), cwd=tree, capture_output=True, text=True, timeout=500, env=environment, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        if "conformance" in command:
+            assert "conforms     within, poll" in done.stdout, done.stdout
+            assert "conforms     within, block" in done.stdout, done.stdout
+    written = {path.name for path in (tree / "layers/am").iterdir()}
+    assert written == {"foo.c", "foo.mk", "foo.layer.yml"}
+
+
+def test_what_is_no_name_is_refused(tree: Path) -> None:
+    for name in ("", "foo", "Am-foo", "am-foo-bar", "am/../x-y", "am-foo; touch x", "null-self"):
+        done = subprocess.run(
+            ["make", "-s", "new-layer"],
+            cwd=tree,
+            env={**os.environ, "NAME": name},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.returncode == 2, name
+        assert "new-layer: " in done.stderr, name
+    assert not (tree / "x").exists()
+    assert not list((tree / "layers").glob("*/y.*"))

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "cadge/fill.h"
 #include "cadge/layer.h"
@@ -53,6 +54,41 @@ static inline uint64_t cadge_least(uint64_t asked, uint64_t most)
 
 /* A random number from the kernel, never 0. DONE or E_LIBRARY. */
 int cadge_nonce(uint64_t *nonce_out);
+
+/* ---- the kernel's network (adapter_net.c) ---- */
+
+/* The code of the contract that fits an errno of socket, bind, connect. */
+int cadge_errno_code(int error);
+
+/* E_TRANSPORT with a sentence where args->device is no network interface, else DONE. */
+int cadge_device_check(const struct cadge_open_args *args);
+
+/* args->address as a socket address, port 0. DONE, or E_TRANSPORT with the reason in args->error. */
+int cadge_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
+			socklen_t *address_bytes_out);
+
+/*
+ * Tries the ports of args in turn, from 0 (any) where it gives no range: try_port(arg, port) says E_PORT where
+ * one is taken. Returns its last code; E_PORT, with a sentence, where all are.
+ */
+typedef int (*cadge_port_fn)(void *arg, uint16_t port);
+int cadge_try_ports(const struct cadge_open_args *args, cadge_port_fn try_port, void *arg);
+
+/*
+ * Opens a non-blocking internet socket of `type` bound to args->address, at the first free port of the range;
+ * one of SOCK_STREAM listens. DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION with the reason in
+ * args->error.
+ */
+int cadge_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out);
+
+/*
+ * Fills medium, as_asked, asked, device and note of the adapter's own *path for a connected internet socket:
+ * the interface comes from the kernel's routing table, not from what was asked. DONE or E_LIBRARY.
+ */
+int cadge_describe_route(int fd, enum cadge_place place, const char *device, struct cadge_path *path);
+
+/* The kernel's release, static. */
+const char *cadge_kernel_release(void);
 
 /* ---- settings ---- */
 

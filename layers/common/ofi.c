@@ -272,25 +272,30 @@ static int ofi_try(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 	return ofi_failed(args, call, ret);
 }
 
-/* Tries the ports of the range in turn, or any port if there is no range or the address has none. */
+struct ofi_trial {
+	struct cadge_ofi *ofi;
+	const struct cadge_open_args *args;
+	const struct cadge_ofi_needs *needs;
+};
+
+static int ofi_try_port(void *arg, uint16_t port)
+{
+	const struct ofi_trial *trial = arg;
+
+	((struct sockaddr_in *)trial->ofi->info->src_addr)->sin_port = htons(port);
+	return ofi_try(trial->ofi, trial->args, trial->needs);
+}
+
+/* At a port of the range, or any port if there is no range or the address has none. */
 static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 			 const struct cadge_ofi_needs *needs)
 {
-	struct sockaddr_in *source = ofi->info->src_addr;
-	uint32_t port;
-	int code;
+	struct ofi_trial trial = {ofi, args, needs};
 
-	if (!ofi->network || !args->port_first || !source || ofi->info->addr_format != FI_SOCKADDR_IN)
+	if (!ofi->network || !args->port_first || !ofi->info->src_addr ||
+	    ofi->info->addr_format != FI_SOCKADDR_IN)
 		return ofi_try(ofi, args, needs);
-	for (port = args->port_first; port <= args->port_last; port++) {
-		source->sin_port = htons((uint16_t)port);
-		code = ofi_try(ofi, args, needs);
-		if (code != CADGE_E_PORT)
-			return code;
-	}
-	snprintf(args->error, args->error_bytes, "no free port between %u and %u on %s", args->port_first,
-		 args->port_last, args->address);
-	return CADGE_E_PORT;
+	return cadge_try_ports(args, ofi_try_port, &trial);
 }
 
 int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/ucx.h"
 
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,9 +129,9 @@ int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct
 	int code;
 
 	memset(ucx, 0, sizeof(*ucx));
-	if (!if_nametoindex(args->device))
-		return cadge_refuse(args, CADGE_E_TRANSPORT, "there is no network interface '%s'",
-				    args->device);
+	code = cadge_device_check(args);
+	if (code < 0)
+		return code;
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
 		features |= UCP_FEATURE_WAKEUP;
 	code = check_transports(args, transports, features);

@@ -2,7 +2,6 @@
 #include "mpi/world.h"
 
 #include <dlfcn.h>
-#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +68,8 @@ static int world_start(const struct cadge_open_args *args)
 	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
 	int ret;
 
-	if (args->place == CADGE_PLACE_NET && !if_nametoindex(args->device))
-		return cadge_refuse(args, CADGE_E_TRANSPORT, "there is no such network interface here");
+	if (args->place == CADGE_PLACE_NET && cadge_device_check(args) < 0)
+		return CADGE_E_TRANSPORT;
 	if (world.pid)
 		return world.pid == getpid()
 			       ? CADGE_DONE

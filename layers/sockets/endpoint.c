@@ -4,12 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "common/wire.h"
@@ -109,99 +107,6 @@ int sock_endpoint_read(const unsigned char from[SOCK_ENDPOINT_BYTES], struct soc
 	}
 }
 
-int sock_code(int error)
-{
-	switch (error) {
-	case EACCES:
-	case EPERM: return CADGE_E_PERMISSION;
-	case EADDRINUSE: return CADGE_E_PORT;
-	case EADDRNOTAVAIL:
-	case ENETUNREACH:
-	case ENODEV: return CADGE_E_TRANSPORT;
-	case EMFILE:
-	case ENFILE:
-	case ENOBUFS:
-	case ENOMEM: return CADGE_E_MEMORY;
-	case EAFNOSUPPORT:
-	case EPROTONOSUPPORT: return CADGE_E_ABSENT;
-	default: return CADGE_E_LIBRARY;
-	}
-}
-
-int sock_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
-		       socklen_t *address_bytes_out)
-{
-	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
-	struct addrinfo *found = NULL;
-	int error = getaddrinfo(args->address, NULL, &hints, &found);
-
-	if (error)
-		return cadge_refuse(args, CADGE_E_TRANSPORT, "'%s' is not an IP address: %s", args->address,
-				    gai_strerror(error));
-	memset(address_out, 0, sizeof(*address_out));
-	memcpy(address_out, found->ai_addr, found->ai_addrlen);
-	*address_bytes_out = found->ai_addrlen;
-	freeaddrinfo(found);
-	return CADGE_DONE;
-}
-
-static void set_port(struct sockaddr_storage *address, uint16_t port)
-{
-	const uint16_t network_port = htons(port);
-	const size_t at = address->ss_family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_port)
-							 : offsetof(struct sockaddr_in, sin_port);
-
-	memcpy((unsigned char *)address + at, &network_port, sizeof(network_port));
-}
-
-int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out)
-{
-	struct sockaddr_storage address;
-	socklen_t address_bytes;
-	const int on = 1;
-	int code = sock_parse_address(args, &address, &address_bytes);
-	int fd, error = EADDRINUSE;
-
-	if (code < 0)
-		return code;
-	fd = socket(address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return cadge_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
-	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port
-	 * instead. */
-	if (type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) {
-		error = errno;
-		goto close_fd;
-	}
-	for (uint32_t port = args->port_first; port <= args->port_last; port++) {
-		set_port(&address, (uint16_t)port);
-		/* Two listeners may bind one port with SO_REUSEADDR; the second listen then fails. */
-		if (bind(fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
-		    (type != SOCK_STREAM || listen(fd, SOMAXCONN) == 0)) {
-			*fd_out = fd;
-			return CADGE_DONE;
-		}
-		error = errno;
-		if (error != EADDRINUSE)
-			break;
-		if (type == SOCK_STREAM) {
-			close(fd);
-			fd = socket(address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-			if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) {
-				error = errno;
-				break;
-			}
-		}
-	}
-close_fd:
-	if (fd >= 0)
-		close(fd);
-	if (error == EADDRINUSE)
-		return cadge_refuse(args, CADGE_E_PORT, "no port is free on %s in %u..%u", args->address,
-				    args->port_first, args->port_last);
-	return cadge_refuse(args, sock_code(error), "cannot bind to %s: %s", args->address, strerror(error));
-}
-
 int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -210,7 +115,7 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return cadge_refuse(args, sock_code(errno), "no socket: %s", strerror(errno));
+		return cadge_refuse(args, cadge_errno_code(errno), "no socket: %s", strerror(errno));
 	for (int attempt = 0; attempt < 16; attempt++) {
 		if (cadge_nonce(&nonce) < 0)
 			break;
@@ -228,15 +133,6 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	}
 	error = errno;
 	close(fd);
-	return cadge_refuse(args, sock_code(error), "cannot bind an abstract UNIX socket: %s",
+	return cadge_refuse(args, cadge_errno_code(error), "cannot bind an abstract UNIX socket: %s",
 			    strerror(error));
-}
-
-const char *sock_kernel_release(void)
-{
-	static struct utsname name;
-
-	if (!name.release[0] && uname(&name) < 0)
-		return "unknown";
-	return name.release;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the sockets layers listen and how a peer learns of it: address blobs, ports, the route that the
- * kernel takes.
+ * Where the sockets layers listen and how a peer learns of it: address blobs.
  */
 #ifndef CADGE_SOCKETS_ENDPOINT_H
 #define CADGE_SOCKETS_ENDPOINT_H
@@ -41,30 +40,7 @@ int sock_endpoint_write(const struct sockaddr_storage *address, socklen_t addres
 int sock_endpoint_read(const unsigned char from[SOCK_ENDPOINT_BYTES], struct sockaddr_storage *address_out,
 		       socklen_t *address_bytes_out);
 
-/* A number of the peer's own choice in text, 0 when it is none. DONE or E_TRANSPORT with the reason in
- * args->error. */
-int sock_parse_address(const struct cadge_open_args *args, struct sockaddr_storage *address_out,
-		       socklen_t *address_bytes_out);
-
-/*
- * Opens a non-blocking internet socket of `type` bound to args->address, at the first free port of the range.
- * Returns DONE, or E_TRANSPORT, E_PORT, E_MEMORY, E_PERMISSION with the reason in args->error.
- */
-int sock_bind_in_range(const struct cadge_open_args *args, int type, int *fd_out);
-
-/* Opens a non-blocking UNIX stream socket bound to a random abstract name. As above. */
+/* Opens a non-blocking UNIX stream socket bound to a random abstract name. As cadge_bind_in_range. */
 int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out);
-
-/*
- * Fills medium, as_asked, asked, device and note of path_out for a connected internet socket: the interface
- * comes from the kernel's routing table, not from what was asked. DONE or E_LIBRARY.
- */
-int sock_describe_route(int fd, enum cadge_place place, const char *device, struct cadge_path *path_out);
-
-/* The code of the contract that fits an errno of socket, bind, connect. */
-int sock_code(int error);
-
-/* The kernel's release, static. */
-const char *sock_kernel_release(void);
 
 #endif

@@ -27,11 +27,11 @@ int sock_meeting_dial(struct cadge_chan *chan)
 		return code;
 	chan->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (chan->fd < 0)
-		return sock_code(errno);
+		return cadge_errno_code(errno);
 	code = ctx->family->tune(&ctx->settings, chan->fd);
 	if (code == CADGE_DONE && ctx->bind_address_bytes &&
 	    bind(chan->fd, (const struct sockaddr *)&ctx->bind_address, ctx->bind_address_bytes) < 0)
-		code = sock_code(errno);
+		code = cadge_errno_code(errno);
 	if (code == CADGE_DONE && connect(chan->fd, (const struct sockaddr *)&to, to_bytes) < 0 &&
 	    errno != EINPROGRESS)
 		code = errno == EAGAIN ? CADGE_BUSY : CADGE_E_DOWN;

@@ -73,7 +73,7 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 		goto close_ctx;
 	}
 	if (bound.ss_family != AF_UNIX) {
-		code = sock_parse_address(args, &ctx->bind_address, &ctx->bind_address_bytes);
+		code = cadge_parse_address(args, &ctx->bind_address, &ctx->bind_address_bytes);
 		if (code < 0)
 			goto close_ctx;
 	}
@@ -342,7 +342,7 @@ int sock_session_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 void sock_session_library(struct cadge_library *library_out)
 {
 	const struct cadge_library library = {.name = "Linux sockets",
-					      .stated_version = sock_kernel_release()};
+					      .stated_version = cadge_kernel_release()};
 
 	cadge_fill(library_out, &library, sizeof(library));
 }

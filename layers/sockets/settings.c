@@ -40,6 +40,6 @@ int sock_settings_apply(const struct sock_settings *settings, int fd)
 	if ((send_bytes && setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes)) < 0) ||
 	    (receive_bytes &&
 	     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes)) < 0))
-		return sock_code(errno);
+		return cadge_errno_code(errno);
 	return CADGE_DONE;
 }

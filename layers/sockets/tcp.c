@@ -14,7 +14,7 @@
 
 static int tcp_listen(const struct cadge_open_args *args, int *fd_out)
 {
-	return sock_bind_in_range(args, SOCK_STREAM, fd_out);
+	return cadge_bind_in_range(args, SOCK_STREAM, fd_out);
 }
 
 static int tcp_tune(const struct sock_settings *settings, int fd)
@@ -23,10 +23,10 @@ static int tcp_tune(const struct sock_settings *settings, int fd)
 	const int nodelay = (int)settings->nodelay;
 
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay)) < 0)
-		return sock_code(errno);
+		return cadge_errno_code(errno);
 	if (*congestion &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion)) < 0)
-		return errno == ENOENT ? CADGE_E_ABSENT : sock_code(errno);
+		return errno == ENOENT ? CADGE_E_ABSENT : cadge_errno_code(errno);
 	return sock_settings_apply(settings, fd);
 }
 
@@ -46,7 +46,7 @@ static int tcp_describe(int fd, enum cadge_place place, const char *device, stru
 		 "tcp; congestion control %s; TCP_NODELAY %s; segment %d B; send buffer %d B, receive buffer "
 		 "%d B at start",
 		 congestion, nodelay ? "on" : "off", segment_bytes, send_bytes, receive_bytes);
-	return sock_describe_route(fd, place, device, path_out);
+	return cadge_describe_route(fd, place, device, path_out);
 }
 
 static const struct cadge_option tcp_options[] = {

@@ -156,7 +156,7 @@ static int udp_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	/*
 	 * The first peer's socket is opened now, so that a wrong address or a full port range is found now.
 	 */
-	code = sock_bind_in_range(args, SOCK_DGRAM, &fd);
+	code = cadge_bind_in_range(args, SOCK_DGRAM, &fd);
 	if (code < 0)
 		goto close_ctx;
 	ctx->chans[0].fd = fd;
@@ -195,7 +195,7 @@ static int open_peer_socket(struct cadge_ctx *ctx, int *fd_out)
 		.error_bytes = sizeof(error),
 	};
 
-	return sock_bind_in_range(&args, SOCK_DGRAM, fd_out);
+	return cadge_bind_in_range(&args, SOCK_DGRAM, fd_out);
 }
 
 static int udp_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
@@ -241,7 +241,7 @@ static int udp_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chans[peer];
 	if (connect(chan->fd, (const struct sockaddr *)&to, to_bytes) < 0)
-		return sock_code(errno);
+		return cadge_errno_code(errno);
 	chan->their_tag = (uint32_t)theirs.nonce;
 	chan->state = UDP_MEETING;
 	chan->hello_due_ns = 0;
@@ -559,7 +559,7 @@ static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 		return CADGE_E_LIBRARY;
 	snprintf(path.used, sizeof(path.used), "udp; send buffer %d B, receive buffer %d B", send_bytes,
 		 receive_bytes);
-	code = sock_describe_route(chan->fd, chan->ctx->place, chan->ctx->device, &path);
+	code = cadge_describe_route(chan->fd, chan->ctx->place, chan->ctx->device, &path);
 	if (code == CADGE_DONE)
 		cadge_fill(path_out, &path, sizeof(path));
 	return code;
@@ -568,7 +568,7 @@ static int udp_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 static void udp_library(struct cadge_library *library_out)
 {
 	const struct cadge_library library = {.name = "Linux sockets",
-					      .stated_version = sock_kernel_release()};
+					      .stated_version = cadge_kernel_release()};
 
 	cadge_fill(library_out, &library, sizeof(library));
 }

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
-LAYER_SOURCES := sockets/udp.c sockets/blocks.c sockets/endpoint.c sockets/route.c sockets/settings.c common/adapter.c
+LAYER_SOURCES := sockets/udp.c sockets/blocks.c sockets/endpoint.c sockets/settings.c common/adapter.c common/adapter_net.c
 LAYER_PKGS :=

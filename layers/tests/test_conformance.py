@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,6 +142,10 @@ def check(report: Report, known: Mapping[str, str] | None = None) -> None:
     excused = {test: reason for test, reason in (known or {}).items() if test in report.failed}
     lines = [f"not ok {test}: {reason}" for test, reason in report.failed.items() if test not in excused]
     assert not lines, "\n".join([*lines, report.errors[-4000:]])
+    for test, reason in (known or {}).items():
+        if report.verdict(test) == "ok":
+            # Some show now and then only; whoever reads this for weeks takes the entry out.
+            warnings.warn(f"known fault not seen: {test} passed; the layer file says: {reason}", stacklevel=2)
     if excused:
         pytest.skip("; ".join(f"known fault of the library, {test}: {reason}" for test, reason in excused.items()))
     assert report.status == 0
@@ -191,6 +196,7 @@ def shim_cases() -> list[object]:
     ]
 
 
+@pytest.mark.filterwarnings("default:known fault not seen")
 @pytest.mark.parametrize(("name", "module", "place", "wait"), layer_cases())
 def test_layer(name: str, module: str, place: str, wait: str) -> None:
     build = BUILDS[name]
@@ -203,6 +209,12 @@ def test_layer(name: str, module: str, place: str, wait: str) -> None:
         left_out += ["--skip", "no_growth"]
     report = run(build, path, "--place", place, "--wait", wait, "--cycles", str(cycles), *left_out)
     check(report, known)
+
+
+def test_a_known_fault_that_has_gone_is_noticed() -> None:
+    passed = Outcome(test="peer_dies", verdict="ok", reason="", took_ns=1)
+    with pytest.warns(UserWarning, match="known fault not seen: peer_dies passed; .* it hangs"):
+        check(Report(status=0, outcomes=(passed,), errors=""), {"peer_dies": "it hangs"})
 
 
 @pytest.mark.alone

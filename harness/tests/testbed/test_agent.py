@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed_helpers import AGENT, BUILT, make_block, make_launch, processes, read_json, real_launch
+from testbed_helpers import AGENT, BUILT, make_block, make_launch, processes, read_json, real_launch, ring_launch
 
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
@@ -555,7 +555,7 @@ def test_a_name_that_leads_out_of_a_folder_is_refused(start: Start, here: Testbe
 
 @pytest.fixture
 def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
-    def make(*launches: Json, done: int = 0) -> tuple[Agent, Agent]:
+    def make(*launches: Json, done: int = 0, build: Path | None = None) -> tuple[Agent, Agent]:
         """Start the agents of a block; the first `done` of its launches are not in it any more, as at a resume."""
         block = make_block(emulated, CAMPAIGN, "b1", list(launches))
         block["launches"] = block["launches"][done:]
@@ -563,7 +563,7 @@ def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
         agents = []
         for host in ("h1", "h2"):
             inside = ["nsenter", "-t", str(host_process(now["pid"], host)), "--net", "--uts", "--"]
-            agents.append(start(block, host, inside))
+            agents.append(start(block, host, inside, build))
         return agents[0], agents[1]
 
     if os.geteuid() != 0:
@@ -610,6 +610,41 @@ def test_endpoints_of_two_hosts_in_turn(pair: Callable[..., tuple[Agent, Agent]]
     assert [count["host"] for count in records["l1"]["counters"]] == ["h1", "h2"]
     assert records["l2"]["reason"] == "endpoint 4 ended early by signal 6 (SIGABRT)"
     assert (records["l3"]["reason_code"], records["l3"]["exit_codes"][3]) == ("ARGUMENT", 2)
+
+
+@pytest.fixture
+def ring_build(tmp_path: Path) -> Path:
+    """The real driver with the patterns of the tests."""
+    if not (BUILT / "tests/cadge-driver").exists() or not (BUILT / "layers/sockets-tcp.so").exists():
+        pytest.skip("the tests' driver is not built")
+    (tmp_path / "ring/bin").mkdir(parents=True)
+    (tmp_path / "ring/bin/cadge-driver").symlink_to(BUILT / "tests/cadge-driver")
+    (tmp_path / "ring/layers").symlink_to(BUILT / "layers")
+    return tmp_path / "ring"
+
+
+def check_ring(record: Json, count: int) -> None:
+    assert (record["status"], record["reason"]) == ("done", None)
+    assert record["exit_codes"] == [0] * count
+    stored = LaunchRecord.from_object(record, source="a record of the agent")
+    assert stored.result
+    assert [attempt.status for attempt in stored.result.attempts] == ["done"]
+    assert len(stored.result.endpoints) == count
+
+
+def test_a_ring_of_eight_that_sleep_on_two_hosts(
+    pair: Callable[..., tuple[Agent, Agent]], emulated: Testbed, ring_build: Path
+) -> None:
+    leader, follower = pair(ring_launch("l8", emulated, ["h1", "h2"] * 4), build=ring_build)
+    records = leader.records()
+    follower.records()
+    check_ring(records["l8"], 8)
+    assert [count["host"] for count in records["l8"]["counters"]] == ["h1", "h2"]
+
+
+def test_a_ring_of_sixty_four_that_sleep_on_one_host(start: Start, here: Testbed, ring_build: Path) -> None:
+    record = start(block_here(here, ring_launch("l64", here, ["localhost"] * 64)), build=ring_build).records()["l64"]
+    check_ring(record, 64)
 
 
 def test_ranks_go_to_the_hosts_of_their_endpoints(

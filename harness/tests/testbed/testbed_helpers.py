@@ -79,6 +79,27 @@ def real_launch(name: str, layer: str) -> Json:
     }
 
 
+def ring_launch(name: str, used: Testbed, hosts: list[str]) -> Json:
+    """A ring of endpoints on these hosts, in turn: the tests' driver, sockets-tcp, block mode."""
+    of_host = {host.name: host for host in used.hosts}
+    count = len(hosts)
+    between = len(set(hosts)) > 1
+    launch = make_launch(name, hosts, layer="sockets-tcp", deadline_ms=60000)
+    for number, end in enumerate(launch["endpoints"]):
+        host = of_host[end["host"]]
+        end.update(role="node", peers=[(number - 1) % count, (number + 1) % count])
+        if between:
+            end.update(device=host.device, address=host.address)
+    way = {"type": "choice", "values": ["forward", "backward"]}
+    point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 50, "deadline_ms": 20000}
+    return {
+        **launch,
+        "wait": "block",
+        "patterns": {"ring": {"bytes": {"type": "integer", "min": 0, "max": 4096}, "way": way}},
+        "points": [{**point, "workload": {"pattern": "ring", "parameters": {"bytes": 64, "way": "forward"}}}],
+    }
+
+
 def make_block(testbed_used: Testbed, campaign: str, name: str, launches: list[Json], deadline_s: float = 300) -> Json:
     """A block as the planner makes it."""
     used = [host for host in testbed_used.hosts if any(host.name in _hosts(launch) for launch in launches)]

@@ -647,6 +647,19 @@ def test_a_ring_of_sixty_four_that_sleep_on_one_host(start: Start, here: Testbed
     check_ring(record, 64)
 
 
+@pytest.mark.skipif(
+    shutil.which("mpirun") is None or not (BUILT / "layers/mpi-p2p.so").exists(), reason="there is no MPI here"
+)
+def test_a_ring_of_ranks_under_mpirun_itself(start: Start, here: Testbed, ring_build: Path) -> None:
+    ranks = {"layer": "mpi-p2p", "launcher": "mpirun", "wait": "poll"}
+    record = start(
+        block_here(here, {**ring_launch("m3", here, ["localhost"] * 3), **ranks}), build=ring_build
+    ).records()
+    assert (record["m3"]["status"], record["m3"]["reason"]) == ("done", None)
+    assert [end["role"] for end in record["m3"]["result"]["endpoints"]] == ["node"] * 3
+    assert record["m3"]["exit_codes"] == [0, None, None]
+
+
 def test_ranks_go_to_the_hosts_of_their_endpoints(
     pair: Callable[..., tuple[Agent, Agent]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

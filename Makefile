@@ -28,6 +28,7 @@ setup: ## bring this machine to what a sweep needs (apt, Python); shows first wh
 build: setup ## build the driver and every layer whose library is here
 	@$(build) layers/build.mk
 	@$(build) harness/build.mk
+	@$(cadge) patterns --check
 
 sweep: build ## set-up, build, testbed, sweep over every layer, store, report: one command
 	@$(cadge) run --sweep $(SWEEP) $(options)

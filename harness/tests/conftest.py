@@ -21,7 +21,7 @@ from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Kind, Testbed
-from cadge_results import Workload, read_workloads
+from cadge_results import PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
 from cadge_results.reason import OF_THE_DRIVER
 
@@ -55,20 +55,22 @@ WORKLOADS = read_workloads(HARNESS)
 HISTOGRAM = "HISTFAAAACp4nJNpmSzMwMDAyQABzFCaEYjFPcpeMNh/gAic52c6y880lYMJAILuBp0="
 
 
+def _table(file: PatternFile) -> dict[str, object]:
+    return {
+        "roles": list(file.roles),
+        "parameters": {
+            key: list(one.values) if one.type == "choice" else one.type for key, one in file.parameters.items()
+        },
+        "quantities": {key: one.kind for key, one in file.quantities.items()},
+    }
+
+
 def driver_patterns() -> str:
     """Return what a driver that was built from this checkout's files says of them (cadge.driver-patterns/1)."""
     answer = {
         "schema": "cadge.driver-patterns/1",
-        "patterns": {
-            name: {
-                "roles": list(file.roles),
-                "parameters": {
-                    key: list(one.values) if one.type == "choice" else one.type for key, one in file.parameters.items()
-                },
-                "quantities": {key: one.kind for key, one in file.quantities.items()},
-            }
-            for name, file in WORKLOADS.patterns.items()
-        },
+        "patterns": {name: _table(file) for name, file in WORKLOADS.patterns.items()},
+        "forms": {name: _table(file) for name, file in WORKLOADS.forms.items()},
         "floors": {name: {"forms": list(floor.forms)} for name, floor in WORKLOADS.floors.items()},
         "reasons": [str(reason) for reason in OF_THE_DRIVER],
     }

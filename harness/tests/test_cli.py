@@ -224,12 +224,18 @@ def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
         "onesided: operation is ['put'] in the driver and ['put', 'get', 'fetch_add'] in its file"
     ]
     assert stale(answer, patterns={**patterns, "incast": rpc}) == ["the driver has a pattern incast that has no file"]
+    assert "the driver has no form exchange" in stale(answer, forms={})
     assert any("no floor floor-tcp" in text for text in stale(answer, floors={}))
     assert "the driver has a reason PORT_TAKEN that has no file" in stale(answer, reasons=["PORT_TAKEN"])
     (checkout.root / "harness/patterns/stream.pattern.yml").unlink()
     said = cadge("doctor")
     assert said.code == 3
     assert "the build is stale: the driver has a pattern stream that has no file   fix: make build" in said.out
+    for command in (("run", "--sweep", "tiny"), ("patterns", "--check")):
+        said = cadge(*command)
+        assert (said.code, said.out) == (3, "")
+        assert "the build is stale: the driver has a pattern stream that has no file" in said.err
+        assert "make build" in said.err
     checkout.driver.write_text("#!/bin/sh\nexit 2\n")
     assert "cadge-driver does not say which patterns it has" in cadge("doctor").out
 

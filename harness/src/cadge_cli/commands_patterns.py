@@ -13,7 +13,7 @@ from cadge_cli.options import json_option, output_of
 from cadge_cli.output import table
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import find_checkout
-from cadge_harness.plan.patterns import read_patterns
+from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.yamlfile import nearest
 from cadge_results import PatternFile
 from cadge_results.pattern import Parameter, Role, plain
@@ -27,12 +27,17 @@ WIDTH = 100
     epilog=EXAMPLES + "  cadge patterns\n  cadge patterns NAME\n  cadge patterns --json | jq '.data.patterns'"
 )
 @click.argument("name", required=False)
+@click.option("--check", is_flag=True, help="Say nothing, and end with exit code 3 where the built driver has others.")
 @json_option
 @click.pass_context
-def patterns(ctx: click.Context, name: str | None, as_json: bool) -> int:
+def patterns(ctx: click.Context, name: str | None, check: bool, as_json: bool) -> int:
     """List the patterns, or show what one of them measures: clock, side, synchronisation, reduction."""
     output = output_of(ctx, as_json)
-    workloads = read_patterns(find_checkout())
+    checkout = find_checkout()
+    workloads = read_patterns(checkout)
+    if check:
+        check_driver(checkout)
+        return output.finish(0, {}, [])
     if name is not None:
         if name not in workloads.patterns:
             raise UsageError(f"there is no pattern {name}{nearest(name, workloads.patterns)}")

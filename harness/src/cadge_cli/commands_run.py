@@ -30,6 +30,7 @@ from cadge_cli.progress import make_progress
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_OK, UnfitError
 from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.plan.patterns import check_driver
 from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
@@ -204,6 +205,7 @@ def _ready(checkout: Checkout, output: Output) -> None:
     """Refuse where nothing is built; warn of what is dubious."""
     if not checkout.driver.is_file():
         raise UnfitError(f"{checkout.driver} is not there: nothing was built", commands=("make build",))
+    check_driver(checkout)
     for warning in checkout_warnings(checkout):
         output.problem(warning)
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cadge_harness.errors import UsageError
+from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Workloads, read_workloads
@@ -49,10 +49,11 @@ def ask_driver(driver: Path) -> Mapping[str, object] | str:
 
 def differences(raw: Mapping[str, object], workloads: Workloads) -> Iterator[str]:
     """Yield how a driver differs from the files: a sentence each."""
-    has = _names(raw.get("patterns"))
-    yield from _sets("pattern", set(has), set(workloads.patterns))
-    for name in sorted(set(has) & set(workloads.patterns)):
-        yield from _pattern(name, has[name], workloads.patterns[name])
+    for what, files in (("pattern", workloads.patterns), ("form", workloads.forms)):
+        has = _names(raw.get(f"{what}s"))
+        yield from _sets(what, set(has), set(files))
+        for name in sorted(set(has) & set(files)):
+            yield from _pattern(name, has[name], files[name])
     floors = _names(raw.get("floors"))
     yield from _sets("floor", set(floors), set(workloads.floors))
     for name in sorted(set(floors) & set(workloads.floors)):
@@ -60,6 +61,16 @@ def differences(raw: Mapping[str, object], workloads: Workloads) -> Iterator[str
         yield from _sets(f"form of {name}", set(forms), set(workloads.floors[name].forms))
     reasons = _list(raw.get("reasons"))
     yield from _sets("reason", set(reasons), {str(reason) for reason in OF_THE_DRIVER})
+
+
+def check_driver(checkout: Checkout) -> None:
+    """Raise UnfitError where the built driver has other patterns, forms, floors or reasons than the files."""
+    workloads = read_patterns(checkout)
+    said = ask_driver(checkout.driver)
+    wrong = [said] if isinstance(said, str) else list(differences(said, workloads))
+    if wrong:
+        more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise UnfitError(f"the build is stale: {wrong[0]}{more}", commands=("make build",))
 
 
 def _pattern(name: str, has: Mapping[str, object], file: PatternFile) -> Iterator[str]:

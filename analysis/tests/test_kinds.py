@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantities of every kind, of several endpoints, over an axis that is no size: what a pattern's file may ask for."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import export, report
+from cadge_analysis.stats.compare import per_launch
+from cadge_analysis.stats.load import Measured
+from cadge_results import Campaign, PatternFile
+from cadge_results.pattern import Quantity
+
+CROWD = {
+    "schema": "cadge.pattern/1",
+    "title": "Crowd",
+    "summary": "Many ask at once.",
+    "order": 5,
+    "measures": {"clock": "c", "side": "s", "synchronised": "s", "reduced": "r"},
+    "roles": {
+        "load": {"count": "clients", "peers": ["server"], "hosts": "first", "acts": True},
+        "server": {"count": 1, "peers": ["load"], "hosts": "others", "acts": False},
+    },
+    "parameters": {
+        "clients": {"title": "clients", "unit": "count", "min": 1, "max": 32},
+        "pause_ns": {"title": "pause", "unit": "ns", "min": 0, "max": 10**9, "default": 0},
+    },
+    "quantities": {
+        "done": {"title": "operations", "unit": "1/s", "better": "high", "kind": "rate"},
+        "missed": {"title": "deadlines missed", "unit": "operations", "better": "low", "kind": "count"},
+        "slope": {"title": "slope", "unit": "ns/client", "better": "low", "kind": "fit"},
+        "answer": {"title": "answer", "unit": "ns", "better": "low", "kind": "histogram", "head": "p50, answer"},
+    },
+    "axis": "clients",
+    "floor": {"none": "a crowd has no floor"},
+    "loop": "open",
+}
+THIN = "\u202f"
+
+
+def by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    """Two endpoints count 1000 and 3000 operations in a millisecond, more with each launch and client."""
+    if point["subject"]["kind"] == "floor":
+        return
+    clients = point["workload"]["parameters"]["clients"]
+    ends = range(2)
+    attempt["quantities"] = {}
+    synthetic.set_samples(attempt, [(1000 * (number + 1), 10)], "answer")
+    attempt["quantities"]["answer"].append({**attempt["quantities"]["answer"][0], "endpoint": 1})
+    attempt["quantities"] |= {
+        "done": [{"endpoint": e, "amount": (1000 + 2000 * e) * clients, "elapsed_ns": 10**6} for e in ends],
+        "missed": [{"endpoint": e, "value": number + e} for e in ends],
+        "slope": [{"endpoint": e, "value": 0.5 + e} for e in ends],
+    }
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    known = synthetic.WORKLOADS
+    file = PatternFile.from_object(CROWD, source="crowd")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(synthetic, "WORKLOADS", replace(known, patterns={**known.patterns, "crowd": file}))
+        options = synthetic.Options(
+            layers=("sockets-tcp", "rdma-ucx"),
+            sizes=(1, 2, 8),
+            places=("within",),
+            waits=("poll",),
+            patterns=(("crowd", 1),),
+            floors=False,
+            troubles=False,
+            attempt_hook=by_hand,
+        )
+        return synthetic.make(tmp_path_factory.mktemp("crowd"), options)
+
+
+def test_the_report_shows_every_quantity(crowd: Campaign, tmp_path: Path) -> None:
+    report.build(crowd.path, tmp_path / "r.html")
+    root = pagereader.read((tmp_path / "r.html").read_text())
+    assert "Crowd within one host" in root.text
+    assert "How latency grows under load" not in root.text, "this loop is open"
+    rows = {row.case: row for row in pagereader.full_rows(root) if row.layer == "sockets-tcp"}
+    assert set(rows) == {f"crowd/within/{clients}/0" for clients in (1, 2, 8)}
+    fields = rows["crowd/within/2/0"].fields
+    assert fields["p50"].text == f"8{THIN}000{THIN}000"  # (2000 + 6000) in a millisecond, in every launch
+    assert fields["pooled"].text == f"8{THIN}000{THIN}000"
+    assert fields["missed"].numbers[0] == 6.0  # 1, 3 ... 11: their median
+    assert fields["slope"].text == "1.00"
+    assert fields["answer"].text == "3.50"
+    assert fields["ratio"].smalls == ["a crowd has no floor"]
+    assert {"cpu_load", "cpu_server", "cpu_all", "switches_load"} <= set(fields)
+    figure = root.one("figure", id="fig-crowd-within-poll")
+    assert "Operations against clients, polling" in figure.text
+    assert [head.text for head in figure.one("thead").all("th")][:2] == ["clients", "floor, 1/s"]
+    assert [line.one("th").text for line in figure.one("tbody").all("tr")] == ["1", "2", "8"]
+    answer = root.one("ul", class_="answers").text
+    assert "Crowd of 1, within one host, polling" in answer
+    assert "has the highest operations" in answer
+
+
+def test_the_export_has_a_column_for_every_quantity(crowd: Campaign) -> None:
+    stream = io.StringIO()
+    export.write(crowd, "csv", stream)
+    row = next(r for r in csv.DictReader(io.StringIO(stream.getvalue())) if r["clients"] == "8")
+    assert float(row["done_per_s"]) == 32e6
+    assert float(row["done_pooled_per_s"]) == 32e6
+    assert float(row["missed_operations"]) == 6.0
+    assert float(row["slope_ns_client"]) == 1.0
+    assert float(row["answer_p50_ns"]) == pytest.approx(3500, rel=1e-3)
+    assert row["pause_ns"] == "0"
+
+
+def quantity(kind: Any, unit: str) -> Quantity:  # noqa: ANN401 - one of four words
+    return Quantity(title="t", unit=unit, better="low", kind=kind)
+
+
+def test_several_endpoints_make_one_number() -> None:
+    rates = Measured(amounts=((1000, 1000), (500, 1000)))
+    assert per_launch(rates, quantity("rate", "MB/s")) == 1500.0
+    assert per_launch(rates, quantity("rate", "1/s")) == 1.5e9
+    numbers = Measured(numbers=(1.0, 2.0, 6.0))
+    assert per_launch(numbers, quantity("count", "x")) == 9.0
+    assert per_launch(numbers, quantity("fit", "x")) == 2.0
+    assert per_launch(Measured(counts=((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0

@@ -17,7 +17,7 @@ from cadge_results import Store
 
 from .conftest import Answer, FakeRunner
 from .test_ablate import ablating
-from .test_driver_run import DRIVER, launch, need, point
+from .test_driver_run import DRIVER, launch, need, rpc
 from .test_floors import Launch
 from .test_floors import point as floor_point
 
@@ -98,7 +98,7 @@ def test_a_device_without_room(command: str, measured: Checkout, tmp_path: Path)
 def test_a_device_for_the_result_of_a_driver(tmp_path: Path) -> None:
     need("null-self")
     path = tmp_path / "launch.json"
-    path.write_text(json.dumps(launch("null-self", [point("rpc", 8, duration=20)], place="self")))
+    path.write_text(json.dumps(launch("null-self", [rpc(duration=20)], place="self")))
     modules = str(DRIVER.parents[1] / "layers")
     argv = (str(DRIVER), "run", "--launch", str(path), "--endpoint", "0", "--modules", modules, "--out")
     done = on_a_device(tmp_path, 3, argv)
@@ -108,7 +108,7 @@ def test_a_device_for_the_result_of_a_driver(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a device takes root")
 def test_a_device_for_the_result_of_a_floor(tmp_path: Path) -> None:
     need()
-    made = Launch(folder=tmp_path, floor="floor-cacheline", points=[floor_point("pingpong", 8)], deadline_ms=1000)
+    made = Launch(folder=tmp_path, floor="floor-cacheline", points=[floor_point("exchange", 8)], deadline_ms=1000)
     made.write()
     files = ("--launch", str(tmp_path / "launch.json"), "--token-file", str(tmp_path / "token"))
     argv = (str(made.program), "run", *files, "--endpoint", "0", "--oob", made.oob, "--out")
@@ -122,7 +122,7 @@ def test_a_device_for_the_result_of_a_floor(tmp_path: Path) -> None:
 def test_where_the_result_of_a_driver_goes(how: str, tmp_path: Path) -> None:
     need("null-self")
     path, out = tmp_path / "launch.json", tmp_path / "out"
-    path.write_text(json.dumps(launch("null-self", [point("rpc", 8, duration=20)], place="self")))
+    path.write_text(json.dumps(launch("null-self", [rpc(duration=20)], place="self")))
     result = tmp_path / "result.json"
     if how != "link to nothing":
         result.write_text("before\n")

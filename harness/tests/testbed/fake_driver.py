@@ -54,7 +54,7 @@ def meet(endpoint: int, others: int, oob: str, token: bytes, deadline: float) ->
         peers.append(connect((host, int(port)), deadline))
     for peer in peers:
         peer.sendall(token)
-        peer.settimeout(5)
+        peer.settimeout(max(0.1, deadline - time.monotonic()))
         if peer.recv(len(token), socket.MSG_WAITALL) != token:
             sys.exit(4)
     return peers

@@ -107,6 +107,18 @@ def test_a_layer_without_the_transport_asked_for(quiet: Checkout, cadge: Cadge, 
     assert found == {("valid", None), ("refused", "TRANSPORT")}
 
 
+def test_a_campaign_of_an_older_cadge(quiet: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    assert runner
+    assert cadge(*RUN, "--no-report").code == 0
+    plan = Store(quiet.campaigns).open("last").layout.plan
+    plan.chmod(0o644)
+    plan.write_text('{"schema": "cadge.plan/1", "points": []}')
+    for command in (("report",), ("export",), ("status",), ("resume", "--no-report")):
+        answer = cadge(*command)
+        assert answer.code != 0
+        assert f"{plan}: written as cadge.plan/1; this cadge reads version 2; cadge 0.1 reads it" in answer.err
+
+
 def test_unwritable_results(quiet: Checkout, cadge: Cadge, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -47,10 +47,8 @@ int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, const struct cadge_ofi *ofi,
 	rma->ops = calloc(operations, sizeof(*rma->ops));
 	if (!rma->ops)
 		return CADGE_E_MEMORY;
-	for (i = 0; i < operations; i++) {
-		rma->ops[i].next = rma->free_op;
-		rma->free_op = &rma->ops[i];
-	}
+	for (i = 0; i < operations; i++)
+		CADGE_POOL_GIVE(rma->free_op, &rma->ops[i]);
 	return CADGE_DONE;
 }
 
@@ -137,11 +135,10 @@ void cadge_ofi_link_open(struct cadge_ofi_link *link, struct cadge_ofi_rma *rma,
 static struct cadge_ofi_op *ofi_new_op(struct cadge_ofi_link *link, enum ofi_kind kind, uint64_t token,
 				       void *owner)
 {
-	struct cadge_ofi_op *op = link->rma->free_op;
+	struct cadge_ofi_op *op = CADGE_POOL_TAKE(link->rma->free_op);
 
 	if (!op)
 		return NULL;
-	link->rma->free_op = op->next;
 	op->link = link;
 	op->kind = kind;
 	op->reading = false;
@@ -153,8 +150,7 @@ static struct cadge_ofi_op *ofi_new_op(struct cadge_ofi_link *link, enum ofi_kin
 static void ofi_free_op(struct cadge_ofi_rma *rma, struct cadge_ofi_op *op)
 {
 	op->link = NULL;
-	op->next = rma->free_op;
-	rma->free_op = op;
+	CADGE_POOL_GIVE(rma->free_op, op);
 }
 
 void cadge_ofi_link_close(struct cadge_ofi_link *link)

@@ -245,8 +245,7 @@ int cadge_ucx_rma_init(struct cadge_ucx_rma *rma, struct cadge_ucx_memory *memor
 		return CADGE_E_MEMORY;
 	for (uint32_t i = 0; i < records; i++) {
 		rma->records[i].rma = rma;
-		rma->records[i].next = rma->idle;
-		rma->idle = &rma->records[i];
+		CADGE_POOL_GIVE(rma->idle, &rma->records[i]);
 	}
 	return CADGE_DONE;
 }
@@ -265,8 +264,7 @@ static void on_done(void *request, ucs_status_t status, void *arg)
 	const bool tell = record->life == rma->life && (!record->quiet || status != UCS_OK);
 
 	ucp_request_free(request);
-	record->next = rma->idle;
-	rma->idle = record;
+	CADGE_POOL_GIVE(rma->idle, record);
 	rma->under_way--;
 	if (tell)
 		rma->done(rma->user, tag, token, cadge_ucx_code(status));

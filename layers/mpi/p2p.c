@@ -56,7 +56,7 @@ static int p2p_make_buffers(struct cadge_ctx *ctx)
 		return CADGE_E_MEMORY;
 	for (i = receives; i-- > 0;) {
 		ctx->lends[i].data = (char *)ctx->receive_pool + i * stride_bytes;
-		mpi_p2p_free_lend(ctx, &ctx->lends[i]);
+		CADGE_POOL_GIVE(ctx->free_lend, &ctx->lends[i]);
 	}
 	/* Two more a peer for greetings. */
 	sends += P2P_GREETINGS * ctx->peers;
@@ -66,7 +66,7 @@ static int p2p_make_buffers(struct cadge_ctx *ctx)
 		return CADGE_E_MEMORY;
 	for (i = sends; i-- > 0;) {
 		ctx->sends[i].staging = (char *)ctx->send_pool + i * stride_bytes;
-		mpi_p2p_free_send(ctx, &ctx->sends[i]);
+		CADGE_POOL_GIVE(ctx->free_send, &ctx->sends[i]);
 	}
 	return CADGE_DONE;
 }
@@ -216,7 +216,7 @@ static void p2p_take_back(struct cadge_ctx *ctx, struct cadge_lend *lend, MPI_Re
 
 	if (MPI_Cancel(request) == MPI_SUCCESS &&
 	    MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
-		mpi_p2p_free_lend(ctx, lend);
+		CADGE_POOL_GIVE(ctx->free_lend, lend);
 		return;
 	}
 	mpi_world_spoil();
@@ -238,7 +238,7 @@ static int p2p_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 
 		next_send = send->next;
 		if (MPI_Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done)
-			mpi_p2p_free_send(ctx, send);
+			CADGE_POOL_GIVE(ctx->free_send, send);
 		else
 			mpi_world_spoil();
 	}

@@ -5,18 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void mpi_p2p_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend)
-{
-	lend->next = ctx->free_lend;
-	ctx->free_lend = lend;
-}
-
-void mpi_p2p_free_send(struct cadge_ctx *ctx, struct p2p_send *send)
-{
-	send->next = ctx->free_send;
-	ctx->free_send = send;
-}
-
 /* True where the call went well; else keeps MPI's words for what happened. */
 static bool p2p_went_well(struct cadge_ctx *ctx, const char *call, int ret)
 {
@@ -68,7 +56,7 @@ static int p2p_send(struct cadge_chan *chan, const void *data, size_t bytes, str
 		return CADGE_E_DOWN;
 	ctx->free_send = send->next;
 	if (done) {
-		mpi_p2p_free_send(ctx, send);
+		CADGE_POOL_GIVE(ctx->free_send, send);
 		return CADGE_DONE;
 	}
 	send->next = NULL;
@@ -137,7 +125,7 @@ static int p2p_sent(struct cadge_ctx *ctx, struct cadge_chan *chan, struct cadge
 	chan->queued--;
 	chan->send_head = send->next;
 	chan->oldest[P2P_SEND] = send->next ? send->next->request : MPI_REQUEST_NULL;
-	mpi_p2p_free_send(ctx, send);
+	CADGE_POOL_GIVE(ctx->free_send, send);
 	if (greeting)
 		return 0;
 	sink->sent(sink, chan->peer, token, CADGE_DONE);
@@ -163,7 +151,7 @@ static int p2p_received(struct cadge_ctx *ctx, struct cadge_chan *chan, const MP
 		events = 1;
 	}
 	if (keep == CADGE_TAKEN)
-		mpi_p2p_free_lend(ctx, lend);
+		CADGE_POOL_GIVE(ctx->free_lend, lend);
 	return events;
 }
 
@@ -241,5 +229,5 @@ int mpi_p2p_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 void mpi_p2p_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 {
-	mpi_p2p_free_lend(ctx, lend);
+	CADGE_POOL_GIVE(ctx->free_lend, lend);
 }

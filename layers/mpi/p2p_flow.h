@@ -67,9 +67,6 @@ struct cadge_ctx {
 	char why[160];      /* what MPI said of the last error */
 };
 
-void mpi_p2p_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend);
-void mpi_p2p_free_send(struct cadge_ctx *ctx, struct p2p_send *send);
-
 /* The slots of the contract. */
 int mpi_p2p_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		 uint64_t token);

@@ -50,7 +50,7 @@ static int ofi_make_buffers(struct cadge_ctx *ctx, uint32_t count, size_t stride
 		return CADGE_E_MEMORY;
 	for (i = count; i-- > 0;) {
 		ctx->lends[i].data = (char *)ctx->pool + i * stride_bytes;
-		native_ofi_free_lend(ctx, &ctx->lends[i]);
+		CADGE_POOL_GIVE(ctx->free_lend, &ctx->lends[i]);
 	}
 	return native_ofi_repost(ctx, OFI_POSTED);
 }
@@ -63,10 +63,8 @@ static int ofi_make_sends(struct cadge_ctx *ctx)
 	ctx->sends = calloc(ctx->sends_count, sizeof(*ctx->sends));
 	if (!ctx->sends)
 		return CADGE_E_MEMORY;
-	for (i = 0; i < ctx->sends_count; i++) {
-		ctx->sends[i].next = ctx->free_send;
-		ctx->free_send = &ctx->sends[i];
-	}
+	for (i = 0; i < ctx->sends_count; i++)
+		CADGE_POOL_GIVE(ctx->free_send, &ctx->sends[i]);
 	return CADGE_DONE;
 }
 

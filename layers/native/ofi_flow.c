@@ -22,12 +22,6 @@ int native_ofi_repost(struct cadge_ctx *ctx, uint32_t wanted)
 	return CADGE_DONE;
 }
 
-void native_ofi_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend)
-{
-	lend->next = ctx->free_lend;
-	ctx->free_lend = lend;
-}
-
 int native_ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		    uint64_t token)
 {
@@ -132,8 +126,7 @@ static int ofi_sent(struct cadge_ctx *ctx, struct ofi_send *send, struct cadge_s
 	int events = 0;
 
 	send->chan = NULL;
-	send->next = ctx->free_send;
-	ctx->free_send = send;
+	CADGE_POOL_GIVE(ctx->free_send, send);
 	if (chan) {
 		sink->sent(sink, chan->peer, send->token, code);
 		events++;
@@ -169,7 +162,7 @@ static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *en
 		}
 	}
 	if (keep == CADGE_TAKEN)
-		native_ofi_free_lend(ctx, lend);
+		CADGE_POOL_GIVE(ctx->free_lend, lend);
 	return events;
 }
 
@@ -180,6 +173,7 @@ static int ofi_failed_entry(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	struct fi_cq_err_entry error = {0};
 	ssize_t ret = cadge_ofi_read_error(&ctx->ofi, &error);
 	const char *at = error.op_context;
+	struct cadge_lend *lend;
 
 	if (ret == -FI_EAGAIN)
 		return 0;
@@ -189,7 +183,8 @@ static int ofi_failed_entry(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		return ofi_sent(ctx, error.op_context, sink, CADGE_E_DOWN);
 	if (at >= (const char *)ctx->lends && error.flags & FI_RECV) {
 		ctx->posted--;
-		native_ofi_free_lend(ctx, error.op_context);
+		lend = error.op_context;
+		CADGE_POOL_GIVE(ctx->free_lend, lend);
 	}
 	/* With one peer it is clear whose connection broke. */
 	return ctx->peers == 1 ? ofi_down(ctx, &ctx->chan[0], sink) : CADGE_E_LIBRARY;
@@ -226,5 +221,5 @@ int native_ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 void native_ofi_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 {
-	native_ofi_free_lend(ctx, lend);
+	CADGE_POOL_GIVE(ctx->free_lend, lend);
 }

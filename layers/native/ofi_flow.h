@@ -60,8 +60,6 @@ struct cadge_ctx {
 	uint64_t stale_messages, busy_posts;
 };
 
-/* Puts a receive buffer back among the free ones. */
-void native_ofi_free_lend(struct cadge_ctx *ctx, struct cadge_lend *lend);
 /*
  * Posts free buffers until `wanted` are posted. A full receive queue is no error: the next poll tries
  * again.

@@ -160,8 +160,7 @@ static void ucx_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 static void op_retire(struct op *op)
 {
 	op->tell = false;
-	op->next = op->chan->idle;
-	op->chan->idle = op;
+	CADGE_POOL_GIVE(op->chan->idle, op);
 }
 
 static void op_finish(struct op *op)

@@ -112,8 +112,7 @@ static struct op *op_take(struct cadge_chan *chan, uint64_t token)
 		ctx->blocks = block;
 		for (unsigned int i = 0; i < DEPTH; i++) {
 			block->ops[i].ctx = ctx;
-			block->ops[i].next = ctx->idle;
-			ctx->idle = &block->ops[i];
+			CADGE_POOL_GIVE(ctx->idle, &block->ops[i]);
 		}
 		op = ctx->idle;
 	}
@@ -130,8 +129,7 @@ static struct cadge_chan *op_end(struct op *op)
 	struct cadge_ctx *ctx = op->ctx;
 	struct cadge_chan *chan = &ctx->chans[op->peer];
 
-	op->next = ctx->idle;
-	ctx->idle = op;
+	CADGE_POOL_GIVE(ctx->idle, op);
 	return op->life == chan->life && chan->to ? chan : NULL;
 }
 

@@ -154,8 +154,80 @@ static void watching(void)
 	close(one[0]), close(one[1]), close(two[0]), close(two[1]);
 }
 
+struct counted {
+	struct cadge_sink sink;
+	int ups, downs;
+};
+
+static void on_up(struct cadge_sink *self, uint32_t peer)
+{
+	((struct counted *)(void *)self)->ups += peer == 3;
+}
+
+static void on_down(struct cadge_sink *self, uint32_t peer, int code)
+{
+	((struct counted *)(void *)self)->downs += peer == 3 && code == CADGE_E_DOWN;
+}
+
+static void states(void)
+{
+	struct counted seen = {.sink = {.bytes = sizeof(seen.sink), .up = on_up, .down = on_down}};
+	struct cadge_state state = {0}, never = {.broken = true};
+
+	ok(cadge_usable(&state) == CADGE_BUSY && cadge_tell_down(&state, &seen.sink, 3) == 0,
+	   "a channel that has not met is busy, and not down");
+	ok(cadge_tell_up(&state, &seen.sink, 3) == 1 && cadge_tell_up(&state, &seen.sink, 3) == 0 &&
+		   seen.ups == 1 && cadge_usable(&state) == CADGE_DONE,
+	   "up is told once");
+	state.broken = true;
+	ok(cadge_usable(&state) == CADGE_E_DOWN && cadge_tell_down(&state, &seen.sink, 3) == 1 &&
+		   cadge_tell_down(&state, &seen.sink, 3) == 0 && seen.downs == 1,
+	   "down is told once");
+	ok(cadge_tell_up(&never, &seen.sink, 3) == 0, "what is broken never comes up");
+}
+
+static void pools(void)
+{
+	struct item {
+		struct item *next;
+	} items[2], *head = NULL, *taken;
+
+	CADGE_POOL_GIVE(head, &items[0]);
+	CADGE_POOL_GIVE(head, &items[1]);
+	taken = CADGE_POOL_TAKE(head);
+	ok(taken == &items[1] && CADGE_POOL_TAKE(head) == &items[0] && !CADGE_POOL_TAKE(head),
+	   "the last one given is taken first, then none is left");
+}
+
+static int port_seven(void *arg, uint16_t port)
+{
+	++*(int *)arg;
+	return port == 7 ? CADGE_DONE : CADGE_E_PORT;
+}
+
+static void ports(void)
+{
+	struct cadge_open_args args = arguments();
+	int tries = 0;
+
+	args.port_first = 5;
+	args.port_last = 9;
+	ok(cadge_try_ports(&args, port_seven, &tries) == CADGE_DONE && tries == 3, "the first free port");
+	args.port_last = 6;
+	ok(cadge_try_ports(&args, port_seven, &tries) == CADGE_E_PORT && *args.error, "none: %s", args.error);
+	args.port_first = args.port_last = UINT16_MAX;
+	tries = 0;
+	ok(cadge_try_ports(&args, port_seven, &tries) == CADGE_E_PORT && tries == 1,
+	   "the last port there is");
+	args.device = "no-such-device";
+	ok(cadge_device_check(&args) == CADGE_E_TRANSPORT, "%s", args.error);
+}
+
 int main(void)
 {
+	states();
+	pools();
+	ports();
 	opening();
 	settings();
 	granted();

@@ -3,42 +3,51 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "crew.h"
 #include "engine.h"
 #include "text.h"
 
 #define ADDRESS_ROOM_BYTES 4096u
 #define KEY_ROOM_BYTES     4096u
 
-/* Our address for each of our channels, in hexadecimal: {"blobs": [...]}. NULL with a reason. */
-static json_t *own_addresses(struct drv_engine *engine, struct drv_fail *fail)
+/* What all threads of an endpoint share while they connect. */
+struct meeting {
+	/* by thread: an array of addresses in hexadecimal, one a channel */
+	json_t *own[DRV_THREADS_MAX];
+	/* what all endpoints said */
+	const json_t *all;
+	uint64_t deadline_ns;
+};
+
+static int own_addresses(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
+	const struct drv_launch *launch = engine->launch;
+	struct drv_end ends[DRV_PEERS_MAX];
 	char hex[2 * ADDRESS_ROOM_BYTES + 1];
 	uint8_t blob[ADDRESS_ROOM_BYTES];
+	struct meeting *meeting = arg;
 	json_t *list = json_array();
 
+	memset(engine->channels, 0, sizeof(engine->channels));
+	engine->up_count = 0;
+	engine->channels_count = (uint32_t)drv_launch_channels(launch, (size_t)engine->endpoint,
+							       engine->thread, ends, DRV_PEERS_MAX);
+	meeting->own[engine->thread] = list;
 	for (uint32_t i = 0; i < engine->channels_count; i++) {
 		size_t bytes = sizeof(blob);
 		const int code = engine->layer->address(engine->ctx, i, blob, &bytes);
 
-		if (code < 0 || bytes > sizeof(blob)) {
-			json_decref(list);
-			if (code < 0)
-				drv_engine_fail("address", code, fail);
-			else
-				drv_fail_set(fail, DRV_LIBRARY,
-					     "the layer's address is longer than its room");
-			return NULL;
-		}
+		engine->channels[i].endpoint = ends[i].endpoint;
+		engine->channels[i].thread = ends[i].thread;
+		if (code < 0)
+			return drv_engine_fail("address", code, fail);
+		if (bytes > sizeof(blob))
+			return drv_fail_set(fail, DRV_LIBRARY, "the layer's address is longer than its room");
 		drv_hex(blob, bytes, hex);
-		if (json_array_append_new(list, json_string(hex))) {
-			json_decref(list);
-			list = NULL;
-			break;
-		}
+		if (json_array_append_new(list, json_string(hex)))
+			return drv_fail_set(fail, DRV_MEMORY, "no memory for addresses");
 	}
-	if (!list)
-		drv_fail_set(fail, DRV_MEMORY, "no memory for addresses");
-	return list ? json_pack("{s:o}", "blobs", list) : NULL;
+	return 0;
 }
 
 /* Bytes of a member of what another endpoint sent. 0, or -1 when they make no sense. */
@@ -52,17 +61,19 @@ static int take_bytes(const json_t *hex, uint8_t *out, size_t room_bytes, size_t
 
 static int connect_all(struct drv_engine *engine, const json_t *all, struct drv_fail *fail)
 {
-	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
+	struct drv_end ends[DRV_PEERS_MAX];
 	uint8_t blob[ADDRESS_ROOM_BYTES];
 
+	drv_launch_channels(engine->launch, (size_t)engine->endpoint, engine->thread, ends, DRV_PEERS_MAX);
 	for (uint32_t i = 0; i < engine->channels_count; i++) {
-		const json_t *blobs = json_object_get(json_array_get(all, here->peers[i]), "blobs");
+		const json_t *threads = json_object_get(json_array_get(all, ends[i].endpoint), "blobs");
 		size_t bytes;
 		int code;
 
-		if (take_bytes(json_array_get(blobs, here->channels[i]), blob, sizeof(blob), &bytes))
+		if (take_bytes(json_array_get(json_array_get(threads, ends[i].thread), ends[i].channel), blob,
+			       sizeof(blob), &bytes))
 			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent an address that is none",
-					    here->peers[i]);
+					    ends[i].endpoint);
 		code = engine->layer->connect(engine->ctx, i, blob, bytes, &engine->channels[i].chan);
 		if (code < 0)
 			return drv_engine_fail("connect", code, fail);
@@ -70,14 +81,18 @@ static int connect_all(struct drv_engine *engine, const json_t *all, struct drv_
 	return 0;
 }
 
-static int await_up(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
+/* One thread's channels, until all are up. */
+static int connect_thread(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	const struct drv_idle *idle = drv_engine_idle(engine);
+	const struct meeting *meeting = arg;
 
+	if (connect_all(engine, meeting->all, fail))
+		return -1;
 	while (engine->up_count < engine->channels_count) {
 		if (idle->step(idle->arg, fail))
 			return -1;
-		if (drv_now_ns() >= deadline_ns)
+		if (drv_now_ns() >= meeting->deadline_ns)
 			return drv_fail_set(fail, DRV_DEADLINE, "%u of %u channels did not connect in time",
 					    engine->channels_count - engine->up_count,
 					    engine->channels_count);
@@ -104,22 +119,24 @@ static int gather(struct drv_engine *engine, const char *name, json_t *mine, uin
 
 int drv_engine_connect(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
 {
-	const struct drv_endpoint *here = &engine->launch->endpoints[engine->endpoint];
 	const struct drv_idle *idle = drv_engine_idle(engine);
-	json_t *mine, *all;
-	int status;
+	struct meeting meeting = {.deadline_ns = deadline_ns};
+	json_t *blobs = json_array(), *all;
+	int status = drv_crew_all(engine, own_addresses, &meeting, fail);
 
-	memset(engine->channels, 0, sizeof(engine->channels));
-	engine->up_count = 0;
-	engine->channels_count = (uint32_t)here->peers_count;
-	for (uint32_t i = 0; i < engine->channels_count; i++)
-		engine->channels[i].endpoint = here->peers[i];
-	mine = own_addresses(engine, fail);
-	if (!mine || gather(engine, "address", mine, deadline_ns, &all, fail))
+	for (size_t t = 0; t <= drv_crew_size(engine); t++)
+		if (json_array_append_new(blobs, meeting.own[t]) && !status)
+			status = drv_fail_set(fail, DRV_MEMORY, "no memory for addresses");
+	if (status) {
+		json_decref(blobs);
 		return -1;
-	status = connect_all(engine, all, fail);
+	}
+	if (gather(engine, "address", json_pack("{s:o}", "blobs", blobs), deadline_ns, &all, fail))
+		return -1;
+	meeting.all = all;
+	status = drv_crew_all(engine, connect_thread, &meeting, fail);
 	json_decref(all);
-	if (status || await_up(engine, deadline_ns, fail))
+	if (status)
 		return -1;
 	return engine->oob ? drv_oob_barrier(engine->oob, "up", idle, deadline_ns, fail) : 0;
 }
@@ -196,8 +213,9 @@ static void release_regions(struct drv_engine *engine)
 	drv_memory_free(engine, &engine->region_memory);
 }
 
-void drv_engine_close(struct drv_engine *engine)
+static int close_thread(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
+	(void)arg, (void)fail;
 	release_regions(engine);
 	for (int pool = 0; pool < DRV_POOLS; pool++)
 		drv_memory_free(engine, &engine->pools[pool]);
@@ -209,4 +227,13 @@ void drv_engine_close(struct drv_engine *engine)
 	if (engine->ctx)
 		engine->layer->close(engine->ctx);
 	engine->ctx = NULL;
+	return 0;
+}
+
+void drv_engine_close(struct drv_engine *engine)
+{
+	struct drv_fail ignored;
+
+	drv_crew_all(engine, close_thread, NULL, &ignored);
+	drv_crew_end(engine);
 }

@@ -2,6 +2,7 @@
 /* Opening a layer, the state of its channels, and what every loop does while nothing happens. */
 #include "engine.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -137,6 +138,11 @@ int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_ou
 		return drv_engine_explain(engine, fail);
 	if (DRV_UNLIKELY(drv_stop_signal))
 		return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
+	if (DRV_UNLIKELY(engine->bell != NULL) && message_out &&
+	    atomic_load_explicit(engine->bell, memory_order_acquire) >= engine->bell_at) {
+		*message_out = json_null();
+		return 1;
+	}
 	if (engine->oob && now >= engine->oob_next) {
 		status = message_out ? drv_oob_try(engine->oob, message_out, fail)
 				     : drv_oob_peek(engine->oob, fail);
@@ -185,6 +191,7 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 {
 	const struct drv_launch *launch = engine->launch;
 	const struct drv_endpoint *here = &launch->endpoints[engine->endpoint];
+	const size_t peers = drv_launch_channels(launch, (size_t)engine->endpoint, engine->thread, NULL, 0);
 	/* a shim's own table claims whatever a layer under it could */
 	const struct cadge_layer *wrapped = drv_loaded_adapter(&engine->loaded);
 	struct cadge_setting *settings = calloc(launch->settings_count + 1, sizeof(*settings));
@@ -197,7 +204,7 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 		.address = here->address,
 		.port_first = launch->port_first,
 		.port_last = launch->port_last,
-		.peers_max = here->peers_count ? (uint32_t)here->peers_count : 1,
+		.peers_max = peers ? (uint32_t)peers : 1,
 		.depth_max = engine->needs.depth,
 		.message_bytes_max = engine->needs.message_bytes,
 		.region_bytes_max = engine->needs.region_bytes,

@@ -36,16 +36,25 @@ enum drv_pool { DRV_POOL_CLIENT, DRV_POOL_SERVER, DRV_POOLS };
 
 struct drv_floor;
 struct drv_floor_run;
+struct drv_crew;
 
 /* One channel, by its number (the `peer` of the contract). */
 struct drv_channel {
 	struct cadge_chan *chan;
-	/* the endpoint at its other end */
-	int endpoint;
+	/* the endpoint at its other end, and the thread of that */
+	int endpoint, thread;
 	/* sink.up came */
 	bool up;
 	/* the region of its other end, where that exposes one and our role attaches; else NULL */
 	struct cadge_remote *remote;
+};
+
+struct drv_engine;
+
+/* The base of every sink of ours. */
+struct drv_port {
+	struct cadge_sink sink; /* first: callbacks get a pointer to it */
+	struct drv_engine *engine;
 };
 
 struct drv_engine {
@@ -64,6 +73,10 @@ struct drv_engine {
 	/* what the launch asks for; filled before drv_engine_open */
 	struct drv_needs needs;
 	int endpoint;
+	/* of this endpoint: 0 is the one that has the out-of-band channel */
+	uint32_t thread;
+	/* the other threads; NULL where there are none, and in these */
+	struct drv_crew *crew;
 	bool block, self;
 	/* by number; `channels_count` of them, `up_count` of which are up */
 	struct drv_channel channels[DRV_PEERS_MAX];
@@ -80,8 +93,16 @@ struct drv_engine {
 	struct cadge_region *region;
 	/* who gets events now */
 	struct cadge_sink *sink;
+	/* gets them between attempts */
+	struct drv_port port;
 	/* see drv_engine_idle */
 	struct drv_idle idle;
+	/*
+	 * Where several threads work: once *bell has come to bell_at, drv_engine_look gives JSON's null for a message.
+	 * NULL: no bell.
+	 */
+	const _Atomic unsigned *bell;
+	unsigned bell_at;
 	/* ticks between looks at the out-of-band channel while idle */
 	uint64_t oob_period;
 	/* next look, in ticks */
@@ -97,12 +118,6 @@ struct drv_engine {
 	 * hears nothing before the other has fallen silent; with more, one may be told to act while others already do.
 	 */
 	uint32_t look_mask;
-};
-
-/* The base of every sink of ours. */
-struct drv_port {
-	struct cadge_sink sink; /* first: callbacks get a pointer to it */
-	struct drv_engine *engine;
 };
 
 /* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep

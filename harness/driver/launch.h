@@ -43,7 +43,7 @@ struct drv_endpoint {
 	/* one a thread: core, or -1: not pinned; none means one thread that is not pinned */
 	int cpus[DRV_THREADS_MAX];
 	size_t cpus_count;
-	/* by number of the channel: the endpoint at its other end, and the channel's number there */
+	/* by place in the list: the endpoint named there, and where that one names this one */
 	uint8_t peers[DRV_PEERS_MAX], channels[DRV_PEERS_MAX];
 	size_t peers_count;
 };
@@ -91,6 +91,24 @@ static inline int drv_endpoint_cpu(const struct drv_endpoint *endpoint)
 {
 	return endpoint->cpus_count ? endpoint->cpus[0] : -1;
 }
+
+static inline size_t drv_endpoint_threads(const struct drv_endpoint *endpoint)
+{
+	return endpoint->cpus_count ? endpoint->cpus_count : 1;
+}
+
+/* The other end of a channel. */
+struct drv_end {
+	uint8_t endpoint, thread, channel;
+};
+
+/*
+ * The channels of one thread of an endpoint, in the order of their numbers; the count, which is larger than `room` where
+ * they do not fit. Each pair of entries in the two endpoints' lists stands for as many channels as the one with more
+ * threads has; the k-th of them joins thread k modulo the number of threads of either.
+ */
+size_t drv_launch_channels(const struct drv_launch *launch, size_t endpoint, size_t thread,
+			   struct drv_end *out, size_t room);
 
 /* The words of the launch file. */
 const char *drv_place_name(enum drv_place place);

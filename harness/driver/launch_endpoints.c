@@ -102,6 +102,50 @@ static int pair_channels(const struct drv_reader *top, struct drv_launch *launch
 	return 0;
 }
 
+/* How many channels a pair of entries stands for. */
+static size_t channels_between(const struct drv_launch *launch, size_t one, size_t other)
+{
+	const size_t left = drv_endpoint_threads(&launch->endpoints[one]);
+	const size_t right = drv_endpoint_threads(&launch->endpoints[other]);
+
+	return left > right ? left : right;
+}
+
+/* The number, on its thread, of the k-th channel that an entry of an endpoint's list stands for. */
+static size_t number_of(const struct drv_launch *launch, size_t endpoint, size_t entry, size_t k)
+{
+	const size_t threads = drv_endpoint_threads(&launch->endpoints[endpoint]), thread = k % threads;
+	size_t number = 0;
+
+	for (size_t i = 0; i < entry; i++)
+		for (size_t j = thread;
+		     j < channels_between(launch, endpoint, launch->endpoints[endpoint].peers[i]);
+		     j += threads)
+			number++;
+	return number + k / threads;
+}
+
+size_t drv_launch_channels(const struct drv_launch *launch, size_t endpoint, size_t thread,
+			   struct drv_end *out, size_t room)
+{
+	const struct drv_endpoint *here = &launch->endpoints[endpoint];
+	size_t count = 0;
+
+	for (size_t i = 0; i < here->peers_count; i++) {
+		const size_t peer = here->peers[i], threads = drv_endpoint_threads(&launch->endpoints[peer]);
+
+		for (size_t k = thread; k < channels_between(launch, endpoint, peer);
+		     k += drv_endpoint_threads(here)) {
+			if (count < room)
+				out[count] = (struct drv_end){
+					(uint8_t)peer, (uint8_t)(k % threads),
+					(uint8_t)number_of(launch, peer, here->channels[i], k)};
+			count++;
+		}
+	}
+	return count;
+}
+
 int drv_launch_endpoints(const struct drv_reader *top, struct drv_launch *launch)
 {
 	const bool self = launch->place == DRV_PLACE_SELF;
@@ -124,5 +168,11 @@ int drv_launch_endpoints(const struct drv_reader *top, struct drv_launch *launch
 		if (read_endpoint(&reader, count, &launch->endpoints[i]))
 			return -1;
 	}
-	return pair_channels(top, launch);
+	if (pair_channels(top, launch))
+		return -1;
+	for (size_t e = 0; e < count; e++)
+		if (drv_launch_channels(launch, e, 0, NULL, 0) > DRV_PEERS_MAX)
+			return drv_read_wrong(top, "endpoints",
+					      "ask for more than 64 channels of one thread");
+	return 0;
 }

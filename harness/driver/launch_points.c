@@ -87,17 +87,23 @@ static int check_declaration(const struct drv_reader *declaration, const struct 
 	return 0;
 }
 
-/* Whether endpoint `e` can play a role with the channels that it has. */
+/* Whether endpoint `e` can play a role at all, and then with the channels that it has. */
 static int check_role(const struct drv_reader *declaration, const struct drv_launch *launch,
-		      const struct drv_role *role, size_t e)
+		      const struct drv_role *role, size_t e, bool channels_too)
 {
-	const size_t channels = launch->endpoints[e].peers_count;
+	const size_t channels = drv_launch_channels(launch, e, 0, NULL, 0);
+	const size_t threads = drv_endpoint_threads(&launch->endpoints[e]);
 	char text[200];
 
 	if (role->tell && e > 0)
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which must be endpoint 0's", e, role->name);
-	else if (channels < role->channels_least || (role->channels_most && channels > role->channels_most))
+	else if (threads > 1 && !role->threads)
+		snprintf(text, sizeof(text),
+			 "gives endpoint %zu the role '%.60s', which is played by one thread, not %zu", e,
+			 role->name, threads);
+	else if (channels_too &&
+		 (channels < role->channels_least || (role->channels_most && channels > role->channels_most)))
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which cannot be played on %zu channels", e,
 			 role->name, channels);
@@ -114,7 +120,7 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 	char text[200];
 
 	if (launch->place == DRV_PLACE_SELF)
-		return pattern->self ? check_role(declaration, launch, pattern->self, 0) : 0;
+		return pattern->self ? check_role(declaration, launch, pattern->self, 0, true) : 0;
 	for (size_t e = 0; e < launch->endpoints_count; e++) {
 		const struct drv_role *role = drv_role_find(pattern, launch->endpoints[e].role);
 
@@ -123,10 +129,14 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 				 launch->endpoints[e].role, e);
 			return drv_read_wrong(declaration, "", text);
 		}
-		if (check_role(declaration, launch, role, e))
+		if (check_role(declaration, launch, role, e, false))
 			return -1;
 		acts |= role->acts;
 	}
+	for (size_t e = 0; e < launch->endpoints_count; e++)
+		if (check_role(declaration, launch, drv_role_find(pattern, launch->endpoints[e].role), e,
+			       true))
+			return -1;
 	return acts ? 0 : drv_read_wrong(declaration, "", "has no role here that measures anything");
 }
 

@@ -193,6 +193,14 @@ int drv_oob_try(struct drv_oob *oob, json_t **message_out, struct drv_fail *fail
 	return *message_out ? 1 : status;
 }
 
+void drv_oob_put_back(struct drv_oob *oob, json_t *message)
+{
+	struct drv_link *link = link_of(oob, (int)json_integer_value(json_object_get(message, "from")));
+
+	if (!link || json_array_insert_new(link->queue, 0, message))
+		fprintf(stderr, "cadge: a message could not be put back\n");
+}
+
 int drv_oob_peek(struct drv_oob *oob, struct drv_fail *fail)
 {
 	return pump(oob, fail);

@@ -74,6 +74,9 @@ int drv_oob_order(struct drv_oob *oob, const json_t *message, uint64_t deadline_
  */
 int drv_oob_try(struct drv_oob *oob, json_t **message_out, struct drv_fail *fail);
 
+/* Puts a message that was taken back before all others; takes over the reference. */
+void drv_oob_put_back(struct drv_oob *oob, json_t *message);
+
 /* Notices that an endpoint is gone or stopped (-1), and leaves messages that are due later in their place. */
 int drv_oob_peek(struct drv_oob *oob, struct drv_fail *fail);
 

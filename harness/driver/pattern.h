@@ -117,6 +117,8 @@ struct drv_play {
 	struct drv_record *record;
 	/* set by `prepare` */
 	enum drv_sleep sleep;
+	/* of the other threads of this endpoint; the driver's */
+	struct drv_play *others;
 };
 
 struct drv_role {
@@ -125,7 +127,12 @@ struct drv_role {
 	bool acts;
 	/* its endpoints expose a region (drv_needs.region_bytes) to their peers; it attaches to its peers' regions */
 	bool exposes, attaches;
-	/* how many channels an endpoint of this role has, at least and at most; 0: no bound */
+	/*
+	 * It may be played by several threads of an endpoint at a time, each on a context of its own: all functions but
+	 * `tell` are then called in each of them, with a play of its own; what they count and record is added up.
+	 */
+	bool threads;
+	/* how many channels a thread of this role has, at least and at most; 0: no bound */
 	uint32_t channels_least, channels_most;
 	size_t state_bytes;
 	/* Gets ready for one attempt, and points engine->sink to the role's own sink. */

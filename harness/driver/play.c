@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One role in one attempt: its state, its steps, what it counted. */
+/*
+ * One role in one attempt: its state, its steps, what it counted. Where several threads play it, each goes through the
+ * same, and what they counted and recorded is added up here.
+ */
 #include "play.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attempt.h"
+#include "crew.h"
 #include "verify.h"
 
 #define STATE_ALIGN 4096u
@@ -22,76 +27,281 @@ const struct drv_role *drv_play_role(const struct drv_engine *engine, const stru
 	return drv_role_find(point->pattern, engine->launch->endpoints[engine->endpoint].role);
 }
 
-int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t index, struct drv_record *record,
-		   struct drv_fail *fail)
+/* A job of all threads on the play of each. */
+struct job {
+	struct drv_play *play;
+	size_t index;
+	enum drv_step step;
+	uint64_t serial;
+	const struct drv_phase *phase;
+	/* by thread */
+	struct drv_usage usage[DRV_THREADS_MAX];
+	struct drv_counts counts[DRV_THREADS_MAX];
+	bool settled[DRV_THREADS_MAX];
+};
+
+static struct drv_play *play_of(const struct job *job, const struct drv_engine *engine)
 {
-	const struct drv_point *point = &engine->launch->points[index];
+	return engine->thread ? &job->play->others[engine->thread - 1] : job->play;
+}
+
+static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	const struct job *job = arg;
+	const struct drv_point *point = &engine->launch->points[job->index];
 	const struct drv_role *role = drv_play_role(engine, point);
 	const size_t bytes = (role->state_bytes + STATE_ALIGN) / STATE_ALIGN * STATE_ALIGN;
+	struct drv_play *play = play_of(job, engine);
 
-	*play = (struct drv_play){
-		.engine = engine,
-		.pattern = point->pattern,
-		.role = role,
-		.parameters = point->parameters,
-		.seed = drv_attempt_seed(engine->launch, index),
-		.duration_ns = point->duration_ns,
-		.record = record,
-		.state = aligned_alloc(STATE_ALIGN, bytes),
-	};
+	play->engine = engine;
+	play->pattern = point->pattern;
+	play->role = role;
+	play->parameters = point->parameters;
+	play->seed = drv_attempt_seed(engine->launch, job->index);
+	play->duration_ns = point->duration_ns;
+	play->state = aligned_alloc(STATE_ALIGN, bytes);
 	if (!play->state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
 	memset(play->state, 0, bytes);
 	return role->prepare(play, fail);
 }
 
-void drv_play_stop(struct drv_play *play)
+static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
-	if (!play->state)
-		return;
-	play->role->stop(play);
+	struct drv_play *play = play_of(arg, engine);
+
+	(void)fail;
+	if (play->state)
+		play->role->stop(play);
 	free(play->state);
 	play->state = NULL;
+	if (engine->thread)
+		engine->sink = &engine->port.sink;
+	if (engine->thread && play->record) {
+		drv_record_free(play->record);
+		free(play->record);
+	}
+	return 0;
+}
+
+int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t index, struct drv_record *record,
+		   struct drv_fail *fail)
+{
+	const uint32_t others = drv_crew_size(engine);
+	struct job job = {.play = play, .index = index};
+
+	*play = (struct drv_play){.engine = engine, .record = record};
+	if (others) {
+		play->others = calloc(others, sizeof(*play->others));
+		for (uint32_t i = 0; play->others && i < others; i++) {
+			play->others[i].record = malloc(sizeof(struct drv_record));
+			if (!play->others[i].record)
+				return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
+			drv_record_start(play->others[i].record, record->quantities);
+		}
+		if (!play->others)
+			return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
+	}
+	return drv_crew_all(engine, start_one, &job, fail);
+}
+
+void drv_play_stop(struct drv_play *play)
+{
+	struct job job = {.play = play};
+	struct drv_fail ignored;
+
+	if (!play->engine)
+		return;
+	if (drv_crew_size(play->engine) && !play->others)
+		return;
+	drv_crew_all(play->engine, stop_one, &job, &ignored);
+	free(play->others);
+	play->others = NULL;
+}
+
+static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	struct job *job = arg;
+	struct drv_play *play = play_of(job, engine);
+	struct drv_usage before, after;
+	int status;
+
+	memset(&job->usage[engine->thread], 0, sizeof(job->usage[0]));
+	switch (job->step) {
+	case DRV_STEP_VERIFY: return play->role->verify(play, job->serial, fail);
+	case DRV_STEP_WARMUP: return play->role->warmup(play, drv_warmup_cap_ns(play->duration_ns), fail);
+	case DRV_STEP_MEASURE: break;
+	}
+	drv_usage_read(&before);
+	status = play->role->measure(play, fail);
+	drv_usage_read(&after);
+	job->usage[engine->thread] = drv_usage_since(&before, &after);
+	return status;
+}
+
+/* Works for others; a message is put back, the bell is not. */
+static int serve_until_bell(struct drv_play *play, struct drv_fail *fail)
+{
+	for (;;) {
+		json_t *message;
+
+		if (drv_play_serve_alone(play, &message, fail))
+			return -1;
+		if (json_is_null(message))
+			return 0;
+		drv_oob_put_back(play->engine->oob, message);
+		/* whoever sent it waits for us, and we for the bell */
+		if (drv_engine_look(play->engine, drv_clock_now(&play->engine->clock), NULL, fail))
+			return -1;
+	}
+}
+
+/* The first thread's step, and then it serves until the others have done theirs. */
+static int step_all(struct drv_play *play, struct job *job, struct drv_fail *fail)
+{
+	struct drv_engine *engine = play->engine;
+	struct drv_fail why;
+	int status;
+
+	drv_crew_post(engine, step_one, job);
+	status = step_one(engine, job, fail);
+	drv_crew_watch(engine);
+	if (!status)
+		status = serve_until_bell(play, fail);
+	if (drv_crew_join(engine, &why) && !status) {
+		*fail = why;
+		status = -1;
+	}
+	for (uint32_t i = 0; i < drv_crew_size(engine); i++) {
+		/* the process's counters are those of all threads already */
+		job->usage[0].thread_voluntary_switches += job->usage[i + 1].thread_voluntary_switches;
+		drv_record_add(play->record, play->others[i].record, job->step != DRV_STEP_MEASURE);
+	}
+	return status;
 }
 
 int drv_play_step(struct drv_play *play, enum drv_step step, uint64_t serial, struct drv_usage *usage_out,
 		  struct drv_fail *fail)
 {
-	const struct drv_role *role = play->role;
-	struct drv_usage before, after;
+	struct job job;
 	int status;
 
-	memset(usage_out, 0, sizeof(*usage_out));
-	switch (step) {
-	case DRV_STEP_VERIFY: return role->verify(play, serial, fail);
-	case DRV_STEP_WARMUP: return role->warmup(play, drv_warmup_cap_ns(play->duration_ns), fail);
-	case DRV_STEP_MEASURE: break;
-	}
-	drv_usage_read(&before);
-	status = role->measure(play, fail);
-	drv_usage_read(&after);
-	*usage_out = drv_usage_since(&before, &after);
+	job.play = play;
+	job.step = step;
+	job.serial = serial;
+	status = play->others ? step_all(play, &job, fail) : step_one(play->engine, &job, fail);
+	*usage_out = job.usage[0];
 	return status;
+}
+
+static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	struct job *job = arg;
+	struct drv_play *play = play_of(job, engine);
+	struct drv_counts *counts = &job->counts[engine->thread];
+
+	(void)fail;
+	memset(counts, 0, sizeof(*counts));
+	play->role->phase(play, job->phase, counts);
+	drv_usage_read(&counts->usage);
+	return 0;
+}
+
+/* What another thread counted, on top. */
+static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
+{
+	sum->posts |= more->posts;
+	sum->posted += more->posted;
+	sum->posted_keys += more->posted_keys;
+	sum->executes |= more->executes;
+	sum->exact |= more->exact;
+	sum->executed += more->executed;
+	sum->executed_keys += more->executed_keys;
+	sum->checked += more->checked;
+	sum->full_checked += more->full_checked;
+	sum->waits += more->waits;
+	if (more->mismatches && !sum->mismatches)
+		memcpy(sum->mismatch, more->mismatch, sizeof(sum->mismatch));
+	sum->mismatches += more->mismatches;
+	sum->usage.thread_voluntary_switches += more->usage.thread_voluntary_switches;
 }
 
 void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	memset(counts_out, 0, sizeof(*counts_out));
-	play->role->phase(play, phase, counts_out);
-	drv_usage_read(&counts_out->usage);
+	struct job job;
+	struct drv_fail ignored;
+
+	job.play = play;
+	job.phase = phase;
+	drv_crew_all(play->engine, phase_one, &job, &ignored);
+	*counts_out = job.counts[0];
+	for (uint32_t i = 0; i < drv_crew_size(play->engine); i++)
+		add_counts(counts_out, &job.counts[i + 1]);
+}
+
+static int settle_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	struct job *job = arg;
+	struct drv_play *play = play_of(job, engine);
+
+	(void)fail;
+	job->settled[engine->thread] = !play->role->settle || play->role->settle(play);
+	return 0;
 }
 
 bool drv_play_settle(struct drv_play *play)
 {
-	return !play->role->settle || play->role->settle(play);
+	struct job job;
+	struct drv_fail ignored;
+	bool settled;
+
+	job.play = play;
+	drv_crew_all(play->engine, settle_one, &job, &ignored);
+	settled = job.settled[0];
+	for (uint32_t i = 0; i < drv_crew_size(play->engine); i++)
+		settled &= job.settled[i + 1];
+	return settled;
+}
+
+int drv_play_serve_alone(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	struct drv_engine *engine = play->engine;
+	const struct drv_idle *idle = drv_engine_idle(engine);
+	int status = 0;
+
+	if (play->role->serve)
+		return play->role->serve(play, message_out, fail);
+	if (!idle)
+		return drv_oob_receive(engine->oob, idle, engine->deadline_ns, message_out, fail);
+	while (!status && !(status = idle->step(idle->arg, fail)))
+		status = drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
+	return status < 0 ? -1 : 0;
+}
+
+static int serve_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	json_t *message;
+
+	return drv_play_serve_alone(play_of(arg, engine), &message, fail);
 }
 
 int drv_play_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct drv_engine *engine = play->engine;
-	const struct drv_idle *idle = drv_engine_idle(engine);
+	struct job job;
+	struct drv_fail why;
+	int status;
 
-	if (play->role->serve)
-		return play->role->serve(play, message_out, fail);
-	return drv_oob_receive(engine->oob, idle, engine->deadline_ns, message_out, fail);
+	if (!play->others)
+		return drv_play_serve_alone(play, message_out, fail);
+	job.play = play;
+	drv_crew_post(engine, serve_one, &job);
+	status = drv_play_serve_alone(play, message_out, fail);
+	drv_crew_ring(engine);
+	if (drv_crew_join(engine, &why) && !status) {
+		json_decref(*message_out);
+		*fail = why;
+		status = -1;
+	}
+	return status;
 }

@@ -23,7 +23,10 @@ void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct
 /* After a failure: whether nothing of this role is outstanding any more. */
 bool drv_play_settle(struct drv_play *play);
 
-/* Works for others until a message comes. */
+/* Works for others, in all threads, until a message comes. */
 int drv_play_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
+
+/* The same in the calling thread alone; JSON's null stands for the bell. */
+int drv_play_serve_alone(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 
 #endif

@@ -62,6 +62,48 @@ void drv_record_warmup(struct drv_record *record, const struct drv_warmup *warmu
 	record->warmup_steady = warmup->steady;
 }
 
+static void add_samples(struct drv_samples *into, const struct drv_samples *from)
+{
+	drv_histogram_merge(&into->histogram, &from->histogram);
+	/* one thread's first samples are in time order, those of two are not */
+	for (uint32_t i = 0; i < from->first_count && into->first_count < DRV_FIRST_MAX; i++)
+		into->first_ns[into->first_count++] = from->first_ns[i];
+}
+
+static void add_value(struct drv_value *into, const struct drv_value *from, uint64_t into_operations,
+		      uint64_t from_operations)
+{
+	const uint64_t operations = into_operations + from_operations;
+
+	if (!from->there)
+		return;
+	if (into->samples && from->samples)
+		add_samples(into->samples, from->samples);
+	into->amount += from->amount;
+	if (from->elapsed_ns > into->elapsed_ns)
+		into->elapsed_ns = from->elapsed_ns;
+	if (operations)
+		into->real = (into->real * (double)into_operations + from->real * (double)from_operations) /
+			     (double)operations;
+}
+
+void drv_record_add(struct drv_record *into, const struct drv_record *from, bool warmup_only)
+{
+	if (warmup_only) {
+		into->warmup_operations += from->warmup_operations;
+		into->warmup_steady &= from->warmup_steady;
+		return;
+	}
+	for (unsigned i = 0; i < DRV_RECORD_MAX; i++)
+		add_value(&into->values[i], &from->values[i], into->operations, from->operations);
+	into->operations += from->operations;
+	into->bytes += from->bytes;
+	into->lost += from->lost;
+	into->late += from->late;
+	if (from->elapsed_ns > into->elapsed_ns)
+		into->elapsed_ns = from->elapsed_ns;
+}
+
 uint64_t drv_record_overflows(const struct drv_record *record)
 {
 	uint64_t overflows = 0;

@@ -88,6 +88,12 @@ DRV_RECORD_HOT void drv_sample(struct drv_samples *samples, uint64_t span_ns)
 		samples->first_ns[samples->first_count++] = span_ns;
 }
 
+/*
+ * Adds what another thread of the same endpoint measured: samples, amounts and counts add up, the longest span counts,
+ * and of real numbers the mean by operations. With `warmup_only` only what the warm-up found.
+ */
+void drv_record_add(struct drv_record *into, const struct drv_record *from, bool warmup_only);
+
 /* How many samples lie above the range of the histograms. */
 uint64_t drv_record_overflows(const struct drv_record *record);
 

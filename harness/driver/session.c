@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "crew.h"
 #include "engine.h"
 #include "pin.h"
 #include "play.h"
@@ -120,15 +121,10 @@ static int meet(struct session *session, struct drv_fail *fail)
 /* Finds the subject and asks its table whether this launch can be at all. */
 static int load(struct session *session, struct drv_fail *fail)
 {
-	const size_t threads = session->launch->endpoints[session->args->endpoint].cpus_count;
 	struct drv_fail why;
 	bool bad =
 		session->subject->load(&session->engine, session->args->modules, &session->result, &why) != 0;
 	json_t *all;
-
-	if (!bad && threads > 1)
-		bad = drv_fail_set(&why, DRV_NO_CAP, "wanted %zu threads, this version runs one an endpoint",
-				   threads) != 0;
 
 	if (agree(session, "loaded", json_object(), bad ? &why : NULL, &all, fail))
 		return -1;
@@ -333,6 +329,9 @@ static json_t *own_facts(struct session *session)
 {
 	drv_clock_finish(&session->engine.clock);
 	drv_pin_check(&session->pin);
+	if (session->pin.ok &&
+	    !drv_crew_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)))
+		session->pin.ok = false;
 	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o}", "clock",
 			 drv_result_clock_json(&session->engine.clock), "pinning",
 			 drv_pin_json(&session->pin), "pinning_detail", session->pin.detail, "threads",

@@ -63,6 +63,7 @@ static int suits(const struct drv_launch *launch, const struct drv_floor *floor,
 	if (launch->endpoints_count != 2)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted %zu endpoints, a floor joins 2",
 				    launch->endpoints_count);
+	/* a floor's roles are not played by threads: the launch file's reader saw to that */
 	if (!drv_role_find(launch->points[0].pattern, launch->endpoints[0].role)->acts ||
 	    drv_role_find(launch->points[0].pattern, launch->endpoints[1].role)->acts)
 		return drv_fail_set(fail, DRV_NO_CAP,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A session's subject is a layer. */
+#include "crew.h"
 #include "facts.h"
 #include "subject.h"
 #include "text.h"
@@ -14,8 +15,19 @@ static int load(struct drv_engine *engine, const char *modules, struct drv_resul
 		return -1;
 	engine->layer = engine->loaded.layer;
 	result->library = drv_facts_library(drv_loaded_adapter(&engine->loaded));
+	if (drv_endpoint_threads(&launch->endpoints[engine->endpoint]) > 1 &&
+	    (drv_loaded_adapter(&engine->loaded)->caps & CADGE_CAP_ONE_INIT))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted several threads, this library starts once a process");
 	return drv_negotiate_launch(launch->place, launch->wait, drv_loaded_adapter(&engine->loaded)->caps,
 				    fail);
+}
+
+static int open_thread(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	(void)arg;
+	/* the first thread's is open already */
+	return engine->thread ? drv_engine_open(engine, fail) : 0;
 }
 
 static int open_layer(struct drv_engine *engine, struct drv_result *result, struct drv_ability *ability_out,
@@ -24,7 +36,8 @@ static int open_layer(struct drv_engine *engine, struct drv_result *result, stru
 	const struct cadge_layer *adapter = drv_loaded_adapter(&engine->loaded);
 	struct cadge_limits limits = {.bytes = sizeof(limits)};
 
-	if (drv_engine_open(engine, fail))
+	if (drv_engine_open(engine, fail) || drv_crew_start(engine, fail) ||
+	    drv_crew_all(engine, open_thread, NULL, fail))
 		return -1;
 	engine->layer->limits(engine->ctx, &limits);
 	drv_ability_read(engine->layer, engine->ctx, ability_out);
@@ -42,7 +55,7 @@ static int connect_layer(struct drv_engine *engine, struct drv_result *result, u
 	return drv_engine_connect(engine, deadline_ns, fail);
 }
 
-static json_t *paths(struct drv_engine *engine, struct drv_fail *fail)
+static json_t *channel_paths(struct drv_engine *engine, struct drv_fail *fail)
 {
 	json_t *list = json_array();
 
@@ -67,6 +80,30 @@ static json_t *paths(struct drv_engine *engine, struct drv_fail *fail)
 		}
 	}
 	return list;
+}
+
+/* By thread: an array with one entry a channel. */
+static int path_of_thread(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	json_t **list = (json_t **)arg + engine->thread;
+
+	*list = channel_paths(engine, fail);
+	return *list ? 0 : -1;
+}
+
+static json_t *paths(struct drv_engine *engine, struct drv_fail *fail)
+{
+	json_t *by_thread[DRV_THREADS_MAX] = {0}, *list = json_array();
+	const int status = drv_crew_all(engine, path_of_thread, by_thread, fail);
+
+	for (size_t t = 0; t <= drv_crew_size(engine); t++) {
+		json_array_extend(list, by_thread[t]);
+		json_decref(by_thread[t]);
+	}
+	if (!status)
+		return list;
+	json_decref(list);
+	return NULL;
 }
 
 const struct drv_subject drv_subject_layer = {load, open_layer, connect_layer, paths, drv_engine_close};

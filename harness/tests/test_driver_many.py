@@ -127,13 +127,34 @@ def test_the_coordinator_only_serves(many: Pair) -> None:
             assert attempt["elapsed_ns"] >= 50_000_000
 
 
-def test_threads_are_refused(many: Pair) -> None:
+def test_a_role_that_one_thread_plays(many: Pair) -> None:
     need("sockets-tcp")
     document = launch("sockets-tcp", [rpc()])
     document["endpoints"][1]["cpus"] = [0, 1]
-    result = many.run(document, codes=(3, 3))
-    assert (result["status"], result["reason_code"]) == ("refused", "NO_CAP")
-    assert "wanted 2 threads" in result["reason"]
+    process = many.start(0, document)
+    assert "which is played by one thread, not 2" in process.communicate(timeout=10)[1]
+    assert process.returncode == 2
+
+
+@pytest.mark.parametrize(("wait", "count", "threads"), [("block", 3, 2), ("block", 2, 8), ("poll", 2, 2)])
+def test_threads(many: Pair, wait: str, count: int, threads: int) -> None:
+    """Each thread of an endpoint has a context of its own; the figures are the endpoint's."""
+    need("sockets-tcp")
+    document = ring("sockets-tcp", count, [lap(64), lap(1000, "backward")], wait=wait)
+    for each in document["endpoints"]:
+        each["cpus"] = [-1] * threads
+    result = many.run(document)
+    assert (result["status"], result["reason"]) == ("done", None)
+    assert [path["endpoint"] for path in result["path"]] == [n for n in range(count) for _ in range(2 * threads)]
+    assert len(result["endpoints"]) == count
+    for attempt in result["attempts"]:
+        failed = [check for check in attempt["checks"] if not check["ok"] and check["name"] != "wait_mode"]
+        assert not failed
+        laps = attempt["quantities"]["lap"]
+        assert [each["endpoint"] for each in laps] == list(range(count))
+        assert sum(each["count"] for each in laps) == attempt["operations"] == attempt["executions"]["server"]
+        assert attempt["verified"]["full_before"] == 2 * count * threads
+        assert len(attempt["cpu"]) == count
 
 
 def test_one_of_many_never_comes(many: Pair) -> None:

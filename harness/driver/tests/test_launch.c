@@ -17,7 +17,7 @@ static const char good[] =
 	"\"ports\":[18600,18699],\"endpoints\":["
 	"{\"role\":\"client\",\"host\":\"h1\",\"cpus\":[0],\"device\":\"data0\",\"address\":\"198.19.0.11\","
 	"\"raw_device\":\"raw0\",\"peers\":[1]},"
-	"{\"role\":\"server\",\"host\":\"h2\",\"cpus\":[-1,3],\"device\":\"data0\",\"address\":\"198.19.0."
+	"{\"role\":\"server\",\"host\":\"h2\",\"cpus\":[-1],\"device\":\"data0\",\"address\":\"198.19.0."
 	"12\",\"raw_device\":\"\",\"peers\":[0]}],"
 	"\"patterns\":{\"rpc\":{\"request_bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"reply_"
 	"bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},"
@@ -57,7 +57,7 @@ static void test_good(void)
 	tap_ok(!strcmp(launch.layer, "sockets-tcp") && launch.place == DRV_PLACE_BETWEEN &&
 		       launch.seed == 1234567890123 && launch.deadline_ns == UINT64_C(20000000000) &&
 		       launch.port_last == 18699 && launch.endpoints[1].cpus[0] == -1 &&
-		       launch.endpoints[1].cpus_count == 2 && drv_endpoint_cpu(&launch.endpoints[0]) == 0 &&
+		       launch.endpoints[1].cpus_count == 1 && drv_endpoint_cpu(&launch.endpoints[0]) == 0 &&
 		       launch.endpoints_count == 2 && !strcmp(launch.endpoints[1].role, "server") &&
 		       launch.endpoints[0].peers[0] == 1 && launch.endpoints[0].channels[0] == 0 &&
 		       !strcmp(launch.endpoints[0].raw_device, "raw0"),
@@ -181,6 +181,7 @@ static void test_bad(void)
 		{"", "colour", "\"red\"", "colour is not a key"},
 		{"endpoints.1", "cpus", "\"1\"", "endpoints[1].cpus must be a list"},
 		{"endpoints.1", "cpus", "[-2]", "endpoints[1].cpus must hold integers between -1"},
+		{"endpoints.1", "cpus", "[0,1]", "the role 'server', which is played by one thread, not 2"},
 		{"endpoints.1", "peers", "[2]", "endpoints[1].peers must hold numbers of endpoints, 0 to 1"},
 		{"endpoints.1", "peers", "0", "endpoints[1].peers must be a list"},
 		{"endpoints.1", "role", "\"butler\"", "has no role 'butler', which endpoint 1 is to play"},
@@ -290,6 +291,32 @@ static void test_mutations(void)
 	"{\"role\":\"node\",\"host\":\"h\",\"cpus\":[],\"device\":\"d\",\"address\":\"a\",\"raw_device\":"   \
 	"\"\","
 
+/* Whoever is at one end of a channel finds itself at the other end of the other end's. */
+static void check_ends(const struct drv_launch *launch)
+{
+	size_t total[2] = {0};
+	int fits = 1;
+
+	for (size_t e = 0; e < 2; e++)
+		for (size_t t = 0; t < drv_endpoint_threads(&launch->endpoints[e]); t++) {
+			struct drv_end ends[DRV_PEERS_MAX], back[DRV_PEERS_MAX];
+			const size_t count = drv_launch_channels(launch, e, t, ends, DRV_PEERS_MAX);
+
+			total[e] += count;
+			for (size_t i = 0; i < count; i++) {
+				const struct drv_end *end = &ends[i];
+				const size_t there = drv_launch_channels(launch, end->endpoint, end->thread,
+									 back, DRV_PEERS_MAX);
+
+				fits &= end->endpoint == 1 - e && end->channel < there &&
+					back[end->channel].endpoint == e && back[end->channel].thread == t &&
+					back[end->channel].channel == i;
+			}
+		}
+	tap_ok(fits && total[0] == 6 && total[1] == 6,
+	       "as many channels as the one with more threads has: %zu, %zu", total[0], total[1]);
+}
+
 /* A ring of three, each with two neighbours, and two channels between the same two. */
 static void test_channels(void)
 {
@@ -323,6 +350,17 @@ static void test_channels(void)
 	if (tap_ok(!drv_launch_parse(text, strlen(text), &launch, &fail), "two channels to one peer")) {
 		tap_ok(launch.endpoints[0].channels[0] == 0 && launch.endpoints[0].channels[1] == 1,
 		       "are joined in their order");
+		drv_launch_free(&launch);
+	}
+	free(text);
+	ends = json_loads("[" NODE "\"peers\":[1,1]}," NODE "\"peers\":[0,0]}]", 0, NULL);
+	json_object_set_new(json_array_get(ends, 0), "cpus", json_loads("[0,1,2]", 0, NULL));
+	json_object_set_new(json_array_get(ends, 1), "cpus", json_loads("[3,4]", 0, NULL));
+	json_object_set_new(document, "endpoints", ends);
+	text = json_dumps(document, 0);
+	if (tap_ok(!drv_launch_parse(text, strlen(text), &launch, &fail),
+		   "three threads and two, twice joined")) {
+		check_ends(&launch);
 		drv_launch_free(&launch);
 	}
 	free(text);

@@ -337,9 +337,9 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 #define NODE                                                                                                 \
-	.name = "node", .acts = true, .channels_least = 1, .state_bytes = sizeof(struct ring),               \
-	.prepare = prepare, .stop = stop, .verify = verify, .warmup = warmup, .measure = measure,            \
-	.settle = settle, .serve = serve, .phase = phase
+	.name = "node", .acts = true, .threads = true, .channels_least = 1,                                  \
+	.state_bytes = sizeof(struct ring), .prepare = prepare, .stop = stop, .verify = verify,              \
+	.warmup = warmup, .measure = measure, .settle = settle, .serve = serve, .phase = phase
 
 static const struct drv_role self = {NODE};
 

@@ -30,6 +30,8 @@ struct drv_crew {
 	atomic_uint posted;
 	/* jobs done so far, by all workers together */
 	atomic_uint done;
+	/* how many have come to drv_crew_reach in this job */
+	atomic_uint reached;
 	/* the last job that was told to come back */
 	atomic_uint rung;
 	atomic_bool over;
@@ -97,6 +99,7 @@ int drv_crew_start(struct drv_engine *engine, struct drv_fail *fail)
 		worker->engine.oob = NULL;
 		worker->engine.thread = (uint32_t)i + 1;
 		worker->engine.bell = &crew->rung;
+		worker->engine.reached = &crew->reached;
 		worker->engine.sink = &worker->engine.port.sink;
 		drv_port_start(&worker->engine.port, &worker->engine);
 		if (pthread_create(&worker->thread, NULL, be_worker, worker))
@@ -142,13 +145,19 @@ void drv_crew_post(struct drv_engine *engine, drv_job_fn job, void *arg)
 	}
 	crew->job = job;
 	crew->arg = arg;
+	atomic_store(&crew->reached, 0);
 	atomic_fetch_add_explicit(&crew->posted, 1, memory_order_release);
+}
+
+void drv_crew_reach(struct drv_engine *engine)
+{
+	atomic_fetch_add_explicit(engine->reached, 1, memory_order_release);
 }
 
 void drv_crew_watch(struct drv_engine *engine)
 {
-	engine->bell = &engine->crew->done;
-	engine->bell_at = atomic_load(&engine->crew->posted) * engine->crew->size;
+	engine->bell = &engine->crew->reached;
+	engine->bell_at = engine->crew->size;
 }
 
 void drv_crew_ring(struct drv_engine *engine)
@@ -176,7 +185,9 @@ int drv_crew_join(struct drv_engine *engine, struct drv_fail *fail)
 			engine->down_code = worker->engine.down_code;
 			engine->down_channel = worker->engine.down_channel;
 		}
-		return drv_fail_set(fail, worker->fail.reason, "thread %u: %s", i + 1, worker->fail.text);
+		drv_fail_set(fail, worker->fail.reason, "thread %u: %s", i + 1, worker->fail.text);
+		/* whether its peer died is known to the out-of-band channel */
+		return worker->engine.down_code ? drv_engine_explain(engine, fail) : -1;
 	}
 	return 0;
 }
@@ -190,6 +201,8 @@ int drv_crew_all(struct drv_engine *engine, drv_job_fn job, void *arg, struct dr
 		return job(engine, arg, fail);
 	drv_crew_post(engine, job, arg);
 	status = job(engine, arg, fail);
+	if (status)
+		drv_crew_ring(engine);
 	if (drv_crew_join(engine, &why) && !status) {
 		*fail = why;
 		status = -1;

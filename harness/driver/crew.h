@@ -22,9 +22,13 @@ uint32_t drv_crew_size(const struct drv_engine *engine);
 
 /* Begins a job in all other threads. `arg` stays until drv_crew_join. */
 void drv_crew_post(struct drv_engine *engine, drv_job_fn job, void *arg);
-/* Makes drv_engine_look of the first thread, where it takes messages, return JSON's null once the job is done. */
+/* Inside a job of another thread: says that it has come so far. */
+void drv_crew_reach(struct drv_engine *engine);
+/*
+ * Makes drv_engine_look of the first thread, where it takes messages, return JSON's null once all others have come so far.
+ */
 void drv_crew_watch(struct drv_engine *engine);
-/* Tells threads that are in drv_engine_look for messages to come back. */
+/* Tells the other threads to come back: those that serve are done, those that act give up. */
 void drv_crew_ring(struct drv_engine *engine);
 /* Waits until the job is done, polling the layer. 0, or -1 with the reason of the first thread that failed. */
 int drv_crew_join(struct drv_engine *engine, struct drv_fail *fail);

@@ -138,10 +138,14 @@ int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_ou
 		return drv_engine_explain(engine, fail);
 	if (DRV_UNLIKELY(drv_stop_signal))
 		return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
-	if (DRV_UNLIKELY(engine->bell != NULL) && message_out &&
+	if (DRV_UNLIKELY(engine->bell != NULL) &&
 	    atomic_load_explicit(engine->bell, memory_order_acquire) >= engine->bell_at) {
-		*message_out = json_null();
-		return 1;
+		if (message_out) {
+			*message_out = json_null();
+			return 1;
+		}
+		if (engine->thread)
+			return drv_fail_set(fail, DRV_STOPPED, "the first thread gave up");
 	}
 	if (engine->oob && now >= engine->oob_next) {
 		status = message_out ? drv_oob_try(engine->oob, message_out, fail)

@@ -98,11 +98,13 @@ struct drv_engine {
 	/* see drv_engine_idle */
 	struct drv_idle idle;
 	/*
-	 * Where several threads work: once *bell has come to bell_at, drv_engine_look gives JSON's null for a message.
-	 * NULL: no bell.
+	 * Where several threads work: once *bell has come to bell_at, drv_engine_look gives JSON's null for a message;
+	 * where it takes none, the first thread goes on and all others give up. NULL: no bell.
 	 */
 	const _Atomic unsigned *bell;
 	unsigned bell_at;
+	/* of the other threads: counts those that have come to drv_crew_reach */
+	_Atomic unsigned *reached;
 	/* ticks between looks at the out-of-band channel while idle */
 	uint64_t oob_period;
 	/* next look, in ticks */

@@ -71,12 +71,13 @@ static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	struct drv_play *play = play_of(arg, engine);
 
 	(void)fail;
+	/* the layer is polled on: what comes now is nobody's */
+	if (engine->port.engine)
+		engine->sink = &engine->port.sink;
 	if (play->state)
 		play->role->stop(play);
 	free(play->state);
 	play->state = NULL;
-	if (engine->thread)
-		engine->sink = &engine->port.sink;
 	if (engine->thread && play->record) {
 		drv_record_free(play->record);
 		free(play->record);
@@ -139,6 +140,16 @@ static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	return status;
 }
 
+/* Another thread's step; then it works for others, until the first thread calls all back. */
+static int step_other(struct drv_engine *engine, void *arg, struct drv_fail *fail)
+{
+	const int status = step_one(engine, arg, fail);
+	json_t *message;
+
+	drv_crew_reach(engine);
+	return status ? -1 : drv_play_serve_alone(play_of(arg, engine), &message, fail);
+}
+
 /* Works for others; a message is put back, the bell is not. */
 static int serve_until_bell(struct drv_play *play, struct drv_fail *fail)
 {
@@ -156,18 +167,19 @@ static int serve_until_bell(struct drv_play *play, struct drv_fail *fail)
 	}
 }
 
-/* The first thread's step, and then it serves until the others have done theirs. */
+/* The first thread's step, and then it serves until the others have done theirs; whoever is done serves meanwhile. */
 static int step_all(struct drv_play *play, struct job *job, struct drv_fail *fail)
 {
 	struct drv_engine *engine = play->engine;
 	struct drv_fail why;
 	int status;
 
-	drv_crew_post(engine, step_one, job);
+	drv_crew_post(engine, step_other, job);
 	status = step_one(engine, job, fail);
 	drv_crew_watch(engine);
 	if (!status)
 		status = serve_until_bell(play, fail);
+	drv_crew_ring(engine);
 	if (drv_crew_join(engine, &why) && !status) {
 		*fail = why;
 		status = -1;

@@ -488,7 +488,6 @@ int drv_session_run(const struct drv_session_args *args)
 {
 	static struct session session;
 	struct drv_engine *engine = &session.engine;
-	struct drv_port port;
 	struct drv_fail fail = {0}, store_fail;
 	bool met = false, attempted = false;
 	json_t *facts;
@@ -507,8 +506,8 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->nap_factor = args->launch->endpoints_count < 4 ? 1 : args->launch->endpoints_count / 2;
 	engine->look_mask = args->launch->endpoints_count < 3 ? 0xfffff : 15;
 	session.subject = args->launch->kind == DRV_KIND_FLOOR ? &drv_subject_floor : &drv_subject_layer;
-	drv_port_start(&port, engine);
-	engine->sink = &port.sink;
+	drv_port_start(&engine->port, engine);
+	engine->sink = &engine->port.sink;
 	drv_pin_set(&session.pin, drv_endpoint_cpu(&args->launch->endpoints[args->endpoint]));
 	drv_clock_start(&engine->clock, true);
 	engine->oob_period = drv_clock_to_ticks(&engine->clock, engine->block ? 1000000 : 200000);

@@ -157,6 +157,24 @@ def test_threads(many: Pair, wait: str, count: int, threads: int) -> None:
         assert len(attempt["cpu"]) == count
 
 
+def test_an_endpoint_with_threads_dies(many: Pair) -> None:
+    """All threads of all others come to an end, long before their points would."""
+    need("sockets-tcp")
+    document = ring("sockets-tcp", 4, [lap(duration=20000)])
+    for each in document["endpoints"]:
+        each["cpus"] = [-1, -1]
+    processes = [many.start(number, document) for number in range(4)]
+    time.sleep(1.5)
+    processes[2].kill()
+    killed = time.monotonic()
+    alive = [process for number, process in enumerate(processes) if number != 2]
+    errors = [process.communicate(timeout=10)[1] for process in alive]
+    assert [process.returncode for process in alive] == [4, 4, 4], errors
+    assert time.monotonic() - killed < 3
+    [attempt] = many.result()["attempts"]
+    assert (attempt["status"], attempt["reason_code"]) == ("failed", "PEER_LOST")
+
+
 def test_one_of_many_never_comes(many: Pair) -> None:
     need("sockets-tcp")
     document = ring("sockets-tcp", 4, [lap()], deadline_ms=3000)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare two builds of Cadge on this machine: is the new one as fast as the old one?
+"""Compare two builds of Cadge on this machine, to see whether the new one is as fast as the old one.
 
 Both builds run the same points in turn, old and new swapping who is first from round to round. A round gives one ratio
-new / old a layer and point: of the median round trip, or of the time for a byte of a stream. Shown is the median of the
-ratios with its 95 % interval by order statistics. A layer passes when the median is at most 1.02 and the upper end of the
-interval at most 1.05.
+new / old a layer and point: of the median round trip, or of the time for a byte of a stream. Shown is the median of
+the ratios with its 95 % interval by order statistics. A layer passes when the median is at most 1.02 and the upper end
+of the interval at most 1.05.
 
     python harness/bench/sidebyside.py OLD/build NEW/build --rounds 15 --layers sockets-tcp native-ucx
 """

@@ -2,8 +2,8 @@
 """Launches of many endpoints, and of one with many channels, with a pattern that exists only in the tests."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +16,7 @@ RING = {"bytes": SIZE, "way": {"type": "choice", "values": ["forward", "backward
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> Any:
+def many(tmp_path: Path) -> Iterator[Pair]:
     """As many processes as a launch has endpoints, gone afterwards whatever happened."""
     if not DRIVER.exists():
         pytest.skip(f"{DRIVER} is not built")

@@ -51,7 +51,7 @@ DECLARED: dict[str, Json] = {
 }
 
 
-def point(pattern: str, duration: int = 30, **parameters: object) -> Json:
+def point(pattern: str, duration: int = 30, **parameters: int | str) -> Json:
     return {
         "attempt_id": "",
         "point_id": "0123456789abcdef",
@@ -61,15 +61,15 @@ def point(pattern: str, duration: int = 30, **parameters: object) -> Json:
     }
 
 
-def pingpong(size: int, **more: Any) -> Json:
+def pingpong(size: int, **more: int) -> Json:
     return point("pingpong", bytes=size, **more)
 
 
-def rpc(request: int = 8, reply: int = 8, depth: int = 1, **more: Any) -> Json:
+def rpc(request: int = 8, reply: int = 8, depth: int = 1, **more: int) -> Json:
     return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, **more)
 
 
-def stream(size: int, depth: int = 1, **more: Any) -> Json:
+def stream(size: int, depth: int = 1, **more: int) -> Json:
     return point("stream", bytes=size, depth=depth, **more)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Verbs only. What they do stands in ci/, layers/build.mk, harness/build.mk and in the command `cadge`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build sweep report test check bench long fresh conformance new-layer clean
+.PHONY: help setup build sweep report test check bench long fresh conformance new-layer new-pattern clean
 SHELL := /bin/bash
 
 SWEEP ?= default
@@ -61,6 +61,9 @@ conformance: ## one layer through the conformance suite: LAYER=name (PROFILE=asa
 
 new-layer: ## the three files of a new layer, ready to build and to conform: NAME=style-substrate
 	@ci/new-layer "$$NAME"
+
+new-pattern: ## the two files of a new pattern, ready to build: NAME=name
+	@ci/new-pattern "$$NAME"
 
 clean: ## remove what was built; results stay
 	rm -rf build

@@ -372,6 +372,12 @@ int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out)
 	return CADGE_DONE;
 }
 
+int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret)
+{
+	snprintf(ofi->why, sizeof(ofi->why), "an operation was refused: %s", fi_strerror((int)-ret));
+	return CADGE_E_DOWN;
+}
+
 ssize_t cadge_ofi_read_error(struct cadge_ofi *ofi, struct fi_cq_err_entry *error)
 {
 	const ssize_t ret = fi_cq_readerr(ofi->cq, error, 0);

@@ -83,6 +83,8 @@ int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns);
 /* As cadge_layer.event; *due_ns_out is left alone. */
 int cadge_ofi_event(const struct cadge_ofi *ofi, int *fd_out);
 
+/* Keeps libfabric's words for what a call returned (negative), for why. Returns E_DOWN. */
+int cadge_ofi_refused(struct cadge_ofi *ofi, ssize_t ret);
 /* Reads one failed entry of the queue and keeps libfabric's words for it. As fi_cq_readerr. */
 ssize_t cadge_ofi_read_error(struct cadge_ofi *ofi, struct fi_cq_err_entry *error);
 

@@ -27,7 +27,7 @@ struct cadge_ofi_op {
 	struct cadge_ofi_op *next; /* free list; quiets of a link */
 };
 
-int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, const struct cadge_ofi *ofi, size_t operations,
+int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, struct cadge_ofi *ofi, size_t operations,
 			 cadge_ofi_done_fn done, void *arg)
 {
 	size_t count = 0, i;
@@ -180,7 +180,7 @@ static int ofi_issued(struct cadge_ofi_rma *rma, struct cadge_ofi_op *op, ssize_
 	}
 	ofi_free_op(rma, op);
 	if (ret != -FI_EAGAIN)
-		return CADGE_E_DOWN;
+		return cadge_ofi_refused(rma->ofi, ret);
 	rma->busy_operations++;
 	return CADGE_BUSY;
 }
@@ -201,7 +201,7 @@ int cadge_ofi_write(struct cadge_ofi_link *link, const void *local, size_t bytes
 			return CADGE_DONE;
 		}
 		rma->busy_operations++;
-		return ret == -FI_EAGAIN ? CADGE_BUSY : CADGE_E_DOWN;
+		return ret == -FI_EAGAIN ? CADGE_BUSY : cadge_ofi_refused(rma->ofi, ret);
 	}
 	op = ofi_new_op(link, OFI_WRITE, token, owner);
 	if (!op)

@@ -37,7 +37,7 @@ typedef int (*cadge_ofi_done_fn)(void *arg, struct cadge_ofi_link *link, uint64_
 				 int code);
 
 struct cadge_ofi_rma {
-	const struct cadge_ofi *ofi;
+	struct cadge_ofi *ofi;
 	cadge_ofi_done_fn done;
 	void *arg;
 	bool direct;  /* shm copies straight into the peer; known after the first link */
@@ -63,7 +63,7 @@ struct cadge_ofi_link {
 };
 
 /* Operations for an opened endpoint: at most `operations` in flight. DONE or E_MEMORY. */
-int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, const struct cadge_ofi *ofi, size_t operations,
+int cadge_ofi_rma_create(struct cadge_ofi_rma *rma, struct cadge_ofi *ofi, size_t operations,
 			 cadge_ofi_done_fn done, void *arg);
 /*
  * Before the endpoint is closed: takes completions, without telling anybody, until no read is in flight or

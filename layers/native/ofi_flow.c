@@ -71,7 +71,7 @@ int native_ofi_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	}
 refused:
 	if (ret != -FI_EAGAIN)
-		return CADGE_E_DOWN;
+		return cadge_ofi_refused(&ctx->ofi, ret);
 	ctx->busy_posts++;
 	return CADGE_BUSY;
 }

@@ -36,13 +36,13 @@ static int rdma_mailbox_fence(void *link)
 
 static int rdma_mailbox_notify(void *link, const void *note)
 {
-	const struct cadge_chan *chan = link;
+	struct cadge_chan *chan = link;
 	ssize_t ret = fi_injectdata(chan->ctx->ofi.ep, note, CADGE_MAILBOX_NOTE_BYTES, chan->peer_stamp,
 				    chan->link.addr);
 
 	if (!ret)
 		return CADGE_DONE;
-	return ret == -FI_EAGAIN ? CADGE_BUSY : CADGE_E_DOWN;
+	return ret == -FI_EAGAIN ? CADGE_BUSY : cadge_ofi_refused(&chan->ctx->ofi, ret);
 }
 
 const struct cadge_mailbox_ops rdma_ofi_polling_ops = {

@@ -35,14 +35,17 @@ static int absent(const char *modules, const char *name, struct drv_fail *fail)
 	return drv_fail_set(fail, DRV_BUILD_ABSENT, "layer '%s' was not built: %s", name, line);
 }
 
-/* A table of our own for a layer's. Modules stay loaded until the process ends, and so do these. */
+/*
+ * A table of our own for a layer's, at the beginning of a cache line. Modules stay loaded until the process ends,
+ * and so do these.
+ */
 static struct cadge_layer *new_table(void)
 {
 	static struct own {
-		struct own *next;
 		struct cadge_layer table;
+		struct own *next;
 	} *all;
-	struct own *own = calloc(1, sizeof(*own));
+	struct own *own = aligned_alloc(64, (sizeof(*own) + 63) / 64 * 64);
 
 	if (!own)
 		return NULL;

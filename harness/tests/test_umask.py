@@ -133,13 +133,15 @@ def test_no_secret_is_readable_where_everything_is(folder: Path) -> None:
     process = user.start("run", "--sweep", str(user.sweep), "--testbed", "local", "--no-report")
     deadline_s = time.monotonic() + 100
     on_node: list[Path] = []
-    while time.monotonic() < deadline_s and not any(path.name.endswith(".0.log") for path in on_node):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
-        if list((folder / "results").glob("*/plan.json")):
-            on_node = list(NODES.glob(f"{user.campaign().path.name}-*/**/*"))
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
+    try:
+        while time.monotonic() < deadline_s and not any(path.name.endswith(".0.log") for path in on_node):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+            if list((folder / "results").glob("*/campaign.json")):
+                on_node = list(NODES.glob(f"{user.campaign().path.name}-*/**/*"))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=30)
     made = [*user.made(), *on_node]
     assert Counter(path.name for path in made if path.name in SECRETS) >= Counter({"token": 2, "campaign.tar.gz": 1})
     for path in made:

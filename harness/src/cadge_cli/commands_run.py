@@ -138,6 +138,7 @@ def measure(
         begun_s = time.monotonic()
         testbed = testbeds.resolve(testbed_name, inventory)
         try:
+            check_driver(request.checkout)
             for note in testbed.notes:
                 output.say(note)
             plan = request.plan(testbed, results)
@@ -191,6 +192,7 @@ def resume(
             testbed_name = kind
         testbed = testbeds.resolve(testbed_name, inventory)
         try:
+            check_driver(checkout)
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
                 done = _carry_out(
@@ -205,7 +207,6 @@ def _ready(checkout: Checkout, output: Output) -> None:
     """Refuse where nothing is built; warn of what is dubious."""
     if not checkout.driver.is_file():
         raise UnfitError(f"{checkout.driver} is not there: nothing was built", commands=("make build",))
-    check_driver(checkout)
     for warning in checkout_warnings(checkout):
         output.problem(warning)
 

@@ -14,7 +14,7 @@ options := $(if $(TESTBED),--testbed "$$TESTBED") $(if $(INVENTORY),--inventory 
 jobs := $(shell nproc 2>/dev/null || echo 1)
 build := $(MAKE) --no-print-directory -j$(jobs) -f
 
-help: ## list the verbs
+help: ## list the targets
 	@echo 'make VERB [NAME=VALUE ...]'; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
@@ -22,7 +22,7 @@ help: ## list the verbs
 	@echo '  TESTBED=local|emulated          default: emulated where it can be  INVENTORY=PATH   the same on a cluster'
 	@echo '  SETUP=no                        install nothing                 TUNE=yes         tune the nodes, and restore them'
 
-setup: ## bring this machine to what a sweep needs (apt, Python); shows first what it installs
+setup: ## install what a sweep needs (apt, Python), having shown what that is
 	@ci/setup sweep
 
 build: setup ## build the driver and every layer whose library is here

@@ -161,7 +161,7 @@ def _layer_points(
             if options.troubles:
                 refused: tuple[str, str] | None = REFUSED.get((layer, place, wait))
                 if layer == "peregrine-shm" and place == "between":
-                    refused = ("PLACE", "peregrine-shm works at within alone")
+                    refused = ("PLACE", "peregrine-shm runs only within one host")
                 if layer == "sockets-unix" and place == "between":
                     refused = ("NO_CAP", "a Unix socket does not leave its host")
                 if layer == "sockets-udp" and size > 65507:

@@ -96,7 +96,7 @@ def test_the_table(campaign: Campaign) -> None:
     assert within.rows[3][1] == "1.20\u00d7 [1.20, 1.20] *"
     assert within.rows[2][1].endswith("[0.900, 1.10]")
     assert found.tables[1].rows == ()
-    assert found.tables[1].remarks == ("peregrine-shm works at within alone",)
+    assert found.tables[1].remarks == ("peregrine-shm runs only within one host",)
 
 
 def test_records_are_json_with_a_reason_where_there_is_no_ratio(campaign: Campaign) -> None:

@@ -203,7 +203,7 @@ def test_a_campaign_without_any_number_still_has_a_report(tmp_path: Path) -> Non
     path = tmp_path / "r.html"
     report.build(synthetic.make(tmp_path / "store", options).path, path)
     text = path.read_text()
-    assert "No point of a layer has a number" in text
+    assert "No point of a layer has a result" in text
     assert "No floor was measured" in text
 
 

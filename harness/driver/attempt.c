@@ -108,8 +108,7 @@ static int tell(struct acting *acting, const char *name, const struct drv_phase 
 		if (!status && phase->last && !phase->cancelled &&
 		    drv_record_merge(acting->attempt->others, json_object_get(answer, "quantities"),
 				     acting->point->pattern->quantities, (int)e))
-			status = drv_fail_set(fail, DRV_PROTOCOL,
-					      "endpoint %zu sent quantities that make no sense", e);
+			status = drv_fail_set(fail, DRV_PROTOCOL, "endpoint %zu sent invalid quantities", e);
 		json_decref(answer);
 		if (status)
 			return -1;
@@ -137,7 +136,7 @@ static int take_acted(struct acting *acting, enum drv_step step, const json_t *m
 			"elapsed_ns", &elapsed, "overflows", &overflows, "warmup_operations", &warm, "steady",
 			&steady) ||
 	    drv_usage_parse(json_object_get(message, "usage"), &account->usage, fail))
-		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %zu sent no usable account of a step", e);
+		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %zu sent no valid report of a step", e);
 	if (step == DRV_STEP_WARMUP) {
 		record->warmup_operations += (uint64_t)warm;
 		record->warmup_steady &= steady != 0;

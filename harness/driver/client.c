@@ -133,7 +133,7 @@ static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes < DRV_RPC_HEADER_BYTES ||
 			 drv_load64(at + 8) != ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY))) {
-		note_mismatch(client, "a message of %zu bytes that is no reply", bytes);
+		note_mismatch(client, "a message of %zu bytes is not a reply", bytes);
 		return CADGE_TAKEN;
 	}
 	token = drv_load64(at);

@@ -72,7 +72,7 @@ static int connect_all(struct drv_engine *engine, const json_t *all, struct drv_
 
 		if (take_bytes(json_array_get(json_array_get(threads, ends[i].thread), ends[i].channel), blob,
 			       sizeof(blob), &bytes))
-			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent an address that is none",
+			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent an invalid address",
 					    ends[i].endpoint);
 		code = engine->layer->connect(engine->ctx, i, blob, bytes, &engine->channels[i].chan);
 		if (code < 0)
@@ -170,7 +170,7 @@ static int attach_all(struct drv_engine *engine, const json_t *all, struct drv_f
 		if (!json_string_length(hex))
 			continue;
 		if (take_bytes(hex, key, sizeof(key), &bytes))
-			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent a key that is none",
+			return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent an invalid key",
 					    channel->endpoint);
 		code = engine->layer->attach(channel->chan, key, bytes, CADGE_MAY_ALL, 0, &channel->remote);
 		if (code < 0)

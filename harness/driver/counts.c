@@ -58,7 +58,7 @@ int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct
 	    parse_count(object, "full_checked", &counts.full_checked) ||
 	    parse_count(object, "mismatches", &counts.mismatches) ||
 	    parse_count(object, "waits", &counts.waits) || !mismatch)
-		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent counts that make no sense");
+		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid counts");
 	counts.posts = json_is_true(json_object_get(object, "posts"));
 	counts.executes = json_is_true(json_object_get(object, "executes"));
 	counts.exact = json_is_true(json_object_get(object, "exact"));
@@ -84,7 +84,7 @@ int drv_phase_parse(const json_t *object, struct drv_phase *phase_out, struct dr
 	if (!name || !json_is_integer(json_object_get(object, "ended")) || ended < DRV_STEP_VERIFY ||
 	    ended > DRV_STEP_MEASURE || parse_count(object, "serial", &phase.serial) ||
 	    parse_bits(object, "told", &phase.told))
-		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent a phase that makes no sense");
+		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent an invalid phase");
 	phase.ended = (enum drv_step)ended;
 	phase.full = json_is_true(json_object_get(object, "full"));
 	phase.cancelled = !strcmp(name, "cancel");

@@ -160,9 +160,9 @@ static json_t *in_child(const struct trial *trial)
 			;
 	}
 	if (child < 0)
-		drv_fail_set(&fail, DRV_SYSTEM, "no process for the trial: %s", strerror(errno));
+		drv_fail_set(&fail, DRV_SYSTEM, "cannot start a process to open it in: %s", strerror(errno));
 	else if (late)
-		drv_fail_set(&fail, DRV_DEADLINE, "the library did not come back within %d s",
+		drv_fail_set(&fail, DRV_DEADLINE, "the library did not return within %d s",
 			     (int)(TRIAL_NS / 1000000000));
 	else if (WIFSIGNALED(state))
 		drv_fail_set(&fail, DRV_LIBRARY, "the library crashed: %s", strsignal(WTERMSIG(state)));

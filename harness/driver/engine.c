@@ -123,7 +123,7 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 		nanosleep(&pause, NULL);
 	}
 	return drv_fail_set(fail, DRV_LIBRARY,
-			    "the layer lost its peer, endpoint %d (%s), although that one lives",
+			    "the layer reported its peer down, endpoint %d (%s), although it is alive",
 			    engine->down_code && engine->down_channel < engine->channels_count
 				    ? engine->channels[engine->down_channel].endpoint
 				    : -1,

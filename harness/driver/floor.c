@@ -151,7 +151,7 @@ int drv_form_negotiate(uint64_t bytes, bool offered, const char *form, const str
 	const struct drv_floor *floor = offer->floor;
 
 	if (!offered)
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted %s, which %s has not", form, floor->name);
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted %s, which %s does not have", form, floor->name);
 	if (bytes < floor->bytes_min)
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted %" PRIu64 " bytes: %s", bytes,
 				    floor->bytes_min_reason);

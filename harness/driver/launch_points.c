@@ -27,8 +27,8 @@ static int read_limits(const struct drv_reader *reader, const struct drv_paramet
 	if (type != (int)parameter->type)
 		return drv_read_wrong(reader, "type",
 				      parameter->type == DRV_CHOICE
-					      ? "must be choice: this program was built so"
-					      : "must be integer: this program was built so");
+					      ? "must be choice, as this program was built"
+					      : "must be integer, as this program was built");
 	if (parameter->type == DRV_INTEGER) {
 		if (drv_read_keys(reader, integer_keys) ||
 		    drv_read_integer(reader, "min", 0, INT64_MAX, least) ||
@@ -125,7 +125,7 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 		const struct drv_role *role = drv_role_find(pattern, launch->endpoints[e].role);
 
 		if (!role) {
-			snprintf(text, sizeof(text), "has no role '%.60s', which endpoint %zu is to play",
+			snprintf(text, sizeof(text), "has no role '%.60s', which endpoint %zu is given",
 				 launch->endpoints[e].role, e);
 			return drv_read_wrong(declaration, "", text);
 		}
@@ -137,7 +137,7 @@ static int check_roles(const struct drv_reader *declaration, const struct drv_pa
 		if (check_role(declaration, launch, drv_role_find(pattern, launch->endpoints[e].role), e,
 			       true))
 			return -1;
-	return acts ? 0 : drv_read_wrong(declaration, "", "has no role here that measures anything");
+	return acts ? 0 : drv_read_wrong(declaration, "", "gives no endpoint a role that measures");
 }
 
 static struct drv_reader declaration_reader(const struct drv_reader *patterns, const char *name)

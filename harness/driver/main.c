@@ -28,7 +28,7 @@ static const char help[] =
 	"           and writes the result (cadge.result/2) to --out; endpoints 1 to 63 connect to it. The "
 	"token "
 	"file holds\n"
-	"           at least 16 bytes, the same for all, and has mode 0600. Place self: endpoint 0 alone, "
+	"           at least 16 bytes, the same for all, and has mode 0600. Place self: only endpoint 0, "
 	"without --oob\n"
 	"           and --token-file. Floors: without --modules.\n"
 	"describe   opens a layer in every place and wait mode of this machine and prints what it grants, or "
@@ -46,7 +46,7 @@ static const char help[] =
 	"\n"
 	"exit status: 0 result written; 2 wrong arguments or launch file; 3 the layer cannot be loaded or "
 	"opened;\n"
-	"  4 another endpoint was lost, or a deadline passed; 70 a mistake of this program. Endpoint 0 "
+	"  4 another endpoint was lost, or a deadline passed; 70 an internal error. Endpoint 0 "
 	"writes a result\n"
 	"  with the reason in cases 3 and 4 whenever it can.\n";
 
@@ -103,7 +103,7 @@ static int describe(int argc, char **argv)
 			if (!strcmp(argv[i], known[j].name))
 				value = known[j].value;
 		if (!value || i + 1 == argc)
-			return wrong(value ? "an argument lacks its value" : "unknown argument");
+			return wrong(value ? "an argument needs a value" : "unknown argument");
 		*value = argv[i + 1];
 	}
 	if (!args.modules || !args.layer)

@@ -17,15 +17,15 @@ int drv_memory_make(struct drv_engine *engine, size_t bytes, struct drv_memory *
 		memory.base = engine->layer->mem_alloc(engine->ctx, memory.bytes);
 		memory.from_layer = memory.base != NULL;
 		if (!memory.base)
-			return drv_fail_set(fail, DRV_MEMORY, "the layer has no %zu bytes for buffers",
-					    memory.bytes);
+			return drv_fail_set(fail, DRV_MEMORY,
+					    "the layer cannot allocate %zu bytes for buffers", memory.bytes);
 	} else {
 		void *base = mmap(NULL, memory.bytes, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 		if (base == MAP_FAILED)
-			return drv_fail_set(fail, DRV_MEMORY, "no %zu bytes for buffers: %s", memory.bytes,
-					    strerror(errno));
+			return drv_fail_set(fail, DRV_MEMORY, "cannot allocate %zu bytes for buffers: %s",
+					    memory.bytes, strerror(errno));
 		memory.base = base;
 	}
 	memset(memory.base, 0, memory.bytes);

@@ -70,7 +70,7 @@ int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, str
 			&iov, "put", &put, "get", &get, "fetch_add", &add) ||
 	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 ||
 	    depth < 0 || depth > UINT32_MAX || iov < 0 || iov > UINT32_MAX)
-		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent limits that make no sense");
+		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid limits");
 	ability_out->message_bytes_max = (uint64_t)message;
 	ability_out->rma_bytes_max = (uint64_t)rma;
 	ability_out->depth_max = (uint32_t)depth;

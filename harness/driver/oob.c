@@ -122,7 +122,7 @@ static void tell(struct drv_oob *oob, const struct drv_link *except, enum drv_re
 	for (int i = 0; message && !oob->told && i < oob->links_count; i++)
 		if (&oob->links[i] != except &&
 		    drv_link_send(&oob->links[i], message, drv_now_ns() + ABORT_NS, &ignored))
-			fprintf(stderr, "cadge: endpoint %d could not be told: %s\n", oob->links[i].endpoint,
+			fprintf(stderr, "cadge: cannot notify endpoint %d: %s\n", oob->links[i].endpoint,
 				ignored.text);
 	oob->told = true;
 	json_decref(message);
@@ -218,7 +218,7 @@ static int idle_turn(struct drv_oob *oob, const struct drv_idle *idle, uint64_t 
 	if (drv_now_ns() >= deadline_ns) {
 		if (whom >= 0)
 			return drv_fail_set(fail, DRV_DEADLINE, "endpoint %d did not answer in time", whom);
-		return drv_fail_set(fail, DRV_DEADLINE, "no other endpoint said anything in time");
+		return drv_fail_set(fail, DRV_DEADLINE, "no other endpoint sent anything in time");
 	}
 	if (idle)
 		return idle->step(idle->arg, fail) < 0 ? -1 : 0;
@@ -265,8 +265,8 @@ int drv_oob_expect(struct drv_oob *oob, int from, const char *name, const struct
 	}
 	got = json_string_value(json_object_get(message, "m"));
 	if (strcmp(got, name) != 0) {
-		drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent \"%s\" where \"%s\" was due", from, got,
-			     name);
+		drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent \"%s\" where \"%s\" was expected", from,
+			     got, name);
 		json_decref(message);
 		return -1;
 	}

@@ -124,18 +124,18 @@ int drv_oob_auth_client(int fd, const struct drv_oob_token *token, uint64_t dead
 		return -1;
 	if (memcmp(server.magic, MAGIC, MAGIC_BYTES) != 0)
 		return drv_fail_set(fail, DRV_PROTOCOL,
-				    "what listens there is not an endpoint of this version");
+				    "the listener there is not an endpoint of this version");
 	drv_oob_prove(token, "client", client.nonce, server.nonce, mine);
 	if (drv_oob_write_all(fd, mine, sizeof(mine), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, &verdict, 1, deadline_ns, fail))
 		return -1;
 	if (verdict != 'Y')
-		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint refused our token");
+		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint refused this endpoint's token");
 	if (drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
 		return -1;
 	drv_oob_prove(token, "server", client.nonce, server.nonce, wanted);
 	if (sodium_memcmp(theirs, wanted, PROOF_BYTES) != 0)
-		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint does not hold our token");
+		return drv_fail_set(fail, DRV_TOKEN, "the other endpoint holds another token");
 	return 0;
 }
 
@@ -148,7 +148,7 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 	if (drv_oob_read_all(fd, &client, sizeof(client), deadline_ns, fail))
 		return -1;
 	if (memcmp(client.magic, MAGIC, MAGIC_BYTES) != 0)
-		return drv_fail_set(fail, DRV_PROTOCOL, "a connection did not speak our protocol");
+		return drv_fail_set(fail, DRV_PROTOCOL, "a connection does not speak this protocol");
 	if (make_opening(&server, fail) ||
 	    drv_oob_write_all(fd, &server, sizeof(server), deadline_ns, fail) ||
 	    drv_oob_read_all(fd, theirs, sizeof(theirs), deadline_ns, fail))
@@ -158,9 +158,8 @@ int drv_oob_auth_server(int fd, const struct drv_oob_token *token, uint64_t dead
 		struct drv_fail ignored; /* the verdict is a courtesy */
 
 		if (drv_oob_write_all(fd, "N", 1, deadline_ns, &ignored))
-			return drv_fail_set(fail, DRV_TOKEN,
-					    "a connection came with another token, and left");
-		return drv_fail_set(fail, DRV_TOKEN, "a connection came with another token");
+			return drv_fail_set(fail, DRV_TOKEN, "a connection has another token, and closed");
+		return drv_fail_set(fail, DRV_TOKEN, "a connection has another token");
 	}
 	answer[0] = 'Y';
 	drv_oob_prove(token, "server", client.nonce, server.nonce, answer + 1);

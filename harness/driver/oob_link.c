@@ -86,7 +86,7 @@ static int take_frame(struct drv_link *link, json_t **message_out, struct drv_fa
 	if (!json_is_string(json_object_get(message, "m")) ||
 	    json_object_set_new(message, "from", json_integer(link->endpoint))) {
 		json_decref(message);
-		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent a frame that is no message",
+		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %d sent an invalid message",
 				    link->endpoint);
 	}
 	*message_out = message;

@@ -88,7 +88,8 @@ static int open_listener(const struct addrinfo *address, const char *host_port, 
 	const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return drv_fail_set(fail, DRV_SYSTEM, "no socket for the out-of-band channel: %s",
+		return drv_fail_set(fail, DRV_SYSTEM,
+				    "cannot create a socket for the out-of-band channel: %s",
 				    strerror(errno));
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
 	    bind(fd, address->ai_addr, address->ai_addrlen) || listen(fd, 128)) {
@@ -147,7 +148,7 @@ static int await_message(struct drv_link *link, const char *name, uint64_t deadl
 		}
 		if (message) {
 			json_decref(message);
-			return drv_fail_set(fail, DRV_PROTOCOL, "a connection said something else than %s",
+			return drv_fail_set(fail, DRV_PROTOCOL, "a connection sent something other than %s",
 					    name);
 		}
 		if (status)
@@ -156,7 +157,7 @@ static int await_message(struct drv_link *link, const char *name, uint64_t deadl
 			return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d while meeting",
 					    (int)drv_stop_signal);
 		if (drv_now_ns() >= deadline_ns)
-			return drv_fail_set(fail, DRV_DEADLINE, "not all endpoints came in time");
+			return drv_fail_set(fail, DRV_DEADLINE, "not all endpoints connected in time");
 		if (drv_meet_pause(link->fd, POLLIN, deadline_ns) < 0 && errno != EINTR)
 			return drv_fail_set(fail, DRV_SYSTEM, "waiting for another endpoint failed: %s",
 					    strerror(errno));
@@ -172,8 +173,7 @@ static void turn_away(struct drv_link *link, const struct drv_fail *why)
 	struct drv_fail ignored;
 
 	if (message && drv_link_send(link, message, drv_now_ns() + TELL_NS, &ignored))
-		fprintf(stderr, "cadge: an endpoint that was turned away could not be told: %s\n",
-			ignored.text);
+		fprintf(stderr, "cadge: cannot tell a refused endpoint why: %s\n", ignored.text);
 	json_decref(message);
 	drv_link_close(link);
 }
@@ -209,8 +209,8 @@ static int take_one(int listener, struct drv_link *links, int endpoints, const s
 	}
 	json_decref(theirs);
 	if (number < 1 || number >= endpoints || links[number - 1].fd >= 0) {
-		drv_fail_set(last, DRV_PROTOCOL,
-			     "a second endpoint %d, or one that is not of this launch, came", (int)number);
+		drv_fail_set(last, DRV_PROTOCOL, "endpoint %d is already connected, or not of this launch",
+			     (int)number);
 		fprintf(stderr, "cadge: out-of-band channel: %s\n", last->text);
 		turn_away(&link, last);
 		return 0;
@@ -234,7 +234,7 @@ static int take_all(int listener, struct drv_link *links, int endpoints, const c
 		    const struct drv_oob_token *token, const json_t *hello, uint64_t deadline_ns,
 		    struct drv_fail *fail)
 {
-	struct drv_fail last = {.text = "nobody came"};
+	struct drv_fail last = {.text = "no connection yet"};
 	int came = 0;
 
 	while (came < endpoints - 1) {
@@ -252,7 +252,7 @@ static int take_all(int listener, struct drv_link *links, int endpoints, const c
 					    (int)drv_stop_signal);
 		if (drv_now_ns() >= deadline_ns)
 			return drv_fail_set(fail, last.reason == DRV_TOKEN ? DRV_TOKEN : DRV_DEADLINE,
-					    "endpoint %d did not come to %s in time (%s)",
+					    "endpoint %d did not connect to %s in time (%s)",
 					    missing(links, endpoints), host_port, last.text);
 		if (drv_meet_pause(listener, POLLIN, deadline_ns) < 0 && errno != EINTR)
 			return drv_fail_set(fail, DRV_SYSTEM, "waiting for other endpoints failed: %s",
@@ -296,7 +296,8 @@ static int try_connect(const struct addrinfo *address, uint64_t deadline_ns, int
 	int error = 0;
 
 	if (fd < 0)
-		return drv_fail_set(fail, DRV_SYSTEM, "no socket for the out-of-band channel: %s",
+		return drv_fail_set(fail, DRV_SYSTEM,
+				    "cannot create a socket for the out-of-band channel: %s",
 				    strerror(errno));
 	if (connect(fd, address->ai_addr, address->ai_addrlen) && errno != EINPROGRESS) {
 		error = errno;

@@ -34,7 +34,7 @@ static int check_combination(const struct drv_run_options *options, struct drv_f
 	if (options->endpoint == 0 && !options->out)
 		return drv_fail_set(fail, DRV_ARGUMENT, "--out is missing: endpoint 0 writes the result");
 	if (options->endpoint > 0 && options->out)
-		return drv_fail_set(fail, DRV_ARGUMENT, "--out belongs to endpoint 0");
+		return drv_fail_set(fail, DRV_ARGUMENT, "--out is only for endpoint 0");
 	return options->out ? check_out(options->out, fail) : 0;
 }
 
@@ -80,7 +80,7 @@ int drv_options_run(int argc, char **argv, struct drv_run_options *options_out, 
 		if (i + 1 == argc || !argv[i + 1][0])
 			return drv_fail_set(fail, DRV_ARGUMENT, "%s needs a value", argv[i]);
 		if (*value)
-			return drv_fail_set(fail, DRV_ARGUMENT, "%s stands there twice", argv[i]);
+			return drv_fail_set(fail, DRV_ARGUMENT, "%s is given twice", argv[i]);
 		*value = argv[i + 1];
 	}
 	if (!options.launch_path)

@@ -44,8 +44,8 @@ void drv_pin_set(struct drv_pin *pin, int cpu)
 	if (cpu < 0)
 		return;
 	if (cpu >= CPUS_MAX) {
-		snprintf(pin->detail, sizeof(pin->detail), "core %d is beyond what this program can name",
-			 cpu);
+		snprintf(pin->detail, sizeof(pin->detail),
+			 "core %d is above the highest that this program knows", cpu);
 		return;
 	}
 	pin->before = calloc(1, sizeof(*pin->before));

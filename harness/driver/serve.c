@@ -60,7 +60,7 @@ static int act(struct drv_play *play, const json_t *message, uint64_t deadline_n
 
 	if (!play->role->acts || step < DRV_STEP_VERIFY || step > DRV_STEP_MEASURE)
 		return drv_fail_set(fail, DRV_PROTOCOL,
-				    "endpoint 0 ordered a step that is none of this role");
+				    "endpoint 0 ordered a step that this role does not have");
 	if (drv_play_step(play, (enum drv_step)step, (uint64_t)serial, &usage, &why)) {
 		if (why.reason == DRV_PEER_LOST)
 			drv_engine_explain(play->engine, &why);

@@ -218,9 +218,8 @@ static int negotiate(struct session *session, struct drv_fail *fail)
 	}
 	for (size_t e = 0; e < json_array_size(all); e++)
 		if (!json_equal(list, json_object_get(json_array_get(all, e), "points")))
-			status = drv_fail_set(
-				fail, DRV_PROTOCOL,
-				"endpoint %zu came to another answer about what can be measured", e);
+			status = drv_fail_set(fail, DRV_PROTOCOL,
+					      "endpoint %zu disagrees about what can be measured", e);
 	json_decref(all);
 	json_decref(list);
 	return status;

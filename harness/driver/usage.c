@@ -68,8 +68,7 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 		const json_t *value = json_object_get(object, names[i]);
 
 		if (!json_is_integer(value) || json_integer_value(value) < 0)
-			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no usable \"%s\"",
-					    names[i]);
+			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no valid \"%s\"", names[i]);
 		values[i] = (uint64_t)json_integer_value(value);
 	}
 	*usage_out = (struct drv_usage){values[0], values[1], values[2], values[3],

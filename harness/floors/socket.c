@@ -73,7 +73,7 @@ static int socket_bound(struct drv_floor_run *run, int type, bool any_port, stru
 			return -1;
 		fd = socket(at.ss_family, type | SOCK_CLOEXEC, 0);
 		if (fd < 0)
-			return drv_fail_set(fail, DRV_SYSTEM, "no socket: %s", strerror(errno));
+			return drv_fail_set(fail, DRV_SYSTEM, "cannot create a socket: %s", strerror(errno));
 		/*
 		 * A port in TIME_WAIT of an earlier launch is free for us; one that somebody listens on is
 		 * not.
@@ -165,7 +165,7 @@ int sockets_connect(struct drv_floor_run *run, struct drv_fail *fail)
 	status = json_unpack(theirs, "{s:i}", "port", &port);
 	json_decref(theirs);
 	if (status || port <= 0 || port > 65535)
-		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint named no port");
+		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent no port");
 	if (run->state->tcp && run->endpoint == 1) {
 		if (accept_peer(state, fail))
 			return -1;

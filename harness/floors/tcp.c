@@ -187,7 +187,7 @@ static int tcp_flow_server(struct drv_floor_loop *loop)
 			return status < 0 ? -1 : 0;
 		if (!head.messages || head.messages > batch)
 			return drv_fail_set(&loop->fail, DRV_PROTOCOL,
-					    "a batch of a stream claims %llu messages",
+					    "a batch of a stream states %llu messages",
 					    (unsigned long long)head.messages);
 		part = (struct iovec){.iov_base = loop->in, .iov_len = head.messages * loop->bytes};
 		status = move_all(loop, false, &part, 1);

@@ -198,7 +198,7 @@ static int exchange_macs(struct drv_floor_run *run, struct drv_fail *fail)
 
 		if (!json_is_integer(byte))
 			status = drv_fail_set(fail, DRV_PROTOCOL,
-					      "the other endpoint named no hardware address");
+					      "the other endpoint sent no hardware address");
 		state->head[i] = (uint8_t)json_integer_value(byte);
 		state->head[6 + i] = mac[i];
 	}

@@ -32,7 +32,7 @@ static int step_failed(struct drv_fail *fail, const char *what, const char *devi
 	case EINVAL:
 	case EOPNOTSUPP:
 	case EPROTONOSUPPORT:
-		return drv_fail_set(fail, DRV_NODE_LACKS, "%s: %s (this kernel or device has no such thing)",
+		return drv_fail_set(fail, DRV_NODE_LACKS, "%s: %s (not supported by this kernel or device)",
 				    what, strerror(error));
 	case ENOMEM:
 	case ENOBUFS: return drv_fail_set(fail, DRV_MEMORY, "%s: %s", what, strerror(error));

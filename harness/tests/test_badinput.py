@@ -69,7 +69,7 @@ def test_wrong_sweeps(old: str, new: str, said: str, quiet: Checkout, cadge: Cad
 def test_no_build(quiet: Checkout, cadge: Cadge) -> None:
     quiet.driver.unlink()
     answer = cadge(*RUN)
-    refused(answer, 3, f"{quiet.driver} is not there: nothing was built", quiet)
+    refused(answer, 3, f"{quiet.driver} does not exist: nothing was built", quiet)
     assert "  make build\n" in answer.err
 
 
@@ -192,7 +192,7 @@ def test_a_really_full_disk(quiet: Checkout, cadge: Cadge, runner: FakeRunner, t
     try:
         answer = cadge(*RUN, "--results", str(disk))
         assert answer.code == 6, answer.err
-        assert "no room to write" in answer.err
+        assert "no space to write" in answer.err
         stored = list(disk.glob("*/launches/*.json"))
         assert stored
         assert all(json.loads(path.read_text())["schema"] for path in stored)

@@ -80,7 +80,7 @@ def test_the_help_lists_every_exit_code(cadge: Cadge) -> None:
             "nothing can be measured: c-three within/poll: not built",
         ),
         (["plan", "--sweep", "tiny", "--budget", "5"], 2, "--budget: 5 has no unit"),
-        (["plan", "--sweep", "tiny", "--budget", "1s"], 2, "a budget of 1 s does not hold this sweep"),
+        (["plan", "--sweep", "tiny", "--budget", "1s"], 2, "a budget of 1 s is too short for this sweep"),
         (["plan", "--sweep", "tiny", "--testbed", "moon"], 2, "moon"),
         (["status"], 5, "there is no campaign"),
         (["report"], 5, "there is no campaign"),
@@ -113,7 +113,7 @@ def test_layers(checkout: Checkout, cadge: Cadge) -> None:
         False,
         "not built: libthree is missing (pkg-config three)",
     )
-    assert "2 of 3 layers are built." in cadge("layers").out
+    assert "2 of 3 layers built." in cadge("layers").out
     assert json.loads(cadge("--json", "layers").out) == document
 
 
@@ -237,7 +237,7 @@ def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
         assert "the build is stale: the driver has a pattern stream that has no file" in said.err
         assert "make build" in said.err
     checkout.driver.write_text("#!/bin/sh\nexit 2\n")
-    assert "cadge-driver does not say which patterns it has" in cadge("doctor").out
+    assert "cadge-driver does not list its patterns" in cadge("doctor").out
 
 
 def test_the_built_driver_has_these_patterns() -> None:

@@ -182,7 +182,7 @@ def test_one_of_many_never_comes(many: Pair) -> None:
     assert [process.wait(timeout=10) for process in processes] == [4, 4, 4]
     result = many.result()
     assert (result["status"], result["reason_code"]) == ("failed", "DEADLINE")
-    assert "endpoint 2 did not come" in result["reason"]
+    assert "endpoint 2 did not connect" in result["reason"]
 
 
 def test_channels_that_a_role_has_no_use_for(many: Pair) -> None:
@@ -201,7 +201,7 @@ def test_channels_that_a_role_has_no_use_for(many: Pair) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"role": "client"}, "has no role 'client', which endpoint 1 is to play"),
+        ({"role": "client"}, "has no role 'client', which endpoint 1 is given"),
         ({"peers": [0]}, "more often than that one names it"),
         ({"peers": [0, 1, 2]}, "which is itself"),
     ],

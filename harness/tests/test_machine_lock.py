@@ -160,7 +160,7 @@ def test_another_user_cannot_keep_us_from_measuring(
         answer = cadge(*RUN)
         assert (answer.code, answer.out) == (3, "")
         assert 1 <= time.monotonic() - begun_s < 15
-        unknown = "a process that does not say who it is"
+        unknown = "an unknown process"
         who = f"process {squatter.process.pid} of user nobody" if how in {"listens", "hangs up"} else unknown
         assert f"cadge: another user has kept this machine for 1 s ({who}" in answer.err
         assert answer.err.endswith("  cadge run --sweep tiny --no-wait\n")

@@ -179,7 +179,8 @@ def test_an_output_that_cannot_be_is_refused(
 ) -> None:
     assert runner
     before = sorted(tmp_path.rglob("*"))
-    for path, said in ((tmp_path, "is a directory"), (tmp_path / "no/file", f"folder {tmp_path / 'no'} is not there")):
+    folder = f"folder {tmp_path / 'no'} does not exist"
+    for path, said in ((tmp_path, "is a directory"), (tmp_path / "no/file", folder)):
         answer = cadge(*COMMANDS[command][3:], str(path))
         assert (answer.code, answer.out) == (2, "")
         assert said in answer.err

@@ -189,7 +189,7 @@ def test_one_host_refuses_what_takes_two(catalogue: Catalogue) -> None:
     reasons = {
         point.reason for point in plan.points if point.subject.place == "between" and point.subject.layer == "a-one"
     }
-    assert reasons == {"testbed local has one host, and between takes two"}
+    assert reasons == {"testbed local has one host; place between needs two"}
 
 
 def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:
@@ -200,7 +200,7 @@ def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:
         for point in plan.points
     }
     sharing = "2 busy-polling processes would share 1 core of h1 and starve each other"
-    offer = "; in block mode a-one sleeps, so that they can (waits: block)"
+    offer = "; in block mode a-one sleeps instead (waits: block)"
     assert codes["a-one", "within", "poll"] == ("NODE_LACKS", sharing + offer)
     assert codes["b-two", "within", "poll"] == ("NODE_LACKS", sharing), "b-two cannot block"
     assert codes["a-one", "within", "block"] == codes["a-one", "between", "poll"] == (None, None)
@@ -367,7 +367,7 @@ def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site:
 
 
 def test_a_budget_too_small_says_what_to_leave_out(catalogue: Catalogue, site: Site) -> None:
-    with pytest.raises(UsageError, match=r"at 20 ms a point.*it takes .*the dearest: .*raise the budget to \d+min"):
+    with pytest.raises(UsageError, match=r"at 20 ms a point.*it takes .*the longest: .*raise the budget to \d+min"):
         make_plan(tiny(budget="17s"), catalogue, WORKLOADS, site)
 
 
@@ -644,7 +644,7 @@ def test_every_thread_has_a_processor_of_its_own(catalogue: Catalogue) -> None:
     refused = [point for point in plan.points if point.state == "refused"]
     assert [point.reason for point in refused] == [
         "4 busy-polling processes would share 2 cores and starve each other; "
-        "in block mode a-one sleeps, so that they can (waits: block)"
+        "in block mode a-one sleeps instead (waits: block)"
     ]
     file = make_blocks(plan, testbed, "c")[0].launches[0]
     assert [end.cpus for end in file.endpoints] == [(0, 1), (0,), (1,)]
@@ -663,7 +663,7 @@ def test_one_host_is_not_two(catalogue: Catalogue, site: Site) -> None:
     plan = make_plan(sweep, catalogue, lone, site, only=["a-one"])
     between = [point for point in plan.points if point.subject.place == "between"]
     assert [(point.reason_code, point.reason) for point in between] == [
-        ("PLACE", "all of its endpoints would be on one host; plan it within")
+        ("PLACE", "all its endpoints would run on one host; use place within")
     ]
 
 

@@ -233,7 +233,7 @@ def test_a_full_disk_stops_the_campaign_and_leaves_whole_files(
     runner.before_launch = lambda index: room(1000) if index == 3 else None
     answer = cadge(*RUN)
     assert answer.code == 6
-    assert "no room to write" in answer.err
+    assert "no space to write" in answer.err
     room(resource.RLIM_INFINITY)
     assert len(list(last(checkout).launches())) == 3
     assert len(runner.made) == 4, "the campaign went on although nothing could be stored"

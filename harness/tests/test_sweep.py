@@ -173,7 +173,7 @@ def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         find_sweep("./none.yml", tmp_path)
     (tmp_path / "smoke.yml").write_text("")
     with pytest.raises(UsageError, match=r"unknown sweep 'smok'; did you mean smoke\?"):

@@ -124,7 +124,7 @@ static int read_number(const struct cadge_open_args *args, const struct cadge_se
 	number = strtoull(setting->value, &end, 10);
 	if (errno || end == setting->value || *end || setting->value[0] == '-' || number < rule->least ||
 	    number > rule->most)
-		return cadge_refuse(args, CADGE_E_ARGUMENT, "setting %s takes %llu to %llu, not '%.60s'",
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "setting %s must be %llu to %llu, not '%.60s'",
 				    rule->name, (unsigned long long)rule->least,
 				    (unsigned long long)rule->most, setting->value);
 	*number_out = rule->unit ? number * rule->unit : number;
@@ -155,7 +155,7 @@ static int read_setting(const struct cadge_open_args *args, const struct cadge_s
 	}
 	flag = strcmp(value, "yes") == 0;
 	if (!flag && strcmp(value, "no") != 0)
-		return cadge_refuse(args, CADGE_E_ARGUMENT, "setting %s is yes or no, not '%.60s'",
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "setting %s must be yes or no, not '%.60s'",
 				    rule->name, value);
 	memcpy(at, &flag, sizeof(flag));
 	return CADGE_DONE;

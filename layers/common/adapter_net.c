@@ -90,7 +90,8 @@ static int bind_to(void *arg, uint16_t port)
 
 	binding->fd = socket(binding->address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (binding->fd < 0)
-		return cadge_refuse(binding->args, cadge_errno_code(errno), "no socket: %s", strerror(errno));
+		return cadge_refuse(binding->args, cadge_errno_code(errno), "cannot create a socket: %s",
+				    strerror(errno));
 	set_port(&binding->address, port);
 	/* A port in TIME_WAIT from the launch before is free. Datagram sockets would share their port instead. */
 	if ((type != SOCK_STREAM ||
@@ -230,7 +231,7 @@ int cadge_describe_route(int fd, enum cadge_place place, const char *device, str
 	if (!name[0]) {
 		path_out->medium = CADGE_MEDIUM_UNKNOWN;
 		path_out->as_asked = 0;
-		snprintf(path_out->note, sizeof(path_out->note), "the kernel does not tell the route");
+		snprintf(path_out->note, sizeof(path_out->note), "the kernel reports no route");
 		return CADGE_DONE;
 	}
 	path_out->medium = local ? CADGE_MEDIUM_LOOPBACK : CADGE_MEDIUM_NETWORK;

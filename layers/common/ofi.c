@@ -340,7 +340,7 @@ void cadge_ofi_remove(const struct cadge_ofi *ofi, fi_addr_t addr)
 	int ret = fi_av_remove(ofi->av, &addr, 1, 0);
 
 	if (ret)
-		fprintf(stderr, "cadge: libfabric could not forget an address: %s\n", fi_strerror(-ret));
+		fprintf(stderr, "cadge: libfabric could not remove an address: %s\n", fi_strerror(-ret));
 }
 
 int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns)

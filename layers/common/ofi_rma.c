@@ -107,7 +107,7 @@ void cadge_ofi_unexpose(struct fid_mr *mr)
 	int ret = mr ? fi_close(&mr->fid) : 0;
 
 	if (ret)
-		fprintf(stderr, "cadge: libfabric keeps a memory region: %s\n", fi_strerror(-ret));
+		fprintf(stderr, "cadge: libfabric could not close a memory region: %s\n", fi_strerror(-ret));
 }
 
 /* Whether shm can reach into the peer's memory, found as the library finds it, and whether it was told not

@@ -116,7 +116,8 @@ static int open_worker(const struct cadge_open_args *args, struct cadge_ucx *ucx
 	status = ucp_worker_get_efd(ucx->worker, &ucx->wake_fd);
 	if (status != UCS_OK) {
 		ucx->wake_fd = -1;
-		return cadge_refuse(args, CADGE_E_UNSUPPORTED, "these transports cannot wake a sleeper: %s",
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "these transports cannot wake a sleeping process: %s",
 				    ucs_status_string(status));
 	}
 	return CADGE_DONE;

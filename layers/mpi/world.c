@@ -94,12 +94,12 @@ static int world_start(const struct cadge_open_args *args)
 	/* Under the leak sanitizer PMIx stays mapped, so that p2p.supp can name what its own thread leaves
 	 * behind. */
 	if (__lsan_disable && !dlopen("libpmix.so.2", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
-		fprintf(stderr, "cadge: PMIx is not where leaks of it could be named\n");
+		fprintf(stderr, "cadge: PMIx is not found, so leaks in it cannot be named\n");
 	world.pid = getpid();
 	if (MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != MPI_SUCCESS)
-		return cadge_refuse(args, CADGE_E_LIBRARY, "MPI keeps errors fatal");
+		return cadge_refuse(args, CADGE_E_LIBRARY, "MPI cannot be set to return errors");
 	if (on_exit(world_exit, NULL))
-		return cadge_refuse(args, CADGE_E_MEMORY, "no room for an exit handler");
+		return cadge_refuse(args, CADGE_E_MEMORY, "cannot register an exit handler");
 	return CADGE_DONE;
 }
 

@@ -72,8 +72,8 @@ const struct cadge_option peregrine_options[] = {
 	{"off", "",
 	 "optimisations switched off, joined by '+': gather, no_conversion, templates, no_thread_state, "
 	 "in_place, early_copy; or all"},
-	{"rto_min_us", "2000", "The shortest time-out before a packet is repeated."},
-	{"give_up_ms", "5000", "How long a call goes on without a word of the server."},
+	{"rto_min_us", "2000", "The shortest time-out before a packet is retransmitted."},
+	{"give_up_ms", "5000", "How long a call waits for a server that does not answer."},
 	{NULL, NULL, NULL},
 };
 

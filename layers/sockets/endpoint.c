@@ -115,7 +115,8 @@ int sock_bind_abstract(const struct cadge_open_args *args, int *fd_out)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return cadge_refuse(args, cadge_errno_code(errno), "no socket: %s", strerror(errno));
+		return cadge_refuse(args, cadge_errno_code(errno), "cannot create a socket: %s",
+				    strerror(errno));
 	for (int attempt = 0; attempt < 16; attempt++) {
 		if (cadge_nonce(&nonce) < 0)
 			break;

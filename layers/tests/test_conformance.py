@@ -292,7 +292,7 @@ def test_a_fault_fails_the_test_of_its_name(fault: str, test: str) -> None:
 def test_a_wake_that_gets_lost_fails_the_test_of_its_name(fault: str, test: str) -> None:
     report = run(BUILDS["release"], bad(fault), "--wait", "block", "--cycles", "20")
     assert list(report.failed) == [test]
-    assert "slept on" in report.failed[test] or "wait slept" in report.failed[test]
+    assert "kept sleeping" in report.failed[test] or "wait slept" in report.failed[test]
 
 
 def test_where_a_layer_does_not_open_nothing_else_is_tried() -> None:

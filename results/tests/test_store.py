@@ -91,7 +91,7 @@ def test_duplicates_and_strangers_are_refused(new_writer: NewWriter, record: Rec
         assert isinstance(raw["result"], dict)
         assert isinstance(raw["result"]["attempts"], list)
         raw["result"]["attempts"].append(raw["result"]["attempts"][0])
-        with pytest.raises(FormatError, match="repeated attempt"):
+        with pytest.raises(FormatError, match="duplicate attempt"):
             writer.add_launch(LaunchRecord.from_object(raw, source="t"))
 
 
@@ -154,7 +154,7 @@ def small_files() -> Iterator[None]:
 def test_full_disk_leaves_nothing_half_written(new_writer: NewWriter, record: Recorder) -> None:
     with new_writer() as writer:
         writer.add_launch(record(0))
-        with small_files(), pytest.raises(StoreFullError, match=r"no room to write .*cadge resume"):
+        with small_files(), pytest.raises(StoreFullError, match=r"no space to write .*cadge resume"):
             writer.add_launch(record(1))
         folder = writer.campaign.layout.launches
         assert [path.name for path in folder.iterdir()] == [f"{record(0).launch_id}.json"]

@@ -18,10 +18,10 @@ PLACE_ORDER = ("within", "between", "self")
 WAIT_ORDER = ("poll", "block")
 STATES = {
     "valid": "measured, every check passed",
-    "unsound": "measured, but a check failed: shown nowhere as a number",
+    "unsound": "measured, but a check failed: never shown as a number",
     "failed": "tried, and gave no measurement",
     "refused": "not possible here, with a tested reason",
-    "missing": "planned, and not made",
+    "missing": "planned, not run",
 }
 SHARED_MEMORY = {
     "private": "a mount of /dev/shm of the endpoints' own",

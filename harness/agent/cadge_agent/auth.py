@@ -47,7 +47,7 @@ def connect_follower(host: BlockHost, block: Block, token: bytes, reactor: React
                 answer = line.receive(3)
                 nonces = f"{mine} {answer.get('nonce')} {host['name']}"
                 if not hmac.compare_digest(str(answer.get("proof")), proof(token, "follower", nonces)):
-                    raise HostLostError("it does not know the token")
+                    raise HostLostError("it holds another token")
                 line.send({"proof": proof(token, "leader", nonces)})
                 answer = line.receive(3)
                 if answer.get("ok") is not True:

@@ -35,7 +35,7 @@ def _cpu() -> Json:
         cores.add((read(f"{path}/physical_package_id"), read(f"{path}/core_id")))
     topology["physical"] = len({str(core) for core in cores}) or None
     topology["sockets"] = len({str(core[0]) for core in cores}) or None
-    return {"cpu": fields or unknown("/proc/cpuinfo does not say"), "tsc": tsc, "cores": topology, "flags": flags}
+    return {"cpu": fields or unknown("not stated in /proc/cpuinfo"), "tsc": tsc, "cores": topology, "flags": flags}
 
 
 def _governor() -> object:
@@ -108,7 +108,7 @@ def gather(host: str, build: Path | None) -> Json:
         "cmdline": read("/proc/cmdline"),
         "cpu": cpu["cpu"],
         "cores": cpu["cores"],
-        "mitigations": mitigations or unknown("the kernel does not say"),
+        "mitigations": mitigations or unknown("not stated by the kernel"),
         "governor": _governor(),
         "virtualisation": _virtualisation(cpu["flags"]),
         "clocksource": {

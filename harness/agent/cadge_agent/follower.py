@@ -94,7 +94,7 @@ class Follower:
                     handle, _ = listener.accept()
                 except BlockingIOError:
                     if time.monotonic() >= until:
-                        raise HostLostError("the leader of the block did not come") from None
+                        raise HostLostError("the leader of the block did not connect") from None
                     continue
                 line = Line(handle, self.reactor)
                 if self._authenticate(line):

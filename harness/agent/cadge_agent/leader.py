@@ -100,5 +100,5 @@ class Leader:
         try:
             write_whole(self.site.work / "done" / f"{record['launch']['launch_id']}.json", record)
         except OSError as error:
-            reason = f"a finished launch could not be kept on {self.site.name}: {error.strerror}"
+            reason = f"a finished launch could not be stored on {self.site.name}: {error.strerror}"
             self.output.emit({"event": "problem", "host": self.site.name, "reason": reason})

@@ -62,7 +62,7 @@ class Line:
             except BlockingIOError:
                 left = until - time.monotonic()
                 if left <= 0 or not self.reactor.wait(lambda: False, left, writable=self.handle.fileno()):
-                    raise HostLostError("it does not take what is sent to it") from None
+                    raise HostLostError("it does not read what is sent to it") from None
             except OSError as error:
                 raise HostLostError(os.strerror(error.errno or 0)) from error
 

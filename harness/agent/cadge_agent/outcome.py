@@ -33,7 +33,7 @@ def outcome(
         return "done", said.get("reason"), said.get("reason_code")
     for number, code in codes.items():
         if code == WRONG_ARGUMENT:
-            last = (logs.get(number, "").strip().splitlines() or ["it does not say why"])[0]
+            last = (logs.get(number, "").strip().splitlines() or ["no reason given"])[0]
             return "failed", f"a fault of cadge: endpoint {number} refused what it was given: {last}", "ARGUMENT"
     if said is not None:
         return said["status"], said.get("reason"), said.get("reason_code")

@@ -39,4 +39,4 @@ def tell_removed(output: Output, host: str, names: list[str]) -> None:
 
 def say_removed(names: list[str]) -> str:
     """Put it in words."""
-    return f"removed what a process of ours had left: {', '.join(names)}"
+    return f"removed what an earlier process left: {', '.join(names)}"

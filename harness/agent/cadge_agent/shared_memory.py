@@ -67,7 +67,7 @@ class SharedMemory:
         argv = [*self.before, "test", "-e", str(driver)]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode != 0 and driver.exists():
-            said = done.stderr.strip() or f"{driver} is not there"
+            said = done.stderr.strip() or f"{driver} does not exist"
             raise PermissionError(errno.EPERM, f"the namespaces cannot be entered: {said}")
 
     def _end_keeper(self) -> None:

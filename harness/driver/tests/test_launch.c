@@ -184,7 +184,7 @@ static void test_bad(void)
 		{"endpoints.1", "cpus", "[0,1]", "the role 'server', which is played by one thread, not 2"},
 		{"endpoints.1", "peers", "[2]", "endpoints[1].peers must hold numbers of endpoints, 0 to 1"},
 		{"endpoints.1", "peers", "0", "endpoints[1].peers must be a list"},
-		{"endpoints.1", "role", "\"butler\"", "has no role 'butler', which endpoint 1 is to play"},
+		{"endpoints.1", "role", "\"butler\"", "has no role 'butler', which endpoint 1 is given"},
 		{"endpoints.0", "role", NULL, "endpoints[0].role is missing"},
 		{"endpoints.0", "address", NULL, "endpoints[0].address is missing"},
 		{"endpoints.0", "user", "\"x\"", "endpoints[0].user is not a key"},

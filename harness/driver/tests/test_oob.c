@@ -311,7 +311,7 @@ static void test_ends(void)
 	} rows[] = {
 		{huge_frame_client, DRV_PROTOCOL, "a frame of 4 GiB"},
 		{no_json_client, DRV_PROTOCOL, "a frame that is not JSON"},
-		{no_message_client, DRV_PROTOCOL, "a frame that is no message"},
+		{no_message_client, DRV_PROTOCOL, "an invalid message"},
 		{silent_client, DRV_PEER_LOST, "half a frame, then nothing"},
 		{dying_client, DRV_PEER_LOST, "a peer that is killed"},
 	};

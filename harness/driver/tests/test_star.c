@@ -276,7 +276,7 @@ static int never_body(int endpoint)
 	if (endpoint == 2)
 		return 0;
 	return !join(endpoint, &token, 3 * SECOND, &fail) && fail.reason == DRV_DEADLINE &&
-			       strstr(fail.text, "endpoint 2 did not come")
+			       strstr(fail.text, "endpoint 2 did not connect")
 		       ? 0
 		       : 1;
 }
@@ -322,7 +322,7 @@ static void test_meeting(int count)
 	start(children, count, never_body);
 	started_ns = drv_now_ns();
 	oob = join(0, &token, SECOND, &fail);
-	tap_ok(!oob && fail.reason == DRV_DEADLINE && strstr(fail.text, "endpoint 2 did not come") &&
+	tap_ok(!oob && fail.reason == DRV_DEADLINE && strstr(fail.text, "endpoint 2 did not connect") &&
 		       drv_now_ns() - started_ns < 2 * SECOND,
 	       "one that never comes is named: %s", fail.text);
 	tap_ok(end(children, count) == count - 1, "to all of %d", count);

@@ -113,7 +113,7 @@ def _refuse_run_options(ctx: click.Context) -> None:
     for parameter in ctx.command.params:
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and parameter.name in _OF_A_RUN:
-            raise UsageError(f"{parameter.opts[0]} is for measuring; with a campaign its table is printed alone")
+            raise UsageError(f"{parameter.opts[0]} is for measuring; with a campaign only its table is printed")
 
 
 def _answer(campaign: Campaign) -> tuple[Any, list[str]]:

@@ -14,6 +14,7 @@ from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.run.findings import look
+from cadge_harness.words import count_of
 
 
 @click.command(epilog="\b\nExamples:\n  cadge doctor\n  cadge doctor --json")
@@ -33,6 +34,7 @@ def doctor(ctx: click.Context, as_json: bool) -> int:
     warned = sum(1 for finding in found if finding.level == "warn")
     lines = [
         *table(rows)[1:],
-        f"{len(failed)} failed, {warned} warnings." + ("" if failed else "   Next:  cadge run --sweep smoke"),
+        f"{len(failed)} failed, {count_of(warned, 'warning')}."
+        + ("" if failed else "   Next:  cadge run --sweep smoke"),
     ]
     return output.finish(EXIT_UNFIT if failed else EXIT_OK, {"findings": [asdict(item) for item in found]}, lines)

@@ -24,7 +24,7 @@ from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.catalogue import LayerInfo, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.run.request import read_request
-from cadge_harness.words import clock
+from cadge_harness.words import clock, count_of
 from cadge_results import Plan, PlanBlock, Subject, write_output
 from cadge_results.units import format_bytes
 
@@ -46,7 +46,7 @@ def layers(ctx: click.Context, as_json: bool) -> int:
         data.append(entry)
         rows.append((info.name, info.file.library, str(entry["version"] or "-"), str(entry["reason"] or "")))
     ready = sum(1 for info in catalogue.layers if info.absent is None)
-    lines = [*table(rows), f"{ready} of {len(catalogue.layers)} layers are built."]
+    lines = [*table(rows), f"{ready} of {count_of(len(catalogue.layers), 'layer')} built."]
     return output.finish(0, {"layers": data}, lines)
 
 
@@ -164,12 +164,17 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
     ]
     if refused := _refused(made):
         lines += ["", "refused:"]
-        lines += [f"  {key[0]} {key[1]}/{key[2]}: {count} points: {key[3]}" for key, count in sorted(refused.items())]
+        lines += [
+            f"  {key[0]} {key[1]}/{key[2]}: {count_of(count, 'point')}: {key[3]}"
+            for key, count in sorted(refused.items())
+        ]
     ports = made.estimate.ports
     lines += [
         "",
-        f"{sum(points.values())} points, {sum(refused.values())} refused; {len(made.launches)} launches, "
-        f"{sum(len(launch.point_ids) for launch in made.launches)} attempts in {len(made.blocks)} blocks",
+        f"{count_of(sum(points.values()), 'point')}, {sum(refused.values())} refused; "
+        f"{count_of(len(made.launches), 'launch', 'launches')}, "
+        f"{count_of(sum(len(launch.point_ids) for launch in made.launches), 'attempt')} in "
+        f"{count_of(len(made.blocks), 'block')}",
         (f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; " if sizes else "")
         + f"{durations[0]} to {durations[-1]} ms a point",
         f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "

@@ -38,7 +38,7 @@ from cadge_harness.run.runstate import RunState
 from cadge_harness.run.session import Session, check_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
-from cadge_harness.words import clock
+from cadge_harness.words import clock, count_of
 from cadge_results import (
     Campaign,
     CampaignMeta,
@@ -89,7 +89,7 @@ def run(
     results: Path | None,
     as_json: bool,
 ) -> int:
-    """Carry out a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
+    """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
     output = output_of(ctx, as_json)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
     done = measure(
@@ -176,13 +176,13 @@ def resume(
     results: Path | None,
     as_json: bool,
 ) -> int:
-    """Make exactly the launches that a campaign lacks, by the same plan."""
+    """Make the missing launches of a campaign, and no others, by the same plan."""
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     found = Store(results or checkout.campaigns).open(campaign)
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
     if not found.missing_launch_ids() and ended:
-        lines = [f"campaign {found.campaign_id} lacks nothing"]
+        lines = [f"campaign {found.campaign_id} is complete: no launch is missing"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
     with _alone(f"cadge resume {found.campaign_id}", output, wait=wait) as (stopping, problems):
@@ -206,7 +206,7 @@ def resume(
 def _ready(checkout: Checkout, output: Output) -> None:
     """Refuse where nothing is built; warn of what is dubious."""
     if not checkout.driver.is_file():
-        raise UnfitError(f"{checkout.driver} is not there: nothing was built", commands=("make build",))
+        raise UnfitError(f"{checkout.driver} does not exist: nothing was built", commands=("make build",))
     for warning in checkout_warnings(checkout):
         output.problem(warning)
 
@@ -227,8 +227,8 @@ def _carry_out(
     state.already(campaign.launch_ids())
     progress = make_progress(state, output)
     progress.note(
-        f"campaign {campaign.campaign_id}: {state.total - state.done} launches on testbed {testbed.name}, "
-        f"about {clock(campaign.plan.estimate.wall_s)}"
+        f"campaign {campaign.campaign_id}: {count_of(state.total - state.done, 'launch', 'launches')} "
+        f"on testbed {testbed.name}, about {clock(campaign.plan.estimate.wall_s)}"
     )
     session = Session(writer, testbed, progress, stopping.event, problems)
     whole = False
@@ -331,7 +331,8 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
         rows += [(*key[:4], str(count), key[4]) for key, count in reasons.most_common(20)]
         lines += ["", *table(rows), ""]
     if missing := campaign.missing_launch_ids():
-        lines.append(f"{len(missing)} launches are missing; continue with: cadge resume {campaign.campaign_id}")
+        some = count_of(len(missing), "launch is", "launches are")
+        lines.append(f"{some} missing; continue with: cadge resume {campaign.campaign_id}")
     lines.append(f"campaign  {campaign.path}")
     if report:
         lines.append(f"report    {report}")

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of, results_option
 from cadge_harness.paths import find_checkout
-from cadge_harness.words import clock
+from cadge_harness.words import clock, count_of
 from cadge_results import Campaign, Store
 from cadge_results.writer import is_held
 
@@ -30,7 +30,7 @@ _EVERY_S = 2.0
 @json_option
 @click.pass_context
 def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None, as_json: bool) -> int:
-    """Show how far a campaign is. Reads files alone, so a campaign that measures is not disturbed."""
+    """Show the progress of a campaign. It only reads files, so it does not disturb a campaign that measures."""
     output = output_of(ctx, as_json)
     found = Store(results or find_checkout().campaigns).open(campaign)
     last = ""
@@ -84,7 +84,7 @@ def _first_line(campaign: Campaign, state: str) -> str:
     planned = len(campaign.plan.launches)
     missing = campaign.missing_launch_ids()
     left = f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""
-    return f"{campaign.path.name}  {state}  {planned - len(missing)} of {planned} launches{left}"
+    return f"{campaign.path.name}  {state}  {planned - len(missing)} of {count_of(planned, 'launch', 'launches')}{left}"
 
 
 def _left_s(campaign: Campaign, missing: tuple[str, ...]) -> float:

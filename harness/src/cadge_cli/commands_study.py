@@ -42,7 +42,7 @@ def study(
     results: Path | None,
     as_json: bool,
 ) -> int:
-    """Set a campaign beside the published figures of a paper: one HTML page that works offline.
+    """Compare a campaign with the published figures of a paper: one HTML page that works offline.
 
     NAME is a folder of analysis/studies. Nothing is measured.
     """

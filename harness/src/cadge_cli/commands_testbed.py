@@ -21,7 +21,7 @@ EXAMPLES = "\b\nExamples:\n"
     "  cadge testbed exec -- ip address\n  cadge testbed exec --host h1 -- hostname\n  cadge testbed down"
 )
 def testbed() -> None:
-    """Bring the emulated testbed up or down, look into it."""
+    """Start, stop or inspect the emulated testbed."""
 
 
 @testbed.command()

@@ -110,7 +110,7 @@ def out_option(*names: str, text: str = "File to write.") -> Callable[[_F], _F]:
 
 def _with_a_folder(_ctx: click.Context, _parameter: click.Parameter, out: Path | None) -> Path | None:
     if out is not None and not out.parent.is_dir():
-        raise UsageError(f"folder {out.parent} is not there")
+        raise UsageError(f"folder {out.parent} does not exist")
     return out
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cadge_cli.output import Output, is_terminal
 from cadge_harness.run.runstate import RunState, attempt_counts
 from cadge_harness.run.session import Progress
-from cadge_harness.words import clock
+from cadge_harness.words import clock, count_of
 from cadge_results import LaunchRecord, PatternFile, Workload
 from cadge_results.outcomes import launch_checks
 from cadge_results.pattern import plain
@@ -54,7 +54,7 @@ class PlainProgress:
         self._state.begin_launch(launch_id, self._clock_s())
         if first:
             left = clock(self._state.left_s(self._clock_s()))
-            self._say(f"measure: {self._state.total - self._state.done} launches, about {left}")
+            self._say(f"measure: {count_of(self._state.total - self._state.done, 'launch', 'launches')}, about {left}")
 
     def add(self, record: LaunchRecord) -> None:
         """Print failures, each reason once, and how far it is."""
@@ -146,7 +146,7 @@ def summary_line(state: RunState, now_s: float) -> str:
     """Return one line that says how far a campaign is."""
     counts = ", ".join(f"{count} {name}" for name, count in sorted(state.attempts.items()))
     return (
-        f"{state.done} of {state.total} launches, {clock(now_s - state.started_s)} so far, "
+        f"{state.done} of {count_of(state.total, 'launch', 'launches')}, {clock(now_s - state.started_s)} so far, "
         f"about {clock(state.left_s(now_s))} left; attempts: {counts or 'none yet'}"
     )
 

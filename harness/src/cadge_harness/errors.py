@@ -25,8 +25,8 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 EXIT_CODES = {
-    EXIT_OK: "all done, nothing judged bad",
-    EXIT_BAD_ANSWER: "done, but points failed or are unsound",
+    EXIT_OK: "complete; no point failed or is unsound",
+    EXIT_BAD_ANSWER: "complete, but points failed or are unsound",
     EXIT_USAGE: "usage or configuration error",
     EXIT_UNFIT: "machine or testbed unfit; nothing was measured",
     EXIT_UNREACHABLE: "host unreachable or lost",

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_PLACES = {"self": "in one process", "within": "within one host", "between": "between two hosts"}
+
 
 def clock(seconds: float) -> str:
     """Return a duration for people: 45 s, 4:30, 1:02:03."""
@@ -12,3 +16,13 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def count_of(number: int, noun: str, plural: str | None = None) -> str:
+    """Return "1 point", "6 points": the number and the right form of its noun."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def runs_only(places: Iterable[str]) -> str:
+    """Return where something runs, and nowhere else: runs only within one host."""
+    return f"runs only {' or '.join(_PLACES.get(place, place) for place in places)}"

@@ -327,7 +327,7 @@ def test_a_host_with_a_name_for_a_shell_is_not_reached_to_clean_it_either(
     assert not list(folder.rglob("x"))
     assert (outcome.exit_code, outcome.clean) == (3, False)
     assert outcome.problems == (
-        f"{EVIL}: Campaign and host names may hold letters, digits, dot, dash and underscore alone.",
+        f"{EVIL}: Campaign and host names may hold only letters, digits, dot, dash and underscore.",
     )
     assert "Look for launches" not in (campaign_here.work / "ansible.log").read_text()
 

@@ -131,8 +131,7 @@ static inline int cadge_layer_take(const struct cadge_layer *table, struct cadge
 	memcpy(head, table, sizeof(head));
 	if (head[0] != CADGE_ABI) {
 		snprintf(reason, reason_bytes,
-			 "built for ABI %u, this program speaks ABI %u: rebuild the layer", head[0],
-			 CADGE_ABI);
+			 "built for ABI %u, this program uses ABI %u: rebuild the layer", head[0], CADGE_ABI);
 		return -1;
 	}
 	if (head[1] < CADGE_LAYER_BYTES_ABI1) {
@@ -162,7 +161,7 @@ static inline const char *cadge_code_name(int code)
 	case CADGE_E_REFUSED: return "refused by the target";
 	case CADGE_E_DOWN: return "peer down";
 	case CADGE_E_LIBRARY: return "library error";
-	case CADGE_E_TRANSPORT: return "transport or device not there";
+	case CADGE_E_TRANSPORT: return "transport or device not found";
 	case CADGE_E_PORT: return "no free port";
 	case CADGE_E_MEMORY: return "out of memory";
 	case CADGE_E_PERMISSION: return "not permitted";

@@ -32,7 +32,7 @@ const char *pgr_code_name(int code)
 		"a wrong argument",
 		"too large",
 		"out of memory",
-		"no word of the server",
+		"no answer from the server",
 		"the server restarted",
 		"no such procedure",
 		"refused",

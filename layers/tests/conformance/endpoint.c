@@ -91,7 +91,7 @@ static enum cadge_keep sink_recv(struct cadge_sink *self, uint32_t peer, const v
 	if (!ep->on_recv) {
 		fail(ep->r,
 		     again ? "a message of %zu bytes was delivered twice"
-			   : "a message of %zu bytes came that nobody sent",
+			   : "unexpected message of %zu bytes: nobody sent it",
 		     bytes);
 		return CADGE_TAKEN;
 	}
@@ -141,7 +141,7 @@ static void sink_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const
 	if (!peer_known(ep, peer, "call"))
 		return;
 	if (!ep->on_call)
-		fail(ep->r, "a call of procedure %u came that nobody made", op);
+		fail(ep->r, "unexpected call of procedure %u: nobody made it", op);
 	else
 		ep->on_call(ep, peer, op, args, bytes, reply_to);
 }
@@ -166,7 +166,7 @@ static void sink_notified(struct cadge_sink *self, uint32_t peer, struct cadge_r
 	if (!peer_known(ep, peer, "notified"))
 		return;
 	if (!ep->on_notified)
-		fail(ep->r, "a notification of a put came that nobody asked for");
+		fail(ep->r, "unexpected notification: no put asked for one");
 	else
 		ep->on_notified(ep, peer, region, offset_bytes, bytes);
 }

@@ -374,7 +374,7 @@ static int look_outside(const struct options *opt, bool *one_init_out, char *rea
 		int rc;
 		bool one_init;
 		char reason[REASON_BYTES];
-	} answer = {.rc = -1, .reason = "the module could not even be loaded: the process that tried died"};
+	} answer = {.rc = -1, .reason = "the module cannot be loaded: the process that tried died"};
 	int ends[2];
 	pid_t pid;
 
@@ -416,12 +416,11 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 		memset(&out, 0, sizeof(out));
 		out.verdict = VERDICT_SKIP;
 		if (is_skipped(opt, tests[i].name))
-			snprintf(out.reason, sizeof(out.reason), "left out as asked");
+			snprintf(out.reason, sizeof(out.reason), "skipped as asked");
 		else if (unsupported)
 			snprintf(out.reason, sizeof(out.reason), "the layer does not open like that here");
 		else if (broken)
-			snprintf(out.reason, sizeof(out.reason),
-				 "nothing to be tested: opens_and_limits failed");
+			snprintf(out.reason, sizeof(out.reason), "not tested: opens_and_limits failed");
 		else if (tests[i].no_self && opt->place == CADGE_PLACE_SELF)
 			snprintf(out.reason, sizeof(out.reason), "one process has no such peer");
 		else

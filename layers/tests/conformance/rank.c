@@ -179,7 +179,7 @@ int oob_barrier(struct rank *r)
 		if (oob_recv(r, other, said, sizeof(said), NULL) < 0)
 			return -1;
 		if (memcmp(said, here, sizeof(here)) != 0)
-			return fail(r, "the suite's ranks lost step with each other");
+			return fail(r, "the suite's ranks are out of step");
 	}
 	return 0;
 }
@@ -236,7 +236,7 @@ static int rank_load(struct rank *r, char *file, size_t file_bytes, char *shim_f
 	const struct cadge_layer *layer;
 
 	if (module_find(r->opt, file, file_bytes, shim_file) < 0)
-		return fail(r, "the module is not there");
+		return fail(r, "the module does not exist");
 	layer = module_load(file, r->reason, sizeof(r->reason));
 	if (!layer) {
 		r->verdict = VERDICT_FAIL;

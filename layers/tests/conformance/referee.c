@@ -262,12 +262,12 @@ int set_quit(struct set *set, char *reason, size_t reason_bytes)
 		if (set->socks[i] >= 0 && send(set->socks[i], &p, PACKET_HEAD_BYTES, MSG_NOSIGNAL) < 0)
 			result = -1;
 	if (result < 0)
-		snprintf(reason, reason_bytes, "a rank was gone before it was told to end");
+		snprintf(reason, reason_bytes, "a rank ended before it was asked to");
 	for (unsigned int i = 0; i < (set->mpirun ? 1 : set->ranks) && !result; i++) {
 		snprintf(who, sizeof(who), set->mpirun ? "mpirun" : "rank %u", i);
 		if (!reap(set->mpirun ? set->launcher : set->pids[i], 10 * NS_PER_S * set->opt->scale,
 			  &status)) {
-			snprintf(reason, reason_bytes, "%s did not end within 10 s of being told to", who);
+			snprintf(reason, reason_bytes, "%s did not end within 10 s of being asked to", who);
 			result = -1;
 			break;
 		}
@@ -408,7 +408,7 @@ void set_run(struct set *set, unsigned int index, struct outcome *out)
 		snprintf(set->notes[i], sizeof(set->notes[i]), "beginning");
 		/* A rank that is gone is found by its closed socket. */
 		if (send(set->socks[i], &p, PACKET_HEAD_BYTES, MSG_NOSIGNAL) < 0)
-			snprintf(set->notes[i], sizeof(set->notes[i]), "gone before it began");
+			snprintf(set->notes[i], sizeof(set->notes[i]), "ended before it began");
 	}
 	set_referee(set, test, began + deadline_s * NS_PER_S * set->opt->scale, out);
 	out->took_ns = now_ns() - began;

@@ -269,15 +269,14 @@ static int path_check(struct rank *r, const struct cadge_path *path)
 		return fail(r, "the library uses '%s' where '%s' was asked", path->used, path->asked);
 	if (r->opt->place == CADGE_PLACE_HOST && medium != CADGE_MEDIUM_MEMORY &&
 	    medium != CADGE_MEDIUM_LOOPBACK)
-		return fail(r, "within one host the medium is said to be number %d ('%s')", (int)medium,
+		return fail(r, "within one host the stated medium is number %d ('%s')", (int)medium,
 			    path->used);
 	if (r->opt->place == CADGE_PLACE_NET && medium != CADGE_MEDIUM_NETWORK &&
 	    medium != CADGE_MEDIUM_LOOPBACK)
-		return fail(r, "between two hosts the medium is said to be number %d ('%s')", (int)medium,
+		return fail(r, "between two hosts the stated medium is number %d ('%s')", (int)medium,
 			    path->used);
 	if (r->opt->place == CADGE_PLACE_NET && strcmp(path->device, r->opt->device) != 0)
-		return fail(r, "the path is said to use device '%s', '%s' was asked", path->device,
-			    r->opt->device);
+		return fail(r, "the stated device is '%s', '%s' was asked", path->device, r->opt->device);
 	return 0;
 }
 
@@ -316,11 +315,11 @@ void test_describe_path_true(struct rank *r)
 
 		if ((path.medium == CADGE_MEDIUM_MEMORY || path.medium == CADGE_MEDIUM_PROCESS) &&
 		    moved > payload / 4)
-			fail(r, "said to be memory, but %llu bytes came over '%s' for %llu of payload",
+			fail(r, "stated as memory, but %llu bytes came over '%s' for %llu of payload",
 			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 		if (path.medium == CADGE_MEDIUM_NETWORK && moved < payload / 4 * 3)
 			fail(r,
-			     "said to be the network, but only %llu bytes came over '%s' for %llu of payload",
+			     "stated as the network, but only %llu bytes came over '%s' for %llu of payload",
 			     (unsigned long long)moved, r->opt->device, (unsigned long long)payload);
 	}
 	endpoint_stop(ep);

@@ -256,7 +256,7 @@ static enum cadge_keep lends_recv(struct endpoint *ep, uint32_t peer, const void
 	(void)peer;
 	l->arrived++;
 	if (!pattern_sequence(data, bytes, l->seed, &sequence))
-		fail(ep->r, "a message came whose first line is not ours");
+		fail(ep->r, "a message came whose first line is not the suite's");
 	if (!lend || sequence % 4 || l->kept_count == LENDS_MAX)
 		return CADGE_TAKEN;
 	l->kept[l->kept_count].data = data;

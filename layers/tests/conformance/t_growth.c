@@ -78,7 +78,7 @@ static int fill_as(struct endpoint *ep, const struct growing *what, const unsign
 		fail(r, "%s changed `bytes`", name);
 	else if (same_to > what->same_from &&
 		 memcmp(at + what->same_from, whole + what->same_from, same_to - what->same_from) != 0)
-		fail(r, "%s says something else where it is given %zu bytes", name, bytes);
+		fail(r, "%s answers differently when given %zu bytes", name, bytes);
 	for (size_t i = whole_bytes; i < bytes; i++)
 		if (at[i])
 			fail(r, "%s wrote into what it cannot know, %zu bytes behind its own version", name,
@@ -167,18 +167,18 @@ void test_traits_as_granted(struct rank *r)
 	    traits.multiprogramming > 1)
 		fail(r, "a trait is outside its range");
 	if (!(caps & CADGE_CAP_FLOW_CONTROL) != (traits.flow == CADGE_FLOW_NONE))
-		fail(r, "FLOW_CONTROL is %s, and the trait says the other thing",
+		fail(r, "FLOW_CONTROL is %s, and the trait says the opposite",
 		     caps & CADGE_CAP_FLOW_CONTROL ? "granted" : "not granted");
 	if (!(caps & CADGE_CAP_ORDERED) != (traits.order == CADGE_ORDER_NONE))
-		fail(r, "ORDERED is %s, and the trait says the other thing",
+		fail(r, "ORDERED is %s, and the trait says the opposite",
 		     caps & CADGE_CAP_ORDERED ? "granted" : "not granted");
 	if (!(caps & CADGE_CAP_WAIT) != (traits.waker == CADGE_WAKER_NONE))
-		fail(r, "WAIT is %s, and the trait says the other thing",
+		fail(r, "WAIT is %s, and the trait says the opposite",
 		     caps & CADGE_CAP_WAIT ? "granted" : "not granted");
 	if (traits.control_transfer == CADGE_CONTROL_INTERRUPT && !(caps & CADGE_CAP_WAIT))
 		fail(r, "an interrupt transfers control in a context that does not sleep");
 	if (!(r->caps & CADGE_CAP_OWN_THREADS) && (traits.thread_role || traits.threads_max))
-		fail(r, "the traits tell of threads, and OWN_THREADS is not claimed");
+		fail(r, "the traits state threads, but OWN_THREADS is not claimed");
 	if (!traits.thread_role != !traits.threads_max)
 		fail(r, "the traits say %u threads at most, and a role that does not fit",
 		     traits.threads_max);
@@ -219,7 +219,7 @@ void test_threads_as_stated(struct rank *r)
 		return;
 	ran = other_threads_ran() - ran;
 	if (traits.thread_role == CADGE_THREADS_HOUSEKEEPING && ran > f.messages / 4) {
-		fail(r, "threads that are said to keep house ran %llu times in %llu messages",
+		fail(r, "threads stated as housekeeping ran %llu times in %llu messages",
 		     (unsigned long long)ran, (unsigned long long)f.messages);
 		return;
 	}

@@ -300,7 +300,7 @@ void test_payload_intact(struct rank *r)
 	for (const struct flow *each = &f; each; each = each == &f ? &big : NULL) {
 		if (each->foreign || each->wrong_length)
 			fail(r,
-			     "%llu messages had a first line that nobody wrote, %llu another length than "
+			     "%llu messages had an unexpected first line, %llu another length than "
 			     "posted",
 			     (unsigned long long)each->foreign, (unsigned long long)each->wrong_length);
 		if (each->corrupt)

@@ -464,7 +464,7 @@ void test_semantics_proved(struct rank *r)
 		return;
 	ep->layer->semantics(ep->ctx, &said);
 	if (said.message == CADGE_PROGRESS_NONE || said.message > CADGE_PROGRESS_CADGE) {
-		fail(r, "semantics says that messages are '%s'", progress_name(said.message));
+		fail(r, "semantics states that messages are '%s'", progress_name(said.message));
 		return;
 	}
 	struct proof proofs[] = {
@@ -526,11 +526,11 @@ static int refused_op(struct endpoint *ep, int rc, uint64_t token, const char *w
 		return 0;
 	}
 	if (rc != CADGE_QUEUED)
-		return fail(ep->r, "%s without the right to returned %d (%s), not 'refused'", what, rc,
+		return fail(ep->r, "%s without the right for it returned %d (%s), not 'refused'", what, rc,
 			    cadge_code_name(rc));
 	if (endpoint_drain(ep) < 0)
 		return -1;
-	return ep->refused > before ? 0 : fail(ep->r, "%s without the right to was carried out", what);
+	return ep->refused > before ? 0 : fail(ep->r, "%s without the right for it was carried out", what);
 }
 
 /* The starter's side: the key allows reading alone. */
@@ -551,7 +551,7 @@ static int may_only_read(struct endpoint *ep, const void *key, size_t key_bytes,
 	if (busy || endpoint_drain(ep) < 0)
 		return busy > 0 ? fail(ep->r, "get was BUSY with nothing outstanding") : -1;
 	if (!pattern_check(local, 64, 88, 0, &wrong))
-		return fail(ep->r, "a get with the right to is wrong at offset %zu", wrong);
+		return fail(ep->r, "a permitted get is wrong at offset %zu", wrong);
 	memset(local, 0xee, 64);
 	token = token_new(ep, NULL);
 	if (refused_op(ep, ep->layer->put(ep->peer[0].chan, local, 64, remote, 0, 0, token), token, "put") <
@@ -605,7 +605,7 @@ void test_rights_hold(struct rank *r)
 	if (oob_barrier(r) < 0)
 		return;
 	if (rank_answers(r) && !pattern_check(memory, 64, 88, 0, &wrong)) {
-		fail(r, "a put without the right to changed the byte at offset %zu", wrong);
+		fail(r, "a put without the right for it changed the byte at offset %zu", wrong);
 		return;
 	}
 	if (region)
@@ -641,10 +641,10 @@ static void notice_seen(struct endpoint *ep, uint32_t peer, struct cadge_region 
 	if (region != n->rma->region)
 		fail(ep->r, "a notification names another region than the one that was written");
 	else if (offset_bytes % 4096 || i >= NOTICES || bytes != notice_bytes((unsigned int)i))
-		fail(ep->r, "a notification tells of %llu bytes at offset %llu, which nobody put",
+		fail(ep->r, "a notification states %llu bytes at offset %llu, which no put wrote",
 		     (unsigned long long)bytes, (unsigned long long)offset_bytes);
 	else if (!pattern_check(n->rma->base + offset_bytes, (size_t)bytes, 89, i, &wrong))
-		fail(ep->r, "the target was told of put %llu, and byte %zu of it was not there yet",
+		fail(ep->r, "the target was notified of put %llu before byte %zu of it was there",
 		     (unsigned long long)i, wrong);
 }
 

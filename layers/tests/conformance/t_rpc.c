@@ -93,7 +93,7 @@ static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const v
 	if (delivered_twice(ep, rpc, op))
 		return;
 	if (rpc->calls_count == CALLS || op % OP_FAIL >= CALLS) {
-		fail(ep->r, "a call of procedure %u came that was not made", op);
+		fail(ep->r, "unexpected call of procedure %u: nobody made it", op);
 		return;
 	}
 	if (bytes != call_bytes(rpc, op % OP_FAIL, 0) ||
@@ -111,7 +111,7 @@ static void rpc_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, const v
 		busy = answer(ep, rpc, rpc->calls_count);
 		call->due = busy > 0;
 		if (busy > 0 && !rpc->later)
-			fail(ep->r, "reply inside the sink said BUSY, and REPLY_LATER is not granted");
+			fail(ep->r, "reply inside the sink returned BUSY, but REPLY_LATER is not granted");
 	}
 	rpc->calls_count++;
 }
@@ -143,7 +143,7 @@ static enum cadge_keep rpc_on_replied(struct endpoint *ep, void *token_arg, int 
 		fail(r, "the result of call %u has %zu bytes, %zu were given", i, bytes,
 		     call_bytes(rpc, i, 1));
 	else if (placement == CADGE_PLACED && !placed_wanted(i))
-		fail(r, "the result of call %u is said to be placed, but no out_iov was given", i);
+		fail(r, "the result of call %u is stated as placed, but no out_iov was given", i);
 	else if (!pattern_check(placement == CADGE_PLACED ? rpc->out + i * rpc->bytes_max : data, bytes,
 				rpc->seed + 1, i, &wrong))
 		fail(r, "the result of call %u is wrong at offset %zu (%s)", i, wrong,
@@ -179,7 +179,7 @@ static int call_one(struct endpoint *ep, uint32_t peer, struct rpc *rpc, unsigne
 		if (busy < 0)
 			return -1;
 		if (rc == CADGE_DONE)
-			return fail(ep->r, "call returned DONE, which it never may");
+			return fail(ep->r, "call returned DONE, which is not allowed");
 		if (!busy)
 			return 0;
 		got = endpoint_poll(ep);
@@ -309,7 +309,7 @@ static void delegate_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, co
 
 	(void)peer;
 	if (rpc->calls_count == CALLS || op % OP_FAIL >= CALLS) {
-		fail(ep->r, "a call of procedure %u came that was not made", op);
+		fail(ep->r, "unexpected call of procedure %u: nobody made it", op);
 		return;
 	}
 	rpc->calls_count++;

@@ -59,7 +59,7 @@ void test_one_export(struct rank *r)
 	if (module_exports(r->file, names, sizeof(names), &count) < 0)
 		fail(r, "%s is not a readable 64-bit ELF file with a dynamic symbol table", r->file);
 	else if (count != 1 || strcmp(names, CADGE_ENTRY_SYMBOL) != 0)
-		fail(r, "the module exports %u symbols (%.300s), it must export %s alone", count, names,
+		fail(r, "the module exports %u symbols (%.300s), it must export only %s", count, names,
 		     CADGE_ENTRY_SYMBOL);
 }
 
@@ -119,7 +119,7 @@ static void limits_check(struct endpoint *ep, bool with_region)
 		     limits->caps & rma ? "granted" : "not granted");
 	else if (again.caps != limits->caps || again.message_bytes_max != limits->message_bytes_max ||
 		 again.depth_max != limits->depth_max || again.short_bytes_max != limits->short_bytes_max)
-		fail(r, "limits said two different things of one context");
+		fail(r, "limits gave two different answers for one context");
 }
 
 /*

@@ -49,7 +49,7 @@ void test_poll_never_sleeps(struct rank *r)
 	}
 	slept = voluntary_switches() - before;
 	if (slept > POLLS / 100) {
-		fail(r, "%llu of %u polls with nothing to do gave the processor away: only wait may sleep",
+		fail(r, "%llu of %u polls with nothing to do yielded the processor: only wait may sleep",
 		     (unsigned long long)slept, POLLS);
 		return;
 	}
@@ -77,7 +77,7 @@ void test_poll_never_sleeps(struct rank *r)
 	}
 	slept = voluntary_switches() - before;
 	if (slept > 2000 / 50) {
-		fail(r, "%llu of 2000 posts and polls gave the processor away (%u posts were accepted)",
+		fail(r, "%llu of 2000 posts and polls yielded the processor (%u posts were accepted)",
 		     (unsigned long long)slept, posts);
 		return;
 	}
@@ -121,7 +121,7 @@ static int idle_is_cheap(struct endpoint *ep)
 			    "waiting 300 ms for nothing used %llu ms of CPU in %llu waits: it does not sleep",
 			    (unsigned long long)(cpu / NS_PER_MS), (unsigned long long)waits);
 	if (switches < 3)
-		return fail(r, "%llu waits in 300 ms gave the processor away %llu times",
+		return fail(r, "%llu waits in 300 ms yielded the processor %llu times",
 			    (unsigned long long)waits, (unsigned long long)switches);
 	return 0;
 }
@@ -145,11 +145,11 @@ static int sleep_until(struct endpoint *ep, const unsigned int *count, unsigned 
 			break;
 	}
 	if (now_ns() - began > limit_ns)
-		return fail(
-			ep->r,
-			"a message came while wait slept, and it slept on: %llu ms instead of at most %llu",
-			(unsigned long long)((now_ns() - began) / NS_PER_MS),
-			(unsigned long long)(limit_ns / NS_PER_MS));
+		return fail(ep->r,
+			    "a message came while wait slept, but it kept sleeping: %llu ms instead of at "
+			    "most %llu",
+			    (unsigned long long)((now_ns() - began) / NS_PER_MS),
+			    (unsigned long long)(limit_ns / NS_PER_MS));
 	return 0;
 }
 
@@ -350,7 +350,7 @@ void test_wait_after_busy(struct rank *r)
 		if (took > 3 * NS_PER_S) {
 			fail(r,
 			     "after %u posts one was BUSY; the peer began to receive 400 ms later, and wait "
-			     "slept on: %llu ms",
+			     "kept sleeping: %llu ms",
 			     posts, (unsigned long long)(took / NS_PER_MS));
 			return;
 		}
@@ -400,7 +400,7 @@ void test_wait_peer_dies(struct rank *r)
 			break;
 	}
 	if (r->verdict == VERDICT_NONE && ep->peer[0].downs && slept > 1900 * NS_PER_MS)
-		fail(r, "the peer died, poll knew it, and wait slept on for %llu ms",
+		fail(r, "the peer died, poll reported it, but wait kept sleeping for %llu ms",
 		     (unsigned long long)(slept / NS_PER_MS));
 	endpoint_close(ep);
 }
@@ -458,9 +458,10 @@ static int loop_until(int epoll, struct endpoint *const eps[2], int fds[2], cons
 		if (loop_poll(eps) < 0)
 			return -1;
 		if (now_ns() - began > limit_ns)
-			return fail(eps[0]->r,
-				    "a message came while the event loop slept, and it slept on: %llu ms",
-				    (unsigned long long)((now_ns() - began) / NS_PER_MS));
+			return fail(
+				eps[0]->r,
+				"a message came while the event loop slept, but it kept sleeping: %llu ms",
+				(unsigned long long)((now_ns() - began) / NS_PER_MS));
 	}
 	return 0;
 }

@@ -202,6 +202,6 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path} is not there") from error
+        raise NotFoundError(f"{path} does not exist") from error
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror}") from error

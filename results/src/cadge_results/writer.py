@@ -177,7 +177,7 @@ def _check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: s
     seen: set[str] = set()
     for attempt in result.attempts:
         if attempt.point_id not in point_ids or attempt.point_id in seen:
-            raise FormatError(f"launch {record.launch_id} has an unplanned or repeated attempt of {attempt.point_id}")
+            raise FormatError(f"launch {record.launch_id} has an unplanned or duplicate attempt of {attempt.point_id}")
         seen.add(attempt.point_id)
 
 
@@ -210,7 +210,7 @@ def _explained(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise StoreFullError(
-                f"no room to write {path}: {error.strerror}. Launches stored so far are whole; "
+                f"no space to write {path}: {error.strerror}. Launches stored so far are whole; "
                 f"make room and continue with: cadge resume"
             ) from error
         raise StoreUnwritableError(f"cannot write {path}: {error.strerror}") from error

@@ -94,7 +94,7 @@ def _matrix_cell(cells: list[Cell]) -> MatrixCell:
 
 
 def matrix(data: Dataset, keys: Mapping[Series, Key]) -> Matrix:
-    """Return layers against pattern, place and wait mode: how many points have numbers."""
+    """Return layers against pattern, place and wait mode: how many points have a result."""
     groups: dict[tuple[Series, str, str, str], list[Cell]] = defaultdict(list)
     for cell in data.cells:
         if cell.series.kind == "layer":

@@ -223,9 +223,9 @@ def figure(
         caption=_caption(chart, rows),
         keys=tuple(by_label[line.label] for line in chart.lines),
         small_title=(
-            "Each layer alone: ratio to the floor, the others in grey"
+            "One layer at a time: ratio to the floor, the others in grey"
             if plots.has_ratio(chart)
-            else "Each layer alone, the others in grey"
+            else "One layer at a time, the others in grey"
         ),
         small=tuple(small),
         table=_data_table(chart),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Remark
@@ -54,10 +54,10 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
         state = {"running": "is still running", "interrupted": "was interrupted"}.get(data.meta.status, "is finished")
         yield Remark(
             grave=bool(missing),
-            title="Not everything planned was made",
+            title="The campaign is incomplete",
             text=f"The campaign {state}; {units.count_of(missing, 'planned attempt')} "
             f"{'is' if missing == 1 else 'are'} missing. "
-            f"`cadge resume {data.campaign_id}` makes exactly those.",
+            f"`cadge resume {data.campaign_id}` makes them.",
         )
     unsound = sum(cell.states.get("unsound", 0) for cell in data.cells)
     if unsound:
@@ -65,7 +65,7 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
             grave=False,
             title="Unsound attempts were left out",
             text=f"In {units.count_of(unsound, 'attempt')} a check failed; none of their numbers is used. "
-            "The reasons stand under \u201cWhat has no number\u201d.",
+            "The reasons stand under \u201cPoints without a result\u201d.",
         )
 
 
@@ -85,7 +85,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
         yield Remark(
             grave=True,
             title=f"{units.count_of(len(beaten), 'measurement')} better than the floor",
-            text="Either the floor is weak or something of ours is wrong; trust these ratios least: "
+            text="Either the floor is weak or the measurement is wrong; do not rely on these ratios: "
             f"{'; '.join(names)}{rest}.",
         )
     without = sum(row.ratio is None for row in rows)
@@ -172,7 +172,7 @@ def _identity(facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) 
             grave=True,
             title="A layer changed during the campaign",
             text=f"Its launches state different libraries, files or paths: {', '.join(mixed)}. "
-            "Their numbers are of different things.",
+            "Their numbers do not compare.",
         )
 
 
@@ -188,7 +188,15 @@ def remarks(
         *_identity(facts),
         *_replication(data, comparison.rows),
         *_machine(data),
-        *(Remark(grave=True, title="The harness reports a problem", text=text) for text in data.meta.problems),
-        *(Remark(grave=False, title="The planner notes", text=text) for text in data.plan.notices),
+        *(Remark(grave=True, title="Problem reported by the harness", text=text) for text in data.meta.problems),
+        *(Remark(grave=False, title="Note of the planner", text=text) for text in data.plan.notices),
     ]
     return tuple(sorted(found, key=lambda remark: not remark.grave))
+
+
+def counted(found: Sequence[Remark]) -> str:
+    """Return how many there are: 3 warnings, 5 notes."""
+    grave = sum(remark.grave for remark in found)
+    parts = [units.count_of(grave, "warning")] * bool(grave)
+    parts += [units.count_of(len(found) - grave, "note")] * (len(found) > grave)
+    return ", ".join(parts)

@@ -12,7 +12,7 @@ from cadge_analysis.page import coverage, provenance, tables
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.figures import figure, in_family, main_family
 from cadge_analysis.page.method import method
-from cadge_analysis.page.remarks import remarks, virtualisation
+from cadge_analysis.page.remarks import counted, remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
 from cadge_analysis.stats.compare import Comparison, Row
@@ -75,9 +75,9 @@ def _summaries(
 def _note(cells: list[Cell], rows: list[Row]) -> str:
     """Return how many planned points of the section have numbers, so that none can go missing unseen."""
     points = len(cells)
-    text = f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have numbers."
+    text = f"{units.grouped(len(rows))} of {units.count_of(points, 'planned point')} have a result."
     if points > len(rows):
-        text += " The others, with reasons, stand under \u201cWhat has no number\u201d."
+        text += " The others, with reasons, stand under \u201cPoints without a result\u201d."
     return text
 
 
@@ -126,7 +126,8 @@ def _cannot(comparison: Comparison) -> tuple[str, ...]:
     without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
     if without:
         total = sum(cell.series.kind == "layer" for cell in data.cells)
-        said.append(f"Anything of the {without} planned points (of {total}) that have no number.")
+        have = "has" if without == 1 else "have"
+        said.append(f"Anything about {without} of {units.count_of(total, 'planned point')}, which {have} no result.")
     return tuple(said)
 
 
@@ -146,13 +147,10 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
                 sections[pattern, place] = made
     found = remarks(comparison, every_fact)
     outcomes = coverage.outcome_rows(data)
-    grave = sum(remark.grave for remark in found)
     return Page(
         title=title or provenance.title(data),
         deck=provenance.deck(data),
-        verdict=f"Valid with {units.count_of(len(found), 'remark')}, {grave} of them grave"
-        if found
-        else "Valid without remarks",
+        verdict=f"Valid with {counted(found)}" if found else "Valid without warnings or notes",
         remarks=found,
         answers=answers(comparison),
         cannot=_cannot(comparison),

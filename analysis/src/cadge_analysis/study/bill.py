@@ -56,7 +56,7 @@ def published_item(published: Published) -> Item:
         detail="published",
         total=total,
         parts={FLOOR: floor, SOFTWARE: above},
-        remark="What was published parts the software from the floor, and no further.",
+        remark="The paper separates the software from the floor, and no further.",
     )
 
 
@@ -94,7 +94,7 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
     engine = _engine(cell, bill, bench)
     if isinstance(engine, str):
         together = intervals.unpaired_difference(total, floor)
-        parts, remark = {FLOOR: floor, TOGETHER: together}, f"Not parted further: {engine}."
+        parts, remark = {FLOOR: floor, TOGETHER: together}, f"Not divided further: {engine}."
     else:
         parts = {
             FLOOR: floor,
@@ -104,7 +104,7 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
         remark = "The engine was measured by its own benchmark, not in this campaign."
     below = [name for name, part in parts.items() if part.value < 0]
     if below:
-        remark += f" Not drawn: {words.listing(below)} came out below nothing, so the medians do not fit together."
+        remark += f" Not drawn: {words.listing(below)} came out negative, so the medians do not fit together."
     return Item(label=label, detail=detail, total=total, parts=parts, remark=remark)
 
 

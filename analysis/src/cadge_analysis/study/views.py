@@ -11,7 +11,7 @@ from cadge_analysis import units, words
 from cadge_analysis.draw import svg
 from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
-from cadge_analysis.page.remarks import remarks
+from cadge_analysis.page.remarks import counted, remarks
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Fact, Value
@@ -124,10 +124,10 @@ def page(comparison: Comparison, published: Published, bench: EngineBench | None
         deck=f"Ours: {provenance.deck(data)}",
         system=published.system,
         year=str(published.year),
-        verdict=f"Our side is valid with {units.count_of(len(found), 'remark')}, {len(grave)} of them grave"
-        + ("; the others stand in the campaign\u2019s own report" if len(grave) < len(found) else "")
+        verdict=f"Our side is valid with {counted(found)}"
+        + ("; the notes stand in the campaign\u2019s own report" if len(grave) < len(found) else "")
         if found
-        else "Our side is valid without remarks",
+        else "Our side is valid without warnings or notes",
         remarks=grave,
         paper=tuple(Fact(name=name, text=text) for name, text in published.facts.items()),
         figures=_figures(published),

@@ -93,8 +93,8 @@ def _refusal(demands: Sequence[Demand], fixed_ms: int, budget_ms: int) -> str:
     dearest = sorted(by_layer, key=lambda name: (-by_layer[name], name))[:3]
     listed = ", ".join(f"{name} ({_clock(by_layer[name])})" for name in dearest)
     return (
-        f"a budget of {_clock(budget_ms)} does not hold this sweep: at {POINT_MS_MIN} ms a point, the shortest that "
-        f"is measured, it takes {_clock(needed_ms)}. Leave out sizes, a place, or layers (the dearest: {listed}), or "
+        f"a budget of {_clock(budget_ms)} is too short for this sweep: at {POINT_MS_MIN} ms a point, the shortest "
+        f"allowed, it takes {_clock(needed_ms)}. Leave out sizes, a place, or layers (the longest: {listed}), or "
         f"raise the budget to {-(-needed_ms // 60_000)}min"
     )
 

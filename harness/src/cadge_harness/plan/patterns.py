@@ -41,9 +41,9 @@ def ask_driver(driver: Path) -> Mapping[str, object] | str:
         done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
         raw = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return f"{driver.name} does not say which patterns it has"
+        return f"{driver.name} does not list its patterns"
     if not isinstance(raw, dict) or raw.get("schema") != "cadge.driver-patterns/1":
-        return f"{driver.name} does not say which patterns it has"
+        return f"{driver.name} does not list its patterns"
     return raw
 
 

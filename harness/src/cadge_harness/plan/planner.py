@@ -29,6 +29,7 @@ from cadge_harness.plan.timemodel import (
     report_ms,
     touched_bytes,
 )
+from cadge_harness.words import runs_only
 from cadge_results import (
     PatternFile,
     Plan,
@@ -215,7 +216,7 @@ def _entries(
             if only or places & set(catalogue.get(name).file.places):
                 entries.append(LayerEntry(layer=name))
             else:
-                notices.append(f"{name} is left out: it works at {', '.join(catalogue.get(name).file.places)} alone")
+                notices.append(f"{name} is left out: it {runs_only(catalogue.get(name).file.places)}")
     if not entries:
         raise NothingSelectedError(f"none of the layers {', '.join(only)} is in this sweep")
     return entries, notices

@@ -9,6 +9,7 @@ from cadge_harness.plan.cast import Cast
 from cadge_harness.plan.catalogue import LayerInfo, Refusal
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sweep import Wanted
+from cadge_harness.words import runs_only
 from cadge_results import PatternFile, Reason
 from cadge_results.layerfile import Limit
 from cadge_results.pattern import holds
@@ -34,10 +35,9 @@ def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refu
         if _matches(limit, wanted, pattern):
             return Refusal(code=limit.reason_code or _code_of(limit), reason=limit.reason)
     if wanted.place not in info.file.places:
-        return Refusal(code=Reason.PLACE, reason=f"{info.name} works at {' and '.join(info.file.places)} alone")
+        return Refusal(code=Reason.PLACE, reason=f"{info.name} {runs_only(info.file.places)}")
     if wanted.place not in pattern.places:
-        where = " and ".join(pattern.places)
-        return Refusal(code=Reason.PLACE, reason=f"{wanted.workload.pattern} is measured at {where} alone")
+        return Refusal(code=Reason.PLACE, reason=f"{wanted.workload.pattern} {runs_only(pattern.places)}")
     return info.absent
 
 

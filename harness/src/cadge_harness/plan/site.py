@@ -60,14 +60,14 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
 def refuse_place(site: Site, place: Place) -> Refusal | None:
     """Return why nothing can be measured at a place of this testbed, or None."""
     if place == "between" and len(site.hosts) < 2:
-        return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host, and between takes two")
+        return Refusal(code=Reason.NODE_LACKS, reason=f"testbed {site.name} has one host; place between needs two")
     return None
 
 
 def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: str = "") -> Refusal | None:
     """Return why a cast cannot run here, or None. `sleeper`: who sleeps in block mode, "" where nobody does."""
     if place == "between" and len(hosts_of(cast)) < 2:
-        return Refusal(code=Reason.PLACE, reason="all of its endpoints would be on one host; plan it within")
+        return Refusal(code=Reason.PLACE, reason="all its endpoints would run on one host; use place within")
     if wait != "poll" or place == "self":
         return None
     for names, cores in _processors(site):
@@ -77,7 +77,7 @@ def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: st
             noun = "core" if cores == 1 else "cores"
             reason = f"{threads} busy-polling processes would share {cores} {noun}{where} and starve each other"
             if sleeper:
-                reason += f"; in block mode {sleeper} sleeps, so that they can (waits: block)"
+                reason += f"; in block mode {sleeper} sleeps instead (waits: block)"
             return Refusal(code=Reason.NODE_LACKS, reason=reason)
     return None
 

@@ -59,7 +59,7 @@ def find_sweep(name: str, folder: Path) -> Path:
     path = Path(name)
     if "/" in name or path.suffix in {".yml", ".yaml"}:
         if not path.is_file():
-            raise UsageError(f"sweep file {name} is not there")
+            raise UsageError(f"sweep file {name} does not exist")
         return path
     found = folder / f"{name}.yml"
     if found.is_file():

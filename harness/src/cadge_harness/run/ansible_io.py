@@ -150,12 +150,9 @@ def sentence(failed: TaskFailed) -> str:
     host, said = failed.host, " ".join(failed.message.split())
     low, by_hand = said.lower(), f"Check once by hand: ssh {shlex.quote(host)} true"
     if "host key verification failed" in low:
-        return (
-            f"{host} is not the host that its key says, or its key is not known: host key verification failed. "
-            f"{by_hand}"
-        )
+        return f"{host} has a host key that is unknown or has changed: host key verification failed. {by_hand}"
     if "permission denied" in low and failed.event == "unreachable":
-        return f"{host} does not let you in: permission denied. {by_hand}"
+        return f"{host} refuses the login: permission denied. {by_hand}"
     if failed.event == "unreachable":
         return f"{host} cannot be reached: {said}"
     if "no space left on device" in low:

@@ -17,6 +17,7 @@ from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
 from cadge_harness.run.request import writable_by_others
+from cadge_harness.words import count_of
 
 Level = Literal["ok", "skip", "warn", "fail"]
 
@@ -81,7 +82,7 @@ def _checkout(checkout: Checkout) -> Iterator[Finding]:
         return
     free = shutil.disk_usage(folder).free
     if free < DISK_BYTES_MIN:
-        yield Finding(code="D14", level="warn", text=f"{free / 1e6:.0f} MB free for campaigns", fix="make room")
+        yield Finding(code="D14", level="warn", text=f"{free / 1e6:.0f} MB free for campaigns", fix="free some space")
 
 
 def _patterns(checkout: Checkout) -> Iterator[Finding]:
@@ -97,7 +98,9 @@ def _patterns(checkout: Checkout) -> Iterator[Finding]:
         yield Finding(code="D15", level="fail", text=f"the build is stale: {text}", fix="make build")
     if not wrong:
         yield Finding(
-            code="D15", level="ok", text=f"{len(workloads.patterns)} patterns, {len(workloads.floors)} floors"
+            code="D15",
+            level="ok",
+            text=f"{count_of(len(workloads.patterns), 'pattern')}, {count_of(len(workloads.floors), 'floor')}",
         )
 
 

@@ -46,7 +46,7 @@ class Holder:
     def who(self) -> str:
         """The process and its user in words, by what the kernel says."""
         if self.uid is None:
-            return "a process that does not say who it is"
+            return "an unknown process"
         try:
             user = pwd.getpwuid(self.uid).pw_name
         except KeyError:

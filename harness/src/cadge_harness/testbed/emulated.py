@@ -156,7 +156,7 @@ def as_root(argv: list[str]) -> list[str]:
             sys.stderr.write("cadge: the emulated testbed is made of namespaces, which takes root; asking sudo once\n")
             if subprocess.run(["sudo", "-v"], check=False).returncode == 0:
                 return ["sudo", "-n", "--", *argv]
-            raise UnfitError("sudo did not let you through")
+            raise UnfitError("sudo refused")
         commands = ("sudo -v", "make sweep", "# or, without root: make sweep TESTBED=local")
         raise UnfitError(f"an emulated testbed needs root: {why}", commands=commands if wanted else commands[2:])
     return ["sudo", "-n", "--", *argv]
@@ -168,7 +168,7 @@ def probe() -> str | None:
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
     if done.returncode == 0:
         return None
-    return (done.stdout.strip() or done.stderr.strip() or "the attempt failed without a word").splitlines()[-1]
+    return (done.stdout.strip() or done.stderr.strip() or "the attempt failed and gave no reason").splitlines()[-1]
 
 
 # -------------------------------------------------------------------------------------------------------------- state

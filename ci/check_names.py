@@ -132,7 +132,7 @@ def main() -> int:
     found = check(Path(__file__).resolve().parent.parent)
     for item in found:
         where = f"{item.path}:{item.line}"
-        print(f"{where}: {item.what} is the name of a {item.name.kind}, known by its own files alone", file=sys.stderr)
+        print(f"{where}: {item.what} is the name of a {item.name.kind}, known only by its own files", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -71,7 +71,7 @@ def check_c_file(root: Path, path: Path, styles: set[str]) -> Iterator[Violation
     for line, header in includes(text):
         first = header.split("/")[0]
         if parts[:2] == ("layers", "include") and header not in C_STANDARD and first != "cadge":
-            yield Violation(path, line, f"the contract may include C standard headers alone, not <{header}>")
+            yield Violation(path, line, f"the contract may include only C standard headers, not <{header}>")
         if room in styles and not in_tests:
             if first in styles - {room} and (root / "layers" / header).exists():
                 yield Violation(path, line, f"an adapter may not use another layer: {header}")
@@ -136,7 +136,7 @@ def check_node_file(root: Path, path: Path) -> Iterator[Violation]:
             names = [node.module or "."]
         for name in names:
             if name.split(".")[0] not in sys.stdlib_module_names | ours:
-                yield Violation(path, node.lineno, f"runs on nodes, with the standard library alone: {name}")
+                yield Violation(path, node.lineno, f"runs on nodes, with only the standard library: {name}")
     if "annotations" not in futures:
         yield Violation(path, 1, "runs on nodes with Python 3.9: lacks `from __future__ import annotations`")
 
@@ -152,7 +152,7 @@ def check_role(root: Path, role: Path) -> Iterator[Violation]:
             for name in ROLE_NAME.findall(line.partition(" #")[0]):
                 if name.startswith("__"):
                     if not name.startswith(f"__{role.name}_"):
-                        yield Violation(path.relative_to(root), number, f"a role reads its own names alone, not {name}")
+                        yield Violation(path.relative_to(root), number, f"a role reads only its own names, not {name}")
                 elif name not in declared | plugins | roles:
                     yield Violation(path.relative_to(root), number, f"{name} is not in the role's argument_specs")
 

@@ -52,7 +52,7 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
     ("path", "text", "message"),
     [
         ("notes.txt", "", "has no place at the top level"),
-        ("layers/include/cadge/layer.h", "#include <sys/socket.h>\n", "C standard headers alone"),
+        ("layers/include/cadge/layer.h", "#include <sys/socket.h>\n", "only C standard headers"),
         ("layers/am/ucx.c", '#include "native/ucx.h"\n', "may not use another layer"),
         ("layers/am/ucx.c", '#include "driver/clock.h"\n', "may not use the driver"),
         ("layers/am/ucx.c", "x = clock_gettime(CLOCK_MONOTONIC, &t);\n", "reads no clock"),
@@ -69,10 +69,10 @@ def test_a_floor_may_use_the_file_that_stands_alone(tmp_path: Path) -> None:
         ("harness/driver/main.c", 'if (!strcmp(name, "native-ucx")) {}\n', "knows no layer by name"),
         ("harness/agent/cadge_agent/x.py", "match 1:\n    case _:\n        pass\n", "runs on nodes with Python 3.9"),
         ("harness/agent/cadge_agent/x.py", "a: int | None = 1\n", "lacks `from __future__ import annotations`"),
-        ("harness/agent/cadge_agent/x.py", "def f():\n    import yaml\n", "the standard library alone: yaml"),
-        ("playbooks/roles/r/files/x.py", "from cadge_agent import y\n", "the standard library alone: cadge_agent"),
+        ("harness/agent/cadge_agent/x.py", "def f():\n    import yaml\n", "only the standard library: yaml"),
+        ("playbooks/roles/r/files/x.py", "from cadge_agent import y\n", "only the standard library: cadge_agent"),
         ("playbooks/roles/r/tasks/main.yml", "- debug: {msg: '{{ cadge_x }}'}\n", "not in the role's argument_specs"),
-        ("playbooks/roles/r/tasks/main.yml", "- debug: {msg: '{{ __cadge_q.stat }}'}\n", "its own names alone"),
+        ("playbooks/roles/r/tasks/main.yml", "- debug: {msg: '{{ __cadge_q.stat }}'}\n", "only its own names"),
     ],
 )
 def test_a_broken_rule_is_found(tmp_path: Path, path: str, text: str, message: str) -> None:

@@ -124,9 +124,8 @@ void drv_judge(struct drv_attempt *attempt, const struct drv_account *accounts, 
 	check_payload(attempt, accounts, count);
 	check_executions(attempt, &sums, reliable);
 	check_waits(attempt, accounts, count, block);
-	drv_check_add(&attempt->checks, "range", overflows == 0, "%" PRIu64 " samples above 100 s",
-		      overflows);
-	drv_check_add(&attempt->checks, "samples", attempt->record.operations > 0, "%" PRIu64 " operations",
+	drv_check_add(&attempt->checks, "range", overflows == 0, "samples above 100 s: %" PRIu64, overflows);
+	drv_check_add(&attempt->checks, "samples", attempt->record.operations > 0, "operations: %" PRIu64,
 		      attempt->record.operations);
 	attempt->status = DRV_DONE;
 	for (size_t i = 0; i < attempt->checks.count; i++)

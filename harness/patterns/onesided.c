@@ -121,7 +121,7 @@ static void target_phase(struct target_side *target, const struct parameters *pa
 	counts->full_checked += target->full_checked;
 	if (target->mismatches && !counts->mismatches)
 		snprintf(counts->mismatch, sizeof(counts->mismatch),
-			 "%" PRIu64 " slots of the region do not hold what was put", target->mismatches);
+			 "slots of the region that do not hold what was put: %" PRIu64, target->mismatches);
 	counts->mismatches += target->mismatches;
 	if (parameters->operation == FETCH_ADD) {
 		counts->executes = counts->exact = true;

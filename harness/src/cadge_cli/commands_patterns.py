@@ -27,7 +27,7 @@ WIDTH = 100
     epilog=EXAMPLES + "  cadge patterns\n  cadge patterns NAME\n  cadge patterns --json | jq '.data.patterns'"
 )
 @click.argument("name", required=False)
-@click.option("--check", is_flag=True, help="Say nothing, and end with exit code 3 where the built driver has others.")
+@click.option("--check", is_flag=True, help="Print nothing; exit code 3 where the built driver has others.")
 @json_option
 @click.pass_context
 def patterns(ctx: click.Context, name: str | None, check: bool, as_json: bool) -> int:

@@ -25,7 +25,7 @@ _EVERY_S = 2.0
     epilog=EXAMPLES + "  cadge status\n  cadge status --watch\n  cadge status 20261121T013042Z-1f3a9c2e --json"
 )
 @click.argument("campaign", default="last")
-@click.option("--watch", is_flag=True, help="Go on until the campaign ends.")
+@click.option("--watch", is_flag=True, help="Repeat until the campaign ends.")
 @results_option
 @json_option
 @click.pass_context

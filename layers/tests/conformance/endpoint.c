@@ -349,7 +349,7 @@ int endpoint_drain(struct endpoint *ep)
 		if (!got)
 			endpoint_idle(ep, &spins);
 		if (now_ns() - began > 10 * NS_PER_S)
-			return fail(ep->r, "%u operations were QUEUED and their events never came",
+			return fail(ep->r, "%u operations were QUEUED, but their events never came",
 				    ep->outstanding);
 	}
 	return 0;

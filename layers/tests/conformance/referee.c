@@ -399,7 +399,7 @@ void set_run(struct set *set, unsigned int index, struct outcome *out)
 	}
 	if (!set->ranks && set_start(set, ranks) < 0) {
 		out->verdict = VERDICT_FAIL;
-		snprintf(out->reason, sizeof(out->reason), "%u processes could not be started", ranks);
+		snprintf(out->reason, sizeof(out->reason), "processes that could not be started: %u", ranks);
 		set_kill(set);
 		return;
 	}

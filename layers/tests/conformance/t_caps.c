@@ -235,7 +235,7 @@ void test_capability_lies(struct rank *r)
 		return;
 	footprint_take(&after);
 	if (after.threads > before.threads && !(r->caps & CADGE_CAP_OWN_THREADS))
-		fail(r, "%u threads were started by open or connect, and OWN_THREADS is not claimed",
+		fail(r, "threads started by open or connect: %u, but OWN_THREADS is not claimed",
 		     after.threads - before.threads);
 	ungranted_refused(ep);
 	memory_claims(ep);

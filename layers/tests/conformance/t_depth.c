@@ -201,7 +201,7 @@ void test_depth_max(struct rank *r)
 	r->polled = ep;
 	/* Answers of the first part may come late where messages may be lost. */
 	if (pile.foreign && (ep->limits.caps & CADGE_CAP_RELIABLE))
-		fail(r, "%u messages arrived that were not those posted", pile.foreign);
+		fail(r, "messages arrived that were not those posted: %u", pile.foreign);
 	endpoint_stop(ep);
 }
 

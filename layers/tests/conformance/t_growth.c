@@ -210,7 +210,7 @@ void test_threads_as_stated(struct rank *r)
 	if (r->caps & CADGE_CAP_ONE_INIT)
 		before.threads = 1;
 	if (after.threads > before.threads + traits.threads_max) {
-		fail(r, "the library runs %u threads, at most %u are stated", after.threads - before.threads,
+		fail(r, "the library runs more threads (%u) than stated (%u)", after.threads - before.threads,
 		     traits.threads_max);
 		return;
 	}

@@ -158,7 +158,7 @@ void test_message_over_max_refused(struct rank *r)
 	if (oob_barrier(r) < 0)
 		return;
 	if (arrived) {
-		fail(r, "%u messages arrived although post had refused them", arrived);
+		fail(r, "messages arrived although post had refused them: %u", arrived);
 		return;
 	}
 	munmap(base, bytes);

@@ -686,7 +686,7 @@ void test_put_notifies(struct rank *r)
 	if (endpoint_drain(ep) < 0 || oob_barrier(r) < 0 || endpoint_poll(ep) < 0)
 		return;
 	if (rank_answers(r) && n.seen != NOTICES - NOTICES / 4)
-		fail(r, "%u notifications came, %u were asked for", n.seen, NOTICES - NOTICES / 4);
+		fail(r, "notifications: %u came, %u were asked for", n.seen, NOTICES - NOTICES / 4);
 	if (r->verdict == VERDICT_NONE)
 		end(&rma);
 }

@@ -59,7 +59,7 @@ void test_one_export(struct rank *r)
 	if (module_exports(r->file, names, sizeof(names), &count) < 0)
 		fail(r, "%s is not a readable 64-bit ELF file with a dynamic symbol table", r->file);
 	else if (count != 1 || strcmp(names, CADGE_ENTRY_SYMBOL) != 0)
-		fail(r, "the module exports %u symbols (%.300s), it must export only %s", count, names,
+		fail(r, "exported symbols: %u (%.300s); the module must export only %s", count, names,
 		     CADGE_ENTRY_SYMBOL);
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cadge_harness.plan.cast import Cast, hosts_of
 from cadge_harness.plan.catalogue import Refusal
 from cadge_harness.plan.timemodel import TimeModel
+from cadge_harness.words import count_of
 from cadge_results import Reason
 from cadge_results.base import Place, Wait
 
@@ -74,8 +75,9 @@ def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: st
         threads = sum(endpoint.threads for endpoint in cast if endpoint.host in names)
         if cores is not None and threads > cores:
             where = "" if len(site.hosts) == 1 or site.shared else f" of {names[0]}"
-            noun = "core" if cores == 1 else "cores"
-            reason = f"{threads} busy-polling processes would share {cores} {noun}{where} and starve each other"
+            reason = (
+                f"{threads} busy-polling processes would share {count_of(cores, 'core')}{where} and starve each other"
+            )
             if sleeper:
                 reason += f"; in block mode {sleeper} sleeps instead (waits: block)"
             return Refusal(code=Reason.NODE_LACKS, reason=reason)

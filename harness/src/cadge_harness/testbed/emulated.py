@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.words import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -281,8 +282,8 @@ def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
         now = status()
         if now["state"] == "up":
             if len(now["hosts"]) != hosts:
-                had = len(now["hosts"])
-                raise UsageError(f"a testbed of {had} hosts is up, not {hosts}", commands=("cadge testbed down",))
+                had = count_of(len(now["hosts"]), "host")
+                raise UsageError(f"a testbed of {had} is up, not {hosts}", commands=("cadge testbed down",))
             return now, False
         names = [f"h{number + 1}" for number in range(hosts)]
         _write_files(folder, names)

@@ -559,7 +559,7 @@ local function show_found(tree, h, found, pinfo, prefix)
 	end
 	if found.original then
 		generated(tree, f.original_frame, found.original)
-		tree:add_proto_expert_info(e.repeated, "Retransmission, unless repeated by the network or captured twice")
+		tree:add_proto_expert_info(e.repeated, "Retransmission, unless duplicated by the network or captured twice")
 	elseif found.repeated then
 		tree:add_proto_expert_info(e.repeated, text("Retransmission: %d time-outs before this capture has it", h.retransmissions))
 	end

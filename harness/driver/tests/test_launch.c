@@ -174,7 +174,7 @@ static void test_bad(void)
 		{"", "endpoints", "[" CLIENT "\"peers\":[0]}," SERVER "\"peers\":[]}]",
 		 "endpoints [0].peers names endpoint 0, which is itself"},
 		{"", "endpoints", "[" SERVER "\"peers\":[1]}," SERVER "\"peers\":[0]}]",
-		 "no role here that measures"},
+		 "gives no endpoint a role that measures"},
 		{"", "points", "[]", "points must hold between"},
 		{"", "patterns", "[]", "patterns must be an object"},
 		{"", "patterns", NULL, "patterns is missing"},

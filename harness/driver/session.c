@@ -20,6 +20,8 @@
 
 #define MEET_NS UINT64_C(10000000000) /* for the endpoints to find each other, at most */
 #define STEP_NS UINT64_C(10000000000) /* for one agreement, at most */
+/* more of both for each endpoint above two: they may share few cores */
+#define MORE_NS UINT64_C(250000000)
 /* kept back of the launch's deadline to end in order, at most a quarter of it */
 #define STORE_NS UINT64_C(1500000000)
 #define CLOSE_NS UINT64_C(3000000000)
@@ -38,9 +40,17 @@ struct session {
 	char *fallback;
 };
 
+/* How long this launch waits for what takes two endpoints `base_ns` at most. */
+static uint64_t patience_ns(const struct session *session, uint64_t base_ns)
+{
+	const size_t endpoints = session->launch->endpoints_count;
+
+	return endpoints > 2 ? base_ns + (endpoints - 2) * MORE_NS : base_ns;
+}
+
 static uint64_t step_deadline(const struct session *session)
 {
-	const uint64_t until_ns = drv_now_ns() + STEP_NS;
+	const uint64_t until_ns = drv_now_ns() + patience_ns(session, STEP_NS);
 
 	return until_ns < session->deadline_ns ? until_ns : session->deadline_ns;
 }
@@ -102,7 +112,7 @@ static int agree(struct session *session, const char *step, json_t *mine, const 
 
 static int meet(struct session *session, struct drv_fail *fail)
 {
-	const uint64_t meet_ns = drv_now_ns() + MEET_NS;
+	const uint64_t meet_ns = drv_now_ns() + patience_ns(session, MEET_NS);
 	const uint64_t deadline_ns = meet_ns < session->deadline_ns ? meet_ns : session->deadline_ns;
 	json_t *hello = json_pack("{s:s, s:i, s:s, s:s, s:s}", "version", drv_version(), "abi",
 				  (int)CADGE_ABI, "schema", DRV_RESULT_SCHEMA, "revision", drv_revision(),
@@ -266,7 +276,8 @@ static int join(struct session *session, struct drv_fail *fail)
 	json_t *mine, *all;
 	struct drv_fail why;
 
-	if (session->subject->connect(engine, &session->result, drv_engine_allow(engine, STEP_NS), fail))
+	if (session->subject->connect(engine, &session->result,
+				      drv_engine_allow(engine, patience_ns(session, STEP_NS)), fail))
 		return -1;
 	mine = session->subject->paths(engine, &why);
 	if (agree(session, "path", mine ? json_pack("{s:o}", "path", mine) : json_object(),

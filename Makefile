@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 
 SWEEP ?= default
-export TESTBED LAYERS INVENTORY TUNE SETUP LAYER NAME PROFILE
+export TESTBED LAYERS INVENTORY TUNE SETUP LAYER NAME
 
 cadge := .venv/bin/cadge
 # the shell reads their values from the environment, whatever characters are in them

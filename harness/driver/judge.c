@@ -72,12 +72,12 @@ static void check_wait(struct drv_attempt *attempt, const char *role, bool block
 	if (!block)
 		/* a handful may be page faults or the kernel's own work: too few to be a way of waiting */
 		drv_check_add(&attempt->checks, "wait_mode", switches < 4 || switches * 100 < operations,
-			      "%s should poll but slept %" PRIu64 " times in %" PRIu64 " operations", role,
+			      "%s should poll but slept in %" PRIu64 " of %" PRIu64 " operations", role,
 			      switches, operations);
 	else if (sleep_due)
 		drv_check_add(&attempt->checks, "wait_mode", switches * OPERATIONS_PER_SWITCH >= operations,
-			      "%s should block but slept only %" PRIu64 " times in %" PRIu64 " operations",
-			      role, switches, operations);
+			      "%s should block but slept in only %" PRIu64 " of %" PRIu64 " operations", role,
+			      switches, operations);
 }
 
 static void check_waits(struct drv_attempt *attempt, const struct drv_account *accounts, size_t count,

@@ -120,10 +120,12 @@ int memory_sleep(uint32_t *word, uint32_t seen, uint32_t *asleep);
 /* After a store to *word: wakes its reader when it sleeps. -1: errno. */
 int memory_wake(uint32_t *word, uint32_t *asleep);
 
-/* One line for both directions, or a line each; spin with or without a pause instruction; which of the pairs of lines;
- * large messages in one copy or in two. */
-extern const char *const memory_lines_one[], *const memory_lines_two[], *const memory_spin[],
-										*const memory_copies[];
+/*
+ * The words of the settings, the default first: one line for both directions or a line each, spinning with or
+ * without a pause instruction, large messages in one copy or in two.
+ */
+extern const char *const memory_lines_one[], *const memory_lines_two[];
+extern const char *const memory_spin[], *const memory_copies[];
 
 /* `bytes_max`: the largest message. The settings lines, spin, pair and copies are read where the floor has them. */
 int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail);

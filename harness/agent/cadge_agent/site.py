@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
@@ -62,25 +63,36 @@ class Site:
 
     # -- ports
 
-    def _port_free(self, port: int) -> bool:
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    def listener(self, ports: Iterable[int]) -> socket.socket | None:
+        """Listen at the first free of `ports`; None: all are taken. Raises BadBlockError where no port could be had."""
+        address = self.host["management_address"]
+        for port in ports:
+            listener = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                trial.bind((self.host["management_address"], port))
-                trial.listen(1)
-            except OSError:
-                return False
-        return True
+                listener.bind((address, port))
+                listener.listen(4)
+            except OSError as error:
+                listener.close()
+                if error.errno != errno.EADDRINUSE:
+                    raise BadBlockError(
+                        f"{self.name} cannot listen at {address}: {error.strerror}; "
+                        "set its cadge_management_address to an address of its own"
+                    ) from error
+                continue
+            return listener
+        return None
 
     def meeting_port(self, attempt: int) -> int:
-        """Find a free port for endpoint 0 to wait for the others at. Raises LaunchFailedError."""
+        """Find a free port for endpoint 0 to wait for the others at. Raises LaunchFailedError, and as `listener`."""
         last = int(self.block["ports"][1])
         candidates = [last - RESERVED_PORTS + 1 + (attempt + step) % 4 for step in range(4)]
-        for port in candidates:
-            if self._port_free(port):
-                return port
-        taken = f"ports {min(candidates)}-{max(candidates)} of {self.name} are all taken"
-        raise LaunchFailedError("PORT", taken)
+        trial = self.listener(candidates)
+        if trial is None:
+            taken = f"ports {min(candidates)}-{max(candidates)} of {self.name} are all taken"
+            raise LaunchFailedError("PORT", taken)
+        with trial:
+            return int(trial.getsockname()[1])
 
     # -- looking at the host
 

@@ -535,6 +535,16 @@ def test_a_bad_block_is_refused(start: Start, here: Testbed) -> None:
     assert agent.process.returncode == 2
 
 
+def test_a_management_address_of_nobody_is_no_taken_port(start: Start, here: Testbed) -> None:
+    block = block_here(here, one("l1"))
+    block["hosts"][0]["management_address"] = "192.0.2.1"
+    agent = start(block)
+    assert agent.records() == {}
+    (reason,) = [event["reason"] for event in agent.events if event["event"] == "problem"]
+    assert reason.startswith("localhost cannot listen at 192.0.2.1: Cannot assign requested address; set its")
+    assert agent.process.returncode == 2
+
+
 @pytest.mark.parametrize("what", ["launch", "block", "host", "endpoint"])
 def test_a_name_that_leads_out_of_a_folder_is_refused(start: Start, here: Testbed, what: str, tmp_path: Path) -> None:
     block = block_here(here, one("../../l1" if what == "launch" else "l1"))

@@ -45,6 +45,7 @@ struct cadge_chan {
 
 struct cadge_ctx {
 	uint32_t depth, peers, cells, requests, free_cells, head, queued, unannounced;
+	uint32_t reserved; /* which cell was reserved last */
 	uint64_t message_bytes_max, serial;
 	struct cadge_lend *cell, *delivering, **free_stack, **queue;
 	struct cadge_chan *chan;

@@ -214,14 +214,19 @@ static int null_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, v
 	if (!cell)
 		return CADGE_E_MEMORY;
 	ctx->requests++;
+	ctx->reserved = (uint32_t)(cell - ctx->cell);
 	*base_out = cell->data;
 	return CADGE_DONE;
 }
 
+/* As a rule it is the one that was reserved last. */
 static struct cadge_lend *reserved_at(const struct cadge_chan *chan, const void *base)
 {
-	for (uint32_t i = 0; i < chan->ctx->cells; i++) {
-		struct cadge_lend *cell = &chan->ctx->cell[i];
+	struct cadge_ctx *ctx = chan->ctx;
+	uint32_t at = ctx->reserved;
+
+	for (uint32_t left = ctx->cells; left; left--, at = at + 1 < ctx->cells ? at + 1 : 0) {
+		struct cadge_lend *cell = &ctx->cell[at];
 
 		if (cell->kind == NULL_RESERVED && cell->data == base && cell->peer == chan->peer)
 			return cell;

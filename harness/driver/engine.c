@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cadge/check.h"
+#include "in_place.h"
 
 #define IDLE_WAIT_NS UINT64_C(200000)
 
@@ -237,8 +238,10 @@ int drv_engine_open(struct drv_engine *engine, struct drv_fail *fail)
 	}
 	code = engine->layer->open(&args, &engine->ctx);
 	free(settings);
-	if (code == CADGE_DONE)
+	if (code == CADGE_DONE) {
+		engine->layer = drv_in_place(engine->layer, engine->ctx);
 		return 0;
+	}
 	error[sizeof(error) - 1] = '\0';
 	engine->ctx = NULL;
 	return drv_fail_set(fail, open_reason(code, engine), "the layer cannot be opened: %s (%s)",

@@ -60,7 +60,7 @@ struct drv_port {
 struct drv_engine {
 	const struct drv_launch *launch;
 	struct drv_loaded loaded;
-	/* loaded.layer; NULL while a floor runs */
+	/* what to call: loaded.layer, once open as drv_in_place gives it; NULL while a floor runs */
 	const struct cadge_layer *layer;
 	struct cadge_ctx *ctx;
 	/* NULL while a layer runs */

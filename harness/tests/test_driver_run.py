@@ -116,6 +116,7 @@ class Pair:
     def __init__(self, folder: Path, driver: Path = DRIVER) -> None:
         self.folder = folder
         self.driver = driver
+        self.modules = LAYERS
         self.out = folder / "result.json"
         self.token = folder / "token"
         self.write_token(self.token, secrets.token_hex(16))
@@ -140,7 +141,7 @@ class Pair:
             "--endpoint",
             str(endpoint),
             "--modules",
-            str(LAYERS),
+            str(self.modules),
         ]
         if document["place"] != "self":
             command += ["--oob", f"127.0.0.1:{self.port}", "--token-file", str(token or self.token)]
@@ -267,6 +268,18 @@ def test_one_process(pair: Pair) -> None:
     result = pair.run(launch("null-self", PATTERNS, place="self"))
     check_sound(result)
     assert [len(result[name]) for name in ("path", "clock", "pinning", "endpoints")] == [1, 1, 1, 1]
+    assert "RESERVE" in result["adapter"]["caps"]
+
+
+@pytest.mark.parametrize("wait", ["poll", "block"])
+def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
+    """Between two processes, over the suite's own adapter: it sends what was reserved, and says later that it has."""
+    pair.modules = BUILD / "tests"
+    if not (pair.modules / "bad-nothing.so").exists():
+        pytest.skip("the adapters of the conformance suite's own tests are not built")
+    result = pair.run(launch("bad-nothing", PATTERNS, wait=wait))
+    check_sound(result)
+    assert "RESERVE" in result["adapter"]["caps"]
 
 
 def test_delay_shim_moves_the_median(pair: Pair) -> None:

@@ -24,7 +24,8 @@ struct entry {
 struct cadge_ctx {
 	struct entry queue[QUEUE];
 	uint32_t head, tail, polls;
-	uint64_t operations;
+	uint64_t operations, reserves;
+	void *reserved; /* one at a time: whoever asks again has forgotten it */
 	bool up_due;
 };
 
@@ -106,6 +107,8 @@ static void fake_close(struct cadge_ctx *ctx)
 {
 	for (; ctx && ctx->head != ctx->tail; ctx->head++)
 		free(ctx->queue[ctx->head % QUEUE].data);
+	free(context.reserved);
+	context.reserved = NULL;
 }
 
 static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits)
@@ -117,6 +120,7 @@ static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 	limits->caps |= fake.native ? CADGE_CAP_RPC | CADGE_CAP_REPLY_LATER : 0;
 	limits->caps |= fake.in_sink ? CADGE_CAP_POST_IN_SINK : 0;
 	limits->caps |= fake.native && fake.in_sink ? CADGE_CAP_REPLY_IN_SINK : 0;
+	limits->caps |= fake.reserve ? CADGE_CAP_RESERVE : 0;
 	limits->message_bytes_max = 1 << 20;
 	limits->rma_bytes_max = 1 << 20;
 	limits->depth_max = 64;
@@ -146,10 +150,8 @@ static int fake_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return CADGE_DONE;
 }
 
-static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		     uint64_t token)
+static int send_message(const struct cadge_iov *iov, uint32_t count, uint64_t token)
 {
-	(void)chan, (void)flags;
 	if (busy())
 		return CADGE_BUSY;
 	if (!due(fake.drop_every))
@@ -160,6 +162,48 @@ static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 		return CADGE_DONE;
 	append(ENTRY_SENT, token);
 	return CADGE_QUEUED;
+}
+
+static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		     uint64_t token)
+{
+	(void)chan, (void)flags;
+	return fake.reserve ? CADGE_E_ARGUMENT : send_message(iov, count, token);
+}
+
+static int fake_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base)
+{
+	(void)chan, (void)flags;
+	if (context.reserved)
+		return CADGE_E_ARGUMENT;
+	if (fake.busy_every && ++context.reserves % (fake.busy_every + 1) == 0)
+		return CADGE_BUSY;
+	context.reserved = malloc(bytes ? bytes : 1);
+	if (!context.reserved)
+		abort();
+	*base = context.reserved;
+	return CADGE_DONE;
+}
+
+static void fake_cancel(struct cadge_chan *chan, void *base)
+{
+	(void)chan;
+	free(base);
+	context.reserved = NULL;
+}
+
+static int fake_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token)
+{
+	const struct cadge_iov iov = {.base = base, .bytes = bytes};
+	int code;
+
+	(void)flags;
+	if (base != context.reserved)
+		return CADGE_E_ARGUMENT;
+	code = send_message(&iov, 1, token);
+	if (code != CADGE_BUSY)
+		fake_cancel(chan, base);
+	return code;
 }
 
 static int fake_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in, uint32_t in_count,
@@ -374,7 +418,7 @@ const struct cadge_layer *fake_layer(void)
 		.substrate = "self",
 		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
 			CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT |
-			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD,
+			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_RESERVE,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,
@@ -387,6 +431,9 @@ const struct cadge_layer *fake_layer(void)
 		.library = fake_library,
 		.semantics = fake_semantics,
 		.traits = fake_traits,
+		.reserve = fake_reserve,
+		.commit = fake_commit,
+		.cancel = fake_cancel,
 		.call = fake_call,
 		.reply = fake_reply,
 		.fail = fake_fail,

@@ -15,6 +15,7 @@ struct fake_orders {
 	bool queued;          /* post is QUEUED, sent comes one poll later */
 	bool native;          /* grants native calls */
 	bool in_sink;         /* grants POST_IN_SINK */
+	bool reserve;         /* grants RESERVE, and takes no message that is posted */
 	bool unreliable;      /* does not grant RELIABLE and ORDERED */
 	bool unordered;       /* delivers the newest message first */
 	uint32_t busy_every;  /* every n-th operation is BUSY once; 1: always */

@@ -49,6 +49,7 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 
 	fake = (struct fake_orders){.native = orders.native,
 				    .in_sink = orders.in_sink,
+				    .reserve = orders.reserve,
 				    .unreliable = orders.unreliable,
 				    .unordered = orders.unordered};
 	drv_port_start(&port, &engine);
@@ -151,7 +152,10 @@ static void test_sound(void)
 					   {.native = true, .queued = true, .in_sink = true},
 					   {.busy_every = 3},
 					   {.busy_every = 2, .queued = true, .in_sink = true},
-					   {.native = true, .busy_every = 5}};
+					   {.native = true, .busy_every = 5},
+					   {.reserve = true},
+					   {.reserve = true, .queued = true},
+					   {.reserve = true, .in_sink = true, .busy_every = 2}};
 
 	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -238,6 +242,8 @@ static void test_faults(void)
 		      "a layer that is always busy");
 	expect_failed(stream, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, true,
 		      "a stream that is always busy");
+	expect_failed(small, (struct fake_orders){.reserve = true, .busy_every = 1}, DRV_DEADLINE, false,
+		      "memory of a library that is always busy");
 	expect_failed(rpc, (struct fake_orders){.fail_after = 100}, DRV_LIBRARY, true, "a poll that fails");
 }
 

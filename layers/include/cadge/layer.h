@@ -103,7 +103,7 @@ enum cadge_code {
 /* a fast sender sees BUSY; nothing is dropped at a slow receiver */
 #define CADGE_CAP_FLOW_CONTROL (UINT64_C(1) << 5)
 #define CADGE_CAP_LEND         (UINT64_C(1) << 6) /* (release) received data can be kept without a copy */
-/* post, commit, call, delegate and one-sided operations are legal inside sink callbacks */
+/* post, reserve, commit, call, delegate and one-sided operations are legal inside sink callbacks */
 #define CADGE_CAP_POST_IN_SINK (UINT64_C(1) << 7)
 #define CADGE_CAP_WAIT         (UINT64_C(1) << 8) /* (wait) the context can sleep until there is work */
 /* (call, reply, fail) native calls; needs REPLY_IN_SINK or REPLY_LATER */

@@ -101,7 +101,7 @@ def test_distances_from_the_floor(campaign: Campaign, tmp_path: Path) -> None:
     assert ratio == pytest.approx([(own[2] + own[3]) / 2, own[0], own[5]], rel=0.002)
     assert len(tables[2]) == 1  # no stream was planned
     answer = root.one("section", id="answer").text
-    assert "Ours is blank: this campaign planned no stream of 256 KiB between two hosts for peregrine-*" in answer
+    assert "Ours is blank: this campaign planned no stream of 256 KiB between hosts for peregrine-*" in answer
     local = tables[3][0].all("td")
     assert local[0].own == "149 \u00b5s"
     assert local[1].smalls == local[3].smalls == ["no floor of a local call was found published"]

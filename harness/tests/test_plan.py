@@ -25,6 +25,7 @@ from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import Site, site_of
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.layerfile import Limit, LimitWhen
 
@@ -190,6 +191,11 @@ def test_one_host_refuses_what_takes_two(catalogue: Catalogue) -> None:
         point.reason for point in plan.points if point.subject.place == "between" and point.subject.layer == "a-one"
     }
     assert reasons == {"testbed local has one host; place between needs two"}
+
+
+def test_words_of_a_place_hold_for_any_number_of_hosts() -> None:
+    assert runs_only(("self", "within")) == "runs only in one process or within one host"
+    assert runs_only(("between",)) == "runs only between hosts"
 
 
 def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:

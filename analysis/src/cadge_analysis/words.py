@@ -11,7 +11,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_results.pattern import Parameter, Quantity
 from cadge_results.point import Value
 
-PLACES = {"within": "within one host", "between": "between two hosts", "self": "one process with itself"}
+PLACES = {"within": "within one host", "between": "between hosts", "self": "one process with itself"}
 PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}
 WAITS = {"poll": "polling", "block": "blocking"}
 PLACE_ORDER = ("within", "between", "self")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_PLACES = {"self": "in one process", "within": "within one host", "between": "between two hosts"}
+_PLACES = {"self": "in one process", "within": "within one host", "between": "between hosts"}
 
 
 def clock(seconds: float) -> str:

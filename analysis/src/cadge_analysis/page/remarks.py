@@ -41,7 +41,7 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
         yield Remark(
             grave=True,
             title="The network is emulated",
-            text="The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween two hosts\u201d "
+            text="The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween hosts\u201d "
             "has no wire and no network card in it, and its floor of raw frames includes that kernel's work.",
         )
     if not data.nodes:

@@ -99,6 +99,13 @@ def test_raw_frames_over_a_veth_are_never_called_hardware(report_text: str) -> N
     assert "hardware floor" not in report_text
 
 
+def test_a_floor_that_is_only_a_reference_is_called_one(report_text: str) -> None:
+    named = re.findall(r"bare (?:TCP|UDP)[^<()]{0,13}", report_text)
+    assert named
+    assert {name[8:] for name in named} == {", a reference"}
+    assert "kernel included, a reference" not in report_text
+
+
 def test_the_command_that_makes_it_again(report_text: str) -> None:
     assert pagereader.read(report_text).one("pre").text == "cadge run --sweep default"
 

@@ -44,10 +44,12 @@ def on_veth(data: Dataset) -> bool:
 
 
 def floor_name(cell: Cell, data: Dataset) -> str:
-    """Return what a floor is, in words; one whose link is virtual may have another name, and says so."""
+    """Return what a floor is, in words, and whether it is only a reference; a virtual link may give it another name."""
     series, floor = cell.series, data.plan.floors.get(cell.series.layer)
     text = series.layer if floor is None else (on_veth(data) and floor.title_on_veth) or floor.title
-    return f"{text} ({', '.join(f'{k}={v}' for k, v in series.settings)})" if series.settings else text
+    if series.settings:
+        text += f" ({', '.join(f'{k}={v}' for k, v in series.settings)})"
+    return f"{text}, a reference" if floor is not None and floor.reference else text
 
 
 def value(parameter: Parameter, found: Value) -> str:

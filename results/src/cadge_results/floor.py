@@ -39,7 +39,7 @@ class FloorFile(Document):
     bytes_max: Limit | None = None
     needs_raw_link: bool = False
     reference: bool = False
-    """A bare exchange that is not the best possible, for comparison."""
+    """A bare exchange that is not the best possible; a report says so wherever it names it."""
 
     @property
     def name(self) -> str:

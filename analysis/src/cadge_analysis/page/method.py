@@ -50,7 +50,8 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             name="Floor",
             text="The fastest bare exchange of the same bytes at the same place and in the same wait mode, "
             "measured in the same campaign: of all floors measured at that very size, the one with the lowest"
-            " median (for streams the highest rate). Floors are not interpolated. Blocking rows divide by "
+            " median (for streams the highest rate). One that is called a reference is a bare exchange that is not"
+            " the best possible: a layer may be faster. Floors are not interpolated. Blocking rows divide by "
             "blocking floors. A ratio is taken round by round, layer \u00f7 floor, where every launch of the "
             "layer has a launch of the floor in its round, and its median and interval are those of the "
             "ratios; so is the time above the floor. Otherwise the medians are divided, and the interval "

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def emulated(state: Path, can_emulate: None) -> Iterator[Testbed]:
     """An emulated testbed of two hosts."""
     del state, can_emulate
     yield testbeds.resolve("emulated")
+    testbeds.down()
+
+
+@pytest.fixture
+def own_state(short_folder: Path, can_emulate: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A state folder of this test's own, for a testbed that it makes itself."""
+    del can_emulate
+    folder = short_folder / f"own-{time.monotonic_ns()}"
+    monkeypatch.setenv("CADGE_STATE", str(folder))
+    yield folder
     testbeds.down()
 
 

@@ -569,16 +569,20 @@ def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
         """Start the agents of a block; the first `done` of its launches are not in it any more, as at a resume."""
         block = make_block(emulated, CAMPAIGN, "b1", list(launches))
         block["launches"] = block["launches"][done:]
-        now = testbeds.status()
-        agents = []
-        for host in ("h1", "h2"):
-            inside = ["nsenter", "-t", str(host_process(now["pid"], host)), "--net", "--uts", "--"]
-            agents.append(start(block, host, inside, build))
-        return agents[0], agents[1]
+        leader, follower = agents_of(block, start, build)
+        return leader, follower
 
+    return make
+
+
+def agents_of(block: Json, start: Start, build: Path | None) -> list[Agent]:
+    """Start the agents of a block on its emulated hosts, the leader first."""
     if os.geteuid() != 0:
         pytest.skip("enters the hosts' namespaces directly, as root")
-    return make
+    supervisor = testbeds.status()["pid"]
+    names = [host["name"] for host in block["hosts"]]
+    inside = {name: ["nsenter", "-t", str(host_process(supervisor, name)), "--net", "--uts", "--"] for name in names}
+    return [start(block, name, inside[name], build) for name in names]
 
 
 def host_process(supervisor: int, host: str) -> int:
@@ -642,14 +646,23 @@ def check_ring(record: Json, count: int) -> None:
     assert len(stored.result.endpoints) == count
 
 
-def test_a_ring_of_eight_that_sleep_on_two_hosts(
-    pair: Callable[..., tuple[Agent, Agent]], emulated: Testbed, ring_build: Path
-) -> None:
-    leader, follower = pair(ring_launch("l8", emulated, ["h1", "h2"] * 4), build=ring_build)
-    records = leader.records()
-    follower.records()
-    check_ring(records["l8"], 8)
-    assert [count["host"] for count in records["l8"]["counters"]] == ["h1", "h2"]
+def test_a_ring_of_eight_that_sleep_on_four_hosts(own_state: Path, start: Start, ring_build: Path) -> None:
+    del own_state
+    testbeds.up(4)
+    used = testbeds.resolve("emulated")
+    names = [host.name for host in used.hosts]
+    block = make_block(used, CAMPAIGN, "b1", [ring_launch("l8", used, names * 2)])
+    leader, *followers = agents_of(block, start, ring_build)
+    record = leader.records()["l8"]
+    for follower in followers:
+        follower.records()
+        assert follower.process.returncode == 0
+    check_ring(record, 8)
+    assert [end["host"] for end in record["launch"]["endpoints"]] == names * 2 == ["h1", "h2", "h3", "h4"] * 2
+    assert len({end["pid"] for end in record["result"]["endpoints"]}) == 8
+    assert [count["host"] for count in record["counters"]] == names
+    for count in record["counters"]:
+        assert count["after"]["data0"]["rx_bytes"] > count["before"]["data0"]["rx_bytes"], count["host"]
 
 
 def test_a_ring_of_sixty_four_that_sleep_on_one_host(start: Start, here: Testbed, ring_build: Path) -> None:

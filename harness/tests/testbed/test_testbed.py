@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,15 +21,6 @@ from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Kind, Testbed
 
 Inside = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def own_state(short_folder: Path, can_emulate: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    del can_emulate
-    folder = short_folder / f"own-{time.monotonic_ns()}"
-    monkeypatch.setenv("CADGE_STATE", str(folder))
-    yield folder
-    testbeds.down()
 
 
 def machine() -> dict[str, list[str]]:

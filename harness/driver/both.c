@@ -11,7 +11,7 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	const uint8_t *at = data;
 	bool to_client = false;
 
-	if (both->client->form == DRV_FORM_BARE) {
+	if (both->client->exchange.form == DRV_FORM_BARE) {
 		to_client = both->to_client;
 		both->to_client = !to_client;
 	} else if (bytes >= DRV_RPC_HEADER_BYTES) {

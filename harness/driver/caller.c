@@ -7,7 +7,7 @@
 
 enum drv_form drv_call_form(const struct drv_ability *both)
 {
-	return drv_rpc_is_native(both) ? DRV_FORM_NATIVE : DRV_FORM_EMULATED;
+	return both->caps & CADGE_CAP_RPC ? DRV_FORM_NATIVE : DRV_FORM_EMULATED;
 }
 
 int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
@@ -28,21 +28,19 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 	return 0;
 }
 
-int drv_caller_prepare(struct drv_play *play, const struct drv_exchange *exchange, unsigned index,
-		       struct drv_fail *fail)
+int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	struct drv_caller *caller = play->state;
-	struct drv_samples *samples = drv_record_samples(play->record, index, fail);
+	struct drv_samples *samples = drv_record_samples(play->record, 0, fail);
 
 	if (!samples || drv_client_start(&caller->client, play->engine, exchange, samples, NULL, fail))
 		return -1;
 	play->engine->sink = caller->client.sink;
-	play->sleep = exchange->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 	return 0;
 }
 
-int drv_caller_prepare_self(struct drv_play *play, const struct drv_exchange *exchange, unsigned index,
-			    struct drv_fail *fail)
+int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	struct drv_caller *caller = play->state;
 	struct drv_samples *samples;
@@ -50,18 +48,18 @@ int drv_caller_prepare_self(struct drv_play *play, const struct drv_exchange *ex
 	if (drv_server_start(&caller->server, play->engine, exchange, fail))
 		return -1;
 	drv_server_phase(&caller->server, true, 1);
-	samples = drv_record_samples(play->record, index, fail);
+	samples = drv_record_samples(play->record, 0, fail);
 	if (!samples ||
 	    drv_client_start(&caller->client, play->engine, exchange, samples, &caller->server, fail))
 		return -1;
 	drv_both_start(&caller->both, play->engine, &caller->server, &caller->client);
 	caller->plays_both = true;
 	play->engine->sink = &caller->both.port.sink;
-	play->sleep = exchange->depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
+	play->sleep = exchange.depth == 1 ? DRV_SLEEP_IF_WAITED : DRV_SLEEP_FREE;
 	return 0;
 }
 
-int drv_answerer_prepare(struct drv_play *play, const struct drv_exchange *exchange, struct drv_fail *fail)
+int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	struct drv_answerer *answerer = play->state;
 
@@ -69,7 +67,7 @@ int drv_answerer_prepare(struct drv_play *play, const struct drv_exchange *excha
 		return -1;
 	drv_server_phase(&answerer->server, true, 1);
 	play->engine->sink = &answerer->server.port.sink;
-	play->sleep = exchange->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+	play->sleep = exchange.depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
 	return 0;
 }
 

@@ -35,13 +35,11 @@ enum drv_form drv_call_form(const struct drv_ability *both);
 int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
 			   const struct drv_offer *offer, struct drv_fail *fail);
 
-/* `index` is the number of the pattern's quantity that takes the samples. */
-int drv_caller_prepare(struct drv_play *play, const struct drv_exchange *exchange, unsigned index,
-		       struct drv_fail *fail);
+/* The samples go to the pattern's first quantity. */
+int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 /* The same for the role that plays both sides. */
-int drv_caller_prepare_self(struct drv_play *play, const struct drv_exchange *exchange, unsigned index,
-			    struct drv_fail *fail);
-int drv_answerer_prepare(struct drv_play *play, const struct drv_exchange *exchange, struct drv_fail *fail);
+int drv_caller_prepare_self(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
+int drv_answerer_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail);
 
 /* As in struct drv_role. */
 void drv_caller_stop(struct drv_play *play);

@@ -81,15 +81,16 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 		complete_other(client, slot, now);
 	}
 	slot->start = now;
-	if (DRV_LIKELY(bytes == client->reply_bytes && drv_head_holds(data, bytes, ~client->seed, slot->key)))
+	if (DRV_LIKELY(bytes == client->exchange.reply_bytes &&
+		       drv_head_holds(data, bytes, ~client->exchange.seed, slot->key)))
 		client->checked++;
 	else
 		note_mismatch(client, "the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
 			      slot->number, bytes);
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY)) {
 		client->full_checked++;
-		if (bytes == client->reply_bytes &&
-		    !drv_body_holds(data, bytes, ~client->seed, client->phase, slot->key))
+		if (bytes == client->exchange.reply_bytes &&
+		    !drv_body_holds(data, bytes, ~client->exchange.seed, client->phase, slot->key))
 			note_mismatch(client, "the reply to operation %" PRIu64 " has a wrong body",
 				      slot->number);
 	}
@@ -116,7 +117,7 @@ static enum cadge_keep on_recv_bare(struct cadge_sink *sink, uint32_t peer, cons
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(!slot->waiting || (!client->reliable && client->late < client->lost &&
-					    !drv_head_holds(data, bytes, ~client->seed, slot->key))))
+					    !drv_head_holds(data, bytes, ~client->exchange.seed, slot->key))))
 		stray_reply(client, "an unexpected message", bytes);
 	else
 		complete(client, 0, data, bytes);
@@ -138,7 +139,7 @@ static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, 
 	}
 	token = drv_load64(at);
 	index = token & SLOT_MASK;
-	if (DRV_UNLIKELY(index >= client->depth || !client->slots[index].waiting ||
+	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].waiting ||
 			 client->slots[index].number != token >> SLOT_BITS))
 		stray_reply(client, "an unexpected reply", bytes);
 	else
@@ -154,7 +155,7 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 	const uint64_t index = token & SLOT_MASK;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(index >= client->depth || !client->slots[index].waiting ||
+	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].waiting ||
 			 client->slots[index].number != token >> SLOT_BITS)) {
 		stray_reply(client, "an unexpected result", bytes);
 		return CADGE_TAKEN;
@@ -176,7 +177,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	const uint64_t index = token & SLOT_MASK;
 
 	(void)peer;
-	if (DRV_UNLIKELY(index >= client->depth || !client->slots[index].lent)) {
+	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].lent)) {
 		note_mismatch(client, "a completion for token %" PRIu64 " that is not outstanding", token);
 		return;
 	}
@@ -193,15 +194,15 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 {
 	const struct drv_engine *engine = client->port.engine;
 	struct drv_slot *slot = &client->slots[index];
-	const size_t bytes = (size_t)client->request_bytes;
+	const size_t bytes = (size_t)client->exchange.request_bytes;
 	const uint64_t number = client->next_number;
 	const uint64_t token = number << SLOT_BITS | index;
-	const uint64_t key = drv_head_write(slot->payload, bytes, client->seed, number);
+	const uint64_t key = drv_head_write(slot->payload, bytes, client->exchange.seed, number);
 	struct cadge_iov iov[2] = {[1] = {.base = slot->payload, .bytes = bytes}};
 	int code;
 
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY && !slot->filled)) {
-		drv_body_fill(slot->payload, bytes, client->seed, client->phase, number);
+		drv_body_fill(slot->payload, bytes, client->exchange.seed, client->phase, number);
 		slot->filled = true;
 	}
 	if (form == DRV_FORM_EMULATED) {
@@ -214,9 +215,9 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 		code = engine->layer->post(client->chan, iov, bytes ? 2 : 1, 0, token);
 	} else if (form == DRV_FORM_NATIVE) {
 		iov[0].base = slot->result;
-		iov[0].bytes = (size_t)client->reply_bytes;
-		code = engine->layer->call(client->chan, 1, iov + 1, 1, iov, client->reply_bytes ? 1 : 0, 0,
-					   token);
+		iov[0].bytes = (size_t)client->exchange.reply_bytes;
+		code = engine->layer->call(client->chan, 1, iov + 1, 1, iov,
+					   client->exchange.reply_bytes ? 1 : 0, 0, token);
 	} else {
 		code = engine->layer->post(client->chan, iov + 1, 1, 0, token);
 	}
@@ -272,9 +273,9 @@ static int quieten(struct drv_client *client, struct drv_fail *fail)
 static int expire(struct drv_client *client, uint64_t now, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = client->port.engine;
-	const bool bare = client->form == DRV_FORM_BARE;
+	const bool bare = client->exchange.form == DRV_FORM_BARE;
 
-	for (uint32_t index = 0; index < client->depth; index++) {
+	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
 		if (!slot->waiting || now - slot->start < client->op_deadline)
@@ -388,11 +389,11 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 	client->ready_head = client->ready_tail = 0;
 	client->ending = false;
 	client->last = now;
-	for (uint32_t index = 0; index < client->depth; index++) {
+	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		client->slots[index].start = now;
 		make_ready(client, index);
 	}
-	if (loops[client->form][(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
+	if (loops[client->exchange.form][(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
 		return -1;
 	/* what was given up as lost must not turn up in a later phase */
 	return client->lost > client->late ? quieten(client, fail) : 0;
@@ -402,10 +403,11 @@ int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail
 {
 	client->mode = DRV_MODE_VERIFY;
 	client->phase = phase;
-	client->limit = client->posted + drv_full_messages(client->request_bytes > client->reply_bytes
-								   ? client->request_bytes
-								   : client->reply_bytes,
-							   client->depth);
+	client->limit = client->posted +
+			drv_full_messages(client->exchange.request_bytes > client->exchange.reply_bytes
+						  ? client->exchange.request_bytes
+						  : client->exchange.reply_bytes,
+					  client->exchange.depth);
 	return run(client, fail);
 }
 
@@ -445,7 +447,7 @@ int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct d
 	ended = client->lost == lost ? client->last : drv_clock_now(&engine->clock);
 	record->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
 	record->operations = client->completed - completed;
-	record->bytes = record->operations * (client->request_bytes + client->reply_bytes);
+	record->bytes = record->operations * (client->exchange.request_bytes + client->exchange.reply_bytes);
 	record->lost = client->lost - lost;
 	record->late = client->late - late;
 	return status;
@@ -466,20 +468,19 @@ bool drv_client_settle(struct drv_client *client)
 		if (client->server && drv_server_drain(client->server))
 			return false;
 		waiting = client->lents > 0;
-		for (uint32_t index = 0; index < client->depth; index++)
+		for (uint32_t index = 0; index < client->exchange.depth; index++)
 			waiting |= client->slots[index].waiting;
 	}
 	return !waiting;
 }
 
-int drv_client_start(struct drv_client *client, struct drv_engine *engine,
-		     const struct drv_exchange *exchange, struct drv_samples *samples,
-		     struct drv_server *server, struct drv_fail *fail)
+int drv_client_start(struct drv_client *client, struct drv_engine *engine, struct drv_exchange exchange,
+		     struct drv_samples *samples, struct drv_server *server, struct drv_fail *fail)
 {
-	const size_t request_stride = drv_memory_stride(exchange->request_bytes);
-	const size_t result_stride = drv_memory_stride(exchange->reply_bytes);
-	const bool native = exchange->form == DRV_FORM_NATIVE;
-	const uint32_t depth = exchange->depth;
+	const size_t request_stride = drv_memory_stride(exchange.request_bytes);
+	const size_t result_stride = drv_memory_stride(exchange.reply_bytes);
+	const bool native = exchange.form == DRV_FORM_NATIVE;
+	const uint32_t depth = exchange.depth;
 	uint32_t ring = 1;
 
 	memset(client, 0, sizeof(*client));
@@ -488,18 +489,14 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine,
 				    "wanted %u operations outstanding, tokens have room for %u", depth,
 				    DRV_CLIENT_DEPTH_MAX);
 	drv_port_start(&client->port, engine);
-	client->form = exchange->form;
-	client->port.sink.recv = client->form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
+	client->exchange = exchange;
+	client->port.sink.recv = client->exchange.form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
 	client->port.sink.sent = on_sent;
 	client->port.sink.replied = on_replied;
 	client->sink = &client->port.sink;
 	client->chan = engine->channels[0].chan;
 	client->server = server;
 	client->samples = samples;
-	client->request_bytes = exchange->request_bytes;
-	client->reply_bytes = exchange->reply_bytes;
-	client->depth = depth;
-	client->seed = exchange->seed;
 	client->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 	client->op_deadline = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
 	while (ring < depth)
@@ -521,10 +518,10 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine,
 		struct drv_slot *slot = &client->slots[index];
 
 		slot->payload =
-			client->memory + index * request_stride + drv_memory_lead(exchange->request_bytes);
+			client->memory + index * request_stride + drv_memory_lead(exchange.request_bytes);
 		if (native)
 			slot->result = client->memory + depth * request_stride + index * result_stride +
-				       drv_memory_lead(exchange->reply_bytes);
+				       drv_memory_lead(exchange.reply_bytes);
 	}
 	return 0;
 }

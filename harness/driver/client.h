@@ -34,11 +34,9 @@ struct drv_slot {
 struct drv_client {
 	struct drv_port port;
 	struct cadge_chan *chan;
-	uint64_t request_bytes, reply_bytes;
-	uint32_t depth;
-	enum drv_form form;
+	struct drv_exchange exchange;
 	enum drv_mode mode;
-	uint64_t seed, phase;
+	uint64_t phase;
 	bool reliable;
 	bool ending; /* nothing new is started */
 	bool failed;
@@ -71,9 +69,8 @@ struct drv_client {
 };
 
 /* Makes buffers for one attempt. `server` only where one process plays both. */
-int drv_client_start(struct drv_client *client, struct drv_engine *engine,
-		     const struct drv_exchange *exchange, struct drv_samples *samples,
-		     struct drv_server *server, struct drv_fail *fail);
+int drv_client_start(struct drv_client *client, struct drv_engine *engine, struct drv_exchange exchange,
+		     struct drv_samples *samples, struct drv_server *server, struct drv_fail *fail);
 void drv_client_stop(struct drv_client *client);
 
 /*

@@ -102,8 +102,7 @@ static int check_role(const struct drv_reader *declaration, const struct drv_lau
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which is played by one thread, not %zu", e,
 			 role->name, threads);
-	else if (channels_too &&
-		 (channels < role->channels_least || (role->channels_most && channels > role->channels_most)))
+	else if (channels_too && (!channels || (role->channels_most && channels > role->channels_most)))
 		snprintf(text, sizeof(text),
 			 "gives endpoint %zu the role '%.60s', which cannot be played on %zu channels", e,
 			 role->name, channels);

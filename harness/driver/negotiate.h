@@ -73,10 +73,4 @@ int drv_negotiate_message(uint64_t wanted_bytes, const char *what, const struct 
 /* The word for who carries an operation out: "direct", "library", "cadge" or "none". */
 const char *drv_progress_name(enum cadge_progress progress);
 
-/* True when calls run over the layer's own calls. */
-static inline int drv_rpc_is_native(const struct drv_ability *both)
-{
-	return (both->caps & CADGE_CAP_RPC) != 0;
-}
-
 #endif

@@ -132,12 +132,12 @@ struct drv_role {
 	 * `tell` are then called in each of them, with a play of its own; what they count and record is added up.
 	 */
 	bool threads;
-	/* how many channels a thread of this role has, at least and at most; 0: no bound */
-	uint32_t channels_least, channels_most;
+	/* how many channels a thread of this role has at most; 0: no bound. It has at least one. */
+	uint32_t channels_most;
 	size_t state_bytes;
 	/* Gets ready for one attempt, and points engine->sink to the role's own sink. */
 	int (*prepare)(struct drv_play *play, struct drv_fail *fail);
-	/* Releases what `prepare` and the steps made. Called once for each `prepare`, whether it worked or not. */
+	/* Releases what `prepare` and the steps made, once for each `prepare`, whether it worked or not. NULL: nothing. */
 	void (*stop)(struct drv_play *play);
 	/*
 	 * Acting roles: each runs until its end and until nothing of it is outstanding. `serial` as in drv_phase.

@@ -74,7 +74,7 @@ static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	/* the layer is polled on: what comes now is nobody's */
 	if (engine->port.engine)
 		engine->sink = &engine->port.sink;
-	if (play->state)
+	if (play->state && play->role->stop)
 		play->role->stop(play);
 	free(play->state);
 	play->state = NULL;

@@ -41,14 +41,6 @@ void drv_check_add(struct drv_checks *checks, const char *name, bool ok, const c
 	va_end(arguments);
 }
 
-bool drv_checks_hold(const struct drv_checks *checks)
-{
-	for (size_t i = 0; i < checks->count; i++)
-		if (!checks->list[i].ok)
-			return false;
-	return true;
-}
-
 void drv_attempt_free(struct drv_attempt *attempt)
 {
 	drv_record_free(&attempt->record);

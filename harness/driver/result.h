@@ -38,8 +38,6 @@ struct drv_checks {
 /* Adds a check; a name that is there already is overwritten when the new verdict is worse. */
 void drv_check_add(struct drv_checks *checks, const char *name, bool ok, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* True when every check held. */
-bool drv_checks_hold(const struct drv_checks *checks);
 
 /* One attempt at a point. Zeroed is a legal start; drv_attempt_free releases what it owns. */
 struct drv_attempt {

@@ -22,7 +22,7 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 {
 	struct drv_engine *engine = server->port.engine;
-	const size_t bytes = (size_t)server->reply_bytes;
+	const size_t bytes = (size_t)server->exchange.reply_bytes;
 	struct cadge_iov iov[2];
 	uint8_t *payload;
 	uint64_t token;
@@ -39,7 +39,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 		drv_body_fill(payload, bytes, ~server->intake.seed, server->intake.phase, work->key);
 	iov[1].base = payload;
 	iov[1].bytes = bytes;
-	if (server->form == DRV_FORM_EMULATED) {
+	if (server->exchange.form == DRV_FORM_EMULATED) {
 		uint8_t *header = payload - DRV_RPC_HEADER_BYTES;
 
 		drv_store64(header, work->id);
@@ -47,7 +47,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 		iov[0].base = header;
 		iov[0].bytes = DRV_RPC_HEADER_BYTES;
 		code = engine->layer->post(server->chan, iov, bytes ? 2 : 1, 0, token);
-	} else if (server->form == DRV_FORM_NATIVE) {
+	} else if (server->exchange.form == DRV_FORM_NATIVE) {
 		code = engine->layer->reply(engine->ctx, &work->reply_to, iov + 1, 1, 0, token);
 	} else {
 		code = engine->layer->post(server->chan, iov + 1, 1, 0, token);
@@ -59,7 +59,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 		return 1;
 	server->free_ring[server->free_tail++ & server->free_mask] = index;
 	if (DRV_UNLIKELY(code != CADGE_DONE))
-		note_failure(server, server->form == DRV_FORM_NATIVE ? "reply" : "post", code);
+		note_failure(server, server->exchange.form == DRV_FORM_NATIVE ? "reply" : "post", code);
 	return 1;
 }
 
@@ -104,14 +104,14 @@ enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const
 	struct drv_work work;
 
 	(void)peer, (void)lend;
-	if (server->form == DRV_FORM_BARE) {
-		if (DRV_LIKELY(bytes == server->request_bytes)) {
+	if (server->exchange.form == DRV_FORM_BARE) {
+		if (DRV_LIKELY(bytes == server->exchange.request_bytes)) {
 			work.key = drv_intake_take(&server->intake, data, bytes);
 			accept_work(server, &work);
 			return CADGE_TAKEN;
 		}
-	} else if (server->form == DRV_FORM_EMULATED) {
-		if (DRV_LIKELY(bytes == server->request_bytes + DRV_RPC_HEADER_BYTES) &&
+	} else if (server->exchange.form == DRV_FORM_EMULATED) {
+		if (DRV_LIKELY(bytes == server->exchange.request_bytes + DRV_RPC_HEADER_BYTES) &&
 		    drv_load64(at + 8) == ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REQUEST)) {
 			work.id = drv_load64(at);
 			work.key = drv_intake_take(&server->intake, at + DRV_RPC_HEADER_BYTES,
@@ -131,7 +131,8 @@ void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, con
 	struct drv_work work = {.reply_to = *reply_to};
 
 	(void)peer;
-	if (DRV_UNLIKELY(bytes != server->request_bytes || op != 1 || server->form != DRV_FORM_NATIVE))
+	if (DRV_UNLIKELY(bytes != server->exchange.request_bytes || op != 1 ||
+			 server->exchange.form != DRV_FORM_NATIVE))
 		drv_intake_mismatch(&server->intake, "a call of %zu bytes to procedure %u", bytes, op);
 	work.key = drv_intake_take(&server->intake, args, bytes);
 	accept_work(server, &work);
@@ -163,12 +164,12 @@ static uint32_t power_of_two(uint32_t at_least)
 	return power;
 }
 
-int drv_server_start(struct drv_server *server, struct drv_engine *engine,
-		     const struct drv_exchange *exchange, struct drv_fail *fail)
+int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
+		     struct drv_fail *fail)
 {
 	const uint64_t caps = engine->offer.both.caps;
-	const uint64_t room = exchange->reply_bytes;
-	const uint32_t depth = exchange->depth;
+	const uint64_t room = exchange.reply_bytes;
+	const uint32_t depth = exchange.depth;
 
 	memset(server, 0, sizeof(*server));
 	drv_port_start(&server->port, engine);
@@ -176,15 +177,13 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine,
 	server->port.sink.call = drv_server_on_call;
 	server->port.sink.sent = drv_server_on_sent;
 	server->chan = engine->channels[0].chan;
-	server->request_bytes = exchange->request_bytes;
-	server->reply_bytes = exchange->reply_bytes;
-	server->form = exchange->form;
-	server->in_sink = (caps & (server->form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
-								   : CADGE_CAP_POST_IN_SINK)) != 0;
-	server->intake.seed = exchange->seed;
+	server->exchange = exchange;
+	server->in_sink = (caps & (server->exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
+									    : CADGE_CAP_POST_IN_SINK)) != 0;
+	server->intake.seed = exchange.seed;
 	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	server->intake.by_number =
-		depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->form != DRV_FORM_NATIVE);
+		depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE);
 	server->stride = drv_memory_stride(room);
 	/* small replies get twice the depth, so that a late completion of a send holds up nothing */
 	server->buffers = room <= 65536 ? 2 * depth : depth + 1;

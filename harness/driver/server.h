@@ -48,8 +48,7 @@ struct drv_server {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
 	struct cadge_chan *chan;
-	uint64_t request_bytes, reply_bytes;
-	enum drv_form form;
+	struct drv_exchange exchange;
 	/* answers from inside the callback */
 	bool in_sink;
 	struct drv_intake intake;
@@ -73,8 +72,8 @@ struct drv_server {
 };
 
 /* Makes buffers for one attempt. */
-int drv_server_start(struct drv_server *server, struct drv_engine *engine,
-		     const struct drv_exchange *exchange, struct drv_fail *fail);
+int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
+		     struct drv_fail *fail);
 void drv_server_stop(struct drv_server *server);
 
 /* Enters a phase: full comparison or not, and which. */

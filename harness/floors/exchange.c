@@ -38,8 +38,8 @@ static const struct drv_pattern exchange = {
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.prepare = prepare, .channels_least = 1, .channels_most = 1, DRV_FORM_CLIENT},
-			{.prepare = prepare, .channels_least = 1, .channels_most = 1, DRV_FORM_SERVER},
+			{.prepare = prepare, .channels_most = 1, DRV_FORM_CLIENT},
+			{.prepare = prepare, .channels_most = 1, DRV_FORM_SERVER},
 			{.name = NULL},
 		},
 	.needs = needs,

@@ -48,8 +48,8 @@ static const struct drv_pattern flow = {
 	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.prepare = prepare, .channels_least = 1, .channels_most = 1, DRV_FORM_CLIENT},
-			{.prepare = prepare, .channels_least = 1, .channels_most = 1, DRV_FORM_SERVER},
+			{.prepare = prepare, .channels_most = 1, DRV_FORM_CLIENT},
+			{.prepare = prepare, .channels_most = 1, DRV_FORM_SERVER},
 			{.name = NULL},
 		},
 	.needs = needs,

@@ -593,11 +593,6 @@ static void stop_client(struct drv_play *play)
 	origin->slots = NULL;
 }
 
-static void stop_server(struct drv_play *play)
-{
-	(void)play;
-}
-
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
 	return origin_verify(play->state, serial, fail);
@@ -707,8 +702,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.verify = verify, .warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client,     \
 	.tell = tell
 
-static const struct drv_role self = {
-	.name = "both", .exposes = true, .prepare = prepare_self, .channels_least = 1, ORIGIN_ROLE};
+static const struct drv_role self = {.name = "both", .exposes = true, .prepare = prepare_self, ORIGIN_ROLE};
 
 static const struct drv_pattern onesided = {
 	.name = "onesided",
@@ -726,18 +720,12 @@ static const struct drv_pattern onesided = {
 						    {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client",
-			 .prepare = prepare_client,
-			 .channels_least = 1,
-			 .channels_most = 1,
-			 ORIGIN_ROLE},
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, ORIGIN_ROLE},
 			{.name = "server",
 			 .exposes = true,
 			 .state_bytes = sizeof(struct target_role),
 			 .prepare = prepare_server,
-			 .channels_least = 1,
 			 .channels_most = 1,
-			 .stop = stop_server,
 			 .serve = serve,
 			 .phase = phase_server},
 			{.name = NULL},

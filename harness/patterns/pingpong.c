@@ -16,23 +16,17 @@ static struct drv_exchange exchange_of(const struct drv_play *play)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_of(play);
-
-	return drv_caller_prepare(play, &exchange, 0, fail);
+	return drv_caller_prepare(play, exchange_of(play), fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_of(play);
-
-	return drv_answerer_prepare(play, &exchange, fail);
+	return drv_answerer_prepare(play, exchange_of(play), fail);
 }
 
 static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_of(play);
-
-	return drv_caller_prepare_self(play, &exchange, 0, fail);
+	return drv_caller_prepare_self(play, exchange_of(play), fail);
 }
 
 static void needs(const void *parameters, struct drv_needs *needs_out)
@@ -40,8 +34,7 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 	needs_out->message_bytes = ((const struct parameters *)parameters)->bytes;
 }
 
-static const struct drv_role self = {
-	.name = "both", .prepare = prepare_self, .channels_least = 1, DRV_CALLER_ROLE};
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
 
 static const struct drv_pattern pingpong = {
 	.name = "pingpong",
@@ -54,16 +47,8 @@ static const struct drv_pattern pingpong = {
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client",
-			 .prepare = prepare_client,
-			 .channels_least = 1,
-			 .channels_most = 1,
-			 DRV_CALLER_ROLE},
-			{.name = "server",
-			 .prepare = prepare_server,
-			 .channels_least = 1,
-			 .channels_most = 1,
-			 DRV_ANSWERER_ROLE},
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_CALLER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
 	.self = &self,

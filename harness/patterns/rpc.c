@@ -24,23 +24,17 @@ static struct drv_exchange exchange_in(const struct drv_play *play)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_in(play);
-
-	return drv_caller_prepare(play, &exchange, 0, fail);
+	return drv_caller_prepare(play, exchange_in(play), fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_in(play);
-
-	return drv_answerer_prepare(play, &exchange, fail);
+	return drv_answerer_prepare(play, exchange_in(play), fail);
 }
 
 static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 {
-	const struct drv_exchange exchange = exchange_in(play);
-
-	return drv_caller_prepare_self(play, &exchange, 0, fail);
+	return drv_caller_prepare_self(play, exchange_in(play), fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -62,8 +56,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 
-static const struct drv_role self = {
-	.name = "both", .prepare = prepare_self, .channels_least = 1, DRV_CALLER_ROLE};
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
 
 static const struct drv_pattern rpc = {
 	.name = "rpc",
@@ -78,16 +71,8 @@ static const struct drv_pattern rpc = {
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client",
-			 .prepare = prepare_client,
-			 .channels_least = 1,
-			 .channels_most = 1,
-			 DRV_CALLER_ROLE},
-			{.name = "server",
-			 .prepare = prepare_server,
-			 .channels_least = 1,
-			 .channels_most = 1,
-			 DRV_ANSWERER_ROLE},
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_CALLER_ROLE},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},
 	.self = &self,

@@ -549,11 +549,6 @@ static void stop_client(struct drv_play *play)
 	sender->lent = NULL;
 }
 
-static void stop_server(struct drv_play *play)
-{
-	(void)play;
-}
-
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
 	return sender_verify(&((struct both *)play->state)->sender, serial, fail);
@@ -644,8 +639,7 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	.acts = true, .state_bytes = sizeof(struct both), .stop = stop_client, .verify = verify,             \
 	.warmup = warmup, .measure = measure, .settle = settle, .phase = phase_client
 
-static const struct drv_role self = {
-	.name = "both", .prepare = prepare_self, .channels_least = 1, SENDER_ROLE};
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, SENDER_ROLE};
 
 static const struct drv_pattern stream = {
 	.name = "stream",
@@ -659,17 +653,11 @@ static const struct drv_pattern stream = {
 	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client",
-			 .prepare = prepare_client,
-			 .channels_least = 1,
-			 .channels_most = 1,
-			 SENDER_ROLE},
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, SENDER_ROLE},
 			{.name = "server",
 			 .state_bytes = sizeof(struct receiver),
 			 .prepare = prepare_server,
-			 .channels_least = 1,
 			 .channels_most = 1,
-			 .stop = stop_server,
 			 .serve = serve,
 			 .phase = phase_server},
 			{.name = NULL},

@@ -8,7 +8,7 @@
 
 static int role_whole(const struct drv_role *role)
 {
-	return role->name && role->prepare && role->stop && role->phase && role->state_bytes &&
+	return role->name && role->prepare && role->phase && role->state_bytes &&
 	       role->acts == (role->verify && role->warmup && role->measure);
 }
 

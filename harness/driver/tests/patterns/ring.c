@@ -219,11 +219,6 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	return 0;
 }
 
-static void stop(struct drv_play *play)
-{
-	(void)play;
-}
-
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 {
 	struct ring *ring = play->state;
@@ -337,9 +332,9 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 }
 
 #define NODE                                                                                                 \
-	.name = "node", .acts = true, .threads = true, .channels_least = 1,                                  \
-	.state_bytes = sizeof(struct ring), .prepare = prepare, .stop = stop, .verify = verify,              \
-	.warmup = warmup, .measure = measure, .settle = settle, .serve = serve, .phase = phase
+	.name = "node", .acts = true, .threads = true, .state_bytes = sizeof(struct ring),                   \
+	.prepare = prepare, .verify = verify, .warmup = warmup, .measure = measure, .settle = settle,        \
+	.serve = serve, .phase = phase
 
 static const struct drv_role self = {NODE};
 

@@ -6,20 +6,18 @@ What measures is imported only where something is measured, so that --help stays
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from cadge_cli.options import (
+    Measuring,
     json_option,
+    measuring_options,
     output_of,
-    results_option,
-    run_options,
     selection_options,
     split_names,
-    testbed_options,
 )
 from cadge_cli.output import table
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
@@ -41,9 +39,7 @@ _OF_A_RUN = ("layer_names", "seed", "budget", "testbed_name", "inventory", "tune
 @click.argument("name")
 @click.argument("campaign", required=False)
 @selection_options
-@testbed_options
-@run_options
-@results_option
+@measuring_options
 @json_option
 @click.pass_context
 def ablate(
@@ -53,12 +49,7 @@ def ablate(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
-    testbed_name: str,
-    inventory: Path | None,
-    tune: bool,
-    report: bool,
-    wait: bool,
-    results: Path | None,
+    how: Measuring,
     as_json: bool,
 ) -> int:
     """Measure layers as they are and with each optimisation off, and print what each is worth.
@@ -74,7 +65,7 @@ def ablate(
     sweep = _sweep_of(name)
     if campaign is not None:
         _refuse_run_options(ctx)
-        found = Store(results or find_checkout().campaigns).open(campaign)
+        found = Store(how.results or find_checkout().campaigns).open(campaign)
         if not found.launch_ids():
             raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
         if found.meta.sweep != sweep:
@@ -82,16 +73,7 @@ def ablate(
         data, lines = _answer(found)
         return output.finish(EXIT_OK, {"run": None, "ablation": data}, lines)
     request = read_request(sweep, only=split_names(layer_names), seed=seed, budget=budget)
-    done = measure(
-        request,
-        output,
-        testbed_name=testbed_name,
-        inventory=inventory,
-        tune=tune,
-        report=report,
-        wait=wait,
-        results=results,
-    )
+    done = measure(request, output, how)
     if not done.campaign.launch_ids():
         return output.finish(done.code, {"run": done.data, "ablation": None}, done.lines)
     data, lines = _answer(done.campaign)

@@ -16,15 +16,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import (
-    json_option,
-    output_of,
-    results_option,
-    run_options,
-    split_names,
-    sweep_options,
-    testbed_options,
-)
+from cadge_cli.options import Measuring, json_option, measuring_options, output_of, split_names, sweep_options
 from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
@@ -70,9 +62,7 @@ class Carried:
     + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full'
 )
 @sweep_options
-@testbed_options
-@run_options
-@results_option
+@measuring_options
 @json_option
 @click.pass_context
 def run(
@@ -81,27 +71,13 @@ def run(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
-    testbed_name: str,
-    inventory: Path | None,
-    tune: bool,
-    report: bool,
-    wait: bool,
-    results: Path | None,
+    how: Measuring,
     as_json: bool,
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
     output = output_of(ctx, as_json)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
-    done = measure(
-        request,
-        output,
-        testbed_name=testbed_name,
-        inventory=inventory,
-        tune=tune,
-        report=report,
-        wait=wait,
-        results=results,
-    )
+    done = measure(request, output, how)
     return output.finish(done.code, done.data, done.lines)
 
 
@@ -121,83 +97,56 @@ def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stoppi
         yield stopping, problems
 
 
-def measure(
-    request: Request,
-    output: Output,
-    *,
-    testbed_name: str,
-    inventory: Path | None,
-    tune: bool,
-    report: bool,
-    wait: bool,
-    results: Path | None,
-) -> Carried:
+def measure(request: Request, output: Output, how: Measuring) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
-    with _alone(f"cadge run --sweep {request.sweep_name}", output, wait=wait) as (stopping, problems):
+    with _alone(f"cadge run --sweep {request.sweep_name}", output, wait=how.wait) as (stopping, problems):
         begun_s = time.monotonic()
-        testbed = testbeds.resolve(testbed_name, inventory)
+        testbed = testbeds.resolve(how.testbed_name, how.inventory)
         try:
             check_driver(request.checkout)
             for note in testbed.notes:
                 output.say(note)
-            plan = request.plan(testbed, results)
+            plan = request.plan(testbed, how.results)
             for notice in plan.notices:
                 output.say(notice)
             writer = CampaignWriter.create(
-                results or request.checkout.campaigns,
+                how.results or request.checkout.campaigns,
                 meta=_meta(request, plan, testbed),
                 plan=plan,
                 sweep_text=request.sweep_text,
             )
             with writer:
-                return _carry_out(
-                    writer, testbed, stopping, output, problems, tune=tune, report=report, begun_s=begun_s
-                )
+                return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
         finally:
             testbeds.release(testbed)
 
 
 @click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e")
 @click.argument("campaign", default="last")
-@testbed_options
-@run_options
-@results_option
+@measuring_options
 @json_option
 @click.pass_context
-def resume(
-    ctx: click.Context,
-    campaign: str,
-    testbed_name: str,
-    inventory: Path | None,
-    tune: bool,
-    report: bool,
-    wait: bool,
-    results: Path | None,
-    as_json: bool,
-) -> int:
+def resume(ctx: click.Context, campaign: str, how: Measuring, as_json: bool) -> int:
     """Make the missing launches of a campaign, and no others, by the same plan."""
     output = output_of(ctx, as_json)
     checkout = find_checkout()
-    found = Store(results or checkout.campaigns).open(campaign)
+    found = Store(how.results or checkout.campaigns).open(campaign)
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
     if not found.missing_launch_ids() and ended:
         lines = [f"campaign {found.campaign_id} is complete: no launch is missing"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
-    with _alone(f"cadge resume {found.campaign_id}", output, wait=wait) as (stopping, problems):
+    with _alone(f"cadge resume {found.campaign_id}", output, wait=how.wait) as (stopping, problems):
         begun_s = time.monotonic()
         kind = found.meta.testbed.kind
-        if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
-            testbed_name = kind
-        testbed = testbeds.resolve(testbed_name, inventory)
+        same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
+        testbed = testbeds.resolve(kind if same else how.testbed_name, how.inventory)
         try:
             check_driver(checkout)
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
-                done = _carry_out(
-                    writer, testbed, stopping, output, problems, tune=tune, report=report, begun_s=begun_s
-                )
+                done = _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
         finally:
             testbeds.release(testbed)
     return output.finish(done.code, done.data, done.lines)
@@ -218,8 +167,7 @@ def _carry_out(
     output: Output,
     problems: list[str],
     *,
-    tune: bool,
-    report: bool,
+    how: Measuring,
     begun_s: float,
 ) -> Carried:
     campaign = writer.campaign
@@ -233,7 +181,7 @@ def _carry_out(
     session = Session(writer, testbed, progress, stopping.event, problems)
     whole = False
     try:
-        ended = session.carry_out(AnsibleRunner(find_checkout().build, tune=tune))
+        ended = session.carry_out(AnsibleRunner(find_checkout().build, tune=how.tune))
         whole = ended.ok
     finally:
         progress.close()
@@ -241,7 +189,7 @@ def _carry_out(
     for problem in ended.problems:
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
-    report_path = _report(campaign, output) if report and campaign.launch_ids() else None
+    report_path = _report(campaign, output) if how.report and campaign.launch_ids() else None
     data, lines = _answer(campaign, report_path, time.monotonic() - begun_s)
     return Carried(campaign=campaign, code=code, data=data, lines=lines)
 

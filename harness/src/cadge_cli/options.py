@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +42,29 @@ def testbed_options(command: _F) -> _F:
         envvar=["CADGE_TESTBED", "TESTBED"],
         help="Where to measure. auto: emulated where it can be, else local.",
     )(command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """Where and how a command measures, and where it stores that."""
+
+    testbed_name: str
+    inventory: Path | None
+    tune: bool
+    report: bool
+    wait: bool
+    results: Path | None
+
+
+def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --testbed, --inventory, --tune, --report, --wait and --results, which the command gets as one, `how`."""
+
+    @wraps(command)
+    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
+        how = Measuring(**{one.name: given.pop(one.name) for one in fields(Measuring)})
+        return command(*arguments, how=how, **given)
+
+    return testbed_options(run_options(results_option(gathered)))
 
 
 def selection_options(command: _F) -> _F:

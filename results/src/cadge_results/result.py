@@ -68,9 +68,6 @@ class LimitFacts(Frozen):
     short_path: str = ""
     long_path: str = ""
     wire_overhead_bytes: NonNegativeInt = 0
-    rma_bytes_max: NonNegativeInt | None = None
-    iov_max: NonNegativeInt | None = None
-    token_bytes: NonNegativeInt | None = None
 
 
 class PathFacts(Frozen):

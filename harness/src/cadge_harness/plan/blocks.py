@@ -34,7 +34,7 @@ def make_blocks(plan: Plan, testbed: Testbed, campaign_id: str, *, done: Contain
                 block_id=block.block_id,
                 campaign_id=campaign_id,
                 place=block.place,
-                hosts=tuple(_host(host) for host in hosts),
+                hosts=tuple(BlockHost.model_validate(host, from_attributes=True) for host in hosts),
                 leader=files[0].endpoints[0].host,
                 ports=testbed.ports,
                 deadline_s=_GRACE_S + sum(file.deadline_ms for file in files) // 1000,
@@ -42,17 +42,6 @@ def make_blocks(plan: Plan, testbed: Testbed, campaign_id: str, *, done: Contain
             )
         )
     return found
-
-
-def _host(host: Host) -> BlockHost:
-    return BlockHost(
-        name=host.name,
-        management_address=host.management_address,
-        device=host.device,
-        address=host.address,
-        raw_device=host.raw_device,
-        cpus=tuple(host.cpus),
-    )
 
 
 def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:

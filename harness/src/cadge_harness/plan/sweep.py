@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from cadge_harness.errors import UsageError
 from cadge_harness.yamlfile import Problem, load_document, nearest
-from cadge_results import PatternFile, Subject, SweepFile, Workload, Workloads
+from cadge_results import PatternFile, SweepFile, Workload, Workloads
 from cadge_results.base import Place, Wait
 from cadge_results.pattern import ENDPOINTS_MAX, Parameter
 from cadge_results.point import Value
@@ -47,11 +47,6 @@ class FocusOn:
             and self.wait in (None, wanted.wait)
             and all(wanted.workload.values.get(name) in values for name, values in self.values.items())
         )
-
-
-def place_of(subject: Subject, workload: Workload) -> Wanted:
-    """Return a subject's workload without the layer."""
-    return Wanted(workload=workload, place=subject.place, wait=subject.wait)
 
 
 def find_sweep(name: str, folder: Path) -> Path:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from cadge_harness import errors
 from cadge_harness.run import ansible_files as files
 from cadge_harness.run.lease import LeaseServer, Peer
+from cadge_harness.run.session import Ended
 from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
@@ -52,18 +53,10 @@ _KILL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutcome:
-    """How it ended. exit_code is one of cadge's (errors.EXIT_CODES): 0, 3, 4, or 6 where it was stopped.
+class RunOutcome(Ended):
+    """How it ended: exit code 0, 3, 4, or 6 where it was stopped. Hosts that are not clean need the work folder."""
 
-    clean: every host is known to be as it was found; where not, the work folder is still needed to clean it.
-    """
-
-    ok: bool
-    exit_code: int
-    clean: bool
-    problems: tuple[str, ...] = ()
     launches: int = 0
-    first_launch_s: float | None = None
     tasks_before_first_launch: int = 0
 
 
@@ -373,7 +366,6 @@ def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
         clean=clean,
         problems=tuple(text for _, text in state.problems),
         launches=len(state.seen),
-        first_launch_s=state.first_launch_s,
         tasks_before_first_launch=state.tasks_before,
     )
 

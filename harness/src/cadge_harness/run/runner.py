@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -40,17 +40,12 @@ class AnsibleRunner:
     ) -> Ended:
         """Carry the blocks out."""
         work = campaign / WORK
-
-        def take_launch(record: dict[str, Any]) -> None:
-            on_launch(record)
-
         try:
-            outcome = ansible_io.run_campaign(
-                testbed, blocks, work, on_event, take_launch, stop, build=self._build, tune=self._tune
+            return ansible_io.run_campaign(
+                testbed, blocks, work, on_event, on_launch, stop, build=self._build, tune=self._tune
             )
         except OSError as error:
             raise UnfitError(f"cannot prepare the campaign in {work}: {error.strerror or error}") from error
-        return Ended(ok=outcome.ok, exit_code=outcome.exit_code, clean=outcome.clean, problems=outcome.problems)
 
 
 def tidy(campaign: Path, *, whole: bool) -> None:

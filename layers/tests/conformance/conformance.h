@@ -23,7 +23,7 @@
 #define RANKS_MAX     3u
 #define OOB_BYTES_MAX 8192u
 #define SETTINGS_MAX  16u
-#define SKIP_MAX      8u
+#define NAMES_MAX     16u
 #define REASON_BYTES  640u
 #define TOKENS_MAX    8192u
 #define RECENT_MAX    16u
@@ -42,15 +42,20 @@
 #define UNDER_SANITIZER 0
 #endif
 
+/* Names of tests. */
+struct names {
+	const char *name[NAMES_MAX];
+	size_t count;
+};
+
 struct options {
 	const char *modules;
 	const char *layer;  /* name; NULL when `module` is given */
 	const char *module; /* file */
 	const char *shim;   /* "delay", or NULL */
 	const char *device, *address;
-	const char *only;           /* run only this test; NULL: all */
-	const char *skip[SKIP_MAX]; /* leave these out */
-	size_t skip_count;
+	struct names only; /* run only these tests; none: all */
+	struct names skip; /* leave these out */
 	const char *mpirun;
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;

@@ -121,9 +121,9 @@ static const char usage[] =
 	"  --scale N            multiplies all deadlines (1; 3 under a sanitizer)\n"
 	"  --deadline S         no test may take longer than S seconds (each has its own)\n"
 	"  --mpirun PATH        (mpirun) for layers whose library starts once a process\n"
-	"  --only TEST          one test, behind opens_and_limits; --list names them; --json instead of TAP\n"
-	"  --verbose            adds times\n"
+	"  --only TEST          this test, behind opens_and_limits; may be repeated; --list names them\n"
 	"  --skip TEST          leave this test out; may be repeated\n"
+	"  --json               instead of TAP; --verbose: times in TAP\n"
 	"Exit status: 0 all passed, 1 a test failed, 2 wrong arguments, 77 this layer cannot run like that "
 	"here.\n";
 
@@ -135,29 +135,30 @@ static bool is_test(const char *name)
 	return false;
 }
 
-static int parse_skip(const char *name, struct options *opt)
+static int parse_name(const char *name, struct names *names)
 {
-	if (is_test(name) && opt->skip_count < SKIP_MAX) {
-		opt->skip[opt->skip_count++] = name;
+	if (is_test(name) && names->count < NAMES_MAX) {
+		names->name[names->count++] = name;
 		return 0;
 	}
-	fprintf(stderr, "cadge-conformance: no test is called '%s' (or more than %u are left out)\n", name,
-		SKIP_MAX);
+	fprintf(stderr, "cadge-conformance: no test is called '%s' (or more than %u are named)\n", name,
+		NAMES_MAX);
 	return -1;
 }
 
-/* One test alone needs to know, as all of them do, whether the layer opens here at all. */
-static bool is_asked(const struct options *opt, size_t i)
+static bool is_among(const struct names *names, const char *name)
 {
-	return !opt->only || strcmp(opt->only, tests[i].name) == 0 || tests[i].run == test_opens_and_limits;
-}
-
-static bool is_skipped(const struct options *opt, const char *name)
-{
-	for (size_t i = 0; i < opt->skip_count; i++)
-		if (strcmp(opt->skip[i], name) == 0)
+	for (size_t i = 0; i < names->count; i++)
+		if (strcmp(names->name[i], name) == 0)
 			return true;
 	return false;
+}
+
+/* A few tests alone need to know, as all of them do, whether the layer opens here at all. */
+static bool is_asked(const struct options *opt, size_t i)
+{
+	return !opt->only.count || is_among(&opt->only, tests[i].name) ||
+	       tests[i].run == test_opens_and_limits;
 }
 
 static int parse_word(const char *word, const char *const *words, int *out)
@@ -227,9 +228,9 @@ static int parse(int argc, char **argv, struct options *opt)
 		case 'd': opt->device = optarg; break;
 		case 'a': opt->address = optarg; break;
 		case 'M': opt->mpirun = optarg; break;
-		case 'o': opt->only = optarg; break;
+		case 'o':
 		case 'k':
-			if (parse_skip(optarg, opt) < 0)
+			if (parse_name(optarg, c == 'o' ? &opt->only : &opt->skip) < 0)
 				return -1;
 			break;
 		case 'L': opt->list = true; break;
@@ -402,10 +403,6 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 
 	for (size_t i = 0; i < tests_count; i++)
 		planned += is_asked(opt, i);
-	if (opt->only && !is_test(opt->only)) {
-		fprintf(stderr, "cadge-conformance: no test is called '%s'\n", opt->only);
-		return 2;
-	}
 	if (set_init(&set, opt, argv, mpirun, hosts) < 0)
 		return 2;
 	if (!opt->json)
@@ -415,7 +412,7 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 			continue;
 		memset(&out, 0, sizeof(out));
 		out.verdict = VERDICT_SKIP;
-		if (is_skipped(opt, tests[i].name))
+		if (is_among(&opt->skip, tests[i].name))
 			snprintf(out.reason, sizeof(out.reason), "skipped as asked");
 		else if (unsupported)
 			snprintf(out.reason, sizeof(out.reason), "the layer does not open like that here");
@@ -442,7 +439,7 @@ static int run_all(const struct options *opt, char **argv, bool mpirun, bool hos
 	set_free(&set);
 	if (failed)
 		return 1;
-	return unsupported || (!passed && !opt->only) ? 77 : 0;
+	return unsupported || (!passed && !opt->only.count) ? 77 : 0;
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
 #
 #   make -f layers/tests/build.mk       build/bin/cadge-conformance and build/tests/bad-*.so
 #   make -f layers/tests/build.mk suite   the first alone
+#   make -f layers/tests/build.mk BAD_FAULTS="nothing drops"   only these adapters
 #   PROFILE=asan | release, BUILD=, CC=, EXTRA_CFLAGS=, EXTRA_LDFLAGS= as for the layers
 
 LAYERS_ROOT := $(patsubst %/tests/,%,$(dir $(lastword $(MAKEFILE_LIST))))
@@ -20,7 +21,7 @@ include $(LAYERS_ROOT)/rules.mk
 CONFORMANCE_SOURCES := $(sort $(patsubst $(LAYERS_ROOT)/%,%,$(wildcard $(LAYERS_ROOT)/tests/conformance/*.c)))
 BAD_SOURCES := $(sort $(patsubst $(LAYERS_ROOT)/%,%,$(wildcard $(LAYERS_ROOT)/tests/bad/*.c)))
 # Each is one file of flaws: layers/tests/bad/<fault>.flaw.h; `nothing` has none and must pass everything.
-BAD_FAULTS := $(patsubst %.flaw.h,%,$(notdir $(wildcard $(LAYERS_ROOT)/tests/bad/*.flaw.h)))
+BAD_FAULTS ?= $(patsubst %.flaw.h,%,$(notdir $(wildcard $(LAYERS_ROOT)/tests/bad/*.flaw.h)))
 BAD_MODULES := $(BAD_FAULTS:%=$(BUILD)/tests/bad-%.so)
 
 .PHONY: all suite

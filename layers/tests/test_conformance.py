@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every layer and shim runs the conformance suite; adapters that are wrong in one way fail the test of that name."""
+"""Every layer and shim runs the conformance suite; adapters that are wrong in one way fail the test of that name.
+
+The short form, for `make test`, is under sanitizers and has every test of the suite once for each layer: within one
+host polling, but for the tests that sleep, which all layers do side by side; between hosts what the way matters to. The
+long form, for `make long`: everything in both builds, at every place, in both wait modes, one after the other.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ import json
 import os
 import subprocess
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +48,33 @@ SLEEPING_FAULTS = {
 }
 """The same in block mode: wakes that get lost."""
 
-SLEEPING_TESTS = {"wait_sleeps_and_wakes", "wait_after_connect", "wait_after_busy", "wait_peer_dies", "event_tells"}
+SLEEPING_TESTS = ("wait_sleeps_and_wakes", "wait_after_connect", "wait_after_busy", "wait_peer_dies", "event_tells")
 """Tests that sleep, and so are for block mode."""
+
+WAY_TESTS = (
+    "message_max",
+    "message_over_max_refused",
+    "payload_intact",
+    "depth_max",
+    "order_as_claimed",
+    "exactly_once_as_claimed",
+    "both_directions_at_once",
+    "put_get_fetch_add",
+    "native_rpc",
+    "describe_path_true",
+    "close_with_work_outstanding",
+    "disconnect_reconnect",
+    "peer_dies",
+)
+"""Tests whose outcome most depends on the way between the peers: all that the short form has between hosts."""
+
+SIDE_BY_SIDE = 4
+"""So many runs of tests that sleep go on at once."""
+
+whole_suite_too = pytest.mark.parametrize(
+    "whole", [pytest.param(False, id="it alone"), pytest.param(True, id="whole suite", marks=pytest.mark.long)]
+)
+"""Whether the one test finds a fault, and, in the long form, whether it is the only one that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +150,35 @@ def run(build: Path, module: Path, *options: str, deadline_s: int = 240, under: 
     return Report(status=done.returncode, outcomes=outcomes, errors=done.stderr)
 
 
+def only(*tests: str) -> list[str]:
+    """Return the options for these tests alone."""
+    return [word for test in tests for word in ("--only", test)]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeper:
+    """A run of tests that sleep, in block mode."""
+
+    build: str
+    module: Path
+    options: tuple[str, ...]
+
+    def run(self) -> Report:
+        """Run it."""
+        return run(BUILDS[self.build], self.module, "--wait", "block", *self.options)
+
+
+Asleep = Mapping[Sleeper, "Future[Report]"]
+
+
+@pytest.fixture(scope="module")
+def asleep(request: pytest.FixtureRequest) -> Iterator[Asleep]:
+    """Return what becomes of every run of this module that mostly sleeps: they go on side by side."""
+    chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        yield {each["sleeper"]: pool.submit(each["sleeper"].run) for each in chosen if "sleeper" in each}
+
+
 def known_faults(module: Path, place: str) -> dict[str, str]:
     """Return the tests that the layer's library is known to fail at this place, and what it does then."""
     style, _, substrate = module.stem.partition("-")
@@ -157,9 +217,10 @@ def layers_of(build: Path) -> list[Path]:
 
 
 def layer_cases() -> list[object]:
-    """Return every built layer at every place in every wait mode, in both builds.
+    """Return every built layer at every place in every wait mode, in both builds; between hosts WAY_TESTS alone, too.
 
-    The release build is left to `make long`, but for what the sanitizers hide: see test_layer_does_not_grow.
+    The short form has it under sanitizers, polling; what these hide is for test_layer_does_not_grow, what sleeps for
+    test_what_sleeps.
     """
     return [
         pytest.param(
@@ -167,16 +228,18 @@ def layer_cases() -> list[object]:
             module.name,
             place,
             wait,
-            id=f"{name}-{module.stem}-{place}-{wait}",
+            few,
+            id=f"{name}-{module.stem}-{place}-{wait}" + "-way" * few,
             marks=[
                 *[pytest.mark.alone] * (place != "self"),  # two processes that spin, or that count how often they sleep
-                *[pytest.mark.long] * (name == "release"),
+                *[pytest.mark.long] * (name == "release" or wait == "block" or (place == "between" and not few)),
             ],
         )
         for name, build in BUILDS.items()
         for module in layers_of(build)
         for place in PLACES
         for wait in WAITS
+        for few in (False, True)[: 2 if (name, place, wait) == ("asan", "between", "poll") else 1]
     ]
 
 
@@ -188,7 +251,7 @@ def shim_cases() -> list[object]:
             module.stem.removeprefix("shim-"),
             wait,
             id=f"{name}-{module.stem}-{wait}",
-            marks=[pytest.mark.long] * (name == "release"),
+            marks=[pytest.mark.long] * (name == "release" or wait == "block"),
         )
         for name, build in BUILDS.items()
         for module in sorted((build / "layers").glob("shim-*.so"))
@@ -196,16 +259,37 @@ def shim_cases() -> list[object]:
     ]
 
 
+def sleepers() -> list[object]:
+    """Return a run of the tests that sleep for each layer that there is within one host, and for each shim."""
+    layers = BUILDS["asan"] / "layers"
+    under: dict[str, tuple[Path, list[str]]] = {}
+    for module in layers_of(BUILDS["asan"]):
+        known = known_faults(module, "within")
+        under[module.stem] = module, only(*(test for test in SLEEPING_TESTS if test not in known))
+    for shim in sorted(layers.glob("shim-*.so")):
+        options = ["--shim", shim.stem.removeprefix("shim-"), *only(*SLEEPING_TESTS)]
+        under[shim.stem] = layers / "sockets-tcp.so", options
+    return [pytest.param(Sleeper("asan", module, tuple(options)), id=name) for name, (module, options) in under.items()]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("sleeper", sleepers())
+def test_what_sleeps(sleeper: Sleeper, asleep: Asleep) -> None:
+    check(asleep[sleeper].result())
+
+
 @pytest.mark.filterwarnings("default:known fault not seen")
-@pytest.mark.parametrize(("name", "module", "place", "wait"), layer_cases())
-def test_layer(name: str, module: str, place: str, wait: str) -> None:
+@pytest.mark.parametrize(("name", "module", "place", "wait", "few"), layer_cases())
+def test_layer(name: str, module: str, place: str, wait: str, few: bool) -> None:
     build = BUILDS[name]
     path = build / "layers" / module
     cycles = 50 if name == "asan" else 100
     known = known_faults(path, place)
     # A known hang lasts until its deadline: it is waited for in the release build alone.
     left_out = [word for test in known if name == "asan" and test != ENDS_CLEAN for word in ("--skip", test)]
-    if not counts_growth(path, place, wait):
+    if few:
+        left_out += only(*WAY_TESTS)
+    elif not counts_growth(path, place, wait):
         left_out += ["--skip", "no_growth"]
     report = run(build, path, "--place", place, "--wait", wait, "--cycles", str(cycles), *left_out)
     check(report, known)
@@ -266,8 +350,15 @@ def bad(fault: str, build: Path = BUILDS["release"]) -> Path:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.parametrize(
+    ("name", "wait"),
+    [
+        ("release", "poll"),
+        ("asan", "block"),
+        pytest.param("release", "block", marks=pytest.mark.long),
+        pytest.param("asan", "poll", marks=pytest.mark.long),
+    ],
+)
 def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     build = BUILDS[name]
     report = run(build, bad("nothing", build), "--wait", wait, "--cycles", "60")
@@ -280,19 +371,38 @@ def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
 
 
 @pytest.mark.alone
+@whole_suite_too
 @pytest.mark.parametrize(("fault", "test"), FAULTS.items())
-def test_a_fault_fails_the_test_of_its_name(fault: str, test: str) -> None:
-    report = run(BUILDS["release"], bad(fault), "--cycles", "60")
+def test_a_fault_fails_the_test_of_its_name(fault: str, test: str, whole: bool) -> None:
+    report = run(BUILDS["release"], bad(fault), "--cycles", "60", *([] if whole else only(test)))
     assert list(report.failed) == [test]
     assert report.status == 1
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize(("fault", "test"), SLEEPING_FAULTS.items())
-def test_a_wake_that_gets_lost_fails_the_test_of_its_name(fault: str, test: str) -> None:
-    report = run(BUILDS["release"], bad(fault), "--wait", "block", "--cycles", "20")
+def check_lost_wake(report: Report, test: str) -> None:
+    """Hold that the test found a wake that got lost, and no other did."""
     assert list(report.failed) == [test]
     assert "kept sleeping" in report.failed[test] or "wait slept" in report.failed[test]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    ("sleeper", "test"),
+    [
+        pytest.param(Sleeper("release", BUILDS["release"] / f"tests/bad-{fault}.so", tuple(only(test))), test, id=fault)
+        for fault, test in SLEEPING_FAULTS.items()
+    ],
+)
+def test_a_wake_that_gets_lost_fails_the_test_of_its_name(sleeper: Sleeper, test: str, asleep: Asleep) -> None:
+    assert sleeper.module.exists(), f"{sleeper.module} is not built"
+    check_lost_wake(asleep[sleeper].result(), test)
+
+
+@pytest.mark.alone
+@pytest.mark.long
+@pytest.mark.parametrize(("fault", "test"), SLEEPING_FAULTS.items())
+def test_a_wake_that_gets_lost_fails_no_other_test(fault: str, test: str) -> None:
+    check_lost_wake(run(BUILDS["release"], bad(fault), "--wait", "block", "--cycles", "20"), test)
 
 
 def test_where_a_layer_does_not_open_nothing_else_is_tried() -> None:
@@ -310,19 +420,24 @@ def test_what_came_twice_is_called_that() -> None:
 
 
 def test_a_test_that_is_left_out_says_so() -> None:
-    report = run(BUILDS["release"], bad("drops"), "--cycles", "20", "--skip", FAULTS["drops"])
+    few = only("message_empty", FAULTS["drops"])
+    report = run(BUILDS["release"], bad("drops"), *few, "--skip", FAULTS["drops"])
     assert report.verdict(FAULTS["drops"]) == "skip"
+    assert report.verdict("message_empty") == "ok"
+    assert report.verdict("message_one_byte") == "absent"
     assert report.failed == {}
 
 
 @pytest.mark.alone
+@whole_suite_too
 @pytest.mark.parametrize(("fault", "words"), [("crashes", "killed by signal 6"), ("hangs", "no verdict in time")])
-def test_a_process_that_dies_or_hangs_costs_one_test(fault: str, words: str) -> None:
-    report = run(BUILDS["release"], bad(fault), "--cycles", "20", "--deadline", "2")
+def test_a_process_that_dies_or_hangs_costs_one_test(fault: str, words: str, whole: bool) -> None:
+    later = ("describe_path_true", "peer_dies")
+    few = [] if whole else only("capability_lies", *later)
+    report = run(BUILDS["release"], bad(fault), "--cycles", "20", "--deadline", "2", *few)
     assert list(report.failed) == ["capability_lies"]
     assert words in report.failed["capability_lies"]
-    later = [each.verdict for each in report.outcomes if each.test in ("describe_path_true", "peer_dies")]
-    assert later == ["ok", "ok"]
+    assert [report.verdict(test) for test in later] == ["ok", "ok"]
 
 
 def test_a_table_that_cannot_be_trusted_is_not_opened(tmp_path: Path) -> None:
@@ -356,7 +471,8 @@ def test_nothing_is_left_behind() -> None:
     """The suite's namespaces, processes and files vanish with it, also when a test failed."""
     before = sorted(path.name for path in Path("/dev/shm").iterdir())
     links = sorted(path.name for path in Path("/sys/class/net").iterdir())
-    run(BUILDS["release"], bad("leaks-a-descriptor"), "--cycles", "20")
+    report = run(BUILDS["release"], bad("leaks-a-descriptor"), "--cycles", "20", *only("no_growth", "peer_dies"))
+    assert list(report.failed) == ["no_growth"]
     tcp = BUILDS["release"] / "layers" / "sockets-tcp.so"
     if tcp.exists():
         run(BUILDS["release"], tcp, "--place", "between", "--only", "message_empty")

@@ -18,6 +18,8 @@ from cadge_analysis.stats.ablation import Ablation, ablations, by_chance
 from cadge_results import Campaign
 from cadge_results.histogram import decode
 
+pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting into the memory of a library that grants it: a table of our own, whose post reserves, fills and commits. */
 #include "in_place.h"
 
 #include <string.h>
@@ -37,8 +38,11 @@ const struct cadge_layer *drv_in_place(const struct cadge_layer *layer, const st
 	layer->limits(ctx, &limits);
 	if (layer == &own || !(limits.caps & CADGE_CAP_RESERVE))
 		return layer;
-	below = layer;
-	own = *layer;
-	own.post = post;
+	/* the first thread opens before there are others, which only read */
+	if (below != layer) {
+		below = layer;
+		own = *layer;
+		own.post = post;
+	}
 	return &own;
 }

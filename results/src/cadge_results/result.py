@@ -68,6 +68,8 @@ class LimitFacts(Frozen):
     short_path: str = ""
     long_path: str = ""
     wire_overhead_bytes: NonNegativeInt = 0
+    iov_max: NonNegativeInt | None = None
+    """Of floors."""
 
 
 class PathFacts(Frozen):

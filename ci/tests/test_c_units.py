@@ -15,7 +15,6 @@ PROGRAMS = sorted(
     if os.access(path, os.X_OK) and path.is_file() and not path.suffix
 )
 SANITIZED = ROOT / "build/asan/tests"
-BOTH_WAYS = {"unit-peregrine-faults"}  # so many calls take too long with sanitizers alone
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
 
 
@@ -33,8 +32,7 @@ def cases() -> list[object]:
         pytest.param(
             path,
             id=str(path.relative_to(ROOT)),
-            marks=[pytest.mark.long]
-            * (path.parent != SANITIZED and (SANITIZED / path.name).exists() and path.name not in BOTH_WAYS),
+            marks=[pytest.mark.long] * (path.parent != SANITIZED and (SANITIZED / path.name).exists()),
         )
         for path in [*PROGRAMS, *SCRIPTS]
     ]

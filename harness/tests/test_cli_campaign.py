@@ -24,13 +24,10 @@ from cadge_results.histogram import decode
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
 
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.skipif(
-        not (BUILD / "bin/cadge-driver").is_file(),
-        reason=f"{BUILD} holds no programs; run: make build",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    not (BUILD / "bin/cadge-driver").is_file(),
+    reason=f"{BUILD} holds no programs; run: make build",
+)
 
 SHIMMED = """\
 schema: cadge.sweep/2
@@ -43,6 +40,17 @@ patterns: [{pattern: rpc, request_bytes: 8B}]
 launches: 3
 floors: false
 duration: {default: 100ms}
+"""
+MANY = """\
+schema: cadge.sweep/2
+title: many short launches that sleep
+layers: sockets-tcp
+places: within
+waits: block
+patterns: [{pattern: rpc, request_bytes: 8B}]
+launches: 8
+floors: false
+duration: {default: 20ms}
 """
 P50_CELL = re.compile(
     r'<tr data-point="[0-9a-f]+" data-layer="([^"]+)".*?<td data-v="([0-9]+) [0-9]+ [0-9]+">', re.DOTALL
@@ -121,13 +129,24 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+by_root = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces take root")
+
+
+@pytest.mark.alone
 @pytest.mark.parametrize(
-    "testbed",
-    ["local", pytest.param("emulated", marks=pytest.mark.skipif(os.geteuid() != 0, reason="namespaces take root"))],
+    ("testbed", "launches"),
+    [
+        pytest.param("local", 2, marks=[pytest.mark.long] * (os.geteuid() == 0)),  # emulated hosts show more
+        pytest.param("emulated", 1, marks=by_root),
+        pytest.param("emulated", 2, marks=[by_root, pytest.mark.long]),
+    ],
 )
-def test_the_smoke_sweep(testbed: str, surroundings: dict[str, str]) -> None:
+def test_the_smoke_sweep(testbed: str, launches: int, surroundings: dict[str, str]) -> None:
+    """As it is, with two launches of each point, or with one."""
+    sweep = Path(surroundings["CADGE_STATE"]).parent / "smoke.yml"
+    sweep.write_text((ROOT / "harness/sweeps/smoke.yml").read_text().replace("launches: 2", f"launches: {launches}"))
     few = ("--layers", "sockets-tcp peregrine-shm mpi-p2p") if testbed == "local" else ()  # every layer is tried once
-    _, data = run(surroundings, "run", "--sweep", "smoke", "--testbed", testbed, *few)
+    _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", testbed, *few)
     campaign = Store(Path(surroundings["CADGE_RESULTS"])).open(str(data["campaign_id"]))
     judge(campaign)
     assert campaign.meta.testbed.kind == testbed
@@ -141,6 +160,7 @@ def test_the_smoke_sweep(testbed: str, surroundings: dict[str, str]) -> None:
     assert not any(folder.exists() for folder in left)
 
 
+@pytest.mark.alone
 def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
     """20 us a side are 40 us more in the report, within 2 %; of shared memory, whose own part is below that.
 
@@ -163,10 +183,11 @@ def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
     pytest.fail(f"the delay of 40 us shows as {added_ns} ns")
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_resume(surroundings: dict[str, str]) -> None:
     """One signal while it measures: exit code 130, nothing lost, and the rest is made by the same plan."""
     sweep = Path(surroundings["CADGE_STATE"]).parent / "many.yml"
-    sweep.write_text(SHIMMED.replace("launches: 3", "launches: 6").replace("title: the", "title: many of the"))
+    sweep.write_text(MANY)
     argv = command("run", "--sweep", str(sweep), "--testbed", "local", "--no-report")
     process = subprocess.Popen(argv, env=surroundings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     store = Store(Path(surroundings["CADGE_RESULTS"]))

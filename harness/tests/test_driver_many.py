@@ -76,6 +76,7 @@ def test_a_ring_that_sleeps(many: Pair, count: int) -> None:
     check_ring(result, count)
 
 
+@pytest.mark.long  # the agent's tests have such a ring, too
 def test_sixty_four_endpoints(many: Pair) -> None:
     need("sockets-tcp")
     result = many.run(ring("sockets-tcp", 64, [lap(64, duration=200)], deadline_ms=120000))

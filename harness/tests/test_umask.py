@@ -28,6 +28,7 @@ schema: cadge.sweep/2
 title: as small as a campaign may be
 layers: sockets-tcp
 places: within
+waits: block
 patterns: [{pattern: rpc, request_bytes: 8B}]
 launches: 2
 floors: false
@@ -129,7 +130,7 @@ def test_a_campaign_from_end_to_end(testbed: str, umask: int, folder: Path) -> N
 def test_no_secret_is_readable_where_everything_is(folder: Path) -> None:
     """Killed while it measures, with a umask of 0: what lies about then is what lies about while it runs."""
     user = User(folder, 0)
-    user.sweep.write_text(SWEEP.replace("20ms", "3s"))
+    user.sweep.write_text(SWEEP.replace("20ms", "1s"))
     process = user.start("run", "--sweep", str(user.sweep), "--testbed", "local", "--no-report")
     deadline_s = time.monotonic() + 100
     on_node: list[Path] = []

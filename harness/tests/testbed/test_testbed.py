@@ -119,15 +119,16 @@ def test_three_hosts_share_data_and_raw_links(own_state: Path) -> None:
 
 def test_a_host_has_a_world_of_its_own(emulated: Testbed, inside: Inside) -> None:
     assert emulated.kind is Kind.EMULATED
-    inside("touch", "/dev/shm/only-h1", host="h1")
-    assert "only-h1" in inside("ls", "/dev/shm", host="h1").stdout
+    assert "only-h1" in inside("sh", "-c", "touch /dev/shm/only-h1; ls /dev/shm", host="h1").stdout
     assert "only-h1" not in inside("ls", "/dev/shm", host="h2").stdout
     assert not Path("/dev/shm/only-h1").exists()
     inside("rm", "/dev/shm/only-h1", host="h1")
     assert inside("hostname", host="h2").stdout == "h2\n"
-    for kind in ("net", "pid", "mnt", "ipc", "uts"):
-        links = {inside("readlink", f"/proc/self/ns/{kind}", host=host).stdout for host in ("h1", "h2")}
-        assert len(links | {f"{Path(f'/proc/self/ns/{kind}').readlink()}\n"}) == 3, kind
+    kinds = ("net", "pid", "mnt", "ipc", "uts")
+    files = [f"/proc/self/ns/{kind}" for kind in kinds]
+    there = [inside("readlink", *files, host=host).stdout.split() for host in ("h1", "h2")]
+    for kind, *links in zip(kinds, *there, (str(Path(file).readlink()) for file in files), strict=True):
+        assert len(set(links)) == 3, kind
     devices = json.loads(inside("ip", "-json", "address", host="h1").stdout)
     addresses = {dev["ifname"]: [a["local"] for a in dev["addr_info"]] for dev in devices}
     assert addresses["mgmt0"] == ["198.18.0.11"]

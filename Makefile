@@ -36,7 +36,7 @@ sweep: build ## set-up, build, testbed, sweep over every layer, store, report: o
 report: ## make the report of the last campaign again (RUN=ID for another)
 	@$(cadge) report $(RUN)
 
-test: ## set-up for tests, then every test that takes seconds
+test: ## set-up for tests, then every test, in its short form: minutes
 	@ci/setup test
 	@ci/test
 
@@ -49,7 +49,7 @@ bench: ## the figures: adapter tax beside native tools, the harness's own cost
 	@$(MAKE) --no-print-directory build SETUP=no
 	@ci/bench
 
-long: ## the long jobs: 100 kills, conformance under every sanitizer, full sweep
+long: ## the long jobs: 100 kills, conformance in full, an hour of fuzzing, full sweep
 	@ci/setup test
 	@ci/long
 

@@ -11,7 +11,8 @@ import pytest
 ENGINE = Path(__file__).resolve().parents[1] / "engine"
 
 
-def test_endpoints_in_threads_share_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("calls", [500, pytest.param(3000, marks=pytest.mark.long)])
+def test_endpoints_in_threads_share_nothing(calls: int, tmp_path: Path) -> None:
     flags = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "libsodium"], capture_output=True, text=True, check=False
     )
@@ -19,7 +20,7 @@ def test_endpoints_in_threads_share_nothing(tmp_path: Path) -> None:
         pytest.skip("pkg-config finds no libsodium")
     program = tmp_path / "threads"
     sources = [*sorted(ENGINE.glob("*.c")), ENGINE / "tests/support/threads.c"]
-    flavour = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", "-pthread"]
+    flavour = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", "-pthread", f"-DCALLS={calls}u"]
     built = subprocess.run(
         ["clang", *flavour, "-o", program, *sources, *flags.stdout.split()],
         capture_output=True,

@@ -11,7 +11,9 @@
 
 #include "../../pgr.h"
 
+#ifndef CALLS
 #define CALLS 3000u
+#endif
 #define PAIRS 4u
 
 struct pair {

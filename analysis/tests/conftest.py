@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside this file: synthetic, chromium
 
@@ -16,6 +17,9 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_results import Campaign
+
+settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pydantic import JsonValue
 
 from cadge_cli import cli, commands_plan, commands_run
@@ -24,6 +25,9 @@ from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_results import PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
 from cadge_results.reason import OF_THE_DRIVER
+
+settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
+settings.load_profile("untimed")
 
 LAYER = """\
 schema: cadge.layer/1

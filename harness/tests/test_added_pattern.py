@@ -103,6 +103,12 @@ def per_launch(campaign: Campaign, point_id: str) -> dict[str, list[float]]:
     return found
 
 
+def three_digits(value: float) -> str:
+    """Write a number as a figure does: 62.0 keeps its nought, thousands are set apart."""
+    text = f"{value:#.3g}".rstrip(".") if value < 999.5 else f"{float(f'{value:.3g}'):,.0f}"
+    return text.replace(",", "\u202f")
+
+
 def test_two_files_make_a_pattern(tmp_path: Path) -> None:
     copy = Copy(tmp_path / "checkout")
     before = {path for path in copy.root.rglob("*") if path.is_file() and "build" not in path.parts}
@@ -143,5 +149,5 @@ def test_two_files_make_a_pattern(tmp_path: Path) -> None:
         assert float(row["hops_tokens"]) == pytest.approx(median(raw["hops"]))
         assert float(row["per_hop_ns"]) == pytest.approx(median(raw["per_hop"]))
         if point.workload["way"] == "forward":
-            drawn = f"{median(raw['lap']) / 1000:#.3g}".rstrip(".")  # 62.0 keeps its nought
+            drawn = three_digits(median(raw["lap"]) / 1000)
             assert re.search(rf">{re.escape(drawn)}[ \u00a0<]", figure), f"{drawn} is not in the figure"

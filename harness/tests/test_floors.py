@@ -133,7 +133,7 @@ def free_port() -> int:
             return port
 
 
-def point(form: str, size: int, *, duration_ms: int = 20, deadline_ms: int = 15_000) -> dict[str, Any]:
+def point(form: str, size: int, *, duration_ms: int = 50, deadline_ms: int = 15_000) -> dict[str, Any]:
     """Return one point of a launch file."""
     return {
         "attempt_id": f"{form}-{size}",

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # publishes no types
+from hypothesis import settings
 
 from cadge_results import CampaignMeta, CampaignWriter, LaunchRecord, Plan, campaign_id, read_workloads
 from cadge_results.pattern import declared
+
+settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
+settings.load_profile("untimed")
 
 CREATED = datetime(2026, 11, 21, 1, 30, 42, tzinfo=UTC)
 SUBJECT = {"kind": "layer", "layer": "sockets-tcp", "shims": [], "settings": {}, "place": "within", "wait": "poll"}

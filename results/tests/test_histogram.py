@@ -39,7 +39,7 @@ def test_empty() -> None:
     assert histogram.percentile(50) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 10**11) | st.integers(1, 5000), min_size=1, max_size=300))
 def test_agrees_with_the_reference_library(values: list[int]) -> None:
     theirs = reference(values)
@@ -49,7 +49,7 @@ def test_agrees_with_the_reference_library(values: list[int]) -> None:
         assert ours.percentile(percent) == theirs.get_value_at_percentile(percent)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(1, 10**9), min_size=1, max_size=100), st.lists(st.integers(1, 10**9), min_size=1, max_size=100)
 )

@@ -14,6 +14,7 @@ ENGINE = ROOT / "layers/peregrine/engine"
 
 
 @pytest.mark.alone
+@pytest.mark.long
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two processes that spin take two processors")
 def test_a_study_reads_the_benchmark(tmp_path: Path) -> None:
     program = tmp_path / "pgr-bench"

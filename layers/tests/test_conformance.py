@@ -231,7 +231,7 @@ def layer_cases() -> list[object]:
             few,
             id=f"{name}-{module.stem}-{place}-{wait}" + "-way" * few,
             marks=[
-                *[pytest.mark.alone] * (place != "self"),  # two processes that spin, or that count how often they sleep
+                *([] if place == "self" else [pytest.mark.alone if wait == "block" else pytest.mark.paired]),
                 *[pytest.mark.long] * (name == "release" or wait == "block" or (place == "between" and not few)),
             ],
         )
@@ -251,7 +251,10 @@ def shim_cases() -> list[object]:
             module.stem.removeprefix("shim-"),
             wait,
             id=f"{name}-{module.stem}-{wait}",
-            marks=[pytest.mark.long] * (name == "release" or wait == "block"),
+            marks=[
+                pytest.mark.alone if wait == "block" else pytest.mark.paired,
+                *[pytest.mark.long] * (name == "release" or wait == "block"),
+            ],
         )
         for name, build in BUILDS.items()
         for module in sorted((build / "layers").glob("shim-*.so"))
@@ -301,7 +304,7 @@ def test_a_known_fault_that_has_gone_is_noticed() -> None:
         check(Report(status=0, outcomes=(passed,), errors=""), {"peer_dies": "it hangs"})
 
 
-@pytest.mark.alone
+@pytest.mark.paired
 @pytest.mark.parametrize("module", [path.name for path in layers_of(BUILDS["release"])])
 def test_layer_does_not_grow(module: str) -> None:
     """Resident memory can be judged without sanitizers only. Cheap layers are opened a thousand times at once."""
@@ -333,7 +336,6 @@ def test_layer_opens_a_thousand_times(module: str) -> None:
     check(run(build, build / "layers" / module, *options, deadline_s=800))
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(("name", "shim", "wait"), shim_cases())
 def test_shim(name: str, shim: str, wait: str) -> None:
     build = BUILDS[name]
@@ -349,8 +351,13 @@ def bad(fault: str, build: Path = BUILDS["release"]) -> Path:
     return path
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("wait", ["poll", pytest.param("block", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param("poll", marks=pytest.mark.paired),
+        pytest.param("block", marks=[pytest.mark.alone, pytest.mark.long]),
+    ],
+)
 @pytest.mark.parametrize("name", BUILDS)
 def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     build = BUILDS[name]
@@ -375,7 +382,7 @@ def test_the_sound_one_sleeps_and_wakes(sleeper: Sleeper, asleep: Asleep) -> Non
     assert report.failed == {}
 
 
-@pytest.mark.alone
+@pytest.mark.paired
 @whole_suite_too
 @pytest.mark.parametrize(("fault", "test"), FAULTS.items())
 def test_a_fault_fails_the_test_of_its_name(fault: str, test: str, whole: bool) -> None:
@@ -418,7 +425,7 @@ def test_where_a_layer_does_not_open_nothing_else_is_tried() -> None:
     assert all("opens_and_limits failed" in each.reason for each in after[1:] if each.test != ENDS_CLEAN)
 
 
-@pytest.mark.alone
+@pytest.mark.paired
 def test_what_came_twice_is_called_that() -> None:
     report = run(BUILDS["release"], bad("repeats-often"), "--cycles", "20", "--only", "message_max")
     assert "delivered twice" in report.failed["message_max"]
@@ -433,7 +440,7 @@ def test_a_test_that_is_left_out_says_so() -> None:
     assert report.failed == {}
 
 
-@pytest.mark.alone
+@pytest.mark.paired
 @whole_suite_too
 @pytest.mark.parametrize(("fault", "words"), [("crashes", "killed by signal 6"), ("hangs", "no verdict in time")])
 def test_a_process_that_dies_or_hangs_costs_one_test(fault: str, words: str, whole: bool) -> None:

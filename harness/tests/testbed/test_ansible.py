@@ -258,6 +258,7 @@ def test_tuning_is_put_back_also_after_a_kill(campaign_on: Campaign, tmp_path: P
     gone(campaign)
 
 
+@pytest.mark.long
 def test_a_text_says_that_a_host_may_not_be_tuned(campaign_here: Campaign, tmp_path: Path) -> None:
     """As it comes from an INI file."""
     plain = tmp_path / "plain"
@@ -289,6 +290,7 @@ def test_stop_ends_in_order_with_what_was_finished(campaign: Campaign) -> None:
     gone(campaign)
 
 
+@pytest.mark.long
 def test_stop_reaches_the_blocks_that_begin_later(campaign_here: Campaign) -> None:
     def stop_at_second(event: Event) -> None:
         if isinstance(event, LaunchStarted) and event.number == 2:
@@ -302,6 +304,7 @@ def test_stop_reaches_the_blocks_that_begin_later(campaign_here: Campaign) -> No
     gone(campaign_here)
 
 
+@pytest.mark.long
 def test_a_run_with_nothing_to_make_cleans_the_hosts(campaign: Campaign) -> None:
     assert campaign.run([between("l1")]).ok
     left = [node_folder(campaign.name, host) for host in ("h1", "h2")]  # as after a kill behind the last launch
@@ -311,6 +314,7 @@ def test_a_run_with_nothing_to_make_cleans_the_hosts(campaign: Campaign) -> None
     gone(campaign)
 
 
+@pytest.mark.long
 def test_stop_before_the_first_launch(campaign: Campaign) -> None:
     def stop_now(event: Event) -> None:
         if isinstance(event, Stage) and event.name == "Make the folder":

@@ -100,17 +100,17 @@ def test_sixty_four_channels_of_one_endpoint(many: Pair) -> None:
 def test_one_of_many_dies(many: Pair, victim: int) -> None:
     """Whoever it is: all others end soon, and the result of endpoint 0 names it."""
     need("sockets-tcp")
-    document = ring("sockets-tcp", 5, [lap(duration=10), lap(duration=20000)])
+    document = ring("sockets-tcp", 5, [lap(duration=20000)])
     processes = [many.start(number, document) for number in range(5)]
-    time.sleep(1.5)
+    time.sleep(2)  # the attempt has begun, on a busy machine too
     processes[victim].kill()
     killed = time.monotonic()
     codes = [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim]
     assert (codes, time.monotonic() - killed < 3) == ([4] * 4, True)
     if victim:
         attempts = many.result()["attempts"]
-        assert [(a["status"], a["reason_code"]) for a in attempts] == [("done", None), ("failed", "PEER_LOST")]
-        assert f"endpoint {victim}" in attempts[1]["reason"]
+        assert [(a["status"], a["reason_code"]) for a in attempts] == [("failed", "PEER_LOST")]
+        assert f"endpoint {victim}" in attempts[0]["reason"]
 
 
 def test_the_coordinator_only_serves(many: Pair) -> None:
@@ -165,7 +165,7 @@ def test_an_endpoint_with_threads_dies(many: Pair) -> None:
     for each in document["endpoints"]:
         each["cpus"] = [-1, -1]
     processes = [many.start(number, document) for number in range(4)]
-    time.sleep(1.5)
+    time.sleep(2)  # the attempt has begun, on a busy machine too
     processes[2].kill()
     killed = time.monotonic()
     alive = [process for number, process in enumerate(processes) if number != 2]

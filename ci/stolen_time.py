@@ -11,10 +11,10 @@ Use: python -m pytest -p ci.stolen_time (ci/test does so).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.terminal import TerminalReporter
 
 STAT = Path("/proc/stat")
 STOLEN_MIN = 0.05  # the least part of the processors' time that the host must have taken
@@ -56,11 +56,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     """Name the tests that were tried again, and how much the host took each time."""
-    reports: list[Any] = [report for kind in terminalreporter.stats.values() for report in kind]
     again = {
-        report.nodeid: [value for name, value in report.user_properties if name == PROPERTY]
+        report.nodeid: [str(value) for name, value in report.user_properties if name == PROPERTY]
+        for reports in terminalreporter.stats.values()
         for report in reports
         if isinstance(report, pytest.TestReport)
     }

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 from cadge_harness.run import agent_file
 
@@ -31,3 +34,23 @@ def test_it_is_run_by_its_name_and_by_a_python_without_packages(tmp_path: Path) 
         done = subprocess.run([*argv, "facts", "--host", "n1"], capture_output=True, text=True, check=True, timeout=60)
         node = json.loads(done.stdout)
         assert (node["schema"], node["host"]) == ("cadge.node/1", "n1")
+
+
+def test_it_names_the_package_of_every_library(tmp_path: Path) -> None:
+    """Whether the package says /lib or /usr/lib; a file of no package is told from them."""
+    build = Path(os.environ.get("CADGE_BUILD") or Path(__file__).parents[2] / "build")
+    if not (build / "layers").is_dir() or shutil.which("dpkg-query") is None:
+        pytest.skip(f"{build} holds no layers, or this is no Debian")
+    path = agent_file.write_agent(tmp_path)
+    argv = [str(path), "facts", "--host", "n1", "--build", str(build)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    libraries = json.loads(done.stdout)["libraries"]
+    assert libraries
+    owned = {name: entry["version"] for name, entry in libraries.items() if not entry["file"].startswith("/usr/local")}
+    shown = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${binary:Package} ${Version}\\n"], capture_output=True, text=True, check=True
+    )
+    installed = {line.split(" ")[0].split(":")[0]: line.split(" ")[1] for line in shown.stdout.splitlines()}
+    for name, version in owned.items():
+        package, _, number = version.partition(" ")
+        assert installed[package.split(":")[0]] == number, name

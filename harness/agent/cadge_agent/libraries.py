@@ -65,13 +65,24 @@ def libraries(build: Path) -> Json:
     return found
 
 
+_SPECIAL = re.compile(r"[]\\[*?]")
+
+
+def _registered(path: str) -> list[str]:
+    """Say under which names a package may have registered a file: a package may say /lib where we find /usr/lib.
+
+    dpkg finds a whole name at once, and needs seconds for a pattern.
+    """
+    return [path, path.removeprefix("/usr")] if path.startswith("/usr/") else [path]
+
+
 def _package_versions(found: Json) -> None:
     """Fill in the Debian package and version that own each file, where there is dpkg."""
     files = {entry["file"]: entry for entry in found.values() if "file" in entry}
     if not files or shutil.which("dpkg-query") is None:
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        names = [f"*/{Path(path).name}" for path in files]
+        names = [_SPECIAL.sub(r"\\\g<0>", name) for path in files for name in _registered(path)]
         owners = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True, timeout=30, check=False)
         package_of = {}
         for line in owners.stdout.splitlines():

@@ -41,8 +41,7 @@ duration: {default: 40ms}
 """
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.slow,
+    pytest.mark.paired,
     pytest.mark.skipif(
         not (BUILD / "bin/cadge-driver").is_file(), reason=f"{BUILD} holds no programs; run: make build"
     ),
@@ -115,7 +114,7 @@ def test_two_files_make_a_pattern(tmp_path: Path) -> None:
     shutil.copy2(DESCRIPTION, copy.root / "harness/patterns")
     assert "the build is stale: the driver has no pattern ring" in copy.findings()
     shutil.copy(CODE, copy.root / "harness/patterns")
-    made = copy.run("make", "--no-print-directory", "-f", "harness/build.mk")
+    made = copy.run("make", "--no-print-directory", "-j2", "-f", "harness/build.mk")
     assert made.returncode == 0, made.stderr
     assert copy.findings() == ["5 patterns, 6 floors"]
     added = {path for path in copy.root.rglob("*") if path.is_file() and "build" not in path.parts} - before

@@ -63,7 +63,7 @@ def test_the_page_has_these_commands() -> None:
     assert "PROFILE=asan" in commands()[2]
 
 
-@pytest.mark.paired
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("chosen", [slice(0, 2), pytest.param(slice(0, 3), marks=pytest.mark.long)])
 def test_the_commands_of_the_page_do_what_it_says(tree: Path, chosen: slice) -> None:

@@ -18,8 +18,9 @@ from cadge_cli import cli
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.patterns import ask_driver, differences
+from cadge_harness.run.request import read_request
 
-from .conftest import WORKLOADS, Answer, FakeRunner, driver_patterns
+from .conftest import TINY, WORKLOADS, Answer, FakeRunner, driver_patterns
 
 Cadge = Callable[..., Answer]
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,31 @@ def test_layers_show_what_the_driver_says(checkout: Checkout, cadge: Cadge) -> N
     said = {"table": {"library": {"name": "Sockets", "stated_version": "6.1"}}, "opens": []}
     checkout.driver.write_text(f"#!/bin/sh\ncat <<'E'\n{json.dumps(said)}\nE\n")
     assert json.loads(cadge("layers", "--json").out)["data"]["layers"][0]["version"] == "6.1"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "only", "asked"),
+    [
+        ("all", (), {"a-one", "b-two"}),
+        ("[b-two]", (), {"b-two"}),
+        ("['*-t*']", (), {"b-two"}),
+        ("[{layer: a-one, settings: {x: 1}}, b-two]", ("b-two", "c-three"), {"b-two"}),
+    ],
+)
+def test_only_layers_in_question_are_asked(
+    wanted: str, only: tuple[str, ...], asked: set[str], checkout: Checkout, tmp_path: Path
+) -> None:
+    said = {"table": {"library": {"name": "Sockets", "stated_version": "6.1"}}, "opens": []}
+    patterns = checkout.driver.read_text()
+    log = tmp_path / "asked"
+    checkout.driver.write_text(
+        f"#!/bin/sh\nif [ $1 = describe ]; then echo $5 >>{log}; cat <<'E'\n{json.dumps(said)}\nE\nexit; fi\n{patterns}"
+    )
+    sweep = tmp_path / "some.yml"
+    sweep.write_text(TINY + f"waits: [block]\nlayers: {wanted}\n")
+    request = read_request(str(sweep), only=only)
+    assert set(log.read_text().split()) == asked
+    assert {info.name for info in request.catalogue.layers if info.description} == asked
 
 
 def test_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
@@ -74,6 +75,12 @@ class Catalogue:
     def names(self) -> tuple[str, ...]:
         """Return all names in order."""
         return tuple(info.name for info in self.layers)
+
+    def matching(self, wanted: str) -> tuple[str, ...]:
+        """Return what a name stands for: its layer, or with `*` every layer that matches; nothing for unknown ones."""
+        if "*" not in wanted:
+            return tuple(name for name in self.names() if name == wanted)
+        return tuple(name for name in self.names() if fnmatchcase(name, wanted))
 
     def check_shim(self, name: str) -> None:
         """Raise UsageError with the nearest name for a shim that is not there."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -27,12 +27,16 @@ _OF_THE_LAYER = frozenset({Reason.NO_CAP, Reason.NO_WAIT})
 """Codes that do not depend on the machine."""
 
 
-def describe_layers(catalogue: Catalogue, checkout: Checkout) -> Catalogue:
-    """Return the catalogue with a description of every built layer that the driver can describe."""
+def describe_layers(catalogue: Catalogue, checkout: Checkout, names: Collection[str] | None = None) -> Catalogue:
+    """Return the catalogue with a description of every built layer, or of those named, that the driver can describe."""
     if not checkout.driver.is_file():
         return catalogue
+
+    def described(info: LayerInfo) -> LayerInfo:
+        return _describe(info, checkout) if names is None or info.name in names else info
+
     with ThreadPoolExecutor(max_workers=2) as pool:
-        layers = pool.map(lambda info: _describe(info, checkout), catalogue.layers)
+        layers = pool.map(described, catalogue.layers)
         return replace(catalogue, layers=tuple(layers))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TypeVar
 
@@ -227,7 +226,7 @@ def _expanded(entry: LayerEntry, catalogue: Catalogue) -> list[LayerEntry]:
     if "*" not in entry.layer:
         catalogue.get(entry.layer)
         return [entry]
-    matching = [name for name in catalogue.names() if fnmatchcase(name, entry.layer)]
+    matching = catalogue.matching(entry.layer)
     if not matching:
         raise UsageError(f"no layer matches {entry.layer!r}; there are: {', '.join(catalogue.names())}")
     return [entry.model_copy(update={"layer": name}) for name in matching]

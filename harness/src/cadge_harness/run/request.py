@@ -58,13 +58,13 @@ def read_request(
     if budget is not None:
         changes["budget"] = _budget_ms(budget)
     catalogue = read_catalogue(checkout)
+    for name in only:
+        catalogue.get(name)
     if any(
         item.wait == "block" or workloads.patterns[item.workload.pattern].needs for item in wanted(sweep, workloads)
     ):
-        # Only these are ever refused by what a layer says of itself, and asking every layer takes seconds.
-        catalogue = describe_layers(catalogue, checkout)
-    for name in only:
-        catalogue.get(name)
+        # Only these are ever refused by what a layer says of itself, and asking a layer takes its time.
+        catalogue = describe_layers(catalogue, checkout, _in_question(sweep, catalogue, only))
     return Request(
         checkout=checkout,
         catalogue=catalogue,
@@ -74,6 +74,12 @@ def read_request(
         sweep_text=text,
         only=only,
     )
+
+
+def _in_question(sweep: SweepFile, catalogue: Catalogue, only: tuple[str, ...]) -> set[str]:
+    """Return the layers that a sweep may plan."""
+    named = {name for entry in sweep.layers for name in catalogue.matching(entry.layer)}
+    return (named if sweep.layers else set(catalogue.names())) & set(only or catalogue.names())
 
 
 def _budget_ms(text: str) -> int:

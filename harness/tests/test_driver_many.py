@@ -96,6 +96,7 @@ def test_sixty_four_channels_of_one_endpoint(many: Pair) -> None:
         assert hops["value"] == 63 * attempt["operations"] > 0
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("victim", [0, 1, 4])
 def test_one_of_many_dies(many: Pair, victim: int) -> None:
     """Whoever it is: all others end soon, and the result of endpoint 0 names it."""
@@ -158,6 +159,7 @@ def test_threads(many: Pair, wait: str, count: int, threads: int) -> None:
         assert len(attempt["cpu"]) == count
 
 
+@pytest.mark.paired
 def test_an_endpoint_with_threads_dies(many: Pair) -> None:
     """All threads of all others come to an end, long before their points would."""
     need("sockets-tcp")
@@ -176,6 +178,7 @@ def test_an_endpoint_with_threads_dies(many: Pair) -> None:
     assert (attempt["status"], attempt["reason_code"]) == ("failed", "PEER_LOST")
 
 
+@pytest.mark.paired
 def test_one_of_many_never_comes(many: Pair) -> None:
     need("sockets-tcp")
     document = ring("sockets-tcp", 4, [lap()], deadline_ms=3000)

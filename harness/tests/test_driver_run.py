@@ -313,6 +313,7 @@ def test_idle_blocking_server_sleeps(pair: Pair) -> None:
     assert pair.result()["attempts"][0]["executions"]["expected"] > 0
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("wait", ["poll", "block"])
 @pytest.mark.parametrize("victim", [0, 1])
 def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
@@ -330,6 +331,7 @@ def test_killed_peer_is_noticed(pair: Pair, victim: int, wait: str) -> None:
         assert {a["reason_code"] for a in result["attempts"][1:]} == {"PEER_LOST"}
 
 
+@pytest.mark.paired
 def test_stopped_peer_meets_the_deadline(pair: Pair) -> None:
     need("sockets-tcp")
     points = [{**rpc(duration=1000), "deadline_ms": 2000}, rpc()]
@@ -342,6 +344,7 @@ def test_stopped_peer_meets_the_deadline(pair: Pair) -> None:
     assert [a["reason_code"] for a in pair.result()["attempts"]] == ["DEADLINE", "DEADLINE"]
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("victim", [0, 1])
 def test_sigterm_ends_both_with_a_reason(pair: Pair, victim: int) -> None:
     need("sockets-tcp")
@@ -375,6 +378,7 @@ def test_driver_dies_with_its_parent(pair: Pair) -> None:
     assert time.monotonic() < end
 
 
+@pytest.mark.paired
 def test_wrong_token(pair: Pair) -> None:
     need("sockets-tcp")
     other = pair.folder / "other"
@@ -407,6 +411,7 @@ def test_taken_port(pair: Pair) -> None:
         assert pair.result()["reason_code"] == "PORT"
 
 
+@pytest.mark.paired
 def test_nobody_there(pair: Pair) -> None:
     need("sockets-tcp")
     client = pair.start(0, launch("sockets-tcp", [rpc()], deadline_ms=1500))

@@ -40,15 +40,21 @@ def test_the_skeleton_is_short_and_no_layer() -> None:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of what the commands need, whose skeleton is the text of the page."""
+    """Return a copy of what the commands need, whose skeleton is the text of the page; the suite is built already."""
     root = tmp_path_factory.mktemp("tree")
     listing = ["git", "ls-files", "-z", "--", "layers", "ci", "Makefile"]
     files = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout.split("\0")
     for name in filter(None, files):
         if (ROOT / name).exists():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes((ROOT / name).read_bytes())
-            (root / name).chmod((ROOT / name).stat().st_mode)
+            shutil.copy2(ROOT / name, root / name)
+    for name in ("bin/cadge-conformance", "obj/conformance"):
+        built, copy = ROOT / "build" / name, root / "build" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if built.is_dir():
+            shutil.copytree(built, copy)
+        elif built.exists():
+            shutil.copy2(built, copy)
     for language, name in SKELETON.items():
         (root / "layers/skeleton" / name).write_text(blocks(language)[0], encoding="utf-8")
     return root

@@ -205,7 +205,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("build", PROGRAMS)
+@pytest.mark.parametrize("build", ["asan", pytest.param("release", marks=pytest.mark.long)])  # smoke sweeps run it
 @pytest.mark.parametrize(("floor", "wait", "points"), CASES, ids=[f"{floor}-{wait}" for floor, wait, _ in CASES])
 def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dict[str, Any]], build: str) -> None:
     launch = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available(build))

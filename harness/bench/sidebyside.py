@@ -4,12 +4,14 @@
 Both builds run the same points in turn, old and new swapping who is first from round to round. A round gives one ratio
 new / old a layer and point: of the median round trip, or of the time for a byte of a stream. Shown is the median of
 the ratios with its 95 % interval by order statistics. A layer passes when the median is at most 1.02 and the upper end
-of the interval at most 1.05.
+of the interval at most 1.05. With --between the two endpoints are two hosts: network namespaces with a link between
+them for data and one for raw frames, made for the run (which takes root) and gone after it.
 
     python harness/bench/sidebyside.py OLD/build NEW/build --rounds 15 --layers sockets-tcp native-ucx
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -19,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ POINTS: dict[str, Json] = {
     "stream": {"bytes": 65536, "depth": 16},
 }
 MEDIAN_MAX, UPPER_MAX = 1.02, 1.05
+OOB_PORT = 18600
+"""Where endpoint 0 listens in a namespace of its own; on this host a free port is taken."""
 TIMEOUT_S = 60
 
 
@@ -52,18 +57,44 @@ def point(pattern: str, number: int, duration_ms: int, first_schema: bool) -> Js
     return {**head, "pattern": pattern, "request_bytes": size, "reply_bytes": reply, "depth": depth}
 
 
+@contextlib.contextmanager
+def two_hosts() -> Iterator[list[str]]:
+    """Make two network namespaces, with links data0 and raw0 between them; return their names."""
+    names = [f"cadge-sbs-{os.getpid()}-{number}" for number in range(2)]
+
+    def ip(*argv: str) -> None:
+        subprocess.run(["ip", *argv], check=True, timeout=20)
+
+    try:
+        for name in names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        for device in ("data0", "raw0"):
+            ip("link", "add", device, "netns", names[0], "type", "veth", "peer", "name", device, "netns", names[1])
+        for number, name in enumerate(names):
+            ip("-n", name, "address", "add", f"10.213.0.{number + 1}/24", "dev", "data0")
+            for device in ("data0", "raw0"):
+                ip("-n", name, "link", "set", device, "up")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=20)
+
+
 def endpoint(number: int, place: str, first_schema: bool) -> Json:
     """Return one endpoint: the client on core 1, the server on core 0."""
     end: Json = {"host": "localhost", "device": "lo", "address": "127.0.0.1", "raw_device": ""}
+    if place == "between":
+        end = {"host": f"h{number}", "device": "data0", "address": f"10.213.0.{number + 1}", "raw_device": "raw0"}
     cpu = 1 - number
     if first_schema:
         return {**end, "cpu": cpu}
     return {**end, "cpus": [cpu], "role": ("client", "server")[number], "peers": [0 if place == "self" else 1 - number]}
 
 
-def document(layer: str, launcher: str, wait: str, duration_ms: int, first_schema: bool) -> Json:
+def document(layer: str, place: str, wait: str, duration_ms: int, first_schema: bool) -> Json:
     """Return a launch file."""
-    place = "self" if layer.startswith("null-") else "within"
+    launcher = "mpirun" if layer.startswith("mpi-") else "direct"
     integer = {"type": "integer", "min": 0, "max": 1 << 30}
     declared = {pattern: dict.fromkeys(values, integer) for pattern, values in POINTS.items()}
     return {
@@ -99,23 +130,26 @@ def figure(attempt: Json) -> float | None:
     return float(attempt["elapsed_ns"] / attempt["bytes"] * 1e6) if attempt["bytes"] else None
 
 
-def run(build: Path, launch: Json) -> list[float | None]:
-    """Run one launch and return a figure a point."""
+def run(build: Path, launch: Json, hosts: list[str]) -> list[float | None]:
+    """Run one launch, in these network namespaces if any, and return a figure a point."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "launch.json").write_text(json.dumps(launch), encoding="utf-8")
         token = folder / "token"
         token.touch(mode=0o600)
         token.write_text(secrets.token_hex(16), encoding="utf-8")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        address, port = launch["endpoints"][0]["address"], OOB_PORT
+        if not hosts:
+            with socket.socket() as probe:
+                probe.bind((address, 0))
+                port = probe.getsockname()[1]
 
         def command(number: int) -> list[str]:
             files = ["--launch", str(folder / "launch.json"), "--modules", str(build / "layers")]
-            meet = ["--oob", f"127.0.0.1:{port}", "--token-file", str(token)] if launch["place"] != "self" else []
+            meet = ["--oob", f"{address}:{port}", "--token-file", str(token)] if launch["place"] != "self" else []
             out = ["--out", str(folder / "out.json")] if number == 0 else []
-            return [str(build / "bin/cadge-driver"), "run", "--endpoint", str(number), *files, *meet, *out]
+            where = ["ip", "netns", "exec", hosts[number]] if hosts else []
+            return [*where, str(build / "bin/cadge-driver"), "run", "--endpoint", str(number), *files, *meet, *out]
 
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         numbers = range(len(launch["endpoints"]))
@@ -152,15 +186,15 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
     return values[lowest], statistics.median(values), values[count - 1 - lowest]
 
 
-def compare(layer: str, builds: list[Path], rounds: int, duration_ms: int, wait: str) -> bool:
+def compare(layer: str, builds: list[Path], rounds: int, duration_ms: int, wait: str, hosts: list[str]) -> bool:
     """Run all rounds of one layer, print a line a point, and return whether all pass."""
     schemas = [is_first_schema(build / "bin/cadge-driver") for build in builds]
-    launcher = "mpirun" if layer.startswith("mpi-") else "direct"
+    place = "self" if layer.startswith("null-") else "between" if hosts else "within"
     found: dict[str, list[tuple[float, float]]] = {pattern: [] for pattern in POINTS}
     for number in range(rounds):
         figures: dict[int, list[float | None]] = {}
         for which in (0, 1) if number % 2 else (1, 0):
-            figures[which] = run(builds[which], document(layer, launcher, wait, duration_ms, schemas[which]))
+            figures[which] = run(builds[which], document(layer, place, wait, duration_ms, schemas[which]), hosts)
         for pattern, old, new in zip(POINTS, figures[0], figures[1], strict=True):
             if old and new:
                 found[pattern].append((old, new))
@@ -189,13 +223,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--duration-ms", type=int, default=250)
     parser.add_argument("--wait", choices=("poll", "block"), default="poll")
+    parser.add_argument("--between", action="store_true", help="between two hosts; not for mpirun")
     parser.add_argument("--layers", nargs="*", help="default: all that both builds have")
     arguments = parser.parse_args()
     names = [{path.stem for path in (build / "layers").glob("*.so")} for build in arguments.builds]
     layers = arguments.layers or sorted(name for name in names[0] & names[1] if not name.startswith("shim-"))
-    results = [
-        compare(layer, arguments.builds, arguments.rounds, arguments.duration_ms, arguments.wait) for layer in layers
-    ]
+    how = arguments.builds, arguments.rounds, arguments.duration_ms, arguments.wait
+    with contextlib.ExitStack() as stack:
+        hosts = stack.enter_context(two_hosts()) if arguments.between else []
+        results = [compare(layer, *how, hosts) for layer in layers]
     return 0 if all(results) else 1
 
 

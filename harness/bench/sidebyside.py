@@ -35,7 +35,7 @@ POINTS: dict[str, Json] = {
 }
 MEDIAN_MAX, UPPER_MAX = 1.02, 1.05
 OOB_PORT = 18600
-"""Where endpoint 0 listens in a namespace of its own; on this host a free port is taken."""
+"""Where an endpoint in a namespace of its own listens; on this host a free port is taken."""
 TIMEOUT_S = 60
 
 
@@ -138,7 +138,8 @@ def run(build: Path, launch: Json, hosts: list[str]) -> list[float | None]:
         token = folder / "token"
         token.touch(mode=0o600)
         token.write_text(secrets.token_hex(16), encoding="utf-8")
-        address, port = launch["endpoints"][0]["address"], OOB_PORT
+        listens = -1 if launch["schema"].endswith("/1") else 0  # the server, then; endpoint 0, now
+        address, port = launch["endpoints"][listens]["address"], OOB_PORT
         if not hosts:
             with socket.socket() as probe:
                 probe.bind((address, 0))

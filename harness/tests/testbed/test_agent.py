@@ -683,7 +683,7 @@ def test_a_ring_of_ranks_under_mpirun_itself(start: Start, here: Testbed, ring_b
     record = start(
         block_here(here, {**ring_launch("m3", here, ["localhost"] * 3), **ranks}), build=ring_build
     ).records()
-    assert (record["m3"]["status"], record["m3"]["reason"]) == ("done", None)
+    assert (record["m3"]["status"], record["m3"]["reason"]) == ("done", None), record["m3"]["log_tail"]
     assert [end["role"] for end in record["m3"]["result"]["endpoints"]] == ["node"] * 3
     assert record["m3"]["exit_codes"] == [0, None, None]
 

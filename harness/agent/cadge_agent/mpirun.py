@@ -31,7 +31,8 @@ def mpi_command(site: Site, launch: Launch, programs: Mapping[str, Programs], oo
     program = shutil.which(mpirun["path"], path=site.environment()["PATH"])
     if program is None:
         raise LaunchFailedError("NODE_LACKS", f"{site.name} has no program {mpirun['path']}")
-    argv = [program, *mpirun["options"]]
+    # The driver pins. Bound to a core, a library's own threads have no other; Open MPI 5 refuses more ranks than cores.
+    argv = [program, "--bind-to", "none", *mpirun["options"]]
     hosts = hosts_of([launch])
     of_host = {host: _endpoints_of(launch, host) for host in hosts}
     count = len(launch["endpoints"])

@@ -33,7 +33,7 @@ $(BUILD)/bin/cadge-conformance: $(call objects-of,conformance,$(CONFORMANCE_SOUR
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(call objects-of,conformance,$(CONFORMANCE_SOURCES)) -ldl
 
-# $(1) fault. There are many, and none has to be quick but in being built.
+# $(1) fault. Not optimised: there are many to build, and nothing is measured with them.
 define bad-rules
 $(call object-rules,bad-$(1),$(BAD_SOURCES),-include $(LAYERS_ROOT)/tests/bad/$(1).flaw.h -DBAD_NAME='"bad-$(1)"' -DBAD_FAULT='"$(1)"' -O0,)
 $(BUILD)/tests/bad-$(1).so: $(call objects-of,bad-$(1),$(BAD_SOURCES)) $(BUILD)/obj/bad-$(1)/flags

@@ -39,7 +39,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _QuickLoader(SafeLoader):  # type: ignore[misc,valid-type]
-    """The same by libyaml, which is ten times as fast and says less of what is wrong."""
+    """The same by libyaml, which is several times as fast and says less of what is wrong."""
 
 
 _Loader.yaml_implicit_resolvers = _QuickLoader.yaml_implicit_resolvers = {

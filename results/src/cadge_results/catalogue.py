@@ -19,7 +19,7 @@ D = TypeVar("D", bound=Document)
 Load = Callable[[Path, type[D]], D]
 
 SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""By libyaml, which is ten times as fast, where PyYAML was built with it."""
+"""By libyaml, which is several times as fast, where PyYAML was built with it."""
 
 PATTERN_FILE = ".pattern.yml"
 FLOOR_FILE = ".floor.yml"

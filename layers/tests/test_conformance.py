@@ -68,7 +68,7 @@ WAY_TESTS = (
 )
 """Tests whose outcome most depends on the way between the peers: all that the short form has between hosts."""
 
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 8
 """So many runs of tests that sleep go on at once."""
 
 whole_suite_too = pytest.mark.parametrize(

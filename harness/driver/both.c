@@ -8,14 +8,14 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 			       struct cadge_lend *lend)
 {
 	struct drv_both *both = (struct drv_both *)sink;
-	const uint8_t *at = data;
-	bool to_client = false;
+	uint64_t id;
+	bool to_client;
 
 	if (both->client->exchange.form == DRV_FORM_BARE) {
 		to_client = both->to_client;
 		both->to_client = !to_client;
-	} else if (bytes >= DRV_RPC_HEADER_BYTES) {
-		to_client = drv_load64(at + 8) == ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY);
+	} else {
+		to_client = drv_trailer_read(data, bytes, DRV_RPC_REPLY, &id);
 	}
 	if (to_client)
 		return both->client->port.sink.recv(&both->client->port.sink, peer, data, bytes, lend);

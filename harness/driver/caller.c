@@ -13,19 +13,16 @@ enum drv_form drv_call_form(const struct drv_ability *both)
 int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
 			   const struct drv_offer *offer, struct drv_fail *fail)
 {
-	const uint64_t header_bytes = exchange->form == DRV_FORM_EMULATED ? DRV_RPC_HEADER_BYTES : 0;
-
 	if (exchange->depth > DRV_CLIENT_DEPTH_MAX)
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %u operations outstanding, the driver keeps at most %u",
 				    exchange->depth, DRV_CLIENT_DEPTH_MAX);
-	if (drv_negotiate_message(exchange->request_bytes + header_bytes, request, &offer->both, fail) ||
-	    drv_negotiate_message(exchange->reply_bytes + header_bytes, reply, &offer->both, fail))
-		return -1;
-	if (header_bytes && offer->both.iov_max < 2)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted header and payload gathered, the layer takes one piece");
-	return 0;
+	return drv_negotiate_message(drv_form_bytes(exchange->form, exchange->request_bytes), request,
+				     &offer->both, fail) ||
+			       drv_negotiate_message(drv_form_bytes(exchange->form, exchange->reply_bytes),
+						     reply, &offer->both, fail)
+		       ? -1
+		       : 0;
 }
 
 int drv_caller_prepare(struct drv_play *play, struct drv_exchange exchange, struct drv_fail *fail)

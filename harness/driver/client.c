@@ -128,22 +128,19 @@ static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, 
 					size_t bytes, struct cadge_lend *lend)
 {
 	struct drv_client *client = (struct drv_client *)sink;
-	const uint8_t *at = data;
 	uint64_t token, index;
 
 	(void)peer, (void)lend;
-	if (DRV_UNLIKELY(bytes < DRV_RPC_HEADER_BYTES ||
-			 drv_load64(at + 8) != ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY))) {
+	if (DRV_UNLIKELY(!drv_trailer_read(data, bytes, DRV_RPC_REPLY, &token))) {
 		note_mismatch(client, "a message of %zu bytes is not a reply", bytes);
 		return CADGE_TAKEN;
 	}
-	token = drv_load64(at);
 	index = token & SLOT_MASK;
 	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].waiting ||
 			 client->slots[index].number != token >> SLOT_BITS))
 		stray_reply(client, "an unexpected reply", bytes);
 	else
-		complete(client, (uint32_t)index, at + DRV_RPC_HEADER_BYTES, bytes - DRV_RPC_HEADER_BYTES);
+		complete(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES);
 	return CADGE_TAKEN;
 }
 
@@ -198,28 +195,21 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	const uint64_t number = client->next_number;
 	const uint64_t token = number << SLOT_BITS | index;
 	const uint64_t key = drv_head_write(slot->payload, bytes, client->exchange.seed, number);
-	struct cadge_iov iov[2] = {[1] = {.base = slot->payload, .bytes = bytes}};
+	const struct cadge_iov iov = {.base = slot->payload, .bytes = (size_t)drv_form_bytes(form, bytes)};
 	int code;
 
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY && !slot->filled)) {
 		drv_body_fill(slot->payload, bytes, client->exchange.seed, client->phase, number);
 		slot->filled = true;
 	}
-	if (form == DRV_FORM_EMULATED) {
-		uint8_t *header = slot->payload - DRV_RPC_HEADER_BYTES;
+	if (form == DRV_FORM_EMULATED)
+		drv_trailer_write(slot->payload, bytes, token, DRV_RPC_REQUEST);
+	if (form == DRV_FORM_NATIVE) {
+		const struct cadge_iov result = {slot->result, (size_t)client->exchange.reply_bytes};
 
-		drv_store64(header, token);
-		drv_store64(header + 8, (uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REQUEST);
-		iov[0].base = header;
-		iov[0].bytes = DRV_RPC_HEADER_BYTES;
-		code = engine->layer->post(client->chan, iov, bytes ? 2 : 1, 0, token);
-	} else if (form == DRV_FORM_NATIVE) {
-		iov[0].base = slot->result;
-		iov[0].bytes = (size_t)client->exchange.reply_bytes;
-		code = engine->layer->call(client->chan, 1, iov + 1, 1, iov,
-					   client->exchange.reply_bytes ? 1 : 0, 0, token);
+		code = engine->layer->call(client->chan, 1, &iov, 1, &result, result.bytes ? 1 : 0, 0, token);
 	} else {
-		code = engine->layer->post(client->chan, iov + 1, 1, 0, token);
+		code = engine->layer->post(client->chan, &iov, 1, 0, token);
 	}
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
 		return 0;
@@ -477,7 +467,8 @@ bool drv_client_settle(struct drv_client *client)
 int drv_client_start(struct drv_client *client, struct drv_engine *engine, struct drv_exchange exchange,
 		     struct drv_samples *samples, struct drv_server *server, struct drv_fail *fail)
 {
-	const size_t request_stride = drv_memory_stride(exchange.request_bytes);
+	const size_t request_stride =
+		drv_memory_stride(drv_form_bytes(exchange.form, exchange.request_bytes));
 	const size_t result_stride = drv_memory_stride(exchange.reply_bytes);
 	const bool native = exchange.form == DRV_FORM_NATIVE;
 	const uint32_t depth = exchange.depth;
@@ -517,11 +508,9 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 	for (uint32_t index = 0; index < depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
-		slot->payload =
-			client->memory + index * request_stride + drv_memory_lead(exchange.request_bytes);
+		slot->payload = client->memory + index * request_stride;
 		if (native)
-			slot->result = client->memory + depth * request_stride + index * result_stride +
-				       drv_memory_lead(exchange.reply_bytes);
+			slot->result = client->memory + depth * request_stride + index * result_stride;
 	}
 	return 0;
 }

@@ -22,7 +22,7 @@
 enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE };
 
 struct drv_slot {
-	uint8_t *payload; /* the header lies in the 16 bytes before it */
+	uint8_t *payload; /* the trailer of an emulated call follows it */
 	uint8_t *result;  /* native calls: where the reply is placed */
 	uint64_t start;   /* ticks */
 	uint64_t number, key;

@@ -190,18 +190,12 @@ uint8_t *drv_pool_take(struct drv_engine *engine, enum drv_pool pool, size_t byt
 int drv_engine_regions(struct drv_engine *engine, uint64_t bytes, bool exposes, bool attaches,
 		       uint64_t deadline_ns, struct drv_fail *fail);
 
-/* Room of one buffer with its 64-byte header line in front; pages for large ones. */
+/* Room of one buffer, so that the next one begins at a line, or at a page where it is large. */
 static inline size_t drv_memory_stride(uint64_t bytes)
 {
 	const uint64_t unit = bytes >= 4096 ? 4096 : 64;
 
-	return (size_t)((bytes + unit - 1) / unit * unit + unit + (bytes ? 0 : unit));
-}
-
-/* Where the payload of a buffer starts within its stride. */
-static inline size_t drv_memory_lead(uint64_t bytes)
-{
-	return bytes >= 4096 ? 4096 : 64;
+	return (size_t)(bytes ? (bytes + unit - 1) / unit * unit : unit);
 }
 
 #endif

@@ -32,7 +32,6 @@ void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *c
 		.message_bytes_max = limits.message_bytes_max,
 		.rma_bytes_max = limits.rma_bytes_max,
 		.depth_max = limits.depth_max,
-		.iov_max = limits.iov_max,
 		.put = semantics.put,
 		.get = semantics.get,
 		.fetch_add = semantics.fetch_add,
@@ -45,11 +44,11 @@ json_t *drv_ability_json(const struct drv_ability *ability)
 	char caps[32];
 
 	snprintf(caps, sizeof(caps), "%" PRIx64, ability->caps);
-	return json_pack("{s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:i}", "caps", caps, "message_bytes_max",
+	return json_pack("{s:s, s:o, s:o, s:I, s:i, s:i, s:i}", "caps", caps, "message_bytes_max",
 			 drv_json_count(ability->message_bytes_max), "rma_bytes_max",
 			 drv_json_count(ability->rma_bytes_max), "depth_max", (json_int_t)ability->depth_max,
-			 "iov_max", (json_int_t)ability->iov_max, "put", (int)ability->put, "get",
-			 (int)ability->get, "fetch_add", (int)ability->fetch_add);
+			 "put", (int)ability->put, "get", (int)ability->get, "fetch_add",
+			 (int)ability->fetch_add);
 }
 
 static enum cadge_progress progress_from(int value)
@@ -60,21 +59,20 @@ static enum cadge_progress progress_from(int value)
 
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail)
 {
-	json_int_t message, rma, depth, iov;
+	json_int_t message, rma, depth;
 	const char *caps;
 	int put, get, add;
 	char end;
 
-	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "caps", &caps,
-			"message_bytes_max", &message, "rma_bytes_max", &rma, "depth_max", &depth, "iov_max",
-			&iov, "put", &put, "get", &get, "fetch_add", &add) ||
+	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:i, s:i, s:i}", "caps", &caps,
+			"message_bytes_max", &message, "rma_bytes_max", &rma, "depth_max", &depth, "put",
+			&put, "get", &get, "fetch_add", &add) ||
 	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 ||
-	    depth < 0 || depth > UINT32_MAX || iov < 0 || iov > UINT32_MAX)
+	    depth < 0 || depth > UINT32_MAX)
 		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid limits");
 	ability_out->message_bytes_max = (uint64_t)message;
 	ability_out->rma_bytes_max = (uint64_t)rma;
 	ability_out->depth_max = (uint32_t)depth;
-	ability_out->iov_max = (uint32_t)iov;
 	ability_out->put = progress_from(put);
 	ability_out->get = progress_from(get);
 	ability_out->fetch_add = progress_from(add);
@@ -101,7 +99,6 @@ struct drv_ability drv_ability_both(const struct drv_ability *left, const struct
 		.message_bytes_max = smaller(left->message_bytes_max, right->message_bytes_max),
 		.rma_bytes_max = smaller(left->rma_bytes_max, right->rma_bytes_max),
 		.depth_max = (uint32_t)smaller(left->depth_max, right->depth_max),
-		.iov_max = (uint32_t)smaller(left->iov_max, right->iov_max),
 		.put = weaker(left->put, right->put),
 		.get = weaker(left->get, right->get),
 		.fetch_add = weaker(left->fetch_add, right->fetch_add),

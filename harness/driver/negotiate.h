@@ -18,7 +18,7 @@
 struct drv_ability {
 	uint64_t caps;
 	uint64_t message_bytes_max, rma_bytes_max;
-	uint32_t depth_max, iov_max;
+	uint32_t depth_max;
 	enum cadge_progress put, get, fetch_add;
 };
 

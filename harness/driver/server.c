@@ -23,7 +23,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 {
 	struct drv_engine *engine = server->port.engine;
 	const size_t bytes = (size_t)server->exchange.reply_bytes;
-	struct cadge_iov iov[2];
+	struct cadge_iov iov;
 	uint8_t *payload;
 	uint64_t token;
 	uint32_t index;
@@ -37,21 +37,14 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 	drv_head_write(payload, bytes, ~server->intake.seed, work->key);
 	if (DRV_UNLIKELY(server->intake.full))
 		drv_body_fill(payload, bytes, ~server->intake.seed, server->intake.phase, work->key);
-	iov[1].base = payload;
-	iov[1].bytes = bytes;
-	if (server->exchange.form == DRV_FORM_EMULATED) {
-		uint8_t *header = payload - DRV_RPC_HEADER_BYTES;
-
-		drv_store64(header, work->id);
-		drv_store64(header + 8, (uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REPLY);
-		iov[0].base = header;
-		iov[0].bytes = DRV_RPC_HEADER_BYTES;
-		code = engine->layer->post(server->chan, iov, bytes ? 2 : 1, 0, token);
-	} else if (server->exchange.form == DRV_FORM_NATIVE) {
-		code = engine->layer->reply(engine->ctx, &work->reply_to, iov + 1, 1, 0, token);
-	} else {
-		code = engine->layer->post(server->chan, iov + 1, 1, 0, token);
-	}
+	iov.base = payload;
+	iov.bytes = (size_t)drv_form_bytes(server->exchange.form, bytes);
+	if (server->exchange.form == DRV_FORM_EMULATED)
+		drv_trailer_write(payload, bytes, work->id, DRV_RPC_REPLY);
+	if (server->exchange.form == DRV_FORM_NATIVE)
+		code = engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token);
+	else
+		code = engine->layer->post(server->chan, &iov, 1, 0, token);
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
 		return 0;
 	server->free_head++;
@@ -100,7 +93,6 @@ enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const
 				   struct cadge_lend *lend)
 {
 	struct drv_server *server = (struct drv_server *)sink;
-	const uint8_t *at = data;
 	struct drv_work work;
 
 	(void)peer, (void)lend;
@@ -111,11 +103,9 @@ enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const
 			return CADGE_TAKEN;
 		}
 	} else if (server->exchange.form == DRV_FORM_EMULATED) {
-		if (DRV_LIKELY(bytes == server->exchange.request_bytes + DRV_RPC_HEADER_BYTES) &&
-		    drv_load64(at + 8) == ((uint64_t)DRV_RPC_MAGIC << 32 | DRV_RPC_REQUEST)) {
-			work.id = drv_load64(at);
-			work.key = drv_intake_take(&server->intake, at + DRV_RPC_HEADER_BYTES,
-						   bytes - DRV_RPC_HEADER_BYTES);
+		if (DRV_LIKELY(bytes == server->exchange.request_bytes + DRV_RPC_TRAILER_BYTES) &&
+		    drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id)) {
+			work.key = drv_intake_take(&server->intake, data, bytes - DRV_RPC_TRAILER_BYTES);
 			accept_work(server, &work);
 			return CADGE_TAKEN;
 		}
@@ -168,7 +158,7 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 		     struct drv_fail *fail)
 {
 	const uint64_t caps = engine->offer.both.caps;
-	const uint64_t room = exchange.reply_bytes;
+	const uint64_t room = drv_form_bytes(exchange.form, exchange.reply_bytes);
 	const uint32_t depth = exchange.depth;
 
 	memset(server, 0, sizeof(*server));
@@ -186,7 +176,7 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 		depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE);
 	server->stride = drv_memory_stride(room);
 	/* small replies get twice the depth, so that a late completion of a send holds up nothing */
-	server->buffers = room <= 65536 ? 2 * depth : depth + 1;
+	server->buffers = exchange.reply_bytes <= 65536 ? 2 * depth : depth + 1;
 	server->free_mask = power_of_two(server->buffers) - 1;
 	server->work_mask = power_of_two(2 * depth) - 1;
 	server->free_ring = calloc(server->free_mask + 1u, sizeof(*server->free_ring));
@@ -197,12 +187,11 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	}
 	for (uint32_t i = 0; i < server->buffers; i++)
 		server->free_ring[server->free_tail++] = i;
-	server->memory = drv_pool_take(engine, DRV_POOL_SERVER, server->buffers * server->stride, fail);
-	if (!server->memory) {
+	server->replies = drv_pool_take(engine, DRV_POOL_SERVER, server->buffers * server->stride, fail);
+	if (!server->replies) {
 		drv_server_stop(server);
 		return -1;
 	}
-	server->replies = server->memory + drv_memory_lead(room);
 	return 0;
 }
 

@@ -12,13 +12,16 @@
 /* Bit of a token: of the serving side, where one process plays both. */
 #define DRV_TOKEN_SERVER (UINT64_C(1) << 63)
 
-/* What an emulated call puts before the payload. */
-#define DRV_RPC_HEADER_BYTES 16u
+/*
+ * What an emulated call puts behind the payload: the payload begins where the buffer is aligned, and both are one piece,
+ * so that a library is handed what it would be handed for a bare message that is so much longer.
+ */
+#define DRV_RPC_TRAILER_BYTES 16u
 
 enum drv_form {
 	/* payload alone */
 	DRV_FORM_BARE,
-	/* a call over messages: 16-byte header, payload */
+	/* a call over messages: payload, trailer of 16 bytes */
 	DRV_FORM_EMULATED,
 	/* the layer's own calls */
 	DRV_FORM_NATIVE,
@@ -33,10 +36,35 @@ struct drv_exchange {
 	uint64_t seed;
 };
 
-/* The emulated RPC header, little endian: id (8 bytes), kind (4), magic (4). */
+/* The trailer, little endian: id (8 bytes), kind (4), magic (4). */
 #define DRV_RPC_MAGIC   UINT32_C(0x67644143)
 #define DRV_RPC_REQUEST 1u
 #define DRV_RPC_REPLY   2u
+
+/* Bytes of the messages that carry so large a payload. */
+static inline uint64_t drv_form_bytes(enum drv_form form, uint64_t payload_bytes)
+{
+	return payload_bytes + (form == DRV_FORM_EMULATED ? DRV_RPC_TRAILER_BYTES : 0);
+}
+
+/* Writes the trailer behind a payload. Only then: writing the head of a short payload goes beyond its end. */
+DRV_INLINE void drv_trailer_write(uint8_t *payload, size_t payload_bytes, uint64_t id, uint64_t kind)
+{
+	drv_store64(payload + payload_bytes, id);
+	drv_store64(payload + payload_bytes + 8, (uint64_t)DRV_RPC_MAGIC << 32 | kind);
+}
+
+/* Whether a message ends with a trailer of that kind, and its id. */
+DRV_INLINE bool drv_trailer_read(const void *message, size_t bytes, uint64_t kind, uint64_t *id_out)
+{
+	const uint8_t *end = (const uint8_t *)message + bytes;
+
+	if (DRV_UNLIKELY(bytes < DRV_RPC_TRAILER_BYTES ||
+			 drv_load64(end - 8) != ((uint64_t)DRV_RPC_MAGIC << 32 | kind)))
+		return false;
+	*id_out = drv_load64(end - DRV_RPC_TRAILER_BYTES);
+	return true;
+}
 
 /* One request that has no answer yet. */
 struct drv_work {
@@ -53,9 +81,7 @@ struct drv_server {
 	bool in_sink;
 	struct drv_intake intake;
 
-	/* of the engine's pool */
-	uint8_t *memory;
-	/* first buffer's payload */
+	/* of the engine's pool; the first buffer's payload */
 	uint8_t *replies;
 	size_t stride;
 	uint32_t buffers;

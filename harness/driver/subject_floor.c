@@ -134,8 +134,7 @@ static int open_floor(struct drv_engine *engine, struct drv_result *result, stru
 		return -1;
 	*ability_out = (struct drv_ability){.caps = run->floor->lossy ? 0 : CADGE_CAP_RELIABLE,
 					    .message_bytes_max = run->bytes_max,
-					    .depth_max = UINT32_MAX,
-					    .iov_max = 1};
+					    .depth_max = UINT32_MAX};
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pattern rpc: a closed loop of requests and replies with several outstanding at a time, over the layer's own calls
- * where it has them, else over messages with a header of 16 bytes.
+ * where it has them, else over messages with a trailer of 16 bytes.
  */
 #include "caller.h"
 #include "pattern.h"
@@ -45,7 +45,7 @@ static void needs(const void *at, struct drv_needs *needs_out)
 					: parameters->reply_bytes;
 
 	/* whether the layer has calls of its own is not known before it is opened */
-	needs_out->message_bytes = larger + DRV_RPC_HEADER_BYTES;
+	needs_out->message_bytes = larger + DRV_RPC_TRAILER_BYTES;
 	needs_out->depth = (uint32_t)parameters->depth;
 }
 

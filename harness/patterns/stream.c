@@ -166,7 +166,6 @@ static int receiver_start(struct receiver *receiver, const struct drv_play *play
 	receiver->controls = drv_pool_take(engine, DRV_POOL_SERVER, BUFFERS * receiver->stride, fail);
 	if (!receiver->controls)
 		return -1;
-	receiver->controls += drv_memory_lead(CONTROL_BYTES);
 	receiver_phase(receiver, true, 1);
 	return 0;
 }
@@ -456,8 +455,8 @@ static int sender_start(struct sender *sender, const struct drv_play *play, stru
 			       sender->depth * sender->stride + drv_memory_stride(CONTROL_BYTES), fail);
 	if (!memory)
 		return -1;
-	sender->messages = memory + drv_memory_lead(sender->bytes);
-	sender->control = memory + sender->depth * sender->stride + drv_memory_lead(CONTROL_BYTES);
+	sender->messages = memory;
+	sender->control = memory + sender->depth * sender->stride;
 	return 0;
 }
 

@@ -61,13 +61,13 @@ void cadge_mailbox_shape(uint32_t depth_max, uint64_t message_bytes_max,
 			 struct cadge_mailbox_shape *shape_out)
 {
 	const uint32_t short_bytes = SHORT_BYTES_MAX - HEAD_BYTES;
-	uint32_t chunk_bytes = power_of_two(message_bytes_max, 4096, CHUNK_BYTES_MAX);
+	const uint32_t chunk_bytes = power_of_two(message_bytes_max, 4096, CHUNK_BYTES_MAX);
 
 	*shape_out = (struct cadge_mailbox_shape){
 		.lines = power_of_two(UINT64_C(8) * depth_max, 512, 8192),
 		.short_bytes = short_bytes,
 		.bulk_bytes = message_bytes_max > short_bytes ? 16 * chunk_bytes : 0,
-		.chunk_bytes = message_bytes_max > short_bytes ? chunk_bytes : 0,
+		.chunk_bytes = message_bytes_max > short_bytes ? chunk_bytes + ROUND_ROOM_BYTES : 0,
 	};
 }
 

@@ -9,13 +9,15 @@
 #include "common/mailbox.h"
 #include "common/wire.h"
 
-#define LINE_BYTES       64u
-#define HEAD_BYTES       24u /* check, what, acknowledgement */
-#define CREDIT_BYTES     16u
-#define BLOCKS           32u /* ring entries on their way at a time, when puts are QUEUED */
-#define CHUNKS           16u /* pieces of long messages on their way at a time; a power of two */
-#define BURST            16u /* messages delivered in one poll */
-#define SHORT_BYTES_MAX  4096u
+#define LINE_BYTES   64u
+#define HEAD_BYTES   24u /* check, what, acknowledgement */
+#define CREDIT_BYTES 16u
+#define BLOCKS       32u /* ring entries on their way at a time, when puts are QUEUED */
+#define CHUNKS       16u /* pieces of long messages on their way at a time; a power of two */
+#define BURST        16u /* messages delivered in one poll */
+/* What a program adds to a message of a round size, such as the trailer of a call, changes no path. */
+#define ROUND_ROOM_BYTES 64u
+#define SHORT_BYTES_MAX  (4096u + ROUND_ROOM_BYTES)
 #define CHUNK_BYTES_MAX  (64u * 1024)
 #define LINES_MAX        (1u << 16)
 #define BULK_BYTES_MAX   (1u << 30)

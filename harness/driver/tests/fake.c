@@ -9,7 +9,7 @@
 #define PER_POLL 8u
 
 struct fake_orders fake;
-uint64_t fake_messages;
+uint64_t fake_messages, fake_scattered;
 
 enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY };
 
@@ -98,7 +98,7 @@ static int fake_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 {
 	(void)args;
 	memset(&context, 0, sizeof(context));
-	fake_messages = 0;
+	fake_messages = fake_scattered = 0;
 	*ctx_out = &context;
 	return CADGE_DONE;
 }
@@ -168,6 +168,7 @@ static int fake_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 		     uint64_t token)
 {
 	(void)chan, (void)flags;
+	fake_scattered += count != 1 || (uintptr_t)iov[0].base % 64 != 0;
 	return fake.reserve ? CADGE_E_ARGUMENT : send_message(iov, count, token);
 }
 

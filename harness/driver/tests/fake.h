@@ -30,6 +30,7 @@ struct fake_orders {
 
 extern struct fake_orders fake; /* what to do from now on */
 extern uint64_t fake_messages;  /* accepted so far */
+extern uint64_t fake_scattered; /* of these: in several pieces, or not from the start of a line */
 const struct cadge_layer *fake_layer(void);
 
 #endif

@@ -175,6 +175,18 @@ static void test_sound(void)
 		     "unordered stream");
 }
 
+/* A library is handed a call as it is handed a bare message: one piece, from an aligned start. */
+static void test_pieces(void)
+{
+	static const uint64_t sizes[] = {0, 8, 64, 4096, 65536};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		expect_sound(point_make("rpc", sizes[i], sizes[i], 3), (struct fake_orders){0}, "rpc");
+		tap_ok(fake_messages > 0 && fake_scattered == 0,
+		       "%" PRIu64 " calls of %" PRIu64 " bytes in one piece", fake_messages, sizes[i]);
+	}
+}
+
 static void test_onesided(void)
 {
 	static const char *const operations[] = {"put", "get", "fetch_add"};
@@ -228,7 +240,7 @@ static void test_faults(void)
 		       "a flipped byte of the head");
 	expect_unsound(large, (struct fake_orders){.flip_every = 1, .flip_at = 63}, "payload",
 		       "a flipped last byte");
-	expect_unsound(rpc, (struct fake_orders){.flip_every = 1000, .flip_at = 17}, "payload",
+	expect_unsound(rpc, (struct fake_orders){.flip_every = 1000, .flip_at = 1}, "payload",
 		       "a flipped byte of a request");
 	expect_unsound(stream, (struct fake_orders){.flip_every = 1001, .flip_at = 0}, "payload",
 		       "a flipped byte of a stream");
@@ -284,6 +296,7 @@ int main(void)
 {
 	drv_clock_start(&shared_clock, true);
 	test_sound();
+	test_pieces();
 	test_onesided();
 	test_faults();
 	test_losses();

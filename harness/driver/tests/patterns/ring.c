@@ -214,7 +214,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	if (!memory || !ring->samples)
 		return -1;
 	for (size_t i = 0; i < tokens; i++)
-		ring->tokens[i].payload = memory + i * stride + drv_memory_lead(parameters->bytes);
+		ring->tokens[i].payload = memory + i * stride;
 	engine->sink = &ring->port.sink;
 	return 0;
 }

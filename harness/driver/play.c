@@ -185,8 +185,7 @@ static int step_all(struct drv_play *play, struct job *job, struct drv_fail *fai
 		status = -1;
 	}
 	for (uint32_t i = 0; i < drv_crew_size(engine); i++) {
-		/* the process's counters are those of all threads already */
-		job->usage[0].thread_voluntary_switches += job->usage[i + 1].thread_voluntary_switches;
+		drv_usage_add_thread(&job->usage[0], &job->usage[i + 1]);
 		drv_record_add(play->record, play->others[i].record, job->step != DRV_STEP_MEASURE);
 	}
 	return status;
@@ -235,7 +234,7 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 	if (more->mismatches && !sum->mismatches)
 		memcpy(sum->mismatch, more->mismatch, sizeof(sum->mismatch));
 	sum->mismatches += more->mismatches;
-	sum->usage.thread_voluntary_switches += more->usage.thread_voluntary_switches;
+	drv_usage_add_thread(&sum->usage, &more->usage);
 }
 
 void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

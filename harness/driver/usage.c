@@ -1,13 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CPU time, context switches and page faults of a stretch of work. */
+/* CPU time, context switches, page faults and hindrances of a stretch of work. */
 #include "usage.h"
 
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include "clock.h"
 
 static uint64_t timeval_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * UINT64_C(1000000000) + (uint64_t)time->tv_usec * UINT64_C(1000);
+}
+
+/* "ran_ns waited_ns slices" */
+static int64_t run_wait_ns(void)
+{
+	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+	uint64_t ran, waited;
+	int found = 0;
+
+	if (file) {
+		found = fscanf(file, "%" SCNu64 " %" SCNu64, &ran, &waited);
+		fclose(file);
+	}
+	return found == 2 ? (int64_t)waited : -1;
+}
+
+/* The line "cpu3 user nice system idle iowait irq softirq steal ..." of each processor that this thread may run on. */
+static int64_t stolen_ns(void)
+{
+	const int64_t tick_ns = INT64_C(1000000000) / sysconf(_SC_CLK_TCK);
+	FILE *file = fopen("/proc/stat", "re");
+	int64_t stolen = -1;
+	cpu_set_t allowed;
+	char line[512];
+
+	CPU_ZERO(&allowed);
+	if (!file || sched_getaffinity(0, sizeof(allowed), &allowed)) {
+		if (file)
+			fclose(file);
+		return -1;
+	}
+	while (fgets(line, sizeof(line), file) && !strncmp(line, "cpu", 3)) {
+		uint64_t ticks;
+		unsigned int cpu;
+
+		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &cpu, &ticks) == 2 &&
+		    cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed))
+			stolen = (stolen < 0 ? 0 : stolen) + (int64_t)ticks * tick_ns;
+	}
+	fclose(file);
+	return stolen;
 }
 
 void drv_usage_read(struct drv_usage *usage_out)
@@ -15,6 +62,9 @@ void drv_usage_read(struct drv_usage *usage_out)
 	struct rusage process, thread;
 
 	memset(usage_out, 0, sizeof(*usage_out));
+	usage_out->wall_ns = drv_now_ns();
+	usage_out->run_wait_ns = run_wait_ns();
+	usage_out->stolen_ns = stolen_ns();
 	if (getrusage(RUSAGE_SELF, &process) || getrusage(RUSAGE_THREAD, &thread))
 		return; /* cannot fail with these arguments */
 	usage_out->user_ns = timeval_ns(&process.ru_utime);
@@ -24,6 +74,24 @@ void drv_usage_read(struct drv_usage *usage_out)
 	usage_out->minor_faults = (uint64_t)process.ru_minflt;
 	usage_out->major_faults = (uint64_t)process.ru_majflt;
 	usage_out->thread_voluntary_switches = (uint64_t)thread.ru_nvcsw;
+}
+
+static int64_t sum_of(int64_t left, int64_t right)
+{
+	return left < 0 || right < 0 ? -1 : left + right;
+}
+
+static int64_t more_than(int64_t later, int64_t earlier)
+{
+	return later < earlier || earlier < 0 ? -1 : later - earlier;
+}
+
+void drv_usage_add_thread(struct drv_usage *sum, const struct drv_usage *more)
+{
+	/* the process's own counters are those of all threads already */
+	sum->thread_voluntary_switches += more->thread_voluntary_switches;
+	sum->run_wait_ns = sum_of(sum->run_wait_ns, more->run_wait_ns);
+	sum->stolen_ns = sum_of(sum->stolen_ns, more->stolen_ns);
 }
 
 struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct drv_usage *later)
@@ -37,16 +105,26 @@ struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct d
 		.major_faults = later->major_faults - earlier->major_faults,
 		.thread_voluntary_switches =
 			later->thread_voluntary_switches - earlier->thread_voluntary_switches,
+		.wall_ns = later->wall_ns - earlier->wall_ns,
+		.run_wait_ns = more_than(later->run_wait_ns, earlier->run_wait_ns),
+		.stolen_ns = more_than(later->stolen_ns, earlier->stolen_ns),
 	};
+}
+
+static json_t *known(int64_t value)
+{
+	return value < 0 ? json_null() : json_integer(value);
 }
 
 json_t *drv_usage_json(const struct drv_usage *usage, int whole)
 {
 	json_t *object = json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I}", "user_ns", (json_int_t)usage->user_ns, "system_ns",
-		(json_int_t)usage->system_ns, "voluntary_switches", (json_int_t)usage->voluntary_switches,
-		"involuntary_switches", (json_int_t)usage->involuntary_switches, "minor_faults",
-		(json_int_t)usage->minor_faults, "major_faults", (json_int_t)usage->major_faults);
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "user_ns", (json_int_t)usage->user_ns,
+		"system_ns", (json_int_t)usage->system_ns, "voluntary_switches",
+		(json_int_t)usage->voluntary_switches, "involuntary_switches",
+		(json_int_t)usage->involuntary_switches, "minor_faults", (json_int_t)usage->minor_faults,
+		"major_faults", (json_int_t)usage->major_faults, "wall_ns", (json_int_t)usage->wall_ns,
+		"run_wait_ns", known(usage->run_wait_ns), "stolen_ns", known(usage->stolen_ns));
 
 	if (object && whole &&
 	    json_object_set_new(object, "thread_voluntary_switches",
@@ -60,9 +138,11 @@ json_t *drv_usage_json(const struct drv_usage *usage, int whole)
 int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct drv_fail *fail)
 {
 	static const char *const names[] = {
-		"user_ns",      "system_ns",    "voluntary_switches",       "involuntary_switches",
-		"minor_faults", "major_faults", "thread_voluntary_switches"};
+		"user_ns",      "system_ns",    "voluntary_switches",        "involuntary_switches",
+		"minor_faults", "major_faults", "thread_voluntary_switches", "wall_ns"};
+	static const char *const hindrances[] = {"run_wait_ns", "stolen_ns"};
 	uint64_t values[sizeof(names) / sizeof(names[0])];
+	int64_t lost[sizeof(hindrances) / sizeof(hindrances[0])];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const json_t *value = json_object_get(object, names[i]);
@@ -71,7 +151,15 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no valid \"%s\"", names[i]);
 		values[i] = (uint64_t)json_integer_value(value);
 	}
-	*usage_out = (struct drv_usage){values[0], values[1], values[2], values[3],
-					values[4], values[5], values[6]};
+	for (size_t i = 0; i < sizeof(hindrances) / sizeof(hindrances[0]); i++) {
+		const json_t *value = json_object_get(object, hindrances[i]);
+
+		if (!json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) < 0))
+			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no valid \"%s\"",
+					    hindrances[i]);
+		lost[i] = json_is_null(value) ? -1 : json_integer_value(value);
+	}
+	*usage_out = (struct drv_usage){values[0], values[1], values[2], values[3], values[4],
+					values[5], values[6], values[7], lost[0],   lost[1]};
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a stretch of work cost this process: CPU time, context switches, page faults. */
+/*
+ * What a stretch of work cost this process: CPU time, context switches, page faults. And what disturbed it: time in which
+ * its thread could have run and did not, because the kernel or the host gave the processor to others.
+ */
 #ifndef DRV_USAGE_H
 #define DRV_USAGE_H
 
@@ -15,10 +18,21 @@ struct drv_usage {
 	uint64_t minor_faults, major_faults;
 	/* the measuring thread alone (RUSAGE_THREAD): proves the wait mode */
 	uint64_t thread_voluntary_switches;
+	/* the monotonic clock; a stretch's length */
+	uint64_t wall_ns;
+	/*
+	 * -1: the kernel does not tell. Of the measuring threads: waiting for a processor, ready to run
+	 * (/proc/thread-self/schedstat); of the processors that the thread may run on: taken by the host (steal in
+	 * /proc/stat, in ticks)
+	 */
+	int64_t run_wait_ns, stolen_ns;
 };
 
-/* Reads the counters now. Two system calls. */
+/* Reads the counters now. Takes some ten microseconds, more on a machine with many processors. */
 void drv_usage_read(struct drv_usage *usage_out);
+
+/* Adds what another thread of the process had to wait for. */
+void drv_usage_add_thread(struct drv_usage *sum, const struct drv_usage *more);
 
 /* later - earlier, field by field. */
 struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct drv_usage *later);

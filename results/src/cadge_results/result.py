@@ -154,6 +154,12 @@ class CpuUse(Frozen):
     involuntary_switches: NonNegativeInt
     minor_faults: NonNegativeInt
     major_faults: NonNegativeInt
+    wall_ns: NonNegativeInt | None = None
+    """Length of the stretch that these counters cover."""
+    run_wait_ns: NonNegativeInt | None = None
+    """How long the measuring threads were ready to run and did not, together; None where the kernel does not tell."""
+    stolen_ns: NonNegativeInt | None = None
+    """What the host took of the processors that they may run on, in ticks; None where the kernel does not tell."""
 
 
 class Samples(Frozen):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from cadge_analysis import units
 from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
 from cadge_results import PatternFile
 
@@ -69,6 +70,14 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             "of all launches \u00f7 total operations (messages, for a stream). On a virtual network the "
             "receiver's kernel work runs inside the sender's call, so only the sum of both sides is fair. "
             "Switches are voluntary context switches an operation.",
+        ),
+        Fact(
+            name="What hinders",
+            text="Around each attempt every endpoint reads how long its threads were ready to run and waited for a "
+            "processor (the kernel's run-queue wait), and what the host took of their processors (steal). More than "
+            f"{units.percent(HINDERED_SHARE)} of its time at either side, and the attempt is called hindered; of a "
+            f"thread that sleeps, waits up to {WAKE_NS // 1000} \u00b5s at each wake belong to waking. Such attempts "
+            "are counted, by layer and in each row, and never dropped.",
         ),
         Fact(
             name="Who does the work",

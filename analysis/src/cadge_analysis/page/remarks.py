@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Remark
-from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
+from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, without_numbers
 
 _STEAL_SHARE = 0.01
+_UNSTEADY_SHARE = 0.1
+_HINDERED_SHARE = 0.1
 _PHYSICAL = {"none", "no", "physical", ""}
 _NAMED = 3
 
@@ -112,21 +116,66 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             title=f"{units.count_of(len(few), 'row')} on too few launches for 95\u202f%",
             text=f"Six valid launches are needed; these intervals cover less ({text} at worst), as each row says.",
         )
-    unsteady = sum(row.numbers.unsteady for row in rows)
-    if unsteady:
-        total = sum(row.numbers.central.launches for row in rows)
-        yield Remark(
-            grave=False,
-            title="Warm-up cut short",
-            text=f"In {units.grouped(unsteady)} of {units.grouped(total)} attempts warm-up ended by its time limit, "
-            "not because times had become steady.",
-        )
+    yield from _warmup(rows)
     if data.meta.tool.dirty:
         yield Remark(
             grave=False,
             title="The tool had changes that were not committed",
             text=f"Revision {data.meta.tool.revision} alone does not describe what measured.",
         )
+
+
+def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Say in how many attempts times had not become steady, and for which sizes that is many."""
+    attempts: Counter[int] = Counter()
+    unsteady: Counter[int] = Counter()
+    for row in rows:
+        attempts[row.cell.case.size] += row.numbers.central.launches
+        unsteady[row.cell.case.size] += row.numbers.unsteady
+    if not unsteady.total():
+        return
+    share = {size: unsteady[size] / attempts[size] for size in sorted(attempts)}
+    often = [f"{units.size(size)} {units.percent(one)}" for size, one in share.items() if one > _UNSTEADY_SHARE]
+    where = f" By size: {', '.join(often)}." if often else ""
+    yield Remark(
+        grave=bool(often),
+        title="Warm-up cut short",
+        text=f"In {units.grouped(unsteady.total())} of {units.grouped(attempts.total())} attempts warm-up ended by its "
+        f"time limit, not because times had become steady.{where}",
+    )
+
+
+def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Name the sizes at which a launch's own median has few operations behind it."""
+    few = [row for row in rows if row.numbers.thin]
+    if not few:
+        return
+    sizes = dict.fromkeys(units.size(row.cell.case.size) for row in sorted(few, key=lambda row: row.cell.case.size))
+    yield Remark(
+        grave=False,
+        title=f"{units.count_of(len(few), 'row')} on few operations",
+        text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These rows are "
+        "marked; longer points (`duration` of the sweep) mend it.",
+    )
+
+
+def _hindered(rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Say by layer how many attempts something else on the machine hindered."""
+    attempts: Counter[str] = Counter()
+    hindered: Counter[str] = Counter()
+    for row in rows:
+        attempts[row.cell.series.label] += row.numbers.central.launches
+        hindered[row.cell.series.label] += row.numbers.hindered
+    if not hindered.total():
+        return
+    share = hindered.total() / attempts.total()
+    listed = ", ".join(f"{label} {often} of {attempts[label]}" for label, often in sorted(hindered.items()) if often)
+    yield Remark(
+        grave=share > _HINDERED_SHARE,
+        title=f"{units.count_of(hindered.total(), 'attempt')} hindered",
+        text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
+        f"processor, or the host took it away: {listed}. None of them is dropped.",
+    )
 
 
 def _machine(data: Dataset) -> Iterator[Remark]:
@@ -187,6 +236,8 @@ def remarks(
         *_floors(comparison.rows, data),
         *_identity(facts),
         *_replication(data, comparison.rows),
+        *_few_operations(comparison.rows),
+        *_hindered(comparison.rows),
         *_machine(data),
         *(Remark(grave=True, title="Problem reported by the harness", text=text) for text in data.meta.problems),
         *(Remark(grave=False, title="Note of the planner", text=text) for text in data.plan.notices),

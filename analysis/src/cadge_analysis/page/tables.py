@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
-from cadge_analysis.stats.compare import Comparison, Numbers, Row, standing
+from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Numbers, Row, standing
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts, Series
 from cadge_results import PatternFile
@@ -98,6 +98,19 @@ def _lost(numbers: Numbers) -> Value:
     return _count(numbers.lost, late)
 
 
+def _launches_detail(numbers: Numbers) -> str:
+    """Return how sure their interval is, and how many were hindered."""
+    coverage = numbers.central.coverage
+    sure = units.percent(coverage) if coverage else "no interval"
+    return f"{sure}, {numbers.hindered} hindered" if numbers.hindered else sure
+
+
+def _samples(numbers: Numbers, noun: str) -> Value:
+    if numbers.quantity.kind != "histogram":
+        return _count(numbers.operations, noun)
+    return _count(numbers.samples, f"under {OPERATIONS_MIN} in a launch" if numbers.thin else "")
+
+
 def _work(facts: LaunchFacts | None, case: Case) -> str:
     """Return who carries out the operation: direct, library or cadge."""
     if facts is None:
@@ -113,12 +126,11 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
     flag = "below" if row.beats_floor else ""
     floor = words.floor_name(row.floor.cell, data) if row.floor else units.MISSING
     cpu, switches = numbers.cpu_ns, numbers.switches
-    coverage = numbers.central.coverage
     us = 1 / units.NS_PER_US
     noun = file.words.operations.partition("/")[0]
     return {
         "wait": Value(text=case.wait),
-        "p50": estimate_value(numbers.central, scale=scale, reason=""),
+        "p50": estimate_value(numbers.central, scale=scale, reason="", flag="few" if numbers.thin else ""),
         "pooled": _plain(numbers.pooled, scale=scale),
         **{
             name: estimate_value(
@@ -139,8 +151,8 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         "lost": _lost(numbers),
         "calls": Value(text=(facts.rpc if facts and file.calls else "") or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
-        "launches": _count(numbers.central.launches, units.percent(coverage) if coverage else "no interval"),
-        "samples": _count(numbers.samples) if main.kind == "histogram" else _count(numbers.operations, noun),
+        "launches": _count(numbers.central.launches, _launches_detail(numbers)),
+        "samples": _samples(numbers, noun),
     }
 
 

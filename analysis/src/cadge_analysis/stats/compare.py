@@ -21,6 +21,8 @@ from cadge_results.pattern import FOLLOWS, Quantity
 from cadge_results.result import CpuUse
 
 P50, P99, P999 = 500, 990, 999
+OPERATIONS_MIN = 50
+"""A launch's own median has at least so many operations behind it, else its row is marked."""
 FloorKey = tuple[str, str, str, int]  # place, wait, form, bytes
 
 
@@ -58,6 +60,9 @@ class Numbers:
     lost: int
     late: int
     unsteady: int
+    hindered: int
+    thin: bool
+    """Fewer than OPERATIONS_MIN operations in some launch."""
 
     @property
     def quantity(self) -> Quantity:
@@ -87,8 +92,8 @@ class Row:
 
     @property
     def beats_floor(self) -> bool:
-        """True where the median is better than its floor: an error of ours, or a weak floor."""
-        if self.ratio is None:
+        """True where the interval says that the row is better than its floor: an error of ours, or a weak floor."""
+        if self.ratio is None or not decided(self.ratio):
             return False
         return self.ratio.value > 1 if self.numbers.more_is_better else self.ratio.value < 1
 
@@ -172,6 +177,8 @@ def numbers_of(cell: Cell) -> Numbers | None:
         lost=sum(sample.lost for sample in samples),
         late=sum(sample.late for sample in samples),
         unsteady=sum(not sample.steady for sample in samples),
+        hindered=sum(sample.hindered for sample in samples),
+        thin=bool(histograms) and any(sample.operations < OPERATIONS_MIN for sample in samples),
     )
 
 

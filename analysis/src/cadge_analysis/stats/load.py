@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cadge_analysis.errors import NoDataError
+from cadge_analysis.stats.hindrance import is_hindered
 from cadge_analysis.stats.intervals import Counts
 from cadge_results import (
     Attempt,
@@ -126,6 +127,7 @@ class Sample:
     late: int
     cpu: tuple[tuple[str, CpuUse], ...]
     steady: bool
+    hindered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +214,9 @@ def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | Non
     return Measured(numbers=numbers) if numbers else None
 
 
-def _sample(attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, roles: tuple[str, ...]) -> Sample:
+def _sample(
+    attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, roles: tuple[str, ...], wait: str
+) -> Sample:
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
         launch_id=launch_id,
@@ -224,6 +228,7 @@ def _sample(attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, 
         late=attempt.late or 0,
         cpu=tuple(zip(roles, attempt.cpu or (), strict=False)),
         steady=attempt.warmup is None or attempt.warmup.steady,
+        hindered=is_hindered(attempt.cpu or (), wait),
     )
 
 
@@ -259,7 +264,8 @@ def _cell(point: PlanPoint, plan: Plan, found: list[PointOutcome], roles: Mappin
         elif outcome.attempt is not None and outcome.launch_id is not None:
             number = outcome.round or 0
             name = outcome.launch_id
-            samples.append(_sample(outcome.attempt, file, name, (number, used[number]), roles[name]))
+            key = (number, used[number])
+            samples.append(_sample(outcome.attempt, file, name, key, roles[name], point.subject.wait))
             used[number] += 1
     return Cell(
         series=series_of(point.subject),

@@ -39,6 +39,7 @@ COMMANDS = {
     "export": "Write a campaign as CSV or JSON.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "study": "Compare a campaign with the published figures of a paper.",
+    "inventory": "Print an inventory to begin with, for a cluster.",
     "testbed": "Start, stop or inspect the emulated testbed.",
     "restore": "Undo tuning that a killed campaign left on its nodes.",
 }
@@ -107,6 +108,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_study import study
 
             return study
+        case "inventory":
+            from cadge_cli.commands_inventory import inventory
+
+            return inventory
         case "testbed":
             from cadge_cli.commands_testbed import testbed
 

@@ -9,6 +9,7 @@ import sys
 
 from cadge_agent.block import read_block
 from cadge_agent.errors import BadBlockError, EndedError, HostLostError
+from cadge_agent.fit import refuse_unfit
 from cadge_agent.follower import Follower
 from cadge_agent.leader import Leader
 from cadge_agent.output import Output, tell_removed
@@ -28,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     status = 70
     try:
+        refuse_unfit(block, site.host)
         role = Leader if block["leader"] == arguments.host else Follower
         status = role(site, reactor, output).run()
     except EndedError as error:

@@ -30,6 +30,7 @@ from cadge_harness.run.runstate import RunState
 from cadge_harness.run.session import Session, check_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.meeting import with_addresses
 from cadge_harness.words import clock, count_of
 from cadge_results import (
     Campaign,
@@ -104,6 +105,7 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
         begun_s = time.monotonic()
         testbed = testbeds.resolve(how.testbed_name, how.inventory)
         try:
+            testbed = with_addresses(testbed)
             check_driver(request.checkout)
             for note in testbed.notes:
                 output.say(note)
@@ -143,6 +145,7 @@ def resume(ctx: click.Context, campaign: str, how: Measuring, as_json: bool) -> 
         same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
         testbed = testbeds.resolve(kind if same else how.testbed_name, how.inventory)
         try:
+            testbed = with_addresses(testbed)
             check_driver(checkout)
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A host whose network is not what the inventory says is refused before a block's first launch, with what to set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cadge_agent.errors import BadBlockError  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.fit import refuse_unfit  # type: ignore[import-not-found, unused-ignore]
+
+HERE = {
+    "name": "n1",
+    "device": "lo",
+    "address": "127.0.0.1",
+    "raw_device": "",
+    "cpus": [],
+    "management_address": "10.0.0.1",
+}
+
+
+def block(*hosts: dict[str, Any]) -> dict[str, Any]:
+    return {"hosts": [*hosts]}
+
+
+def test_a_sound_one_is_taken() -> None:
+    refuse_unfit(block(HERE, {**HERE, "name": "n2"}), HERE)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"device": "nosuch0"}, r"n1 has no device nosuch0; it has (.*, )?lo(, .*)?\. Set its cadge_device"),
+        ({"address": "192.0.2.7"}, r"192\.0\.2\.7 is not an address of lo: no device there has it\. Set its"),
+        ({"management_address": "localhost"}, r"on n1 itself, localhost is 127\.0\.0\.1, which no other host reaches"),
+    ],
+)
+def test_what_is_wrong_is_said(change: dict[str, Any], said: str) -> None:
+    host = {**HERE, **change}
+    with pytest.raises(BadBlockError, match=said):
+        refuse_unfit(block(host, {**HERE, "name": "n2"}), host)
+    refuse_unfit(block(host), host)  # alone it needs no network

@@ -36,6 +36,7 @@ WRITTEN = [
     (formats.LaunchRecorded, event.LaunchRecorded),
     (formats.Problem, event.Problem),
     (formats.Note, event.Note),
+    (formats.Alive, event.Alive),
     (formats.BlockFinished, event.BlockFinished),
 ]
 OF_THE_STORE = {"crosschecks"}

@@ -88,10 +88,15 @@ class Block(TypedDict):
 
 
 class FromController(TypedDict, total=False):
-    """A line of the lease: end the block after the launch that runs (why), or: the record of this launch is stored."""
+    """A line of the lease.
+
+    stop: end the block after the launch that runs (why). ack: the record of this launch is stored.
+    ping: say that you live.
+    """
 
     stop: str
     ack: str
+    ping: int
 
 
 class Ready(TypedDict):
@@ -160,7 +165,14 @@ class BlockFinished(TypedDict):
     stopped: bool
 
 
-Event = Union[Ready, LaunchStarted, LaunchFinished, LaunchRecorded, Problem, Note, BlockFinished]
+class Alive(TypedDict):
+    """The answer to a ping."""
+
+    event: Literal["alive"]
+    host: str
+
+
+Event = Union[Ready, LaunchStarted, LaunchFinished, LaunchRecorded, Problem, Note, Alive, BlockFinished]
 
 
 class HostCounters(TypedDict):

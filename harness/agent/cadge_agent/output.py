@@ -17,18 +17,28 @@ class Output:
     def __init__(self, reactor: Reactor, descriptor: int = 1) -> None:
         self._reactor = reactor
         self._descriptor = descriptor
+        self._writing = False
         os.set_blocking(descriptor, False)
+
+    def answer(self, host: str) -> None:
+        """Say that this host's agent lives; not in the middle of another line, which says so as well."""
+        if not self._writing:
+            self.emit({"event": "alive", "host": host})
 
     def emit(self, event: Event) -> None:
         """Write one line; raises EndedError where nobody reads any more."""
         data = memoryview((json.dumps(event, separators=(",", ":")) + "\n").encode())
-        while data:
-            try:
-                data = data[os.write(self._descriptor, data) :]
-            except BlockingIOError:
-                self._reactor.wait(lambda: False, 60.0, writable=self._descriptor)
-            except BrokenPipeError as error:
-                raise EndedError("nobody reads the agent's output") from error
+        self._writing = True
+        try:
+            while data:
+                try:
+                    data = data[os.write(self._descriptor, data) :]
+                except BlockingIOError:
+                    self._reactor.wait(lambda: False, 60.0, writable=self._descriptor)
+                except BrokenPipeError as error:
+                    raise EndedError("nobody reads the agent's output") from error
+        finally:
+            self._writing = False
 
 
 def tell_removed(output: Output, host: str, names: list[str]) -> None:

@@ -26,6 +26,7 @@ class Reactor:
         self.lease = lease
         self.stop_reason: str | None = None
         self.acks: set[str] = set()
+        self.on_ping: Callable[[], None] = lambda: None
         self.readers: dict[int, Callable[[], None]] = {}
         self._partial = b""
         self._signal: int | None = None
@@ -58,6 +59,8 @@ class Reactor:
                 self.stop_reason = order["stop"]
             elif "ack" in order:
                 self.acks.add(order["ack"])
+            elif "ping" in order:
+                self.on_ping()
 
     def wait(self, done: Callable[[], bool], timeout_s: float, writable: int | None = None) -> bool:
         """Sleep until `done()` or `timeout_s`; True if done. `writable`: also return when it can be written."""

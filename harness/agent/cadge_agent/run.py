@@ -23,6 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
         block = read_block(arguments.block)
         reactor = Reactor(float(block["deadline_s"]))
         output = Output(reactor)
+        reactor.on_ping = lambda: output.answer(arguments.host)
         site = Site(block, arguments.host, arguments.work, arguments.build or arguments.work / "build")
     except (OSError, ValueError, KeyError, BadBlockError) as error:
         sys.stderr.write(f"agent: {error}\n")

@@ -83,6 +83,13 @@ class Note(Frozen):
     text: str
 
 
+class Alive(Frozen):
+    """An agent's answer to the controller's question whether it lives."""
+
+    event: Literal["alive"] = "alive"
+    host: str
+
+
 class Stage(Frozen):
     """Ansible begins a task."""
 
@@ -122,6 +129,7 @@ Event = (
     | BlockFinished
     | Problem
     | Note
+    | Alive
     | Stage
     | TaskFailed
     | Begun

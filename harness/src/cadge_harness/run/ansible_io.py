@@ -29,6 +29,7 @@ from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
 from cadge_results.event import (
+    Alive,
     Begun,
     BlockFinished,
     Event,
@@ -115,7 +116,7 @@ class _Run:
                 self.on_event(event)
             case TaskFailed():
                 self.problem(event.event, sentence(event), host=event.host)
-            case Begun() | Stats():
+            case Begun() | Stats() | Alive():
                 pass
 
     def gone(self, peer: Peer) -> None:
@@ -219,9 +220,15 @@ def _playbook(
 
 
 def _serve(run: _Run, server: LeaseServer, process: subprocess.Popen[bytes], stop: threading.Event | None) -> None:
-    """Serve until Ansible ends, passing a stop on to each agent once: also to those of blocks that begin later."""
+    """Serve until Ansible ends or somebody is frozen.
+
+    A stop is passed on to each agent once: also to those of blocks that begin later.
+    """
 
     def over() -> bool:
+        if server.frozen is not None:
+            run.problem("unreachable", f"{server.frozen}: it, its ssh connection or its agent is frozen")
+            return True
         if stop is not None and stop.is_set():
             run.state.stopped = True
             for peer in server.peers:

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+BEAT_S = 20.0
+"""How often every agent is asked whether it lives. It costs an agent some ten microseconds."""
+BEATS_MISSED = 3
+"""So many questions in a row without an answer: an agent, its connection or its host is frozen."""
+BEATS_IDLE = 30
+"""So many beats without a word from Ansible while no agent is connected: it, or what it runs on a host, is frozen."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -37,6 +43,8 @@ class Peer:
     told_to_stop: bool = False
     greeted: bool = False
     partial: bytearray = field(default_factory=bytearray)
+    unanswered: int = 0
+    """Questions since it was heard last. They are counted, not timed: whoever sleeps himself has asked none."""
 
     @property
     def is_agent(self) -> bool:
@@ -70,6 +78,10 @@ class LeaseServer:
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         self.peers: list[Peer] = []
+        self.frozen: str | None = None
+        """Who gives no sign of life, once that is known."""
+        self._idle_beats = 0
+        self._next_beat = time.monotonic() + BEAT_S
         self._closed = threading.Lock()
 
     def wake(self) -> None:
@@ -101,7 +113,8 @@ class LeaseServer:
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 return
-            ready = self._selector.select(left)
+            to_beat = max(0.0, self._next_beat - time.monotonic())
+            ready = self._selector.select(to_beat if left is None else min(left, to_beat))
             for key, _ in ready:
                 if key.fileobj is self._listener:
                     self._accept()
@@ -112,6 +125,21 @@ class LeaseServer:
                 else:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
+            if time.monotonic() >= self._next_beat:
+                self._beat()
+
+    def _beat(self) -> None:
+        """Ask every agent whether it lives, and find those that have not answered for long."""
+        self._next_beat = time.monotonic() + BEAT_S
+        agents = [peer for peer in self.peers if peer.is_agent]
+        for peer in agents:
+            if peer.unanswered >= BEATS_MISSED and self.frozen is None:
+                self.frozen = f"no sign of life from {peer.host} for {BEATS_MISSED * BEAT_S:.0f} s"
+            peer.unanswered += 1
+            peer.send({"ping": peer.unanswered})
+        self._idle_beats = 0 if agents else self._idle_beats + 1
+        if self._idle_beats > BEATS_IDLE and self.frozen is None:
+            self.frozen = f"no sign of life from Ansible for {BEATS_IDLE * BEAT_S:.0f} s"
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
@@ -128,6 +156,7 @@ class LeaseServer:
             self._drop(peer)
             self._on_gone(peer)
             return
+        peer.unanswered = self._idle_beats = 0
         peer.partial += data
         *lines, rest = bytes(peer.partial).split(b"\n")
         peer.partial = bytearray(rest)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An agent or an Ansible that is stopped, not dead: the controller notices, says who, and ends the campaign."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed_helpers import make_block, make_launch, node_folder, processes
+
+from cadge_harness.run import ansible_io, lease
+from cadge_harness.run.ansible_io import RunOutcome
+from cadge_harness.testbed import testbeds
+from cadge_results.event import Event, LaunchStarted, Problem, Stage
+
+NAME = f"frozen-{os.getpid()}"
+
+
+def freeze(*words: str) -> None:
+    for pid, line in processes(NAME).items():
+        if all(word in line for word in words):
+            os.kill(pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "said"),
+    [
+        (LaunchStarted, ("agent.pyz run",), "no sign of life from localhost for 1 s: "),
+        pytest.param(Stage, ("ansible-playbook",), "no sign of life from Ansible for 2 s: ", marks=pytest.mark.long),
+    ],
+)
+def test_who_is_frozen_is_said(
+    kind: type[Any],
+    words: tuple[str, ...],
+    said: str,
+    state: Path,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del state
+    for name, value in (("BEAT_S", 0.4), ("BEATS_IDLE", 5)):
+        monkeypatch.setattr(lease, name, value)
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, kind) and not any(isinstance(one, kind) for one in events):
+            freeze(*words)
+        events.append(event)
+
+    used = testbeds.resolve("local")
+    block = make_block(used, NAME, "b0", [make_launch(f"l{n}", ["localhost"], sleep_ms=300) for n in range(400)])
+    outcome: RunOutcome = ansible_io.run_campaign(
+        used, [block], tmp_path / "work", on_event, lambda _: None, threading.Event(), build=fake_build
+    )
+    assert any(problem.startswith(said) for problem in outcome.problems), outcome.problems
+    assert any(isinstance(event, Problem) and event.reason.startswith(said) for event in events)
+    assert outcome.exit_code == 4
+    assert outcome.clean, outcome.problems
+    assert not node_folder(NAME, "localhost").exists()
+    assert not processes(NAME)
+
+
+@pytest.mark.long
+def test_who_answers_is_not_frozen(
+    state: Path, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del state
+    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    monkeypatch.setattr(lease, "BEATS_MISSED", 40)
+    monkeypatch.setattr(lease, "BEATS_IDLE", 2000)
+    used = testbeds.resolve("local")
+    block = make_block(used, NAME, "b0", [make_launch("l0", ["localhost"], sleep_ms=4000)])
+    outcome = ansible_io.run_campaign(
+        used, [block], tmp_path / "work", lambda _: None, lambda _: None, threading.Event(), build=fake_build
+    )
+    assert outcome.ok, outcome.problems
+    assert outcome.launches == 1

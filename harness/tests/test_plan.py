@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cadge_analysis.stats.intervals import rank_of_interval
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend
@@ -23,11 +24,13 @@ from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.describe import read_description
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import Site, site_of
+from cadge_harness.plan.sizes import SIZES_LEAST, left_out
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.layerfile import Limit, LimitWhen
+from cadge_results.units import format_bytes
 
 from .conftest import WORKLOADS, make_site
 
@@ -353,23 +356,74 @@ CATALOGUE = _catalogue()
 # -- budgets
 
 
+def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue, site: Site) -> None:
+    patterns = [
+        {"pattern": "rpc", "request_bytes": [f"{2**power}B" for power in range(3, 20)]},
+        {"pattern": "stream", "bytes": ["8B", "512KiB"]},
+    ]
+    duration = {"default": "200ms", "least": "25ms"}
+    wide = only(catalogue, site, patterns=patterns, duration=duration)
+    cut = only(catalogue, site, patterns=patterns, duration=duration, budget="35s")
+    assert wide.estimate.wall_s > 35 >= cut.estimate.wall_s > 25
+    assert [launch.launch_id for launch in wide.launches] == [launch.launch_id for launch in cut.launches]
+    (said,) = cut.notices
+    kept = {point.workload.integer("request_bytes") for point in cut.points if point.workload.pattern == "rpc"}
+    largest = max(kept)
+    assert kept == {2**power for power in range(3, 20) if 2**power <= largest}
+    gone = [format_bytes(2**power) for power in range(3, 20) if 2**power > largest]
+    assert said == f"left out to fit the budget of 35 s: {', '.join(gone)}"
+    assert {point.workload.integer("bytes") for point in cut.points if point.workload.pattern == "stream"} == {8}
+    assert {point.duration_ms for point in cut.points} == {200}
+
+
+def test_sizes_in_focus_stay(catalogue: Catalogue, site: Site) -> None:
+    focus = [{"pattern": "rpc", "request_bytes": "64KiB", "duration": "500ms"}]
+    cut = only(
+        catalogue,
+        site,
+        patterns=[{"pattern": "rpc", "request_bytes": [f"{2**power}B" for power in range(3, 17)]}],
+        duration={"default": "200ms", "focus": focus},
+        budget="35s",
+    )
+    kept = sorted(point.workload.integer("request_bytes") for point in cut.points)
+    assert kept[-1] == 65536
+    assert 32768 not in kept
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**22), st.integers(1, 10_000), min_size=1, max_size=20),
+    st.sets(st.integers(0, 2**22), max_size=5),
+    st.integers(-1000, 100_000),
+)
+def test_what_is_left_out_is_the_largest_and_no_more_than_needed(
+    cost_ms: dict[int, int], spared: set[int], over_ms: int
+) -> None:
+    gone = left_out(cost_ms, spared, over_ms)
+    stay = set(cost_ms) - set(gone)
+    assert not set(gone) & spared
+    assert not gone or len(stay) >= min(SIZES_LEAST, len(cost_ms))
+    assert not gone or all(size < min(gone) for size in stay - spared)
+    saved_ms = sum(cost_ms[size] for size in gone)
+    assert saved_ms >= over_ms or len(stay) <= SIZES_LEAST or stay <= spared
+    assert not gone or saved_ms - cost_ms[min(gone)] < over_ms
+
+
 def test_a_budget_shortens_points_and_never_launches(catalogue: Catalogue, site: Site) -> None:
-    sizes = [f"{2**power}B" for power in range(3, 20)]
-    patterns = [{"pattern": "rpc", "request_bytes": sizes}]
+    patterns = [{"pattern": "rpc", "request_bytes": ["8B", "64B", "512B"]}]
     duration = {
         "default": "200ms",
         "least": "25ms",
         "focus": [{"pattern": "rpc", "request_bytes": "8B", "duration": "500ms"}],
     }
     wide = only(catalogue, site, patterns=patterns, duration=duration)
-    cut = only(catalogue, site, patterns=patterns, duration=duration, budget="35s")
-    assert wide.estimate.wall_s > 35 >= cut.estimate.wall_s > 30
+    cut = only(catalogue, site, patterns=patterns, duration=duration, budget="16s")
+    assert wide.estimate.wall_s > 16 >= cut.estimate.wall_s > 14
     assert [launch.launch_id for launch in wide.launches] == [launch.launch_id for launch in cut.launches]
     assert [launch.point_ids for launch in wide.launches] == [launch.point_ids for launch in cut.launches]
     durations = {point.workload.integer("request_bytes"): point.duration_ms for point in cut.points}
     assert durations[8] == 500
     assert all(25 <= duration < 200 for size, duration in durations.items() if size != 8)
-    assert cut.notices[0].startswith("points shortened to fit the budget of 35 s: ")
+    assert cut.notices[0].startswith("points shortened to fit the budget of 16 s: ")
 
 
 def test_a_budget_too_small_says_what_to_leave_out(catalogue: Catalogue, site: Site) -> None:
@@ -437,16 +491,15 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> 
     plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     assert [block.place for block in plan.blocks] == ["within", "between"]
     layer_points = [point for point in plan.points if point.subject.kind == "layer"]
-    assert len({point.workload["bytes"] for point in layer_points if point.workload.pattern == "stream"}) == 9
-    assert {point.workload.pattern for point in layer_points} == {"rpc", "stream"}
-    assert sweep.launches == 6
+    assert len({point.workload["bytes"] for point in layer_points if point.workload.pattern == "stream"}) == 8
+    assert {point.workload.pattern for point in layer_points} == {"rpc", "pingpong", "stream"}
+    bare = {point.workload["bytes"] for point in layer_points if point.workload.pattern == "pingpong"}
+    assert bare == {8, 4096, 65536, 1048576}
+    # the first number of launches whose 95 % interval drops both extremes
+    assert rank_of_interval(sweep.launches) == 2 > rank_of_interval(sweep.launches - 1)
     assert sweep.budget == 300_000
-    durations = {
-        (point.workload.pattern, *plan.pattern_of(point).moved_bytes(point.workload)[:1]): point.duration_ms
-        for point in layer_points
-    }
-    assert durations["rpc", 8] == 250
-    assert min(durations.values()) >= 25
+    assert not plan.notices[1:]  # nothing is left out or shortened where the machine is idle
+    assert {point.duration_ms for point in layer_points} == {sweep.duration.default}
 
 
 @pytest.mark.parametrize("name", ["smoke", "default", "full"])

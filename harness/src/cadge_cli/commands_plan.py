@@ -176,7 +176,8 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
         f"{count_of(sum(len(launch.point_ids) for launch in made.launches), 'attempt')} in "
         f"{count_of(len(made.blocks), 'block')}",
         (f"sizes {format_bytes(sizes[0])} to {format_bytes(sizes[-1])}; " if sizes else "")
-        + f"{durations[0]} to {durations[-1]} ms a point",
+        + (f"{durations[0]} to " if durations[0] != durations[-1] else "")
+        + f"{durations[-1]} ms a point",
         f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
         f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),

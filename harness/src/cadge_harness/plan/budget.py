@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spending a time budget: points are shortened, launches never, and nothing below 20 ms a point."""
+"""Spending a time budget: points are shortened, launches never, and nothing below 20 ms a point.
+
+Before that, sizes are left out: see sizes.py.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +47,10 @@ def spend(
         shortest = {name: min(ms, POINT_MS_MIN) for name, ms in wish.items()}
         return shortest, (
             f"points shortened to {POINT_MS_MIN} ms; this machine is slow, or busy, and may take "
-            f"{_clock(fixed_ms + _total(demands, shortest))} instead of the budget of {_clock(budget_ms)}"
+            f"{spoken(fixed_ms + _total(demands, shortest))} instead of the budget of {spoken(budget_ms)}"
         )
     kept = sorted({shorter[demand.point_id] for demand in demands if not demand.focus})
-    note = f"points shortened to fit the budget of {_clock(budget_ms)}"
+    note = f"points shortened to fit the budget of {spoken(budget_ms)}"
     if kept:
         note += f": {kept[0]} ms" if len(kept) == 1 else f": {kept[0]} to {kept[-1]} ms"
     return shorter, note
@@ -91,15 +94,15 @@ def _refusal(demands: Sequence[Demand], fixed_ms: int, budget_ms: int) -> str:
         cost = demand.attempts * (POINT_MS_MIN + demand.around_ms)
         by_layer[demand.layer] = by_layer.get(demand.layer, 0) + cost
     dearest = sorted(by_layer, key=lambda name: (-by_layer[name], name))[:3]
-    listed = ", ".join(f"{name} ({_clock(by_layer[name])})" for name in dearest)
+    listed = ", ".join(f"{name} ({spoken(by_layer[name])})" for name in dearest)
     return (
-        f"a budget of {_clock(budget_ms)} is too short for this sweep: at {POINT_MS_MIN} ms a point, the shortest "
-        f"allowed, it takes {_clock(needed_ms)}. Leave out sizes, a place, or layers (the longest: {listed}), or "
+        f"a budget of {spoken(budget_ms)} is too short for this sweep: at {POINT_MS_MIN} ms a point, the shortest "
+        f"allowed, it takes {spoken(needed_ms)}. Leave out sizes, a place, or layers (the longest: {listed}), or "
         f"raise the budget to {-(-needed_ms // 60_000)}min"
     )
 
 
-def _clock(ms: int) -> str:
+def spoken(ms: int) -> str:
     """Return a duration for people, e.g. 4 min 30 s."""
     seconds = -(-ms // 1000)
     if seconds < 60:

@@ -7,18 +7,20 @@ Pure: no clock, no network, no file. The same input gives the same plan, and ids
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
 from cadge_harness.errors import NothingSelectedError, UsageError
-from cadge_harness.plan.budget import Demand, spend
+from cadge_harness.plan.budget import Demand, spend, spoken
 from cadge_harness.plan.cast import Cast, cast_of, hosts_of
 from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
+from cadge_harness.plan.sizes import left_out, notice, size_of
 from cadge_harness.plan.sweep import FocusOn, Wanted, focuses, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
@@ -161,6 +163,7 @@ def make_plan(
         raise NothingSelectedError(_nothing(making.refused))
     if sweep.floors:
         _add_floors(making, wishes)
+    notices += _leave_out(making)
     durations, shortened = _durations(making)
     blocks, launches = _launches(making, durations)
     points = [
@@ -246,6 +249,36 @@ def _fixed_ms(making: _Making, times: TimeModel) -> int:
             fixed_ms += launches * times.point_around_ms(touched, kind)
     blocks = len({_block_key(making, key) for key in making.drafts})
     return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
+
+
+def _leave_out(making: _Making) -> list[str]:
+    """Take out the sizes that the budget has no time for; return what a reader should know of it."""
+    sweep = making.sweep
+    if sweep.budget is None:
+        return []
+    cost_ms: Counter[int] = Counter()
+    in_focus: set[int] = set()
+    total_ms = _fixed_ms(making, making.site.times)
+    for draft in making.drafts.values():
+        for item in draft.points.values():
+            duration_ms = item.focus_ms or sweep.duration.default
+            total_ms += sweep.launches * duration_ms
+            size = size_of(making.pattern(item.workload), item.workload)
+            if size is not None:
+                cost_ms[size] += sweep.launches * (duration_ms + item.around_ms)
+                in_focus |= {size} if item.focus_ms else set()
+    gone = left_out(cost_ms, in_focus, total_ms - sweep.budget)
+    if not gone:
+        return []
+
+    def stays(workload: Workload) -> bool:
+        return size_of(making.pattern(workload), workload) not in gone
+
+    for draft in making.drafts.values():
+        draft.points = {name: item for name, item in draft.points.items() if stays(item.workload)}
+    making.drafts = {key: draft for key, draft in making.drafts.items() if draft.points}
+    making.refused = [point for point in making.refused if stays(point.workload)]
+    return [notice(gone, spoken(sweep.budget))]
 
 
 def _durations(making: _Making) -> tuple[dict[str, int], str | None]:

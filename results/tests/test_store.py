@@ -255,3 +255,19 @@ def test_launches_that_never_measured(new_writer: NewWriter, record: Recorder, s
         writer.add_launch(record(0, result=None, status=status, reason="because", reason_code="DEADLINE"))
         first = [item for item in outcomes(writer.campaign) if item.round == 0]
         assert {(item.status, item.reason, item.reason_code) for item in first} == {(expected, "because", "DEADLINE")}
+
+
+def test_the_last_campaign_is_the_last_that_was_created(tmp_path: Path) -> None:
+    for name, created in (("z-renamed", "2026-01-01T00:00:00Z"), ("a-renamed", "2026-01-02T00:00:00Z")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "campaign.json").write_text(json.dumps({"created_utc": created}))
+    assert Store(tmp_path).open("last").path.name == "a-renamed"
+    for number, name in enumerate(("m-second", "b-third")):  # created within one second
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "campaign.json").write_text(json.dumps({"created_utc": "2026-01-03T00:00:00Z"}))
+        (tmp_path / name / "plan.json").touch()
+        os.utime(tmp_path / name / "plan.json", ns=(0, 10**18 + number))
+    assert [campaign.path.name for campaign in Store(tmp_path).campaigns()][-2:] == ["m-second", "b-third"]
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/campaign.json").write_text('{"created')
+    assert Store(tmp_path).open("last").path.name == "damaged"  # whoever reads it says what is wrong

@@ -146,6 +146,8 @@ def resume(ctx: click.Context, campaign: str, how: Measuring, as_json: bool) -> 
         testbed = testbeds.resolve(kind if same else how.testbed_name, how.inventory)
         try:
             testbed = with_addresses(testbed)
+            for note in testbed.notes:
+                output.say(note)
             check_driver(checkout)
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:

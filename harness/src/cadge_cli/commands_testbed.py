@@ -58,6 +58,8 @@ def status(ctx: click.Context, as_json: bool) -> int:
     lines = [f"the emulated testbed is {now['state']}"]
     if now["state"] == "up":
         lines = [f"the emulated testbed is up: {', '.join(now['hosts'])} (process {now['pid']})"]
+        if now["owner"] == "nobody":
+            lines.append("a campaign that was killed left it; the next one takes it over, `cadge testbed down` ends it")
     return output.finish(EXIT_OK if now["state"] == "up" else EXIT_UNFIT, now, lines)
 
 

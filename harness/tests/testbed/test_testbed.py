@@ -89,6 +89,39 @@ def test_ups_at_once_make_one(own_state: Path) -> None:
     assert not supervisors(own_state)
 
 
+def test_a_killed_campaigns_testbed_is_taken_over(own_state: Path) -> None:
+    begin = "from cadge_harness.testbed import testbeds; import sys; testbeds.resolve('emulated'); print(flush=True); "
+    killed = subprocess.Popen(
+        [sys.executable, "-c", begin + "sys.stdin.read()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert killed.stdout
+    killed.stdout.readline()
+    assert testbeds.status()["owner"] == "campaign"
+    assert not testbeds.resolve("emulated").started_here  # somebody's who lives
+    killed.kill()
+    killed.communicate()
+    left = testbeds.status()
+    assert left["owner"] == "nobody"
+    assert not testbeds.resolve("emulated", start=False).started_here  # planning changes nothing
+    taken = testbeds.resolve("emulated")
+    assert taken.started_here
+    assert "is taken over" in taken.notes[0]
+    assert {**testbeds.status(), "owner": ""} == {**left, "owner": ""}
+    assert testbeds.status()["owner"] == "campaign"
+    testbeds.release(taken)
+    assert not supervisors(own_state)
+
+
+def test_a_users_testbed_stays_his(own_state: Path) -> None:
+    testbeds.up()
+    used = testbeds.resolve("emulated")
+    assert not used.started_here
+    testbeds.release(used)
+    assert testbeds.status()["owner"] == "user"
+    testbeds.down()
+    assert not supervisors(own_state)
+
+
 def test_a_testbed_that_was_killed_is_noticed_and_made_anew(own_state: Path) -> None:
     first = testbeds.up()
     subprocess.run(testbed_emulated.as_root(["kill", "-KILL", str(first["pid"])]), check=True)

@@ -11,8 +11,10 @@ Names that begin with a dot are writers' scratch files and are never read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -161,10 +163,11 @@ class Store:
     root: Path
 
     def campaigns(self) -> tuple[Campaign, ...]:
-        """Return every campaign, oldest first."""
+        """Return every campaign, oldest first: by when they were created, whatever their folders are called by now."""
         if not self.root.is_dir():
             return ()
-        return tuple(Campaign(path) for path in sorted(self.root.iterdir()) if (path / "campaign.json").is_file())
+        found = [path for path in self.root.iterdir() if (path / "campaign.json").is_file()]
+        return tuple(Campaign(path) for path in sorted(found, key=_age_key))
 
     def open(self, which: str) -> Campaign:
         """Return a campaign by id, by the beginning of its id, by path, or the newest one ("last").
@@ -185,6 +188,17 @@ class Store:
         names = ", ".join(campaign.path.name for campaign in (found or every)[-5:]) or "none"
         what = "several campaigns begin with" if found else "no campaign"
         raise NotFoundError(f"{what} {which!r} in {self.root}; there: {names}")
+
+
+def _age_key(path: Path) -> tuple[str, int, str]:
+    """Return what sorts campaigns by age. The plan is written once, when a campaign is created."""
+    written = next((file for file in (path / "plan.json", path / "campaign.json") if file.is_file()), path)
+    written_ns = written.stat().st_mtime_ns
+    try:
+        created = str(json.loads((path / "campaign.json").read_bytes())["created_utc"])
+    except (OSError, ValueError, KeyError, TypeError):  # damaged: whoever opens it says so
+        created = f"{datetime.fromtimestamp(written_ns / 1e9, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return created, written_ns, path.name
 
 
 def outcomes(campaign: Campaign) -> list[PointOutcome]:

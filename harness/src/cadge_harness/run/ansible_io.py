@@ -11,10 +11,8 @@ import contextlib
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from cadge_harness import errors
 from cadge_harness.run import ansible_files as files
 from cadge_harness.run.lease import LeaseServer, Peer
+from cadge_harness.run.scratch import scratch_folder
 from cadge_harness.run.session import Ended
 from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_file import tool
@@ -189,8 +188,7 @@ def _playbook(
     They reach `hosts` alone, as far as the testbed has them, and all of its hosts where it has none of them.
     """
     testbed = run.testbed
-    sockets = Path(tempfile.mkdtemp(prefix="run-", dir=state_folder()))
-    try:
+    with scratch_folder(state_folder()) as sockets:
         server = LeaseServer(sockets / "lease", run.event, run.gone)
         given = {**json.loads(variables.read_text(encoding="utf-8")), "cadge_lease_socket": str(sockets / "lease")}
         if known := [host.name for host in testbed.hosts if host.name in hosts]:
@@ -215,8 +213,6 @@ def _playbook(
             os.close(watched)
             server.close()
         return process.returncode
-    finally:
-        shutil.rmtree(sockets, ignore_errors=True)
 
 
 def _serve(run: _Run, server: LeaseServer, process: subprocess.Popen[bytes], stop: threading.Event | None) -> None:

@@ -201,7 +201,10 @@ def _alive(state: dict[str, Any]) -> bool:
 
 
 def status() -> dict[str, Any]:
-    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc"}."""
+    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc", "owner"}.
+
+    owner: "user" (it stays until he takes it down), "campaign" (one that runs), "nobody" (one that was killed).
+    """
     folder = state_folder()
     state = _read_state(folder)
     if state is None:
@@ -209,7 +212,35 @@ def status() -> dict[str, Any]:
     if not _alive(state):
         return {"state": "stale", "folder": str(folder)}
     keep = ("pid", "hosts", "started_utc")
-    return {"state": "up", "folder": str(folder), **{key: state[key] for key in keep}}
+    return {"state": "up", "folder": str(folder), "owner": _owner(state), **{key: state[key] for key in keep}}
+
+
+def _owner(state: dict[str, Any]) -> str:
+    owner = state.get("owner")
+    if owner is None:
+        return "user"
+    return "campaign" if _start_time(owner["pid"]) == owner["start_time"] else "nobody"
+
+
+def _me() -> dict[str, Any]:
+    return {"pid": os.getpid(), "start_time": _start_time(os.getpid())}
+
+
+def _write_state(folder: Path, state: dict[str, Any]) -> None:
+    part = folder / "testbed.json.part"
+    part.write_text(json.dumps(state), encoding="utf-8")
+    part.replace(folder / "testbed.json")
+
+
+def adopt(*, for_campaign: bool) -> bool:
+    """Take over a testbed that nobody owns, for this process's campaign or for the user. Returns whether there was."""
+    folder = state_folder()
+    with _locked(folder):
+        state = _read_state(folder)
+        if state is None or not _alive(state) or _owner(state) != "nobody":
+            return False
+        _write_state(folder, {**state, "owner": _me() if for_campaign else None})
+        return True
 
 
 # ---------------------------------------------------------------------------------------------------------- up and down
@@ -270,10 +301,11 @@ def _umask() -> int:
     return own
 
 
-def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
+def up(hosts: int = DEFAULT_HOSTS, *, for_campaign: bool = False) -> tuple[dict[str, Any], bool]:
     """Make the testbed, or do nothing if it is up. Returns (status, whether it was made now).
 
-    Safe to call from several processes at once. Raises UnfitError, UsageError.
+    for_campaign: it is this process's, which takes it down; else the user's. Safe to call from several processes at
+    once. Raises UnfitError, UsageError.
     """
     if not 1 <= hosts <= MAX_HOSTS:
         raise UsageError(f"an emulated testbed has 1 to {MAX_HOSTS} hosts, not {hosts}")
@@ -307,10 +339,9 @@ def up(hosts: int = DEFAULT_HOSTS) -> tuple[dict[str, Any], bool]:
             "boot_id": _boot_id(),
             "hosts": names,
             "started_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "owner": _me() if for_campaign else None,
         }
-        part = folder / "testbed.json.part"
-        part.write_text(json.dumps(state), encoding="utf-8")
-        part.replace(folder / "testbed.json")
+        _write_state(folder, state)
         return status(), True
 
 

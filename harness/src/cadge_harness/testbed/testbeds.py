@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness.errors import UnfitError, UsageError
@@ -77,6 +78,9 @@ def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = 
         return local()
     now = emulated.status()
     if now["state"] == "up":
+        if start and emulated.adopt(for_campaign=True):
+            left = "a campaign that was killed left its emulated testbed; it is taken over, and goes when this one ends"
+            return replace(emulated.describe(emulated.status(), started_here=True), notes=(left,))
         return emulated.describe(now, started_here=False)
     if kind == "auto":
         able, why = emulated.may_be_root()
@@ -89,12 +93,16 @@ def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = 
     if not start:
         names = [f"h{number + 1}" for number in range(emulated.DEFAULT_HOSTS)]
         return emulated.describe({"folder": now["folder"], "hosts": names}, started_here=False)
-    made, fresh = emulated.up()
+    made, fresh = emulated.up(for_campaign=True)
     return emulated.describe(made, started_here=fresh)
 
 
 def up(hosts: int = emulated.DEFAULT_HOSTS) -> dict[str, Any]:
-    """Bring the emulated testbed up; nothing happens where it is up. Returns its status with "made" added."""
+    """Bring the emulated testbed up for the user; one that is up stays, and is his from now on where nobody owned it.
+
+    Returns its status with "made" added.
+    """
+    emulated.adopt(for_campaign=False)
     now, made = emulated.up(hosts)
     emulated.describe(now, started_here=made)
     return {**now, "made": made}
@@ -112,7 +120,7 @@ def release(testbed: Testbed) -> None:
 
 
 def status() -> dict[str, Any]:
-    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc"}."""
+    """{"state": "up" | "down" | "stale", "folder", and where up: "pid", "hosts", "started_utc", "owner"}."""
     return emulated.status()
 
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,12 @@ from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for testbed_helpers: pytest's importlib mode leaves sys.path alone
+sys.path.insert(0, str(HERE))  # for the helpers: pytest's importlib mode leaves sys.path alone
+
+from agent_helpers import CAMPAIGN, Agent, Start, agents_of  # noqa: E402 - found by the line above
+from testbed_helpers import make_block  # noqa: E402
+
+Json = dict[str, Any]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -108,3 +114,38 @@ def fake_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (build / "layers" / "null.so").touch()
     (build / "layers" / "lost.absent").write_text("pkg-config knows no package named lost\n")
     return build
+
+
+@pytest.fixture
+def here(state: Path) -> Testbed:
+    """This machine as a testbed."""
+    del state
+    return testbeds.resolve("local")
+
+
+@pytest.fixture
+def start(tmp_path: Path, fake_build: Path) -> Iterator[Start]:
+    """Start an agent on this machine."""
+    started: list[Agent] = []
+
+    def make(block: Json, host: str = "localhost", prefix: list[str] | None = None, build: Path | None = None) -> Agent:
+        started.append(Agent(block, host, tmp_path / host, build or fake_build, prefix or []))
+        return started[-1]
+
+    yield make
+    for agent in started:
+        agent.close()
+
+
+@pytest.fixture
+def pair(emulated: Testbed, start: Start) -> Callable[..., tuple[Agent, Agent]]:
+    """Start the agents of two emulated hosts."""
+
+    def make(*launches: Json, done: int = 0, build: Path | None = None) -> tuple[Agent, Agent]:
+        """Start the agents of a block; the first `done` of its launches are not in it any more, as at a resume."""
+        block = make_block(emulated, CAMPAIGN, "b1", list(launches))
+        block["launches"] = block["launches"][done:]
+        leader, follower = agents_of(block, start, build)
+        return leader, follower
+
+    return make

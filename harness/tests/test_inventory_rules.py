@@ -86,6 +86,8 @@ def test_names_that_are_refused(name: str) -> None:
         ("cadge_port_first", 1024),
         ("cadge_port_last", 65535),
         *(("cadge_build_path", path) for path in ("/opt/cadge", "/opt/cadge/build-1.0_a,b+c@d=e/", "/")),
+        *(("cadge_ld_library_path", path) for path in ("", "/opt/ucx/lib", "/opt/ucx/lib:/opt/ompi-5.0/lib64")),
+        *(("cadge_opal_prefix", path) for path in ("", "/opt/ompi-5.0")),
         *(("cadge_tunable", given) for given in (True, False, "yes", "no", "True", "false")),
     ],
 )
@@ -109,6 +111,10 @@ def test_values_that_pass(variable: str, value: object) -> None:
         ("cadge_build_path", "must be an absolute path out of letters, digits and any of",
          ["", "build", "./build", "~/build", "/a b", "/a\n", "/a;x", "/$HOME", "/{{ x }}", "/a:b", "/é", ["/a"],
           "/" + "a" * 1000]),
+        ("cadge_ld_library_path", "must be an absolute path out of letters, digits and any of",
+         ["lib", ".", "/a:", ":/a", "/a::/b", "/a:b", "/a b", "/a;/b", "/$ORIGIN", "/a\n", ["/a"], 1]),
+        ("cadge_opal_prefix", "must be an absolute path out of letters, digits and any of",
+         ["opt", "/a:/b", "/a b", "/$HOME", "/a\n", False]),
         ("cadge_tunable", "must be true or false", ["maybe", "", 1, 0, [True]]),
         ("ansible_host", "must be a host name (", ["fe80::1%eth0;x", "[::1]", "::1::", 1]),
         ("ansible_ssh_host", "must be a host name (", ["-oProxyCommand=x"]),
@@ -165,6 +171,8 @@ TEXT_VARIABLES = {
     "cadge_raw_device": SHELL,
     "cadge_address": SHELL,
     "cadge_build_path": SHELL - set("/,@="),
+    "cadge_ld_library_path": SHELL - set("/,@=:"),
+    "cadge_opal_prefix": SHELL - set("/,@="),
 }
 
 

@@ -106,8 +106,7 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	int code;
 
 	if (args->settings_count)
-		return cadge_refuse(args, CADGE_E_ARGUMENT,
-				    "this layer has no settings; Open MPI reads OMPI_MCA_* by itself");
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "this layer has no settings");
 	if (args->wait_mode == CADGE_WAIT_BLOCK)
 		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
 				    "MPI has no wait that sleeps: MPI_Wait polls, at best it yields");

@@ -4,8 +4,8 @@
 Standard library alone, Python 3.9 or later; copied to each host of a testbed as one file, agent.pyz.
 
     agent.pyz run --block FILE --host NAME --work DIR [--build DIR]
-    agent.pyz facts [--host NAME] [--build DIR]
-    agent.pyz check --work DIR --campaign ID --host NAME --build DIR
+    agent.pyz facts [--host NAME] [--build DIR] [--ld-library-path DIR:...] [--opal-prefix DIR]
+    agent.pyz check --work DIR --campaign ID --host NAME --build DIR [--ld-library-path DIR:...] [--opal-prefix DIR]
     agent.pyz clean --work DIR --campaign ID
 
 check gets a host ready: ends and removes what a killed agent of the same campaign left, runs the build's driver once,

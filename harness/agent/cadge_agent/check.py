@@ -12,6 +12,7 @@ import sys
 
 from cadge_agent import AGENT_VERSION
 from cadge_agent.clean import clean_up
+from cadge_agent.environment import base_environment
 from cadge_agent.facts import gather
 from cadge_agent.folders import write_whole
 
@@ -24,7 +25,14 @@ def check(arguments: argparse.Namespace) -> int:
     if not driver.exists():
         return _unfit(f"{host} has no build: there is no {driver}")
     try:
-        done = subprocess.run([str(driver), "version"], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            [str(driver), "version"],
+            env=base_environment(arguments.ld_library_path),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
     except OSError as error:
         if error.errno == errno.ENOEXEC:
             return _unfit(f"the build is for another kind of machine than {host}, which is {platform.machine()}")
@@ -37,7 +45,7 @@ def check(arguments: argparse.Namespace) -> int:
         version = json.loads(done.stdout)
     except ValueError:
         return _unfit(f"{driver} on {host} is not a driver of this tool: it answered {done.stdout[:80]!r}")
-    write_whole(arguments.work / "node.json", gather(host, arguments.build))
+    write_whole(arguments.work / "node.json", gather(host, arguments.build, arguments.ld_library_path))
     same = {key: version.get(key) for key in ("version", "abi", "schema", "revision")}
     print(json.dumps({**same, "agent": AGENT_VERSION, "machine": platform.machine()}, sort_keys=True))
     return 0

@@ -20,7 +20,7 @@ MARK = "CADGE_MARK"
 class Child:
     """A process of a launch: leader of its own session and group, dies with the agent, logs to a file."""
 
-    def __init__(self, argv: list[str], log: Path, environment: dict[str, str]) -> None:
+    def __init__(self, argv: list[str], log: Path, environment: dict[str, str], folder: Path) -> None:
         self.log = log
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
@@ -29,6 +29,7 @@ class Child:
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 env=environment,
+                cwd=folder,
                 start_new_session=True,
                 preexec_fn=die_with_parent,  # one thread: safe
             )

@@ -16,6 +16,7 @@ import subprocess
 from pathlib import Path
 
 from cadge_agent.abilities import in_child, try_af_xdp, try_namespaces, try_process_vm_readv
+from cadge_agent.environment import base_environment
 from cadge_agent.formats import NODE_SCHEMA, Json
 from cadge_agent.libraries import libraries
 from cadge_agent.network import driver_of, offloads, xdp_attached
@@ -87,8 +88,11 @@ def _limit(kind: int) -> Json:
     return {"soft": names[0], "hard": names[1]}
 
 
-def gather(host: str, build: Path | None) -> Json:
-    """Everything we want to know of this host (cadge.node/1). Reads only."""
+def gather(host: str, build: Path | None, ld_library_path: str = "") -> Json:
+    """Everything we want to know of this host (cadge.node/1). Reads only.
+
+    ld_library_path is what the inventory states for endpoints.
+    """
     cpu = _cpu()
     system = os.uname()
     mitigations: Json = {}
@@ -121,7 +125,7 @@ def gather(host: str, build: Path | None) -> Json:
         "thp": read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),
-        "libraries": libraries(build) if build else {},
+        "libraries": libraries(build, base_environment(ld_library_path)) if build else {},
         "namespaces": namespaces,
         "limits": {"memlock": _limit(resource.RLIMIT_MEMLOCK), "nofile": _limit(resource.RLIMIT_NOFILE)},
         "interfaces": _interfaces(),
@@ -136,5 +140,6 @@ def gather(host: str, build: Path | None) -> Json:
 
 def facts(arguments: argparse.Namespace) -> int:
     """`agent.pyz facts`."""
-    print(json.dumps(gather(arguments.host or socket.gethostname(), arguments.build), indent=1))
+    host = arguments.host or socket.gethostname()
+    print(json.dumps(gather(host, arguments.build, arguments.ld_library_path), indent=1))
     return 0

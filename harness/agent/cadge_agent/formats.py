@@ -60,6 +60,8 @@ class BlockHost(TypedDict):
     address: str
     raw_device: str
     cpus: list[int]
+    ld_library_path: str
+    opal_prefix: str
 
 
 class Mpirun(TypedDict):
@@ -208,6 +210,13 @@ class HostSharedMemory(TypedDict):
     variables: dict[str, str]
 
 
+class HostEnvironment(TypedDict):
+    """The variables that a host's endpoints were given, or their launcher."""
+
+    host: str
+    variables: dict[str, str]
+
+
 class Record(TypedDict):
     """cadge.launch-record/2; lists by endpoint have one entry an endpoint, in order."""
 
@@ -221,6 +230,7 @@ class Record(TypedDict):
     link: list[HostLink]
     load: list[HostLoad]
     shared_memory: list[HostSharedMemory]
+    environment: list[HostEnvironment]
     exit_codes: list[int | None]
     log_tail: list[str]
     agent_version: str
@@ -260,13 +270,15 @@ Order = Union[Prepare, Start, Finish, Bye]
 
 
 class Programs(TypedDict):
-    """What makes an endpoint's command on a host; before: words that go before the program."""
+    """What makes an endpoint's command on a host, and what is around it; before: words that go before the program."""
 
     before: list[str]
     program: str
     launch_file: str
     modules: str
     token_file: str
+    environment: dict[str, str]
+    folder: str
 
 
 class Report(TypedDict):
@@ -276,6 +288,7 @@ class Report(TypedDict):
     link: HostLink
     load: HostLoad
     shared_memory: HostSharedMemory
+    environment: HostEnvironment
     removed: list[str]
     exit_codes: dict[str, int | None]
     logs: dict[str, str]

@@ -94,6 +94,7 @@ class _Making:
             "link": [report["link"] for report in reports],
             "load": [report["load"] for report in reports],
             "shared_memory": [report["shared_memory"] for report in reports],
+            "environment": [report["environment"] for report in reports],
             "exit_codes": [codes.get(number) for number in numbers],
             "log_tail": [logs.get(number, "") for number in numbers],
             "agent_version": AGENT_VERSION,
@@ -107,7 +108,9 @@ class _Making:
             oob = f"{self.site.host['management_address']}:{self.site.meeting_port(self.attempt)}"
         if self.launch["launcher"] == "mpirun":
             argv = mpi_command(self.site, self.launch, programs, oob)
-            self.site.children[0] = Child(argv, self.site.log_file(self.launch, 0), mpi_environment(self.site))
+            self.site.given = mpi_environment(self.site, self.launch)
+            log = self.site.log_file(self.launch, 0)
+            self.site.children[0] = Child(argv, log, self.site.given, self.site.home)
         else:
             self.fleet.start(self.launch, programs[self.site.name], oob)
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from cadge_agent.formats import Json
@@ -44,12 +45,17 @@ def build_id(path: Path) -> str | None:
 _SYSTEM_LIBRARIES = re.compile(r"^(linux-vdso|ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libgcc_s|libstdc)")
 
 
-def libraries(build: Path) -> Json:
-    """Find what the layers in a build are linked with here: {soname: {version, file, build_id}}."""
+def libraries(build: Path, environment: Mapping[str, str]) -> Json:
+    """Find what the layers in a build are linked with here: {soname: {version, file, build_id}}.
+
+    environment: that of endpoints, as far as it says where libraries are.
+    """
     found: Json = {}
     for module in sorted((build / "layers").glob("*.so")):
         try:
-            done = subprocess.run(["ldd", str(module)], capture_output=True, text=True, timeout=10, check=False)
+            done = subprocess.run(
+                ["ldd", str(module)], env=environment, capture_output=True, text=True, timeout=10, check=False
+            )
         except (OSError, subprocess.SubprocessError) as error:
             return {"unknown": unknown(error)["unknown"]}
         for line in done.stdout.splitlines():

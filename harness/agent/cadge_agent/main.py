@@ -37,6 +37,9 @@ def main() -> int:
     three.add_argument("--host", required=True)
     three.add_argument("--build", type=_path, required=True)
     three.set_defaults(action=check)
+    for verb in (two, three):  # as the inventory states them
+        verb.add_argument("--ld-library-path", default="")
+        verb.add_argument("--opal-prefix", default="")
     four = verbs.add_parser("clean", help="remove what a killed agent left")
     four.add_argument("--work", type=_path, required=True)
     four.add_argument("--campaign", required=True)

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 
 from cadge_agent.block import hosts_of
 from cadge_agent.child import MARK
+from cadge_agent.environment import OF_SSH, shell_environment
 from cadge_agent.errors import LaunchFailedError
 from cadge_agent.formats import Launch, Programs
 from cadge_agent.site import Site, endpoint_command
 
 
-def mpi_environment(site: Site) -> dict[str, str]:
+def mpi_environment(site: Site, launch: Launch) -> dict[str, str]:
     """Return the environment of mpirun."""
     own = site.environment()
+    if len(hosts_of([launch])) > 1:
+        own.update({name: os.environ[name] for name in OF_SSH if name in os.environ})
     if os.geteuid() == 0:  # only there: a user's mpirun is not told to allow what he is not
         for prefix in ("OMPI", "PRTE"):
             own[f"{prefix}_ALLOW_RUN_AS_ROOT"] = "1"
@@ -59,8 +62,11 @@ def _script(site: Site, launch: Launch, programs: Mapping[str, Programs], oob: s
     cases = []
     for host in hosts:
         numbers = "|".join(map(str, _endpoints_of(launch, host)))
-        words = " ".join(map(shlex.quote, endpoint_command(programs[host], oob)))
-        cases.append(f'{numbers}) exec {words} --endpoint "$@";;')
+        own = programs[host]
+        variables = {name: value for name, value in own["environment"].items() if name != MARK}
+        around = shell_environment(variables, own["folder"], MARK, started_by_login=host != site.name)
+        words = " ".join(map(shlex.quote, endpoint_command(own, oob)))
+        cases.append(f'{numbers}) {around}; exec {words} --endpoint "$@";;')
     result = shlex.quote(str(site.result_file(launch)))
     return (
         f"set -- {' '.join(map(str, order))}; shift $OMPI_COMM_WORLD_RANK; "

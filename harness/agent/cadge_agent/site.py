@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
+from cadge_agent.environment import empty_folder, endpoint_environment
 from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch, Programs, Report
@@ -39,10 +40,13 @@ class Site:
         for folder in ("done", "collected", "launches", "logs"):
             (work / folder).mkdir(exist_ok=True)
         self.scratch = own_folder(Path(tempfile.gettempdir()), work)
-        self.memory = SharedMemory(work, self.scratch, self.program)
+        self.home = self.scratch / "home"
+        empty_folder(self.home)
+        self.memory = SharedMemory(work, self.home, self.program)
         folders = [str(folder) for folder in (self.scratch, self.memory.folder) if folder]
         (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
         self.children: dict[int, Child] = {}
+        self.given: dict[str, str] = {}
         self._before: Json = {}
         try:
             management = device_of(self.host["management_address"])
@@ -110,6 +114,8 @@ class Site:
     def prepare(self, launch: Launch) -> Programs:
         """Write the launch file, take the snapshot before; returns what makes the commands of this host's endpoints."""
         self.children = {}
+        self.given = self.environment()
+        empty_folder(self.home)
         self.memory.renew()
         self.launch_file(launch).write_text(json.dumps(launch), encoding="utf-8")
         self._before = self._snapshot()
@@ -119,6 +125,8 @@ class Site:
             "launch_file": str(self.launch_file(launch)),
             "modules": str(self.build / "layers"),
             "token_file": str(self.token_file),
+            "environment": self.environment(),
+            "folder": str(self.home),
         }
 
     def own_endpoints(self, launch: Launch) -> Iterator[int]:
@@ -139,19 +147,15 @@ class Site:
 
     def environment(self) -> dict[str, str]:
         """Environment of every process of a launch."""
-        own = dict(os.environ)
-        own.update({MARK: self.mark, "TMPDIR": str(self.scratch), "LC_ALL": "C.UTF-8"})
-        own["PATH"] = own.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
-        return own
+        return {**endpoint_environment(self.host, self.home, self.scratch), MARK: self.mark}
 
     def start(self, launch: Launch, programs: Programs, oob: str) -> None:
         """Start this host's endpoints of a launch with launcher direct."""
-        environment = self.environment()
         for number in self.own_endpoints(launch):
             argv = [*endpoint_command(programs, oob), "--endpoint", str(number)]
             if number == 0:
                 argv += ["--out", str(self.result_file(launch))]
-            self.children[number] = Child(argv, self.log_file(launch, number), environment)
+            self.children[number] = Child(argv, self.log_file(launch, number), self.given, self.home)
 
     def ended_badly(self) -> dict[int, int]:
         """Return the endpoints that have ended otherwise than well, with their exit statuses."""
@@ -188,6 +192,10 @@ class Site:
                 "kind": self.memory.kind,
                 "why": self.memory.why,
                 "variables": self.memory.variables,
+            },
+            "environment": {
+                "host": self.name,
+                "variables": {name: value for name, value in sorted(self.given.items()) if name != MARK},
             },
             "removed": removed,
             "exit_codes": {str(number): child.code() for number, child in self.children.items()},

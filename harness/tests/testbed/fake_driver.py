@@ -8,7 +8,9 @@ fake.mode: ok (default), hang (endpoint 0 never ends), crash (endpoint fake.who 
 (ends well, writes no result), busy_port (the result says that no port is free, unless the launch's first port is not
 fake.first_port), argument (endpoint fake.who refuses its launch file), grandchild (endpoint 0 starts a process of its
 own session that would stay), shm (endpoint 0 makes a file as libfabric does and a SysV segment as well, says in
-fake.note where, and hangs).
+fake.note where, and hangs), late_crash (endpoint fake.who aborts when the result is written), late_exit (it exits with
+status 9 then).
+fake.look: folder where every endpoint writes its environment, its working folder, and what is in that and in its home.
 fake.sleep_ms: how long a launch takes. fake.ledger: where endpoint 0 adds the launch's name when it has written its
 result. fake.pidfile: where every endpoint appends its process number.
 """
@@ -60,6 +62,26 @@ def meet(endpoint: int, others: int, oob: str, token: bytes, deadline: float) ->
     return peers
 
 
+def end_late(mode: str) -> None:
+    """End badly, after everything went well."""
+    if mode == "late_crash":
+        os.abort()
+    if mode == "late_exit":
+        sys.exit(9)
+
+
+def look(folder: Path, endpoint: int) -> None:
+    """Write down what a library would find."""
+    home = Path(os.environ.get("HOME", "/none"))
+    found = {
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),  # noqa: PTH109 - as text
+        "files": sorted(os.listdir()),  # noqa: PTH208 - as text
+        "home": sorted(os.listdir(home)),  # noqa: PTH208
+    }
+    (folder / f"{endpoint}.json").write_text(json.dumps(found))
+
+
 def main() -> int:
     if sys.argv[1] == "version":
         print(
@@ -77,8 +99,11 @@ def main() -> int:
     if "fake.pidfile" in settings:
         with Path(settings["fake.pidfile"]).open("a") as file:
             file.write(f"{os.getpid()}\n")
+    if "fake.look" in settings:
+        look(Path(settings["fake.look"]), endpoint)
     busy = mode == "busy_port" and launch["ports"][0] == int(settings["fake.first_port"])
-    if endpoint == int(settings.get("fake.who", "1")):
+    chosen = endpoint == int(settings.get("fake.who", "1"))
+    if chosen:
         if mode == "crash":
             os.abort()
         if mode == "argument":
@@ -90,7 +115,11 @@ def main() -> int:
         peers = meet(endpoint, len(launch["endpoints"]) - 1, option("--oob"), token, deadline)
     if endpoint > 0:
         peers[0].settimeout(None)
-        return 0 if peers[0].recv(3, socket.MSG_WAITALL) == b"bye" else 4
+        told = peers[0].recv(3, socket.MSG_WAITALL)
+        if chosen and mode.startswith("late_"):
+            peers[0].recv(1)  # until endpoint 0, which has written the result by then, is gone
+            end_late(mode)
+        return 0 if told == b"bye" else 4
     memory = Path(os.environ.get("UCX_POSIX_DIR", "/dev/shm"), f"fake-{os.getpid()}")
     memory.write_text("in use")
     if mode == "shm":
@@ -128,6 +157,8 @@ def main() -> int:
     if "fake.ledger" in settings:
         with Path(settings["fake.ledger"]).open("a") as file:
             file.write(launch["launch_id"] + "\n")
+    if chosen:
+        end_late(mode)
     return 0 if status == "done" else 3
 
 

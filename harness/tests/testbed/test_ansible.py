@@ -25,6 +25,7 @@ from cadge_harness.run import ansible_files, ansible_io
 from cadge_harness.run.ansible_io import RunOutcome
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
+from cadge_results import NodeFacts
 from cadge_results.event import BlockFinished, Event, LaunchFinished, LaunchStarted, Ready, Stage
 
 Json = dict[str, Any]
@@ -198,6 +199,28 @@ def test_a_campaign_on_this_machine_alone(campaign_here: Campaign) -> None:
     outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"]), make_launch("l2", ["localhost"])])
     assert outcome.ok, outcome
     assert [record["status"] for record in campaign_here.records] == ["done", "done"]
+    gone(campaign_here)
+
+
+def test_a_campaign_in_a_wrong_surrounding(
+    campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files: Ansible's local connection hands on a home. What agents make of variables: test_environment.py."""
+    home, seen = tmp_path / "home", tmp_path / "seen"
+    (home / ".openmpi").mkdir(parents=True)
+    (home / ".openmpi/mca-params.conf").write_text("btl_vader_single_copy_mechanism = none\n")
+    (home / "ucx.conf").write_text("UCX_RNDV_THRESH=0\n")
+    seen.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"], look=seen)])
+    assert outcome.ok, outcome
+    for found in (json.loads((seen / f"{number}.json").read_text()) for number in (0, 1)):
+        assert found["folder"] == found["environment"]["HOME"] != str(home)
+        assert (found["home"], found["files"]) == ([], [])
+    (node,) = [event.node for event in campaign_here.events if isinstance(event, Ready)]
+    assert isinstance(node, dict)
+    NodeFacts.from_object(node, source="facts of a node")
     gone(campaign_here)
 
 

@@ -317,6 +317,7 @@ def inventory(tmp_path: Path, group: str, **hosts: dict[str, object]) -> Path:
 
 def test_an_inventory_gives_its_hosts(tmp_path: Path) -> None:
     second = {**GOOD, "cadge_address": "10.1.0.2", "cadge_management_address": "10.0.0.9", "cadge_raw_device": "eth9"}
+    second |= {"cadge_ld_library_path": "/opt/a:/opt/b", "cadge_opal_prefix": "/opt/c"}
     path = inventory(tmp_path, "cadge", n1=GOOD, n2=second)
     path.write_text(json.dumps({**json.loads(path.read_text()), "others": {"hosts": {"login": {}}}}))
     found = testbeds.resolve("auto", path)
@@ -326,6 +327,8 @@ def test_an_inventory_gives_its_hosts(tmp_path: Path) -> None:
     assert [host.management_address for host in found.hosts] == ["10.0.0.1", "10.0.0.9"]
     assert found.hosts[0].cpus == (2, 3)
     assert found.hosts[1].raw_device == "eth9"
+    assert (found.hosts[0].ld_library_path, found.hosts[0].opal_prefix) == ("", "")
+    assert (found.hosts[1].ld_library_path, found.hosts[1].opal_prefix) == ("/opt/a:/opt/b", "/opt/c")
     assert found.ports == (18600, 18699)
 
 

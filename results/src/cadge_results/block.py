@@ -14,7 +14,10 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 class BlockHost(Frozen):
-    """A host that the block uses. `cpus` are for the endpoints, in the order of their use; none: not pinned."""
+    """A host that the block uses. `cpus` are for the endpoints, in the order of their use; none: not pinned.
+
+    `ld_library_path` and `opal_prefix` are given to its endpoints as variables, where they are not empty.
+    """
 
     name: str
     management_address: str
@@ -22,6 +25,8 @@ class BlockHost(Frozen):
     address: str
     raw_device: str = ""
     cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    ld_library_path: str = ""
+    opal_prefix: str = ""
 
 
 class Mpirun(Frozen):

@@ -66,6 +66,16 @@ class HostSharedMemory(Frozen):
     variables: dict[str, str] = Field(default_factory=dict)
 
 
+class HostEnvironment(Frozen):
+    """The variables that one host's endpoints were given, or their launcher, beside those for shared memory.
+
+    They had no others, but for what a launcher sets for its ranks.
+    """
+
+    host: str
+    variables: dict[str, str] = Field(default_factory=dict)
+
+
 class LaunchRecord(Document):
     """What is stored for a finished launch. `crosschecks` is added once, when the store takes it in."""
 
@@ -82,6 +92,7 @@ class LaunchRecord(Document):
     link: tuple[HostLink, ...] = ()
     load: tuple[HostLoad, ...] = ()
     shared_memory: tuple[HostSharedMemory, ...] = ()
+    environment: tuple[HostEnvironment, ...] = ()
     exit_codes: tuple[int | None, ...] = ()
     log_tail: tuple[str, ...] = ()
     agent_version: str = ""

@@ -150,6 +150,8 @@ def load(path: Path) -> Testbed:
                 address=host.cadge_address,
                 raw_device=host.cadge_raw_device,
                 cpus=tuple(host.cadge_cpus),
+                ld_library_path=host.cadge_ld_library_path,
+                opal_prefix=host.cadge_opal_prefix,
             )
             for host in hosts
         ),

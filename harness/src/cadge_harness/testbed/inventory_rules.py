@@ -71,6 +71,10 @@ def _is_path(text: str) -> bool:
     return len(text) <= 1000 and _PATH.fullmatch(text) is not None
 
 
+def _is_search_path(text: str) -> bool:
+    return text == "" or all(map(_is_path, text.split(":")))
+
+
 def _distinct(cpus: list[int]) -> bool:
     return len(set(cpus)) == len(cpus)
 
@@ -94,6 +98,7 @@ _A_NAME = (
     "the last part no number)"
 )
 _A_DEVICE = "the name of a network device (at most 15 letters, digits, '_', '-' and '.', neither of the last two first)"
+_A_PATH = "an absolute path out of letters, digits and any of / . _ - + = , @"
 _A_PORT = "a port within 1024-65535"
 
 _SshAddress = Annotated[str, _rule(_is_ssh_address)]
@@ -128,8 +133,12 @@ class HostVariables(BaseModel):
     )
     cadge_port_first: _Port = Field(DEFAULT_PORTS[0], description=_A_PORT)
     cadge_port_last: _Port = Field(DEFAULT_PORTS[1], description=_A_PORT)
-    cadge_build_path: Annotated[str, _rule(_is_path)] = Field(
-        "", description="an absolute path out of letters, digits and any of / . _ - + = , @"
+    cadge_build_path: Annotated[str, _rule(_is_path)] = Field("", description=_A_PATH)
+    cadge_ld_library_path: Annotated[str, _rule(_is_search_path)] = Field(
+        "", description=f"{_A_PATH}, or several with ':' between, or empty"
+    )
+    cadge_opal_prefix: Annotated[str, _rule(lambda text: text == "" or _is_path(text))] = Field(
+        "", description=f"{_A_PATH}, or empty"
     )
     cadge_tunable: Annotated[bool, BeforeValidator(_truth)] = Field(True, description="true or false")
 

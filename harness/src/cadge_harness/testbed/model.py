@@ -29,7 +29,8 @@ class Host:
 
     `device` and `address` are those of the data network, which every layer is given. `raw_device` is a link of its
     own for AF_XDP, "" where there is none. `cpus` are the processors for the endpoints, in the order of their use;
-    empty means that nothing is pinned.
+    empty means that nothing is pinned. `ld_library_path` and `opal_prefix` are variables of its endpoints; "" where
+    the inventory states none.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Host:
     address: str
     raw_device: str
     cpus: tuple[int, ...]
+    ld_library_path: str = ""
+    opal_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,24 @@ def test_libraries_that_differ_between_hosts() -> None:
     assert node_problems(nodes[:1]) == ()
 
 
+def test_settings_of_the_system_that_differ_between_hosts() -> None:
+    ucx, mpi = "/etc/ucx/ucx.conf", "/etc/openmpi/openmpi-mca-params.conf"
+    same, other = {"bytes": 1, "sha256": "a" * 64}, {"bytes": 1, "sha256": "b" * 64}
+    nodes = [
+        NodeFacts.from_object({"schema": "cadge.node/1", "host": host, "configuration": files}, source="t")
+        for host, files in (
+            ("h1", {ucx: same, mpi: same}),
+            ("h2", {ucx: other, mpi: same}),
+            ("h3", {ucx: other, "/opt/etc": {"unknown": "Permission denied"}}),
+        )
+    ]
+    assert node_problems(nodes) == (
+        f"{mpi} differs between hosts: aaaaaaaa on h1 and h2, not there on h3",
+        f"{ucx} differs between hosts: aaaaaaaa on h1, bbbbbbbb on h2 and h3",
+    )
+    assert node_problems(nodes[:1]) == ()
+
+
 def test_libraries_that_differ_between_launches() -> None:
     first, second = record(), record()
     assert first.result is not None

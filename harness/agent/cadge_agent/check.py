@@ -45,7 +45,8 @@ def check(arguments: argparse.Namespace) -> int:
         version = json.loads(done.stdout)
     except ValueError:
         return _unfit(f"{driver} on {host} is not a driver of this tool: it answered {done.stdout[:80]!r}")
-    write_whole(arguments.work / "node.json", gather(host, arguments.build, arguments.ld_library_path))
+    node = gather(host, arguments.build, arguments.ld_library_path, arguments.opal_prefix)
+    write_whole(arguments.work / "node.json", node)
     same = {key: version.get(key) for key in ("version", "abi", "schema", "revision")}
     print(json.dumps({**same, "agent": AGENT_VERSION, "machine": platform.machine()}, sort_keys=True))
     return 0

@@ -16,6 +16,7 @@ import subprocess
 from pathlib import Path
 
 from cadge_agent.abilities import in_child, try_af_xdp, try_namespaces, try_process_vm_readv
+from cadge_agent.configuration import configuration
 from cadge_agent.environment import base_environment
 from cadge_agent.formats import NODE_SCHEMA, Json
 from cadge_agent.libraries import libraries
@@ -88,10 +89,10 @@ def _limit(kind: int) -> Json:
     return {"soft": names[0], "hard": names[1]}
 
 
-def gather(host: str, build: Path | None, ld_library_path: str = "") -> Json:
+def gather(host: str, build: Path | None, ld_library_path: str = "", opal_prefix: str = "") -> Json:
     """Everything we want to know of this host (cadge.node/1). Reads only.
 
-    ld_library_path is what the inventory states for endpoints.
+    ld_library_path and opal_prefix are what the inventory states for endpoints.
     """
     cpu = _cpu()
     system = os.uname()
@@ -126,6 +127,7 @@ def gather(host: str, build: Path | None, ld_library_path: str = "") -> Json:
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),
         "libraries": libraries(build, base_environment(ld_library_path)) if build else {},
+        "configuration": configuration(opal_prefix),
         "namespaces": namespaces,
         "limits": {"memlock": _limit(resource.RLIMIT_MEMLOCK), "nofile": _limit(resource.RLIMIT_NOFILE)},
         "interfaces": _interfaces(),
@@ -141,5 +143,5 @@ def gather(host: str, build: Path | None, ld_library_path: str = "") -> Json:
 def facts(arguments: argparse.Namespace) -> int:
     """`agent.pyz facts`."""
     host = arguments.host or socket.gethostname()
-    print(json.dumps(gather(host, arguments.build, arguments.ld_library_path), indent=1))
+    print(json.dumps(gather(host, arguments.build, arguments.ld_library_path, arguments.opal_prefix), indent=1))
     return 0

@@ -6,6 +6,7 @@ Each wrong surrounding here once changed times by up to seven times, with the pa
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from agent_helpers import CAMPAIGN, Agent, Start, block_here, one
 from testbed_helpers import AGENT, BUILT, make_launch, read_json, real_launch
 
 from cadge_harness.testbed.model import Testbed
-from cadge_results import LaunchRecord
+from cadge_results import LaunchRecord, NodeFacts
 
 Json = dict[str, Any]
 
@@ -272,6 +273,27 @@ def test_the_libraries_of_a_build_are_those_that_an_endpoint_would_load(
     assert ucp_of(tmp_path)[1]["file"] == facts["file"]
     shutil.copy(facts["file"], stated / name)
     assert ucp_of(tmp_path, "--ld-library-path", str(stated))[1]["file"] == str(stated / name)
+
+
+def test_the_systems_own_settings_are_told_by_their_hashes(tmp_path: Path) -> None:
+    (tmp_path / "ompi/etc/deep").mkdir(parents=True)
+    (tmp_path / "ompi/etc/openmpi-mca-params.conf").write_text("btl = self\n")
+    (tmp_path / "ompi/etc/deep/a.ini").touch()
+    (tmp_path / "ompi/etc/openmpi-default-hostfile").touch()
+    argv = [sys.executable, str(AGENT), "facts", "--opal-prefix", str(tmp_path / "ompi")]
+    told = json.loads(subprocess.run(argv, check=True, capture_output=True, timeout=60).stdout)
+    NodeFacts.from_object(told, source="facts of a node")
+    own = {path: facts for path, facts in told["configuration"].items() if path.startswith(str(tmp_path))}
+    assert own == {
+        f"{tmp_path}/ompi/etc/deep/a.ini": {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()},
+        f"{tmp_path}/ompi/etc/openmpi-mca-params.conf": {
+            "bytes": 11,
+            "sha256": hashlib.sha256(b"btl = self\n").hexdigest(),
+        },
+    }
+    system = Path("/etc/openmpi/openmpi-mca-params.conf")
+    if system.exists():
+        assert told["configuration"][str(system)]["sha256"] == hashlib.sha256(system.read_bytes()).hexdigest()
 
 
 def ucp_of(work: Path, *more: str) -> tuple[str, Json]:

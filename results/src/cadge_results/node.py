@@ -34,6 +34,8 @@ class NodeFacts(Document):
     libc: JsonValue = None
     python: JsonValue = None
     libraries: JsonValue = Field(default_factory=dict)
+    configuration: JsonValue = None
+    """The system's own settings of communication libraries: by each file's path, its bytes and its hash."""
     namespaces: JsonValue = Field(default_factory=dict)
     limits: JsonValue = Field(default_factory=dict)
     interfaces: JsonValue = Field(default_factory=dict)

@@ -8,7 +8,9 @@ it and the paths that the libraries stated. A verdict that is not ok makes every
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from pydantic import JsonValue
 
 from cadge_results import Check, LaunchRecord, NodeFacts
 from cadge_results.record import HostCounters
@@ -20,6 +22,10 @@ STRAY_SHARE = 0.2
 """An interface that was not asked for may carry this share of the payload at most."""
 DATA_SHARE = 0.8
 """The data network carries at least this share of what was asked to go through it."""
+
+HASH_DIGITS = 64
+HASH_SHOWN = 8
+"""Of a SHA-256 in hexadecimal digits."""
 
 
 def crosschecks(record: LaunchRecord) -> tuple[Check, ...]:
@@ -137,21 +143,43 @@ def _carried(host: HostCounters) -> dict[str, int]:
 
 
 def node_problems(nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
-    """Return a sentence for each library that is not the same on all hosts of a testbed."""
-    seen: dict[str, dict[str, list[str]]] = {}
+    """Return a sentence for each library, and each file of its settings, that is not the same on all hosts."""
+    libraries: dict[str, dict[str, list[str]]] = {}
+    files: dict[str, dict[str, list[str]]] = {}
+    hosts = []
     for node in nodes:
-        if not isinstance(node.libraries, dict):
-            continue
-        for name, facts in node.libraries.items():
-            version = facts.get("version") if isinstance(facts, dict) else None
-            if isinstance(version, str):
-                seen.setdefault(name, {}).setdefault(version, []).append(node.host)
+        if isinstance(node.libraries, dict):
+            _add_said(libraries, node.host, node.libraries, "version")
+        if isinstance(node.configuration, dict):
+            hosts.append(node.host)
+            _add_said(files, node.host, node.configuration, "sha256")
+    for of_file in files.values():
+        without = [host for host in hosts if not any(host in some for some in of_file.values())]
+        if without:
+            of_file["not there"] = without
+    return (*_differences(libraries), *_differences(files))
+
+
+def _add_said(found: dict[str, dict[str, list[str]]], host: str, facts: Mapping[str, JsonValue], key: str) -> None:
+    """Add what a host says of each thing: to {thing: {what is said: hosts}}."""
+    for name, of_thing in facts.items():
+        said = of_thing.get(key) if isinstance(of_thing, dict) else None
+        if isinstance(said, str):
+            found.setdefault(name, {}).setdefault(said, []).append(host)
+
+
+def _differences(found: dict[str, dict[str, list[str]]]) -> tuple[str, ...]:
     return tuple(
         f"{name} differs between hosts: "
-        + ", ".join(f"{version} on {' and '.join(hosts)}" for version, hosts in sorted(versions.items()))
-        for name, versions in sorted(seen.items())
-        if len(versions) > 1
+        + ", ".join(f"{_short(said)} on {' and '.join(hosts)}" for said, hosts in sorted(by_said.items()))
+        for name, by_said in sorted(found.items())
+        if len(by_said) > 1
     )
+
+
+def _short(said: str) -> str:
+    """Shorten a hash to what people can compare."""
+    return said[:HASH_SHOWN] if len(said) == HASH_DIGITS else said
 
 
 def version_problems(records: Iterable[LaunchRecord]) -> tuple[str, ...]:

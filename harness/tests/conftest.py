@@ -174,11 +174,13 @@ def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, ob
     points = launch["points"]
     assert isinstance(points, list)
     attempts: list[dict[str, object]] = []
+    sizes: list[int] = []
     for order, point in enumerate(points):
         assert isinstance(point, dict)
         workload = Workload.model_validate(point["workload"])
         pattern = WORKLOADS.file(workload.pattern)
         kept = {key: value for key, value in point.items() if key not in {"duration_ms", "deadline_ms"}}
+        sizes.append(1000 * sum(pattern.moved_bytes(workload)))
         attempts.append(
             kept
             | {
@@ -186,7 +188,7 @@ def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, ob
                 "status": "done",
                 "elapsed_ns": 20_000_000,
                 "operations": 1000,
-                "bytes": 1000 * sum(pattern.moved_bytes(workload)),
+                "bytes": sizes[-1],
                 "quantities": {pattern.main: [READINGS[pattern.main_quantity.kind]]},
                 "checks": [{"name": "payload", "ok": True}],
             }
@@ -206,7 +208,24 @@ def make_record(launch: Mapping[str, object], **changes: object) -> dict[str, ob
         "result": result,
         "status": "done",
     }
-    return record | {"exit_codes": [0, 0], "agent_version": "0.2.0"} | changes
+    return record | _surroundings(launch, sum(sizes)) | changes
+
+
+def _surroundings(launch: Mapping[str, object], payload: int) -> dict[str, object]:
+    """Return what an agent says of a launch's processes and hosts where all is well."""
+    ends = launch["endpoints"]
+    assert isinstance(ends, list)
+    devices: dict[str, set[str]] = {}
+    for end in ends:
+        devices.setdefault(end["host"], {"lo"}).update(filter(None, (end["device"], end["raw_device"])))
+    zero = {"rx_bytes": 0, "tx_bytes": 0, "rx_packets": 0, "tx_packets": 0}
+    data = {ends[0]["device"]: zero | {"rx_bytes": payload}} if launch["place"] == "between" else {}
+    counters = [
+        {"host": host, "before": dict.fromkeys(names, zero), "after": dict.fromkeys(names, zero) | data}
+        for host, names in devices.items()
+    ]
+    others = 0 if launch["launcher"] == "direct" else None
+    return {"counters": counters, "exit_codes": [0, *[others] * (len(ends) - 1)], "agent_version": "0.2.0"}
 
 
 @dataclass

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cadge_harness.run.crosscheck import crosschecks, node_problems, version_problems, with_crosschecks
 from cadge_results import LaunchRecord, NodeFacts
 from cadge_results.base import Place
@@ -50,7 +52,7 @@ def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **
         ],
     }
     found = make_record(launch, **changes)
-    seen = deltas or {}
+    seen = {device: 0, "raw0": 0, "lo": 0} | (deltas or {})
     zero = {"rx_bytes": 1000, "tx_bytes": 1000, "rx_packets": 0, "tx_packets": 0}
     hosts = ("h1", "h2") if place == "between" else ("h1",)
     found["counters"] = [
@@ -75,7 +77,7 @@ def test_payload_on_the_data_network_is_sound() -> None:
     good = record(deltas={"data0": PAYLOAD + 5_000_000, "mgmt0": 50_000, "lo": 1000})
     assert set(verdicts(good).values()) == {""}
     assert with_crosschecks(good).crosschecks == crosschecks(good)
-    assert len(crosschecks(good)) == 3
+    assert len(crosschecks(good)) == 5
 
 
 def test_payload_on_the_management_network_is_unsound() -> None:
@@ -153,7 +155,8 @@ def several(deltas: dict[str, int], paths: list[dict[str, object]]) -> LaunchRec
     launch["endpoints"] = [first | {"peers": [1, 2]}, second | {"peers": [0, 2]}, first | {"peers": [0, 1]}]
     assert isinstance(raw["counters"], list)
     assert isinstance(raw["counters"][1], dict)
-    raw["counters"][1]["after"].pop("lo", None)
+    raw["counters"][1]["after"]["lo"] = raw["counters"][1]["before"]["lo"]
+    raw["exit_codes"] = [0, 0, 0]
     result["path"] = [{"medium": "network", "as_asked": True, **path} for path in paths]
     return LaunchRecord.from_object(raw, source="t")
 
@@ -168,6 +171,68 @@ def test_endpoints_of_one_host_have_no_network_between_them() -> None:
     )
     assert "sent and received" in verdicts(several({"data0": 1000, "lo": 0}, [beside]))["counters"]
     assert "went through mgmt0" in verdicts(several({"data0": PAYLOAD, "mgmt0": PAYLOAD}, [beside]))["counters"]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "codes", "said"),
+    [
+        ("direct", [0, 0], ""),
+        ("direct", [0, -11], "endpoint 1 ended by signal 11 (SIGSEGV), after its results"),
+        ("direct", [3, 0], "endpoint 0 ended with exit status 3, after its results"),
+        ("direct", [0, None], "endpoint 1 ended without an exit status, after its results"),
+        ("direct", [0], "endpoint 1 ended without an exit status, after its results"),
+        ("direct", [0, -77], "endpoint 1 ended by signal 77, after its results"),
+        ("mpirun", [0, None], ""),
+        ("mpirun", [139, None], "the launcher ended with exit status 139, after the results"),
+        ("mpirun", [-9, None], "the launcher ended by signal 9 (SIGKILL), after the results"),
+        ("mpirun", [None, None], "the launcher ended without an exit status, after the results"),
+    ],
+)
+def test_an_endpoint_that_ends_badly_after_its_results_is_unsound(
+    launcher: str, codes: list[int | None], said: str
+) -> None:
+    given = record(deltas={"data0": PAYLOAD, "lo": 0}, exit_codes=codes).to_object()
+    assert isinstance(given["launch"], dict)
+    given["launch"]["launcher"] = launcher
+    found = LaunchRecord.from_object(given, source="t")
+    assert verdicts(found)["ended_well"] == said
+
+
+def without(side: str, name: str) -> LaunchRecord:
+    """A good launch whose second host has no counters of an interface before it or after it."""
+    given = record(deltas={"data0": PAYLOAD, "mgmt0": 50_000, "raw0": 0, "lo": 1000}).to_object()
+    assert isinstance(given["counters"], list)
+    for one in ("before", "after") if side == "ever" else (side,):
+        del given["counters"][1][one][name]
+    return LaunchRecord.from_object(given, source="t")
+
+
+@pytest.mark.parametrize("side", ["before", "after", "ever"])
+@pytest.mark.parametrize("name", ["data0", "raw0", "lo"])
+def test_counters_that_are_missing_are_unsound(name: str, side: str) -> None:
+    when = {"before": " before the launch", "after": " after the launch", "ever": ""}[side]
+    assert verdicts(without(side, name))["counters_read"] == f"h2: there are no counters of {name}{when}"
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_counters_of_a_network_that_was_not_asked_for_are_not_missed_on_one_side(side: str) -> None:
+    assert verdicts(without(side, "mgmt0"))["counters_read"] == f"h2: there are no counters of mgmt0 {side} the launch"
+
+
+def test_what_the_agent_could_not_count_is_unsound() -> None:
+    given = record(deltas={"data0": PAYLOAD, "lo": 0, "raw0": 0}).to_object()
+    assert isinstance(given["counters"], list)
+    given["counters"][0]["uncounted"] = ["the management network: no interface here has 10.0.0.1"]
+    found = verdicts(LaunchRecord.from_object(given, source="t"))
+    assert found["counters_read"] == "h1: not counted: the management network: no interface here has 10.0.0.1"
+
+
+def test_a_host_without_counters_is_unsound() -> None:
+    given = record(deltas={"data0": PAYLOAD, "lo": 0, "raw0": 0})
+    of_first = given.model_copy(update={"counters": given.counters[:1]})
+    of_none = given.model_copy(update={"counters": ()})
+    assert verdicts(of_first)["counters_read"] == "h2: there are no counters at all"
+    assert verdicts(of_none)["counters_read"] == "h1: there are no counters at all; h2: there are no counters at all"
 
 
 def test_launches_without_a_result_are_not_judged() -> None:

@@ -178,11 +178,12 @@ Event = Union[Ready, LaunchStarted, LaunchFinished, LaunchRecorded, Problem, Not
 
 
 class HostCounters(TypedDict):
-    """Counters of a host's interfaces around a launch."""
+    """Counters of a host's interfaces around a launch, and what could not be counted, with the reason."""
 
     host: str
     before: Json
     after: Json
+    uncounted: list[str]
 
 
 class HostLink(TypedDict):

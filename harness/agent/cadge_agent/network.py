@@ -92,12 +92,16 @@ def xdp_attached(device: str) -> bool | None:
 
 
 def device_of(address: str) -> tuple[str, int] | None:
-    """(device, prefix length) of one of this host's IPv4 addresses; None if it is not ours."""
+    """(device, prefix length) of one of this host's IPv4 addresses; None if it is not ours.
+
+    Every address of the loopback's network is ours: many systems give their own name 127.0.1.1.
+    """
+    wanted = socket.inet_aton(address)
     for answer in _netlink(22, struct.pack("BBBBi", socket.AF_INET, 0, 0, 0, 0), dump=True):
         _, length, _, _, index = struct.unpack_from("BBBBi", answer)
         own = _attributes(answer[8:])
         raw = own.get(2, own.get(1, b""))
-        if len(raw) == 4 and socket.inet_ntoa(raw) == address:
+        if len(raw) == 4 and (raw == wanted or (wanted[0] == raw[0] == 127)):
             return socket.if_indextoname(index), length
     return None
 

@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
@@ -48,15 +48,15 @@ class Site:
         self.children: dict[int, Child] = {}
         self.given: dict[str, str] = {}
         self._before: Json = {}
-        try:
-            management = device_of(self.host["management_address"])
-        except OSError:
-            management = None
+        management = None
+        with contextlib.suppress(OSError):
+            address = socket.gethostbyname(self.host["management_address"])  # which may be a name
+            management = device_of(address)
         self.node: Json | None = None
         with contextlib.suppress(OSError, ValueError):
             self.node = json.loads((work / "node.json").read_text(encoding="utf-8"))
         self.management_device = management[0] if management else None
-        self.management_network = f"{self.host['management_address']}/{management[1]}" if management else None
+        self.management_network = f"{address}/{management[1]}" if management else None
         devices = [self.host["device"], self.management_device, self.host.get("raw_device"), "lo"]
         self.devices = [device for device in devices if device]
 
@@ -108,6 +108,13 @@ class Site:
             "loadavg": os.getloadavg()[0],
             "steal_ns": steal_ns(),
         }
+
+    def _uncounted(self, counted: Set[str]) -> list[str]:
+        """Say which interfaces should have been counted and were not: what they carried, nobody knows."""
+        missing = [f"{device}: there is no such interface" for device in self.devices if device not in counted]
+        if self.management_device is None:
+            missing.append(f"the management network: no interface here has {self.host['management_address']}")
+        return missing
 
     # -- a launch
 
@@ -180,7 +187,12 @@ class Site:
         after = self._snapshot()
         before = self._before or after
         report: Report = {
-            "counters": {"host": self.name, "before": before["counters"], "after": after["counters"]},
+            "counters": {
+                "host": self.name,
+                "before": before["counters"],
+                "after": after["counters"],
+                "uncounted": self._uncounted(before["counters"].keys() | after["counters"].keys()),
+            },
             "link": {"host": self.name, "before": before["link"], "after": after["link"]},
             "load": {
                 "host": self.name,

@@ -22,6 +22,7 @@ import pytest
 from agent_helpers import CAMPAIGN, Agent, Start, agents_of, block_here, host_process, one
 from testbed_helpers import AGENT, BUILT, make_block, make_launch, processes, read_json, real_launch, ring_launch
 
+from cadge_harness.run.crosscheck import crosschecks
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
 from cadge_results import LaunchRecord
@@ -103,6 +104,47 @@ def test_a_launch_that_goes_wrong_says_how(
     assert (records["bad"]["status"], records["bad"]["reason_code"]) == (status, code)
     assert re.search(reason, records["bad"]["reason"])
     assert records["good"]["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("mode", "who", "code"), [("late_crash", 1, -6), ("late_exit", 1, 9), ("late_crash", 0, -6), ("late_exit", 0, 9)]
+)
+def test_an_endpoint_that_ends_badly_after_its_results_is_not_valid(
+    start: Start, here: Testbed, mode: str, who: int, code: int
+) -> None:
+    record = start(block_here(here, one("l1", mode=mode, who=who))).records()["l1"]
+    assert record["status"] == "done"
+    assert record["exit_codes"][who] == code
+    assert judged(record)["ended_well"].startswith(f"endpoint {who} ended ")
+
+
+def judged(record: Json) -> dict[str, str]:
+    """What the controller says of a record of the fake driver, by check; "" where it is content."""
+    facts = {"version": "0", "abi": 1, "revision": "r", "compiler": "c"}
+    known = {key: value for key, value in record["result"].items() if key != "pid"}
+    launch = {key: record["launch"][key] for key in ("kind", "layer", "place", "wait", "seed")}
+    result = {**known, **launch, "driver": facts, "started_utc": "2026-11-21T03:00:00Z", "wall_ns": 1}
+    found = LaunchRecord.from_object({**record, "result": result}, source="a record of the agent")
+    return {check.name: check.detail for check in crosschecks(found)}
+
+
+def test_counters_that_cannot_be_had_are_named(start: Start, here: Testbed) -> None:
+    block = block_here(here, one("l1"))
+    block["hosts"][0].update(device="absent0", raw_device="absent1")
+    record = start(block).records()["l1"]
+    (counters,) = record["counters"]
+    assert counters["uncounted"] == ["absent0: there is no such interface", "absent1: there is no such interface"]
+    assert "absent0" in judged(record)["counters_read"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "127.0.1.1"])
+def test_a_management_network_may_be_named(start: Start, here: Testbed, address: str) -> None:
+    block = block_here(here, one("l1"))
+    block["hosts"][0]["management_address"] = address
+    record = start(block).records()["l1"]
+    assert record["status"] == "done"
+    assert record["counters"][0]["uncounted"] == []
+    assert judged(record)["counters_read"] == ""
 
 
 def test_a_layer_that_was_not_built_is_refused_with_the_builds_reason(start: Start, here: Testbed) -> None:

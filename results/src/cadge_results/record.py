@@ -23,11 +23,15 @@ class InterfaceCount(Frozen):
 
 
 class HostCounters(Frozen):
-    """One host's interface counters around the launch, by interface name."""
+    """One host's interface counters around the launch, by interface name.
+
+    uncounted: what should have been counted and could not be, with the reason.
+    """
 
     host: str
     before: dict[str, InterfaceCount] = Field(default_factory=dict)
     after: dict[str, InterfaceCount] = Field(default_factory=dict)
+    uncounted: tuple[str, ...] = ()
 
 
 class LinkState(Frozen):

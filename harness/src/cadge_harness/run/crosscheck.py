@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Judging a collected launch by what surrounded it: whether its payload went where it was asked to.
+"""Judging a collected launch by what surrounded it: how it ended, and whether its payload went where it was asked to.
 
 The verdicts are computed once, when a launch is stored, from the counters and link states that the agent read around
 it and the paths that the libraries stated. A verdict that is not ok makes every attempt of the launch unsound.
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
+from cadge_harness.run.soundness import counters_read, ended_well
 from cadge_results import Check, LaunchRecord, NodeFacts
 from cadge_results.record import HostCounters
 from cadge_results.result import Attempt, PathFacts
@@ -33,10 +34,7 @@ def crosschecks(record: LaunchRecord) -> tuple[Check, ...]:
     result = record.result
     if result is None or result.status != "done":
         return ()
-    checks = [_as_asked(record), _link(record)]
-    if record.counters:
-        checks.append(_counters(record))
-    return tuple(checks)
+    return (_as_asked(record), _link(record), ended_well(record), counters_read(record), _counters(record))
 
 
 def with_crosschecks(record: LaunchRecord) -> LaunchRecord:

@@ -251,12 +251,15 @@ static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	const struct cadge_ctx *ctx = chan->ctx;
 	struct cadge_path said = {.bytes = sizeof(said)};
 	struct mpi_path path;
+	const char *copy = "";
 	bool memory, tcp, within = ctx->place == CADGE_PLACE_HOST;
 
 	mpi_path_read(MPI_COMM_WORLD, chan->rank, &path);
 	memory = strcmp(path.btl, "vader") == 0 || strcmp(path.btl, "sm") == 0;
 	tcp = strncmp(path.btl, "tcp", 3) == 0;
 	said.medium = CADGE_MEDIUM_UNKNOWN;
+	if (strcmp(path.btl, "vader") == 0)
+		copy = mpi_path_copy();
 	if (memory)
 		said.medium = CADGE_MEDIUM_MEMORY;
 	else if (tcp)
@@ -265,10 +268,10 @@ static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 		 within ? " within a host (shared memory)" : " between hosts, tcp on ",
 		 within ? "" : ctx->interface);
 	said.as_asked = within ? memory : tcp && !strchr(path.btl, ',');
-	snprintf(said.used, sizeof(said.used), "pml %s; btl %s; mtl %s; osc none (no window)%s%s",
+	snprintf(said.used, sizeof(said.used), "pml %s; btl %s; mtl %s; osc none (no window)%s%s%s%s",
 		 path.pml[0] ? path.pml : "unknown", path.btl[0] ? path.btl : "none",
-		 path.mtl[0] ? path.mtl : "none", tcp ? "; btl_tcp_if_include " : "",
-		 tcp ? ctx->interface : "");
+		 path.mtl[0] ? path.mtl : "none", copy[0] ? "; single copy " : "", copy,
+		 tcp ? "; btl_tcp_if_include " : "", tcp ? ctx->interface : "");
 	snprintf(said.device, sizeof(said.device), "%s", tcp ? ctx->interface : "");
 	snprintf(said.note, sizeof(said.note), "%s", path.method);
 	cadge_fill(path_out, &said, sizeof(said));

@@ -43,6 +43,36 @@ static uint64_t path_read_limit(const char *btl)
 	return value;
 }
 
+/* How vader copies long messages, "cma" or "none"; "" where the library has no such variable, as version 5. */
+static char path_copy[16];
+
+/* Once it has looked for what it was told, or would like, the library keeps in the variable what it uses. */
+static void path_read_copy(void)
+{
+	char name[64], text[256], item[sizeof(path_copy)];
+	int name_bytes = sizeof(name), text_bytes = sizeof(text), verbosity, bind, scope;
+	int index, count = 0, value = 0, items = 0, found, is_read = 0, i;
+	MPI_Datatype type;
+	MPI_T_enum kind = MPI_T_ENUM_NULL;
+	MPI_T_cvar_handle handle;
+
+	if (MPI_T_cvar_get_index("btl_vader_single_copy_mechanism", &index) != MPI_SUCCESS ||
+	    MPI_T_cvar_get_info(index, name, &name_bytes, &verbosity, &type, &kind, text, &text_bytes, &bind,
+				&scope) != MPI_SUCCESS ||
+	    kind == MPI_T_ENUM_NULL || type != MPI_INT ||
+	    MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
+		return;
+	is_read = count == 1 && MPI_T_cvar_read(handle, &value) == MPI_SUCCESS;
+	if (MPI_T_cvar_handle_free(&handle) != MPI_SUCCESS || !is_read)
+		return;
+	if (MPI_T_enum_get_info(kind, &items, name, &(int){sizeof(name)}) != MPI_SUCCESS)
+		return;
+	for (i = 0; i < items; i++)
+		if (MPI_T_enum_get_item(kind, i, &found, item, &(int){sizeof(item)}) == MPI_SUCCESS &&
+		    found == value)
+			snprintf(path_copy, sizeof(path_copy), "%s", item);
+}
+
 /* Once a process: each start of the tools interface loads every plugin of Open MPI, which takes 0.15 s. */
 static void path_read_limits(void)
 {
@@ -57,6 +87,7 @@ static void path_read_limits(void)
 	if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
 		for (i = 0; i < PATH_LIMITS; i++)
 			path_limits[i].eager_bytes = path_read_limit(path_limits[i].btl);
+		path_read_copy();
 		if (MPI_T_finalize() != MPI_SUCCESS)
 			fprintf(stderr, "cadge: MPI's tools interface cannot be closed\n");
 	}
@@ -72,6 +103,12 @@ uint64_t mpi_path_eager_bytes(const char *btl)
 		if (strcmp(path_limits[i].btl, btl) == 0)
 			return path_limits[i].eager_bytes;
 	return 0;
+}
+
+const char *mpi_path_copy(void)
+{
+	path_read_limits();
+	return path_copy;
 }
 
 #if defined(OPEN_MPI) && defined(__has_include)

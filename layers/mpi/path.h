@@ -24,4 +24,10 @@ void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out);
  */
 uint64_t mpi_path_eager_bytes(const char *btl);
 
+/*
+ * How the transport "vader" copies long messages within a host, from MPI's tools interface: "cma", "none" (through
+ * fragments in shared memory) and so on; "" where it does not say. Only after MPI_Init.
+ */
+const char *mpi_path_copy(void);
+
 #endif

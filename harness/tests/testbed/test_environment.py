@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -258,6 +259,23 @@ def test_open_mpi_is_not_steered(
     record = start(block_here(here, launch), build=BUILT).records()["l1"]
     assert (record["status"], record["reason"]) == ("done", None), record["log_tail"]
     assert record["result"]["limits"]["short_bytes_max"] not in (0, 12345)
+
+
+@pytest.mark.parametrize("mechanism", ["", "none"])
+def test_open_mpi_tells_how_it_copies(start: Start, here: Testbed, mechanism: str) -> None:
+    """As the launcher was told: the library's own choice depends on the machine."""
+    needs("mpi-p2p")
+    if shutil.which("mpirun") is None:
+        pytest.skip("there is no mpirun")
+    options = ["--mca", "btl_vader_single_copy_mechanism", mechanism] if mechanism else []
+    block = block_here(here, {**real_launch("l1", "mpi-p2p"), "launcher": "mpirun"})
+    record = start({**block, "mpirun": {"path": "mpirun", "options": options}}, build=BUILT).records()["l1"]
+    assert (record["status"], record["reason"]) == ("done", None), record["log_tail"]
+    used = record["result"]["path"][0]["used"]
+    if "btl vader" not in used:
+        pytest.skip(f"another Open MPI than 4: {used}")
+    (told,) = re.findall(r"; single copy (\w+)", used)
+    assert told == mechanism or (not mechanism and told in ("xpmem", "cma", "knem", "none"))
 
 
 def test_the_libraries_of_a_build_are_those_that_an_endpoint_would_load(

@@ -422,6 +422,10 @@ def _record(
             {"host": name, "kind": "folder", "why": "no namespaces", "variables": {"UCX_POSIX_DIR": "/dev/shm/c"}}
             for name in hosts
         ],
+        "environment": [
+            {"host": name, "variables": {"HOME": "/tmp/c/home", "LD_LIBRARY_PATH": "/opt/ucx/lib", "PATH": "/bin"}}
+            for name in hosts
+        ],
         "exit_codes": [0, 0],
         "agent_version": "0.2.0",
     }

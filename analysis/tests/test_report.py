@@ -112,6 +112,10 @@ def test_the_command_that_makes_it_again(report_text: str) -> None:
     assert pagereader.read(report_text).one("pre").text == "cadge run --sweep default"
 
 
+def test_the_variables_that_endpoints_were_given_are_told(report_text: str) -> None:
+    assert "HOME, LD_LIBRARY_PATH=/opt/ucx/lib, PATH, and no others but a launcher" in report_text
+
+
 def test_where_shared_memory_lay_and_what_was_set_for_it_is_told(report_text: str) -> None:
     told = "a folder of the endpoints&#39; own in /dev/shm (no namespaces), set by UCX_POSIX_DIR: h1"
     assert told in report_text

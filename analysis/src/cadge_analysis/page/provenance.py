@@ -15,6 +15,9 @@ from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
 
+STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
+"""Variables of the inventory that say which libraries are used; the values of the others are of no interest."""
+
 _NODE_FACTS = (
     ("kernel", "kernel"),
     ("cmdline", "kernel command line"),
@@ -194,6 +197,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         ),
         Fact(name="Driver", text=drivers or "no launch was stored"),
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
+        Fact(name="Environment", text=_environment(data) or "not stored"),
     )
 
 
@@ -205,6 +209,15 @@ def _shared_memory(data: Dataset) -> str:
         if host.variables:
             text += f", set by {', '.join(host.variables)}"
         hosts[text][host.host] = None
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
+
+
+def _environment(data: Dataset) -> str:
+    """Say which variables endpoints were given: each list once, with its hosts."""
+    hosts: dict[str, dict[str, None]] = defaultdict(dict)
+    for host in (host for record in data.records for host in record.environment):
+        given = (f"{name}={value}" if name in STEERING else name for name, value in sorted(host.variables.items()))
+        hosts[f"{', '.join(given)}, and no others but a launcher's for its ranks"][host.host] = None
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in hosts.items())
 
 

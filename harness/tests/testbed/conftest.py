@@ -71,6 +71,15 @@ def can_emulate() -> None:
 
 
 @pytest.fixture(scope="session")
+def own_namespaces() -> None:
+    """Skip where an agent of this user cannot have a /dev/shm of its own: in a chroot only root can."""
+    own = [] if os.geteuid() == 0 else ["--user"]
+    tried = subprocess.run(["unshare", *own, "--mount", "--ipc", "true"], check=False, capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"this user cannot make namespaces here: {tried.stderr.strip()}")
+
+
+@pytest.fixture(scope="session")
 def emulated(state: Path, can_emulate: None) -> Iterator[Testbed]:
     """An emulated testbed of two hosts."""
     del state, can_emulate

@@ -309,7 +309,7 @@ def test_what_a_killed_driver_leaves_goes_and_what_others_keep_stays(
 ) -> None:
     """Also files that are younger than the agent, that nobody maps, and that look like a library's."""
     if kind == "private":
-        request.getfixturevalue("can_emulate")
+        request.getfixturevalue("own_namespaces")
     elif os.geteuid() != 0:
         pytest.skip("takes a capability from root")
     note = tmp_path / "note"
@@ -350,9 +350,9 @@ def test_an_agent_outlives_the_loss_of_its_folder(start: Start, here: Testbed, t
 
 
 def test_shared_memory_is_shared_by_the_endpoints_of_a_host_and_outlives_no_kill(
-    start: Start, here: Testbed, tmp_path: Path, can_emulate: None
+    start: Start, here: Testbed, tmp_path: Path, own_namespaces: None
 ) -> None:
-    del can_emulate
+    del own_namespaces
     pids = tmp_path / "pids"
     agent = start(block_here(here, one("l1", mode="hang", pidfile=pids)))
     agent.until("launch_started")
@@ -366,12 +366,12 @@ def test_shared_memory_is_shared_by_the_endpoints_of_a_host_and_outlives_no_kill
 
 
 def test_endpoints_have_the_agents_root_also_in_a_chroot(
-    start: Start, here: Testbed, tmp_path: Path, fake_build: Path, can_emulate: None
+    start: Start, here: Testbed, tmp_path: Path, fake_build: Path, own_namespaces: None
 ) -> None:
     """As in a machine that debootstrap made. Here the driver is in the chroot alone."""
     if os.geteuid() != 0:
         pytest.skip("takes chroot")
-    del can_emulate
+    del own_namespaces
     root = tmp_path / "root"
     root.mkdir()
     script = 'mount --rbind / "$0" && mount -t tmpfs none "$1" && shift && cd / && exec chroot "$0" "$@"'
@@ -382,9 +382,9 @@ def test_endpoints_have_the_agents_root_also_in_a_chroot(
 
 
 def test_a_lost_keeper_of_the_namespaces_is_replaced(
-    start: Start, here: Testbed, tmp_path: Path, can_emulate: None
+    start: Start, here: Testbed, tmp_path: Path, own_namespaces: None
 ) -> None:
-    del can_emulate
+    del own_namespaces
     pids = tmp_path / "pids"
     agent = start(block_here(here, one("l1", sleep_ms=1500, pidfile=pids), one("l2")))
     agent.until("launch_started")

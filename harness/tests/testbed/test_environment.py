@@ -97,7 +97,7 @@ def test_an_endpoint_finds_nothing_of_the_users(
 ) -> None:
     del wrong
     if kind == "private":
-        request.getfixturevalue("can_emulate")
+        request.getfixturevalue("own_namespaces")
     elif os.geteuid() != 0:
         pytest.skip("takes a capability from root")
     launches = [one("l1", look=seen), one("l2", look=seen)]

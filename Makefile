@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 
 SWEEP ?= default
-export TESTBED LAYERS INVENTORY TUNE SETUP LAYER NAME
+export SWEEP TESTBED LAYERS INVENTORY TUNE SETUP LAYER NAME RUN
 
 cadge := .venv/bin/cadge
 # the shell reads their values from the environment, whatever characters are in them
@@ -31,10 +31,10 @@ build: setup ## build the driver and every layer whose library is here
 	@$(cadge) patterns --check
 
 sweep: build ## set-up, build, testbed, sweep over every layer, store, report: one command
-	@$(cadge) run --sweep $(SWEEP) $(options)
+	@$(cadge) run --sweep "$$SWEEP" $(options)
 
 report: ## make the report of the last campaign again (RUN=ID for another)
-	@$(cadge) report $(RUN)
+	@$(cadge) report $(if $(RUN),"$$RUN")
 
 test: ## set-up for tests, then every test, in its short form: minutes
 	@ci/setup test

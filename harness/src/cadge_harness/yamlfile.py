@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """YAML with positions: every complaint about a file names its line, its column, and the nearest valid name.
 
-Only what JSON can say is read (YAML 1.2's core: `yes` and `no` are strings, a date is a string).
+Only what JSON can say is read (YAML 1.2's core: `yes` and `no` are strings, a date is a string), and no more than
+`yamlbounds` allows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 import yaml
@@ -17,12 +19,17 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from cadge_harness.errors import UsageError
+from cadge_harness.yamlbounds import DIGITS_MAX, check_bounds
 from cadge_results import ResultsError
 from cadge_results.base import Document
 from cadge_results.catalogue import SafeLoader
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 _Path = tuple[str | int, ...]
+_SLOW_BYTES = 32 * 1024
+"""What PyYAML's own loader, which takes a second for 150 KB, is given to say better what is wrong."""
+_SHOWN_MOST = 400
+"""Letters of a complaint: a file may hold a word of a hundred thousand, a terminal should not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,23 +96,23 @@ def load_document(
     except ValidationError as error:
         raise UsageError(_explain(error, kind, marks, source)) from error
     lines = []
-    for problem in check(document):
+    for problem in islice(check(document), 5):
         line, column = marks.nearest(problem.path, key=problem.of_key)
-        lines.append(f"{source}:{line}:{column}: {'.'.join(map(str, problem.path))}: {problem.text}")
+        lines.append(_short(f"{source}:{line}:{column}: {'.'.join(map(str, problem.path))}: {problem.text}"))
     if lines:
-        raise UsageError("\n".join(lines[:5]))
+        raise UsageError("\n".join(lines))
     return document
 
 
 def load(text: str, *, source: str) -> tuple[JsonValue, Marks]:
     """Read YAML into JSON values and their positions. Raises UsageError with line and column."""
     try:
-        node = _compose(text)
+        node = _compose(text, source)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
         context = f" {error.context}" if error.context else ""
-        raise UsageError(f"{source}:{where}: malformed YAML: {error.problem}{context}") from error
+        raise UsageError(_short(f"{source}:{where}: malformed YAML: {error.problem}{context}")) from error
     except yaml.YAMLError as error:
         raise UsageError(f"{source}: malformed YAML: {error}") from error
     if node is None:
@@ -114,11 +121,19 @@ def load(text: str, *, source: str) -> tuple[JsonValue, Marks]:
     return _value(node, (), marks, source, frozenset()), marks
 
 
-def _compose(text: str) -> Node | None:
-    try:
-        return yaml.compose(text, Loader=_QuickLoader)
-    except (yaml.YAMLError, RecursionError):
-        return yaml.compose(text, Loader=_Loader)
+def _compose(text: str, source: str) -> Node | None:
+    for loader in (_QuickLoader, _Loader):
+        try:
+            check_bounds(text, source=source, loader=loader)
+            return yaml.compose(text, Loader=loader)
+        except yaml.YAMLError:
+            if loader is _Loader or len(text) > _SLOW_BYTES:
+                raise
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_MOST else f"{text[: _SHOWN_MOST - 3]}..."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -163,6 +178,9 @@ def _scalar(node: Node, source: str) -> JsonValue:
         if text in {"true", "false"}:
             return text == "true"
         if node.tag == "tag:yaml.org,2002:int" and text.removeprefix("-").isdecimal():
+            digits = len(text.removeprefix("-"))
+            if digits > DIGITS_MAX:
+                raise UsageError(f"{source}:{_colon(node)}: a number of {digits} digits; at most {DIGITS_MAX}")
             return int(text)
         if node.tag == "tag:yaml.org,2002:float":
             return _float(text)
@@ -207,7 +225,7 @@ def _explain(error: ValidationError, kind: type[BaseModel], marks: Marks, source
             what = f"{item['input']!r} is not allowed{nearest(str(item['input']), names)}"
         elif item["type"] == "missing":
             what = "is missing"
-        lines.append(f"{source}:{line}:{column}: {name + ': ' if name else ''}{what}")
+        lines.append(_short(f"{source}:{line}:{column}: {name + ': ' if name else ''}{what}"))
     return "\n".join(lines)
 
 

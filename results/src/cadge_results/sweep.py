@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PositiveInt, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
 from cadge_results.base import Document, Frozen, Place, Wait
 from cadge_results.point import WORD
@@ -19,6 +19,9 @@ from cadge_results.units import Bytes, Millis
 
 POINT_MS_MIN = 20
 """No point is ever measured for less."""
+
+LAUNCHES_MAX = 1000
+"""More would tell nothing further: what launches differ by is known long before."""
 
 SAME = "same"
 """The value of a parameter that follows another: that one's."""
@@ -45,8 +48,15 @@ def _one_or_more(item: dict[str, object]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]})
 
 
-Places = Annotated[tuple[Place, ...], BeforeValidator(_listed), _one_or_more({"enum": ["self", "within", "between"]})]
-Waits = Annotated[tuple[Wait, ...], BeforeValidator(_listed), _one_or_more({"enum": ["poll", "block"]})]
+Places = Annotated[
+    tuple[Place, ...],
+    Field(min_length=1),
+    BeforeValidator(_listed),
+    _one_or_more({"enum": ["self", "within", "between"]}),
+]
+Waits = Annotated[
+    tuple[Wait, ...], Field(min_length=1), BeforeValidator(_listed), _one_or_more({"enum": ["poll", "block"]})
+]
 
 _VALUE: dict[str, object] = {"type": ["integer", "string"]}
 _VALUES: dict[str, object] = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
@@ -136,6 +146,8 @@ def _layers(value: object) -> object:
     if value == "all":
         return ()
     values = value if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise ValueError("names no layer; leave the key out for every layer")
     return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 
 
@@ -146,7 +158,11 @@ Layers = Annotated[
         {
             "anyOf": [
                 {"type": "string"},
-                {"type": "array", "items": {"anyOf": [{"type": "string"}, LayerEntry.model_json_schema()]}},
+                {
+                    "type": "array",
+                    "items": {"anyOf": [{"type": "string"}, LayerEntry.model_json_schema()]},
+                    "minItems": 1,
+                },
             ]
         }
     ),
@@ -165,7 +181,7 @@ class SweepFile(Document):
     waits: Waits = ("poll",)
     vectors: dict[str, Annotated[tuple[Bytes, ...], Field(min_length=1)]] = Field(default_factory=dict)
     patterns: tuple[PatternEntry, ...] = Field(min_length=1)
-    launches: PositiveInt
+    launches: int = Field(gt=0, le=LAUNCHES_MAX)
     seed: int = Field(default=1, ge=0, lt=2**63)
     budget: Millis | None = None
     duration: Durations

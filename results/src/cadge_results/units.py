@@ -9,6 +9,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 _QUANTITY = re.compile(r"^(?P<number>[0-9]+)\s?(?P<unit>[A-Za-zµ]*)$")
+_DIGITS_MAX = 20
+"""Enough for 64 bits; to read a number takes time with the square of its digits."""
 
 BYTES_BY_UNIT = {
     "B": 1,
@@ -42,6 +44,8 @@ def parse_ns(value: object) -> int:
 
 def _parse(value: object, factors: dict[str, int], *, what: str, example: str) -> int:
     match = _QUANTITY.match(value) if isinstance(value, str) else None
+    if match is not None and len(match["number"]) > _DIGITS_MAX:
+        raise ValueError(f"a number of {len(match['number'])} digits; at most {_DIGITS_MAX}")
     if match is None or not match["unit"]:
         if match is not None or (isinstance(value, int | float) and not isinstance(value, bool)):
             raise ValueError(f"{value} has no unit; a {what} is written like {example}")

@@ -30,7 +30,7 @@ from cadge_harness.plan.timemodel import (
     report_ms,
     touched_bytes,
 )
-from cadge_harness.words import runs_only
+from cadge_harness.words import count_of, runs_only
 from cadge_results import (
     PatternFile,
     Plan,
@@ -48,6 +48,8 @@ from cadge_results.plan import Estimate
 from cadge_results.sweep import LayerEntry
 
 _T = TypeVar("_T")
+ATTEMPTS_MAX = 1_000_000
+"""Of a campaign: it would take days, and a plan of that size minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +146,7 @@ def make_plan(
     """
     wishes = wanted(sweep, workloads)
     entries, notices = _entries(sweep, catalogue, wishes, only)
+    _check_attempts(len(entries), len(wishes), sweep.launches)
     making = _Making(sweep, site, workloads, focuses(sweep, workloads))
     for entry in entries:
         info = catalogue.get(entry.layer)
@@ -179,6 +182,13 @@ def make_plan(
     ]
     notes = [*notices, *([shortened] if shortened else [])]
     return _seal(making, points + making.refused, launches, blocks, notes)
+
+
+def _check_attempts(layers: int, combinations: int, launches: int) -> None:
+    attempts = layers * combinations * launches
+    if attempts > ATTEMPTS_MAX:
+        parts = f"{count_of(layers, 'layer')}, {count_of(combinations, 'combination')}, {launches} launches"
+        raise UsageError(f"this sweep makes {attempts} attempts ({parts}); at most {ATTEMPTS_MAX}")
 
 
 def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:

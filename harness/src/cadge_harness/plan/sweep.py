@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from cadge_harness.errors import UsageError
+from cadge_harness.yamlbounds import OWN, check_bytes
 from cadge_harness.yamlfile import Problem, load_document, nearest
 from cadge_results import PatternFile, SweepFile, Workload, Workloads
 from cadge_results.base import Place, Wait
@@ -18,6 +20,9 @@ from cadge_results.pattern import ENDPOINTS_MAX, Parameter
 from cadge_results.point import Value
 from cadge_results.sweep import SAME, Focus, PatternEntry
 from cadge_results.units import parse_bytes, parse_ns
+
+COMBINATIONS_MAX = 10_000
+"""Of values, places and wait modes in a sweep, 14 times as many as the full one has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,10 @@ def find_sweep(name: str, folder: Path) -> Path:
 def read_sweep(path: Path, workloads: Workloads) -> tuple[SweepFile, str]:
     """Return a sweep that fits the patterns, and its text. Raises UsageError with line and column."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as stream:
+            content = stream.read(OWN.text_bytes + 1)
+        check_bytes(len(content), source=str(path))
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except OSError as error:
@@ -76,6 +84,7 @@ def read_sweep(path: Path, workloads: Workloads) -> tuple[SweepFile, str]:
 
 def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:
     """Yield what does not fit the patterns."""
+    left = COMBINATIONS_MAX
     for number, entry in enumerate(sweep.patterns):
         where = ("patterns", number)
         pattern = workloads.patterns.get(entry.pattern)
@@ -89,6 +98,7 @@ def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:
             yield Problem(path=where, text=f"{entry.pattern} needs {' and '.join(lacking)}")
         elif not found:
             try:
+                left -= _count(entry, sweep, pattern, left)
                 list(_workloads(entry, sweep, pattern))
             except ValueError as error:
                 yield Problem(path=where, text=str(error))
@@ -208,6 +218,18 @@ def _workloads(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> I
         raise ValueError(f"{entry.pattern} has none of these combinations")
 
 
+def _count(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile, left: int) -> int:
+    """Return how many combinations an entry makes, without making them. Raises ValueError for more than are left."""
+    groups = _groups(_axes(entry, sweep, pattern), entry.zip)
+    count = prod(map(len, (*groups, entry.places or sweep.places, entry.waits or sweep.waits)))
+    if count > left:
+        raise ValueError(
+            f"makes {count} of the sweep's combinations of values, places and wait modes; "
+            f"there may be {COMBINATIONS_MAX}" + (f", and {left} are left" if left < COMBINATIONS_MAX else "")
+        )
+    return count
+
+
 def _axes(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> dict[str, tuple[Value, ...]]:
     """Return the values of each parameter, defaults filled in."""
     axes: dict[str, tuple[Value, ...]] = {}
@@ -219,10 +241,8 @@ def _axes(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> dict[s
     return axes
 
 
-def _combinations(
-    axes: dict[str, tuple[Value, ...]], zipped: tuple[tuple[str, ...], ...]
-) -> Iterator[dict[str, Value]]:
-    """Yield every combination; parameters of one zip group advance together."""
+def _groups(axes: dict[str, tuple[Value, ...]], zipped: tuple[tuple[str, ...], ...]) -> list[list[dict[str, Value]]]:
+    """Return what is combined with what; parameters of one zip group advance together. Raises ValueError."""
     groups: list[list[dict[str, Value]]] = []
     done: set[str] = set()
     for names in zipped:
@@ -233,7 +253,14 @@ def _combinations(
         groups.append([dict(zip(names, row, strict=True)) for row in zip(*(axes[name] for name in names), strict=True)])
         done.update(names)
     groups.extend([{name: value} for value in values] for name, values in axes.items() if name not in done)
-    for parts in product(*groups):
+    return groups
+
+
+def _combinations(
+    axes: dict[str, tuple[Value, ...]], zipped: tuple[tuple[str, ...], ...]
+) -> Iterator[dict[str, Value]]:
+    """Yield every combination."""
+    for parts in product(*_groups(axes, zipped)):
         merged: dict[str, Value] = {}
         for part in parts:
             merged |= part

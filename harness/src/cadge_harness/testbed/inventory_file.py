@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
@@ -13,9 +14,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from cadge_harness.errors import UnfitError, UsageError, named, printable, shown
 from cadge_harness.testbed.inventory_rules import HostVariables, loops_back, read_host
 from cadge_harness.testbed.model import Host, Kind, Testbed
+from cadge_harness.yamlbounds import INVENTORY, check_bounds, check_bytes
+from cadge_results.catalogue import SafeLoader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,9 +130,24 @@ def _checked_path(path: Path) -> Path:
     return found
 
 
+def _check_bounds(path: Path) -> None:
+    """Refuse what Ansible would not get to the end of. What is no YAML, Ansible says."""
+    if path.suffix not in {".yml", ".yaml"} or not path.is_file():
+        return
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(INVENTORY.text_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    check_bytes(len(content), source=str(path), bounds=INVENTORY)
+    with contextlib.suppress(yaml.YAMLError, UnicodeDecodeError):
+        check_bounds(content.decode(), source=str(path), loader=SafeLoader, bounds=INVENTORY)
+
+
 def load(path: Path) -> Testbed:
     """Read the testbed that an inventory describes. Raises UsageError for whatever is wrong in it."""
     found = _checked_path(path)
+    _check_bounds(found)
     listing = _list(found)
     names = _members(listing, GROUP)
     if not names:

@@ -112,6 +112,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     (root / "harness/sweeps/tiny.yml").write_text(TINY)
     monkeypatch.setenv("CADGE_ROOT", str(root))
     monkeypatch.setenv("CADGE_LOCK", str(tmp_path / "lock"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("CADGE_BUILD", raising=False)
     for name in ("TESTBED", "INVENTORY", "LAYERS", "SWEEP", "TUNE"):
         monkeypatch.delenv(name, raising=False)

@@ -69,7 +69,7 @@ def command_of(name: str) -> click.Command | None:
 
             return doctor
         case "layers":
-            from cadge_cli.commands_plan import layers
+            from cadge_cli.commands_layers import layers
 
             return layers
         case "patterns":

@@ -12,11 +12,11 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from cadge_harness.paths import Checkout
-from cadge_harness.plan.catalogue import Catalogue, Context, Description, LayerInfo, Refusal
+from cadge_harness.plan import said
+from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
 from cadge_results import Reason
 from cadge_results.base import Place, Wait
 
@@ -28,22 +28,33 @@ _OF_THE_LAYER = frozenset({Reason.NO_CAP, Reason.NO_WAIT})
 
 
 def describe_layers(catalogue: Catalogue, checkout: Checkout, names: Collection[str] | None = None) -> Catalogue:
-    """Return the catalogue with a description of every built layer, or of those named, that the driver can describe."""
+    """Return the catalogue with a description of every built layer, or of those named, that the driver can describe.
+
+    A module that is as it was when it was last asked is not asked again.
+    """
     if not checkout.driver.is_file():
         return catalogue
+    wanted = [info.name for info in catalogue.layers if info.absent is None and (names is None or info.name in names)]
+    answers = said.recall(checkout, wanted)
+    if unknown := [name for name in wanted if name not in answers]:
+        from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most answers to read
 
-    def described(info: LayerInfo) -> LayerInfo:
-        return _describe(info, checkout) if names is None or info.name in names else info
+        keys = {name: said.key_of(checkout, name) for name in unknown}  # before asking: it may be built meanwhile
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout), unknown), strict=True))
+        found = {name: answer for name, answer in new.items() if answer is not None}
+        # What cannot be loaded may be mended without a change of its module: it is asked each time.
+        said.remember(checkout, {keys[name]: answer for name, answer in found.items() if not answer.get("reason")})
+        answers |= found
+    layers = tuple(
+        replace(info, description=read_description(answers[info.name])) if info.name in answers else info
+        for info in catalogue.layers
+    )
+    return replace(catalogue, layers=layers)
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        layers = pool.map(described, catalogue.layers)
-        return replace(catalogue, layers=tuple(layers))
 
-
-def _describe(info: LayerInfo, checkout: Checkout) -> LayerInfo:
-    if info.absent is not None:
-        return info
-    argv = [str(checkout.driver), "describe", "--modules", str(checkout.modules), "--layer", info.name]
+def _ask(name: str, checkout: Checkout) -> Mapping[str, object] | None:
+    argv = [str(checkout.driver), "describe", "--modules", str(checkout.modules), "--layer", name]
     try:
         # Some libraries leave files in the current folder when they crash, so that is one that goes away.
         with tempfile.TemporaryDirectory(prefix="cadge-") as folder:
@@ -52,10 +63,8 @@ def _describe(info: LayerInfo, checkout: Checkout) -> LayerInfo:
             )
         raw = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return info
-    if not isinstance(raw, dict):
-        return info
-    return replace(info, description=read_description(raw))
+        return None
+    return raw if isinstance(raw, dict) else None
 
 
 def read_description(raw: Mapping[str, object]) -> Description:

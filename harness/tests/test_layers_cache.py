@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge layers` asks a module once, and again when it, or what it depends on, is another."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.paths import Checkout
+
+from .conftest import Answer
+
+Cadge = Callable[..., Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A checkout whose driver notes whom it is asked for."""
+
+    checkout: Checkout
+    log: Path
+    cache: Path
+
+    def answer(self, **said: object) -> None:
+        """Build a driver that says this of every layer."""
+        document = {
+            "schema": "cadge.describe/1",
+            "table": {"library": {"name": "Lib", "stated_version": "1.0"}},
+            **said,
+        }
+        text = f"#!/bin/sh\necho $5 >>{self.log}\ncat <<'END'\n{json.dumps(document)}\nEND\n"
+        self.checkout.driver.write_text(text)
+
+    def names(self) -> list[str]:
+        """Return whom it was asked for since the last time."""
+        found = sorted(self.log.read_text().split()) if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return found
+
+    def file(self) -> Path:
+        """Return the one file in the cache."""
+        (found,) = (self.cache / "cadge").iterdir()
+        return found
+
+
+@pytest.fixture
+def asked(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # each phase of a test has its own
+    made = Asked(checkout, tmp_path / "asked", tmp_path / "cache")
+    made.answer()
+    return made
+
+
+def test_a_module_is_asked_once(asked: Asked, cadge: Cadge) -> None:
+    first = cadge("layers", "--json")
+    assert first.code == 0
+    assert asked.names() == ["a-one", "b-two"]
+    assert cadge("layers", "--json") == first
+    assert asked.names() == []
+    assert '"version": "1.0"' in first.out
+
+
+def test_what_changed_is_asked_again(asked: Asked, cadge: Cadge, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cadge("layers").code == 0
+    asked.names()
+    (asked.checkout.modules / "a-one.so").write_text("another")
+    assert cadge("layers").code == 0
+    assert asked.names() == ["a-one"]
+    os.utime(asked.checkout.modules / "b-two.so", ns=(1, 1))
+    assert cadge("layers").code == 0
+    assert asked.names() == ["b-two"]
+    monkeypatch.setenv("ONE_TLS", "shm")  # as libraries are told what to use
+    assert cadge("layers").code == 0
+    assert asked.names() == ["a-one", "b-two"]
+    asked.answer(more="")
+    assert cadge("layers").code == 0
+    assert asked.names() == ["a-one", "b-two"]
+    assert cadge("layers").code == 0
+    assert asked.names() == []
+
+
+def test_what_cannot_be_loaded_is_asked_each_time(asked: Asked, cadge: Cadge) -> None:
+    asked.answer(reason="libone.so.1: cannot open shared object file")
+    for _ in range(2):
+        assert cadge("layers").code == 0
+        assert asked.names() == ["a-one", "b-two"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "cadge.said/1", "said": {" ": {}, "a": 1}}', "[" * 10**5])
+def test_a_damaged_cache_is_no_cache(text: str, asked: Asked, cadge: Cadge) -> None:
+    first = cadge("layers")
+    asked.names()
+    asked.file().write_text(text)
+    assert cadge("layers") == first
+    assert asked.names() == ["a-one", "b-two"]
+    assert cadge("layers") == first
+    assert asked.names() == []
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    asked: Asked, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.cache.write_text("a file where the folder would be")
+    for _ in range(2):
+        assert cadge("layers").code == 0
+        assert asked.names() == ["a-one", "b-two"]
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "")
+    assert cadge("layers").code == 0
+    assert asked.names() == ["a-one", "b-two"]
+
+
+def test_the_cache_has_the_user_s_umask(asked: Asked) -> None:
+    code = "import os, sys; os.umask(int(sys.argv[1], 8)); from cadge_cli import cli; sys.exit(cli.invoke(['layers']))"
+    for umask, mode in (("077", 0o600), ("022", 0o644)):
+        subprocess.run([sys.executable, "-c", code, umask], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        assert asked.file().stat().st_mode & 0o777 == mode
+        asked.file().unlink()
+
+
+def test_listing_layers_imports_no_planner() -> None:
+    code = (
+        "import sys; import cadge_cli.commands_layers\n"
+        "heavy = {'cadge_harness.plan.planner', 'cadge_harness.run.request', 'concurrent.futures', 'rich', 'ansible'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

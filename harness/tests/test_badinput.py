@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from cadge_cli import commands_run
+from cadge_cli.progress import LiveProgress, PlainProgress
 from cadge_harness.errors import UnfitError
 from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.run.session import Ended, OnEvent
 from cadge_harness.testbed import testbeds
 from cadge_results import Store
+from cadge_results.event import Problem
 
 from .conftest import Answer, FakeRunner
 
@@ -216,4 +220,28 @@ def test_the_report_fails_and_the_campaign_stays(
     document = json.loads(answer.out)
     assert (answer.code, document["data"]["report"]) == (0, None)
     assert document["problems"] == ["no report was made: cadge: no figures"]
+    assert len(campaigns(quiet)) == 1
+
+
+@pytest.mark.parametrize("display", [PlainProgress, LiveProgress])
+def test_a_problem_is_told_once(
+    display: type[PlainProgress] | type[LiveProgress],
+    quiet: Checkout,
+    cadge: Cadge,
+    runner: FakeRunner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When it happens; at the end it is only told where it was not told before, or to programs."""
+    gone = "n1 cannot be reached: no route to host"
+
+    def fails(_testbed: object, _blocks: object, _campaign: object, on_event: OnEvent, *_rest: object) -> Ended:
+        on_event(Problem(host="n1", reason=gone))
+        return Ended(ok=False, exit_code=4, problems=(gone, "told at the end"))
+
+    assert runner
+    monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: fails)
+    monkeypatch.setattr(commands_run, "make_progress", lambda state, output: display(state, output, lambda: 0.0))
+    answer = cadge(*RUN, "--json")
+    assert json.loads(answer.out)["problems"] == [gone, "told at the end"]
+    assert (answer.code, answer.err.count(gone), answer.err.count("told at the end")) == (4, 1, 1), answer.err
     assert len(campaigns(quiet)) == 1

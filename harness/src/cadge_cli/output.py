@@ -31,16 +31,20 @@ class Output:
     stdout: TextIO = field(default_factory=lambda: sys.stdout)
     stderr: TextIO = field(default_factory=lambda: sys.stderr)
     problems: list[str] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
+    """What was said while the command worked, also by a display of its own: it need not be said again."""
 
     def say(self, text: str) -> None:
         """Tell the user something while the command works."""
+        self.told.add(text)
         _write(self.stderr, f"{text}\n")
 
     def problem(self, text: str) -> None:
-        """Tell the user of something wrong, and keep it for the answer."""
+        """Keep something wrong for the answer, and tell the user of it unless that was done when it happened."""
         if text not in self.problems:
             self.problems.append(text)
-            self.say(f"cadge: {text}")
+            if text not in self.told:
+                self.say(f"cadge: {text}")
 
     def wrote(self, written: Written, path: Path, about: str = "") -> list[str]:
         """Return the lines of the answer that name an output, with its size where there is something to say about it.

@@ -90,6 +90,7 @@ class LiveProgress:
         from rich.live import Live
 
         self._state = state
+        self._told = output.told
         self._clock_s = clock_s
         self._console = Console(file=output.stderr)
         self._seen: set[str] = set()
@@ -119,6 +120,7 @@ class LiveProgress:
 
     def note(self, text: str) -> None:
         """Print a line above the display."""
+        self._told.add(text)
         self._console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -89,7 +91,7 @@ def test_a_device_stays_a_device(command: str, measured: Checkout, tmp_path: Pat
 def test_a_device_without_room(command: str, measured: Checkout, tmp_path: Path) -> None:
     assert measured
     done = on_a_device(tmp_path, 7, COMMANDS[command])
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert "/node: No space left on device\n" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -193,3 +195,62 @@ def test_the_export_on_stdout_is_the_file(measured: Checkout, cadge: Cadge, tmp_
     assert measured
     assert cadge("export", "-o", str(tmp_path / "file")).out == f"{tmp_path / 'file'}\n"
     assert cadge("export").out == (tmp_path / "file").read_text()
+
+
+SAYING = {
+    "help": ("--help",),
+    "help of a command": ("plan", "--help"),
+    "version": ("--version",),
+    "layers": ("layers",),
+    "layers, for programs": ("layers", "--json"),
+    "plan": ("plan", "--sweep", "tiny", "--testbed", "local"),
+    "export": ("export",),
+    "a mistake": ("layers", "--jsn"),
+    "a mistake, for programs": ("nothing", "--json"),
+}
+
+
+WHOLE = ("help", "layers, for programs", "a mistake, for programs")
+ALL_WAYS = [*product(WHOLE, ("closed", "full", "gone"), ("stdout", "stderr", "both"))]
+
+
+@pytest.mark.parametrize(
+    ("what", "how", "stream"),
+    [*ALL_WAYS, *((what, how, "stdout") for what in SAYING if what not in WHOLE for how in ("full", "gone"))],
+)
+def test_nobody_can_have_the_answer(what: str, how: str, stream: str, measured: Checkout, tmp_path: Path) -> None:
+    """Exit code 3, or a quiet end: what went wrong is said where somebody can read it, and there is no traceback."""
+    assert measured
+    numbers = {"stdout": "1", "stderr": "2", "both": "1 2"}[stream].split()
+    shell = {"closed": ">&-", "full": ">/dev/full", "gone": f">{tmp_path / 'pipe'}"}[how]
+    script = f'exec "$@" {" ".join(number + shell for number in numbers)}'
+    reader = None
+    if how == "gone":
+        os.mkfifo(tmp_path / "pipe")
+        reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        script = f'exec {" ".join(f"{number}{shell}" for number in numbers)}; kill -STOP $$; exec "$@"'
+    program = subprocess.Popen(
+        ["sh", "-c", script, "sh", *CADGE, *SAYING[what]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    if reader is not None:  # it has opened the pipe, and will find that nobody reads it
+        os.waitpid(program.pid, os.WUNTRACED)
+        os.close(reader)
+        os.kill(program.pid, signal.SIGCONT)
+    out, err = program.communicate(timeout=60)
+    mistaken = what.startswith("a mistake")
+    answers = not mistaken or "--json" in SAYING[what]
+    lost = answers and stream != "stderr" and how != "gone"
+    helped = how == "closed" and what in {"help", "help of a command", "version"}  # click says nothing of it
+    assert program.returncode == (3 if lost and not helped else 2 if mistaken else 0), err
+    assert not [*tmp_path.glob("cadge-traceback-*")]
+    assert "Traceback" not in out + err
+    assert "Exception ignored" not in err
+    if stream == "stdout" and lost and not helped:
+        assert "cadge: cannot write the answer to stdout: " + ("it is" if how == "closed" else "No space") in err
+    elif not mistaken:
+        assert err == ""

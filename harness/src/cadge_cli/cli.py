@@ -12,19 +12,24 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
+from cadge_cli.output import silence, unwritten, write_text
 from cadge_harness import __version__
 from cadge_harness.errors import (
     EXIT_CODES,
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
     EXIT_NOTHING,
+    EXIT_OK,
     EXIT_UNFIT,
     EXIT_USAGE,
     HarnessError,
+    UnfitError,
 )
 
 COMMANDS = {
@@ -124,8 +129,41 @@ def command_of(name: str) -> click.Command | None:
             return None
 
 
+@contextmanager
+def _of_stdout() -> Iterator[None]:
+    """Tell a stdout that takes nothing of click's help from other broken pipes: click ends quietly for each of them."""
+    try:
+        yield
+    except OSError as error:
+        of_click = any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
+        if of_click and sys.stdout is not None:
+            silence(sys.stdout)
+            if isinstance(error, BrokenPipeError):
+                raise click.exceptions.Exit(EXIT_OK) from error
+            raise UnfitError(unwritten(error.strerror or str(error))) from error
+        if isinstance(error, BrokenPipeError):
+            raise RuntimeError(str(error)) from error  # noqa: TRY004 - no wrong type, but a fault of ours
+        raise
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - click's signature
+    ) -> click.Context:
+        """Read the command line."""
+        with _of_stdout():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command."""
+        with _of_stdout():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the commands in the order of a campaign's life."""
@@ -168,7 +206,17 @@ def cadge(ctx: click.Context, as_json: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run `cadge` and end the process with its exit code."""
+    _keep_numbers()
     sys.exit(invoke(sys.argv[1:] if argv is None else argv))
+
+
+def _keep_numbers() -> None:
+    """Give closed standard streams something, so that no file of ours gets their numbers, and their output."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
 
 
 def invoke(argv: Sequence[str]) -> int:
@@ -195,14 +243,14 @@ def _foreign(as_json: bool, error: Exception) -> int:
     if isinstance(error, ImportError):  # perhaps of one of those rooms
         return _internal(as_json, error)
     from cadge_analysis.errors import AnalysisError
-    from cadge_results.errors import NotFoundError, ResultsError, StoreBusyError, StoreUnwritableError
+    from cadge_results.errors import NotFoundError, OutputLostError, ResultsError, StoreBusyError, StoreUnwritableError
 
     match error:
         case AnalysisError():
             code = error.exit_code
         case NotFoundError():
             code = EXIT_NOTHING
-        case StoreUnwritableError() | StoreBusyError():
+        case OutputLostError() | StoreUnwritableError() | StoreBusyError():
             code = EXIT_UNFIT
         case ResultsError():
             code = EXIT_USAGE
@@ -218,7 +266,7 @@ def _internal(as_json: bool, error: Exception) -> int:
         with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
     except OSError:
-        sys.stderr.write(text)
+        write_text(sys.stderr, text)
         path = "stderr"
     return _fail(as_json, EXIT_INTERNAL, f"internal error: {type(error).__name__}: {error}; traceback in {path}", ())
 
@@ -233,10 +281,11 @@ def _click_message(error: click.ClickException) -> str:
 def _fail(as_json: bool, code: int, message: str, commands: tuple[str, ...]) -> int:
     if as_json:
         answer = {"ok": False, "code": code, "data": None, "problems": [message, *commands]}
-        sys.stdout.write(json.dumps(answer) + "\n")
+        if why := write_text(sys.stdout, json.dumps(answer) + "\n"):
+            write_text(sys.stderr, f"cadge: {unwritten(why)}\n")
+            code = EXIT_UNFIT
     lines = [f"cadge: {message}", *(f"  {command}" for command in commands)]
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write("\n".join(lines).encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    write_text(sys.stderr, "\n".join(lines) + "\n")
     return code
 
 

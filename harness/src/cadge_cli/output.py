@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
-from cadge_harness.errors import EXIT_OK
+from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 
 if TYPE_CHECKING:  # importing it takes longer than answering --help
     from pathlib import Path
@@ -28,8 +28,9 @@ class Output:
     """Collects problems and, at the end, prints the answer of one command."""
 
     as_json: bool = False
-    stdout: TextIO = field(default_factory=lambda: sys.stdout)
-    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+    stdout: TextIO | None = field(default_factory=lambda: sys.stdout)
+    """None where it was closed before we began; stderr likewise."""
+    stderr: TextIO | None = field(default_factory=lambda: sys.stderr)
     problems: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     """What was said while the command worked, also by a display of its own: it need not be said again."""
@@ -37,7 +38,7 @@ class Output:
     def say(self, text: str) -> None:
         """Tell the user something while the command works."""
         self.told.add(text)
-        _write(self.stderr, f"{text}\n")
+        write_text(self.stderr, f"{text}\n")
 
     def problem(self, text: str) -> None:
         """Keep something wrong for the answer, and tell the user of it unless that was done when it happened."""
@@ -57,32 +58,57 @@ class Output:
         return [f"{path}  {megabytes(written.size_bytes)}, {about}" if about else str(path)]
 
     def finish(self, code: int, data: JsonValue, lines: Sequence[str] = ()) -> int:
-        """Print the answer and return the exit code."""
+        """Print the answer and return the exit code: of an answer that nobody can have, another one."""
         if self.as_json:
             answer = {"ok": code == EXIT_OK, "code": code, "data": data, "problems": self.problems}
-            _write(self.stdout, json.dumps(answer, ensure_ascii=True) + "\n")
+            text = json.dumps(answer, ensure_ascii=True) + "\n"
         else:
-            _write(self.stdout, "".join(f"{line}\n" for line in lines))
+            text = "".join(f"{line}\n" for line in lines)
+        if why := write_text(self.stdout, text):
+            self.say(f"cadge: {unwritten(why)}")
+            return EXIT_UNFIT
         return code
 
 
-def _write(stream: TextIO, text: str) -> None:
-    """Write text whatever the locale's encoding is; a reader that went away is no error of ours."""
+def unwritten(why: str) -> str:
+    """Return the sentence for a stdout that takes nothing."""
+    return f"cannot write the answer to stdout: {why}"
+
+
+def write_text(stream: TextIO | None, text: str) -> str | None:
+    """Write text whatever the locale's encoding is. Return why it cannot be written, None where that is no trouble.
+
+    A reader that went away is no error of ours: it has seen what it wanted.
+    """
+    if not text:
+        return None
+    if stream is None:
+        return "it is closed"
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except BrokenPipeError:
-        # Point the descriptor elsewhere, so that the interpreter's last flush does not fail as well.
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
+        silence(stream)
+    except OSError as error:
+        silence(stream)
+        return error.strerror or str(error)
+    except ValueError:  # closed by somebody in this process
+        return "it is closed"
+    return None
 
 
-def is_terminal(stream: TextIO) -> bool:
+def silence(stream: TextIO) -> None:
+    """Point a stream's descriptor elsewhere, so that the interpreter's last flush does not fail as well."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
     """Say whether a live display makes sense on a stream."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("CI") or os.environ.get("TERM") in {None, "", "dumb"}
-    return not plain and stream.isatty()
+    return not plain and stream is not None and stream.isatty()
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

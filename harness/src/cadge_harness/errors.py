@@ -28,7 +28,7 @@ EXIT_CODES = {
     EXIT_OK: "complete; no point failed or is unsound",
     EXIT_BAD_ANSWER: "complete, but points failed or are unsound",
     EXIT_USAGE: "usage or configuration error",
-    EXIT_UNFIT: "machine or testbed unfit; nothing was measured",
+    EXIT_UNFIT: "machine or testbed unfit, nothing was measured; or the output cannot be written",
     EXIT_UNREACHABLE: "host unreachable or lost",
     EXIT_NOTHING: "selection matched nothing, or no data",
     EXIT_STOPPED: "stopped early, resumable",

@@ -9,6 +9,7 @@ ResultsError
 ├── DuplicateLaunchError     the launch is in the campaign already
 ├── StoreBusyError           another process is writing to the campaign
 ├── OutputError              a file that the user named for output cannot be written
+│   └── OutputLostError      it could be opened, and then took nothing: no room, nobody who reads
 └── StoreUnwritableError     the folder cannot be written
     └── StoreFullError       no room left; nothing half written was kept
 """
@@ -46,6 +47,10 @@ class StoreBusyError(ResultsError):
 
 class OutputError(ResultsError):
     """A file that the user named for output cannot be written."""
+
+
+class OutputLostError(OutputError):
+    """What the user named for output is there, and takes nothing: no room is left, or nobody reads it."""
 
 
 class StoreUnwritableError(ResultsError):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -11,7 +12,10 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from cadge_results.errors import OutputError
+from cadge_results.errors import OutputError, OutputLostError
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_LOST = NO_ROOM | {errno.EPIPE, errno.EIO, errno.EBADF}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,7 @@ def write_output(path: Path, content: bytes) -> Written:
     """Write what a user wanted at `path`.
 
     A device, a pipe, /dev/stdout and /dev/fd/N are written into as they are; a link is followed and stays; a regular
-    file, or a new one, is there whole or is as it was. Raises OutputError.
+    file, or a new one, is there whole or is as it was. Raises OutputError, OutputLostError.
     """
     number = own_descriptor(path)
     try:
@@ -71,7 +75,8 @@ def write_output(path: Path, content: bytes) -> Written:
         if not streamed:
             put(Path(os.path.realpath(path)), content, old=found)
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+        kind = OutputLostError if error.errno in _LOST else OutputError
+        raise kind(f"cannot write {path}: {error.strerror}") from error
     return Written(size_bytes=len(content), streamed=streamed)
 
 

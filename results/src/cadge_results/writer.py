@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -22,13 +21,11 @@ from cadge_results.errors import (
     StoreFullError,
     StoreUnwritableError,
 )
-from cadge_results.files import put
+from cadge_results.files import NO_ROOM, put
 from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.store import Campaign, Layout
-
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def campaign_id(created: datetime, plan_hash: str) -> str:
@@ -208,7 +205,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             raise StoreFullError(
                 f"no space to write {path}: {error.strerror}. Launches stored so far are whole; "
                 f"make room and continue with: cadge resume"

@@ -167,6 +167,51 @@ def test_plugins_work_with_this_ansible(
     }
 
 
+BREAKS = """#!/usr/bin/python
+import sys
+from ansible.module_utils.basic import AnsibleModule  # it is a module of the usual kind
+print("before", file=sys.stderr)
+sys.exit("shutil.Error: nothing can be copied\\n\\n")
+"""
+
+
+@pytest.mark.parametrize("over", ["local", "ssh"])
+@pytest.mark.parametrize("folder", FOLDERS, ids=version)
+def test_a_module_that_breaks_says_why(
+    folder: str, over: str, tmp_path: Path, listening: tuple[Listener, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ansible only says that it failed, and where to look; the last line that it wrote says of what."""
+    listener, path = listening
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library/breaks.py").write_text(BREAKS)
+    (tmp_path / "play.yml").write_text(
+        yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [{"name": "Break", "breaks": {}}]}])
+    )
+    ssh = tmp_path / "ssh"
+    ssh.write_text(FAKE_SSH.replace("exec sh", "trap 'echo Shared connection to 127.0.0.1 closed. >&2' EXIT; sh"))
+    ssh.chmod(0o755)
+    host: Json = {"ansible_connection": over, "ansible_python_interpreter": sys.executable}
+    host |= {"ansible_host": "127.0.0.1", "ansible_ssh_executable": str(ssh), "ansible_ssh_transfer_method": "piped"}
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"all": {"hosts": {"n1": host}}}))
+    monkeypatch.setenv("PATH", folder, prepend=":")
+    for name, value in {
+        "ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"),
+        "ANSIBLE_LIBRARY": str(tmp_path / "library"),
+        "ANSIBLE_HOME": str(tmp_path / "home"),
+        "CADGE_EVENT_SOCKET": str(path),
+        "FAKE_SSH_LOG": str(tmp_path / "ssh.log"),
+        "HOME": str(tmp_path),
+    }.items():
+        monkeypatch.setenv(name, value)
+    argv = [f"{folder}/ansible-playbook", "-i", str(tmp_path / "inventory.yml"), str(tmp_path / "play.yml")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    listener.close()
+    (failed,) = [line for line in listener.lines if line.get("event") == "failed"]
+    assert failed["message"].endswith(": shutil.Error: nothing can be copied"), failed
+    assert "\n" not in failed["message"]
+
+
 INTERVAL = """
 import ansible_internals as internals
 internals.set_poll_interval(0.5)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -27,6 +28,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import ansible_internals as internals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ansible.executor.stats import AggregateStats
     from ansible.playbook.task import Task
 
@@ -40,6 +43,18 @@ description:
 
 AGENT_ACTION = "cadge_agent"
 WAIT_S = 1.0
+SSH_ENDS = re.compile(r"(Shared c|C)onnection to .* closed\.?$")
+"""What ssh itself says at the end."""
+
+
+def _last_words(said: Mapping[str, object]) -> str:
+    """Return the last line that a module wrote before it broke; over a terminal stderr comes with stdout."""
+    for stream in ("module_stderr", "module_stdout"):
+        lines = [line.strip() for line in str(said.get(stream) or "").splitlines()]
+        spoken = [line for line in lines if line and not SSH_ENDS.match(line)]
+        if spoken:
+            return spoken[-1]
+    return ""
 
 
 class CallbackModule(CallbackBase):
@@ -105,6 +120,9 @@ class CallbackModule(CallbackBase):
         message = str(said.get("msg") or said.get("stderr") or "no message")
         if said.get("stderr") and said.get("rc"):
             message = str(said["stderr"]).strip().splitlines()[-1]
+        elif last := _last_words(said):
+            # Of a module that broke Ansible says only that it did.
+            message = f"{message.splitlines()[0]}: {last}"
         if answer.hidden:
             message = "its output is kept secret"
         self._send(event=event, host=answer.host, task=self._task, message=message[-2000:])

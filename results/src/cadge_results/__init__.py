@@ -29,7 +29,7 @@ from cadge_results.errors import (
     StoreUnwritableError,
 )
 from cadge_results.event import Event, read_event
-from cadge_results.files import Written, own_descriptor, write_output
+from cadge_results.files import NO_ROOM, Written, own_descriptor, write_output
 from cadge_results.floor import FloorFile
 from cadge_results.histogram import Histogram
 from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint
@@ -47,6 +47,7 @@ from cadge_results.sweep import SweepFile
 from cadge_results.writer import CampaignWriter, campaign_id
 
 __all__ = [
+    "NO_ROOM",
     "Attempt",
     "Block",
     "BlockHost",

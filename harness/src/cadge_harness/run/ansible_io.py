@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shlex
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from cadge_harness.run.session import Ended
 from cadge_harness.testbed.emulated import state_folder
 from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
+from cadge_results import NO_ROOM
 from cadge_results.event import (
     Alive,
     Begun,
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 TOUCHED = "hosts.json"
 """In the work folder: the hosts that this campaign has used."""
+_FULL = "full"
+_ROOM_BYTES = 65536
+"""Less room than this is none: Ansible and the store write more."""
 _END_S = 15.0
 _KILL_S = 5.0
 
@@ -132,10 +137,36 @@ class _Run:
         self.on_event(Note(host=host, text=f"{host}: {errors.printable(text)}"))
 
     def problem(self, kind: str, text: str, host: str = "") -> None:
+        if kind in {"failed", "unreachable"} and (full := no_room(self.work)):
+            kind, text = _FULL, full  # Ansible says of its own files what it says of a host's
         text = errors.printable(text)  # of a node, and for a terminal
         if (kind, text) not in self.state.problems:
             self.state.problems.append((kind, text))
             self.on_event(Problem(host=host, reason=text))
+
+
+def no_room(work: Path) -> str:
+    """Return the sentence for a disk of this machine that takes nothing more; "" where the work folder's does."""
+    scratch = work / f".{secrets.token_hex(8)}.part"
+    try:
+        try:
+            with scratch.open("wb") as stream:
+                stream.write(bytes(_ROOM_BYTES))
+                stream.flush()
+                os.fsync(stream.fileno())
+        finally:
+            scratch.unlink(missing_ok=True)
+    except OSError as error:
+        return no_room_said(work, error) if error.errno in NO_ROOM else ""
+    return ""
+
+
+def no_room_said(path: object, error: OSError) -> str:
+    """Return the sentence for a file of this machine that there is no room for."""
+    return (
+        f"no space to write {path} on this machine: {error.strerror}. "
+        "Launches stored so far are whole; make room and continue with: cadge resume"
+    )
 
 
 def sentence(failed: TaskFailed) -> str:
@@ -354,6 +385,10 @@ def _outcome(run: _Run, code: int, *, clean: bool) -> RunOutcome:
     exit_code = errors.EXIT_OK
     if state.stopped:
         exit_code = errors.EXIT_STOPPED
+    elif code != 0 and ((full := no_room(run.work)) or _FULL in {kind for kind, _ in state.problems}):
+        exit_code = errors.EXIT_STOPPED
+        if (_FULL, full) not in state.problems and full:
+            state.problems.append((_FULL, full))
     elif code != 0:
         kinds = {kind for kind, _ in state.problems}
         lost = "unreachable" in kinds or code == errors.EXIT_UNREACHABLE

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
+from cadge_results import NO_ROOM, StoreFullError
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -45,6 +46,8 @@ class AnsibleRunner:
                 testbed, blocks, work, on_event, on_launch, stop, build=self._build, tune=self._tune
             )
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise StoreFullError(ansible_io.no_room_said(error.filename or work, error)) from error
             raise UnfitError(f"cannot prepare the campaign in {work}: {error.strerror or error}") from error
 
 

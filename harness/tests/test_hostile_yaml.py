@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from cadge_cli import commands_run
 from cadge_harness import yamlfile
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout
@@ -156,11 +157,19 @@ def test_make_takes_a_sweep_whose_name_has_a_space(tmp_path: Path) -> None:
 
 
 def test_a_sweep_whose_name_has_a_space_is_run(
-    checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shown: list[str] = []
+    real = commands_run.machine_lock
+    monkeypatch.setattr(
+        commands_run,
+        "machine_lock",
+        lambda command, *rest, **more: shown.append(command) or real(command, *rest, **more),
+    )
     assert checkout
     path = tmp_path / "my sweep.yml"
     path.write_text(TINY)
     assert cadge("run", "--sweep", str(path), "--no-report").code == 0
     assert runner.made
+    assert shown == [f"cadge run --sweep '{path}' --no-wait"]  # to be pasted into a shell
     assert cadge("status").code == 0

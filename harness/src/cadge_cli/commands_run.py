@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
@@ -101,7 +102,7 @@ def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stoppi
 def measure(request: Request, output: Output, how: Measuring) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
-    with _alone(f"cadge run --sweep {request.sweep_name}", output, wait=how.wait) as (stopping, problems):
+    with _alone(f"cadge run --sweep {shlex.quote(request.given)}", output, wait=how.wait) as (stopping, problems):
         begun_s = time.monotonic()
         testbed = testbeds.resolve(how.testbed_name, how.inventory)
         try:

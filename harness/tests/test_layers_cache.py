@@ -118,6 +118,15 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     assert asked.names() == ["a-one", "b-two"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away takes root")
+def test_nothing_is_left_in_another_user_s_home(asked: Asked, cadge: Cadge) -> None:
+    """As root with the home of somebody else (sudo -E), who could not write there afterwards."""
+    asked.cache.mkdir()
+    os.chown(asked.cache, 65534, 65534)
+    assert cadge("layers").code == 0
+    assert list(asked.cache.iterdir()) == []
+
+
 def test_the_cache_has_the_user_s_umask(asked: Asked) -> None:
     code = "import os, sys; os.umask(int(sys.argv[1], 8)); from cadge_cli import cli; sys.exit(cli.invoke(['layers']))"
     for umask, mode in (("077", 0o600), ("022", 0o644)):

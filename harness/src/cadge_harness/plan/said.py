@@ -51,8 +51,9 @@ def remember(checkout: Checkout, answers: Mapping[str, Mapping[str, object]]) ->
     kept = {key: answer for key, answer in _read(checkout).items() if key.split()[0] not in new}
     document = {"schema": _SCHEMA, "modules": str(checkout.modules), "said": kept | dict(answers)}
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.parent.stat().st_uid == os.geteuid():  # under sudo the home may be another user's
+        there = next(folder for folder in path.parents if folder.exists())
+        if there.stat().st_uid == os.geteuid():  # under sudo the home may be another user's
+            path.parent.mkdir(parents=True, exist_ok=True)
             put(path, (json.dumps(document) + "\n").encode())
 
 

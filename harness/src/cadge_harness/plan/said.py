@@ -53,7 +53,7 @@ def remember(checkout: Checkout, answers: Mapping[str, Mapping[str, object]]) ->
     with contextlib.suppress(OSError):
         there = next(folder for folder in path.parents if folder.exists())
         if there.stat().st_uid == os.geteuid():  # under sudo the home may be another user's
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # as hosts make it
             put(path, (json.dumps(document) + "\n").encode())
 
 

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
 from cadge_agent.errors import BadBlockError  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.fit import refuse_unfit  # type: ignore[import-not-found, unused-ignore]

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from cadge_agent.system import die_with_parent
@@ -88,15 +89,33 @@ def kill_marked(prefix: str) -> list[int]:
     Returns the numbers of those that were seen to end.
     """
     wanted = f"{MARK}={prefix}".encode()
+    return _kill("environ", lambda environment: any(item.startswith(wanted) for item in environment))
+
+
+def kill_agents(work: Path) -> list[int]:
+    """Kill the agents that run a block in this folder: one that is frozen never sees that its lease ended.
+
+    Returns the numbers of those that were seen to end.
+    """
+
+    def runs_here(words: list[bytes]) -> bool:
+        given = dict(zip(words, words[1:]))
+        folder = Path(os.fsdecode(given.get(b"--work", b""))).expanduser()
+        return b"run" in words and folder == work and any(word.endswith(b"agent.pyz") for word in words)
+
+    return _kill("cmdline", runs_here)
+
+
+def _kill(file: str, wanted: Callable[[list[bytes]], bool]) -> list[int]:
     killed = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
         try:
-            environment = (folder / "environ").read_bytes().split(b"\0")
+            words = (folder / file).read_bytes().split(b"\0")
         except OSError:
             continue
-        if any(item.startswith(wanted) for item in environment):
+        if wanted(words):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(int(folder.name), signal.SIGKILL)
                 killed.append(int(folder.name))

@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from cadge_agent.child import kill_marked
+from cadge_agent.child import kill_agents, kill_marked
 from cadge_agent.folders import OWN_FOLDERS, remove_own_folder
 from cadge_agent.output import say_removed
 from cadge_agent.segments import remove_segments
@@ -24,7 +24,7 @@ def clean(arguments: argparse.Namespace) -> int:
 
 def clean_up(work: Path, campaign: str) -> tuple[list[int], list[str]]:
     """Kill and remove; returns the numbers of the processes and the names of the rest, and tells the names."""
-    killed = kill_marked(f"{campaign}:")
+    killed = kill_agents(work) + kill_marked(f"{campaign}:")
     removed = []
     with contextlib.suppress(OSError, ValueError):
         removed = remove_segments(killed, (work / OWN_FOLDERS).stat().st_mtime)

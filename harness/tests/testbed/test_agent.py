@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_helpers import CAMPAIGN, Agent, Start, agents_of, block_here, host_process, one
+from agent_helpers import CAMPAIGN, Agent, Start, agents_of, block_here, host_process, one, wait_until
 from testbed_helpers import AGENT, BUILT, make_block, make_launch, processes, read_json, real_launch, ring_launch
 
 from cadge_harness.run.crosscheck import crosschecks
@@ -28,13 +28,6 @@ from cadge_harness.testbed.model import Testbed
 from cadge_results import LaunchRecord
 
 Json = dict[str, Any]
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
 
 
 def test_launches_are_made_stored_and_reported(start: Start, here: Testbed, tmp_path: Path) -> None:

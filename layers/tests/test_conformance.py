@@ -68,7 +68,7 @@ WAY_TESTS = (
 )
 """Tests whose outcome most depends on the way between the peers: all that the short form has between hosts."""
 
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 4
 """So many runs of tests that sleep go on at once."""
 
 whole_suite_too = pytest.mark.parametrize(
@@ -168,7 +168,16 @@ class Sleeper:
         return run(BUILDS[self.build], self.module, "--wait", "block", *self.options)
 
 
-Asleep = Mapping[Sleeper, "Future[Report]"]
+@dataclass(frozen=True, slots=True)
+class Asleep:
+    """The runs that go on side by side."""
+
+    begun: dict[Sleeper, Future[Report]]
+
+    def report(self, sleeper: Sleeper) -> Report:
+        """Wait for a run; whoever asks once more, as a test that is tried again, gets one of its own, alone."""
+        future = self.begun.pop(sleeper, None)
+        return sleeper.run() if future is None else future.result()
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +185,7 @@ def asleep(request: pytest.FixtureRequest) -> Iterator[Asleep]:
     """Return what becomes of every run of this module that mostly sleeps: they go on side by side."""
     chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        yield {each["sleeper"]: pool.submit(each["sleeper"].run) for each in chosen if "sleeper" in each}
+        yield Asleep({each["sleeper"]: pool.submit(each["sleeper"].run) for each in chosen if "sleeper" in each})
 
 
 def known_faults(module: Path, place: str) -> dict[str, str]:
@@ -278,7 +287,7 @@ def sleepers() -> list[object]:
 @pytest.mark.alone
 @pytest.mark.parametrize("sleeper", sleepers())
 def test_what_sleeps(sleeper: Sleeper, asleep: Asleep) -> None:
-    check(asleep[sleeper].result())
+    check(asleep.report(sleeper))
 
 
 @pytest.mark.filterwarnings("default:known fault not seen")
@@ -377,7 +386,7 @@ def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     ids=list(BUILDS),
 )
 def test_the_sound_one_sleeps_and_wakes(sleeper: Sleeper, asleep: Asleep) -> None:
-    report = asleep[sleeper].result()
+    report = asleep.report(sleeper)
     assert {test: report.verdict(test) for test in SLEEPING_TESTS} == dict.fromkeys(SLEEPING_TESTS, "ok")
     assert report.failed == {}
 
@@ -407,7 +416,7 @@ def check_lost_wake(report: Report, test: str) -> None:
 )
 def test_a_wake_that_gets_lost_fails_the_test_of_its_name(sleeper: Sleeper, test: str, asleep: Asleep) -> None:
     assert sleeper.module.exists(), f"{sleeper.module} is not built"
-    check_lost_wake(asleep[sleeper].result(), test)
+    check_lost_wake(asleep.report(sleeper), test)
 
 
 @pytest.mark.alone

@@ -8,8 +8,8 @@ C_WARNINGS := -Wstrict-prototypes -Wmissing-prototypes
 # Functions and loops begin on lines of their own, so that a change elsewhere moves less of what is measured.
 COMMON_FLAGS := -O2 -g -fno-omit-frame-pointer -fvisibility=hidden -fPIC -pthread -falign-functions=64 -falign-loops=32
 ifeq ($(PROFILE),asan)
-# -O1 is enough for the sanitizers and compiles in a seventh less time.
-COMMON_FLAGS += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+# -O1 is enough for the sanitizers and compiles in a seventh less time; lines are all that their reports need of -g (a quarter less).
+COMMON_FLAGS += -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifneq ($(PROFILE),release)
 $(error PROFILE is release or asan, not $(PROFILE))
 endif

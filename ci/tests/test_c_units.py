@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run every C unit test program with sanitizers, and in `make long` without; status 77 is a skip, with its reason."""
+"""Run every C unit test program with sanitizers, and in `make long` without; status 77 is a skip, with its reason.
+
+In the short form, what is tried with chance is tried less often.
+"""
 
 import os
 import subprocess
@@ -15,6 +18,8 @@ PROGRAMS = sorted(
     if os.access(path, os.X_OK) and path.is_file() and not path.suffix
 )
 SANITIZED = ROOT / "build/asan/tests"
+SHORT = {"CADGE_TEST_SHARE": "4", "PGR_CALLS": "6000", "PGR_KILLS": "30"}
+"""What the programs take for less than their full number of rounds."""
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
 
 
@@ -42,6 +47,7 @@ def cases() -> list[object]:
 def test_unit(program: Path, suppressions: Path) -> None:
     """TAP on stdout; 0 passed, 77 skipped with the last line as reason, anything else failed."""
     environment = {
+        **({} if os.environ.get("CADGE_TEST_SCOPE") else SHORT),
         **os.environ,
         "CADGE_MODULES": str(program.parent.parent / "layers"),
         "CADGE_LAYERS_ROOT": str(ROOT / "layers"),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -20,6 +21,8 @@ import pytest
 from cadge_harness.run.crosscheck import crosschecks
 from cadge_results import Campaign, LaunchRecord, Store
 from cadge_results.histogram import decode
+
+from .test_umask import check_modes
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
@@ -55,6 +58,14 @@ duration: {default: 20ms}
 P50_CELL = re.compile(
     r'<tr data-point="[0-9a-f]+" data-layer="([^"]+)".*?<td data-v="([0-9]+) [0-9]+ [0-9]+">', re.DOTALL
 )
+
+
+@pytest.fixture
+def narrow_umask() -> Iterator[int]:
+    """A umask that keeps others out, for as long as the test."""
+    before = os.umask(0o077)
+    yield 0o077
+    os.umask(before)
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +178,7 @@ def test_the_smoke_sweep(testbed: str, launches: int, surroundings: dict[str, st
 
 
 @pytest.mark.alone
+@pytest.mark.long  # of drivers by themselves: test_driver_run.py
 def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
     """20 us a side are 40 us more in the report, within 2 %; of shared memory, whose own part is below that.
 
@@ -190,8 +202,11 @@ def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_resume(surroundings: dict[str, str]) -> None:
-    """One signal while it measures: exit code 130, nothing lost, and the rest is made by the same plan."""
+def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> None:
+    """One signal while it measures: exit code 130, nothing lost, and the rest is made by the same plan.
+
+    With a narrow umask, which everything that it makes has.
+    """
     sweep = Path(surroundings["CADGE_STATE"]).parent / "many.yml"
     sweep.write_text(MANY)
     argv = command("run", "--sweep", str(sweep), "--testbed", "local", "--no-report")
@@ -219,3 +234,4 @@ def test_ctrl_c_and_resume(surroundings: dict[str, str]) -> None:
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {f"{name}.json" for name in missing}
     report_and_restore(campaign, surroundings)
+    check_modes(campaign, narrow_umask)

@@ -194,7 +194,7 @@ def test_a_host_that_an_earlier_run_used_is_cleaned_though_the_rest_does_not_use
     gone(campaign)
 
 
-@pytest.mark.long  # the one in an odd locale sees that too
+@pytest.mark.long  # the one in a wrong surrounding sees that too
 def test_a_campaign_on_this_machine_alone(campaign_here: Campaign) -> None:
     outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"]), make_launch("l2", ["localhost"])])
     assert outcome.ok, outcome
@@ -205,7 +205,19 @@ def test_a_campaign_on_this_machine_alone(campaign_here: Campaign) -> None:
 def test_a_campaign_in_a_wrong_surrounding(
     campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of files: Ansible's local connection hands on a home. What agents make of variables: test_environment.py."""
+    """A home that steers libraries, an odd locale, and a checkout that anybody may write to.
+
+    Ansible's local connection hands on a home. What agents make of variables: test_environment.py.
+    """
+    shutil.copytree(PLAYBOOKS, tmp_path / "checkout" / "playbooks")
+    for folder, _, files in os.walk(tmp_path / "checkout"):
+        Path(folder).chmod(0o777)
+        for name in files:
+            (Path(folder) / name).chmod(0o666)
+    monkeypatch.setenv("CADGE_ROOT", str(tmp_path / "checkout"))
+    monkeypatch.setenv("LC_ALL", "xx_XX.ISO-8859-1")
+    monkeypatch.setenv("LANG", "xx_XX")
+    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "no_such_callback")
     home, seen = tmp_path / "home", tmp_path / "seen"
     (home / ".openmpi").mkdir(parents=True)
     (home / ".openmpi/mca-params.conf").write_text("btl_vader_single_copy_mechanism = none\n")
@@ -213,8 +225,11 @@ def test_a_campaign_in_a_wrong_surrounding(
     seen.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
-    outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"], look=seen)])
+    outcome = campaign_here.run(
+        [make_launch("l1", ["localhost", "localhost"], look=seen), make_launch("l2", ["localhost"])]
+    )
     assert outcome.ok, outcome
+    assert [record["status"] for record in campaign_here.records] == ["done", "done"]
     for found in (json.loads((seen / f"{number}.json").read_text()) for number in (0, 1)):
         assert found["folder"] == found["environment"]["HOME"] != str(home)
         assert (found["home"], found["files"]) == ([], [])
@@ -481,24 +496,6 @@ def test_no_build_at_all(campaign: Campaign, tmp_path: Path) -> None:
     campaign.build = tmp_path
     with pytest.raises(UnfitError, match="there is no build"):
         campaign.run([between("l1")])
-
-
-def test_an_odd_locale_and_a_checkout_that_anybody_may_write_to(
-    campaign_here: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(PLAYBOOKS, tmp_path / "checkout" / "playbooks")
-    for folder, _, files in os.walk(tmp_path / "checkout"):
-        Path(folder).chmod(0o777)
-        for name in files:
-            (Path(folder) / name).chmod(0o666)
-    monkeypatch.setenv("CADGE_ROOT", str(tmp_path / "checkout"))
-    monkeypatch.setenv("LC_ALL", "xx_XX.ISO-8859-1")
-    monkeypatch.setenv("LANG", "xx_XX")
-    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "no_such_callback")
-    outcome = campaign_here.run([make_launch("l1", ["localhost", "localhost"]), make_launch("l2", ["localhost"])])
-    assert outcome.ok, outcome
-    assert [record["status"] for record in campaign_here.records] == ["done", "done"]
-    gone(campaign_here)
 
 
 # --------------------------------------------------------------------------------------------------------- documents

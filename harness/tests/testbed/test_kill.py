@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kill -9 of anything at any moment loses no finished launch, leaves nothing running, and touches nothing of others'.
 
-CADGE_KILLS is the number of kills on both testbeds together (2; 100 in `make long`), CADGE_KILL_SEED repeats a series.
+CADGE_KILLS is the number of kills on both testbeds together (2, of which `make test` makes one; 100 in `make long`), CADGE_KILL_SEED repeats a series.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def await_gone(series: Series, what: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="kills processes of the hosts, which takes root")
 @pytest.mark.timeout(240 + 60 * KILLS)
-@pytest.mark.parametrize("kind", ["emulated", "local"])
+@pytest.mark.parametrize("kind", ["emulated", pytest.param("local", marks=pytest.mark.long)])
 def test_kills_lose_nothing_and_leave_nothing(
     kind: str, request: pytest.FixtureRequest, state: Path, tmp_path: Path, fake_build: Path
 ) -> None:

@@ -477,13 +477,15 @@ int main(void)
 		{"up to 4 MiB, staged, sleeping", proposed, 6, 4u << 20, 40, 5, false, false, true, false, {2, 50, 100}},
 	};
 	/* clang-format on */
-	const char *seed = getenv("CADGE_TEST_SEED");
+	const char *seed = getenv("CADGE_TEST_SEED"), *share = getenv("CADGE_TEST_SHARE");
 
 	random_state = seed ? strtoull(seed, NULL, 0) : 20261121;
 	printf("# seed %" PRIu64 "\n", random_state);
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
 		if (!list[i].shape.lines)
 			cadge_mailbox_shape(list[i].depth, list[i].message_bytes_max, &list[i].shape);
+		if (share && strtoull(share, NULL, 0))
+			list[i].messages = list[i].messages / strtoull(share, NULL, 0) + 1;
 		traffic(&list[i]);
 	}
 	second_life(&list[0]);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kill -9 of anything at any moment loses no finished launch, leaves nothing running, and touches nothing of others'.
 
-CADGE_KILLS is the number of kills on both testbeds together (2, of which `make test` makes one; 100 in `make long`), CADGE_KILL_SEED repeats a series.
+CADGE_KILLS is the number of kills on both testbeds together (2, of which `make test` makes one; 100 in `make long`),
+CADGE_KILL_SEED repeats a series.
 """
 
 from __future__ import annotations

@@ -302,6 +302,20 @@ static void say_death(struct set *set, unsigned int i, struct outcome *out)
 	out->verdict = VERDICT_FAIL;
 }
 
+/* A rank that just died explains what rank i says of it, which may come first: the channels close before the process has ended. */
+static void blame_the_dead(struct set *set, unsigned int i, struct outcome *out)
+{
+	char who[64];
+	int status;
+
+	for (unsigned int k = 0; !set->mpirun && k < set->ranks; k++)
+		if (k != i && set->pids[k] > 0 && reap(set->pids[k], NS_PER_S / 10, &status)) {
+			set->pids[k] = 0;
+			snprintf(who, sizeof(who), "rank %u (last seen: %s)", k, set->notes[k]);
+			say_status(out->reason, sizeof(out->reason), who, status);
+		}
+}
+
 /* Takes one packet of rank i. Returns true when the test is decided (out is filled). */
 static bool packet_handle(struct set *set, unsigned int i, const struct test *test, enum verdict *verdicts,
 			  struct outcome *out)
@@ -338,6 +352,8 @@ static bool packet_handle(struct set *set, unsigned int i, const struct test *te
 			out->verdict = VERDICT_FAIL;
 			snprintf(out->reason, sizeof(out->reason), "%.*s", (int)p.bytes,
 				 (const char *)p.data);
+			if (!test->ends_set)
+				blame_the_dead(set, i, out);
 			return true;
 		}
 		if (p.value == VERDICT_SKIP && !out->reason[0])

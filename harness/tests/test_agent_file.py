@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -25,7 +26,28 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         assert "__main__.py" in names
-        assert all(name == "__main__.py" or name.startswith("cadge_agent/") for name in names)
+        assert all(name.startswith(("__main__.py", "cadge_agent/")) for name in names)
+    code = "import hashlib, cadge_harness.run.agent_file as a; print(hashlib.sha256(a.agent_bytes()).hexdigest())"
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        argv = [sys.executable, "-c", code]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        assert done.stdout.strip() == hashlib.sha256(first).hexdigest()
+
+
+@pytest.mark.parametrize("magic", ["of this Python", "of another"])
+def test_what_was_compiled_is_taken_by_the_same_python_alone(magic: str, tmp_path: Path) -> None:
+    made = agent_file.write_agent(tmp_path)
+    path = tmp_path / "other.pyz"
+    with zipfile.ZipFile(made) as archive, zipfile.ZipFile(path, "w") as other:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if magic == "of another" and name.endswith(".pyc"):
+                content = b"\0\0" + content[2:]
+            other.writestr(name, content)
+    code = f"import sys; sys.path.insert(0, {str(path)!r}); import cadge_agent.facts; print(cadge_agent.facts.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == f"{path}/cadge_agent/{'facts.pyc' if magic == 'of this Python' else 'facts.py'}\n"
 
 
 def test_it_is_run_by_its_name_and_by_a_python_without_packages(tmp_path: Path) -> None:

@@ -157,9 +157,7 @@ def test_where_the_result_of_a_driver_goes(how: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "export csv", "study"])
-def test_stdout_as_the_output_holds_it_alone(
-    command: str, measured: Checkout, cadge: Cadge, tmp_path: Path
-) -> None:
+def test_stdout_as_the_output_holds_it_alone(command: str, measured: Checkout, cadge: Cadge, tmp_path: Path) -> None:
     assert measured
     (tmp_path / "stdout").symlink_to(STDOUT)
     assert str(tmp_path / "file") in cadge(*COMMANDS[command][3:], str(tmp_path / "file")).out

@@ -210,7 +210,12 @@ SAYING = {
 
 
 WHOLE = ("help", "layers, for programs", "a mistake, for programs")
-ALL_WAYS = [*product(WHOLE, ("closed", "full", "gone"), ("stdout", "stderr", "both"))]
+HOW, STREAMS = ("closed", "full", "gone"), ("stdout", "stderr", "both")
+ALL_WAYS = [
+    pytest.param(what, how, stream, marks=[pytest.mark.long] * (what == WHOLE[1] and HOW.index(how) != place))
+    for what, how, (place, stream) in product(WHOLE, HOW, enumerate(STREAMS))
+]
+"""The dear one has each way and each stream once in the short form."""
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,9 @@ def run(build: Path, module: Path, *options: str, deadline_s: int = 240, under: 
     environment.pop("LD_PRELOAD", None)
     if build == BUILDS["asan"]:
         known = suppressions(module)
-        # Leaks of libraries without frame pointers are told by a full unwind; it is slow, so only where one is known.
-        unwind = ":fast_unwind_on_malloc=0" if known else ""
+        # Leaks of libraries without frame pointers are told by a full unwind, which is slow: only where one is known,
+        # and no deeper than those lie.
+        unwind = ":fast_unwind_on_malloc=0:malloc_context_size=14" if known else ""
         # Otherwise the runtime of clang 14 takes its own header before a block of thread-local storage for one of glibc
         # wherever the block lies 16 bytes into a page, and the leak check crashes on the range it reads there. What the
         # block points to is found all the same: by way of the thread's own record of its blocks.

@@ -279,6 +279,26 @@ def test_shims_and_settings_are_points_of_their_own(catalogue: Catalogue, site: 
         make_plan(tiny(layers=[entry | {"shims": ["delya"]}]), catalogue, WORKLOADS, site)
 
 
+def test_variables_of_libraries(catalogue: Catalogue, site: Site) -> None:
+    def plan(layer: str, **variables: str) -> Plan:
+        entry = {"layer": layer, "settings": {f"env.{name}": value for name, value in variables.items()}}
+        return make_plan(tiny(layers=[entry], floors=False), catalogue, WORKLOADS, site)
+
+    info = catalogue.get("a-one")
+    steered = replace(info, file=info.file.model_copy(update={"variables": ("UCX_", "UCM_")}))
+    catalogue = replace(catalogue, layers=tuple(steered if one is info else one for one in catalogue.layers))
+    (point, *_) = plan("a-one", UCX_TLS="posix, self").points
+    assert point.subject.settings == (("env.UCX_TLS", "posix, self"),)
+    for layer, variables, said in (
+        ("a-one", {"LD_PRELOAD": "x"}, r"layer a-one: a sweep may set UCX_\* or UCM_\* for it, not LD_PRELOAD"),
+        ("a-one", {"UCX_A B": "x"}, "layer a-one: 'env.UCX_A B' = 'x' cannot be an environment variable"),
+        ("a-one", {"UCX_A": "x\n"}, "cannot be an environment variable"),
+        ("b-two", {"UCX_TLS": "x"}, "layer b-two: no environment variable steers it, so a sweep cannot set UCX_TLS"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            plan(layer, **variables)
+
+
 def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: Site) -> None:
     entries = ["a-one", {"layer": "*-t*"}, "*-one", {"layer": "*-one", "settings": {"off": "all"}}]
     plan = make_plan(tiny(layers=entries, floors=False), catalogue, WORKLOADS, site)

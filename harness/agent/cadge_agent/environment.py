@@ -14,9 +14,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from cadge_agent.formats import BlockHost
+from cadge_agent.formats import BlockHost, Launch
 
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+VARIABLE = "env."
+"""How settings begin that are variables, which a sweep sets."""
 OF_SSH = ("SSH_AUTH_SOCK", "KRB5CCNAME")
 """What a launcher's ssh needs to prove who it is; no library reads it, and no rank gets it."""
 OF_LAUNCHERS = "OMPI_*|PMIX_*|PRTE_*|HFI_NO_BACKTRACE|IPATH_NO_BACKTRACE"
@@ -39,6 +41,18 @@ def endpoint_environment(host: BlockHost, home: Path, temporary: Path) -> dict[s
     """Return the variables of every endpoint on a host, but for the mark."""
     base = base_environment(host.get("ld_library_path", ""), host.get("opal_prefix", ""))
     return {**base, "HOME": str(home), "TMPDIR": str(temporary)}
+
+
+def variables_of(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a launch's settings state."""
+    return {name[len(VARIABLE) :]: value for name, value in settings.items() if name.startswith(VARIABLE)}
+
+
+def of_the_driver(launch: Launch) -> Launch:
+    """Return a launch as its drivers read it: variables are no settings of a layer."""
+    own = launch.copy()
+    own["settings"] = {name: value for name, value in launch["settings"].items() if not name.startswith(VARIABLE)}
+    return own
 
 
 def empty_folder(folder: Path) -> None:

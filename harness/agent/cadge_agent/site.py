@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from cadge_agent.child import MARK, Child, kill_all, kill_marked, tail
-from cadge_agent.environment import empty_folder, endpoint_environment
+from cadge_agent.environment import empty_folder, endpoint_environment, of_the_driver, variables_of
 from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch, Programs, Report
@@ -47,6 +47,7 @@ class Site:
         (work / OWN_FOLDERS).write_text(json.dumps(folders), encoding="utf-8")
         self.children: dict[int, Child] = {}
         self.given: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
         self._before: Json = {}
         management = None
         with contextlib.suppress(OSError):
@@ -121,10 +122,11 @@ class Site:
     def prepare(self, launch: Launch) -> Programs:
         """Write the launch file, take the snapshot before; returns what makes the commands of this host's endpoints."""
         self.children = {}
+        self.variables = variables_of(launch["settings"])
         self.given = self.environment()
         empty_folder(self.home)
         self.memory.renew()
-        self.launch_file(launch).write_text(json.dumps(launch), encoding="utf-8")
+        self.launch_file(launch).write_text(json.dumps(of_the_driver(launch)), encoding="utf-8")
         self._before = self._snapshot()
         return {
             "before": self.memory.before,
@@ -154,7 +156,7 @@ class Site:
 
     def environment(self) -> dict[str, str]:
         """Environment of every process of a launch."""
-        return {**endpoint_environment(self.host, self.home, self.scratch), MARK: self.mark}
+        return {**self.variables, **endpoint_environment(self.host, self.home, self.scratch), MARK: self.mark}
 
     def start(self, launch: Launch, programs: Programs, oob: str) -> None:
         """Start this host's endpoints of a launch with launcher direct."""

@@ -189,11 +189,15 @@ def test_a_rank_on_another_host_finds_nothing_of_the_login_there(
     login = {**WRONG, "PATH": os.environ["PATH"], "HOME": str(wrong), "PWD": "/"}
     (tmp_path / "login.json").write_text(json.dumps(login))
     monkeypatch.setenv("PATH", str(mpirun.parent), prepend=":")
-    leader, follower = pair({**make_launch("l1", ["h1", "h2"], look=seen), "launcher": "mpirun"})
+    launch = {**make_launch("l1", ["h1", "h2"], look=seen), "launcher": "mpirun"}
+    launch["settings"].update({"env.UCX_RNDV_THRESH": "8 k", "env.HOME": "/somewhere"})
+    leader, follower = pair(launch)
     record = leader.records()["l1"]
     follower.records()
     assert (record["status"], record["reason"]) == ("done", None), record["log_tail"]
-    first, second = check_seen(seen, 2, OF_LAUNCHERS | AS_ROOT)
+    first, second = check_seen(seen, 2, OF_LAUNCHERS | AS_ROOT | {"UCX_RNDV_THRESH"})
+    set_by_the_sweep = {one_seen["environment"]["UCX_RNDV_THRESH"] for one_seen in (first, second)}
+    assert set_by_the_sweep == {"8 k"}
     assert second["environment"]["OMPI_MCA_ess"] == "pmi", "what the launcher itself sets stays"
     assert first["folder"] != second["folder"], "each host has its own"
     assert [stated["host"] for stated in record["environment"]] == ["h1", "h2"]
@@ -246,6 +250,17 @@ def test_ucx_is_not_steered(
     assert record["log_tail"] == ["", ""]
 
 
+def test_ucx_is_steered_by_the_sweep(start: Start, here: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("native-ucx")
+    monkeypatch.setenv("UCX_LOG_LEVEL", "trace")
+    launch = {**real_launch("l1", "native-ucx"), "settings": {"env.UCX_LOG_LEVEL": "info"}}
+    record = start(block_here(here, launch), build=BUILT).records()["l1"]
+    assert (record["status"], record["reason"]) == ("done", None)
+    assert all("UCX  INFO" in tail and "UCX  TRACE" not in tail for tail in record["log_tail"]), record["log_tail"]
+    assert record["launch"]["settings"] == {"env.UCX_LOG_LEVEL": "info"}
+    assert record["environment"][0]["variables"]["UCX_LOG_LEVEL"] == "info"
+
+
 @pytest.mark.parametrize("how", ["variable", "home"])
 def test_open_mpi_is_not_steered(
     start: Start, here: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -269,13 +284,13 @@ def test_open_mpi_is_not_steered(
 
 @pytest.mark.parametrize("mechanism", ["", "none"])
 def test_open_mpi_tells_how_it_copies(start: Start, here: Testbed, mechanism: str) -> None:
-    """As the launcher was told: the library's own choice depends on the machine."""
+    """As a sweep may set it; the library's own choice depends on the machine."""
     needs("mpi-p2p")
     if shutil.which("mpirun") is None:
         pytest.skip("there is no mpirun")
-    options = ["--mca", "btl_vader_single_copy_mechanism", mechanism] if mechanism else []
-    block = block_here(here, {**real_launch("l1", "mpi-p2p"), "launcher": "mpirun"})
-    record = start({**block, "mpirun": {"path": "mpirun", "options": options}}, build=BUILT).records()["l1"]
+    settings = {"env.OMPI_MCA_btl_vader_single_copy_mechanism": mechanism} if mechanism else {}
+    block = block_here(here, {**real_launch("l1", "mpi-p2p"), "launcher": "mpirun", "settings": settings})
+    record = start(block, build=BUILT).records()["l1"]
     assert (record["status"], record["reason"]) == ("done", None), record["log_tail"]
     used = record["result"]["path"][0]["used"]
     if "btl vader" not in used:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
@@ -67,6 +67,8 @@ class LayerFile(Document):
     packages: Packages = Packages()
     limits: tuple[Limit, ...] = ()
     known_faults: tuple[KnownFault, ...] = ()
+    variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
+    """How the names of the environment variables begin that steer its library, and that a sweep may set."""
     notes: str = ""
 
     @property

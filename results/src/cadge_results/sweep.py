@@ -110,7 +110,7 @@ class LayerEntry(Frozen):
     shims: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     """Outermost first."""
     settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
-    """Open-time options; those of a shim carry its name and a dot in front."""
+    """Open-time options; those of a shim carry its name and a dot in front, environment variables `env.`."""
 
 
 class Focus(_WithParameters):

@@ -30,6 +30,7 @@ from cadge_harness.plan.timemodel import (
     report_ms,
     touched_bytes,
 )
+from cadge_harness.plan.variables import check_variables
 from cadge_harness.words import count_of, runs_only
 from cadge_results import (
     PatternFile,
@@ -221,6 +222,8 @@ def _entries(
         for entry in sweep.layers
         for one in _expanded(entry, catalogue)
     }
+    for entry in written.values():
+        check_variables(catalogue.get(entry.layer).file, entry.settings)
     entries = [entry for entry in written.values() if entry.layer in chosen]
     if not sweep.layers:
         places = {item.place for item in wishes}

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
+
+from cadge_agent.environment import base_environment  # type: ignore[import-not-found, unused-ignore]
 from cadge_harness.paths import Checkout
 
 from .conftest import Answer
@@ -53,7 +56,6 @@ class Asked:
 @pytest.fixture
 def asked(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # each phase of a test has its own
     made = Asked(checkout, tmp_path / "asked", tmp_path / "cache")
     made.answer()
     return made
@@ -77,7 +79,10 @@ def test_what_changed_is_asked_again(asked: Asked, cadge: Cadge, monkeypatch: py
     os.utime(asked.checkout.modules / "b-two.so", ns=(1, 1))
     assert cadge("layers").code == 0
     assert asked.names() == ["b-two"]
-    monkeypatch.setenv("ONE_TLS", "shm")  # as libraries are told what to use
+    monkeypatch.setenv("ONE_TLS", "shm")  # as libraries are told what to use: a module is not given it
+    assert cadge("layers").code == 0
+    assert asked.names() == []
+    monkeypatch.setenv("PATH", "/opt/one/bin", prepend=":")
     assert cadge("layers").code == 0
     assert asked.names() == ["a-one", "b-two"]
     asked.answer(more="")
@@ -85,6 +90,30 @@ def test_what_changed_is_asked_again(asked: Asked, cadge: Cadge, monkeypatch: py
     assert asked.names() == ["a-one", "b-two"]
     assert cadge("layers").code == 0
     assert asked.names() == []
+
+
+def test_a_module_is_asked_in_the_surroundings_of_a_launch(
+    asked: Asked, cadge: Cadge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's variables and files steer libraries, in launches no longer: what a module says must hold for those."""
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    look = '{ echo "$(pwd)" $(ls -A) $(ls -A "$HOME"); env; }'
+    asked.checkout.driver.write_text(f"#!/bin/sh\n{look} >{seen}/$1.$5\nexit 2\n")
+    for name, value in {"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/somewhere", "OMPI_MCA_btl": "tcp"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    cadge("doctor")
+    expected = base_environment("").items()
+    assert sorted(path.name for path in seen.iterdir()) == ["describe.a-one", "describe.b-two", "patterns."]
+    for path in seen.iterdir():
+        first, *lines = path.read_text().splitlines()
+        found = dict(line.split("=", 1) for line in lines)
+        assert first == found["HOME"], "nothing is in either folder"
+        assert not Path(found["HOME"]).exists()
+        assert set(found) - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH", "LC_ALL", "HOME", "TMPDIR"}
+        assert found.items() >= expected
 
 
 def test_what_cannot_be_loaded_is_asked_each_time(asked: Asked, cadge: Cadge) -> None:

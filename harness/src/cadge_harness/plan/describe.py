@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from cadge_harness.paths import Checkout
 from cadge_harness.plan import said
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
+from cadge_harness.plan.surroundings import surroundings
 from cadge_results import Reason
 from cadge_results.base import Place, Wait
 
@@ -54,12 +54,17 @@ def describe_layers(catalogue: Catalogue, checkout: Checkout, names: Collection[
 
 
 def _ask(name: str, checkout: Checkout) -> Mapping[str, object] | None:
-    argv = [str(checkout.driver), "describe", "--modules", str(checkout.modules), "--layer", name]
+    argv = [str(checkout.driver.absolute()), "describe", "--modules", str(checkout.modules.absolute()), "--layer", name]
     try:
-        # Some libraries leave files in the current folder when they crash, so that is one that goes away.
-        with tempfile.TemporaryDirectory(prefix="cadge-") as folder:
+        with surroundings() as (environment, folder):
             done = subprocess.run(
-                argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL, cwd=folder
+                argv,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
             )
         raw = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):

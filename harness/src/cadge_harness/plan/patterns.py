@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
+from cadge_harness.plan.surroundings import surroundings
 from cadge_harness.yamlfile import load_document
 from cadge_results import FormatError, PatternFile, Workloads, read_workloads
 from cadge_results.base import Document
@@ -36,9 +37,18 @@ def _load(path: Path, kind: type[Document]) -> Document:
 
 def ask_driver(driver: Path) -> Mapping[str, object] | str:
     """Return what the driver says of its patterns (cadge.driver-patterns/1), or why it does not say it."""
-    argv = [str(driver), "patterns", "--json"]
+    argv = [str(driver.absolute()), "patterns", "--json"]
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
+        with surroundings() as (environment, folder):
+            done = subprocess.run(
+                argv,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
         raw = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return f"{driver.name} does not list its patterns"

@@ -2,7 +2,7 @@
 """What modules said when they were last asked, kept in the user's cache: loading a module takes a library's start.
 
 It holds as long as the module, the driver, the linker's cache (which every installed library renews), the kernel and
-the environment that libraries read are as they were. What cannot be read, or is not whole, counts as nothing; what
+the variables that modules are given are as they were. What cannot be read, or is not whole, counts as nothing; what
 cannot be written is asked again next time.
 """
 
@@ -16,22 +16,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cadge_harness.paths import Checkout
+from cadge_harness.plan.surroundings import variables
 from cadge_results.files import put
 
 _SCHEMA = "cadge.said/1"
 _BYTES_MAX = 4 * 2**20
 _LINKER = Path("/etc/ld.so.cache")
-_NOT_READ = frozenset(
-    {"_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "PS1", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
-)
-"""Variables that change from call to call, and that no communication library reads."""
 
 
 def key_of(checkout: Checkout, name: str) -> str:
     """Return what an answer of a module depends on, as one word; the answer holds for this key alone."""
     files = [_state(path) for path in (checkout.modules / f"{name}.so", checkout.driver, _LINKER)]
-    variables = sorted((key, value) for key, value in os.environ.items() if key not in _NOT_READ)
-    text = json.dumps([name, files, variables, os.uname().release, os.geteuid()])
+    text = json.dumps([name, files, sorted(variables().items()), os.uname().release, os.geteuid()])
     return f"{name} {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()}"
 
 

@@ -111,12 +111,45 @@ def test_a_sweep_without_an_end(checkout: Checkout, cadge: Cadge, tmp_path: Path
     assert "s.yml: larger than 262144 bytes, which is the limit" in answer.err
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["hosts.yml", "hosts", "hosts.json", "group_vars/cadge.yml", "group_vars/all/x.yaml", "host_vars/n1",
+     "host_vars/n1.json", "all/01-hosts.yml", "all/group_vars/cadge"],
+)  # fmt: skip
 @pytest.mark.parametrize("text", ["all: " + "[" * 20_000, f"x0: &x0 [a]\n{BOMB}"])
-def test_a_hostile_inventory_is_refused(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "hosts.yml"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=r"hosts.yml:\d+:\d+: (nested more than 100 deep|more than 1000000 values)"):
-        read_inventory(path)
+def test_a_hostile_inventory_is_refused(text: str, place: str, tmp_path: Path) -> None:
+    """Also where Ansible finds it by itself, in files beside the inventory or in a folder of inventories."""
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("cadge: {hosts: {n1: {cadge_device: ib0, cadge_address: 10.1.0.1}}}\n")
+    hostile = tmp_path / place
+    hostile.parent.mkdir(parents=True, exist_ok=True)
+    hostile.write_text(text)
+    first = place.partition("/")[0]
+    given = tmp_path / first if first in {"hosts", "hosts.json", "all"} else hosts
+    with pytest.raises(UsageError, match=rf"{place}:\d+:\d+: (nested more than 100 deep|more than 1000000 values)"):
+        read_inventory(given)
+
+
+def test_an_inventory_and_what_lies_beside_it_have_one_limit(tmp_path: Path) -> None:
+    """A sparse file each, under the limit by itself."""
+    (tmp_path / "hosts.yml").write_text("cadge: {hosts: {n1: {cadge_device: ib0, cadge_address: 10.1.0.1}}}\n")
+    for name in ("group_vars", "host_vars"):
+        (tmp_path / name).mkdir()
+        with (tmp_path / name / "all").open("wb") as stream:
+            stream.truncate(40 * 2**20)
+    with pytest.raises(UsageError, match=r"host_vars/all, with what lies beside it,: larger than 67108864 bytes"):
+        read_inventory(tmp_path / "hosts.yml")
+
+
+def test_a_folder_beside_an_inventory_that_leads_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text("cadge: {hosts: {n1: {cadge_device: ib0, cadge_address: 10.1.0.1}}}\n")
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars/again").symlink_to(tmp_path / "group_vars")
+    (tmp_path / "group_vars/notes.txt").write_text("[" * 20_000)  # which Ansible does not read
+    assert read_inventory(tmp_path / "hosts.yml").hosts[0].device == "ib0"
+    (tmp_path / "group_vars/and-again").symlink_to(tmp_path / "group_vars")  # 2^40 folders
+    with pytest.raises(UsageError, match=r"hosts.yml: beside it lie more than 10000 files in folders that Ansible"):
+        read_inventory(tmp_path / "hosts.yml")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GROUP = "cadge"
+VARIABLE_FOLDERS = ("group_vars", "host_vars")
+YAML_SUFFIXES = (".yml", ".yaml", ".json", "")
+"""Of files that Ansible reads as YAML, whatever they are."""
+FILES_MOST = 10_000
 _TOLD_MOST = 5
 
 
@@ -130,18 +134,46 @@ def _checked_path(path: Path) -> Path:
     return found
 
 
-def _check_bounds(path: Path) -> None:
-    """Refuse what Ansible would not get to the end of. What is no YAML, Ansible says."""
-    if path.suffix not in {".yml", ".yaml"} or not path.is_file():
-        return
+def _read_by_ansible(inventory: Path) -> Iterator[Path]:
+    """Yield what Ansible may read: the inventory, and the variables of groups and hosts beside it, with folders."""
+    if inventory.is_file():
+        if not _is_program(inventory):
+            yield inventory
+        folders = [inventory.parent / name for name in VARIABLE_FOLDERS]
+    else:
+        folders = [inventory]  # all of its files are inventories, and the two folders lie in it
+    for folder in folders:
+        for parent, _, names in os.walk(folder, followlinks=True):  # folders as well: links can make them endless
+            yield from (Path(parent, name) for name in (".", *sorted(names)))
+
+
+def _is_program(inventory: Path) -> bool:
+    """Whether Ansible runs an inventory rather than reads it."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(INVENTORY.text_bytes + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    check_bytes(len(content), source=str(path), bounds=INVENTORY)
-    with contextlib.suppress(yaml.YAMLError, UnicodeDecodeError):
-        check_bounds(content.decode(), source=str(path), loader=SafeLoader, bounds=INVENTORY)
+        with inventory.open("rb") as stream:
+            return os.access(inventory, os.X_OK) and stream.read(2) == b"#!"
+    except OSError:  # whoever reads it says why
+        return False
+
+
+def _check_bounds(inventory: Path) -> None:
+    """Refuse what Ansible would not get to the end of. What is no YAML, Ansible says."""
+    size_bytes = 0
+    for number, path in enumerate(_read_by_ansible(inventory)):
+        if number == FILES_MOST:
+            raise UsageError(f"{inventory}: beside it lie more than {FILES_MOST} files in folders that Ansible reads")
+        if path.suffix not in YAML_SUFFIXES or not path.is_file():
+            continue
+        try:
+            with path.open("rb") as stream:
+                content = stream.read(INVENTORY.text_bytes - size_bytes + 1)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        size_bytes += len(content)
+        what = str(path) if size_bytes == len(content) else f"{path}, with what lies beside it,"
+        check_bytes(size_bytes, source=what, bounds=INVENTORY)
+        with contextlib.suppress(yaml.YAMLError, UnicodeDecodeError):
+            check_bounds(content.decode(), source=str(path), loader=SafeLoader, bounds=INVENTORY)
 
 
 def load(path: Path) -> Testbed:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
 
 
+_FORKS_LEAST = 50
+"""Agents of a block wait for each other, so none may wait for Ansible to have done with another."""
+
+
 def playbooks() -> Path:
     """Return the folder of the playbooks, which is the checkout's."""
     root = os.environ.get("CADGE_ROOT")
@@ -40,8 +44,8 @@ def _members(build: Path) -> Iterator[Path]:
         yield from sorted(path for path in build.glob(pattern) if path.is_file())
 
 
-def pack(build: Path, token: Path, blocks: list[Path], folder: Path) -> tuple[Path, str]:
-    """Pack all that a host is brought into a tar file that only the user can read: build, agent, token, block files.
+def pack(build: Path, others: list[Path], folder: Path) -> tuple[Path, str]:
+    """Pack all that a host is brought into a tar file that only the user can read: build, agent, and files by name.
 
     Returns (tar file, name of the member that is unpacked last). That name tells the contents, so a host that has it
     has everything. The build is in the folder `build`.
@@ -52,8 +56,7 @@ def pack(build: Path, token: Path, blocks: list[Path], folder: Path) -> tuple[Pa
         (path, f"build/{path.relative_to(build)}", 0o755 if os.access(path, os.X_OK) else 0o644)
         for path in _members(build)
     ]
-    members += [(write_agent(folder), NAME, 0o700), (token, "token", 0o600)]
-    members += [(block, block.name, 0o600) for block in blocks]
+    members += [(write_agent(folder), NAME, 0o700), *((path, path.name, 0o600) for path in others)]
     digest = hashlib.sha256()
     for path, name, mode in members:
         digest.update(f"{name}\0{mode}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
@@ -123,6 +126,7 @@ def environment(work: Path, sockets: Path, testbed: Testbed) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
         "ANSIBLE_CONFIG": str(playbooks() / "ansible.cfg"),
+        "ANSIBLE_FORKS": str(max(_FORKS_LEAST, len(testbed.hosts))),
         "ANSIBLE_HOME": str(work / "ansible"),
         "ANSIBLE_LOCAL_TEMP": str(work / "ansible" / "tmp"),
         "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets / "cp"),

@@ -12,8 +12,6 @@ import json
 import os
 import secrets
 import shlex
-import signal
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,10 +21,8 @@ from typing import TYPE_CHECKING, Any
 from cadge_harness import errors
 from cadge_harness.run import ansible_files as files
 from cadge_harness.run.lease import LeaseServer, Peer
-from cadge_harness.run.scratch import scratch_folder
+from cadge_harness.run.playbook import Process, play
 from cadge_harness.run.session import Ended
-from cadge_harness.testbed.emulated import state_folder
-from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
 from cadge_results import NO_ROOM
 from cadge_results.event import (
@@ -50,11 +46,10 @@ if TYPE_CHECKING:
 
 TOUCHED = "hosts.json"
 """In the work folder: the hosts that this campaign has used."""
+BY_HAND = "Check once by hand"
 _FULL = "full"
 _ROOM_BYTES = 65536
 """Less room than this is none: Ansible and the store write more."""
-_END_S = 15.0
-_KILL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +167,7 @@ def no_room_said(path: object, error: OSError) -> str:
 def sentence(failed: TaskFailed) -> str:
     """Turn what Ansible says of a failure into a sentence that says what to do."""
     host, said = failed.host, " ".join(failed.message.split())
-    low, by_hand = said.lower(), f"Check once by hand: ssh {shlex.quote(host)} true"
+    low, by_hand = said.lower(), f"{BY_HAND}: ssh {shlex.quote(host)} true"
     if "host key verification failed" in low:
         return f"{host} has a host key that is unknown or has changed: host key verification failed. {by_hand}"
     if "permission denied" in low and failed.event == "unreachable":
@@ -184,33 +179,6 @@ def sentence(failed: TaskFailed) -> str:
     return f"{host}: {said}" if host not in said else said
 
 
-def _command(testbed: Testbed, argv: list[str], env: dict[str, str]) -> list[str]:
-    """Return the command with prefix and environment; it dies with this process wherever the kernel can see to that."""
-    command = testbed.command_with_environment(argv, env)
-    return ["setpriv", "--pdeathsig", "KILL", "--", *command]
-
-
-def _end(process: subprocess.Popen[bytes], server: LeaseServer) -> None:
-    """End what is left: first the agents, in order, then Ansible."""
-    server.end_leases()
-    server.run(lambda: not any(peer.is_agent for peer in server.peers), timeout_s=_END_S)
-    server.drop_all()
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
-        if number is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_KILL_S)
-
-
-def _end_masters(testbed: Testbed, sockets: Path) -> None:
-    """End the ssh processes that kept connections open for the next task, rather than let them run out of time."""
-    for path in (sockets / "cp").glob("*"):
-        argv = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", "--", testbed.hosts[0].name]
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=5)
-
-
 def _playbook(
     run: _Run, names: list[str], variables: Path, work: Path, stop: threading.Event | None, hosts: list[str]
 ) -> int:
@@ -218,35 +186,19 @@ def _playbook(
 
     They reach `hosts` alone, as far as the testbed has them, and all of its hosts where it has none of them.
     """
-    testbed = run.testbed
-    with scratch_folder(state_folder()) as sockets:
-        server = LeaseServer(sockets / "lease", run.event, run.gone)
-        given = {**json.loads(variables.read_text(encoding="utf-8")), "cadge_lease_socket": str(sockets / "lease")}
-        if known := [host.name for host in testbed.hosts if host.name in hosts]:
-            given["cadge_hosts"] = known
-        own = files.write_json(work / "run-variables.json", given)
-        folder = files.playbooks()
-        argv = [tool("ansible-playbook"), "-i", str(testbed.inventory_path), "-e", f"@{own}"]
-        argv += [str(folder / f"{name}.yml") for name in names]
-        command = _command(testbed, argv, files.environment(work, sockets, testbed))
-        with (work / "ansible.log").open("ab") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, process_group=0
-            )
-        watched = server.watch_process(process.pid)
-        try:
-            if stop is not None:
-                server.wake_when(stop)
-            _serve(run, server, process, stop)
-        finally:
-            _end(process, server)
-            _end_masters(testbed, sockets)
-            os.close(watched)
-            server.close()
-        return process.returncode
+    given = json.loads(variables.read_text(encoding="utf-8"))
+    if known := [host.name for host in run.testbed.hosts if host.name in hosts]:
+        given["cadge_hosts"] = known
+
+    def serve(server: LeaseServer, process: Process) -> None:
+        if stop is not None:
+            server.wake_when(stop)
+        _serve(run, server, process, stop)
+
+    return play(run.testbed, names, given, work, on_event=run.event, on_gone=run.gone, serve=serve)
 
 
-def _serve(run: _Run, server: LeaseServer, process: subprocess.Popen[bytes], stop: threading.Event | None) -> None:
+def _serve(run: _Run, server: LeaseServer, process: Process, stop: threading.Event | None) -> None:
     """Serve until Ansible ends or somebody is frozen.
 
     A stop is passed on to each agent once: also to those of blocks that begin later.
@@ -276,7 +228,7 @@ def _variables(testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build
     complete = [files.complete_block(block, testbed) for block in blocks]
     paths = [files.write_json(work / "blocks" / f"{block['block_id']}.json", block) for block in complete]
     listed = [{"id": block["block_id"], "hosts": [host["name"] for host in block["hosts"]]} for block in complete]
-    archive, marker = files.pack(build, token, paths, work)
+    archive, marker = files.pack(build, [token, *paths], work)
     return files.write_json(
         work / "variables.json",
         {

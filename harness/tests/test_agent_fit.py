@@ -30,6 +30,8 @@ def block(*hosts: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_sound_one_is_taken() -> None:
     refuse_unfit(block(HERE, {**HERE, "name": "n2"}), HERE)
+    without_raw = {**HERE, "raw_device": "nosuch0"}  # which few launches need
+    refuse_unfit(block(without_raw, {**HERE, "name": "n2"}), without_raw)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ Standard library alone, Python 3.9 or later; copied to each host of a testbed as
     agent.pyz facts [--host NAME] [--build DIR] [--ld-library-path DIR:...] [--opal-prefix DIR]
     agent.pyz check --work DIR --campaign ID --host NAME --build DIR [--ld-library-path DIR:...] [--opal-prefix DIR]
     agent.pyz clean --work DIR --campaign ID
+    agent.pyz look --hosts FILE --host NAME --work DIR --build DIR
 
 check gets a host ready: ends and removes what a killed agent of the same campaign left, runs the build's driver once,
 and writes DIR/node.json. It prints one line that must be the same on all hosts.
@@ -32,8 +33,13 @@ hosts of the block, the followers, obey the leader over TCP on their management 
 other that it has the token. Each host starts its own endpoints; mpirun, on the leader, those of all hosts. While a
 launch runs, all agents sleep in select(2).
 
+look says what the host is and what is wrong with it, under a lease as run does, and changes nothing. FILE holds the
+hosts of the inventory as a block has them. It prints a line "looked" and obeys {"clock": NUMBER} and {"reach": [...]},
+with a line "clock" and a line "reached", until {"stop": REASON}; when the lease ends before that, it removes DIR.
+
 Exit status of run: 0 finished or stopped, 2 bad arguments or block, 4 another host was lost, 5 the lease or the
-deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error.
+deadline ended it, 70 bug. check: 0, or 3 with a sentence on standard error. look: 0, 2 bad arguments, 5 the lease
+ended.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether a host's network is what the inventory says: found before a block's first launch, not by its failures."""
+"""Whether a host is what the inventory says: found before a block's first launch, not by its failures."""
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
+from collections.abc import Iterator
 
 from cadge_agent.errors import BadBlockError
-from cadge_agent.formats import Block, BlockHost
+from cadge_agent.faults import fault, said
+from cadge_agent.formats import Block, BlockHost, Fault
 from cadge_agent.network import device_of
 
 
@@ -15,32 +18,72 @@ def refuse_unfit(block: Block, host: BlockHost) -> None:
     """Raise BadBlockError, with what to change, where this host cannot take part in a block of several hosts."""
     if len(block["hosts"]) < 2:
         return
-    name, device, address = host["name"], host["device"], host["address"]
+    for found in (*network_faults(host), *loopback_faults(host)):
+        if found["level"] == "fail":
+            raise BadBlockError(said(found))
+
+
+def network_faults(host: BlockHost) -> Iterator[Fault]:
+    """Say what is wrong with the data network that the inventory states."""
+    name, address = host["name"], host["address"]
     devices = sorted(found for _, found in socket.if_nameindex())
-    if device not in devices:
-        raise BadBlockError(
-            f"{name} has no device {device}; it has {', '.join(devices)}. Set its cadge_device in the inventory"
-        )
+    for variable, device in (("cadge_device", host["device"]), ("cadge_raw_device", host["raw_device"])):
+        if device and device not in devices:
+            yield fault(
+                "device",
+                f"{name} has no device {device}; it has {', '.join(devices)}",
+                f"Set its {variable} in the inventory",
+                only_warn=variable == "cadge_raw_device",  # which AF_XDP alone needs
+            )
+    if host["device"] not in devices:
+        return
     try:
         owner = device_of(address)
     except OSError:  # the kernel does not tell
-        owner = (device, 0)
-    if owner is None or owner[0] != device:
+        owner = (host["device"], 0)
+    if owner is None or owner[0] != host["device"]:
         where = f"it is of {owner[0]}" if owner else "no device there has it"
-        raise BadBlockError(
-            f"{name}: {address} is not an address of {device}: {where}. Set its cadge_address in the inventory"
+        yield fault(
+            "address",
+            f"{name}: {address} is not an address of {host['device']}: {where}",
+            "Set its cadge_address in the inventory",
         )
-    _refuse_loopback(name, host["management_address"])
 
 
-def _refuse_loopback(name: str, management: str) -> None:
+def loopback_faults(host: BlockHost) -> Iterator[Fault]:
     """Debian's /etc/hosts says that a host's own name is 127.0.1.1: an agent that listens there is found by nobody."""
+    management = host["management_address"]
     try:
         found = socket.gethostbyname(management)
     except OSError:
         return  # whoever has to find it says so
     if ipaddress.IPv4Address(found).is_loopback:
-        raise BadBlockError(
-            f"on {name} itself, {management} is {found}, which no other host reaches (/etc/hosts says so, perhaps). "
-            "Set its cadge_management_address in the inventory to an address of its own"
+        yield fault(
+            "address",
+            f"on {host['name']} itself, {management} is {found}, which no other host reaches (/etc/hosts says so, "
+            "perhaps)",
+            "Set its cadge_management_address in the inventory to an address of its own",
         )
+
+
+def processor_faults(host: BlockHost) -> Iterator[Fault]:
+    """Say which processors of the inventory nothing can be pinned to here."""
+    allowed = os.sched_getaffinity(0)
+    if missing := [str(cpu) for cpu in host["cpus"] if cpu not in allowed]:
+        what = "processor" if len(missing) == 1 else "processors"
+        yield fault(
+            "processors",
+            f"{host['name']} has no {what} {', '.join(missing)} for this user; it has {ranges(allowed)}",
+            "Set its cadge_cpus in the inventory",
+        )
+
+
+def ranges(numbers: set[int]) -> str:
+    """Write numbers as people do: 0-3, 8."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)

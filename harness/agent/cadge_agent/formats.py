@@ -86,19 +86,37 @@ class Block(TypedDict):
     launches: list[Launch]
 
 
+class Surveyed(TypedDict):
+    """The hosts of an inventory, of which each looks for itself by its name."""
+
+    hosts: list[BlockHost]
+    ports: list[int]
+
+
 # ------------------------------------------------------------------------------------- from the controller, and to it
+
+
+class Target(TypedDict):
+    """Where a host is to be reached, and the variable of the inventory that says so."""
+
+    host: str
+    variable: str
+    address: str
+    port: int
 
 
 class FromController(TypedDict, total=False):
     """A line of the lease.
 
     stop: end the block after the launch that runs (why). ack: the record of this launch is stored.
-    ping: say that you live.
+    ping: say that you live. To `look` alone: clock: say what time it is, and this number. reach: try to reach others.
     """
 
     stop: str
     ack: str
     ping: int
+    clock: int
+    reach: list[Target]
 
 
 class Ready(TypedDict):
@@ -174,7 +192,58 @@ class Alive(TypedDict):
     host: str
 
 
-Event = Union[Ready, LaunchStarted, LaunchFinished, LaunchRecorded, Problem, Note, Alive, BlockFinished]
+class Fault(TypedDict):
+    """What is wrong with a host: what was looked at, how bad it is (fail, warn), what and where, and what to do."""
+
+    about: str
+    level: str
+    text: str
+    fix: str
+
+
+class LayerSaid(TypedDict):
+    """What a layer says of itself; trouble: why it cannot be loaded."""
+
+    trouble: str | None
+    library: str | None
+    version: str | None
+
+
+class Looked(TypedDict):
+    """What a host is. greets: ports at which it tells its name, by the variable that states the address."""
+
+    event: Literal["looked"]
+    host: str
+    node: Json
+    build: str
+    driver: Json | None
+    layers: dict[str, LayerSaid]
+    taken_ports: list[int]
+    greets: dict[str, int]
+    faults: list[Fault]
+
+
+class Clock(TypedDict):
+    """What time it is on a host: the answer to the question of this number."""
+
+    event: Literal["clock"]
+    host: str
+    number: int
+    realtime_ns: int
+
+
+class Reached(TypedDict):
+    """A host has tried to reach the others; reached: those that it reaches at every address."""
+
+    event: Literal["reached"]
+    host: str
+    reached: list[str]
+    faults: list[Fault]
+
+
+Event = Union[
+    Ready, LaunchStarted, LaunchFinished, LaunchRecorded, Problem, Note, Alive, BlockFinished, Looked, Clock, Reached
+]
 
 
 class HostCounters(TypedDict):

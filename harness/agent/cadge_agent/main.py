@@ -10,6 +10,7 @@ from pathlib import Path
 from cadge_agent.check import check
 from cadge_agent.clean import clean
 from cadge_agent.facts import facts
+from cadge_agent.look import look
 from cadge_agent.run import run
 
 
@@ -37,6 +38,12 @@ def main() -> int:
     three.add_argument("--host", required=True)
     three.add_argument("--build", type=_path, required=True)
     three.set_defaults(action=check)
+    five = verbs.add_parser("look", help="say what this host is and what is wrong with it, for the controller")
+    five.add_argument("--hosts", type=_path, required=True)
+    five.add_argument("--host", required=True)
+    five.add_argument("--work", type=_path, required=True)
+    five.add_argument("--build", type=_path, required=True)
+    five.set_defaults(action=look)
     for verb in (two, three):  # as the inventory states them
         verb.add_argument("--ld-library-path", default="")
         verb.add_argument("--opal-prefix", default="")

@@ -27,6 +27,7 @@ class Reactor:
         self.stop_reason: str | None = None
         self.acks: set[str] = set()
         self.on_ping: Callable[[], None] = lambda: None
+        self.on_order: Callable[[FromController], None] = lambda _order: None
         self.readers: dict[int, Callable[[], None]] = {}
         self._partial = b""
         self._signal: int | None = None
@@ -61,6 +62,8 @@ class Reactor:
                 self.acks.add(order["ack"])
             elif "ping" in order:
                 self.on_ping()
+            else:
+                self.on_order(order)
 
     def wait(self, done: Callable[[], bool], timeout_s: float, writable: int | None = None) -> bool:
         """Sleep until `done()` or `timeout_s`; True if done. `writable`: also return when it can be written."""

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Obeys the command line of cadge-driver without measuring anything; the launch's settings say how to behave.
 
+Of a layer it says what stands in the layer's file, as JSON; one with nothing in it can be loaded.
+
 While it runs, endpoint 0 keeps a file where UCX keeps its shared memory.
 
 fake.mode: ok (default), hang (endpoint 0 never ends), crash (endpoint fake.who aborts; 1 by default), refuse, silent
@@ -89,6 +91,10 @@ def main() -> int:
                 {"version": "0.1.0", "abi": 1, "schema": "cadge.result/2", "compiler": "none", "revision": "fake"}
             )
         )
+        return 0
+    if sys.argv[1] == "describe":
+        module = Path(option("--modules"), f"{option('--layer')}.so").read_text()
+        print(module or json.dumps({"table": {"library": {"name": "Fake", "stated_version": "1"}}, "reason": None}))
         return 0
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     launch = json.loads(Path(option("--launch")).read_text())

@@ -90,6 +90,59 @@ class Alive(Frozen):
     host: str
 
 
+class Fault(Frozen):
+    """What is wrong with a host: what was looked at, how bad it is, what and where, and what to do."""
+
+    about: str
+    level: Literal["warn", "fail"] = "fail"
+    text: str
+    fix: str
+
+
+class LayerSaid(Frozen):
+    """What a layer of a host's build says of itself; trouble: why it cannot be loaded there."""
+
+    trouble: str | None = None
+    library: str | None = None
+    version: str | None = None
+
+
+class Looked(Frozen):
+    """What a host is (`node`, a node document) and what is wrong with it.
+
+    greets: ports at which it tells its name, by the variable of the inventory that states the address.
+    """
+
+    event: Literal["looked"] = "looked"
+    host: str
+    node: dict[str, JsonValue]
+    build: str
+    driver: dict[str, JsonValue] | None = None
+    """What the build's driver says of itself; None where it does not start."""
+    layers: dict[str, LayerSaid]
+    taken_ports: list[int]
+    greets: dict[str, int]
+    faults: list[Fault]
+
+
+class Clock(Frozen):
+    """What time it is on a host: the answer to the question of this number."""
+
+    event: Literal["clock"] = "clock"
+    host: str
+    number: NonNegativeInt
+    realtime_ns: NonNegativeInt
+
+
+class Reached(Frozen):
+    """A host has tried to reach the others; reached: those that it reaches at every address."""
+
+    event: Literal["reached"] = "reached"
+    host: str
+    reached: list[str]
+    faults: list[Fault]
+
+
 class Stage(Frozen):
     """Ansible begins a task."""
 
@@ -130,6 +183,9 @@ Event = (
     | Problem
     | Note
     | Alive
+    | Looked
+    | Clock
+    | Reached
     | Stage
     | TaskFailed
     | Begun

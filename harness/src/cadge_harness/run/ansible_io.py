@@ -29,12 +29,15 @@ from cadge_results.event import (
     Alive,
     Begun,
     BlockFinished,
+    Clock,
     Event,
     LaunchFinished,
     LaunchRecorded,
     LaunchStarted,
+    Looked,
     Note,
     Problem,
+    Reached,
     Ready,
     Stage,
     Stats,
@@ -115,7 +118,7 @@ class _Run:
                 self.on_event(event)
             case TaskFailed():
                 self.problem(event.event, sentence(event), host=event.host)
-            case Begun() | Stats() | Alive():
+            case Begun() | Stats() | Alive() | Looked() | Clock() | Reached():
                 pass
 
     def gone(self, peer: Peer) -> None:

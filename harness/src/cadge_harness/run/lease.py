@@ -193,8 +193,13 @@ class LeaseServer:
         """End the lease of every agent, and go on listening to what they say meanwhile."""
         for peer in self.peers:
             if peer.is_agent:
-                with contextlib.suppress(OSError):
-                    peer.connection.shutdown(socket.SHUT_WR)
+                self.end_lease(peer)
+
+    @staticmethod
+    def end_lease(peer: Peer) -> None:
+        """End the lease of one agent."""
+        with contextlib.suppress(OSError):
+            peer.connection.shutdown(socket.SHUT_WR)
 
     def drop_all(self) -> None:
         """Close every connection: Ansible ends itself when it sees that."""

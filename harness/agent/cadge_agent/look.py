@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`agent look`: what this host is and what is wrong with it, before anybody plans to measure there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from cadge_agent.build import ask_driver, layer_faults, layers_of
+from cadge_agent.errors import EndedError
+from cadge_agent.facts import gather
+from cadge_agent.faults import FaultError, fault
+from cadge_agent.fit import loopback_faults, network_faults, processor_faults
+from cadge_agent.formats import BlockHost, FromController, Json, LayerSaid, Looked, Surveyed
+from cadge_agent.output import Output
+from cadge_agent.ports import Greeters, own_addresses, port_faults, reach, taken_ports
+from cadge_agent.reactor import Reactor
+from cadge_agent.site import RESERVED_PORTS
+
+DEADLINE_S = 600.0
+
+
+def look(arguments: argparse.Namespace) -> int:
+    """`agent.pyz look`, see the head of the package."""
+    reactor = Reactor(DEADLINE_S)
+    output = Output(reactor)
+    greeters = Greeters(arguments.host)
+    try:
+        surveyed: Surveyed = json.loads(arguments.hosts.read_text(encoding="utf-8"))
+        (host,) = [one for one in surveyed["hosts"] if one["name"] == arguments.host]
+        reactor.on_order = lambda order: _obey(order, arguments.host, output)
+        output.emit(_looked(host, surveyed, arguments.build.absolute(), greeters))
+        reactor.wait(lambda: reactor.stop_reason is not None, DEADLINE_S)
+    except EndedError as error:  # the controller is gone, and nobody else would remove this
+        if arguments.work.name.startswith("look-"):
+            shutil.rmtree(arguments.work, ignore_errors=True)
+        sys.stderr.write(f"agent: {error}\n")
+        return 5
+    except (OSError, ValueError, KeyError) as error:
+        sys.stderr.write(f"agent: {arguments.host} cannot be looked at: {error}\n")
+        return 2
+    finally:
+        greeters.close()
+    return 0
+
+
+def _obey(order: FromController, host: str, output: Output) -> None:
+    if "clock" in order:
+        output.emit({"event": "clock", "host": host, "number": order["clock"], "realtime_ns": time.time_ns()})
+    if "reach" in order:
+        output.emit(reach(host, order["reach"]))
+
+
+def _looked(host: BlockHost, surveyed: Surveyed, build: Path, greeters: Greeters) -> Looked:
+    name, libraries, prefix = host["name"], host.get("ld_library_path", ""), host.get("opal_prefix", "")
+    several = len(surveyed["hosts"]) > 1
+    faults = [*network_faults(host), *(loopback_faults(host) if several else ()), *processor_faults(host)]
+    driver: Json | None = None
+    layers: dict[str, LayerSaid] = {}
+    try:
+        driver = ask_driver(name, build, libraries)
+    except FaultError as error:
+        faults.append(error.fault)
+    else:
+        layers = layers_of(build, host)
+        faults += layer_faults(name, layers)
+    first, last = surveyed["ports"]
+    addresses = own_addresses(host)
+    taken = taken_ports(sorted(set(addresses.values())), first, last)
+    faults += port_faults(name, taken, first, last)
+    greets = {}
+    for variable, address in addresses.items():
+        try:
+            greets[variable] = greeters.listen(address, range(last - RESERVED_PORTS // 2 + 1, last + 1))
+        except OSError as error:
+            if not any(one["about"] in {"device", "address"} for one in faults):  # it would be the same again
+                text = f"{name} cannot listen at {address}: {error.strerror}"
+                faults.append(fault("address", text, f"Set its {variable} in the inventory to an address of its own"))
+    return {
+        "event": "looked",
+        "host": name,
+        "node": gather(name, build if driver else None, libraries, prefix),
+        "build": str(build),
+        "driver": driver,
+        "layers": layers,
+        "taken_ports": taken,
+        "greets": {variable: port for variable, port in greets.items() if port},
+        "faults": faults,
+    }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -372,6 +373,30 @@ def test_a_command_to_try_by_hand_is_quoted() -> None:
         assert said.endswith("Check once by hand: ssh 'n1;touch x' true")
 
 
-def test_the_readme_names_every_variable() -> None:
+def test_the_readme_lists_the_variables_and_no_others() -> None:
+    """Its table is the one place; `cadge inventory example` has the same ones (test_inventory_example.py)."""
     text = (PLAYBOOKS.parent / "README.md").read_text()
-    assert [name for name in KNOWN if name.startswith("cadge_") and f"`{name}`" not in text] == []
+    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `cadge_")]
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(listed) == sorted(name for name in KNOWN if name.startswith("cadge_"))
+    rules = HostVariables.model_fields
+    assert f"({rules['cadge_port_first'].default}-{rules['cadge_port_last'].default})" in text
+    for command in ("inventory example", "doctor --inventory hosts.yml", "plan --inventory hosts.yml"):
+        assert f"\ncadge {command}" in text
+
+
+def test_roles_take_no_variable_of_an_inventory_that_is_not_checked() -> None:
+    """Whatever a role takes is the controller's, or a host's and then has a rule."""
+    taken = {
+        option
+        for specs in PLAYBOOKS.glob("roles/*/meta/argument_specs.yml")
+        for entry in yaml.safe_load(specs.read_text())["argument_specs"].values()
+        for option in entry["options"]
+        if specs.parts[-3] not in ("cadge_setup", "cadge_tune")  # theirs are no host's
+    }
+    ours = {
+        "cadge_archive", "cadge_archive_marker", "cadge_block_current", "cadge_build", "cadge_campaign",
+        "cadge_fetch_folder", "cadge_folder", "cadge_lease_socket", "cadge_python", "cadge_tune",
+    }  # fmt: skip
+    assert taken - ours <= set(KNOWN)
+    assert not ours & set(KNOWN)

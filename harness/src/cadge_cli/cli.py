@@ -33,7 +33,7 @@ from cadge_harness.errors import (
 )
 
 COMMANDS = {
-    "doctor": "Check this machine and the build; change nothing.",
+    "doctor": "Check this machine and the build, or the hosts of an inventory; change nothing.",
     "layers": "List the layers, and why some are absent.",
     "patterns": "List the patterns, and what each of them measures.",
     "plan": "Show what a sweep would measure, and what it would take.",
@@ -56,6 +56,7 @@ EPILOG = "\b\nExamples:\n" + "\n".join(
         "cadge plan --sweep default",
         "cadge run --sweep smoke",
         'cadge run --layers "sockets-tcp native-ucx" --testbed local',
+        "cadge doctor --inventory lab.yml",
         "cadge run --inventory lab.yml --sweep full",
         "cadge status --watch",
         "cadge resume",

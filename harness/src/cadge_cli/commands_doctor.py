@@ -3,38 +3,58 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 
 import click
+from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of
-from cadge_cli.output import table
+from cadge_cli.options import inventory_option, json_option, output_of
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.paths import find_checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.describe import describe_layers
-from cadge_harness.run.findings import look
+from cadge_harness.run.findings import look, look_at_controller
 from cadge_harness.words import count_of
 
 
-@click.command(epilog="\b\nExamples:\n  cadge doctor\n  cadge doctor --json")
+@click.command(epilog="\b\nExamples:\n  cadge doctor\n  cadge doctor --inventory hosts.yml\n  cadge doctor --json")
+@inventory_option
 @json_option
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> int:
-    """Check this machine and the build; change nothing. Exit code 3 where a sweep cannot be made."""
+def doctor(ctx: click.Context, inventory: Path | None, as_json: bool) -> int:
+    """Check this machine and the build, or every host of an inventory, side by side; change nothing.
+
+    On the hosts of an inventory: login, Python, build, layers, device, address, processors, clock, libraries, ports,
+    and whether the hosts reach each other. Exit code 3 where a sweep cannot be made.
+    """
+    from cadge_cli.hosts import finding_lines, look_at_hosts
+    from cadge_harness.testbed import testbeds
+
     output = output_of(ctx, as_json)
     checkout = find_checkout()
-    found = look(checkout, describe_layers(read_catalogue(checkout), checkout))
+    lines: list[str] = []
+    data: dict[str, JsonValue] = {}
+    if inventory is None:
+        found = look(checkout, describe_layers(read_catalogue(checkout), checkout))
+        following = "cadge run --sweep smoke"
+    else:
+        testbed = testbeds.resolve("auto", inventory)
+        found = look_at_controller(checkout)
+        following = f"cadge run --sweep smoke --inventory {shlex.quote(str(inventory))}"
+        if checkout.driver.is_file():  # else there is nothing to bring to them, as was said
+            hosts = look_at_hosts(testbed, checkout, output)
+            found += hosts.findings
+            lines, data = [*hosts.lines, ""], hosts.data
     failed = [finding for finding in found if finding.level == "fail"]
     for finding in found:
         if finding.level in {"warn", "fail"}:
             output.problems.append(f"{finding.code} {finding.text}")
-    rows = [("", "", "")]
-    rows += [(item.level, item.code, item.text + (f"   fix: {item.fix}" if item.fix else "")) for item in found]
     warned = sum(1 for finding in found if finding.level == "warn")
-    lines = [
-        *table(rows)[1:],
-        f"{len(failed)} failed, {count_of(warned, 'warning')}."
-        + ("" if failed else "   Next:  cadge run --sweep smoke"),
+    lines += [
+        *finding_lines(found),
+        f"{len(failed)} failed, {count_of(warned, 'warning')}." + ("" if failed else f"   Next:  {following}"),
     ]
-    return output.finish(EXIT_UNFIT if failed else EXIT_OK, {"findings": [asdict(item) for item in found]}, lines)
+    data = {"findings": [asdict(item) for item in found], **data}
+    return output.finish(EXIT_UNFIT if failed else EXIT_OK, data, lines)

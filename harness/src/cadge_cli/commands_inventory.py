@@ -15,7 +15,7 @@ def inventory() -> None:
     """Help with describing a cluster's hosts."""
 
 
-@inventory.command(epilog="\b\nExamples:\n  cadge inventory example >hosts.yml\n  cadge plan --inventory hosts.yml")
+@inventory.command(epilog="\b\nExamples:\n  cadge inventory example >hosts.yml\n  cadge doctor --inventory hosts.yml")
 @json_option
 @click.pass_context
 def example(ctx: click.Context, as_json: bool) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from cadge_cli.options import (
     testbed_options,
 )
 from cadge_cli.output import megabytes, table
+from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.run.request import read_request
 from cadge_harness.words import clock, count_of
@@ -29,12 +31,19 @@ EXAMPLES = "\b\nExamples:\n"
 
 
 @click.command(
-    epilog=EXAMPLES + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json"
+    epilog=EXAMPLES
+    + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json\n"
+    + "  cadge plan --inventory hosts.yml"
 )
 @sweep_options
 @testbed_options
 @results_option
 @out_option("--write", text="Write the whole plan to a file.")
+@click.option(
+    "--look/--no-look",
+    default=True,
+    help="Of an inventory: log in to its hosts as `cadge doctor` does, and show what they are (default).",
+)
 @json_option
 @click.pass_context
 def plan(
@@ -47,9 +56,14 @@ def plan(
     inventory: Path | None,
     results: Path | None,
     out: Path | None,
+    look: bool,
     as_json: bool,
 ) -> int:
-    """Show what a sweep would measure and what it would take: points, time, disk, ports. Starts nothing."""
+    """Show what a sweep would measure and what it would take: points, time, disk, ports. Measures nothing.
+
+    With an inventory it logs in to the hosts as well and shows them side by side; exit code 3 where the sweep cannot
+    be made on them.
+    """
     from cadge_harness.testbed import testbeds
 
     output = output_of(ctx, as_json, out)
@@ -60,10 +74,23 @@ def plan(
     made = request.plan(chosen, results)
     if out is not None:
         write_output(out, made.to_json().encode())
-    return output.finish(0, plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name))
+    data, lines = plan_data(made, chosen.name), plan_lines(made, request.sweep_name, chosen.name)
+    code = EXIT_OK
+    if inventory is not None and look and not request.checkout.driver.is_file():
+        output.problem("the hosts were not looked at, for there is no build to bring to them: make build")
+    elif inventory is not None and look:
+        from cadge_cli.hosts import finding_lines, look_at_hosts
+
+        needed = {host for block in made.blocks for host in block.hosts}
+        hosts = look_at_hosts(chosen, request.checkout, output, needed)
+        data |= {**hosts.data, "findings": [asdict(finding) for finding in hosts.findings]}
+        lines += ["", *hosts.lines, "", *finding_lines(hosts.findings)]
+        output.problems += [f"{finding.code} {finding.text}" for finding in hosts.findings]
+        code = EXIT_UNFIT if any(finding.level == "fail" for finding in hosts.findings) else EXIT_OK
+    return output.finish(code, data, lines)
 
 
-def plan_data(made: Plan, testbed: str) -> JsonValue:
+def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
     """Return a plan as `cadge plan --json` shows it."""
     planned = [point for point in made.points if point.state == "planned"]
     return {

@@ -25,14 +25,19 @@ def json_option(command: _F) -> _F:
     )(command)
 
 
-def testbed_options(command: _F) -> _F:
-    """Add --testbed and --inventory."""
-    command = click.option(
+def inventory_option(command: _F) -> _F:
+    """Add --inventory."""
+    return click.option(
         "--inventory",
         type=click.Path(path_type=Path),
         envvar=["CADGE_INVENTORY", "INVENTORY"],
-        help="An Ansible inventory with a group `cadge`: measure on a cluster.",
+        help="An Ansible inventory with a group `cadge`: a cluster (see: cadge inventory example).",
     )(command)
+
+
+def testbed_options(command: _F) -> _F:
+    """Add --testbed and --inventory."""
+    command = inventory_option(command)
     return click.option(
         "--testbed",
         "testbed_name",

@@ -37,11 +37,22 @@ def _load(path: Path, kind: type[Document]) -> Document:
 
 def ask_driver(driver: Path) -> Mapping[str, object] | str:
     """Return what the driver says of its patterns (cadge.driver-patterns/1), or why it does not say it."""
-    argv = [str(driver.absolute()), "patterns", "--json"]
+    raw = _ask(driver, "patterns", "--json")
+    if raw is None or raw.get("schema") != "cadge.driver-patterns/1":
+        return f"{driver.name} does not list its patterns"
+    return raw
+
+
+def ask_version(driver: Path) -> Mapping[str, object] | None:
+    """Return what the driver says of itself, its version and formats; None where it does not."""
+    return _ask(driver, "version")
+
+
+def _ask(driver: Path, *question: str) -> Mapping[str, object] | None:
     try:
         with surroundings() as (environment, folder):
             done = subprocess.run(
-                argv,
+                [str(driver.absolute()), *question],
                 env=environment,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
@@ -51,10 +62,8 @@ def ask_driver(driver: Path) -> Mapping[str, object] | str:
             )
         raw = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return f"{driver.name} does not list its patterns"
-    if not isinstance(raw, dict) or raw.get("schema") != "cadge.driver-patterns/1":
-        return f"{driver.name} does not list its patterns"
-    return raw
+        return None
+    return raw if isinstance(raw, dict) else None
 
 
 def differences(raw: Mapping[str, object], workloads: Workloads) -> Iterator[str]:

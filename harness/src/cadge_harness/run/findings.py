@@ -48,6 +48,11 @@ def look(checkout: Checkout, catalogue: Catalogue) -> list[Finding]:
     ]
 
 
+def look_at_controller(checkout: Checkout) -> list[Finding]:
+    """Return what matters of a machine that measures on other hosts, and brings them its build."""
+    return [*_programs(), *_checkout(checkout)]
+
+
 def _programs() -> Iterator[Finding]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding(code="D01", level="ok", text=f"Python {version}")

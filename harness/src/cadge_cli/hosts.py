@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The hosts of an inventory side by side, for `cadge doctor` and `cadge plan`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from cadge_cli.output import Output, table
+from cadge_harness.paths import Checkout
+from cadge_harness.plan.catalogue import read_catalogue
+from cadge_harness.plan.patterns import ask_version
+from cadge_harness.run.findings import Finding
+from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
+from cadge_harness.run.survey import survey
+from cadge_harness.testbed.meeting import with_addresses
+from cadge_harness.testbed.model import Testbed
+from cadge_harness.words import count_of
+
+_WIDTH = 120
+"""Where there is no terminal that says how wide it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedAt:
+    """What a look at the hosts gives to an answer: lines, data, findings."""
+
+    lines: list[str]
+    data: dict[str, JsonValue]
+    findings: list[Finding]
+
+
+def look_at_hosts(
+    testbed: Testbed, checkout: Checkout, output: Output, needed: Collection[str] | None = None
+) -> LookedAt:
+    """Log in to all hosts of a testbed and return what they are; of one that is not `needed` it is only warned."""
+    reached = with_addresses(testbed)
+    output.say(f"logging in to {count_of(len(reached.hosts), 'host')} of {reached.inventory_path}")
+    layers = [info.name for info in read_catalogue(checkout).layers if info.absent is None]
+    own = OwnBuild(driver=ask_version(checkout.driver) or {}, layers=frozenset(layers))
+    return describe(read_survey(survey(reached, checkout.build), reached, own), needed)
+
+
+def describe(found: HostsFound, needed: Collection[str] | None = None) -> LookedAt:
+    """Put what was found on hosts in lines and data."""
+    findings = [
+        replace(finding, level="warn") if needed is not None and host and host not in needed else finding
+        for host, finding in found.findings
+    ]
+    return LookedAt(
+        lines=side_by_side(found, shutil.get_terminal_size((_WIDTH, 0)).columns),
+        data={"hosts": {host: {what: cells[host] for what, cells in found.rows} for host in found.hosts}},
+        findings=findings,
+    )
+
+
+def side_by_side(found: HostsFound, columns: int) -> list[str]:
+    """Return a table with a column for each host where that is not wider than `columns`, else a block for each."""
+    rows: list[Sequence[str]] = [("", *found.hosts)]
+    rows += [(what, *(cells[host] for host in found.hosts)) for what, cells in found.rows]
+    lines = table(rows)
+    if max(map(len, lines)) <= columns:
+        return lines
+    blocks = []
+    for host in found.hosts:
+        blocks += [host, *(f"  {line}" for line in table([(what, cells[host]) for what, cells in found.rows])), ""]
+    return blocks[:-1]
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """Return a line for each finding: how bad it is, its code, what is wrong and what to do."""
+    rows = [(item.level, item.code, item.text + (f"   fix: {item.fix}" if item.fix else "")) for item in findings]
+    return table([("", "", ""), *rows])[1:]

@@ -102,6 +102,26 @@ def test_troubles_name_checks() -> None:
     assert attempt_counts(LaunchRecord.from_object(raw, source="t")) == {"unsound": 1}
 
 
+def test_troubles_say_what_the_machine_was_up_to() -> None:
+    from .test_crosscheck import record as make
+
+    raw = make(deltas={"data0": 10**9}).to_object()
+    assert isinstance(raw["result"], dict)
+    assert isinstance(raw["result"]["attempts"], list)
+    (first, *_) = raw["result"]["attempts"]
+    assert isinstance(first, dict)
+    raw["result"]["attempts"] = [{**first, "status": "failed", "reason": "too late"}]
+    for stolen_ns, said in (
+        (999_999_999, ""),
+        (20_440_000_000, " (a hypervisor took 20.4 s of processor time meanwhile)"),
+    ):
+        raw["load"] = [{"host": "h1", "steal_ns": 5}, {"host": "h2", "steal_ns": stolen_ns}]
+        made = LaunchRecord.from_object(raw, source="t")
+        assert launch_troubles(made, WORKLOADS.patterns) == [f"rpc 65536 B failed: too late{said}"]
+        whole = LaunchRecord.from_object({**raw, "status": "failed", "reason": "gone"}, source="t")
+        assert launch_troubles(whole, WORKLOADS.patterns) == [f"failed: gone{said}"]
+
+
 def test_the_estimate_follows_the_pace(campaign: Campaign) -> None:
     now = Clock()
     state = state_of(campaign, now)

@@ -160,15 +160,18 @@ def launch_troubles(record: LaunchRecord, patterns: Mapping[str, PatternFile]) -
         file = patterns[workload.pattern]
         return f"{workload.pattern} {file.fill(file.workload_words, workload, plain)}"
 
+    stolen_ns = max((load.steal_ns or 0 for load in record.load), default=0)
+    # Deadlines are generous: a machine that was held up is the likeliest cause.
+    held_up = f" (a hypervisor took {stolen_ns / 1e9:.1f} s of processor time meanwhile)" if stolen_ns >= 1e9 else ""
     if record.status == "failed":
-        return [f"failed: {record.reason}"]
+        return [f"failed: {record.reason}{held_up}"]
     result = record.result
     if result is None:
         return []
     found = [f"unsound: {check.name}: {check.detail}" for check in launch_checks(record) if not check.ok]
     for attempt in result.attempts:
         if attempt.status == "failed":
-            found.append(f"{say(attempt.workload)} failed: {attempt.reason}")
+            found.append(f"{say(attempt.workload)} failed: {attempt.reason}{held_up}")
         found.extend(
             f"{say(attempt.workload)} unsound: {check.name}: {check.detail}" for check in attempt.checks if not check.ok
         )

@@ -8,7 +8,8 @@ import argparse
 import statistics
 
 import ours
-from hdrh.histogram import HdrHistogram
+
+from cadge_results.histogram import decode
 
 
 def main() -> None:
@@ -21,8 +22,8 @@ def main() -> None:
     for number in range(rounds):
         document = ours.launch_document("null-self", "self", {}, points, "direct")
         for attempt in ours.run(document, 18490 - number % 50):
-            histogram = HdrHistogram.decode(ours.latency(attempt)["histogram"])
-            pair = (histogram.get_value_at_percentile(50), histogram.get_value_at_percentile(99.9))
+            histogram = decode(ours.latency(attempt)["histogram"])
+            pair = (histogram.percentile(50), histogram.percentile(99.9))
             readings[attempt["workload"]["pattern"]].append(pair)
     for pattern, pairs in readings.items():
         medians = [median for median, _ in pairs]

@@ -19,8 +19,9 @@ from functools import partial
 
 import native
 import ours
-from hdrh.histogram import HdrHistogram
 from tax import rank_interval
+
+from cadge_results.histogram import decode
 
 ENGINE = "engine: null call"
 CONTRACT = "contract: null call"
@@ -44,7 +45,7 @@ def call_ns(port: int) -> float:
     """Return the median null call through contract and driver."""
     point = ours.point("rpc", 300, request_bytes=0)
     attempts = ours.run(ours.launch_document("peregrine-shm", "within", {}, [point], "direct"), port)
-    return float(HdrHistogram.decode(ours.latency(attempts[0])["histogram"]).get_value_at_percentile(50))
+    return float(decode(ours.latency(attempts[0])["histogram"]).percentile(50))
 
 
 def calls_a_second(port: int) -> float:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+from cadge_results.histogram import decode
 
 Json = dict[str, Any]
 POINTS: dict[str, Json] = {
@@ -126,7 +126,7 @@ def figure(attempt: Json) -> float | None:
     if quantities and "latency" in quantities:
         histogram = quantities["latency"][0]["histogram"]
     if histogram:
-        return float(HdrHistogram.decode(histogram).get_value_at_percentile(50))
+        return float(decode(histogram).percentile(50))
     return float(attempt["elapsed_ns"] / attempt["bytes"] * 1e6) if attempt["bytes"] else None
 
 

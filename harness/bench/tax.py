@@ -21,7 +21,8 @@ from typing import Any
 
 import native
 import ours
-from hdrh.histogram import HdrHistogram
+
+from cadge_results.histogram import decode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +38,8 @@ class Cell:
 
 def half_p50_ns(attempts: list[dict[str, Any]]) -> float:
     """Median half round trip of one launch, from its histogram, in ns."""
-    histogram = HdrHistogram.decode(ours.latency(attempts[0])["histogram"])
-    return float(histogram.get_value_at_percentile(50)) / 2
+    histogram = decode(ours.latency(attempts[0])["histogram"])
+    return float(histogram.percentile(50)) / 2
 
 
 def half_mean_ns(attempts: list[dict[str, Any]]) -> float:

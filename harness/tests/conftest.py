@@ -22,7 +22,7 @@ from cadge_harness.run.runner import WORK
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Host, Kind, Testbed
-from cadge_results import PatternFile, Workload, read_workloads
+from cadge_results import Campaign, PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
 from cadge_results.reason import OF_THE_DRIVER
 
@@ -65,7 +65,7 @@ duration: {default: 20ms}
 
 HARNESS = Path(__file__).parents[1]
 WORKLOADS = read_workloads(HARNESS)
-HISTOGRAM = "HISTFAAAACp4nJNpmSzMwMDAyQABzFCaEYjFPcpeMNh/gAic52c6y880lYMJAILuBp0="
+HISTOGRAM = "HISTFAAAACV4nJNpmSzMwMDAwgABzFCaEYjFPcpeMNh/gAic57/ADwBjTgX4"  # 1,000 samples of 1,000 ns
 
 
 def _table(file: PatternFile) -> dict[str, object]:
@@ -170,6 +170,18 @@ def make_testbed(kind: Kind = Kind.EMULATED, hosts: int = 2) -> Testbed:
         ),
         inventory_path=Path("/nowhere"),
     )
+
+
+def without_checksums(campaign: Campaign) -> None:
+    """Make a stored campaign one of a cadge that stored no checksums, and let its files be written."""
+    for path in campaign.path.rglob("*.json.sha256"):
+        path.unlink()
+    campaign.layout.sweep.with_name("sweep.yml.sha256").unlink()
+    meta = json.loads(campaign.layout.meta.read_text())
+    del meta["checksum"]
+    campaign.layout.meta.write_text(json.dumps(meta))
+    for path in campaign.path.rglob("*.json"):
+        path.chmod(0o644)
 
 
 SAMPLES = {"endpoint": 0, "histogram": HISTOGRAM, "count": 1000, "sum_ns": 10**6, "min_ns": 1000, "max_ns": 1000}

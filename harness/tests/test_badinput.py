@@ -22,7 +22,7 @@ from cadge_harness.testbed import testbeds
 from cadge_results import Store
 from cadge_results.event import Problem
 
-from .conftest import Answer, FakeRunner
+from .conftest import Answer, FakeRunner, without_checksums
 
 Cadge = Callable[..., Answer]
 RUN = ("run", "--sweep", "tiny", "--no-report")
@@ -114,8 +114,9 @@ def test_a_layer_without_the_transport_asked_for(quiet: Checkout, cadge: Cadge, 
 def test_a_campaign_of_an_older_cadge(quiet: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
     assert runner
     assert cadge(*RUN, "--no-report").code == 0
-    plan = Store(quiet.campaigns).open("last").layout.plan
-    plan.chmod(0o644)
+    campaign = Store(quiet.campaigns).open("last")
+    without_checksums(campaign)
+    plan = campaign.layout.plan
     plan.write_text('{"schema": "cadge.plan/1", "points": []}')
     for command in (("report",), ("export",), ("status",), ("resume", "--no-report")):
         answer = cadge(*command)

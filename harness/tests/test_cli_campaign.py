@@ -232,6 +232,6 @@ def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> N
     assert campaign.missing_launch_ids() == ()
     after = digests(campaign.layout.launches)
     assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == {f"{name}.json" for name in missing}
+    assert set(after) - set(before) == {f"{name}.json{end}" for name in missing for end in ("", ".sha256")}
     report_and_restore(campaign, surroundings)
     check_modes(campaign, narrow_umask)

@@ -79,7 +79,7 @@ def test_resume_makes_exactly_what_is_missing(checkout: Checkout, cadge: Cadge, 
     runner.stop_after = None
     assert cadge("resume", "--no-report").code == 0
     assert tuple(runner.made) == missing
-    assert len(before) == 5
+    assert len(before) == 2 * 5, "each has a checksum beside it"
     assert all((campaign.layout.launches / name).read_bytes() == content for name, content in before.items())
     assert campaign.layout.plan.read_bytes() == plan
     assert last(checkout).meta.status == "finished"

@@ -157,7 +157,8 @@ def test_full_disk_leaves_nothing_half_written(new_writer: NewWriter, record: Re
         with small_files(), pytest.raises(StoreFullError, match=r"no space to write .*cadge resume"):
             writer.add_launch(record(1))
         folder = writer.campaign.layout.launches
-        assert [path.name for path in folder.iterdir()] == [f"{record(0).launch_id}.json"]
+        whole = f"{record(0).launch_id}.json"
+        assert {path.name for path in folder.iterdir()} == {whole, f"{whole}.sha256"}
         assert writer.campaign.missing_launch_ids() == (record(1).launch_id,)
 
 

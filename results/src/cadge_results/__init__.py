@@ -17,6 +17,8 @@ from cadge_results.block import Block, BlockHost
 from cadge_results.campaign import CampaignMeta, Planned, TestbedFacts, ToolFacts
 from cadge_results.catalogue import Workloads, read_workloads
 from cadge_results.errors import (
+    Damage,
+    DamagedError,
     DuplicateLaunchError,
     FormatError,
     NotFoundError,
@@ -55,6 +57,8 @@ __all__ = [
     "CampaignMeta",
     "CampaignWriter",
     "Check",
+    "Damage",
+    "DamagedError",
     "DuplicateLaunchError",
     "Endpoint",
     "Event",

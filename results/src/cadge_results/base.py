@@ -140,3 +140,9 @@ def canonical(value: object) -> str:
 def digest(value: object) -> str:
     """Return the SHA-256 of canonical JSON as 64 hex digits."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def digest_without(key: str, document: str | bytes) -> str:
+    """Return the digest of a stored JSON object's content but for one key, which holds just that digest."""
+    content = json.loads(document)
+    return digest({name: value for name, value in content.items() if name != key})

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeInt
 
-from cadge_results.base import Document, Frozen
+from cadge_results.base import Document, Frozen, digest_without
 
 CampaignStatus = Literal["running", "finished", "interrupted"]
 
@@ -58,3 +58,13 @@ class CampaignMeta(Document):
     command: tuple[str, ...]
     planned: Planned
     problems: tuple[str, ...] = ()
+    checksum: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    """SHA-256 of the rest. A campaign that was begun before files had checksums has none."""
+
+    def sealed(self) -> Self:
+        """Return it with the checksum of what it says now."""
+        return self.model_copy(update={"checksum": digest_without("checksum", self.to_json())})
+
+    def holds(self, stored: bytes) -> bool:
+        """Say whether the file that it was read from is as it was written; True where there is no checksum."""
+        return self.checksum is None or self.checksum == digest_without("checksum", stored)

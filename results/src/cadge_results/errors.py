@@ -2,9 +2,10 @@
 """Errors of the store, one tree.
 
 ResultsError
-├── FormatError              a document does not fit its format (key, value, or damaged file)
+├── FormatError              a document does not fit its format (key or value)
 │   ├── SchemaTooNewError    a document was written by a newer cadge
-│   └── SchemaTooOldError    a document was written by an older cadge
+│   ├── SchemaTooOldError    a document was written by an older cadge
+│   └── DamagedError         a stored file is not what was stored
 ├── NotFoundError            no such campaign or launch
 ├── DuplicateLaunchError     the launch is in the campaign already
 ├── StoreBusyError           another process is writing to the campaign
@@ -16,9 +17,20 @@ ResultsError
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
 
 class ResultsError(Exception):
-    """Anything that the store refuses, with a sentence for the user."""
+    """Anything that the store refuses, with a sentence for the user.
+
+    `commands` are what the user can run to get further, one each.
+    """
+
+    def __init__(self, message: str, *, commands: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.commands = commands
 
 
 class FormatError(ResultsError):
@@ -31,6 +43,37 @@ class SchemaTooNewError(FormatError):
 
 class SchemaTooOldError(FormatError):
     """A document was written in a smaller major version than this program reads."""
+
+
+class Kind(StrEnum):
+    """In which way a stored file is damaged."""
+
+    MISSING = "missing"
+    TRUNCATED = "truncated"
+    CHANGED = "changed"
+    SWAPPED = "swapped"
+    UNKNOWN = "unknown"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One damaged file; `detail` says more, of "it"."""
+
+    path: Path
+    kind: Kind
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is {'missing' if self.kind is Kind.MISSING else 'damaged'}: {self.detail}"
+
+
+class DamagedError(FormatError):
+    """A stored file is not what was stored, or not where it belongs."""
+
+    def __init__(self, damage: Damage, *, commands: tuple[str, ...] = ()) -> None:
+        super().__init__(str(damage), commands=commands)
+        self.damage = damage
 
 
 class NotFoundError(ResultsError):

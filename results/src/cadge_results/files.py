@@ -9,10 +9,11 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cadge_results.errors import OutputError, OutputLostError
+from cadge_results.errors import OutputError, OutputLostError, StoreFullError, StoreUnwritableError
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _LOST = NO_ROOM | {errno.EPIPE, errno.EIO, errno.EBADF}
@@ -48,11 +49,30 @@ def put(path: Path, content: bytes, *, mode: int = 0o666, old: os.stat_result | 
         with contextlib.suppress(OSError):
             scratch.unlink()
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    settle(path.parent)
+
+
+def settle(folder: Path) -> None:
+    """Let what a folder names last, also where the machine goes down. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals to write into a campaign into sentences."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise StoreFullError(
+                f"no space to write {path}: {error.strerror}. Launches stored so far are whole; "
+                f"make room and continue with: cadge resume"
+            ) from error
+        raise StoreUnwritableError(f"cannot write {path}: {error.strerror}") from error
 
 
 def write_output(path: Path, content: bytes) -> Written:

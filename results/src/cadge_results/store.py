@@ -4,85 +4,45 @@
 A campaign is one folder:
 
     <campaign_id>/campaign.json  plan.json  sweep.yml  nodes/<host>.json
-                  blocks/<block_id>/{block.json,ansible.log}  launches/<launch_id>.json  report.html  study-<name>.html
+                  blocks/<block_id>/block.json  launches/<launch_id>.json  report.html  study-<name>.html  ansible.log
+                  aside/<number>-<why>/...  what was moved aside, as it lay in the campaign
 
-Names that begin with a dot are writers' scratch files and are never read.
+Beside each file that never changes lies its checksum, NAME.sha256; campaign.json, which changes, has its own in itself.
+Both are compared whenever a file is read. Names that begin with a dot are writers' scratch files and are never read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
+from cadge_results import aside
+from cadge_results.base import Document
 from cadge_results.campaign import CampaignMeta
-from cadge_results.errors import NotFoundError, ResultsError
+from cadge_results.damage import Content, look, misfit, unproven
+from cadge_results.errors import (
+    Damage,
+    DamagedError,
+    FormatError,
+    Kind,
+    NotFoundError,
+    SchemaTooNewError,
+    SchemaTooOldError,
+)
+from cadge_results.layout import Layout, stored
 from cadge_results.node import NodeFacts
 from cadge_results.outcomes import PointOutcome, PointSummary, outcomes_of, summaries_of
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Paths of one campaign."""
-
-    root: Path
-
-    @property
-    def meta(self) -> Path:
-        """The campaign file."""
-        return self.root / "campaign.json"
-
-    @property
-    def plan(self) -> Path:
-        """The plan."""
-        return self.root / "plan.json"
-
-    @property
-    def sweep(self) -> Path:
-        """The sweep file as the user wrote it."""
-        return self.root / "sweep.yml"
-
-    @property
-    def report(self) -> Path:
-        """Where a report of the campaign goes unless told otherwise."""
-        return self.root / "report.html"
-
-    def study(self, name: str) -> Path:
-        """Return where a study's page of the campaign goes unless told otherwise."""
-        return self.root / f"study-{name}.html"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the process that writes."""
-        return self.root / ".lock"
-
-    @property
-    def nodes(self) -> Path:
-        """Folder of node files."""
-        return self.root / "nodes"
-
-    @property
-    def launches(self) -> Path:
-        """Folder of launch records."""
-        return self.root / "launches"
-
-    @property
-    def blocks(self) -> Path:
-        """Folder of what each block was given and what its play said."""
-        return self.root / "blocks"
-
-    def launch(self, launch_id: str) -> Path:
-        """Return the file of one launch."""
-        return self.launches / f"{launch_id}.json"
-
-    def node(self, host: str) -> Path:
-        """Return the file of one host."""
-        return self.nodes / f"{host}.json"
+_Read = TypeVar("_Read", bound=Document)
 
 
 @dataclass(frozen=True)
@@ -105,47 +65,151 @@ class Campaign:
     @property
     def meta(self) -> CampaignMeta:
         """The campaign file, read anew each time because a running campaign changes it."""
-        return CampaignMeta.parse(_read(self.layout.meta), source=str(self.layout.meta))
+        path = self.layout.meta
+        meta, content = self._document(CampaignMeta, path, changes=True)
+        if not meta.holds(content.data):
+            self._refuse(Damage(path, Kind.CHANGED, "it was changed after it was written"))
+        return meta
 
     @cached_property
     def plan(self) -> Plan:
         """The plan."""
-        return Plan.parse(_read(self.layout.plan), source=str(self.layout.plan))
+        return self._document(Plan, self.layout.plan)[0]
 
     @property
     def sweep_text(self) -> str:
         """The sweep file as the user wrote it."""
-        return _read(self.layout.sweep).decode()
+        path = self.layout.sweep
+        content = self._content(path)
+        try:
+            return content.data.decode()
+        except UnicodeDecodeError as error:
+            self._refuse(misfit(path, content.data, str(error)))
+
+    @cached_property
+    def checksummed(self) -> bool:
+        """Whether every file had a checksum from the beginning; campaigns of older versions have none."""
+        return self.meta.checksum is not None
 
     def nodes(self) -> tuple[NodeFacts, ...]:
         """Return the facts of every host, by name."""
-        return tuple(NodeFacts.parse(_read(path), source=str(path)) for path in _files(self.layout.nodes))
+        return tuple(self.node(path.stem) for path in self._stored(self.layout.nodes))
+
+    def node(self, host: str) -> NodeFacts:
+        """Return the facts of one host."""
+        path = self.layout.node(host)
+        facts = self._document(NodeFacts, path)[0]
+        if facts.host != host:
+            self._refuse(Damage(path, Kind.SWAPPED, f"it holds the facts of {facts.host}"))
+        return facts
 
     def launch_ids(self) -> frozenset[str]:
         """Return the names of the launches that are stored."""
-        return frozenset(path.stem for path in _files(self.layout.launches))
+        return frozenset(path.stem for path in self._stored(self.layout.launches))
 
     def launch(self, launch_id: str) -> LaunchRecord:
-        """Return one launch. Raises NotFoundError, FormatError."""
+        """Return one launch. Raises NotFoundError, FormatError, DamagedError."""
         record = self._records.get(launch_id)
         if record is None:
-            path = self.layout.launch(launch_id)
-            record = self._records[launch_id] = LaunchRecord.parse(_read(path), source=str(path))
+            record = self._records[launch_id] = self._launch(launch_id)
         return record
+
+    def _launch(self, launch_id: str) -> LaunchRecord:
+        path = self.layout.launch(launch_id)
+        if not os.path.lexists(path):
+            raise NotFoundError(f"{path} does not exist")
+        if launch_id not in self._planned:
+            self._refuse(Damage(path, Kind.UNKNOWN, "no launch of the plan has this name"))
+        record = self._document(LaunchRecord, path)[0]
+        if record.launch_id != launch_id:
+            self._refuse(Damage(path, Kind.SWAPPED, f"it holds launch {record.launch_id}"))
+        return record
+
+    @cached_property
+    def _planned(self) -> frozenset[str]:
+        return frozenset(launch.launch_id for launch in self.plan.launches)
 
     def keep(self, record: LaunchRecord) -> None:
         """Take a record that was just stored, so that it need not be read again."""
         self._records[record.launch_id] = record
 
+    def forget(self, launch_id: str) -> None:
+        """Take it that a record was moved aside."""
+        self._records.pop(launch_id, None)
+
     def launches(self) -> Iterator[LaunchRecord]:
         """Yield every stored launch, by name."""
-        for path in _files(self.layout.launches):
+        for path in self._stored(self.layout.launches):
             yield self.launch(path.stem)
+
+    def check(self) -> None:
+        """Look at every file that a campaign is carried on with. Raises DamagedError for the first damaged one."""
+        self.nodes()
+        for launch_id in sorted(self.launch_ids()):
+            self.look(launch_id)
+
+    def look(self, launch_id: str) -> LaunchRecord | None:
+        """Look whether a stored launch is whole: return its record where no checksum tells, and it had to be read.
+
+        Raises DamagedError.
+        """
+        path = self.layout.launch(launch_id)
+        if launch_id in self._planned and self._content(path).proven:
+            return None
+        return self._launch(launch_id)
+
+    def blame(self, launch_id: str, error: FormatError) -> NoReturn:
+        """Refuse a record of which a part fits no format, as far as no checksum says that it was stored so."""
+        path = self.layout.launch(launch_id)
+        content = self._content(path)
+        if content.proven:
+            raise error
+        self._refuse(misfit(path, content.data, str(error)))
+
+    def made_again(self) -> Mapping[aside.Why, frozenset[str]]:
+        """Return the stored launches that are there for another time, by why the earlier record was moved aside."""
+        have = self.launch_ids()
+        return {why: names & have for why, names in aside.launch_ids(self.layout).items() if names & have}
+
+    def _stored(self, folder: Path) -> list[Path]:
+        try:
+            return stored(folder)
+        except DamagedError as error:
+            self._refuse(error.damage)
+
+    def _document(self, kind: type[_Read], path: Path, *, changes: bool = False) -> tuple[_Read, Content]:
+        """Read a stored document. What no checksum proves and does not fit its format counts as damaged."""
+        content = self._content(path, changes=changes)
+        try:
+            return kind.parse(content.data, source=str(path)), content
+        except (SchemaTooNewError, SchemaTooOldError):
+            raise
+        except FormatError as error:
+            if not content.proven:
+                self._refuse(misfit(path, content.data, str(error).removeprefix(f"{path}: ")))
+            raise
+
+    def _content(self, path: Path, *, changes: bool = False) -> Content:
+        """Read a stored file; one that never changes has a checksum wherever the campaign has any."""
+        found = look(path)
+        if isinstance(found, Damage):
+            self._refuse(found)
+        if not (found.proven or changes) and self.checksummed:
+            self._refuse(unproven(path))
+        return found
+
+    def _refuse(self, damage: Damage) -> NoReturn:
+        raise DamagedError(damage, commands=(f"cadge verify {shlex.quote(str(self.path))}",))
 
     def missing_launch_ids(self) -> tuple[str, ...]:
         """Return planned launches that are not stored, in the plan's order."""
         have = self.launch_ids()
         return tuple(launch.launch_id for launch in self.plan.launches if launch.launch_id not in have)
+
+    def troubled_launch_ids(self) -> tuple[str, ...]:
+        """Return stored launches of which an attempt failed or is unsound, in the plan's order."""
+        bad = {item.launch_id for item in self.outcomes() if item.status in {"failed", "unsound"}}
+        return tuple(launch.launch_id for launch in self.plan.launches if launch.launch_id in bad)
 
     def outcomes(self) -> list[PointOutcome]:
         """Return the outcome of every planned attempt; see cadge_results.outcomes."""
@@ -180,7 +244,7 @@ class Store:
                 raise NotFoundError(f"there is no campaign in {self.root}; make one with: cadge run")
             return every[-1]
         for candidate in (self.root / which, Path(which)):
-            if (candidate / "campaign.json").is_file():
+            if any((candidate / name).is_file() for name in ("campaign.json", "plan.json")):  # one may be lost
                 return Campaign(candidate)
         found = [campaign for campaign in every if campaign.path.name.startswith(which)]
         if len(found) == 1:
@@ -204,18 +268,3 @@ def _age_key(path: Path) -> tuple[str, int, str]:
 def outcomes(campaign: Campaign) -> list[PointOutcome]:
     """Return the outcome of every planned attempt of a campaign."""
     return campaign.outcomes()
-
-
-def _files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist") from error
-    except OSError as error:
-        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error

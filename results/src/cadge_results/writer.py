@@ -6,26 +6,22 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from cadge_results import aside
 from cadge_results.campaign import CampaignMeta, CampaignStatus
-from cadge_results.errors import (
-    DuplicateLaunchError,
-    FormatError,
-    ResultsError,
-    StoreBusyError,
-    StoreFullError,
-    StoreUnwritableError,
-)
-from cadge_results.files import NO_ROOM, put
+from cadge_results.checksum import Checksum, beside
+from cadge_results.errors import DamagedError, DuplicateLaunchError, FormatError, ResultsError, StoreBusyError
+from cadge_results.files import explained, put
+from cadge_results.layout import Layout
 from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
-from cadge_results.store import Campaign, Layout
+from cadge_results.store import Campaign
 
 
 def campaign_id(created: datetime, plan_hash: str) -> str:
@@ -53,19 +49,18 @@ class CampaignWriter:
             raise FormatError("the plan's hash does not fit its content")
         path = root / meta.campaign_id
         layout = Layout(path)
-        with _explained(path):
+        with explained(path):
             root.mkdir(parents=True, exist_ok=True)
             try:
                 path.mkdir()
             except FileExistsError as error:
                 raise ResultsError(f"{path} exists already") from error
-            for folder in (layout.nodes, layout.launches, layout.blocks):
-                folder.mkdir()
         lock_fd = _lock(layout.lock)
         try:
-            _put(layout.sweep, sweep_text, read_only=True)
-            _put(layout.plan, plan.to_json(), read_only=True)
-            _put(layout.meta, meta.to_json(), read_only=False)
+            _make_folders(layout)
+            _put_for_ever(layout.sweep, sweep_text)
+            _put_for_ever(layout.plan, plan.to_json())
+            _put(layout.meta, meta.sealed().to_json())
         except BaseException:
             os.close(lock_fd)
             raise
@@ -75,18 +70,17 @@ class CampaignWriter:
     def resume(cls, path: Path) -> Self:
         """Hold an existing campaign in order to add what is missing, and mark it running again.
 
-        Raises NotFoundError, FormatError, StoreBusyError, StoreUnwritableError, StoreFullError.
+        Raises FormatError, DamagedError, StoreBusyError, StoreUnwritableError, StoreFullError.
         """
         campaign = Campaign(path)
-        meta = campaign.meta
         if campaign.plan.plan_hash != campaign.plan.expected_hash():
             raise FormatError(f"{campaign.layout.plan} was changed after it was written")
         lock_fd = _lock(campaign.layout.lock)
         try:
             for scratch in path.rglob(".*.part"):
                 scratch.unlink(missing_ok=True)
-            again = meta.model_copy(update={"status": "running", "finished_utc": None})
-            _put(campaign.layout.meta, again.to_json(), read_only=False)
+            _make_folders(campaign.layout)
+            _change(campaign, {"status": "running", "finished_utc": None})
         except BaseException:
             os.close(lock_fd)
             raise
@@ -104,36 +98,42 @@ class CampaignWriter:
         planned = next((item for item in self.campaign.plan.launches if item.launch_id == launch_id), None)
         if planned is None:
             raise FormatError(f"launch {launch_id} is not in the plan of {self.campaign.path.name}")
-        _check_belongs(record, planned.point_ids, self.campaign.path.name)
-        _put(path, record.to_json(), read_only=True)
+        check_belongs(record, planned.point_ids, self.campaign.path.name)
+        _put_for_ever(path, record.to_json())
         self._stored.add(launch_id)
         self.campaign.keep(record)
+
+    def set_aside(self, launch_ids: Iterable[str]) -> Path:
+        """Move the records of launches aside that are to be made again, and return the folder they are in now."""
+        names = sorted(launch_ids)
+        _change(self.campaign, {"status": "running", "finished_utc": None})  # finished, it would have lost them
+        folder = aside.move(self._layout, map(self._layout.launch, names), "failed")
+        for name in names:
+            self._stored.discard(name)
+            self.campaign.forget(name)
+        return folder
 
     def add_node(self, node: NodeFacts) -> None:
         """Store the facts of a host; the first ones stay (a resumed campaign keeps what it began with)."""
         path = self._layout.node(node.host)
         if not path.exists():
-            _put(path, node.to_json(), read_only=True)
+            _put_for_ever(path, node.to_json())
 
     def add_block_file(self, block_id: str, name: str, text: str) -> None:
         """Keep what a block was given or what its play said; a later one replaces it."""
-        folder = self._layout.blocks / block_id
-        with _explained(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        _put(folder / name, text, read_only=False)
+        path = self._layout.blocks / block_id / name
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside(path).unlink(missing_ok=True)  # a kill leaves a file without a checksum, never with a wrong one
+        _put(path, text)
+        _put(beside(path), Checksum.of(text.encode(), name).line())
 
     def finish(self, status: CampaignStatus, *, at: datetime, problems: tuple[str, ...] = ()) -> None:
         """Say how the campaign ended. Raises StoreFullError, StoreUnwritableError."""
         meta = self.campaign.meta
         known = (*meta.problems, *(item for item in problems if item not in meta.problems))
-        done = meta.model_copy(
-            update={
-                "status": status,
-                "finished_utc": f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if status != "running" else None,
-                "problems": known,
-            }
-        )
-        _put(self._layout.meta, done.to_json(), read_only=False)
+        finished = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if status != "running" else None
+        _change(self.campaign, {"status": status, "finished_utc": finished, "problems": known})
 
     def close(self) -> None:
         """Let go of the campaign. May be called twice."""
@@ -163,7 +163,15 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: str) -> None:
+def interrupt(campaign: Campaign) -> None:
+    """Let a campaign that has lost launches no longer be a finished one, as far as its campaign file is whole."""
+    with contextlib.suppress(DamagedError):
+        if campaign.meta.status == "finished" and campaign.missing_launch_ids():
+            _change(campaign, {"status": "interrupted"})
+
+
+def check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: str) -> None:
+    """Raise FormatError for a record of another campaign, or with other attempts than were planned."""
     if record.launch.campaign_id != campaign:
         raise FormatError(f"launch {record.launch_id} belongs to campaign {record.launch.campaign_id}, not {campaign}")
     result = record.result
@@ -178,8 +186,18 @@ def _check_belongs(record: LaunchRecord, point_ids: tuple[str, ...], campaign: s
         seen.add(attempt.point_id)
 
 
+@contextlib.contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Hold a campaign for writing. Raises StoreBusyError, StoreUnwritableError."""
+    lock_fd = _lock(Layout(path).lock)
+    try:
+        yield
+    finally:
+        os.close(lock_fd)
+
+
 def _lock(path: Path) -> int:
-    with _explained(path):
+    with explained(path):
         # whoever may open it may hold it, for ever: its owner alone may
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -193,21 +211,36 @@ def _lock(path: Path) -> int:
     return fd
 
 
-def _put(path: Path, text: str, *, read_only: bool) -> None:
-    """Write a whole file or nothing. Raises StoreFullError, StoreUnwritableError."""
-    with _explained(path):
-        put(path, text.encode(), mode=0o444 if read_only else 0o666)
+def _make_folders(layout: Layout) -> None:
+    for folder in (layout.nodes, layout.launches, layout.blocks):
+        with explained(folder):
+            folder.mkdir(exist_ok=True)
 
 
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into sentences."""
+def _change(campaign: Campaign, update: dict[str, object]) -> None:
+    """Change the campaign file; its checksum goes on being in it, or not being in it."""
+    meta = campaign.meta.model_copy(update=update)
+    _put(campaign.layout.meta, (meta if meta.checksum is None else meta.sealed()).to_json())
+
+
+def _put_for_ever(path: Path, text: str) -> None:
+    """Write a file that never changes, and before it its checksum: so no file is ever without one.
+
+    A kill in between leaves a checksum alone: the file is missing, as it was, and comes when it is made again. Raises
+    StoreFullError, StoreUnwritableError.
+    """
+    checksum = Checksum.of(text.encode(), path.name)
+    _put(beside(path), checksum.line(), mode=0o444)
     try:
-        yield
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise StoreFullError(
-                f"no space to write {path}: {error.strerror}. Launches stored so far are whole; "
-                f"make room and continue with: cadge resume"
-            ) from error
-        raise StoreUnwritableError(f"cannot write {path}: {error.strerror}") from error
+        _put(path, text, mode=0o444)
+    except BaseException:
+        if not path.exists():
+            with contextlib.suppress(OSError):
+                beside(path).unlink()
+        raise
+
+
+def _put(path: Path, text: str, *, mode: int = 0o666) -> None:
+    """Write a whole file or nothing. Raises StoreFullError, StoreUnwritableError."""
+    with explained(path):
+        put(path, text.encode(), mode=mode)

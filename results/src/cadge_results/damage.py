@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be wrong with a stored file, and looking at one: the same look for every reader and for `cadge verify`."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_results.checksum import SUFFIX, Checksum, beside
+from cadge_results.errors import Damage, FormatError, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file holds; proven: by its checksum."""
+
+    data: bytes
+    proven: bool
+
+
+def look(path: Path) -> Content | Damage:
+    """Read a stored file, and hold it against its checksum where it has one."""
+    data = read(path)
+    if isinstance(data, Damage):
+        return data
+    line = read(beside(path))
+    if isinstance(line, Damage):
+        return Content(data, proven=False) if line.kind is Kind.MISSING else line
+    try:
+        stored = Checksum.parse(line)
+    except FormatError as error:
+        kind = Kind.CHANGED if line.endswith(b"\n") else Kind.TRUNCATED
+        return Damage(beside(path), kind, str(error))
+    if stored.name != path.name:
+        return Damage(beside(path), Kind.SWAPPED, f"it is the checksum of {stored.name}")
+    found = Checksum.of(data, path.name)
+    return Content(data, proven=True) if found == stored else _other(path, data, found.digest)
+
+
+def unproven(path: Path) -> Damage:
+    """Return the damage of a file that had a checksum when it was stored, and has none."""
+    return Damage(beside(path), Kind.MISSING, f"nothing says what {path.name} held when it was stored")
+
+
+def read(path: Path) -> bytes | Damage:
+    """Read a file. What is no regular file is not opened, for it might never end."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return Damage(path, Kind.UNREADABLE, "it is not a regular file")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return Damage(path, Kind.MISSING, "no such file")
+    except OSError as error:
+        return Damage(path, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")
+
+
+def misfit(path: Path, data: bytes, why: str) -> Damage:
+    """Return the damage of a file that no checksum proves and that does not fit its format."""
+    return _cut(path, data) or Damage(path, Kind.CHANGED, f"it does not fit its format: {why}")
+
+
+def _other(path: Path, data: bytes, digest: str) -> Damage:
+    """Say in which way a file differs from what was stored."""
+    for sibling in sorted(path.parent.glob(f"*{SUFFIX}")):
+        line = read(sibling)
+        if isinstance(line, bytes) and line.startswith(digest.encode()):
+            return Damage(path, Kind.SWAPPED, f"it holds what belongs into {sibling.name.removesuffix(SUFFIX)}")
+    return _cut(path, data) or Damage(path, Kind.CHANGED, "it was changed after it was written")
+
+
+def _cut(path: Path, data: bytes) -> Damage | None:
+    """Tell whether a document ends early: it is no JSON, and lacks the brace that ends a whole one."""
+    if not data:
+        return Damage(path, Kind.TRUNCATED, "it is empty")
+    closed = data.endswith(b"\n}\n") or (data.endswith(b"}\n") and data.count(b"\n") == 1)
+    if path.suffix != ".json" or closed or _is_json(data):
+        return None
+    return Damage(path, Kind.TRUNCATED, f"it ends early, after {len(data)} {'byte' if len(data) == 1 else 'bytes'}")
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True

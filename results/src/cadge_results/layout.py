@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a campaign's files lie: one folder, as `store` says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_results.errors import Damage, DamagedError, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths of one campaign."""
+
+    root: Path
+
+    @property
+    def meta(self) -> Path:
+        """The campaign file."""
+        return self.root / "campaign.json"
+
+    @property
+    def plan(self) -> Path:
+        """The plan."""
+        return self.root / "plan.json"
+
+    @property
+    def sweep(self) -> Path:
+        """The sweep file as the user wrote it."""
+        return self.root / "sweep.yml"
+
+    @property
+    def report(self) -> Path:
+        """Where a report of the campaign goes unless told otherwise."""
+        return self.root / "report.html"
+
+    def study(self, name: str) -> Path:
+        """Return where a study's page of the campaign goes unless told otherwise."""
+        return self.root / f"study-{name}.html"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that writes."""
+        return self.root / ".lock"
+
+    @property
+    def nodes(self) -> Path:
+        """Folder of node files."""
+        return self.root / "nodes"
+
+    @property
+    def launches(self) -> Path:
+        """Folder of launch records."""
+        return self.root / "launches"
+
+    @property
+    def blocks(self) -> Path:
+        """Folder of what each block was given and what its play said."""
+        return self.root / "blocks"
+
+    @property
+    def aside(self) -> Path:
+        """Folder of what was moved aside: damaged files, and records of launches that are made again."""
+        return self.root / "aside"
+
+    def launch(self, launch_id: str) -> Path:
+        """Return the file of one launch."""
+        return self.launches / f"{launch_id}.json"
+
+    def node(self, host: str) -> Path:
+        """Return the file of one host."""
+        return self.nodes / f"{host}.json"
+
+    def block(self, block_id: str) -> Path:
+        """Return the file of one block."""
+        return self.blocks / block_id / "block.json"
+
+    def named(self, path: Path) -> str:
+        """Return a file's name as messages have it: from the campaign's folder on."""
+        return str(path.relative_to(self.root))
+
+
+def visible(folder: Path) -> list[Path]:
+    """Return what a folder holds, by name, but for writers' scratch files, whose names begin with a dot.
+
+    A folder that is not there holds nothing. Raises DamagedError for one that cannot be read.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DamagedError(Damage(folder, Kind.UNREADABLE, f"it cannot be read: {error.strerror}")) from error
+
+
+def stored(folder: Path) -> list[Path]:
+    """Return the documents of a folder, by name. Raises as `visible` does."""
+    return [path for path in visible(folder) if path.suffix == ".json"]

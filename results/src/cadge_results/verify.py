@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Looking at every file of a campaign, and moving what is damaged aside so that it can be made again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+
+from cadge_results import aside
+from cadge_results.base import digest_without
+from cadge_results.block import Block
+from cadge_results.campaign import CampaignMeta
+from cadge_results.checksum import SUFFIX, beside
+from cadge_results.damage import look, misfit
+from cadge_results.errors import Damage, DamagedError, FormatError, Kind, StoreBusyError
+from cadge_results.histogram import decode
+from cadge_results.layout import visible
+from cadge_results.plan import Plan
+from cadge_results.record import LaunchRecord
+from cadge_results.store import Campaign
+from cadge_results.writer import check_belongs, hold, interrupt, is_held
+
+_MADE = ("*.html", "ansible.log")
+"""What was made of a campaign and lies beside its documents."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was found. Paths are whole; a file is damaged once."""
+
+    files: int = 0
+    """How many stored files were looked at."""
+    damages: list[Damage] = field(default_factory=list)
+    unproven: int = 0
+    """How many have no checksum, so that only format, names and histograms could be looked at."""
+    strangers: list[Path] = field(default_factory=list)
+    """What cadge did not write, in places where it reads nothing."""
+    unmade: int = 0
+    """How many planned launches were never stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """What a repair did: the verdict before it, which files it moved, and the folder that has them; None: none."""
+
+    verdict: Verdict
+    moved: list[Path]
+    folder: Path | None
+
+
+def verify(campaign: Campaign) -> Verdict:
+    """Look at every file of a campaign. Raises StoreBusyError where it is being written, SchemaTooOldError and such."""
+    if is_held(campaign.path):
+        raise StoreBusyError(f"another cadge writes to {campaign.path}; verify it when that has ended")
+    return _Look(campaign).all()
+
+
+def repair(campaign: Campaign) -> Repaired:
+    """Move what is damaged and can be made again, or is not needed, aside. A launch is missing then.
+
+    Raises StoreBusyError, StoreUnwritableError, StoreFullError.
+    """
+    with hold(campaign.path):
+        verdict = _Look(campaign).all()
+        mended = [damage.path for damage in verdict.damages if mendable(campaign, damage)]
+        files = dict.fromkeys(path.with_name(path.name.removesuffix(SUFFIX)) for path in mended)
+        moved = [path for path in files if os.path.lexists(path) or beside(path).exists()]
+        folder = aside.move(campaign.layout, moved, "damaged") if moved else None
+        if mended:
+            interrupt(Campaign(campaign.path))
+        return Repaired(verdict=verdict, moved=moved, folder=folder)
+
+
+def mendable(campaign: Campaign, damage: Damage) -> bool:
+    """Tell launches, facts of hosts and blocks from the files without which there is no campaign."""
+    layout = campaign.layout
+    return any(folder in damage.path.parents for folder in (layout.launches, layout.nodes, layout.blocks))
+
+
+class _Look:
+    """One look at all files."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.layout = campaign.layout
+        self.found = Verdict()
+        self.meta: CampaignMeta | None = None
+        self.plan: Plan | None = None
+
+    def all(self) -> Verdict:
+        """Look at everything; what the rest depends on comes first."""
+        layout = self.layout
+        with self._looking(layout.meta):
+            self.meta = self.campaign.meta
+        with self._looking(layout.plan):
+            self.plan = self._whole_plan()
+        with self._looking(layout.sweep):
+            _ = self.campaign.sweep_text
+        for path in self._documents(layout.nodes):
+            with self._looking(path):
+                self.campaign.node(path.stem)
+        for path in self._documents(layout.launches):
+            with self._looking(path):
+                self._launch(path)
+        for path in sorted(layout.blocks.glob("*/block.json")):
+            with self._looking(path):
+                self._block(path)
+        self._missing()
+        self._others()
+        return self.found
+
+    @contextmanager
+    def _looking(self, path: Path) -> Iterator[None]:
+        """Count a file, and what is wrong with it, or with what it depends on."""
+        self.found.files += 1
+        try:
+            yield
+        except DamagedError as error:
+            self._damaged(error.damage)
+        else:
+            self.found.unproven += not self._proven(path)
+
+    def _documents(self, folder: Path) -> list[Path]:
+        return [path for path in self._visible(folder) if path.suffix == ".json"]
+
+    def _visible(self, folder: Path) -> list[Path]:
+        try:
+            return visible(folder)
+        except DamagedError as error:
+            self._damaged(error.damage)
+            return []
+
+    def _proven(self, path: Path) -> bool:
+        if path == self.layout.meta:
+            return self.meta is not None and self.meta.checksum is not None
+        return beside(path).exists()
+
+    def _damaged(self, damage: Damage) -> None:
+        if damage.path not in (one.path for one in self.found.damages):
+            self.found.damages.append(damage)
+
+    def _whole_plan(self) -> Plan:
+        """Read the plan, which has to have the content that its own hash and the campaign file speak of."""
+        path, plan = self.layout.plan, self.campaign.plan
+        if plan.plan_hash != digest_without("plan_hash", path.read_bytes()):
+            raise DamagedError(Damage(path, Kind.CHANGED, "it was changed after it was written"))
+        if self.meta is not None and plan.plan_hash != self.meta.plan_hash:
+            raise DamagedError(Damage(path, Kind.SWAPPED, "it is the plan of another campaign"))
+        return plan
+
+    def _launch(self, path: Path) -> None:
+        """Look at a record: without a plan, only at what its checksum says."""
+        if self.plan is None:
+            found = look(path)
+            if isinstance(found, Damage):
+                raise DamagedError(found)
+            return
+        record = self.campaign.look(path.stem)
+        if record is None:
+            return
+        try:
+            if self.meta is not None:
+                points = next(one.point_ids for one in self.plan.launches if one.launch_id == record.launch_id)
+                check_belongs(record, points, self.meta.campaign_id)
+            _check_histograms(record)
+        except FormatError as error:
+            raise DamagedError(misfit(path, path.read_bytes(), str(error))) from error
+
+    def _block(self, path: Path) -> None:
+        found = look(path)
+        if isinstance(found, Damage):
+            raise DamagedError(found)
+        if found.proven:
+            return
+        try:
+            block = Block.parse(found.data, source=path.name)
+        except FormatError as error:
+            raise DamagedError(misfit(path, found.data, str(error).removeprefix(f"{path.name}: "))) from error
+        if block.block_id != path.parent.name:
+            raise DamagedError(Damage(path, Kind.SWAPPED, f"it holds block {block.block_id}"))
+
+    def _missing(self) -> None:
+        """Find files of which only the checksum is left, and launches that a finished campaign has not."""
+        for folder in (self.layout.launches, self.layout.nodes, *self.layout.blocks.glob("*/")):
+            for checksum in sorted(folder.glob(f"*{SUFFIX}")):
+                path = checksum.with_name(checksum.name.removesuffix(SUFFIX))
+                if not os.path.lexists(path):
+                    self._damaged(Damage(path, Kind.MISSING, "its checksum is there, it is not"))
+        damaged = {damage.path for damage in self.found.damages}
+        if self.plan is None or self.meta is None or self.layout.launches in damaged:
+            return
+        for launch_id in self.campaign.missing_launch_ids():
+            path = self.layout.launch(launch_id)
+            if path in damaged:
+                continue
+            if self.meta.status == "finished":
+                self._damaged(Damage(path, Kind.MISSING, "the campaign was finished with it"))
+            else:
+                self.found.unmade += 1
+
+    def _others(self) -> None:
+        """Find what cadge did not write: where it reads every file, that is damage."""
+        layout = self.layout
+        for folder in (layout.launches, layout.nodes):
+            for path in self._visible(folder):
+                if not path.name.endswith((".json", f".json{SUFFIX}")):
+                    self._damaged(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
+        ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside}
+        ours |= {file for path in (layout.plan, layout.sweep) for file in (path, beside(path))}
+        made = (path for path in self._visible(layout.root) if path not in ours)
+        self.found.strangers += [path for path in made if not any(fnmatch(path.name, name) for name in _MADE)]
+        for path in self._visible(layout.blocks):
+            block = layout.block(path.name)
+            inside = self._visible(path) if path.is_dir() else [path]
+            self.found.strangers += [one for one in inside if one not in (block, beside(block))]
+
+
+def _check_histograms(record: LaunchRecord) -> None:
+    """Decode every histogram. Raises FormatError for one that is none, or holds another number of samples."""
+    for attempt in record.result.attempts if record.result is not None else ():
+        for name in attempt.quantities:
+            for samples in attempt.samples(name):
+                if (total := decode(samples.histogram).total) != samples.count:
+                    raise FormatError(f"a histogram of {name} holds {total} samples, not {samples.count}")

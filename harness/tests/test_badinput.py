@@ -118,7 +118,7 @@ def test_a_campaign_of_an_older_cadge(quiet: Checkout, cadge: Cadge, runner: Fak
     without_checksums(campaign)
     plan = campaign.layout.plan
     plan.write_text('{"schema": "cadge.plan/1", "points": []}')
-    for command in (("report",), ("export",), ("status",), ("resume", "--no-report")):
+    for command in (("report",), ("export",), ("status",), ("resume", "--no-report"), ("verify",)):
         answer = cadge(*command)
         assert answer.code != 0
         assert f"{plan}: written as cadge.plan/1; this cadge reads version 2; cadge 0.1 reads it" in answer.err

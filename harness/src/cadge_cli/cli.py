@@ -22,6 +22,7 @@ from cadge_cli.output import silence, unwritten, write_text
 from cadge_harness import __version__
 from cadge_harness.errors import (
     EXIT_CODES,
+    EXIT_DAMAGED,
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
     EXIT_NOTHING,
@@ -42,6 +43,7 @@ COMMANDS = {
     "resume": "Make the missing launches of a campaign, and no others.",
     "report": "Make the report of a campaign.",
     "export": "Write a campaign as CSV or JSON.",
+    "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "study": "Compare a campaign with the published figures of a paper.",
     "inventory": "Print an inventory to begin with, for a cluster.",
@@ -106,6 +108,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_report import export
 
             return export
+        case "verify":
+            from cadge_cli.commands_verify import verify
+
+            return verify
         case "ablate":
             from cadge_cli.commands_ablate import ablate
 
@@ -244,11 +250,20 @@ def _foreign(as_json: bool, error: Exception) -> int:
     if isinstance(error, ImportError):  # perhaps of one of those rooms
         return _internal(as_json, error)
     from cadge_analysis.errors import AnalysisError
-    from cadge_results.errors import NotFoundError, OutputLostError, ResultsError, StoreBusyError, StoreUnwritableError
+    from cadge_results.errors import (
+        DamagedError,
+        NotFoundError,
+        OutputLostError,
+        ResultsError,
+        StoreBusyError,
+        StoreUnwritableError,
+    )
 
     match error:
         case AnalysisError():
             code = error.exit_code
+        case DamagedError():
+            code = EXIT_DAMAGED
         case NotFoundError():
             code = EXIT_NOTHING
         case OutputLostError() | StoreUnwritableError() | StoreBusyError():
@@ -257,7 +272,7 @@ def _foreign(as_json: bool, error: Exception) -> int:
             code = EXIT_USAGE
         case _:
             return _internal(as_json, error)
-    return _fail(as_json, code, str(error), ())
+    return _fail(as_json, code, str(error), error.commands if isinstance(error, ResultsError) else ())
 
 
 def _internal(as_json: bool, error: Exception) -> int:

@@ -135,6 +135,7 @@ def resume(ctx: click.Context, campaign: str, how: Measuring, as_json: bool) -> 
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign)
+    found.check()
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
     if not found.missing_launch_ids() and ended:
         lines = [f"campaign {found.campaign_id} is complete: no launch is missing"]
@@ -252,10 +253,17 @@ def _report(campaign: Campaign, output: Output) -> Path | None:
         output.problem("the report was not ready after 10 minutes; try: cadge report")
         return None
     if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        output.problem(f"no report was made: {last[0]}")
+        output.problem(f"no report was made: {_reason(done.stderr)}")
         return None
     return path
+
+
+def _reason(stderr: str) -> str:
+    """Return the last sentence that a command of ours wrote, with what it says to run."""
+    lines = stderr.strip().splitlines() or ["no reason given"]
+    said = [number for number, line in enumerate(lines) if line.startswith("cadge: ")]
+    message, *commands = lines[said[-1] :] if said else lines[-1:]
+    return "; try: ".join([message, *(command.strip() for command in commands)])
 
 
 def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dict[str, JsonValue], list[str]]:

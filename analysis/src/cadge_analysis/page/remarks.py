@@ -73,6 +73,29 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
         )
 
 
+_AGAIN = {
+    "failed": "{launches} because attempts had failed or were unsound",
+    "damaged": "{launches} because the stored record was damaged",
+}
+
+
+def _made_again(data: Dataset) -> Iterator[Remark]:
+    """Say how many launches were made a second time, and why: whoever chooses what is made again chooses results."""
+    if not data.made_again:
+        return
+    parts = [
+        _AGAIN[why].format(launches=units.count_of(len(names), "launch", "launches"))
+        for why, names in sorted(data.made_again.items(), reverse=True)
+    ]
+    every = frozenset().union(*data.made_again.values())
+    yield Remark(
+        grave=False,
+        title=f"{units.count_of(len(every), 'launch was', 'launches were')} made again",
+        text=f"{', '.join(parts)}. Each counts once, as it was made last; the earlier records lie in the campaign's "
+        "folder \u201caside\u201d and count nowhere.",
+    )
+
+
 def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
     beaten = [row for row in rows if row.beats_floor]
     if beaten:
@@ -233,6 +256,7 @@ def remarks(
     found = [
         *_surroundings(data),
         *_completeness(data),
+        *_made_again(data),
         *_floors(comparison.rows, data),
         *_identity(facts),
         *_replication(data, comparison.rows),

@@ -21,6 +21,7 @@ from cadge_results import (
     Attempt,
     Campaign,
     CampaignMeta,
+    FormatError,
     LaunchRecord,
     NodeFacts,
     PatternFile,
@@ -173,6 +174,8 @@ class Dataset:
     records: tuple[LaunchRecord, ...]
     cells: tuple[Cell, ...]
     rounds: int
+    made_again: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Which launches were made again, by why an earlier record does not count."""
 
     @property
     def layers(self) -> tuple[Series, ...]:
@@ -249,8 +252,11 @@ def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
     return outcome.status, str(outcome.reason_code or ""), outcome.reason or "no reason was stored"
 
 
-def _cell(point: PlanPoint, plan: Plan, found: list[PointOutcome], roles: Mapping[str, tuple[str, ...]]) -> Cell:
+def _cell(
+    point: PlanPoint, campaign: Campaign, found: list[PointOutcome], roles: Mapping[str, tuple[str, ...]]
+) -> Cell:
     """Sort the outcomes of one point into samples and troubles. `roles`: of each launch's endpoints, in order."""
+    plan = campaign.plan
     file = plan.pattern_of(point)
     samples: list[Sample] = []
     used: Counter[int] = Counter()
@@ -265,7 +271,10 @@ def _cell(point: PlanPoint, plan: Plan, found: list[PointOutcome], roles: Mappin
             number = outcome.round or 0
             name = outcome.launch_id
             key = (number, used[number])
-            samples.append(_sample(outcome.attempt, file, name, key, roles[name], point.subject.wait))
+            try:
+                samples.append(_sample(outcome.attempt, file, name, key, roles[name], point.subject.wait))
+            except FormatError as error:
+                campaign.blame(name, error)
             used[number] += 1
     return Cell(
         series=series_of(point.subject),
@@ -291,7 +300,7 @@ def read(campaign: Campaign) -> Dataset:
     for outcome in outcomes_of(plan, records):
         by_point[outcome.point.point_id].append(outcome)
     roles = {record.launch_id: record.launch.roles for record in records}
-    cells = [_cell(point, plan, by_point[point.point_id], roles) for point in plan.points]
+    cells = [_cell(point, campaign, by_point[point.point_id], roles) for point in plan.points]
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,
@@ -300,6 +309,7 @@ def read(campaign: Campaign) -> Dataset:
         records=records,
         cells=tuple(sorted(cells, key=lambda c: (c.case.sort_key, c.series))),
         rounds=len({launch.round for launch in plan.launches}),
+        made_again={str(why): names for why, names in campaign.made_again().items()},
     )
 
 

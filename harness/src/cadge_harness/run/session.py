@@ -17,6 +17,7 @@ from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.run.crosscheck import node_problems, version_problems, with_crosschecks
 from cadge_results import (
     CampaignWriter,
+    DamagedError,
     DuplicateLaunchError,
     FormatError,
     LaunchRecord,
@@ -106,8 +107,12 @@ class Session:
             self._finish("interrupted")
             raise
         self.problems.extend(ended.problems)
-        self.problems.extend(node_problems(campaign.nodes()))
-        self.problems.extend(version_problems(campaign.launches()))
+        try:
+            self.problems.extend(node_problems(campaign.nodes()))
+            self.problems.extend(version_problems(campaign.launches()))
+        except DamagedError:  # in the time that this ran
+            self._finish("interrupted")
+            raise
         missing = campaign.missing_launch_ids()
         if self.store_error is not None:
             self.problems.append(str(self.store_error))

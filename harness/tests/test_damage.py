@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Damaged campaigns: every reader says which file and what to do, a repair and a resume make them whole again."""
+"""Damaged campaigns: every reader says which file and what to do, a repair and a resume make them whole again.
+
+And launches that failed: made again when that is asked for, with the earlier records kept.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from cadge_cli import commands_run
 from cadge_harness.paths import Checkout
+from cadge_harness.run.runner import WORK
+from cadge_harness.run.session import Ended
 from cadge_results import Campaign, CampaignWriter, NodeFacts, Store
 
 from .conftest import Answer, FakeRunner, without_checksums
@@ -29,6 +35,7 @@ READERS = (
     "export --format json",
     "status",
     "resume",
+    "resume --failed",
     "study peregrine",
     "ablate a last",
 )
@@ -248,3 +255,118 @@ def test_what_cannot_be_made_again_is_said(campaign: Campaign, cadge: Cadge) -> 
     assert (answer.code, answer.out.splitlines()[0].split()[:2]) == (7, ["missing", "campaign.json"])
     answer = cadge("restore", campaign.path.name)
     assert (answer.code, answer.err.splitlines()[0]) == (7, f"cadge: {campaign.layout.meta} is missing: no such file")
+
+
+# -- resume --failed
+
+
+def spoil(runner: FakeRunner, campaign_numbers: dict[str, str]) -> None:
+    """Let some launches fail, or be unsound, by their places in the order."""
+
+    def change(record: dict[str, object]) -> dict[str, object]:
+        what = campaign_numbers.get(str(len(runner.made)))
+        if what == "failed":
+            return record | {"status": "failed", "reason": "peer lost", "reason_code": "DEADLINE", "result": None}
+        if what == "unsound":
+            return record | {"exit_codes": [139, 0]}
+        return record
+
+    runner.change = change
+
+
+@pytest.fixture
+def troubled(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> Campaign:
+    """A finished campaign with a failed launch and an unsound one."""
+    spoil(runner, {"2": "failed", "7": "unsound"})
+    answer = cadge(*RUN)
+    assert answer.code == 1
+    campaign = last(checkout)
+    assert f"make them again with: cadge resume --failed {campaign.campaign_id}" in answer.out
+    assert campaign.troubled_launch_ids() == tuple(campaign.plan.launches[number].launch_id for number in (2, 7))
+    runner.made.clear()
+    runner.change = lambda record: record
+    return campaign
+
+
+def test_failed_and_unsound_launches_are_made_again(troubled: Campaign, cadge: Cadge, runner: FakeRunner) -> None:
+    names = troubled.troubled_launch_ids()
+    before = {path: path.read_bytes() for path in troubled.layout.launches.iterdir()}
+    assert "is complete" in cadge("resume").out, "without --failed they stay"
+    answer = cadge(*RESUME, "--failed")
+    assert answer.code == 0, answer.err
+    folder = troubled.layout.aside / "1-failed"
+    said = f"2 launches with failed or unsound attempts are made again; what was stored before is in {folder} now"
+    assert said in answer.err
+    assert tuple(runner.made) == names
+    again = {troubled.layout.launch(name) for name in names}
+    for path, content in before.items():
+        if path.with_suffix("" if path.suffix == ".sha256" else path.suffix) in again:
+            assert (folder / "launches" / path.name).read_bytes() == content
+        else:
+            assert path.read_bytes() == content
+    campaign = Campaign(troubled.path)
+    outcomes = campaign.outcomes()
+    refused = sum(1 for point in campaign.plan.points if point.state == "refused")
+    assert len(outcomes) == refused + sum(len(launch.point_ids) for launch in campaign.plan.launches)
+    assert {item.status for item in outcomes} == {"valid", "refused"}
+    assert campaign.meta.status == "finished"
+    assert cadge("verify").code == 0
+    assert cadge("report").code == 0
+    page = campaign.layout.report.read_text()
+    assert "2 launches were made again" in page
+    assert "2 launches because attempts had failed or were unsound" in page
+    valid = sum(item.status == "valid" for item in outcomes)
+    assert f'<td class="num" data-v="{valid}">' in page.partition('data-outcome="valid"')[2].partition("</tr>")[0]
+    runner.made.clear()
+    assert "no launch is missing, has failed or is unsound" in cadge("resume", "--failed").out
+    assert runner.made == []
+
+
+def test_what_fails_again_is_kept_each_time(troubled: Campaign, cadge: Cadge, runner: FakeRunner) -> None:
+    spoil(runner, {"0": "failed"})
+    assert cadge(*RESUME, "--failed").code == 1
+    runner.made.clear()
+    runner.change = lambda record: record
+    assert cadge(*RESUME, "--failed").code == 0
+    assert len(runner.made) == 1
+    assert sorted(path.name for path in troubled.layout.aside.iterdir()) == ["1-failed", "2-failed"]
+    assert Campaign(troubled.path).made_again() == {
+        "failed": {troubled.plan.launches[number].launch_id for number in (2, 7)}
+    }
+
+
+def test_a_stop_while_launches_are_made_again_can_be_resumed(
+    troubled: Campaign, cadge: Cadge, runner: FakeRunner
+) -> None:
+    runner.stop_after = 1
+    assert cadge(*RESUME, "--failed").code == 6
+    assert "missing; continue with" in cadge("verify").out
+    runner.stop_after = None
+    assert cadge(*RESUME).code == 0
+    assert len(runner.made) == 2
+    assert Campaign(troubled.path).troubled_launch_ids() == ()
+    assert cadge("verify").code == 0
+
+
+def test_records_that_nodes_still_have_are_not_taken_for_new_ones(
+    troubled: Campaign, cadge: Cadge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that was not cleaned sends what it made before: it is cleaned first, with the records in their place."""
+    (troubled.path / WORK).mkdir()
+    seen: list[tuple[int, bool]] = []
+
+    class Cleaning(FakeRunner):
+        def __call__(self, testbed, blocks, campaign, *others):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN002, ANN204
+            seen.append((sum(len(block["launches"]) for block in blocks), troubled.layout.aside.exists()))
+            return super().__call__(testbed, blocks, campaign, *others)
+
+    cleaning = Cleaning()
+    monkeypatch.setattr(commands_run, "AnsibleRunner", lambda *_args, **_named: cleaning)
+    assert cadge(*RESUME, "--failed").code == 0
+    assert seen == [(0, False), (2, True)]
+    assert Campaign(troubled.path).meta.status == "finished"
+    (troubled.path / WORK).mkdir()
+    seen.clear()
+    cleaning.ended = Ended(ok=False, exit_code=4, clean=False, problems=("h2 cannot be reached",))
+    assert cadge(*RESUME, "--failed").code == 4
+    assert seen == [(0, True)]

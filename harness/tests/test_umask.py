@@ -13,13 +13,16 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cadge_harness.run import ansible_files
 from cadge_harness.testbed import emulated
-from cadge_results import Campaign, Store
+from cadge_results import Campaign, CampaignWriter, Store
+from cadge_results.checksum import beside
+from cadge_results.verify import verify
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
@@ -104,6 +107,28 @@ def check_modes(campaign: Campaign, umask: int) -> None:
     assert mode(campaign.path) == 0o777 & ~umask
 
 
+def cut_short(path: Path) -> None:
+    usual = mode(path)
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:100])
+    path.chmod(usual)
+
+
+def store_as_failed(campaign: Campaign, launch_id: str, umask: int) -> None:
+    """Put another record in the place of one, as if the launch had failed."""
+    record = campaign.launch(launch_id).model_copy(update={"status": "failed", "reason": "peer lost", "result": None})
+    before = os.umask(umask)
+    try:
+        beside(campaign.layout.launch(launch_id)).unlink()
+        campaign.layout.launch(launch_id).unlink()
+        with CampaignWriter.resume(campaign.path) as writer:
+            writer.add_launch(record)
+            writer.finish("finished", at=datetime.now(UTC))
+    finally:
+        os.umask(before)
+        campaign.forget(launch_id)
+
+
 @real
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -123,9 +148,14 @@ def test_a_campaign_from_end_to_end(testbed: str, umask: int, folder: Path) -> N
     user.run("plan", "--sweep", str(user.sweep), "--testbed", testbed, "--write", str(folder / "plan.json"))
     user.run("run", "--sweep", str(user.sweep), "--testbed", testbed)
     campaign = user.campaign()
-    next(campaign.layout.launches.glob("*.json")).unlink()
-    user.run("resume")
-    assert campaign.missing_launch_ids() == ()
+    damaged, failed = sorted(campaign.launch_ids())
+    cut_short(campaign.layout.launch(damaged))
+    store_as_failed(campaign, failed, umask)
+    user.run("verify", "--repair")
+    user.run("resume", "--failed")
+    assert campaign.missing_launch_ids() == campaign.troubled_launch_ids() == ()
+    assert campaign.made_again() == {"damaged": {damaged}, "failed": {failed}}
+    assert verify(campaign).damages == []
     assert campaign.meta.status == "finished"
     user.run("report")
     user.run("export", "-o", str(folder / "numbers.csv"))

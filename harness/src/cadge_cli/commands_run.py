@@ -8,10 +8,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from cadge_cli.options import Measuring, json_option, measuring_options, output_
 from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
-from cadge_harness.errors import EXIT_OK, UnfitError
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.patterns import check_driver
 from cadge_harness.run.machine_lock import machine_lock
@@ -125,23 +126,31 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
             testbeds.release(testbed)
 
 
-@click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e")
+@click.command(epilog=EXAMPLES + "  cadge resume\n  cadge resume 20261121T013042Z-1f3a9c2e\n  cadge resume --failed")
 @click.argument("campaign", default="last")
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="Make launches with failed or unsound attempts again; the earlier records stay aside.",
+)
 @measuring_options
 @json_option
 @click.pass_context
-def resume(ctx: click.Context, campaign: str, how: Measuring, as_json: bool) -> int:
-    """Make the missing launches of a campaign, and no others, by the same plan."""
+def resume(ctx: click.Context, campaign: str, failed: bool, how: Measuring, as_json: bool) -> int:
+    """Make the missing launches of a campaign, and no others, by the same plan; with --failed, the bad ones too."""
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign)
     found.check()
+    again = found.troubled_launch_ids() if failed else ()
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
-    if not found.missing_launch_ids() and ended:
-        lines = [f"campaign {found.campaign_id} is complete: no launch is missing"]
+    if not found.missing_launch_ids() and ended and not again:
+        what = "is missing, has failed or is unsound" if failed else "is missing"
+        lines = [f"campaign {found.campaign_id} is complete: no launch {what}"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
-    with _alone(f"cadge resume {found.campaign_id}", output, wait=how.wait) as (stopping, problems):
+    command = f"cadge resume {found.campaign_id}{' --failed' if failed else ''}"
+    with _alone(command, output, wait=how.wait) as (stopping, problems):
         begun_s = time.monotonic()
         kind = found.meta.testbed.kind
         same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
@@ -153,10 +162,39 @@ def resume(ctx: click.Context, campaign: str, how: Measuring, as_json: bool) -> 
             check_driver(checkout)
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
-                done = _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+                carry_out = partial(_carry_out, writer, testbed, stopping, output, problems, begun_s=begun_s)
+                done = _resumed(writer, carry_out, output, failed=failed, ended=ended, how=how)
         finally:
             testbeds.release(testbed)
     return output.finish(done.code, done.data, done.lines)
+
+
+def _resumed(
+    writer: CampaignWriter,
+    carry_out: Callable[..., Carried],
+    output: Output,
+    *,
+    failed: bool,
+    ended: bool,
+    how: Measuring,
+) -> Carried:
+    """Make what is missing; where it is asked for, what failed or is unsound goes aside first, and is made again.
+
+    Nodes that are not clean yet still have the records of launches that ended: these come home first, and a launch of
+    which a node has a record is not made again.
+    """
+    if not failed:
+        return carry_out(how=how)
+    if not ended:
+        first = carry_out(how=replace(how, report=False))
+        if first.code not in {EXIT_OK, EXIT_BAD_ANSWER}:
+            return first
+    if again := writer.campaign.troubled_launch_ids():
+        folder = writer.set_aside(again)
+        bad = "with failed or unsound attempts"
+        some = count_of(len(again), f"launch {bad} is", f"launches {bad} are")
+        output.say(f"{some} made again; what was stored before is in {folder} now")
+    return carry_out(how=how)
 
 
 def _ready(checkout: Checkout, output: Output) -> None:
@@ -295,6 +333,10 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     if missing := campaign.missing_launch_ids():
         some = count_of(len(missing), "launch is", "launches are")
         lines.append(f"{some} missing; continue with: cadge resume {campaign.campaign_id}")
+    elif again := campaign.troubled_launch_ids():
+        some = count_of(len(again), "launch has", "launches have")
+        command = f"cadge resume --failed {campaign.campaign_id}"
+        lines.append(f"{some} attempts that failed or are unsound; make them again with: {command}")
     lines.append(f"campaign  {campaign.path}")
     if report:
         lines.append(f"report    {report}")

@@ -20,7 +20,7 @@ from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.plan.timemodel import TimeModel, touched_bytes
 from cadge_harness.testbed.model import Kind
-from cadge_results import Campaign, Store, Workload
+from cadge_results import Campaign, CampaignWriter, Store, Workload
 
 from .conftest import WORKLOADS, Answer, FakeRunner, make_testbed
 
@@ -30,9 +30,9 @@ SLOW = TimeModel(
 )
 
 
-def take_as_long_as(times: TimeModel, runner: FakeRunner) -> None:
-    """Let launches take what a model says."""
-    now = datetime(2026, 11, 21, 3, tzinfo=UTC)
+def take_as_long_as(times: TimeModel, runner: FakeRunner, day: int = 21) -> None:
+    """Let launches take what a model says, one after the other from three o'clock on."""
+    now = datetime(2026, 11, day, 3, tzinfo=UTC)
 
     def change(record: dict[str, object]) -> dict[str, object]:
         nonlocal now
@@ -133,6 +133,27 @@ def test_a_campaign_that_went_away_is_no_failure(checkout: Checkout, cadge: Cadg
     campaign = carry_out(cadge, checkout)
     shutil.rmtree(campaign.layout.launches)
     assert learned(Store(checkout.campaigns), make_testbed(), "other") is None
+
+
+def test_launches_that_were_made_another_day_do_not_follow(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    """What was resumed, or is made again, began long after the launch before it, and long before the one after it."""
+    take_as_long_as(SLOW, runner)
+    runner.stop_after = 9
+    assert cadge("run", "--sweep", "tiny", "--no-report").code == 6
+    runner.stop_after = None
+    take_as_long_as(SLOW, runner, day=22)
+    assert cadge("resume", "--no-report").code == 0
+    campaign = Store(checkout.campaigns).open("last")
+    with CampaignWriter.resume(campaign.path) as writer:
+        writer.set_aside([campaign.plan.blocks[-1].launch_ids[1]])
+    take_as_long_as(SLOW, runner, day=23)
+    assert cadge("resume", "--no-report").code == 0
+    model = learned(Store(checkout.campaigns), make_testbed(), "other")
+    assert model is not None
+    for name, launcher in (("a-one", "direct"), ("b-two", "mpirun")):
+        assert model.layer_ms[name] == pytest.approx(SLOW.start_ms[launcher], abs=5)
 
 
 def test_a_damaged_launch_spoils_no_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:

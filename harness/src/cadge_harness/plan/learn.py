@@ -21,6 +21,9 @@ LAUNCHES_LEAST = 8
 LAUNCHES_MOST = 300
 """As many are read, of the newest campaigns first, and of each the first of each block: a long one has thousands."""
 
+PAUSE_MOST_MS = 60_000
+"""More than this after its deadline, what follows a launch was made another time."""
+
 
 @dataclass(slots=True)
 class Readings:
@@ -83,7 +86,9 @@ def read(found: Readings, campaign: Campaign, base: TimeModel) -> None:
         few = block.launch_ids[: LAUNCHES_MOST // len(campaign.plan.blocks)]
         for before, after in pairwise(campaign.launch(name) for name in few):
             if before.result is not None and after.result is not None:
-                pairs.append((before, _ms(after.result.started_utc) - _ms(before.result.started_utc)))
+                gap_ms = _ms(after.result.started_utc) - _ms(before.result.started_utc)
+                if 0 < gap_ms <= before.launch.deadline_ms + PAUSE_MOST_MS:  # else it was interrupted, or made again
+                    pairs.append((before, gap_ms))
     if not pairs:
         return
     around_times = _around_times(campaign, base)

@@ -21,8 +21,9 @@ import pytest
 from cadge_harness.run.crosscheck import crosschecks
 from cadge_results import Campaign, LaunchRecord, Store
 from cadge_results.histogram import decode
+from cadge_results.verify import verify
 
-from .test_umask import check_modes
+from .test_umask import check_modes, cut_short
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD") or ROOT / "build")
@@ -102,6 +103,7 @@ def judge(campaign: Campaign) -> None:
     """Hold what holds for every whole campaign."""
     plan, outcomes = campaign.plan, campaign.outcomes()
     assert campaign.meta.status == "finished"
+    assert verify(campaign).damages == []
     refused = sum(1 for point in plan.points if point.state == "refused")
     assert len(outcomes) == refused + sum(len(launch.point_ids) for launch in plan.launches)
     counts = Counter(outcome.status for outcome in outcomes)
@@ -205,7 +207,7 @@ def test_the_delay_shim_moves_the_median(surroundings: dict[str, str]) -> None:
 def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> None:
     """One signal while it measures: exit code 130, nothing lost, and the rest is made by the same plan.
 
-    With a narrow umask, which everything that it makes has.
+    So is a launch whose record is damaged meanwhile. With a narrow umask, which everything that it makes has.
     """
     sweep = Path(surroundings["CADGE_STATE"]).parent / "many.yml"
     sweep.write_text(MANY)
@@ -226,6 +228,11 @@ def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> N
     missing = campaign.missing_launch_ids()
     assert 0 < len(missing) < len(campaign.plan.launches)
     assert campaign.meta.status == "interrupted"
+    damaged = min(campaign.launch_ids())
+    cut_short(campaign.layout.launch(damaged))
+    run(surroundings, "verify", "--repair")
+    missing = campaign.missing_launch_ids()
+    assert damaged in missing
     before = digests(campaign.layout.launches)
     code, _ = run(surroundings, "resume", "--no-report")
     assert code in {0, 1}
@@ -233,5 +240,7 @@ def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> N
     after = digests(campaign.layout.launches)
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {f"{name}.json{end}" for name in missing for end in ("", ".sha256")}
+    assert campaign.made_again() == {"damaged": {damaged}}
+    assert verify(campaign).damages == []
     report_and_restore(campaign, surroundings)
     check_modes(campaign, narrow_umask)

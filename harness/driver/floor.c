@@ -226,6 +226,13 @@ int drv_form_measure(struct drv_play *play, struct drv_fail *fail)
 	return status;
 }
 
+bool drv_form_settle(struct drv_play *play)
+{
+	struct drv_floor_loop *loop = play->state;
+
+	return !loop->run->floor->settle || loop->run->floor->settle(loop);
+}
+
 int drv_form_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct drv_floor_loop *loop = play->state;

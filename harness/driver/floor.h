@@ -113,6 +113,11 @@ struct drv_floor {
 	struct drv_floor_pair exchange;
 	/* messages in one direction, `depth` of them on their way */
 	struct drv_floor_pair flow;
+	/*
+	 * On both sides, where an attempt was given up: nothing that it left under way may reach the next one, which
+	 * begins as any other. False: the launch cannot go on. NULL: begin sees to it.
+	 */
+	bool (*settle)(struct drv_floor_loop *loop);
 	/* Legal at any stage. */
 	void (*close)(struct drv_floor_run *run);
 };
@@ -132,7 +137,10 @@ struct drv_floor_point drv_floor_point(const struct drv_launch *launch, size_t i
 /* The setting's value: index of the word, or the number. */
 uint32_t drv_floor_choice(const struct drv_floor_run *run, const char *name);
 
-/* Cold path of a loop while nothing arrives: 1: told to stop (server); 0: go on; -1: loop->fail. */
+/*
+ * Cold path of a loop while nothing arrives, or nothing leaves: 1: told to stop (server), which ends the loop wherever it
+ * is: in the midst of a message the other side has given up; 0: go on; -1: loop->fail.
+ */
 int drv_floor_look(struct drv_floor_loop *loop);
 void drv_floor_mismatch(struct drv_floor_loop *loop, const char *format, ...)
 	__attribute__((cold, noinline, format(printf, 2, 3)));
@@ -158,15 +166,16 @@ void drv_form_stop(struct drv_play *play);
 int drv_form_verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail);
 int drv_form_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail);
 int drv_form_measure(struct drv_play *play, struct drv_fail *fail);
+bool drv_form_settle(struct drv_play *play);
 int drv_form_serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 void drv_form_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
 
 #define DRV_FORM_CLIENT                                                                                      \
 	.name = "client", .acts = true, .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop, \
 	.verify = drv_form_verify, .warmup = drv_form_warmup, .measure = drv_form_measure,                   \
-	.phase = drv_form_phase
+	.phase = drv_form_phase, .settle = drv_form_settle
 #define DRV_FORM_SERVER                                                                                      \
 	.name = "server", .state_bytes = sizeof(struct drv_floor_loop), .stop = drv_form_stop,               \
-	.serve = drv_form_serve, .phase = drv_form_phase
+	.serve = drv_form_serve, .phase = drv_form_phase, .settle = drv_form_settle
 
 #endif

@@ -12,13 +12,14 @@ size_t chunk_region_bytes(void)
 	return MEMORY_CHUNKS * (64 + MEMORY_CHUNK_BYTES);
 }
 
-/* Waits until the ring has room for chunk `number`. */
+/* Waits until the ring has room for chunk `number`. 0; 1: told to stop (server); -1. */
 DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const unsigned int which,
 			  const bool block)
 {
 	struct floor_state *state = loop->run->state;
 	uint64_t *taken = &state->control->taken[8 * which], seen;
 	uint32_t idle = 0;
+	int status = 0;
 
 	for (;;) {
 		seen = __atomic_load_n(taken, __ATOMIC_ACQUIRE);
@@ -31,9 +32,10 @@ DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const un
 		} else if (state->pause) {
 			memory_relax();
 		}
-		/* a server is told to stop only between messages */
-		if ((block || (++idle & FLOOR_IDLE_MASK) == 0) && drv_floor_look(loop))
-			return -1;
+		if (block || (++idle & FLOOR_IDLE_MASK) == 0)
+			status = drv_floor_look(loop);
+		if (status)
+			return status;
 	}
 }
 
@@ -46,9 +48,10 @@ DRV_INLINE int chunk_send(struct drv_floor_loop *loop, size_t bytes, const bool 
 		const uint64_t number = state->sent++;
 		const size_t piece = bytes - at < MEMORY_CHUNK_BYTES ? bytes - at : MEMORY_CHUNK_BYTES;
 		uint8_t *slot = memory_chunk(state, which, number);
+		const int status = chunk_room(loop, number, which, block);
 
-		if (chunk_room(loop, number, which, block))
-			return -1;
+		if (status)
+			return status;
 		memcpy(slot + 64, loop->out + at, piece);
 		memory_flag_set(slot, number + 1);
 		if (block && memory_wake((uint32_t *)(void *)slot, state->wake) < 0)

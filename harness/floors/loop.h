@@ -3,7 +3,7 @@
  * The two loops of an exchange, to be compiled once for each floor, way of waiting and variant: `send` and
  * `receive` are constants where these are called, so that nothing is asked and nothing is called inside.
  *
- *	send(loop, bytes):		loop->out leaves. 0, or -1 with loop->fail.
+ *	send(loop, bytes):		loop->out leaves. 0; 1: told to stop (server); -1 with loop->fail.
  *	receive(loop, &data, &bytes):	1: a message lies at data; 0: none yet (in block mode after some ms); -1.
  */
 #ifndef CADGE_FLOOR_LOOP_H
@@ -172,8 +172,9 @@ DRV_INLINE int floor_server_loop(struct drv_floor_loop *loop, const bool block, 
 				drv_floor_mismatch(loop, "a message has a wrong body");
 			drv_body_fill(loop->out, loop->bytes, ~loop->seed, loop->phase, key);
 		}
-		if (DRV_UNLIKELY(send(loop, loop->bytes) < 0))
-			return -1;
+		status = send(loop, loop->bytes);
+		if (DRV_UNLIKELY(status))
+			return status < 0 ? -1 : 0;
 	}
 }
 

@@ -140,25 +140,39 @@ static int socket_settle(struct drv_floor_run *run, struct drv_fail *fail)
 	return 0;
 }
 
-static int accept_peer(struct floor_state *state, struct drv_fail *fail)
+static int accept_peer(struct drv_floor_run *run, struct drv_fail *fail)
 {
+	struct floor_state *state = run->state;
 	struct pollfd ready = {.fd = state->listener, .events = POLLIN};
 
 	if (poll(&ready, 1, 5000) <= 0 ||
 	    (state->fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
 		return drv_fail_set(fail, DRV_TRANSPORT, "endpoint 0 did not connect within 5 s");
-	close(state->listener);
-	state->listener = -1;
-	return 0;
+	return socket_settle(run, fail);
+}
+
+/* Connects `fd`, which becomes the socket. */
+static int connect_peer(struct drv_floor_run *run, int fd, struct drv_fail *fail)
+{
+	const char *address = address_of(run, 1 - run->endpoint);
+	struct sockaddr_storage to;
+	socklen_t bytes;
+
+	run->state->fd = fd;
+	if (parse_address(address, run->state->port, &to, &bytes, fail))
+		return -1;
+	if (connect(fd, (void *)&to, bytes) < 0)
+		return drv_fail_set(fail, DRV_TRANSPORT, "cannot connect to %s port %d: %s", address,
+				    run->state->port, strerror(errno));
+	return socket_settle(run, fail);
 }
 
 int sockets_connect(struct drv_floor_run *run, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
-	struct sockaddr_storage to;
+	const int fd = state->tcp ? state->listener : state->fd;
 	json_t *theirs = NULL;
-	socklen_t bytes;
-	int port, fd = run->state->tcp ? state->listener : state->fd, status;
+	int port, status;
 
 	if (drv_floor_swap(run, "port", json_pack("{s:i}", "port", (int)port_of(fd)), &theirs, fail))
 		return -1;
@@ -166,29 +180,57 @@ int sockets_connect(struct drv_floor_run *run, struct drv_fail *fail)
 	json_decref(theirs);
 	if (status || port <= 0 || port > 65535)
 		return drv_fail_set(fail, DRV_PROTOCOL, "the other endpoint sent no port");
-	if (run->state->tcp && run->endpoint == 1) {
-		if (accept_peer(state, fail))
-			return -1;
-		return socket_settle(run, fail);
-	}
-	if (parse_address(address_of(run, 1 - run->endpoint), (uint16_t)port, &to, &bytes, fail))
-		return -1;
-	if (connect(fd, (void *)&to, bytes) < 0)
-		return drv_fail_set(fail, DRV_TRANSPORT, "cannot connect to %s port %d: %s",
-				    address_of(run, 1 - run->endpoint), port, strerror(errno));
-	state->fd = fd;
+	if (state->tcp && run->endpoint == 1)
+		return accept_peer(run, fail);
+	state->port = (uint16_t)port;
 	state->listener = -1;
-	return socket_settle(run, fail);
+	return connect_peer(run, fd, fail);
+}
+
+/* TCP: there is none until the next attempt has made or taken another. */
+static void drop(struct floor_state *state)
+{
+	if (state->fd >= 0)
+		close(state->fd);
+	state->fd = -1;
+	state->torn = false;
+}
+
+/*
+ * What a given-up attempt left in a stream of bytes cannot be told from what follows: the next one gets another stream.
+ * Endpoint 1 still reads from this one when endpoint 0 gives up, and has stopped when it comes here itself.
+ */
+bool sockets_settle(struct drv_floor_loop *loop)
+{
+	struct floor_state *state = loop->run->state;
+
+	state->torn = loop->run->endpoint == 0;
+	if (!state->torn)
+		drop(state);
+	return true;
+}
+
+int sockets_accept(struct drv_floor_loop *loop)
+{
+	return loop->run->state->fd < 0 ? accept_peer(loop->run, &loop->fail) : 0;
 }
 
 int sockets_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 {
-	struct floor_state *state = loop->run->state;
+	struct drv_floor_run *run = loop->run;
+	struct floor_state *state = run->state;
 
-	(void)fail;
 	state->received_bytes = state->next = 0;
+	/* endpoint 1 takes the other one when it serves: it is ready before endpoint 0 begins */
+	if (state->torn) {
+		int fd;
+
+		drop(state);
+		fd = socket_bound(run, SOCK_STREAM, true, fail);
+		return fd < 0 ? -1 : connect_peer(run, fd, fail);
+	}
 	/* Datagrams of an earlier point that came late. */
-	while (!loop->run->state->tcp && recv(state->fd, loop->in, 1, MSG_DONTWAIT | MSG_TRUNC) >= 0)
+	while (!state->tcp && recv(state->fd, loop->in, 1, MSG_DONTWAIT | MSG_TRUNC) >= 0)
 		;
 	return 0;
 }
@@ -216,10 +258,10 @@ void socket_note_failed(struct drv_floor_loop *loop, const char *what)
 int socket_room(struct drv_floor_loop *loop)
 {
 	struct pollfd ready = {.fd = loop->run->state->fd, .events = POLLOUT};
-	int status = drv_floor_look(loop);
+	const int status = drv_floor_look(loop);
 
-	if (status < 0)
-		return -1;
+	if (status)
+		return status;
 	if (poll(&ready, 1, loop->run->block ? 5 : 0) < 0 && errno != EINTR)
 		return drv_floor_broke(loop, "poll");
 	return 0;

@@ -14,8 +14,14 @@
 #include "loop.h"
 
 struct floor_state {
-	int fd, listener;
+	int fd;
+	/* TCP: endpoint 1 takes connections from it, as long as the launch lasts */
+	int listener;
+	/* TCP: where endpoint 0 connects to */
+	uint16_t port;
 	bool tcp;
+	/* TCP, endpoint 0: an attempt was given up, and the next one makes another connection */
+	bool torn;
 	/* of the message that is arriving */
 	uint64_t received_bytes;
 	/* flow: message */
@@ -25,6 +31,9 @@ struct floor_state {
 int sockets_open(struct drv_floor_run *run, bool tcp, struct drv_fail *fail);
 int sockets_connect(struct drv_floor_run *run, struct drv_fail *fail);
 int sockets_begin(struct drv_floor_loop *loop, struct drv_fail *fail);
+bool sockets_settle(struct drv_floor_loop *loop);
+/* TCP, endpoint 1: takes the connection that the other made for this attempt. 0 or -1. */
+int sockets_accept(struct drv_floor_loop *loop);
 void sockets_close(struct drv_floor_run *run);
 
 void socket_note_failed(struct drv_floor_loop *loop, const char *what) __attribute__((cold, noinline));
@@ -34,7 +43,7 @@ DRV_INLINE int socket_failed(struct drv_floor_loop *loop, const char *what)
 	socket_note_failed(loop, what);
 	return -1;
 }
-/* A socket that is full: waits a little for room. 0 or -1. */
+/* A socket that is full: waits a little for room. 0; 1: told to stop (server); -1. */
 int socket_room(struct drv_floor_loop *loop) __attribute__((cold, noinline));
 
 DRV_INLINE bool socket_again(void)

@@ -17,6 +17,7 @@ DRV_INLINE int tcp_send(struct drv_floor_loop *loop, size_t bytes)
 {
 	const int fd = loop->run->state->fd;
 	size_t done = 0;
+	int status;
 
 	while (done < bytes) {
 		const ssize_t count = send(fd, loop->out + done, bytes - done, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -27,8 +28,9 @@ DRV_INLINE int tcp_send(struct drv_floor_loop *loop, size_t bytes)
 		}
 		if (!socket_again())
 			return socket_failed(loop, "send");
-		if (socket_room(loop))
-			return -1;
+		status = socket_room(loop);
+		if (status)
+			return status;
 	}
 	return 0;
 }
@@ -66,15 +68,16 @@ static int tcp_client(struct drv_floor_loop *loop)
 
 static int tcp_server(struct drv_floor_loop *loop)
 {
+	if (sockets_accept(loop))
+		return -1;
 	return loop->run->block ? tcp_block_server(loop) : tcp_poll_server(loop);
 }
 
-/* Moves exactly `bytes`. 0; 1: told to stop before the first byte (server); -1. */
+/* Moves all parts. 0; 1: told to stop (server); -1. */
 static int move_all(struct drv_floor_loop *loop, bool out, struct iovec *parts, int count)
 {
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
 	const int fd = loop->run->state->fd, flags = loop->run->block && !out ? 0 : MSG_DONTWAIT;
-	bool begun = false;
 	uint32_t idle = 0;
 
 	while (message.msg_iovlen) {
@@ -90,15 +93,14 @@ static int move_all(struct drv_floor_loop *loop, bool out, struct iovec *parts, 
 		if (moved < 0) {
 			int status = 0;
 
-			if (out && loop->run->block && socket_room(loop))
-				return -1;
-			if (loop->run->block || (++idle & 255) == 0)
+			if (out && loop->run->block)
+				status = socket_room(loop);
+			else if (loop->run->block || (++idle & 255) == 0)
 				status = drv_floor_look(loop);
 			if (status)
-				return status > 0 && !begun ? 1 : -1;
+				return status;
 			continue;
 		}
-		begun = true;
 		while (message.msg_iovlen && (size_t)moved >= message.msg_iov->iov_len) {
 			moved -= (ssize_t)message.msg_iov->iov_len;
 			message.msg_iov++;
@@ -180,6 +182,8 @@ static int tcp_flow_server(struct drv_floor_loop *loop)
 	struct iovec part;
 	int status;
 
+	if (sockets_accept(loop))
+		return -1;
 	for (;;) {
 		part = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
 		status = move_all(loop, false, &part, 1);
@@ -192,7 +196,7 @@ static int tcp_flow_server(struct drv_floor_loop *loop)
 		part = (struct iovec){.iov_base = loop->in, .iov_len = head.messages * loop->bytes};
 		status = move_all(loop, false, &part, 1);
 		if (status)
-			return -1;
+			return status < 0 ? -1 : 0;
 		for (uint64_t i = 0; i < head.messages; i++) {
 			const uint8_t *message = loop->in + i * loop->bytes;
 
@@ -214,8 +218,9 @@ static int tcp_flow_server(struct drv_floor_loop *loop)
 			continue;
 		confirm[1] = loop->phase_executions;
 		part = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
-		if (move_all(loop, true, &part, 1))
-			return -1;
+		status = move_all(loop, true, &part, 1);
+		if (status)
+			return status < 0 ? -1 : 0;
 	}
 }
 
@@ -236,6 +241,7 @@ static const struct drv_floor tcp = {
 	.open = tcp_open,
 	.connect = sockets_connect,
 	.begin = sockets_begin,
+	.settle = sockets_settle,
 	.exchange = {tcp_client, tcp_server},
 	.flow = {tcp_flow_client, tcp_flow_server},
 	.close = sockets_close,

@@ -7,10 +7,13 @@ DRV_INLINE int udp_send(struct drv_floor_loop *loop, size_t bytes)
 	const int fd = loop->run->state->fd;
 
 	while (DRV_UNLIKELY(send(fd, loop->out, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)) {
+		int status;
+
 		if (!socket_again() && errno != ENOBUFS)
 			return socket_failed(loop, "send");
-		if (socket_room(loop))
-			return -1;
+		status = socket_room(loop);
+		if (status)
+			return status;
 	}
 	return 0;
 }

@@ -75,12 +75,9 @@ DRV_INLINE void frame_back(struct floor_state *state, uint64_t address)
 
 static int __attribute__((cold, noinline)) send_failed(struct drv_floor_loop *loop)
 {
-	int status;
-
 	if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS && errno != EINTR)
 		return drv_floor_broke(loop, "sendto on an AF_XDP socket");
-	status = drv_floor_look(loop);
-	return status < 0 ? -1 : 0;
+	return drv_floor_look(loop);
 }
 
 DRV_INLINE int xdp_send(struct drv_floor_loop *loop, size_t bytes)
@@ -101,9 +98,12 @@ DRV_INLINE int xdp_send(struct drv_floor_loop *loop, size_t bytes)
 	((struct xdp_desc *)xdp->transmit.entries)[at % XDP_RING] =
 		(struct xdp_desc){.addr = address, .len = (uint32_t)(HEAD_BYTES + bytes)};
 	__atomic_store_n(xdp->transmit.producer, at + 1, __ATOMIC_RELEASE);
-	while (DRV_UNLIKELY(sendto(xdp->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0))
-		if (send_failed(loop))
-			return -1;
+	while (DRV_UNLIKELY(sendto(xdp->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0)) {
+		const int status = send_failed(loop);
+
+		if (status)
+			return status;
+	}
 	sent = __atomic_load_n(xdp->complete.producer, __ATOMIC_ACQUIRE);
 	__atomic_store_n(xdp->complete.consumer, sent, __ATOMIC_RELEASE);
 	return 0;

@@ -344,6 +344,35 @@ def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
     assert (result["status"], attempt["status"], attempt["reason_code"]) == ("done", "failed", "PEER_LOST")
 
 
+@pytest.mark.parametrize(
+    ("floor", "wait", "late", "settings"),
+    [
+        ("floor-tcp", "poll", ("flow", 1 << 20), {}),
+        ("floor-tcp", "poll", ("exchange", 4 << 20), {}),
+        ("floor-tcp", "block", ("flow", 65_536), {}),
+        ("floor-udp", "poll", ("exchange", 65_507), {}),
+        ("floor-copyflag", "poll", ("exchange", 4 << 20), {"copies": "two"}),
+        ("floor-futex", "block", ("flow", 65_536), {}),
+    ],
+)
+def test_an_attempt_that_runs_out_of_time_ends_alone(
+    tmp_path: Path, floor: str, wait: str, late: tuple[str, int], settings: dict[str, str]
+) -> None:
+    """What it left under way reaches no later attempt, and neither endpoint ends for it."""
+    # its duration fits into its deadline, and what comes before it does not
+    lates = [{**point(*late, duration_ms=199, deadline_ms=200), "attempt_id": f"late-{number}"} for number in (0, 1)]
+    others = [] if floor == "floor-udp" else streams(64, 65_536)
+    points = [lates[0], *messages(8, 4096), *others, lates[1], *messages(1)]
+    launch = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available(), settings=settings)
+    result = launch.run()
+    assert launch.statuses == [0, 0]
+    for wanted, attempt in zip(points, result["attempts"], strict=True):
+        if wanted in lates:
+            assert (attempt["status"], attempt["reason"]) == ("failed", "the deadline of this step passed")
+        else:
+            check_attempt(attempt, lossy=floor == "floor-udp")
+
+
 def test_wrong_arguments(tmp_path: Path) -> None:
     program = available()
     for arguments in (

@@ -16,7 +16,6 @@
 #define WINDOW_NS      UINT64_C(100000)
 #define FULL_BYTES_MAX (UINT64_C(16) << 20)
 #define FULL_MAX       4u
-#define FLOW_BYTES     ((size_t)256 << 10)
 #define BUFFER_SPARE   4096u
 
 void drv_floor_mismatch(struct drv_floor_loop *loop, const char *format, ...)
@@ -109,7 +108,7 @@ uint32_t drv_floor_choice(const struct drv_floor_run *run, const char *name)
 
 static size_t buffer_bytes(const struct drv_floor_loop *loop)
 {
-	return (loop->flow && loop->bytes < FLOW_BYTES ? FLOW_BYTES : loop->bytes) + BUFFER_SPARE;
+	return loop->bytes + BUFFER_SPARE;
 }
 
 int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, struct drv_fail *fail)

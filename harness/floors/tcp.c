@@ -4,12 +4,10 @@
 
 #include "socket.h"
 
-#define BATCH_BYTES   (UINT64_C(256) << 10)
 #define CONFIRM_MAGIC UINT64_C(0x6361646765657266)
 
-/* What precedes each batch of a TCP stream, little endian as stored. */
-struct batch_head {
-	uint64_t messages;
+/* What precedes each message of a TCP stream, in the same call. Messages are moved one at a time, as layers move them. */
+struct message_head {
 	uint64_t last; /* 1: nothing follows, confirm */
 };
 
@@ -114,54 +112,32 @@ static int move_all(struct drv_floor_loop *loop, bool out, struct iovec *parts, 
 	return 0;
 }
 
-/* How many messages share a batch: both sides count alike, and a batch fits the buffers. */
-static uint64_t batch_messages(const struct drv_floor_loop *loop)
-{
-	const uint64_t fit = BATCH_BYTES / loop->bytes;
-
-	return fit ? fit : 1;
-}
-
 static int tcp_flow_client(struct drv_floor_loop *loop)
 {
 	struct floor_state *state = loop->run->state;
-	const uint64_t batch = batch_messages(loop);
 	uint64_t last = drv_clock_now(&loop->run->clock), now, confirm[2];
-	struct batch_head head = {.last = 0};
+	struct message_head head = {.last = 0};
 	struct iovec parts[2];
 
 	loop->started = last;
 	while (!head.last) {
-		head.messages = loop->mode == DRV_STEP_VERIFY && loop->limit - loop->done < batch
-					? loop->limit - loop->done
-					: batch;
-		for (uint64_t i = 0; i < head.messages; i++) {
-			uint8_t *message = loop->out + i * loop->bytes;
-			uint64_t words[2];
-
-			/*
-			 * loop->out has room behind the last one only, so a head must not reach into its
-			 * successor
-			 */
-			drv_head_words(words, loop->bytes, loop->seed, state->next + i);
-			memcpy(message, words, loop->bytes < DRV_HEAD_BYTES ? loop->bytes : DRV_HEAD_BYTES);
-			if (loop->mode == DRV_STEP_VERIFY)
-				drv_body_fill(message, loop->bytes, loop->seed, loop->phase, state->next + i);
-		}
+		drv_head_write(loop->out, loop->bytes, loop->seed, state->next);
+		if (loop->mode == DRV_STEP_VERIFY)
+			drv_body_fill(loop->out, loop->bytes, loop->seed, loop->phase, state->next);
 		now = drv_clock_now(&loop->run->clock);
 		if (loop->mode == DRV_STEP_VERIFY)
-			head.last = loop->done + head.messages >= loop->limit;
+			head.last = loop->done + 1 >= loop->limit;
 		else if (loop->mode == DRV_STEP_WARMUP)
 			head.last = loop->done && drv_warmup_add(&loop->warmup, now, now - last);
 		else
 			head.last = now >= loop->end;
 		last = now;
 		parts[0] = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
-		parts[1] = (struct iovec){.iov_base = loop->out, .iov_len = head.messages * loop->bytes};
+		parts[1] = (struct iovec){.iov_base = loop->out, .iov_len = loop->bytes};
 		if (move_all(loop, true, parts, 2))
 			return -1;
-		state->next += head.messages;
-		loop->done += head.messages;
+		state->next++;
+		loop->done++;
 	}
 	parts[0] = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
 	if (move_all(loop, false, parts, 1))
@@ -176,49 +152,36 @@ static int tcp_flow_client(struct drv_floor_loop *loop)
 static int tcp_flow_server(struct drv_floor_loop *loop)
 {
 	struct floor_state *state = loop->run->state;
-	const uint64_t batch = batch_messages(loop);
 	uint64_t confirm[2] = {CONFIRM_MAGIC};
-	struct batch_head head;
-	struct iovec part;
+	struct message_head head;
+	struct iovec parts[2];
 	int status;
 
 	if (sockets_accept(loop))
 		return -1;
 	for (;;) {
-		part = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
-		status = move_all(loop, false, &part, 1);
+		parts[0] = (struct iovec){.iov_base = &head, .iov_len = sizeof(head)};
+		parts[1] = (struct iovec){.iov_base = loop->in, .iov_len = loop->bytes};
+		status = move_all(loop, false, parts, 2);
 		if (status)
 			return status < 0 ? -1 : 0;
-		if (!head.messages || head.messages > batch)
-			return drv_fail_set(&loop->fail, DRV_PROTOCOL,
-					    "a batch of a stream states %llu messages",
-					    (unsigned long long)head.messages);
-		part = (struct iovec){.iov_base = loop->in, .iov_len = head.messages * loop->bytes};
-		status = move_all(loop, false, &part, 1);
-		if (status)
-			return status < 0 ? -1 : 0;
-		for (uint64_t i = 0; i < head.messages; i++) {
-			const uint8_t *message = loop->in + i * loop->bytes;
-
-			if (DRV_LIKELY(drv_head_holds(message, loop->bytes, loop->seed, state->next + i)))
-				loop->checked++;
-			else
-				drv_floor_mismatch(loop, "a message of a stream has a wrong head");
-			if (DRV_UNLIKELY(loop->full)) {
-				loop->full_checked++;
-				if (!drv_body_holds(message, loop->bytes, loop->seed, loop->phase,
-						    state->next + i))
-					drv_floor_mismatch(loop, "a message of a stream has a wrong body");
-			}
+		if (DRV_LIKELY(drv_head_holds(loop->in, loop->bytes, loop->seed, state->next)))
+			loop->checked++;
+		else
+			drv_floor_mismatch(loop, "a message of a stream has a wrong head");
+		if (DRV_UNLIKELY(loop->full)) {
+			loop->full_checked++;
+			if (!drv_body_holds(loop->in, loop->bytes, loop->seed, loop->phase, state->next))
+				drv_floor_mismatch(loop, "a message of a stream has a wrong body");
 		}
-		state->next += head.messages;
-		loop->executions += head.messages;
-		loop->phase_executions += head.messages;
+		state->next++;
+		loop->executions++;
+		loop->phase_executions++;
 		if (!head.last)
 			continue;
 		confirm[1] = loop->phase_executions;
-		part = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
-		status = move_all(loop, true, &part, 1);
+		parts[0] = (struct iovec){.iov_base = confirm, .iov_len = sizeof(confirm)};
+		status = move_all(loop, true, parts, 1);
 		if (status)
 			return status < 0 ? -1 : 0;
 	}

@@ -78,7 +78,7 @@ P_EXTRA_SOURCES := $(sort $(wildcard $(PATTERNS_DIR:%=%/*.c)))
 P_EXTRA_OBJECTS := $(foreach source,$(P_EXTRA_SOURCES),$(H_OBJ)/extra/$(notdir $(source:.c=.o)))
 
 $(H_OBJ)/driver/version.o: $(H_OBJ)/cadge-version.h
-$(H_OBJ)/floors/%.o: private H_INCLUDES += -I$(LAYERS_ROOT)
+$(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -I$(LAYERS_ROOT)
 $(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/xdp_socket.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@

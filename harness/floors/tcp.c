@@ -6,7 +6,7 @@
 
 #define CONFIRM_MAGIC UINT64_C(0x6361646765657266)
 
-/* What precedes each message of a TCP stream, in the same call. Messages are moved one at a time, as layers move them. */
+/* What precedes each message of a TCP stream, in the same call: messages are moved one at a time, as layers do. */
 struct message_head {
 	uint64_t last; /* 1: nothing follows, confirm */
 };

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floor xdp: raw frames through AF_XDP on the raw link. */
-#include <errno.h>
-#include <linux/if_xdp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include "loop.h"
-#include "xdp_socket.h"
+#include "xdp_frames.h"
 
-/* On the wire: 14 bytes of Ethernet, 2 bytes of length (little endian), the message. */
-#define HEAD_BYTES       16u
-#define LENGTH_BYTES     2u
-#define BLOCK_TIMEOUT_MS 5
+/* a message of several frames finds room for all of them in the ring that they are received from */
+#define MESSAGE_BYTES_MAX (UINT64_C(4) << 20)
 
 /*
  * Where the program sits: before the network stack, or in the driver. The first is the default: on the veth links of the
@@ -22,17 +15,49 @@
  */
 static const char *const attach_words[] = {"generic", "native", NULL};
 
-struct floor_state {
-	struct pgr_xdp_socket xdp;
-	uint8_t head[14]; /* of what is sent */
-	uint32_t next_frame;
-	uint64_t held; /* received frame that the loop still reads; UINT64_MAX: none */
-	bool native;
-};
+/* Frames to receive into for the launch's largest message, and some more. */
+static uint32_t frames_in(const struct drv_launch *launch)
+{
+	uint32_t frames = XDP_FRAMES_IN_MIN;
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < launch->points_count; i++) {
+		const uint64_t bytes = drv_floor_point(launch, i).bytes;
+
+		if (bytes > most && bytes <= MESSAGE_BYTES_MAX)
+			most = bytes;
+	}
+	while (frames < XDP_FRAMES_IN_MIN + most / XDP_PIECE_BYTES_MIN)
+		frames *= 2;
+	return frames;
+}
+
+/* The kernel begins with few of the frames: no packet has come yet, so that it looked at none of those in the ring. */
+static int keep_frames(struct floor_state *state, uint32_t frames, struct drv_fail *fail)
+{
+	state->kept = calloc(frames, sizeof(*state->kept));
+	if (!state->kept)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for the list of frames");
+	state->in_mask = frames - 1;
+	state->lent = state->lend = XDP_FRAMES_IN_MIN;
+	__atomic_store_n(state->xdp.fill.producer, state->lent, __ATOMIC_RELEASE);
+	for (uint32_t frame = frames; frame > state->lent; frame--)
+		state->kept[state->kept_count++] = (uint64_t)(frame - 1) * XDP_FRAME_BYTES;
+	return 0;
+}
+
+/* How much of a message a frame carries: whole, and as one piece of several. */
+static size_t frame_room(const struct pgr_xdp_socket *xdp)
+{
+	const size_t fits = XDP_FRAME_BYTES - XDP_HEADROOM_BYTES - XDP_HEAD_BYTES;
+
+	return xdp->mtu - XDP_LENGTH_BYTES < fits ? xdp->mtu - XDP_LENGTH_BYTES : fits;
+}
 
 static int xdp_open(struct drv_floor_run *run, struct drv_fail *fail)
 {
 	const char *device = run->launch->endpoints[run->endpoint].raw_device;
+	const uint32_t frames = frames_in(run->launch);
 	struct floor_state *state = calloc(1, sizeof(*state));
 
 	if (!state)
@@ -46,11 +71,15 @@ static int xdp_open(struct drv_floor_run *run, struct drv_fail *fail)
 		.bytes = sizeof(run->path), .medium = CADGE_MEDIUM_NETWORK, .as_asked = 1};
 	snprintf(run->path.asked, sizeof(run->path.asked), "device %.100s", device);
 	snprintf(run->path.device, sizeof(run->path.device), "%.60s", device);
-	if (xdp_socket_open(&state->xdp, device, fail))
+	if (xdp_socket_open(&state->xdp, device, frames, fail) || keep_frames(state, frames, fail))
 		return -1;
-	run->bytes_max = XDP_FRAME_BYTES - XDP_HEADROOM_BYTES - HEAD_BYTES;
-	if (state->xdp.mtu - LENGTH_BYTES < run->bytes_max)
-		run->bytes_max = state->xdp.mtu - LENGTH_BYTES;
+	if (state->xdp.mtu < XDP_LENGTH_BYTES + sizeof(struct xdp_piece) + XDP_PIECE_BYTES_MIN)
+		return drv_fail_set(
+			fail, DRV_NODE_LACKS,
+			"device %s carries packets of %u bytes, which is too small for raw frames", device,
+			state->xdp.mtu);
+	state->piece_bytes = (uint32_t)(frame_room(&state->xdp) - sizeof(struct xdp_piece));
+	run->bytes_max = MESSAGE_BYTES_MAX;
 	return 0;
 }
 
@@ -59,85 +88,49 @@ static void xdp_close(struct drv_floor_run *run)
 	if (!run->state)
 		return;
 	pgr_xdp_socket_close(&run->state->xdp);
+	free(run->state->kept);
 	free(run->state);
 	run->state = NULL;
-}
-
-/* Gives a received frame back to the kernel. */
-DRV_INLINE void frame_back(struct floor_state *state, uint64_t address)
-{
-	struct pgr_xdp_ring *fill = &state->xdp.fill;
-	const uint32_t at = *fill->producer;
-
-	((uint64_t *)fill->entries)[at % XDP_RING] = address / XDP_FRAME_BYTES * XDP_FRAME_BYTES;
-	__atomic_store_n(fill->producer, at + 1, __ATOMIC_RELEASE);
-}
-
-static int __attribute__((cold, noinline)) send_failed(struct drv_floor_loop *loop)
-{
-	if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS && errno != EINTR)
-		return drv_floor_broke(loop, "sendto on an AF_XDP socket");
-	return drv_floor_look(loop);
 }
 
 DRV_INLINE int xdp_send(struct drv_floor_loop *loop, size_t bytes)
 {
 	struct floor_state *state = loop->run->state;
-	struct pgr_xdp_socket *xdp = &state->xdp;
-	const uint64_t address =
-		(uint64_t)(XDP_FRAMES / 2 + state->next_frame++ % (XDP_FRAMES / 2)) * XDP_FRAME_BYTES;
-	uint8_t *frame = xdp->frames + address;
-	const uint32_t at = *xdp->transmit.producer;
-	uint32_t sent;
-
 	/* One exchange at a time: when the 33rd frame is due, the first has long been sent. */
-	memcpy(frame, state->head, sizeof(state->head));
-	frame[14] = (uint8_t)bytes;
-	frame[15] = (uint8_t)(bytes >> 8);
-	memcpy(frame + HEAD_BYTES, loop->out, bytes);
-	((struct xdp_desc *)xdp->transmit.entries)[at % XDP_RING] =
-		(struct xdp_desc){.addr = address, .len = (uint32_t)(HEAD_BYTES + bytes)};
-	__atomic_store_n(xdp->transmit.producer, at + 1, __ATOMIC_RELEASE);
-	while (DRV_UNLIKELY(sendto(xdp->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0)) {
-		const int status = send_failed(loop);
+	uint8_t *frame = frame_new(state);
 
-		if (status)
-			return status;
-	}
-	sent = __atomic_load_n(xdp->complete.producer, __ATOMIC_ACQUIRE);
-	__atomic_store_n(xdp->complete.consumer, sent, __ATOMIC_RELEASE);
-	return 0;
+	frame[XDP_ETHER_BYTES] = (uint8_t)bytes;
+	frame[XDP_ETHER_BYTES + 1] = (uint8_t)(bytes >> 8);
+	memcpy(frame + XDP_HEAD_BYTES, loop->out, bytes);
+	frame_queue(state, frame, XDP_HEAD_BYTES + bytes);
+	return frames_leave(loop);
 }
 
 DRV_INLINE int xdp_receive(struct drv_floor_loop *loop, const uint8_t **data, size_t *bytes, const bool block)
 {
 	struct floor_state *state = loop->run->state;
-	struct pgr_xdp_ring *ring = &state->xdp.receive;
-	const uint32_t at = *ring->consumer;
-	const struct xdp_desc *entry;
 	const uint8_t *frame;
+	uint32_t length;
 
 	if (state->held != UINT64_MAX) {
 		frame_back(state, state->held);
 		state->held = UINT64_MAX;
 	}
-	if (__atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) == at) {
-		struct pollfd ready = {.fd = state->xdp.fd, .events = POLLIN};
-
-		if (block && poll(&ready, 1, BLOCK_TIMEOUT_MS) < 0 && errno != EINTR)
-			return drv_floor_broke(loop, "poll");
-		if (!block || __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) == at)
-			return 0;
+	frame = frame_take(state, &state->held, &length);
+	if (!frame && block) {
+		if (frame_sleep(loop))
+			return -1;
+		frame = frame_take(state, &state->held, &length);
 	}
-	entry = &((const struct xdp_desc *)ring->entries)[at % XDP_RING];
-	frame = state->xdp.frames + entry->addr;
-	state->held = entry->addr;
-	*bytes = entry->len >= HEAD_BYTES ? (size_t)frame[14] | (size_t)frame[15] << 8 : SIZE_MAX;
+	if (!frame)
+		return 0;
+	*bytes = length >= XDP_HEAD_BYTES
+			 ? (size_t)frame[XDP_ETHER_BYTES] | (size_t)frame[XDP_ETHER_BYTES + 1] << 8
+			 : SIZE_MAX;
 	/* short frames are padded on their way, never cut */
-	if (*bytes > entry->len - HEAD_BYTES)
+	if (*bytes > length - XDP_HEAD_BYTES)
 		*bytes = SIZE_MAX;
-	*data = frame + HEAD_BYTES;
-	__atomic_store_n(ring->consumer, at + 1, __ATOMIC_RELEASE);
+	*data = frame + XDP_HEAD_BYTES;
 	if (DRV_UNLIKELY(*bytes == SIZE_MAX || (loop->run->endpoint == 1 && *bytes != loop->bytes)))
 		return 0; /* of an earlier point, or not from us */
 	return 1;
@@ -153,8 +146,15 @@ DRV_INLINE int receive_block(struct drv_floor_loop *loop, const uint8_t **data, 
 	return xdp_receive(loop, data, bytes, true);
 }
 
+static bool one_frame(const struct drv_floor_loop *loop)
+{
+	return loop->bytes <= frame_room(&loop->run->state->xdp);
+}
+
 static int xdp_client(struct drv_floor_loop *loop)
 {
+	if (!one_frame(loop))
+		return pieces_client(loop);
 	if (loop->run->block)
 		return floor_client_loop(loop, true, true, xdp_send, receive_block);
 	return floor_client_loop(loop, false, true, xdp_send, receive_poll);
@@ -162,6 +162,8 @@ static int xdp_client(struct drv_floor_loop *loop)
 
 static int xdp_server(struct drv_floor_loop *loop)
 {
+	if (!one_frame(loop))
+		return pieces_server(loop);
 	if (loop->run->block)
 		return floor_server_loop(loop, true, xdp_send, receive_block);
 	return floor_server_loop(loop, false, xdp_send, receive_poll);
@@ -169,14 +171,22 @@ static int xdp_server(struct drv_floor_loop *loop)
 
 static int xdp_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 {
-	const uint8_t *data;
-	size_t bytes;
+	struct floor_state *state = loop->run->state;
+	uint64_t address;
+	uint32_t length;
 
 	(void)fail;
+	state->lend = XDP_FRAMES_IN_MIN + (one_frame(loop) ? 0 : pieces_of(state, loop->bytes));
+	if (state->held != UINT64_MAX)
+		frame_back(state, state->held);
+	state->held = UINT64_MAX;
 	/* Frames of an earlier point that came late. */
-	for (uint32_t i = 0; i < XDP_FRAMES; i++)
-		if (xdp_receive(loop, &data, &bytes, false) < 0)
-			return -1;
+	while (frame_take(state, &address, &length))
+		frame_back(state, address);
+	for (; state->lent < state->lend; state->lent++)
+		frame_lend(state, state->kept[--state->kept_count]);
+	state->sent = state->gathering = 0;
+	state->gathered = 0;
 	return 0;
 }
 

@@ -75,12 +75,12 @@ static const char *load_program(struct pgr_xdp_socket *xdp)
 	return pgr_xdp_socket_load(xdp, program, sizeof(program) / sizeof(program[0]), MAP_AT);
 }
 
-int xdp_socket_open(struct pgr_xdp_socket *xdp, const char *device, struct drv_fail *fail)
+int xdp_socket_open(struct pgr_xdp_socket *xdp, const char *device, uint32_t frames_in, struct drv_fail *fail)
 {
-	static const struct pgr_xdp_shape shape = {
+	const struct pgr_xdp_shape shape = {
 		.frame_bytes = XDP_FRAME_BYTES,
-		.in = XDP_FRAMES / 2,
-		.out = XDP_FRAMES / 2,
+		.in = frames_in,
+		.out = XDP_FRAMES_OUT,
 		.name = "cadge_floor",
 	};
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};

@@ -10,17 +10,17 @@
 #include "peregrine/engine/xdp_socket.h"
 
 #define XDP_FRAME_BYTES 4096u
-/* half to receive into, half to send from */
-#define XDP_FRAMES 64u
-/* entries of each ring */
-#define XDP_RING (XDP_FRAMES / 2)
+/* frames to send from, which is the entries of their rings; and the fewest to receive into */
+#define XDP_FRAMES_OUT    32u
+#define XDP_FRAMES_IN_MIN 32u
 /* IEEE 802: for local experiments */
 #define XDP_ETHERTYPE 0x88b5u
 /* the kernel's, taken off a frame; more than enough on every driver */
 #define XDP_HEADROOM_BYTES 512u
 
-/* Everything but the attachment. 0, or -1 with a reason. */
-int xdp_socket_open(struct pgr_xdp_socket *xdp, const char *device, struct drv_fail *fail);
+/* Everything but the attachment; `frames_in`: frames to receive into, a power of two. 0, or -1 with a reason. */
+int xdp_socket_open(struct pgr_xdp_socket *xdp, const char *device, uint32_t frames_in,
+		    struct drv_fail *fail);
 /* Attaches the program, in the driver (native) or generic; an earlier attachment of ours ends first. */
 int xdp_socket_attach(struct pgr_xdp_socket *xdp, bool native, struct drv_fail *fail);
 

@@ -443,9 +443,9 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
         ("floor-tcp", "block", [point("exchange", 8)], {}),
         ("floor-udp", "poll", [point("exchange", 0), point("exchange", 1400)], {}),
         ("floor-udp", "block", [point("exchange", 8)], {}),
-        ("floor-xdp", "poll", [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499)], {}),
+        ("floor-xdp", "poll", [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499, 4096, 65_536, 4 << 20)], {}),
         ("floor-xdp", "poll", [point("exchange", 8)], {"attach": "native"}),
-        ("floor-xdp", "block", [point("exchange", 8)], {}),
+        ("floor-xdp", "block", [point("exchange", size) for size in (8, 4096, 65_536, (4 << 20) + 1, 8)], {}),
     ):
         launch = Launch(
             folder=tmp_path,
@@ -465,7 +465,7 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
         assert result["path"][0]["medium"] == "network"
         assert result["path"][0]["device"] == ("raw0" if floor == "floor-xdp" else "data0")
         for attempt in result["attempts"]:
-            if size_of(attempt) == 1499:
+            if size_of(attempt) > 4 << 20:
                 assert (attempt["status"], attempt["reason_code"]) == ("refused", "MSG_TOO_LARGE")
             else:
                 check_attempt(attempt, lossy=floor != "floor-tcp")

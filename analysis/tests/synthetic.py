@@ -175,8 +175,9 @@ def _layer_points(
 def _floor_points(options: Options, floor: str, place: str, wait: str, largest: int) -> list[dict[str, Any]]:
     sizes = [size for size in options.sizes if size <= largest]
     points = [_point("floor", floor, place, wait, "exchange", size, 1) for size in sizes]
-    if any(pattern == "stream" for pattern, _ in options.patterns) and largest > 1024:
-        points += [_point("floor", floor, place, wait, "flow", size, 1) for size in sizes]
+    depths = [depth for pattern, depth in options.patterns if pattern == "stream"]
+    if "flow" in WORKLOADS.floors[floor].forms:
+        points += [_point("floor", floor, place, wait, "flow", size, depth) for depth in depths for size in sizes]
     return points
 
 

@@ -33,6 +33,7 @@ COST = {
         "floor-cacheline": (210, 2.0),
         "floor-copyflag": (232, 11.0),
         "floor-futex": (7000, 9.0),
+        "floor-tcp": (8800, 3.2),
     },
     "between": {
         "sockets-tcp": (11000, 4.0),
@@ -50,9 +51,9 @@ COST = {
 }
 FLOORS = {
     ("within", "poll"): {"floor-cacheline": 64, "floor-copyflag": 1 << 22},
-    ("within", "block"): {"floor-futex": 64, "floor-tcp": 0},
-    ("between", "poll"): {"floor-xdp": 1024, "floor-udp": 1024, "floor-tcp": 1 << 22},
-    ("between", "block"): {"floor-udp": 1024, "floor-tcp": 1 << 22},
+    ("within", "block"): {"floor-futex": 1 << 22, "floor-tcp": 64},
+    ("between", "poll"): {"floor-xdp": 1 << 22, "floor-udp": 1024, "floor-tcp": 1 << 22},
+    ("between", "block"): {"floor-xdp": 1024, "floor-udp": 1024, "floor-tcp": 1 << 22},
 }
 REFUSED = {
     ("native-ofi", "within", "block"): ("NO_WAIT", "libfabric's shm has no wait that sleeps: fi_cq_sread spins"),

@@ -33,25 +33,33 @@ def test_told_apart_only_by_a_whole_interval_of_enough_coverage(ratio: Estimate,
     assert compare.decided(ratio) is expected
 
 
-def test_floors_are_of_the_same_place_wait_size_and_kind(campaign: Campaign) -> None:
+def test_floors_are_of_the_same_place_wait_and_kind(campaign: Campaign) -> None:
     found = compare.compare(load.read(campaign))
     assert found.rows
     for row in found.rows:
         if row.floor is None:
             assert row.reason
             continue
-        ours, floor = row.cell.case, row.floor.cell.case
-        assert (floor.place, floor.wait, floor.size) == (ours.place, ours.wait, ours.size)
+        ours, floor = row.cell.case, row.floor.case
+        assert (floor.place, floor.wait, row.floor.size) == (ours.place, ours.wait, ours.size)
         assert (floor.pattern == "flow") is (ours.pattern == "stream")
-        rivals = [n for n in found.floor_numbers if compare.key_of_floor(n.cell.case) == compare.key_of_floor(floor)]
-        values = [n.central.value for n in rivals]
-        assert row.floor.central.value == (max(values) if row.numbers.more_is_better else min(values))
+        assert all(not found.data.plan.floors[one.cell.series.layer].reference for one in row.floor.programs)
 
 
-def test_the_floor_differs_by_size_between_hosts(campaign: Campaign) -> None:
-    floors = compare.compare(load.read(campaign)).floors
-    assert floors["between", "poll", "exchange", 8].cell.series.layer == "floor-xdp"
-    assert floors["between", "poll", "exchange", 4096].cell.series.layer == "floor-tcp"
+def test_references_stand_beside_and_divide_nothing(campaign: Campaign) -> None:
+    rows = compare.compare(load.read(campaign)).rows
+    beside = {(row.cell.case.pattern, row.cell.case.place, row.floor is None) for row in rows if row.references}
+    assert ("rpc", "between", False) in beside
+    assert ("stream", "between", True) in beside  # nothing but bare TCP streams between hosts
+    for row in rows:
+        assert all(one.size == one.program.cell.case.size == row.cell.case.size for one in row.references)
+
+
+def test_raw_frames_are_the_floor_between_hosts(campaign: Campaign) -> None:
+    found = compare.compare(load.read(campaign)).rows
+    between = [row for row in found if (row.cell.case.place, row.cell.case.pattern) == ("between", "rpc")]
+    assert {row.cell.case.size for row in between if row.floor} >= {8, 4096, 1 << 20}
+    assert {row.floor.program.cell.series.layer for row in between if row.floor} == {"floor-xdp"}
 
 
 def test_settings_and_shims_make_an_entry_of_their_own() -> None:

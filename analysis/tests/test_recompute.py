@@ -121,21 +121,55 @@ def read_raw(folder: Path) -> dict[str, Point]:
     return points
 
 
-def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Point]:
-    best: dict[tuple[str, str, str, int], Point] = {}
-    for point in sorted(points.values(), key=lambda p: str(p.layer)):
-        if point.kind != "floor" or not point.valid:
-            continue
-        middle = median(point.medians.values())
-        if point.case in best:
-            other = median(best[point.case].medians.values())
-            if not (middle > other if point.stream else middle < other):
-                continue
-        best[point.case] = point
-    return best
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A floor at a size: a value for each round."""
+
+    medians: dict[int, float]
 
 
-def floor_for(point: Point, floors: dict[tuple[str, str, str, int], Point]) -> Point | None:
+COMPOSED_FROM = 65_536
+REFERENCES, COPIES = {"floor-tcp", "floor-udp"}, {"floor-copyflag", "floor-futex"}
+
+
+def ns_of(value: float, point_or_size: int, *, stream: bool) -> float:
+    """Return the time of a message: of MB/s with its size, as both are the other way round as well."""
+    return point_or_size * 1000 / value if stream else value
+
+
+def floor_at(programs: list[Point], case: tuple[str, str, str, int]) -> Floor | None:
+    """Return the lower envelope of all programs of that place and wait mode at that size and above."""
+    place, wait, kind, size = case
+    stream = kind == "rate"
+    here = [p for p in programs if (p.place, p.wait) == (place, wait)]
+    ours = [p for p in here if p.stream == stream]
+    if not ours:
+        return None
+    times = {id(p): {r: ns_of(v, p.size, stream=p.stream) for r, v in p.medians.items()} for p in here}
+    found = [times[id(p)] for p in ours if p.size >= size]
+    bounces = min((times[id(p)] for p in here if not p.stream), key=lambda one: median(one.values()))
+    copies = []
+    for point in here:
+        if point.layer in COPIES and (point.stream or point.size >= COMPOSED_FROM):
+            moved = point.size * (1 if point.stream else 2)
+            copies.append({r: (t - (0 if point.stream else bounces[r])) / moved for r, t in times[id(point)].items()})
+    if copies:
+        copy, at = min(copies, key=lambda one: median(one.values())), max(size, COMPOSED_FROM)
+        found.append({r: at * b if stream else bounces[r] + 2 * at * b for r, b in copy.items()})
+    if not found:
+        return None
+    values = [{r: ns_of(t, size, stream=stream) for r, t in one.items()} for one in found]
+    return Floor((max if stream else min)(values, key=lambda one: median(one.values())))
+
+
+def floors_of(points: dict[str, Point]) -> dict[tuple[str, str, str, int], Floor]:
+    programs = [p for p in points.values() if p.kind == "floor" and p.valid]
+    limits = [p for p in programs if p.layer not in REFERENCES]
+    found = {case: floor_at(limits, case) for case in {p.case for p in points.values()}}
+    return {case: floor for case, floor in found.items() if floor is not None}
+
+
+def floor_for(point: Point, floors: dict[tuple[str, str, str, int], Floor]) -> Floor | None:
     if point.pattern == "onesided":
         return None
     if point.pattern == "rpc" and (point.depth != 1 or point.request_bytes != point.reply_bytes):
@@ -143,7 +177,7 @@ def floor_for(point: Point, floors: dict[tuple[str, str, str, int], Point]) -> P
     return floors.get(point.case)
 
 
-def paired(point: Point, floor: Point) -> tuple[list[float], list[float]]:
+def paired(point: Point, floor: Floor) -> tuple[list[float], list[float]]:
     """Return ratios and differences, round by round; the synthetic floors are there in every round."""
     ours, base = point.medians, floor.medians
     assert set(ours) <= set(base)
@@ -196,7 +230,7 @@ def check_cost(check: Checker, row: pagereader.FullRow, point: Point) -> None:
     check(row.fields["rate"], [per_second], show(per_second), [])
 
 
-def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Point | None) -> None:
+def check_row(check: Checker, row: pagereader.FullRow, point: Point, floor: Floor | None) -> None:
     scale = 1.0 if point.stream else 0.001
     values = list(point.medians.values())
     assert (row.layer, row.label, row.wait) == (point.layer, point.layer, point.wait)
@@ -329,16 +363,23 @@ def test_every_number_behind_the_figures(points: dict[str, Point], root: Node) -
     assert seen > 150
 
 
-def test_every_floor(points: dict[str, Point], root: Node) -> None:
+def test_every_floor_and_reference(points: dict[str, Point], root: Node) -> None:
     table = root.one("section", id="floors").one("table")
     rows = table.one("tbody").all("tr")
-    shown = Counter(cell.text.partition(" ")[0] for row in rows for cell in row.all("td")[1:] if cell.text != DASH)
-    expected: Counter[str] = Counter()
-    for point in floors_of(points).values():
-        numbers, _ = spread(list(point.medians.values()))
-        expected[show(numbers[0] * (1.0 if point.stream else 0.001))] += 1
-    assert shown == expected
+    texts = [part for row in rows for cell in row.all("td")[1:] if cell.text != DASH for part in cell.text.split("; ")]
+    shown = Counter(text.partition(" ")[0] for text in texts if "a reference" not in text)
+    beside = Counter(text.partition(" ")[0] for text in texts if "a reference" in text)
+    expected, references = Counter[str](), Counter[str]()
+    for (_, _, kind, _), floor in floors_of(points).items():
+        numbers, _ = spread(list(floor.medians.values()))
+        expected[show(numbers[0] * (1.0 if kind == "rate" else 0.001))] += 1
+    for point in points.values():
+        if point.layer in REFERENCES and point.valid:
+            numbers, _ = spread(list(point.medians.values()))
+            references[show(numbers[0] * (1.0 if point.stream else 0.001))] += 1
+    assert (shown, beside) == (expected, references)
     assert expected
+    assert references
 
 
 def test_planned_points_are_the_sum_of_their_outcomes(points: dict[str, Point], root: Node) -> None:

@@ -443,7 +443,12 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
         ("floor-tcp", "block", [point("exchange", 8)], {}),
         ("floor-udp", "poll", [point("exchange", 0), point("exchange", 1400)], {}),
         ("floor-udp", "block", [point("exchange", 8)], {}),
-        ("floor-xdp", "poll", [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499, 4096, 65_536, 4 << 20)], {}),
+        (
+            "floor-xdp",
+            "poll",
+            [point("exchange", size) for size in (0, 8, 60, 1458, 1498, 1499, 4096, 65_536, 4 << 20)],
+            {},
+        ),
         ("floor-xdp", "poll", [point("exchange", 8)], {"attach": "native"}),
         ("floor-xdp", "block", [point("exchange", size) for size in (8, 4096, 65_536, (4 << 20) + 1, 8)], {}),
     ):

@@ -27,6 +27,13 @@ def raw() -> dict[str, Any]:
     return found
 
 
+def test_an_older_plan_keeps_its_hash() -> None:
+    """What a plan of earlier files does not have is not written into it either: its hash is that of what it holds."""
+    for file, new in ((WORKLOADS.floors["floor-tcp"], "copies"), (RPC, "copied")):
+        assert new not in file.to_object()
+        assert type(file).from_object(file.to_object(), source="x") == file
+
+
 def test_what_there_is() -> None:
     assert WORKLOADS.ordered == ("rpc", "pingpong", "stream", "onesided")
     assert set(WORKLOADS.forms) == {"exchange", "flow"}

@@ -112,8 +112,11 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record
     return {
         **record,
         "operations_per_s": numbers.operations_s if numbers else None,
-        "floor": floor.cell.series.label if floor else None,
-        "floor_point_id": floor.cell.point_id if floor else None,
+        "floor": floor.program.cell.series.label if floor else None,
+        "floor_point_id": floor.program.cell.point_id if floor else None,
+        "floor_size_bytes": floor.program.cell.case.size if floor else None,
+        "floor_composed": floor.composed if floor else None,
+        "references": "; ".join(one.program.cell.series.label for one in row.references) if row else None,
         **_estimate("ratio", "", row.ratio if row else None),
         **_estimate("above_floor", "ns", row.above if row else None),
         **{f"cpu_{role}_ns": cpu.by_role.get(role) if cpu else None for role in _roles(data)},

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from cadge_analysis import units
+from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_results.pattern import Parameter, Quantity
 from cadge_results.point import Value
@@ -43,13 +44,22 @@ def on_veth(data: Dataset) -> bool:
     return False
 
 
-def floor_name(cell: Cell, data: Dataset) -> str:
-    """Return what a floor is, in words, and whether it is only a reference; a virtual link may give it another name."""
+def program_name(cell: Cell, data: Dataset) -> str:
+    """Return what a floor program is, in words, and whether it is only a reference; a virtual link may rename it."""
     series, floor = cell.series, data.plan.floors.get(cell.series.layer)
     text = series.layer if floor is None else (on_veth(data) and floor.title_on_veth) or floor.title
     if series.settings:
         text += f" ({', '.join(f'{k}={v}' for k, v in series.settings)})"
     return f"{text}, a reference" if floor is not None and floor.reference else text
+
+
+def floor_name(floor: Floor, data: Dataset) -> str:
+    """Return what a floor is, in words: a program, at which size if not at its own, or what it is composed of."""
+    names = [program_name(numbers.cell, data) for numbers in floor.programs]
+    at = units.size(floor.program.cell.case.size)
+    if floor.composed:
+        return " + ".join((*names[:-1], f"best copy rate: {names[-1]} at {at}"))
+    return names[0] if floor.program.cell.case.size == floor.size else f"{names[0]}, measured at {at}"
 
 
 def value(parameter: Parameter, found: Value) -> str:

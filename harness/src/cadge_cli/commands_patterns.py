@@ -84,7 +84,7 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     yield from table([("quantity", "", "unit", "better", "kind"), *found])
     yield ""
     rule = file.floor
-    yield f"Floor: {rule.none}" if rule.none else f"Floor: the fastest {rule.form} of as many bytes"
+    yield f"Floor: {rule.none}" if rule.none else f"Floor: the fastest {rule.form} of as many bytes or more"
     yield from (f"  not where {alike.otherwise}" for alike in rule.alike.values())
 
 

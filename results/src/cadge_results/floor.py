@@ -39,7 +39,9 @@ class FloorFile(Document):
     bytes_max: Limit | None = None
     needs_raw_link: bool = False
     reference: bool = False
-    """A bare exchange that is not the best possible; a report says so wherever it names it."""
+    """A bare exchange that is not the best possible: shown beside, and nothing is divided by it."""
+    copies: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Its bytes are copied in memory: the best rate that such floors reach stands for all large messages."""
 
     @property
     def name(self) -> str:

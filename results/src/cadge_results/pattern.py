@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from cadge_results.base import Document, Frozen, Place
 from cadge_results.point import WORD, Value, Workload
@@ -207,6 +207,17 @@ class FloorRule(Frozen):
         return self
 
 
+class Copied(Frozen):
+    """Of a form of floors: above a size, where a floor copies, an operation is so many bounced lines and its bytes.
+
+    The bytes are taken at the best rate that any floor which copies reached in that place and wait mode.
+    """
+
+    above_bytes: PositiveInt
+    lines: NonNegativeInt
+    """Bounced lines that an operation waits for; 0 where operations follow one another without waiting."""
+
+
 class Measures(Frozen):
     """The page that `cadge patterns NAME` prints: what is measured, and how."""
 
@@ -278,6 +289,7 @@ class PatternFile(Document):
     family: dict[str, Literal["lowest", "highest"]] = Field(default_factory=dict)
     """Which value of another number a figure shows where several have as many sizes; the lowest where not given."""
     floor: FloorRule
+    copied: Copied | None = Field(default=None, exclude_if=lambda value: value is None)
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
     outstanding: Name | None = None

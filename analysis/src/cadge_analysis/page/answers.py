@@ -70,7 +70,7 @@ def _answer(rows: Sequence[Row], data: Dataset) -> Answer | None:
     value = f"{estimate_text(best.numbers.central, shown.scale)}\u00a0{shown.unit}"
     spans = [Span(best.cell.series.label, strong=True), Span(f" {_best(case.file)}: "), Span(value, strong=True)]
     if best.ratio is not None and best.floor is not None:
-        floor = words.floor_name(best.floor.cell, data)
+        floor = words.floor_name(best.floor, data)
         spans.append(Span(f", {_ratio_text(best.ratio)} its floor ({floor})"))
     if not found.others:
         spans.append(Span(" (the only layer with a number here)"))

@@ -93,7 +93,7 @@ def chart_of(
     for row in rows:
         if row.floor is not None:
             size = row.cell.case.size
-            name = words.floor_name(row.floor.cell, data)
+            name = words.floor_name(row.floor, data)
             floor[size] = FloorMark(size=size, value=row.floor.central.value * shown.scale, name=name)
     sizes = sorted({mark.size for line in lines for mark in line.marks} | set(floor))
     is_size = axis.unit == "bytes"
@@ -173,7 +173,7 @@ def _caption(chart: Chart, rows: Sequence[Row]) -> str:
     what = f"Each marker is the median over launches of {file.words.marker or _marker(file.main_quantity)}."
     if plots.has_ratio(chart):
         better = "up to 1\u00d7, higher is better" if chart.more_is_better else "from 1\u00d7, lower is better"
-        floor = f" Dotted: the fastest floor measured at that very size; the lower panel divides by it ({better})."
+        floor = f" Dotted: the floor, of all programs at that size and above; the lower panel divides by it ({better})."
     else:
         floor = " No floor of its kind was measured here, so there is no ratio panel."
     gap = (

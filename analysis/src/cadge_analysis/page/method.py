@@ -49,14 +49,17 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
         ),
         Fact(
             name="Floor",
-            text="The fastest bare exchange of the same bytes at the same place and in the same wait mode, "
-            "measured in the same campaign: of all floors measured at that very size, the one with the lowest"
-            " median (for streams the highest rate). One that is called a reference is a bare exchange that is not"
-            " the best possible: a layer may be faster. Floors are not interpolated. Blocking rows divide by "
-            "blocking floors. A ratio is taken round by round, layer \u00f7 floor, where every launch of the "
-            "layer has a launch of the floor in its round, and its median and interval are those of the "
-            "ratios; so is the time above the floor. Otherwise the medians are divided, and the interval "
-            "joins the ends of both.",
+            text="What the machine itself can do for the same bytes at the same place and in the same wait mode, "
+            "measured in the same campaign by programs without a layer, which move messages one at a time. The floor "
+            "at a size is the fastest of all floor programs at that size and above (for streams, the one that takes "
+            "least for a message), as a program that moves more bytes can move fewer in that time; never the best "
+            "launch, but the lowest median over launches. Above 64\u202fKiB in memory it is composed: one bounced line "
+            "(none for streams), and the bytes at the best copy rate that any floor program reached, round by round. "
+            "References are bare exchanges that are not the best possible, such as sockets by system calls: they are "
+            "shown beside, and nothing is divided by them. Blocking rows divide by blocking floors. A ratio is taken "
+            "round by round, layer \u00f7 floor, where every launch of the layer has a launch of the floor in its "
+            "round, and its median and interval are those of the ratios; so is the time above the floor. Otherwise "
+            "the medians are divided, and the interval joins the ends of both.",
         ),
         Fact(
             name="Told apart",

@@ -12,7 +12,8 @@ from datetime import datetime
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Fact, FactTable, Key, LayerCard
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.floors import Floor, Group
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_paths
 
 STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
@@ -133,40 +134,51 @@ def _unique(values: Iterable[str]) -> str:
 
 
 def floor_table(comparison: Comparison) -> FactTable:
-    """Return every floor that divides something, a row a size: value with interval, and which floor it is."""
-    columns = sorted({key[:3] for key in comparison.floors}, key=_floor_order)
-    sizes = sorted({key[3] for key in comparison.floors})
+    """Return the floor at every size, and the references beside it: value with interval, and which it is."""
+    floors, references = comparison.floors, comparison.references
+    columns = sorted({key[:4] for key in (*floors, *references)}, key=_floor_order)
+    beside = [column for column in columns if any(key[:4] == column for key in references)]
     rows = []
-    for size in sizes:
-        found = (comparison.floors.get((*column, size)) for column in columns)
-        rows.append((units.size(size), *(_floor_text(numbers, comparison.data) for numbers in found)))
+    for size in sorted({key[4] for key in (*floors, *references)}):
+        limits = (floors.get((*column, size)) for column in columns)
+        others = (references.get((*column, size), ()) for column in beside)
+        cells = [(floor,) if floor else () for floor in limits] + list(others)
+        rows.append((units.size(size), *(_floors_text(found, comparison.data) for found in cells)))
+    heads = [_floor_head(column, comparison.data) for column in columns]
+    heads += [f"{_floor_head(column, comparison.data)}; references" for column in beside]
     return FactTable(
-        title="The fastest floor at each size: median over launches with its interval",
-        columns=("size", *(_floor_head(*column, comparison.data) for column in columns)),
+        title="The floor at each size, and references, which are not the best possible: median over launches with its "
+        "interval",
+        columns=("size", *heads),
         rows=tuple(rows),
     )
 
 
-def _floor_order(column: tuple[str, str, str]) -> tuple[str, int, int]:
-    place, wait, kind = column
-    return kind, words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait)
+def _floor_order(column: Group) -> tuple[str, int, int, str]:
+    place, wait, form, family = column
+    return form, words.PLACE_ORDER.index(place), words.WAIT_ORDER.index(wait), repr(family)
 
 
-def _floor_head(place: str, wait: str, form: str, data: Dataset) -> str:
-    quantity = data.plan.patterns[form].main_quantity
+def _floor_head(column: Group, data: Dataset) -> str:
+    place, wait, form, family = column
+    file = data.plan.patterns[form]
+    quantity = file.main_quantity
     what = f"{quantity.title}, p50" if quantity.kind == "histogram" else quantity.title
-    return f"{what}, {words.shown(quantity).unit}; {words.PLACES_SHORT[place]}, {words.WAITS[wait]}"
+    how = "".join(f", {file.parameters[name].title} {words.value(file.parameters[name], one)}" for name, one in family)
+    return f"{what}, {words.shown(quantity).unit}; {words.PLACES_SHORT[place]}, {words.WAITS[wait]}{how}"
 
 
-def _floor_text(numbers: Numbers | None, data: Dataset) -> str:
-    if numbers is None:
-        return units.MISSING
-    central = numbers.central
-    scale = words.shown(numbers.quantity).scale
+def _floors_text(found: Iterable[Floor], data: Dataset) -> str:
+    return "; ".join(_floor_text(floor, data) for floor in found) or units.MISSING
+
+
+def _floor_text(floor: Floor, data: Dataset) -> str:
+    central = floor.central
+    scale = words.shown(floor.case.file.main_quantity).scale
     ends = ""
     if central.low is not None and central.high is not None:
         ends = f" {units.interval(units.sig3(central.low * scale), units.sig3(central.high * scale))}"
-    return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(numbers.cell, data)}"
+    return f"{units.sig3(central.value * scale)}{ends} {words.floor_name(floor, data)}"
 
 
 def campaign_facts(data: Dataset) -> tuple[Fact, ...]:

@@ -102,7 +102,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
         names = []
         for row in beaten[:_NAMED]:
             case = row.cell.case
-            floor = words.floor_name(row.floor.cell, data) if row.floor else ""
+            floor = words.floor_name(row.floor, data) if row.floor else ""
             ratio = units.times(row.ratio.value) if row.ratio else ""
             names.append(
                 f"{row.cell.series.label}, {words.pattern(case)} of {words.workload(case)} "

@@ -20,6 +20,7 @@ SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 
 _WAIT = Column(key="wait", head="waits by", number=False)
 _FLOOR = Column(key="floor", head="its floor", number=False)
+_REFERENCES = Column(key="references", head="references", number=False)
 _LAST = (
     Column(key="lost", head="lost"),
     Column(key="calls", head="RPC", number=False),
@@ -45,7 +46,7 @@ def columns_of(file: PatternFile) -> tuple[Column, ...]:
     columns.append(Column(key="ratio", head="ratio to floor"))
     if main.unit == "ns":
         columns.append(Column(key="above", head="above floor", unit=shown.unit))
-    columns += [Column(key="rate", head=file.words.operations), _FLOOR]
+    columns += [Column(key="rate", head=file.words.operations), _FLOOR, _REFERENCES]
     columns += [Column(key=f"cpu_{role}", head=f"CPU {role}", unit="\u00b5s") for role in file.roles]
     if len(file.roles) > 1:
         together = "both" if len(file.roles) == 2 else "all"
@@ -124,7 +125,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
     scale = words.shown(main).scale
     none = row.reason or ""
     flag = "below" if row.beats_floor else ""
-    floor = words.floor_name(row.floor.cell, data) if row.floor else units.MISSING
+    floor = words.floor_name(row.floor, data) if row.floor else units.MISSING
     cpu, switches = numbers.cpu_ns, numbers.switches
     us = 1 / units.NS_PER_US
     noun = file.words.operations.partition("/")[0]
@@ -145,6 +146,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         "above": estimate_value(row.above, scale=us, reason=none, flag=flag),
         "rate": _plain(numbers.operations_s),
         "floor": Value(text=floor, reason=none),
+        "references": _references(row, data),
         **{f"cpu_{role}": _plain(cpu.by_role.get(role) if cpu else None, scale=us) for role in file.roles},
         "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
         **{f"switches_{role}": _plain(switches.by_role.get(role) if switches else None) for role in file.roles},
@@ -154,6 +156,13 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         "launches": _count(numbers.central.launches, _launches_detail(numbers)),
         "samples": _samples(numbers, noun),
     }
+
+
+def _references(row: Row, data: Dataset) -> Value:
+    """Return the bare exchanges that are no floors, each with its value."""
+    shown = words.shown(row.numbers.quantity)
+    texts = [f"{words.program_name(one.program.cell, data)}: {shown.text(one.central.value)}" for one in row.references]
+    return Value(text="; ".join(texts) or units.MISSING)
 
 
 def _gist(rows: Sequence[Row]) -> str:

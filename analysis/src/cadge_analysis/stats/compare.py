@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numbers of each cell, its floor, its ratio to that floor, and layers against each other.
 
-A floor is the fastest bare exchange of the same bytes at the same place and in the same wait mode, measured in the same
-campaign: of all floors measured at that very size, the one with the lowest median over launches of the p50 (where more
-is better, the highest rate). It is never interpolated. Which form of floor belongs to a pattern, and which of its
-points have a like-for-like floor, its own file says; the others say why they have none.
+A floor is what the machine itself can do for the same bytes at the same place and in the same wait mode, measured in
+the same campaign: see `floors`. Which form of floor belongs to a pattern, and which of its points have a like-for-like
+floor, its own file says; the others say why they have none.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from statistics import median
 
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
+from cadge_analysis.stats.floors import Floor, FloorKey, Floors, group_of
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
+from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
 from cadge_results.result import CpuUse
 
 P50, P99, P999 = 500, 990, 999
 OPERATIONS_MIN = 50
 """A launch's own median has at least so many operations behind it, else its row is marked."""
-FloorKey = tuple[str, str, str, int]  # place, wait, form, bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +77,17 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A measured cell beside its floor. `reason` says why there is no floor. `above` is for times alone."""
+    """A measured cell beside its floor. `reason` says why there is no floor. `above` is for times alone.
+
+    `references` are bare exchanges of that size that are no floors, as they are not the best possible.
+    """
 
     numbers: Numbers
-    floor: Numbers | None
+    floor: Floor | None
     ratio: Estimate | None
     above: Estimate | None
     reason: str | None
+    references: tuple[Floor, ...] = ()
 
     @property
     def cell(self) -> Cell:
@@ -104,7 +108,9 @@ class Comparison:
 
     data: Dataset
     rows: tuple[Row, ...]
-    floors: Mapping[FloorKey, Numbers]
+    floors: Mapping[FloorKey, Floor]
+    """At every size of a row or of a floor program."""
+    references: Mapping[FloorKey, tuple[Floor, ...]]
     floor_numbers: tuple[Numbers, ...]
 
 
@@ -182,8 +188,8 @@ def numbers_of(cell: Cell) -> Numbers | None:
     )
 
 
-def floor_key(case: Case) -> FloorKey | str:
-    """Return what a case's floor must have measured, or the sentence why there can be none."""
+def floor_key(case: Case, plan: Plan) -> FloorKey | str:
+    """Return which floor a case is divided by, or the sentence why there can be none."""
     rule = case.file.floor
     if rule.form is None or rule.none is not None:
         return rule.none or "no floor belongs to it"
@@ -191,44 +197,34 @@ def floor_key(case: Case) -> FloorKey | str:
         usual = case.file.is_usual(name, case.workload)
         if not (usual if alike.is_ == FOLLOWS else case.workload[name] == alike.is_):
             return alike.otherwise
-    return case.place, case.wait, rule.form, case.workload.integer(rule.sizes[0])
+    size = case.workload.integer(rule.sizes[0])
+    form = plan.patterns.get(rule.form)
+    if form is None:
+        return _unmeasured(case, size)
+    workload = form.workload(rule.form, {**{name: case.workload[name] for name in rule.carry}, form.axis: size})
+    return (*group_of(Case(case.place, case.wait, workload, form)), size)
 
 
-def key_of_floor(case: Case) -> FloorKey:
-    """Return what a floor itself measured."""
-    return case.place, case.wait, case.pattern, case.size
+def _unmeasured(case: Case, size: int) -> str:
+    return f"no floor was measured here at {units.size(size)} in {case.wait} mode"
 
 
-def _better(one: Numbers, other: Numbers) -> bool:
-    if one.more_is_better:
-        return one.central.value > other.central.value
-    return one.central.value < other.central.value
-
-
-def fastest_floors(floors: Iterable[Numbers]) -> dict[FloorKey, Numbers]:
-    """Return the fastest floor of each place, wait mode and size; equal ones by name."""
-    best: dict[FloorKey, Numbers] = {}
-    for numbers in sorted(floors, key=lambda n: n.cell.series):
-        key = key_of_floor(numbers.cell.case)
-        if key not in best or _better(numbers, best[key]):
-            best[key] = numbers
-    return best
-
-
-def _row(numbers: Numbers, floors: Mapping[FloorKey, Numbers]) -> Row:
-    key = floor_key(numbers.cell.case)
+def _row(numbers: Numbers, floors: Floors, plan: Plan) -> Row:
+    case = numbers.cell.case
+    key = floor_key(case, plan)
     if isinstance(key, str):
         return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=key)
-    floor = floors.get(key)
+    floor, references = floors.at(key), floors.references_at(key)
     if floor is None:
-        reason = f"no floor was measured here at {units.size(key[3])} in {key[1]} mode"
-        return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=reason)
+        reason = _unmeasured(case, key[4])
+        return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=reason, references=references)
     return Row(
         numbers=numbers,
         floor=floor,
         ratio=intervals.ratio(numbers.by_round, floor.by_round),
         above=intervals.difference(numbers.by_round, floor.by_round) if numbers.quantity.unit == "ns" else None,
         reason=None,
+        references=references,
     )
 
 
@@ -236,9 +232,17 @@ def compare(data: Dataset) -> Comparison:
     """Return every measured cell beside its floor."""
     measured = [numbers for numbers in map(numbers_of, data.cells) if numbers is not None]
     floor_numbers = tuple(n for n in measured if n.cell.series.kind == "floor")
-    floors = fastest_floors(floor_numbers)
-    rows = tuple(_row(n, floors) for n in measured if n.cell.series.kind == "layer")
-    return Comparison(data=data, rows=rows, floors=floors, floor_numbers=floor_numbers)
+    floors = Floors(floor_numbers, data.plan.floors)
+    layers = [n for n in measured if n.cell.series.kind == "layer"]
+    wanted = {key for n in layers if not isinstance(key := floor_key(n.cell.case, data.plan), str)} | floors.keys
+    found = {key: floors.at(key) for key in sorted(wanted, key=repr)}
+    return Comparison(
+        data=data,
+        rows=tuple(_row(n, floors, data.plan) for n in layers),
+        floors={key: floor for key, floor in found.items() if floor is not None},
+        references={key: references for key in found if (references := floors.references_at(key))},
+        floor_numbers=floor_numbers,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

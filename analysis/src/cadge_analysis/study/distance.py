@@ -120,7 +120,7 @@ def _our_row(cell: Cell, row: Row | None, largest: float, data: Dataset) -> Dist
     scale = words.shown(numbers.quantity).scale
     none = row.reason or ""
     if row.floor is not None:
-        detail += f"; floor: {words.floor_name(row.floor.cell, data)}"
+        detail += f"; floor: {words.floor_name(row.floor, data)}"
     above = "a rate has no time above its floor" if is_rate else none
     return DistanceRow(
         label=cell.series.label,

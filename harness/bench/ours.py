@@ -44,7 +44,7 @@ def launch_document(
     end = {"host": "localhost", "device": "lo", "address": ADDRESS, "raw_device": ""}
     client = {**end, "role": "client", "cpus": [1], "peers": [0 if place == "self" else 1]}
     ends = [client] if place == "self" else [client, {**end, "role": "server", "cpus": [0], "peers": [0]}]
-    used = {one["workload"]["pattern"]: WORKLOADS.patterns[one["workload"]["pattern"]] for one in points}
+    used = {one["workload"]["pattern"]: WORKLOADS.file(one["workload"]["pattern"]) for one in points}
     filled = [
         {"attempt_id": str(number), "point_id": f"{number:016x}", "deadline_ms": 20000, **point}
         for number, point in enumerate(points, 1)
@@ -72,7 +72,7 @@ def launch_document(
     }
 
 
-def run(document: dict[str, Any], port: int) -> list[dict[str, Any]]:
+def run(document: dict[str, Any], port: int, driver: Path = DRIVER) -> list[dict[str, Any]]:
     """Run one launch and return its attempts; every one has to be valid."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -84,7 +84,7 @@ def run(document: dict[str, Any], port: int) -> list[dict[str, Any]]:
 
         def command(endpoint: int) -> list[str]:
             return [
-                str(DRIVER),
+                str(driver),
                 "run",
                 "--launch",
                 str(folder / "launch.json"),

@@ -12,11 +12,12 @@
 
 #include "loss.h"
 
-#define SWAP_NS        (5 * DRV_FLOOR_NS_PER_S)
-#define WINDOW_NS      UINT64_C(100000)
-#define FULL_BYTES_MAX (UINT64_C(16) << 20)
-#define FULL_MAX       4u
-#define BUFFER_SPARE   4096u
+#define SWAP_NS         (5 * DRV_FLOOR_NS_PER_S)
+#define WINDOW_NS       UINT64_C(100000)
+#define FULL_BYTES_MAX  (UINT64_C(16) << 20)
+#define FULL_MAX        4u
+#define BUFFER_SPARE    4096u
+#define HUGE_FROM_BYTES ((size_t)64 << 10)
 
 void drv_floor_mismatch(struct drv_floor_loop *loop, const char *format, ...)
 {
@@ -61,18 +62,41 @@ int drv_floor_swap(struct drv_floor_run *run, const char *name, json_t *mine, js
 	return 0;
 }
 
-void *drv_floor_memory(size_t bytes)
+/* Aligned to a huge page; the kernel is asked for such before the first byte is touched. */
+static void *huge_memory(size_t bytes)
 {
-	void *base =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	const size_t whole = drv_floor_huge(bytes);
+	uint8_t *base = mmap(NULL, whole + DRV_HUGE_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before;
 
+	if (base == MAP_FAILED)
+		return NULL;
+	before = drv_floor_huge((uintptr_t)base) - (uintptr_t)base;
+	if (before)
+		munmap(base, before);
+	if (before < DRV_HUGE_BYTES)
+		munmap(base + before + whole, DRV_HUGE_BYTES - before);
+	/* advice, which a kernel without huge pages does not take */
+	(void)madvise(base + before, whole, MADV_HUGEPAGE);
+	memset(base + before, 0, bytes);
+	return base + before;
+}
+
+void *drv_floor_memory(size_t bytes, bool huge)
+{
+	void *base;
+
+	if (huge)
+		return huge_memory(bytes);
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	return base == MAP_FAILED ? NULL : base;
 }
 
-void drv_floor_memory_free(void *base, size_t bytes)
+void drv_floor_memory_free(void *base, size_t bytes, bool huge)
 {
 	if (base)
-		munmap(base, bytes);
+		munmap(base, huge ? drv_floor_huge(bytes) : bytes);
 }
 
 struct drv_floor_point drv_floor_point(const struct drv_launch *launch, size_t index)
@@ -111,6 +135,12 @@ static size_t buffer_bytes(const struct drv_floor_loop *loop)
 	return loop->bytes + BUFFER_SPARE;
 }
 
+/* Small messages lie in one page as they are, and need not wait for the kernel to clear a huge one. */
+static bool huge_buffers(const struct drv_floor_loop *loop)
+{
+	return loop->run->huge_pages && loop->bytes >= HUGE_FROM_BYTES;
+}
+
 int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, struct drv_fail *fail)
 {
 	struct drv_floor_loop *loop = play->state;
@@ -123,8 +153,8 @@ int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool f
 	loop->full = true;
 	loop->phase = 1;
 	loop->op_deadline = drv_clock_to_ticks(&loop->run->clock, DRV_LOSS_MAX_NS);
-	loop->out = drv_floor_memory(buffer_bytes(loop));
-	loop->in = drv_floor_memory(buffer_bytes(loop));
+	loop->out = drv_floor_memory(buffer_bytes(loop), huge_buffers(loop));
+	loop->in = drv_floor_memory(buffer_bytes(loop), huge_buffers(loop));
 	if (!loop->out || !loop->in)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for messages of %zu bytes", bytes);
 	if (play->role->acts && !flow && !(loop->samples = drv_record_samples(play->record, 0, fail)))
@@ -137,8 +167,8 @@ void drv_form_stop(struct drv_play *play)
 {
 	struct drv_floor_loop *loop = play->state;
 
-	drv_floor_memory_free(loop->out, buffer_bytes(loop));
-	drv_floor_memory_free(loop->in, buffer_bytes(loop));
+	drv_floor_memory_free(loop->out, buffer_bytes(loop), huge_buffers(loop));
+	drv_floor_memory_free(loop->in, buffer_bytes(loop), huge_buffers(loop));
 	loop->out = loop->in = NULL;
 	json_decref(loop->message);
 	loop->message = NULL;

@@ -38,6 +38,8 @@ struct drv_floor_run {
 	struct floor_state *state;
 	/* largest message; set by open */
 	uint64_t bytes_max;
+	/* private buffers lie on huge pages where the kernel gives some; set by open */
+	bool huge_pages;
 	/* what is used; set by open and connect */
 	struct cadge_path path;
 };
@@ -154,9 +156,15 @@ DRV_INLINE int drv_floor_broke(struct drv_floor_loop *loop, const char *what)
 /* Both say something under a name and hear the other, within 5 s. `mine` is taken over; theirs_out may be NULL. */
 int drv_floor_swap(struct drv_floor_run *run, const char *name, json_t *mine, json_t **theirs_out,
 		   struct drv_fail *fail);
-/* zeroed, touched, page-aligned; NULL */
-void *drv_floor_memory(size_t bytes);
-void drv_floor_memory_free(void *base, size_t bytes);
+#define DRV_HUGE_BYTES ((size_t)2 << 20)
+/* Whole huge pages. */
+DRV_INLINE size_t drv_floor_huge(size_t bytes)
+{
+	return (bytes + DRV_HUGE_BYTES - 1) / DRV_HUGE_BYTES * DRV_HUGE_BYTES;
+}
+/* zeroed, touched, aligned to a page; `huge`: to a huge page, of which it is made where the kernel gives some. NULL */
+void *drv_floor_memory(size_t bytes, bool huge);
+void drv_floor_memory_free(void *base, size_t bytes, bool huge);
 
 /* What the two forms share: their role tables but for name and prepare, and what prepare does for both roles. */
 int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, struct drv_fail *fail);

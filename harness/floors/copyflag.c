@@ -18,6 +18,7 @@ static const struct drv_floor copyflag = {
 			{"spin", memory_spin, 0},
 			{"pair", NULL, MEMORY_PAIRS - 1},
 			{"copies", memory_copies, 0},
+			{"pages", memory_pages, 0},
 			{.name = NULL},
 		},
 	.open = open_any,

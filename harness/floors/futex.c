@@ -12,7 +12,12 @@ static const struct drv_floor futex = {
 	.substrate = "futex",
 	.within = true,
 	.block = true,
-	.settings = (const struct drv_floor_setting[]){{"copies", memory_copies, 0}, {.name = NULL}},
+	.settings =
+		(const struct drv_floor_setting[]){
+			{"copies", memory_copies, 0},
+			{"pages", memory_pages, 0},
+			{.name = NULL},
+		},
 	.open = open_any,
 	.connect = memory_connect,
 	.begin = memory_begin,

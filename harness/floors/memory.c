@@ -15,6 +15,10 @@
 #include "loop.h"
 
 #define SLEEP_NS 5000000L
+/* glibc before 2.38 does not name it */
+#ifndef MFD_HUGE_2MB
+#define MFD_HUGE_2MB (21u << 26)
+#endif
 
 _Static_assert(sizeof(struct memory_control) <= 4096, "the control page is one page");
 
@@ -49,6 +53,7 @@ const char *const memory_lines_one[] = {"one", "two", NULL};
 const char *const memory_lines_two[] = {"two", "one", NULL};
 const char *const memory_spin[] = {"pause", "bare", NULL};
 const char *const memory_copies[] = {"one", "two", NULL};
+const char *const memory_pages[] = {"huge", "small", NULL};
 
 /* How much each region must hold for the points of this launch. */
 static size_t region_need(const struct drv_floor_run *run)
@@ -90,8 +95,11 @@ int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *
 	state->pause = !strcmp(word_of(run, "spin"), "pause");
 	state->two_copies = !strcmp(word_of(run, "copies"), "two");
 	state->pair = run->block ? 0 : drv_floor_choice(run, "pair");
+	state->huge_pages = run->huge_pages = !strcmp(word_of(run, "pages"), "huge");
 	state->region_bytes = region_need(run);
 	state->area_bytes = 4096 + 2 * state->region_bytes;
+	if (state->huge_pages)
+		state->area_bytes = drv_floor_huge(state->area_bytes);
 	run->path = (struct cadge_path){.bytes = sizeof(run->path),
 					.medium = CADGE_MEDIUM_MEMORY,
 					.as_asked = 1,
@@ -103,15 +111,41 @@ static int map_area(struct drv_floor_run *run, int file, struct drv_fail *fail)
 {
 	struct floor_state *state = run->state;
 
-	state->area =
-		mmap(NULL, state->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+	state->area = mmap(NULL, state->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (state->area == MAP_FAILED) {
 		state->area = NULL;
 		return drv_fail_set(fail, DRV_MEMORY, "%zu bytes of shared memory could not be mapped: %s",
 				    state->area_bytes, strerror(errno));
 	}
+	/* advice, which most kernels do not take for shared memory; then all is touched */
+	if (state->huge_pages)
+		(void)madvise(state->area, state->area_bytes, MADV_HUGEPAGE);
+	for (size_t at = 0; at < state->area_bytes; at += 4096)
+		__atomic_fetch_add(state->area + at, 0, __ATOMIC_RELAXED);
 	state->control = (struct memory_control *)(void *)state->area;
 	return 0;
+}
+
+/* A file of shared memory without a name, of huge pages or not. -1: errno. */
+static int make_file(const struct floor_state *state, bool huge)
+{
+	const int file = memfd_create("cadge-floor", MFD_CLOEXEC | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+	void *probe;
+
+	if (file < 0)
+		return -1;
+	if (ftruncate(file, (off_t)state->area_bytes) == 0) {
+		if (!huge)
+			return file;
+		/* the system keeps enough huge pages where they can be mapped */
+		probe = mmap(NULL, state->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+		if (probe != MAP_FAILED) {
+			munmap(probe, state->area_bytes);
+			return file;
+		}
+	}
+	close(file);
+	return -1;
 }
 
 /* Endpoint 1 makes the memory and names its descriptor for the other to open; nothing is left in /dev/shm. */
@@ -123,8 +157,12 @@ static int share_area(struct drv_floor_run *run, struct drv_fail *fail)
 	int file = -1, status = -1;
 
 	if (run->endpoint == 1) {
-		file = memfd_create("cadge-floor", MFD_CLOEXEC);
-		if (file < 0 || ftruncate(file, (off_t)state->area_bytes) < 0)
+		if (state->huge_pages)
+			file = make_file(state, true);
+		state->huge_shared = file >= 0;
+		if (file < 0)
+			file = make_file(state, false);
+		if (file < 0)
 			drv_fail_set(fail, DRV_MEMORY, "%zu bytes of shared memory: %s", state->area_bytes,
 				     strerror(errno));
 		else
@@ -137,10 +175,13 @@ static int share_area(struct drv_floor_run *run, struct drv_fail *fail)
 			close(file);
 		return -1;
 	}
-	status = drv_floor_swap(run, "memory", json_pack("{s:s}", "name", name), &theirs, fail);
+	status = drv_floor_swap(run, "memory",
+				json_pack("{s:s, s:b}", "name", name, "huge", (int)state->huge_shared),
+				&theirs, fail);
 	if (status == 0 && run->endpoint == 0) {
 		const char *path = json_string_value(json_object_get(theirs, "name"));
 
+		state->huge_shared = json_is_true(json_object_get(theirs, "huge"));
 		file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 		if (file < 0)
 			status = drv_fail_set(fail, DRV_TRANSPORT,
@@ -167,17 +208,23 @@ static uint8_t *region(const struct floor_state *state, unsigned int which)
 int memory_connect(struct drv_floor_run *run, struct drv_fail *fail)
 {
 	const struct floor_state *state = run->state;
+	char pages[80] = "";
 
 	if (share_area(run, fail))
 		return -1;
+	if (run->bytes_max >= 64)
+		snprintf(pages, sizeof(pages), ", shared pages %s, private pages %s",
+			 state->huge_shared ? "of 2 MiB" : "of 4 KiB",
+			 state->huge_pages ? "advised to be huge" : "of 4 KiB");
 	if (run->block)
-		snprintf(run->path.used, sizeof(run->path.used), "copy into shared memory, flag, futex");
+		snprintf(run->path.used, sizeof(run->path.used), "copy into shared memory, flag, futex%s",
+			 pages);
 	else
 		snprintf(run->path.used, sizeof(run->path.used),
-			 "%s, flag on %s, spin %s pause, pair %u of %u",
+			 "%s, flag on %s, spin %s pause, pair %u of %u%s",
 			 run->bytes_max < 64 ? "payload in a cache line" : "copy into shared memory",
 			 state->one_line ? "one line" : "two lines", state->pause ? "with" : "without",
-			 state->pair, MEMORY_PAIRS);
+			 state->pair, MEMORY_PAIRS, pages);
 	if (state->two_copies)
 		snprintf(run->path.note, sizeof(run->path.note),
 			 "from 256 KiB on in chunks of 64 KiB, two copies");

@@ -15,8 +15,10 @@
 #define MEMORY_PAIR_BYTES  128u /* apart: the neighbour line is prefetched with the first */
 #define MEMORY_SCATTER     (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
 #define MEMORY_APART_BYTES 4096u /* payloads from here on begin on a line of their own */
-#define MEMORY_BYTES_MAX   (UINT64_C(1) << 30)
-#define MEMORY_RING_BYTES  (UINT64_C(2) << 20)
+#define MEMORY_PAGED_BYTES                                                                                   \
+	(64u << 10) /* and from here on on a page of their own, as the buffers that they come from do */
+#define MEMORY_BYTES_MAX  (UINT64_C(1) << 30)
+#define MEMORY_RING_BYTES (UINT64_C(2) << 20)
 
 struct memory_control {
 	/* stream: messages consumed; the producer sleeps on its low half */
@@ -38,7 +40,9 @@ struct floor_state {
 	size_t area_bytes, region_bytes;
 	struct memory_control *control;
 	/* the variant: settings of the floor */
-	bool one_line, pause, two_copies;
+	bool one_line, pause, two_copies, huge_pages;
+	/* the shared memory lies on huge pages that the system keeps */
+	bool huge_shared;
 	uint32_t pair;
 	/* of the point */
 	uint8_t *request, *reply; /* slots of an exchange */
@@ -56,6 +60,8 @@ struct floor_state {
 /* Where the payload of a message begins in its slot. */
 DRV_INLINE size_t memory_payload_at(uint64_t bytes)
 {
+	if (bytes >= MEMORY_PAGED_BYTES)
+		return 4096;
 	return bytes >= MEMORY_APART_BYTES ? 64 : 8;
 }
 
@@ -126,8 +132,13 @@ int memory_wake(uint32_t *word, uint32_t *asleep);
  */
 extern const char *const memory_lines_one[], *const memory_lines_two[];
 extern const char *const memory_spin[], *const memory_copies[];
+/*
+ * Pages of large messages: huge ones, where the system keeps some for shared memory (MFD_HUGETLB) and gives some when it is
+ * asked (MADV_HUGEPAGE), or those that it gives to everybody. All are touched before anything is timed.
+ */
+extern const char *const memory_pages[];
 
-/* `bytes_max`: the largest message. The settings lines, spin, pair and copies are read where the floor has them. */
+/* `bytes_max`: the largest message. The settings lines, spin, pair, copies and pages are read where the floor has them. */
 int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail);
 int memory_connect(struct drv_floor_run *run, struct drv_fail *fail);
 int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail);

@@ -233,7 +233,10 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
         ),
         ("floor-copyflag", "poll", {"lines": "one", "spin": "bare"}, "one line, spin without pause, pair 0"),
         ("floor-copyflag", "poll", {"copies": "two"}, "two lines, spin with pause"),
+        ("floor-copyflag", "poll", {}, "private pages advised to be huge"),
+        ("floor-copyflag", "poll", {"pages": "small"}, "shared pages of 4 KiB, private pages of 4 KiB"),
         ("floor-futex", "block", {"copies": "two"}, "futex"),
+        ("floor-futex", "block", {"pages": "small"}, "private pages of 4 KiB"),
     ],
 )
 def test_variants_are_chosen_by_name(

@@ -7,11 +7,6 @@
 #include "loop.h"
 #include "xdp_frames.h"
 
-/* so many frames leave by one call: the other side takes the first ones while the next are filled */
-#define LEAVE 8u
-
-_Static_assert(LEAVE <= XDP_FRAMES_OUT, "frames that wait are not used again");
-
 uint32_t pieces_of(const struct floor_state *state, uint64_t bytes)
 {
 	return (uint32_t)((bytes + state->piece_bytes - 1) / state->piece_bytes);
@@ -40,7 +35,8 @@ static int pieces_send(struct drv_floor_loop *loop, size_t bytes)
 
 		frame_queue(state, frame, pieces_fill(frame, &piece, loop->out, length));
 		piece.offset += (uint32_t)length;
-		if (++waiting < LEAVE && piece.offset < bytes)
+		/* by one call as many as the ring holds: fewer would reach the other side sooner, and all of them later */
+		if (++waiting < XDP_FRAMES_OUT && piece.offset < bytes)
 			continue;
 		status = frames_leave(loop);
 		if (status)

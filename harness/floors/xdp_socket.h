@@ -9,7 +9,8 @@
 #include "fail.h"
 #include "peregrine/engine/xdp_socket.h"
 
-#define XDP_FRAME_BYTES 4096u
+/* the least: the frames of a large message keep to the cache */
+#define XDP_FRAME_BYTES 2048u
 /* frames to send from, which is the entries of their rings; and the fewest to receive into */
 #define XDP_FRAMES_OUT    32u
 #define XDP_FRAMES_IN_MIN 32u

@@ -154,7 +154,8 @@ int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_ou
 		engine->oob_next = now + engine->oob_period;
 	}
 	if (status == 0 && now >= engine->deadline)
-		return drv_fail_set(fail, DRV_DEADLINE, "the deadline of this step passed");
+		return drv_fail_set(fail, DRV_DEADLINE, "the deadline of this %s passed",
+				    engine->deadline_ns == engine->launch_deadline_ns ? "launch" : "step");
 	return status;
 }
 

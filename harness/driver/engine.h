@@ -126,8 +126,8 @@ struct drv_engine {
  * nothing. */
 void drv_port_start(struct drv_port *port, struct drv_engine *engine);
 
-/* Sets the deadline of a step that may last `span_ns`, held to the launch's. Returns it in CLOCK_MONOTONIC
- * ns. */
+/* Sets the deadline of a step that may last `span_ns`, held to the launch's, which it equals then. Returns it in
+ * CLOCK_MONOTONIC ns. */
 uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns);
 
 /*

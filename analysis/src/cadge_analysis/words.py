@@ -15,6 +15,7 @@ from cadge_results.point import Value
 PLACES = {"within": "within one host", "between": "between hosts", "self": "one process with itself"}
 PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}
 WAITS = {"poll": "polling", "block": "blocking"}
+RANKS_NOTHING = "stands beside, and ranks nothing"
 PLACE_ORDER = ("within", "between", "self")
 WAIT_ORDER = ("poll", "block")
 STATES = {
@@ -74,6 +75,16 @@ def value(parameter: Parameter, found: Value) -> str:
 def workload(case: Case) -> str:
     """Return a case's workload without place and wait mode, by its pattern's words: "8 B", "8 B, window 16"."""
     return case.file.fill(case.file.workload_words, case.workload, value)
+
+
+def ranked_by(case: Case) -> str:
+    """Return the values of what ranks, and whether they do: "; touch none, which ranks nothing"; empty without any."""
+    said = [
+        one.say.replace("{title}", one.title).replace("{value}", value(one, case.workload[name]))
+        for name, one in case.file.parameters.items()
+        if one.ranks is not None
+    ]
+    return f"; {', '.join(said)}{'' if case.does_rank else ', which ranks nothing'}" if said else ""
 
 
 def pattern(case: Case) -> str:

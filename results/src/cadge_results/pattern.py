@@ -26,6 +26,8 @@ NEIGHBOURS = "neighbours"
 FOLLOWS = "follows"
 
 Name = Annotated[str, Field(pattern=WORD)]
+CHOICE = r"^[a-z][a-z0-9_+]*$"
+"""A word of a choice."""
 Kind = Literal["histogram", "rate", "count", "fit"]
 Unit = Literal["bytes", "operations", "ns", "count"]
 Better = Literal["low", "high"]
@@ -66,11 +68,13 @@ class Parameter(Frozen):
     unit: Unit | None = None
     min: int | None = None
     max: int | None = None
-    values: tuple[Name, ...] = ()
+    values: tuple[Annotated[str, Field(pattern=CHOICE)], ...] = ()
     """The words of a choice."""
     default: Value | None = None
     follows: str | None = None
     """The parameter whose value it has unless a sweep gives another; `same` in a sweep."""
+    ranks: Value | None = None
+    """The value by which layers are ranked: points with another are shown beside, and rank nothing."""
     say: str = "{title} {value}"
     """How a sentence names the value."""
 
@@ -87,8 +91,9 @@ class Parameter(Frozen):
             raise ValueError("a value is given twice")
         if self.default is not None and self.follows is not None:
             raise ValueError("either default or follows can be given")
-        if self.default is not None and (why := self.refuse(self.default)):
-            raise ValueError(f"default: {why}")
+        for name, value in (("default", self.default), ("ranks", self.ranks)):
+            if value is not None and (why := self.refuse(value)):
+                raise ValueError(f"{name}: {why}")
         return self
 
     @property
@@ -189,7 +194,8 @@ class FloorRule(Frozen):
     """Which of the machine's limits belongs beside a point.
 
     A floor of `form` is measured for each value of the parameters in `sizes`, with the values of those in `carry`; a
-    point is divided by the one at its first size where it is `alike`. `none` says why there is nothing to divide by.
+    point is divided by the one at its first size, of the same choices, where it is `alike`. `none` says why there is
+    nothing to divide by.
     """
 
     form: Name | None = None
@@ -317,10 +323,16 @@ class PatternFile(Document):
 
     @cached_property
     def reading_order(self) -> tuple[str, ...]:
-        """Names of the parameters as rows are sorted by them: choices, other numbers, the axis, what follows it."""
+        """Names of the parameters as rows are sorted by them.
+
+        Choices, other numbers, the axis, what follows it; last what has a value that ranks, so that points with another
+        stand beside those with that one.
+        """
 
         def rank(name: str) -> int:
             one = self.parameters[name]
+            if one.ranks is not None:
+                return 4
             if one.type == "choice":
                 return 0
             if name == self.axis:
@@ -374,6 +386,10 @@ class PatternFile(Document):
         if one.follows is not None:
             return workload[name] == workload[one.follows]
         return one.default is not None and workload[name] == one.default
+
+    def does_rank(self, workload: Workload) -> bool:
+        """Tell whether layers are ranked by such a point, or it only stands beside."""
+        return all(one.ranks is None or workload[name] == one.ranks for name, one in self.parameters.items())
 
     def moved_bytes(self, workload: Workload) -> tuple[int, ...]:
         """Return the bytes of each message of an operation."""

@@ -26,12 +26,13 @@ MAIN_PX = 720
 def main_family(rows: Sequence[Row]) -> Family | None:
     """Return the values of all other parameters with the most sizes on the diagonal (whatever follows, follows).
 
-    Of equal ones, the first that the pattern prefers: its lowest numbers (the highest where it says so), and of choices
-    their defaults. Everything else is in the tables.
+    One that ranks goes before all that do not. Of equal ones, the first that the pattern prefers: its lowest numbers
+    (the highest where it says so), and of choices their defaults. Everything else is in the tables.
     """
     sizes: dict[Family, set[int]] = defaultdict(set)
+    ranking = any(row.cell.case.does_rank for row in rows)
     for row in rows:
-        if row.cell.case.on_diagonal:
+        if row.cell.case.on_diagonal and (row.cell.case.does_rank or not ranking):
             sizes[row.cell.case.family].add(row.cell.case.size)
     if not sizes:
         return None
@@ -49,6 +50,19 @@ def _preference(file: PatternFile, name: str, value: Value) -> int:
 def in_family(case: Case, family: Family) -> bool:
     """Tell whether a case belongs to a figure."""
     return case.on_diagonal and case.family == family
+
+
+def beside(rows: Sequence[Row]) -> Family | None:
+    """Return the family that stands beside the main one: alike but for what ranks; None where there is none."""
+    main = main_family(rows)
+    parameters = rows[0].cell.case.file.parameters if rows else {}
+    alike = {(name, value) for name, value in main or () if parameters[name].ranks is None}
+    others = [
+        row
+        for row in rows
+        if not row.cell.case.does_rank and row.cell.case.family != main and alike <= set(row.cell.case.family)
+    ]
+    return main_family(others)
 
 
 def _mark(row: Row) -> Mark:

@@ -5,11 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cadge_analysis import units
+from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
 from cadge_results import PatternFile
+
+
+def _ranked(patterns: Mapping[str, PatternFile]) -> str:
+    """Return by which values layers are ranked, and which stand beside."""
+    by: dict[tuple[str, str, str], list[str]] = {}
+    for file in patterns.values():
+        for one in file.parameters.values():
+            if one.ranks is not None:
+                others = " or ".join(value for value in one.values if value != one.ranks) or "any other"
+                by.setdefault((one.title, str(one.ranks), others), []).append(file.title)
+    return "".join(
+        f"{words.listing(titles)}: by points with {title} {value}; those with {others} stand beside. "
+        for (title, value, others), titles in by.items()
+    )
 
 
 def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
@@ -23,6 +37,11 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             " Every operation of a closed loop is timed, and none starts before an earlier one of its slot "
             "has ended, so these are service times: nothing here says how a layer behaves when requests "
             "arrive on their own.",
+        ),
+        Fact(
+            name="Ranked by",
+            text=f"{_ranked(patterns)}Verdicts, ties, answers and figures are of points that rank; a floor made the "
+            "same choices as the point that it divides.",
         ),
         Fact(
             name="Replication",

@@ -97,7 +97,7 @@ def _made_again(data: Dataset) -> Iterator[Remark]:
 
 
 def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
-    beaten = [row for row in rows if row.beats_floor]
+    beaten = [row for row in rows if row.beats_floor and row.cell.case.does_rank]
     if beaten:
         names = []
         for row in beaten[:_NAMED]:

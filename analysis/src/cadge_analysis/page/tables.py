@@ -167,6 +167,8 @@ def _references(row: Row, data: Dataset) -> Value:
 
 def _gist(rows: Sequence[Row]) -> str:
     """Return the short answer of one workload: the best median of each wait mode, with ties."""
+    if rows and not rows[0].cell.case.does_rank:
+        return words.RANKS_NOTHING
     parts = []
     for wait in words.WAIT_ORDER:
         here = standing(row for row in rows if row.cell.case.wait == wait)
@@ -265,7 +267,8 @@ def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series,
     largest = max((r.ratio.value for r in rows.values() if r.ratio), default=1.0)
     series = sorted({name for name, _ in here})
     return Summary(
-        caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}",
+        caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
+        f"{words.ranked_by(cells[0].case)}",
         note="Under each value its interval over launches; beside it the ratio to the floor.",
         sizes=tuple(words.value(axis, size) for size in sizes),
         rows=tuple(

@@ -10,7 +10,7 @@ from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import coverage, provenance, tables
 from cadge_analysis.page.answers import answers
-from cadge_analysis.page.figures import figure, in_family, main_family
+from cadge_analysis.page.figures import beside, figure, in_family, main_family
 from cadge_analysis.page.method import method
 from cadge_analysis.page.remarks import counted, remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
@@ -62,13 +62,14 @@ def _summaries(
 ) -> tuple[Summary, ...]:
     made = []
     for wait in words.WAIT_ORDER:
-        family = main_family([row for row in rows if row.cell.case.wait == wait])
-        if family is None:
-            continue
-        members = [cell for cell in cells if in_family(cell.case, family)]
-        one = tables.summary(comparison, members, keys, wait=wait)
-        if one is not None:
-            made.append(one)
+        here = [row for row in rows if row.cell.case.wait == wait]
+        for family in (main_family(here), beside(here)):
+            if family is None:
+                continue
+            members = [cell for cell in cells if in_family(cell.case, family)]
+            one = tables.summary(comparison, members, keys, wait=wait)
+            if one is not None:
+                made.append(one)
     return tuple(made)
 
 

@@ -2,7 +2,7 @@
 """Numbers of each cell, its floor, its ratio to that floor, and layers against each other.
 
 A floor is what the machine itself can do for the same bytes at the same place and in the same wait mode, measured in
-the same campaign: see `floors`. Which form of floor belongs to a pattern, and which of its points have a like-for-like
+the same campaign, with the same choices (data touched or not): see `floors`. Which form of floor belongs to a pattern, and which of its points have a like-for-like
 floor, its own file says; the others say why they have none.
 """
 
@@ -19,6 +19,7 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
+from cadge_results.point import Value
 from cadge_results.result import CpuUse
 
 P50, P99, P999 = 500, 990, 999
@@ -266,9 +267,9 @@ def decided(ratio: Estimate) -> bool:
 
 
 def standing(rows: Iterable[Row]) -> Standing | None:
-    """Return how the series of one case stand to each other (all rows of one case, or nothing)."""
+    """Return how the series of one case stand to each other (all rows of one case; nothing where it ranks nothing)."""
     ordered = sorted(
-        rows,
+        (row for row in rows if row.cell.case.does_rank),
         key=lambda r: (
             -r.numbers.central.value if r.numbers.more_is_better else r.numbers.central.value,
             r.cell.series,

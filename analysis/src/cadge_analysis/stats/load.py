@@ -85,9 +85,17 @@ class Case:
 
     @cached_property
     def sort_key(self) -> tuple[str, str, str, tuple[Value, ...]]:
-        """Order of rows: small before large."""
-        values = self.workload.values
-        return self.place, self.wait, self.pattern, tuple(values[name] for name in self.file.reading_order)
+        """Order of rows: small before large, and what ranks before what stands beside it."""
+        values, parameters = self.workload.values, self.file.parameters
+        # numbers that rank go before all others, words before all words
+        ordered = ((values[name], parameters[name]) for name in self.file.reading_order)
+        key = tuple(v if one.ranks != v else -1 if isinstance(v, int) else "" for v, one in ordered)
+        return self.place, self.wait, self.pattern, key
+
+    @cached_property
+    def does_rank(self) -> bool:
+        """True where layers are ranked by it; else it stands beside one that does."""
+        return self.file.does_rank(self.workload)
 
     @cached_property
     def on_diagonal(self) -> bool:

@@ -20,7 +20,7 @@ from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
-from cadge_harness.plan.sizes import left_out, notice, size_of
+from cadge_harness.plan.sizes import SIZES_LEAST, left_out, notice, size_of
 from cadge_harness.plan.sweep import FocusOn, Wanted, focuses, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
@@ -269,29 +269,36 @@ def _leave_out(making: _Making) -> list[str]:
     sweep = making.sweep
     if sweep.budget is None:
         return []
-    cost_ms: Counter[int] = Counter()
+    ranking_ms: Counter[int] = Counter()
+    beside_ms: Counter[int] = Counter()
     in_focus: set[int] = set()
-    total_ms = _fixed_ms(making, making.site.times)
+    over_ms = _fixed_ms(making, making.site.times) - sweep.budget
     for draft in making.drafts.values():
         for item in draft.points.values():
             duration_ms = item.focus_ms or sweep.duration.default
-            total_ms += sweep.launches * duration_ms
-            size = size_of(making.pattern(item.workload), item.workload)
+            over_ms += sweep.launches * duration_ms
+            pattern = making.pattern(item.workload)
+            size = size_of(pattern, item.workload)
             if size is not None:
+                cost_ms = ranking_ms if pattern.does_rank(item.workload) else beside_ms
                 cost_ms[size] += sweep.launches * (duration_ms + item.around_ms)
                 in_focus |= {size} if item.focus_ms else set()
-    gone = left_out(cost_ms, in_focus, total_ms - sweep.budget)
-    if not gone:
+    beside = left_out(beside_ms, in_focus, over_ms, keep=0 if ranking_ms else SIZES_LEAST)
+    over_ms -= sum(beside_ms[size] for size in beside)
+    gone = left_out(ranking_ms, in_focus, over_ms)
+    if not gone and not beside:
         return []
 
     def stays(workload: Workload) -> bool:
-        return size_of(making.pattern(workload), workload) not in gone
+        pattern = making.pattern(workload)
+        size = size_of(pattern, workload)
+        return size not in gone and (size not in beside or pattern.does_rank(workload))
 
     for draft in making.drafts.values():
         draft.points = {name: item for name, item in draft.points.items() if stays(item.workload)}
     making.drafts = {key: draft for key, draft in making.drafts.items() if draft.points}
     making.refused = [point for point in making.refused if stays(point.workload)]
-    return [notice(gone, spoken(sweep.budget))]
+    return [notice(gone, [size for size in beside if size not in gone], spoken(sweep.budget))]
 
 
 def _durations(making: _Making) -> tuple[dict[str, int], str | None]:

@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ class Options:
     places: Sequence[str] = ("within", "between")
     waits: Sequence[str] = ("poll", "block")
     patterns: Sequence[tuple[str, int]] = (("rpc", 1), ("stream", 64))
+    touches: Sequence[str] = ("write+read",)
+    aged: bool = False
+    """As an older version left it: its patterns did not touch data, and had no parameter for that."""
     launches: int = 6
     samples: int = 4000
     floors: bool = True
@@ -130,12 +134,14 @@ def _point(
     size: int,
     depth: int,
     settings: Mapping[str, str] | None = None,
+    touch: str = "write+read",
 ) -> dict[str, Any]:
     settings = dict(settings or {})
-    values: dict[str, Any] = {WORKLOADS.file(pattern).axis: size, "depth": depth, "operation": "put"}
+    values: dict[str, Any] = {WORKLOADS.file(pattern).axis: size, "depth": depth, "operation": "put", "touch": touch}
     given = {key: value for key, value in values.items() if key in WORKLOADS.file(pattern).parameters}
+    beside = [] if touch == "write+read" else [touch]
     return {
-        "point_id": point_id(kind, layer, place, wait, pattern, size, depth, *sorted(settings.items())),
+        "point_id": point_id(kind, layer, place, wait, pattern, size, depth, *sorted(settings.items()), *beside),
         "subject": {"kind": kind, "layer": layer, "settings": settings, "place": place, "wait": wait},
         "workload": WORKLOADS.file(pattern).workload(pattern, given).model_dump(mode="json"),
         "duration_ms": 25,
@@ -156,8 +162,9 @@ def _layer_points(
 ) -> list[dict[str, Any]]:
     points = []
     for pattern, depth in options.patterns:
-        for size in options.sizes:
-            point = _point("layer", layer, place, wait, pattern, size, depth, settings)
+        touches = options.touches if "touch" in WORKLOADS.file(pattern).parameters else options.touches[:1]
+        for size, touch in product(options.sizes, touches):
+            point = _point("layer", layer, place, wait, pattern, size, depth, settings, touch)
             if options.troubles:
                 refused: tuple[str, str] | None = REFUSED.get((layer, place, wait))
                 if layer == "peregrine-shm" and place == "between":
@@ -174,11 +181,13 @@ def _layer_points(
 
 def _floor_points(options: Options, floor: str, place: str, wait: str, largest: int) -> list[dict[str, Any]]:
     sizes = [size for size in options.sizes if size <= largest]
-    points = [_point("floor", floor, place, wait, "exchange", size, 1) for size in sizes]
-    depths = [depth for pattern, depth in options.patterns if pattern == "stream"]
+    made = [("exchange", 1)]
     if "flow" in WORKLOADS.floors[floor].forms:
-        points += [_point("floor", floor, place, wait, "flow", size, depth) for depth in depths for size in sizes]
-    return points
+        made += [("flow", depth) for pattern, depth in options.patterns if pattern == "stream"]
+    return [
+        _point("floor", floor, place, wait, form, size, depth, touch=touch)
+        for (form, depth), size, touch in product(made, sizes, options.touches)
+    ]
 
 
 def _plan(options: Options) -> Plan:
@@ -240,8 +249,21 @@ def _plan(options: Options) -> Plan:
         "floors": {name: floor.to_object() for name, floor in WORKLOADS.floors.items()},
         "estimate": {"wall_s": 212.0, "disk_bytes": 9_000_000},
     }
+    if options.aged:
+        _age(document)
     draft = Plan.from_object(document, source="synthetic plan")
     return Plan.from_object(document | {"plan_hash": draft.expected_hash()}, source="synthetic plan")
+
+
+def _age(document: dict[str, Any]) -> None:
+    for point in document["points"]:
+        point["workload"]["parameters"].pop("touch", None)
+        point["workload"]["parameters"].pop("buffers", None)
+    for file in document["patterns"].values():
+        file.update(constraints=[], words={})
+        file["parameters"].pop("touch", None)
+        file["parameters"].pop("buffers", None)
+        file["floor"]["carry"] = [name for name in file["floor"]["carry"] if name != "touch"]
 
 
 def _cast(place: str) -> list[dict[str, Any]]:

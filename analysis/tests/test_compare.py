@@ -14,6 +14,8 @@ from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.intervals import Estimate
 from cadge_results import Campaign
 
+TOUCHED = (("touch", "write+read"),)
+
 
 def estimate(low: float | None, high: float | None, coverage: float) -> Estimate:
     return Estimate(value=1.5, low=low, high=high, coverage=coverage, launches=6)

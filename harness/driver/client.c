@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "in_place.h"
 #include "loss.h"
 #include "pattern.h"
 
@@ -64,10 +65,14 @@ static void __attribute__((noinline)) complete_other(struct drv_client *client, 
 }
 
 /* The reply of a slot is here: the one time stamp of an iteration. */
-DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *data, size_t bytes)
+DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *data, size_t bytes,
+			 const bool touch)
 {
 	struct drv_slot *slot = &client->slots[index];
 	struct drv_engine *engine = client->port.engine;
+	/* a full comparison reads all as well, and finds other bytes */
+	const bool whole = !touch || DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY) ||
+			   drv_touch_read(data, bytes, ~client->exchange.seed, slot->key);
 	const uint64_t now = drv_clock_now(&engine->clock);
 
 	slot->waiting = false;
@@ -81,12 +86,12 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 		complete_other(client, slot, now);
 	}
 	slot->start = now;
-	if (DRV_LIKELY(bytes == client->exchange.reply_bytes &&
+	if (DRV_LIKELY(whole && bytes == client->exchange.reply_bytes &&
 		       drv_head_holds(data, bytes, ~client->exchange.seed, slot->key)))
 		client->checked++;
 	else
-		note_mismatch(client, "the reply to operation %" PRIu64 " has %zu bytes or a wrong head",
-			      slot->number, bytes);
+		note_mismatch(client, "the reply to operation %" PRIu64 " has %zu bytes or a wrong %s",
+			      slot->number, bytes, whole ? "head" : "body");
 	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY)) {
 		client->full_checked++;
 		if (bytes == client->exchange.reply_bytes &&
@@ -109,28 +114,24 @@ static void __attribute__((cold, noinline)) stray_reply(struct drv_client *clien
 }
 
 /* Bare messages have no identity but their place in the order, and from 1 byte on what they hold. */
-static enum cadge_keep on_recv_bare(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				    struct cadge_lend *lend)
+DRV_INLINE enum cadge_keep recv_bare(struct drv_client *client, const void *data, size_t bytes,
+				     const bool touch)
 {
-	struct drv_client *client = (struct drv_client *)sink;
 	const struct drv_slot *slot = &client->slots[0];
 
-	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(!slot->waiting || (!client->reliable && client->late < client->lost &&
 					    !drv_head_holds(data, bytes, ~client->exchange.seed, slot->key))))
 		stray_reply(client, "an unexpected message", bytes);
 	else
-		complete(client, 0, data, bytes);
+		complete(client, 0, data, bytes, touch);
 	return CADGE_TAKEN;
 }
 
-static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, const void *data,
-					size_t bytes, struct cadge_lend *lend)
+DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *data, size_t bytes,
+					 const bool touch)
 {
-	struct drv_client *client = (struct drv_client *)sink;
 	uint64_t token, index;
 
-	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(!drv_trailer_read(data, bytes, DRV_RPC_REPLY, &token))) {
 		note_mismatch(client, "a message of %zu bytes is not a reply", bytes);
 		return CADGE_TAKEN;
@@ -140,18 +141,16 @@ static enum cadge_keep on_recv_emulated(struct cadge_sink *sink, uint32_t peer, 
 			 client->slots[index].number != token >> SLOT_BITS))
 		stray_reply(client, "an unexpected reply", bytes);
 	else
-		complete(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES);
+		complete(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES, touch);
 	return CADGE_TAKEN;
 }
 
-static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,
-				  enum cadge_placement placement, const void *data, size_t bytes,
-				  struct cadge_lend *lend)
+DRV_INLINE enum cadge_keep replied(struct drv_client *client, uint64_t token, int code,
+				   enum cadge_placement placement, const void *data, size_t bytes,
+				   const bool touch)
 {
-	struct drv_client *client = (struct drv_client *)sink;
 	const uint64_t index = token & SLOT_MASK;
 
-	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].waiting ||
 			 client->slots[index].number != token >> SLOT_BITS)) {
 		stray_reply(client, "an unexpected result", bytes);
@@ -164,9 +163,32 @@ static enum cadge_keep on_replied(struct cadge_sink *sink, uint32_t peer, uint64
 		return CADGE_TAKEN;
 	}
 	complete(client, (uint32_t)index, placement == CADGE_PLACED ? client->slots[index].result : data,
-		 bytes);
+		 bytes, touch);
 	return CADGE_TAKEN;
 }
+
+/* Callbacks: those that read a message whole, and those that do not, so that nothing is asked in them. */
+#define RECEIVE(name, receive, touch)                                                                        \
+	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,  \
+				    struct cadge_lend *lend)                                                 \
+	{                                                                                                    \
+		(void)peer, (void)lend;                                                                      \
+		return receive((struct drv_client *)sink, data, bytes, touch);                               \
+	}
+#define REPLIED(name, touch)                                                                                 \
+	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,        \
+				    enum cadge_placement placement, const void *data, size_t bytes,          \
+				    struct cadge_lend *lend)                                                 \
+	{                                                                                                    \
+		(void)peer, (void)lend;                                                                      \
+		return replied((struct drv_client *)sink, token, code, placement, data, bytes, touch);       \
+	}
+RECEIVE(on_recv_bare, recv_bare, false)
+RECEIVE(on_recv_bare_whole, recv_bare, true)
+RECEIVE(on_recv_emulated, recv_emulated, false)
+RECEIVE(on_recv_emulated_whole, recv_emulated, true)
+REPLIED(on_replied, false)
+REPLIED(on_replied_whole, true)
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
@@ -186,6 +208,45 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 		note_failure(client, "post", code);
 }
 
+/*
+ * Hands over a message whose body is written: for a full comparison, or since the exchange touches its messages. Head
+ * and trailer are there already. A message that is touched is written where it leaves from; elsewhere than in memory of
+ * the library that is once, however often the layer is busy.
+ */
+static int __attribute__((noinline)) hand_over_written(struct drv_client *client, struct drv_slot *slot,
+						       uint64_t token)
+{
+	const struct drv_engine *engine = client->port.engine;
+	const struct drv_exchange *exchange = &client->exchange;
+	const size_t bytes = (size_t)exchange->request_bytes;
+	const struct cadge_iov result = {slot->result, (size_t)exchange->reply_bytes};
+	struct cadge_iov iov = {slot->payload, (size_t)drv_form_bytes(exchange->form, bytes)};
+	/* where nothing is touched, a full comparison is of what is measured: post */
+	const bool reserves = exchange->touch != DRV_TOUCH_NONE && exchange->form != DRV_FORM_NATIVE &&
+			      drv_in_place_grants(engine->layer);
+	const uint64_t number = client->next_number;
+
+	if (reserves) {
+		const int code = drv_in_place_begin(engine->layer, client->chan, &iov);
+
+		if (code != CADGE_DONE)
+			return code;
+		slot->filled = false;
+		drv_head_write(iov.base, bytes, exchange->seed, number);
+		if (exchange->form == DRV_FORM_EMULATED)
+			drv_trailer_write(iov.base, bytes, token, DRV_RPC_REQUEST);
+	}
+	if (!slot->filled && client->mode == DRV_MODE_VERIFY)
+		drv_body_fill(iov.base, bytes, exchange->seed, client->phase, number);
+	else if (!slot->filled)
+		drv_touch_write(iov.base, bytes, exchange->seed, number);
+	slot->filled = true;
+	if (exchange->form == DRV_FORM_NATIVE)
+		return engine->layer->call(client->chan, 1, &iov, 1, &result, result.bytes ? 1 : 0, 0, token);
+	return reserves ? drv_in_place_end(engine->layer, client->chan, &iov, token)
+			: engine->layer->post(client->chan, &iov, 1, 0, token);
+}
+
 /* Hands one operation over. 1: done; 0: the layer is busy; -1: failed. */
 DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32_t index)
 {
@@ -198,13 +259,11 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	const struct cadge_iov iov = {.base = slot->payload, .bytes = (size_t)drv_form_bytes(form, bytes)};
 	int code;
 
-	if (DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY && !slot->filled)) {
-		drv_body_fill(slot->payload, bytes, client->exchange.seed, client->phase, number);
-		slot->filled = true;
-	}
 	if (form == DRV_FORM_EMULATED)
 		drv_trailer_write(slot->payload, bytes, token, DRV_RPC_REQUEST);
-	if (form == DRV_FORM_NATIVE) {
+	if (DRV_UNLIKELY(client->writes)) {
+		code = hand_over_written(client, slot, token);
+	} else if (form == DRV_FORM_NATIVE) {
 		const struct cadge_iov result = {slot->result, (size_t)client->exchange.reply_bytes};
 
 		code = engine->layer->call(client->chan, 1, &iov, 1, &result, result.bytes ? 1 : 0, 0, token);
@@ -381,6 +440,7 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 	client->last = now;
 	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		client->slots[index].start = now;
+		client->slots[index].filled = false; /* what an earlier phase did not get rid of */
 		make_ready(client, index);
 	}
 	if (loops[client->exchange.form][(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
@@ -392,6 +452,7 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 int drv_client_verify(struct drv_client *client, uint64_t phase, struct drv_fail *fail)
 {
 	client->mode = DRV_MODE_VERIFY;
+	client->writes = true;
 	client->phase = phase;
 	client->limit = client->posted +
 			drv_full_messages(client->exchange.request_bytes > client->exchange.reply_bytes
@@ -406,6 +467,7 @@ int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fai
 	struct drv_engine *engine = client->port.engine;
 
 	client->mode = DRV_MODE_WARMUP;
+	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
 	client->limit = UINT64_MAX;
 	drv_warmup_start(&client->warmup, drv_clock_now(&engine->clock),
 			 drv_clock_to_ticks(&engine->clock, 100000),
@@ -429,6 +491,7 @@ int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct d
 	int status;
 
 	client->mode = DRV_MODE_MEASURE;
+	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
 	client->limit = UINT64_MAX;
 	started = drv_clock_now(&engine->clock);
 	client->end = started + drv_clock_to_ticks(&engine->clock, duration_ns);
@@ -469,6 +532,9 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 {
 	const size_t request_stride =
 		drv_memory_stride(drv_form_bytes(exchange.form, exchange.request_bytes));
+	enum cadge_keep (*const receivers[2][2])(struct cadge_sink *, uint32_t, const void *, size_t,
+						 struct cadge_lend *) = {
+		{on_recv_bare, on_recv_emulated}, {on_recv_bare_whole, on_recv_emulated_whole}};
 	const size_t result_stride = drv_memory_stride(exchange.reply_bytes);
 	const bool native = exchange.form == DRV_FORM_NATIVE;
 	const uint32_t depth = exchange.depth;
@@ -481,9 +547,9 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 				    DRV_CLIENT_DEPTH_MAX);
 	drv_port_start(&client->port, engine);
 	client->exchange = exchange;
-	client->port.sink.recv = client->exchange.form == DRV_FORM_BARE ? on_recv_bare : on_recv_emulated;
+	client->port.sink.recv = receivers[exchange.touch][exchange.form == DRV_FORM_BARE ? 0 : 1];
 	client->port.sink.sent = on_sent;
-	client->port.sink.replied = on_replied;
+	client->port.sink.replied = exchange.touch == DRV_TOUCH_NONE ? on_replied : on_replied_whole;
 	client->sink = &client->port.sink;
 	client->chan = engine->channels[0].chan;
 	client->server = server;

@@ -28,7 +28,7 @@ struct drv_slot {
 	uint64_t number, key;
 	bool waiting; /* for a reply */
 	bool lent;    /* the layer has the payload */
-	bool filled;  /* body written for this full comparison */
+	bool filled;  /* body written, and not handed over yet */
 };
 
 struct drv_client {
@@ -36,6 +36,7 @@ struct drv_client {
 	struct cadge_chan *chan;
 	struct drv_exchange exchange;
 	enum drv_mode mode;
+	bool writes; /* bodies of messages are written: in full comparisons, or since the exchange touches them */
 	uint64_t phase;
 	bool reliable;
 	bool ending; /* nothing new is started */

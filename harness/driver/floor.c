@@ -37,6 +37,23 @@ void drv_floor_note_broke(struct drv_floor_loop *loop, const char *what)
 		     strerror(errno));
 }
 
+void drv_floor_write(struct drv_floor_loop *loop, uint8_t *message, uint64_t seed, uint64_t number)
+{
+	if (loop->full)
+		drv_body_fill(message, loop->bytes, seed, loop->phase, number);
+	else
+		drv_touch_write(message, loop->bytes, seed, number);
+}
+
+void drv_floor_read(struct drv_floor_loop *loop, const uint8_t *message, uint64_t seed, uint64_t number,
+		    const char *what)
+{
+	loop->full_checked += loop->full;
+	if (!(loop->full ? drv_body_holds(message, loop->bytes, seed, loop->phase, number)
+			 : drv_touch_read(message, loop->bytes, seed, number)))
+		drv_floor_mismatch(loop, "%s has a wrong body", what);
+}
+
 int drv_floor_look(struct drv_floor_loop *loop)
 {
 	/* who wakes up for nothing has the time for a look; it also lets a few messages of a flow gather */
@@ -141,7 +158,16 @@ static bool huge_buffers(const struct drv_floor_loop *loop)
 	return loop->run->huge_pages && loop->bytes >= HUGE_FROM_BYTES;
 }
 
-int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, struct drv_fail *fail)
+/* Full comparisons come in a step of the client's and in phases of the server's. */
+static void compare_fully(struct drv_floor_loop *loop, bool full, uint64_t phase)
+{
+	loop->full = full;
+	loop->phase = phase;
+	loop->bodies = full || loop->touch;
+}
+
+int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, enum drv_touch touch,
+		     struct drv_fail *fail)
 {
 	struct drv_floor_loop *loop = play->state;
 
@@ -150,11 +176,12 @@ int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool f
 	loop->depth = depth;
 	loop->flow = flow;
 	loop->seed = play->seed;
-	loop->full = true;
-	loop->phase = 1;
+	loop->touch = touch != DRV_TOUCH_NONE;
+	compare_fully(loop, true, 1);
 	loop->op_deadline = drv_clock_to_ticks(&loop->run->clock, DRV_LOSS_MAX_NS);
 	loop->out = drv_floor_memory(buffer_bytes(loop), huge_buffers(loop));
 	loop->in = drv_floor_memory(buffer_bytes(loop), huge_buffers(loop));
+	loop->made_at = loop->out;
 	if (!loop->out || !loop->in)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for messages of %zu bytes", bytes);
 	if (play->role->acts && !flow && !(loop->samples = drv_record_samples(play->record, 0, fail)))
@@ -199,7 +226,7 @@ static int step(struct drv_floor_loop *loop, enum drv_step mode, struct drv_fail
 	int status;
 
 	loop->mode = mode;
-	loop->full = mode == DRV_STEP_VERIFY;
+	compare_fully(loop, mode == DRV_STEP_VERIFY, loop->phase);
 	loop->done = 0;
 	status = pair_of(loop)->client(loop);
 	loop->posted += loop->done + loop->lost - lost;
@@ -289,7 +316,6 @@ void drv_form_phase(struct drv_play *play, const struct drv_phase *phase, struct
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%.158s", loop->mismatch);
 	if (play->role->acts)
 		return;
-	loop->full = phase->full;
-	loop->phase = phase->serial;
+	compare_fully(loop, phase->full, phase->serial);
 	loop->phase_executions = 0;
 }

@@ -18,6 +18,7 @@
 #include "cadge/layer.h"
 #include "engine.h"
 #include "pattern.h"
+#include "touch.h"
 #include "verify.h"
 #include "warmup.h"
 
@@ -52,13 +53,19 @@ struct drv_floor_loop {
 	uint32_t depth;
 	/* in one direction */
 	bool flow;
+	/* messages are written anew and read whole */
+	bool touch;
 	uint64_t seed, next_number;
 	enum drv_step mode;
 	/* this phase compares whole payloads, and its number */
 	bool full;
 	uint64_t phase;
+	/* bodies are written and read: `touch`, or a full comparison */
+	bool bodies;
 	/* private buffers of at least `bytes` + 64, aligned to a page */
 	uint8_t *out, *in;
+	/* where the next message is made: `out`, or where a floor's begin would rather have it */
+	uint8_t *made_at;
 
 	/* client: verify: how many messages; measure: end in ticks; unreliable: when one is lost, in ticks */
 	uint64_t limit, end, op_deadline;
@@ -140,6 +147,15 @@ struct drv_floor_point drv_floor_point(const struct drv_launch *launch, size_t i
 uint32_t drv_floor_choice(const struct drv_floor_run *run, const char *name);
 
 /*
+ * The body of message `number`, where loop->bodies asks for one, under the seed of its direction: written, or read and
+ * compared (`what` it is, for people).
+ */
+void drv_floor_write(struct drv_floor_loop *loop, uint8_t *message, uint64_t seed, uint64_t number)
+	__attribute__((noinline));
+void drv_floor_read(struct drv_floor_loop *loop, const uint8_t *message, uint64_t seed, uint64_t number,
+		    const char *what) __attribute__((noinline));
+
+/*
  * Cold path of a loop while nothing arrives, or nothing leaves: 1: told to stop (server), which ends the loop wherever it
  * is: in the midst of a message the other side has given up; 0: go on; -1: loop->fail.
  */
@@ -167,7 +183,8 @@ void *drv_floor_memory(size_t bytes, bool huge);
 void drv_floor_memory_free(void *base, size_t bytes, bool huge);
 
 /* What the two forms share: their role tables but for name and prepare, and what prepare does for both roles. */
-int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, struct drv_fail *fail);
+int drv_form_prepare(struct drv_play *play, size_t bytes, uint32_t depth, bool flow, enum drv_touch touch,
+		     struct drv_fail *fail);
 int drv_form_negotiate(uint64_t bytes, bool offered, const char *form, const struct drv_offer *offer,
 		       struct drv_fail *fail);
 void drv_form_stop(struct drv_play *play);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "pattern.h"
+#include "touch.h"
 
 #define SEARCH_AHEAD 64u
 
@@ -29,6 +30,21 @@ bool drv_intake_search(struct drv_intake *intake, const void *data, size_t bytes
 			return true;
 		}
 	return false;
+}
+
+bool drv_intake_read(struct drv_intake *intake, const void *data, size_t bytes, uint64_t key)
+{
+	if (!intake->full)
+		return drv_touch_read(data, bytes, intake->seed, key);
+	intake->full_checked++;
+	return drv_body_holds(data, bytes, intake->seed, intake->phase, key);
+}
+
+void drv_intake_phase(struct drv_intake *intake, bool full, uint64_t phase)
+{
+	intake->full = full;
+	intake->phase = phase;
+	intake->reads = full || intake->touch;
 }
 
 void drv_intake_counts(const struct drv_intake *intake, struct drv_counts *counts)

@@ -15,8 +15,12 @@ struct drv_intake {
 	/* messages must come in the order of their numbers */
 	bool by_number;
 	bool reliable;
+	/* messages are written anew by whoever sends them, and read whole here */
+	bool touch;
 	/* this phase compares whole payloads */
 	bool full;
+	/* bodies are read: `touch` or `full` */
+	bool reads;
 	/* tells the full phases apart */
 	uint64_t phase;
 	uint64_t next_number;
@@ -38,6 +42,13 @@ void drv_intake_mismatch(struct drv_intake *intake, const char *format, ...)
 bool drv_intake_search(struct drv_intake *intake, const void *data, size_t bytes)
 	__attribute__((cold, noinline));
 
+/* Reads the body of a message; whether it is what its sender wrote. */
+bool drv_intake_read(struct drv_intake *intake, const void *data, size_t bytes, uint64_t key)
+	__attribute__((noinline));
+
+/* Enters a phase: full comparison or not, and which. */
+void drv_intake_phase(struct drv_intake *intake, bool full, uint64_t phase);
+
 /* Checks the head of one arrival, counts it as executed, and returns its key. */
 DRV_INLINE uint64_t drv_intake_take(struct drv_intake *intake, const void *data, size_t bytes)
 {
@@ -58,10 +69,8 @@ DRV_INLINE uint64_t drv_intake_take(struct drv_intake *intake, const void *data,
 	}
 	intake->executions++;
 	intake->key_sum += key;
-	if (DRV_UNLIKELY(intake->full)) {
-		good &= drv_body_holds(data, bytes, intake->seed, intake->phase, key);
-		intake->full_checked++;
-	}
+	if (DRV_UNLIKELY(intake->reads))
+		good &= drv_intake_read(intake, data, bytes, key);
 	if (DRV_LIKELY(good))
 		intake->checked++;
 	else

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "in_place.h"
 #include "serve_loop.h"
 
 static void __attribute__((cold, noinline)) note_failure(struct drv_server *server, const char *what,
@@ -16,6 +17,41 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 		return;
 	server->failed = true;
 	drv_engine_fail(what, code, &server->fail);
+}
+
+/*
+ * Hands over an answer whose body is written, as hand_over_written of client.c does. Answers are given in the order of
+ * the ring of buffers, so one that was not taken is the next.
+ */
+static int __attribute__((noinline)) answer_written(struct drv_server *server, const struct drv_work *work,
+						    struct cadge_iov iov, uint64_t token)
+{
+	const struct cadge_layer *layer = server->port.engine->layer;
+	const bool reserves = server->intake.touch && server->exchange.form != DRV_FORM_NATIVE &&
+			      drv_in_place_grants(layer);
+	const uint64_t seed = ~server->intake.seed;
+	const size_t bytes = (size_t)server->exchange.reply_bytes;
+	bool written = server->written_at == server->free_head + 1;
+
+	if (reserves) {
+		const int code = drv_in_place_begin(layer, server->chan, &iov);
+
+		if (code != CADGE_DONE)
+			return code;
+		written = false;
+		drv_head_write(iov.base, bytes, seed, work->key);
+		if (server->exchange.form == DRV_FORM_EMULATED)
+			drv_trailer_write(iov.base, bytes, work->id, DRV_RPC_REPLY);
+	}
+	if (!written && server->intake.full)
+		drv_body_fill(iov.base, bytes, seed, server->intake.phase, work->key);
+	else if (!written)
+		drv_touch_write(iov.base, bytes, seed, work->key);
+	server->written_at = server->free_head + 1;
+	if (server->exchange.form == DRV_FORM_NATIVE)
+		return layer->reply(server->port.engine->ctx, &work->reply_to, &iov, 1, 0, token);
+	return reserves ? drv_in_place_end(layer, server->chan, &iov, token)
+			: layer->post(server->chan, &iov, 1, 0, token);
 }
 
 /* Tries to answer. 1: done; 0: not now. */
@@ -35,13 +71,13 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 	payload = server->replies + (size_t)index * server->stride;
 	token = DRV_TOKEN_SERVER | index;
 	drv_head_write(payload, bytes, ~server->intake.seed, work->key);
-	if (DRV_UNLIKELY(server->intake.full))
-		drv_body_fill(payload, bytes, ~server->intake.seed, server->intake.phase, work->key);
 	iov.base = payload;
 	iov.bytes = (size_t)drv_form_bytes(server->exchange.form, bytes);
 	if (server->exchange.form == DRV_FORM_EMULATED)
 		drv_trailer_write(payload, bytes, work->id, DRV_RPC_REPLY);
-	if (server->exchange.form == DRV_FORM_NATIVE)
+	if (DRV_UNLIKELY(server->intake.reads))
+		code = answer_written(server, work, iov, token);
+	else if (server->exchange.form == DRV_FORM_NATIVE)
 		code = engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token);
 	else
 		code = engine->layer->post(server->chan, &iov, 1, 0, token);
@@ -171,6 +207,7 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	server->in_sink = (caps & (server->exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 									    : CADGE_CAP_POST_IN_SINK)) != 0;
 	server->intake.seed = exchange.seed;
+	server->intake.touch = exchange.touch != DRV_TOUCH_NONE;
 	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	server->intake.by_number =
 		depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE);
@@ -205,8 +242,7 @@ void drv_server_stop(struct drv_server *server)
 
 void drv_server_phase(struct drv_server *server, bool full, uint64_t phase)
 {
-	server->intake.full = full;
-	server->intake.phase = phase;
+	drv_intake_phase(&server->intake, full, phase);
 }
 
 DRV_INLINE bool due(void *arg)

@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "intake.h"
+#include "touch.h"
 
 /* Bit of a token: of the serving side, where one process plays both. */
 #define DRV_TOKEN_SERVER (UINT64_C(1) << 63)
@@ -34,6 +35,8 @@ struct drv_exchange {
 	/* requests outstanding at a time */
 	uint32_t depth;
 	uint64_t seed;
+	/* requests and replies are written anew and read whole */
+	enum drv_touch touch;
 };
 
 /* The trailer, little endian: id (8 bytes), kind (4), magic (4). */
@@ -88,6 +91,8 @@ struct drv_server {
 	/* indices of buffers that are ours; power of two */
 	uint32_t *free_ring;
 	uint32_t free_head, free_tail, free_mask;
+	/* free_head plus one, when the body of an answer was written last: it is that of the next one while they are equal */
+	uint32_t written_at;
 	/* ring of requests without an answer */
 	struct drv_work *work;
 	uint32_t work_head, work_tail, work_mask;

@@ -52,7 +52,7 @@ DRV_INLINE int chunk_send(struct drv_floor_loop *loop, size_t bytes, const bool 
 
 		if (status)
 			return status;
-		memcpy(slot + 64, loop->out + at, piece);
+		memcpy(slot + 64, loop->made_at + at, piece);
 		memory_flag_set(slot, number + 1);
 		if (block && memory_wake((uint32_t *)(void *)slot, state->wake) < 0)
 			return drv_floor_broke(loop, "futex");

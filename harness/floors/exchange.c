@@ -4,11 +4,14 @@
 
 struct parameters {
 	uint64_t bytes;
+	uint32_t touch;
 };
 
 static int prepare(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_form_prepare(play, ((const struct parameters *)play->parameters)->bytes, 1, false, fail);
+	const struct parameters *parameters = play->parameters;
+
+	return drv_form_prepare(play, parameters->bytes, 1, false, (enum drv_touch)parameters->touch, fail);
 }
 
 static void needs(const void *parameters, struct drv_needs *needs_out)
@@ -33,6 +36,7 @@ static const struct drv_pattern exchange = {
 	.parameters =
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},

@@ -4,13 +4,15 @@
 
 struct parameters {
 	uint64_t bytes, depth;
+	uint32_t touch;
 };
 
 static int prepare(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return drv_form_prepare(play, parameters->bytes, (uint32_t)parameters->depth, true, fail);
+	return drv_form_prepare(play, parameters->bytes, (uint32_t)parameters->depth, true,
+				(enum drv_touch)parameters->touch, fail);
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -43,6 +45,7 @@ static const struct drv_pattern flow = {
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},

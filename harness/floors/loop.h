@@ -3,7 +3,7 @@
  * The two loops of an exchange, to be compiled once for each floor, way of waiting and variant: `send` and
  * `receive` are constants where these are called, so that nothing is asked and nothing is called inside.
  *
- *	send(loop, bytes):		loop->out leaves. 0; 1: told to stop (server); -1 with loop->fail.
+ *	send(loop, bytes):		loop->made_at leaves. 0; 1: told to stop (server); -1 with loop->fail.
  *	receive(loop, &data, &bytes):	1: a message lies at data; 0: none yet (in block mode after some ms); -1.
  */
 #ifndef CADGE_FLOOR_LOOP_H
@@ -71,11 +71,8 @@ DRV_INLINE int floor_await(struct drv_floor_loop *loop, uint64_t key, uint64_t s
 			if (DRV_LIKELY(bytes == loop->bytes &&
 				       drv_head_holds(data, bytes, ~loop->seed, key))) {
 				loop->checked++;
-				if (DRV_UNLIKELY(loop->mode == DRV_STEP_VERIFY)) {
-					loop->full_checked++;
-					if (!drv_body_holds(data, bytes, ~loop->seed, loop->phase, key))
-						drv_floor_mismatch(loop, "an answer has a wrong body");
-				}
+				if (DRV_UNLIKELY(loop->bodies))
+					drv_floor_read(loop, data, ~loop->seed, key, "an answer");
 				return 1;
 			}
 			if (lossy && loop->late < loop->lost) {
@@ -106,11 +103,11 @@ DRV_INLINE int floor_client_loop(struct drv_floor_loop *loop, const bool block, 
 	loop->started = start;
 	while (!over) {
 		const uint64_t number = loop->next_number++;
-		const uint64_t key = drv_head_write(loop->out, bytes, loop->seed, number);
+		const uint64_t key = drv_head_write(loop->made_at, bytes, loop->seed, number);
 		int status;
 
-		if (DRV_UNLIKELY(loop->mode == DRV_STEP_VERIFY))
-			drv_body_fill(loop->out, bytes, loop->seed, loop->phase, number);
+		if (DRV_UNLIKELY(loop->bodies))
+			drv_floor_write(loop, loop->made_at, loop->seed, number);
 		if (DRV_UNLIKELY(send(loop, bytes) < 0))
 			return -1;
 		status = floor_await(loop, key, start, block, lossy, receive);
@@ -165,13 +162,12 @@ DRV_INLINE int floor_server_loop(struct drv_floor_loop *loop, const bool block, 
 			loop->checked++;
 		else
 			drv_floor_mismatch(loop, "a message of %zu bytes has a wrong head", bytes);
-		drv_head_write(loop->out, loop->bytes, ~loop->seed, key);
-		if (DRV_UNLIKELY(loop->full)) {
-			loop->full_checked++;
-			if (!drv_body_holds(data, bytes, loop->seed, loop->phase, key))
-				drv_floor_mismatch(loop, "a message has a wrong body");
-			drv_body_fill(loop->out, loop->bytes, ~loop->seed, loop->phase, key);
+		if (DRV_UNLIKELY(loop->bodies)) {
+			if (bytes == loop->bytes)
+				drv_floor_read(loop, data, loop->seed, key, "a message");
+			drv_floor_write(loop, loop->made_at, ~loop->seed, key);
 		}
+		drv_head_write(loop->made_at, loop->bytes, ~loop->seed, key);
 		status = send(loop, loop->bytes);
 		if (DRV_UNLIKELY(status))
 			return status < 0 ? -1 : 0;

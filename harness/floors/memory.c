@@ -253,6 +253,8 @@ int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 	state->stride = memory_stride(loop->bytes);
 	state->slots = memory_slots(loop->bytes, loop->depth);
 	state->batch = state->slots < 8 ? 1 : state->slots / 4;
+	if (loop->touch && !loop->flow && !state->chunks)
+		loop->made_at = (client ? state->request : state->reply) + state->payload_at;
 	state->sleep = &state->control->asleep[client ? 16 : 0];
 	state->wake = &state->control->asleep[client ? 0 : 16];
 	/* Endpoint 1 begins first: the other does not touch the memory before it has heard of it. */
@@ -296,7 +298,7 @@ DRV_INLINE int memory_send(struct drv_floor_loop *loop, size_t bytes, const bool
 	struct floor_state *state = loop->run->state;
 	uint8_t *slot = client ? state->request : state->reply;
 
-	memory_copy(slot + state->payload_at, loop->out, bytes);
+	memory_copy(slot + state->payload_at, loop->made_at, bytes);
 	memory_flag_set(slot, next_flag(state, state->sent++, one_line, client));
 	if (block && DRV_UNLIKELY(memory_wake(low_half(slot), state->wake) < 0))
 		return drv_floor_broke(loop, "futex");

@@ -91,11 +91,12 @@ DRV_INLINE uint8_t *memory_chunk(const struct floor_state *state, unsigned int w
 	return memory_region(state, which) + number % MEMORY_CHUNKS * (64 + MEMORY_CHUNK_BYTES);
 }
 
+/* Nothing where it is there already: a message that is written anew is made in its place. */
 DRV_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	if (bytes == 8)
 		drv_store64(to, drv_load64(from));
-	else
+	else if (DRV_LIKELY(to != from))
 		memcpy(to, from, bytes);
 }
 

@@ -43,13 +43,14 @@ DRV_INLINE int produce(struct drv_floor_loop *loop, const bool block)
 	for (;;) {
 		const uint64_t number = state->next;
 		uint8_t *slot = slot_of(state, number);
+		uint8_t *message = loop->touch ? slot + state->payload_at : loop->out;
 
 		if (number >= state->slots && ring_wait(loop, number - state->slots + 1, block))
 			return -1;
-		drv_head_write(loop->out, loop->bytes, loop->seed, number);
-		if (DRV_UNLIKELY(loop->mode == DRV_STEP_VERIFY))
-			drv_body_fill(loop->out, loop->bytes, loop->seed, loop->phase, number);
-		memory_copy(slot + state->payload_at, loop->out, loop->bytes);
+		drv_head_write(message, loop->bytes, loop->seed, number);
+		if (DRV_UNLIKELY(loop->bodies))
+			drv_floor_write(loop, message, loop->seed, number);
+		memory_copy(slot + state->payload_at, message, loop->bytes);
 		memory_flag_set(slot, number + 1);
 		if (block && memory_wake((uint32_t *)(void *)slot, &state->control->asleep[0]) < 0)
 			return drv_floor_broke(loop, "futex");
@@ -128,11 +129,8 @@ DRV_INLINE int consume(struct drv_floor_loop *loop, const bool block)
 			loop->checked++;
 		else
 			drv_floor_mismatch(loop, "a message of a stream has a wrong head");
-		if (DRV_UNLIKELY(loop->full)) {
-			loop->full_checked++;
-			if (!drv_body_holds(data, loop->bytes, loop->seed, loop->phase, number))
-				drv_floor_mismatch(loop, "a message of a stream has a wrong body");
-		}
+		if (DRV_UNLIKELY(loop->bodies))
+			drv_floor_read(loop, data, loop->seed, number, "a message of a stream");
 		state->next++;
 		if (state->next - given >= state->batch && give_back(loop, given = state->next, block))
 			return -1;

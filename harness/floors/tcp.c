@@ -121,9 +121,9 @@ static int tcp_flow_client(struct drv_floor_loop *loop)
 
 	loop->started = last;
 	while (!head.last) {
+		if (DRV_UNLIKELY(loop->bodies))
+			drv_floor_write(loop, loop->out, loop->seed, state->next);
 		drv_head_write(loop->out, loop->bytes, loop->seed, state->next);
-		if (loop->mode == DRV_STEP_VERIFY)
-			drv_body_fill(loop->out, loop->bytes, loop->seed, loop->phase, state->next);
 		now = drv_clock_now(&loop->run->clock);
 		if (loop->mode == DRV_STEP_VERIFY)
 			head.last = loop->done + 1 >= loop->limit;
@@ -169,11 +169,8 @@ static int tcp_flow_server(struct drv_floor_loop *loop)
 			loop->checked++;
 		else
 			drv_floor_mismatch(loop, "a message of a stream has a wrong head");
-		if (DRV_UNLIKELY(loop->full)) {
-			loop->full_checked++;
-			if (!drv_body_holds(loop->in, loop->bytes, loop->seed, loop->phase, state->next))
-				drv_floor_mismatch(loop, "a message of a stream has a wrong body");
-		}
+		if (DRV_UNLIKELY(loop->bodies))
+			drv_floor_read(loop, loop->in, loop->seed, state->next, "a message of a stream");
 		state->next++;
 		loop->executions++;
 		loop->phase_executions++;

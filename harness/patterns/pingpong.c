@@ -5,13 +5,19 @@
 
 struct parameters {
 	uint64_t bytes;
+	uint32_t touch;
 };
 
 static struct drv_exchange exchange_of(const struct drv_play *play)
 {
 	const struct parameters *parameters = play->parameters;
 
-	return (struct drv_exchange){DRV_FORM_BARE, parameters->bytes, parameters->bytes, 1, play->seed};
+	return (struct drv_exchange){.form = DRV_FORM_BARE,
+				     .request_bytes = parameters->bytes,
+				     .reply_bytes = parameters->bytes,
+				     .depth = 1,
+				     .seed = play->seed,
+				     .touch = (enum drv_touch)parameters->touch};
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -42,6 +48,7 @@ static const struct drv_pattern pingpong = {
 	.parameters =
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},

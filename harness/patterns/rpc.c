@@ -8,13 +8,18 @@
 
 struct parameters {
 	uint64_t request_bytes, reply_bytes, depth;
+	uint32_t touch;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
 				       uint64_t seed)
 {
-	return (struct drv_exchange){drv_call_form(both), parameters->request_bytes, parameters->reply_bytes,
-				     (uint32_t)parameters->depth, seed};
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch};
 }
 
 static struct drv_exchange exchange_in(const struct drv_play *play)
@@ -66,6 +71,7 @@ static const struct drv_pattern rpc = {
 			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
 			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},

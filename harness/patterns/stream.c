@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "in_place.h"
 #include "pattern.h"
 #include "serve_loop.h"
 
@@ -27,8 +28,13 @@
 #define CONTROL_BYTES 32u
 #define BUFFERS       2u
 
+static const char *const buffers_words[] = {"rotated", "same", NULL};
+
 struct parameters {
 	uint64_t bytes, depth;
+	uint32_t touch;
+	/* SAME: all messages of a run leave from one buffer, and so they all hold the same */
+	enum { ROTATED, SAME } buffers;
 };
 
 static size_t control_bytes(uint64_t message_bytes)
@@ -140,8 +146,7 @@ static void receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t to
 
 static void receiver_phase(struct receiver *receiver, bool full, uint64_t serial)
 {
-	receiver->intake.full = full;
-	receiver->intake.phase = serial;
+	drv_intake_phase(&receiver->intake, full, serial);
 	receiver->run++;
 	receiver->run_executions = 0;
 	receiver->run_expected = UINT64_MAX;
@@ -161,7 +166,8 @@ static int receiver_start(struct receiver *receiver, const struct drv_play *play
 	receiver->bytes = parameters->bytes;
 	receiver->intake.seed = play->seed;
 	receiver->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
-	receiver->intake.by_number = (caps & CADGE_CAP_ORDERED) != 0;
+	receiver->intake.by_number = (caps & CADGE_CAP_ORDERED) && parameters->buffers == ROTATED;
+	receiver->intake.touch = parameters->touch != DRV_TOUCH_NONE;
 	receiver->stride = drv_memory_stride(CONTROL_BYTES);
 	receiver->controls = drv_pool_take(engine, DRV_POOL_SERVER, BUFFERS * receiver->stride, fail);
 	if (!receiver->controls)
@@ -179,7 +185,7 @@ struct sender {
 	uint64_t bytes;
 	uint32_t depth;
 	uint64_t seed;
-	bool reliable;
+	bool reliable, touch, same;
 	/* of the engine's pool: first slot's payload, and the end message */
 	uint8_t *messages, *control;
 	size_t stride;
@@ -189,6 +195,8 @@ struct sender {
 	uint32_t slot;
 	uint32_t lents, idle;
 	uint64_t next_number;
+	/* of all messages of a run that leave from one buffer */
+	uint64_t same_key;
 	/* since the attempt began */
 	uint64_t posted, key_sum;
 	uint64_t run_posted;
@@ -278,24 +286,55 @@ DRV_INLINE int turn(struct sender *sender, const bool may_sleep, struct drv_fail
 	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
 }
 
-/* Sends the next message, waiting for its slot and for the layer. */
-DRV_INLINE int send_one(struct sender *sender, const bool full, uint64_t phase, struct drv_fail *fail)
+/*
+ * Hands over a message whose body is written: for a full comparison, or since the stream touches its messages. One that
+ * is touched is written where it leaves from; elsewhere than in memory of the library that is once (*written), however
+ * often the layer is busy.
+ */
+static int __attribute__((noinline)) hand_over_written(struct sender *sender, uint8_t *payload, bool *written,
+						       const bool full, uint64_t phase)
+{
+	const struct cadge_layer *layer = sender->port.engine->layer;
+	const bool reserves = sender->touch && drv_in_place_grants(layer);
+	struct cadge_iov iov = {payload, (size_t)sender->bytes};
+
+	if (reserves) {
+		const int code = drv_in_place_begin(layer, sender->chan, &iov);
+
+		if (code != CADGE_DONE)
+			return code;
+		*written = false;
+		drv_head_write(iov.base, iov.bytes, sender->seed, sender->next_number);
+	}
+	if (!*written && full)
+		drv_body_fill(iov.base, iov.bytes, sender->seed, phase, sender->next_number);
+	else if (!*written)
+		drv_touch_write(iov.base, iov.bytes, sender->seed, sender->next_number);
+	*written = true;
+	return reserves ? drv_in_place_end(layer, sender->chan, &iov, sender->slot)
+			: layer->post(sender->chan, &iov, 1, 0, sender->slot);
+}
+
+/* Sends the next message, waiting for its slot and for the layer. `writes`: its body as well as its head. */
+DRV_INLINE int send_one(struct sender *sender, const bool same, const bool writes, const bool full,
+			uint64_t phase, struct drv_fail *fail)
 {
 	struct drv_engine *engine = sender->port.engine;
 	const size_t bytes = (size_t)sender->bytes;
 	const uint32_t slot = sender->slot;
 	uint8_t *payload = sender->messages + slot * sender->stride;
 	struct cadge_iov iov = {.base = payload, .bytes = bytes};
+	bool written = false;
 	uint64_t key;
 
 	while (DRV_UNLIKELY(sender->lent[slot]))
 		if (turn(sender, true, fail))
 			return -1;
-	key = drv_head_write(payload, bytes, sender->seed, sender->next_number);
-	if (full)
-		drv_body_fill(payload, bytes, sender->seed, phase, key);
+	key = same ? sender->same_key : drv_head_write(payload, bytes, sender->seed, sender->next_number);
 	for (;;) {
-		const int code = engine->layer->post(sender->chan, &iov, 1, 0, slot);
+		const int code = !same && DRV_UNLIKELY(writes)
+					 ? hand_over_written(sender, payload, &written, full, phase)
+					 : engine->layer->post(sender->chan, &iov, 1, 0, slot);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
 			sender->lent[slot] = code == CADGE_QUEUED;
@@ -350,9 +389,21 @@ static int finish(struct sender *sender, struct drv_fail *fail)
 	return 0;
 }
 
-static int run(struct sender *sender, enum stop stop, uint64_t bound, uint64_t phase, struct drv_fail *fail)
+/* What all messages of a run hold that leave from one buffer: nobody has it now. */
+static void write_same(struct sender *sender, const bool full, uint64_t phase)
+{
+	const size_t bytes = (size_t)sender->bytes;
+
+	sender->same_key = drv_head_write(sender->messages, bytes, sender->seed, sender->next_number);
+	if (full)
+		drv_body_fill(sender->messages, bytes, sender->seed, phase, sender->same_key);
+}
+
+DRV_INLINE int run_from(struct sender *sender, const bool same, enum stop stop, uint64_t bound,
+			uint64_t phase, struct drv_fail *fail)
 {
 	struct drv_engine *engine = sender->port.engine;
+	const bool full = stop == STOP_COUNT, writes = full || sender->touch;
 	/* the clock is read every 32 small messages: reading it costs a part of one */
 	const uint64_t stride_mask = sender->bytes >= 4096 ? 0 : 31;
 	uint64_t last = drv_clock_now(&engine->clock);
@@ -360,10 +411,12 @@ static int run(struct sender *sender, enum stop stop, uint64_t bound, uint64_t p
 	sender->run++;
 	sender->run_posted = 0;
 	sender->confirmed = false;
+	if (same)
+		write_same(sender, full, phase);
 	for (;;) {
 		uint64_t now;
 
-		if (send_one(sender, stop == STOP_COUNT, phase, fail))
+		if (send_one(sender, same, writes, full, phase, fail))
 			return -1;
 		if (stop == STOP_COUNT) {
 			if (sender->run_posted >= bound)
@@ -381,6 +434,12 @@ static int run(struct sender *sender, enum stop stop, uint64_t bound, uint64_t p
 			return -1;
 	}
 	return finish(sender, fail);
+}
+
+static int run(struct sender *sender, enum stop stop, uint64_t bound, uint64_t phase, struct drv_fail *fail)
+{
+	return sender->same ? run_from(sender, true, stop, bound, phase, fail)
+			    : run_from(sender, false, stop, bound, phase, fail);
 }
 
 static int sender_verify(struct sender *sender, uint64_t phase, struct drv_fail *fail)
@@ -435,6 +494,7 @@ static int sender_start(struct sender *sender, const struct drv_play *play, stru
 {
 	const struct parameters *parameters = play->parameters;
 	struct drv_engine *engine = play->engine;
+	size_t messages_bytes;
 	uint8_t *memory;
 
 	drv_port_start(&sender->port, engine);
@@ -445,18 +505,21 @@ static int sender_start(struct sender *sender, const struct drv_play *play, stru
 	sender->bytes = parameters->bytes;
 	sender->depth = (uint32_t)parameters->depth;
 	sender->seed = play->seed;
+	sender->touch = parameters->touch != DRV_TOUCH_NONE;
+	sender->same = parameters->buffers == SAME;
 	sender->receiver = receiver;
 	sender->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
-	sender->stride = drv_memory_stride(sender->bytes);
+	sender->stride = sender->same ? 0 : drv_memory_stride(sender->bytes);
 	sender->lent = calloc(sender->depth + 1u, sizeof(*sender->lent));
 	if (!sender->lent)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the stream's slots");
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT,
-			       sender->depth * sender->stride + drv_memory_stride(CONTROL_BYTES), fail);
+	messages_bytes = (sender->same ? 1 : sender->depth) * drv_memory_stride(sender->bytes);
+	memory = drv_pool_take(engine, DRV_POOL_CLIENT, messages_bytes + drv_memory_stride(CONTROL_BYTES),
+			       fail);
 	if (!memory)
 		return -1;
 	sender->messages = memory;
-	sender->control = memory + sender->depth * sender->stride;
+	sender->control = memory + messages_bytes;
 	return 0;
 }
 
@@ -628,6 +691,10 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 {
 	const struct parameters *parameters = at;
 
+	if (parameters->buffers == SAME && parameters->touch != DRV_TOUCH_NONE)
+		return drv_fail_set(
+			fail, DRV_NO_CAP,
+			"wanted each message written anew, in a buffer that earlier ones still leave from");
 	return drv_negotiate_message(parameters->bytes, "message", &offer->both, fail) ||
 			       drv_negotiate_message(CONTROL_BYTES, "closing message", &offer->both, fail)
 		       ? -1
@@ -647,6 +714,8 @@ static const struct drv_pattern stream = {
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"buffers", DRV_CHOICE, offsetof(struct parameters, buffers), buffers_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},

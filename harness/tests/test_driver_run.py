@@ -38,10 +38,16 @@ def need(*layers: str) -> None:
 
 SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
 DEPTH = {"type": "integer", "min": 1, "max": 4096}
+TOUCH: Json = {"type": "choice", "values": ["none", "write+read"]}
 DECLARED: dict[str, Json] = {
-    "pingpong": {"bytes": SIZE},
-    "rpc": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": DEPTH},
-    "stream": {"bytes": SIZE, "depth": DEPTH},
+    "pingpong": {"bytes": SIZE, "touch": TOUCH},
+    "rpc": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": DEPTH, "touch": TOUCH},
+    "stream": {
+        "bytes": SIZE,
+        "depth": DEPTH,
+        "touch": TOUCH,
+        "buffers": {"type": "choice", "values": ["rotated", "same"]},
+    },
     "onesided": {
         "bytes": SIZE,
         "depth": DEPTH,
@@ -61,16 +67,16 @@ def point(pattern: str, duration: int = 30, **parameters: int | str) -> Json:
     }
 
 
-def pingpong(size: int, **more: int) -> Json:
-    return point("pingpong", bytes=size, **more)
+def pingpong(size: int, touch: str = "none", **more: int) -> Json:
+    return point("pingpong", bytes=size, touch=touch, **more)
 
 
-def rpc(request: int = 8, reply: int = 8, depth: int = 1, **more: int) -> Json:
-    return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, **more)
+def rpc(request: int = 8, reply: int = 8, depth: int = 1, touch: str = "none", **more: int) -> Json:
+    return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, touch=touch, **more)
 
 
-def stream(size: int, depth: int = 1, **more: int) -> Json:
-    return point("stream", bytes=size, depth=depth, **more)
+def stream(size: int, depth: int = 1, touch: str = "none", buffers: str = "rotated", **more: int) -> Json:
+    return point("stream", bytes=size, depth=depth, touch=touch, buffers=buffers, **more)
 
 
 def endpoint(number: int, role: str, peers: list[int], pin: bool = True) -> Json:
@@ -223,6 +229,8 @@ PATTERNS = [
     *[pingpong(size) for size in (0, 1, 8, 16, 1000, 65536)],
     *[rpc(*sizes) for sizes in ((8, 8, 1), (0, 64, 1), (5000, 3, 8), (64, 0, 16))],
     *[stream(size, depth) for size, depth in ((1, 4), (24, 1), (64, 16), (65536, 4))],
+    *[made(65536, touch="write+read") for made in (pingpong, rpc, stream)],
+    stream(65536, 4, buffers="same"),
 ]
 
 

@@ -30,7 +30,11 @@ AS_ROOT = os.geteuid() == 0
 
 SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
 DEPTH = {"type": "integer", "min": 1, "max": 4096}
-FORMS = {"exchange": {"bytes": SIZE}, "flow": {"bytes": SIZE, "depth": DEPTH}}
+TOUCH = {"type": "choice", "values": ["none", "write+read"]}
+FORMS: dict[str, dict[str, Any]] = {
+    "exchange": {"bytes": SIZE, "touch": TOUCH},
+    "flow": {"bytes": SIZE, "depth": DEPTH, "touch": TOUCH},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +137,15 @@ def free_port() -> int:
             return port
 
 
-def point(form: str, size: int, *, duration_ms: int = 50, deadline_ms: int = 15_000) -> dict[str, Any]:
+def point(
+    form: str, size: int, *, touch: str = "none", duration_ms: int = 50, deadline_ms: int = 15_000
+) -> dict[str, Any]:
     """Return one point of a launch file."""
+    parameters = {"bytes": size, "touch": touch, **({"depth": 16} if form == "flow" else {})}
     return {
         "attempt_id": f"{form}-{size}",
         "point_id": f"{size:016x}",
-        "workload": {"pattern": form, "parameters": {"bytes": size, **({"depth": 16} if form == "flow" else {})}},
+        "workload": {"pattern": form, "parameters": parameters},
         "duration_ms": duration_ms,
         "deadline_ms": deadline_ms,
     }
@@ -193,14 +200,30 @@ def streams(*sizes: int) -> list[dict[str, Any]]:
     return [point("flow", size) for size in sizes]
 
 
+def touched(form: str, *sizes: int) -> list[dict[str, Any]]:
+    """Return points whose messages are written anew and read whole."""
+    return [point(form, size, touch="write+read") for size in sizes]
+
+
 MEMORY_SIZES = (0, 1, 8, 15, 16, 56, 57, 4095, 4096, 65_536, 1 << 20)
 CASES = [
-    ("floor-cacheline", "poll", messages(0, 1, 7, 8, 16, 56)),
-    ("floor-copyflag", "poll", messages(*MEMORY_SIZES) + streams(1, 8, 100, 4096, 1 << 20)),
-    ("floor-futex", "block", messages(0, 8, 4096, 1 << 20) + streams(64, 65_536)),
-    ("floor-tcp", "poll", messages(1, 8, 4096, 1 << 20) + streams(1, 17, 65_536, 4 << 20)),
+    ("floor-cacheline", "poll", messages(0, 1, 7, 8, 16, 56) + touched("exchange", 8, 56)),
+    (
+        "floor-copyflag",
+        "poll",
+        messages(*MEMORY_SIZES)
+        + streams(1, 8, 100, 4096, 1 << 20)
+        + touched("exchange", 8, 17, 4096, 1 << 20)
+        + touched("flow", 8, 100, 1 << 20),
+    ),
+    ("floor-futex", "block", messages(0, 8, 4096, 1 << 20) + streams(64, 65_536) + touched("exchange", 4096)),
+    (
+        "floor-tcp",
+        "poll",
+        messages(1, 8, 4096, 1 << 20) + streams(1, 17, 65_536, 4 << 20) + touched("flow", 17, 65_536),
+    ),
     ("floor-tcp", "block", messages(1, 8, 4096, 1 << 20) + streams(1, 17, 65_536, 4 << 20)),
-    ("floor-udp", "poll", messages(0, 1, 8, 1400, 65_507)),
+    ("floor-udp", "poll", messages(0, 1, 8, 1400, 65_507) + touched("exchange", 8, 65_507)),
     ("floor-udp", "block", messages(0, 1, 8, 1400, 65_507)),
 ]
 
@@ -242,7 +265,9 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
 def test_variants_are_chosen_by_name(
     tmp_path: Path, floor: str, wait: str, settings: dict[str, str], used: str
 ) -> None:
-    points = messages(8) if floor == "floor-cacheline" else messages(8, 65_536, 262_144)
+    points = messages(8) + touched("exchange", 56)
+    if floor != "floor-cacheline":
+        points += messages(65_536, 262_144) + touched("exchange", 65_536, 262_144)
     result = Launch(
         folder=tmp_path, floor=floor, wait=wait, points=points, program=available(), settings=settings
     ).run()

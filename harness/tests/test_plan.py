@@ -396,6 +396,47 @@ def test_a_budget_leaves_out_sizes_first_and_never_launches(catalogue: Catalogue
     assert {point.duration_ms for point in cut.points} == {200}
 
 
+def test_what_ranks_nothing_goes_before_any_size_that_ranks(catalogue: Catalogue, site: Site) -> None:
+    sizes = [f"{2**power}B" for power in range(3, 13)]
+    patterns = [{"pattern": "rpc", "request_bytes": sizes, "touch": ["none", "write+read"]}]
+    duration = {"default": "200ms", "least": "200ms"}
+
+    def kept(budget: str) -> tuple[list[int], list[int], str]:
+        plan = only(catalogue, site, patterns=patterns, duration=duration, budget=budget)
+        by_touch: dict[str, list[int]] = {"write+read": [], "none": []}
+        for point in plan.points:
+            if point.subject.place == "within":
+                by_touch[str(point.workload["touch"])].append(point.workload.integer("request_bytes"))
+        return sorted(by_touch["write+read"]), sorted(by_touch["none"]), plan.notices[0]
+
+    every = [2**power for power in range(3, 13)]
+    ranking, beside, said = kept("35s")
+    assert ranking == every
+    assert 0 < len(beside) < 10
+    assert beside == every[: len(beside)]
+    gone = ", ".join(format_bytes(size) for size in every[len(beside) :])
+    assert said == f"left out to fit the budget of 35 s: of what ranks nothing {gone}"
+    ranking, beside, said = kept("18s")
+    assert beside == []
+    assert ranking == every[: len(ranking)]
+    assert SIZES_LEAST <= len(ranking) < 10
+    assert "; of what ranks nothing 8B" in said
+
+
+def test_floors_touch_data_as_layers_do(catalogue: Catalogue, site: Site) -> None:
+    patterns = [
+        {"pattern": "rpc", "request_bytes": "4KiB", "touch": ["none", "write+read"]},
+        {"pattern": "stream", "bytes": "64KiB", "depth": 8, "touch": "none", "buffers": "same"},
+    ]
+    plan = make_plan(tiny(patterns=patterns, places="within"), catalogue, WORKLOADS, site)
+    found = {
+        (point.workload.pattern, point.workload["touch"])
+        for point in plan.points
+        if point.subject.layer == "floor-copyflag"
+    }
+    assert found == {("exchange", "none"), ("exchange", "write+read"), ("flow", "none")}
+
+
 def test_sizes_in_focus_stay(catalogue: Catalogue, site: Site) -> None:
     focus = [{"pattern": "rpc", "request_bytes": "64KiB", "duration": "500ms"}]
     cut = only(
@@ -520,6 +561,8 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> 
     assert sweep.budget == 300_000
     assert not plan.notices[1:]  # nothing is left out or shortened where the machine is idle
     assert {point.duration_ms for point in layer_points} == {sweep.duration.default}
+    beside = {(p.workload.pattern, p.workload["touch"]) for p in layer_points if p.workload["touch"] == "none"}
+    assert beside == {("rpc", "none"), ("stream", "none")}
 
 
 @pytest.mark.parametrize("name", ["smoke", "default", "full"])

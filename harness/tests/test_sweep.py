@@ -77,6 +77,16 @@ def test_streams_and_one_sided_operations(tmp_path: Path) -> None:
     )
 
 
+def test_a_buffer_that_is_sent_from_is_not_written(tmp_path: Path) -> None:
+    """The default is to write, so that whoever wants one buffer for all messages has to say that none is touched."""
+    head = "patterns:\n- {pattern: stream, bytes: 8B, buffers: "
+    found = workloads(f"{head}[same, rotated], touch: [none, write+read]}}\n", tmp_path)
+    made = {(item["buffers"], item["touch"]) for item in found}
+    assert made == {("same", "none"), ("rotated", "none"), ("rotated", "write+read")}
+    with pytest.raises(UsageError, match="stream has none of these combinations"):
+        workloads(f"{head}same}}\n", tmp_path)
+
+
 def test_places_and_waits_of_a_pattern_go_before_the_sweep_s(tmp_path: Path) -> None:
     text = "waits: [poll, block]\npatterns: [{pattern: rpc, request_bytes: 8B, waits: block, places: between}]\n"
     assert [(item.place, item.wait) for item in wanted(sweep_of(text, tmp_path), WORKLOADS)] == [("between", "block")]

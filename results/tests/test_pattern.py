@@ -53,7 +53,7 @@ def test_its_document_can_be_stored(name: str) -> None:
 
 def test_defaults_and_followers_are_filled_in() -> None:
     found = RPC.workload("rpc", {"request_bytes": 64})
-    assert dict(found.items()) == {"request_bytes": 64, "reply_bytes": 64, "depth": 1}
+    assert dict(found.items()) == {"request_bytes": 64, "reply_bytes": 64, "depth": 1, "touch": "write+read"}
     assert RPC.moved_bytes(found) == (64, 64)
     assert RPC.deep(found) == 1
     other = RPC.workload("rpc", {"request_bytes": 64, "reply_bytes": 8, "depth": 4})
@@ -68,6 +68,18 @@ def test_defaults_and_followers_are_filled_in() -> None:
     assert not words.exists(wider)
 
 
+def test_what_ranks_goes_first_and_what_does_not_stands_beside() -> None:
+    ranking, beside = (RPC.workload("rpc", {"request_bytes": 64, "touch": touch}) for touch in ("write+read", "none"))
+    assert (RPC.does_rank(ranking), RPC.does_rank(beside)) == (True, False)
+    assert RPC.fill(RPC.workload_words, beside, plain) == "64 B, touch none"
+    assert RPC.reading_order[-1] == "touch", "rows of one size stand beside each other"
+    aged = raw()
+    del aged["parameters"]["touch"]
+    aged["floor"]["carry"] = []
+    aged["words"] = {}
+    assert PatternFile.from_object(aged, source="x").does_rank(Workload(pattern="rpc", parameters=beside.parameters))
+
+
 @pytest.mark.parametrize(
     ("given_values", "message"),
     [
@@ -76,6 +88,7 @@ def test_defaults_and_followers_are_filled_in() -> None:
         ({"request_bytes": 8, "depth": 0}, "less than the minimum of 1 operations"),
         ({"request_bytes": 2**31}, "more than the maximum of 1073741824 bytes"),
         ({"request_bytes": "put"}, "'put' is not a number"),
+        ({"request_bytes": 8, "touch": "read"}, "'read' is not one of none, write\\+read"),
         ({"request_bytes": 8, "width": 1}, "rpc has no parameter width; it has request_bytes, reply_bytes, depth"),
     ],
 )
@@ -91,6 +104,8 @@ def test_values_outside_are_refused(given_values: dict[str, int | str], message:
         (("parameters", "depth", "max"), None, "an integer has unit, min and max"),
         (("parameters", "depth", "default"), 5000, "5000 is more than the maximum"),
         (("parameters", "depth", "follows"), "request_bytes", "either default or follows"),
+        (("parameters", "touch", "ranks"), "read", "ranks: 'read' is not one of none, write\\+read"),
+        (("parameters", "touch", "values"), ["none", "write read"], "values"),
         (("parameters", "wait"), {"title": "w", "unit": "ns", "min": 0, "max": 1}, "wait is a key of the sweep"),
         (("roles", "client", "acts"), False, "one of them has to act"),
         (("roles", "client", "peers"), ["boss"], "client has peers boss, which is no role"),

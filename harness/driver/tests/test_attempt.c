@@ -8,6 +8,7 @@
 #include "fake.h"
 #include "points.h"
 #include "tap.h"
+#include "touch.h"
 
 static struct drv_clock shared_clock;
 
@@ -175,6 +176,74 @@ static void test_sound(void)
 		     "unordered stream");
 }
 
+static struct drv_point touched(struct drv_point point)
+{
+	point_set(&point, "touch", DRV_TOUCH_WRITE_READ);
+	return point;
+}
+
+/* Written anew and read whole in every way that a layer may have, and not a byte that is not looked at. */
+static void test_touched(void)
+{
+	static const uint64_t sizes[] = {0, 8, 17, 24, 85, 5000};
+	const struct fake_orders ways[] = {{.in_sink = true},
+					   {.queued = true},
+					   {.native = true, .queued = true, .in_sink = true},
+					   {.busy_every = 3},
+					   {.native = true, .busy_every = 5},
+					   {.unordered = true, .queued = true},
+					   {.reserve = true},
+					   {.reserve = true, .queued = true},
+					   {.reserve = true, .in_sink = true, .busy_every = 2}};
+	static const uint32_t wrong[] = {16, 40, 84};
+
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			const uint64_t other = sizes[(i * 5 + way) % (sizeof(sizes) / sizeof(sizes[0]))];
+
+			if (!ways[way].unordered)
+				expect_sound(touched(point_make("pingpong", sizes[i], sizes[i], 1)),
+					     ways[way], "touched pingpong");
+			expect_sound(touched(point_make("rpc", sizes[i], other, 7)), ways[way],
+				     "touched rpc");
+			expect_sound(touched(point_make("stream", sizes[i], 0, 5)), ways[way],
+				     "touched stream");
+		}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		/* not among the first messages, which are compared in any case */
+		const struct fake_orders flips = {.flip_every = 101, .flip_at = wrong[i]};
+
+		expect_unsound(touched(point_make("pingpong", 85, 85, 1)), flips, "payload",
+			       "a flipped byte of a message that is read");
+		expect_unsound(touched(point_make("rpc", 85, 0, 4)), flips, "payload",
+			       "a flipped byte of a request that is read");
+		expect_unsound(touched(point_make("rpc", 0, 85, 4)), flips, "payload",
+			       "a flipped byte of a reply that is read");
+		expect_unsound(touched(point_make("stream", 85, 0, 4)), flips, "payload",
+			       "a flipped byte of a stream that is read");
+	}
+}
+
+/* All messages of a stream leave from one buffer, which is written once a run and holds the same for all. */
+static void test_same_buffer(void)
+{
+	static const uint64_t sizes[] = {0, 8, 24, 85, 5000};
+	const struct fake_orders ways[] = {
+		{0}, {.queued = true}, {.busy_every = 3}, {.reserve = true, .queued = true}};
+	struct drv_point point;
+
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			point = point_make("stream", sizes[i], 0, 5);
+			point_set(&point, "buffers", 1);
+			expect_sound(point, ways[way], "stream from one buffer");
+		}
+	expect_unsound(point, (struct fake_orders){.flip_every = 1, .flip_at = 4999}, "payload",
+		       "a wrong last byte of a stream from one buffer");
+	tap_ok(play(touched(point), (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+	       "a buffer that is being sent from is not written anew");
+}
+
 /* A library is handed a call as it is handed a bare message: one piece, from an aligned start. */
 static void test_pieces(void)
 {
@@ -296,6 +365,8 @@ int main(void)
 {
 	drv_clock_start(&shared_clock, true);
 	test_sound();
+	test_touched();
+	test_same_buffer();
 	test_pieces();
 	test_onesided();
 	test_faults();

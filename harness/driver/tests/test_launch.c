@@ -21,7 +21,8 @@ static const char good[] =
 	"12\",\"raw_device\":\"\",\"peers\":[0]}],"
 	"\"patterns\":{\"rpc\":{\"request_bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"reply_"
 	"bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},"
-	"\"depth\":{\"type\":\"integer\",\"min\":1,\"max\":4096}},"
+	"\"depth\":{\"type\":\"integer\",\"min\":1,\"max\":4096},"
+	"\"touch\":{\"type\":\"choice\",\"values\":[\"none\",\"write+read\"]}},"
 	"\"onesided\":{\"bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"depth\":{\"type\":"
 	"\"integer\",\"min\":1,\"max\":64},"
 	"\"operation\":{\"type\":\"choice\",\"values\":[\"get\",\"put\"]},\"target\":{\"type\":\"choice\","
@@ -29,7 +30,7 @@ static const char good[] =
 	"\"points\":[{\"attempt_id\":\"1\",\"point_id\":\"0123456789abcdef\",\"duration_ms\":250,\"deadline_"
 	"ms\":3000,"
 	"\"workload\":{\"pattern\":\"rpc\",\"parameters\":{\"request_bytes\":8,\"reply_bytes\":64,\"depth\":"
-	"4}}},"
+	"4,\"touch\":\"write+read\"}}},"
 	"{\"attempt_id\":\"2\",\"point_id\":\"x\",\"duration_ms\":25,\"deadline_ms\":3000,"
 	"\"workload\":{\"pattern\":\"onesided\",\"parameters\":{\"bytes\":64,\"depth\":1,\"operation\":"
 	"\"get\",\"target\":\"passive\"}}}]}";

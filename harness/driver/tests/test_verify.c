@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tap.h"
+#include "touch.h"
 #include "verify.h"
 
 #define SEED UINT64_C(0x123456789abcdef)
@@ -17,6 +18,41 @@ static uint8_t *exact_copy(const uint8_t *buffer, size_t bytes)
 		exit(77);
 	memcpy(copy, buffer, bytes);
 	return copy;
+}
+
+/* What is written anew for each message, and read whole: in every length, and at any address. */
+static void test_touch(void)
+{
+	uint8_t buffer[4096 + 16];
+	int whole = 1, flips = 1, kept = 1;
+	uint32_t numbers = 0;
+
+	for (size_t bytes = 0; bytes <= 400; bytes += bytes < 180 ? 1 : 37) {
+		uint8_t *copy;
+
+		memset(buffer, 0xee, sizeof(buffer));
+		drv_touch_write(buffer, bytes, SEED, 7);
+		for (size_t at = 0; at < 16; at++)
+			kept &= buffer[at] == 0xee;
+		kept &= buffer[bytes < 16 ? 16 : bytes] == 0xee;
+		copy = exact_copy(buffer, bytes);
+		whole &= drv_touch_read(copy, bytes, SEED, 7);
+		memmove(buffer + 3, buffer, bytes);
+		whole &= drv_touch_read(buffer + 3, bytes, SEED, 7);
+		for (size_t at = 16; at < bytes; at++) {
+			copy[at] ^= 1;
+			flips &= !drv_touch_read(copy, bytes, SEED, 7);
+			copy[at] ^= 1;
+		}
+		free(copy);
+	}
+	tap_ok(kept, "writing a message anew keeps to what is behind its head");
+	tap_ok(whole, "what was written is read, in every length and at any address");
+	tap_ok(flips, "a flipped bit in any byte of a message that is read is noticed");
+	drv_touch_write(buffer, 4096, SEED, 1);
+	for (uint64_t number = 2; number < 258; number++)
+		numbers += !drv_touch_read(buffer, 4096, SEED, number);
+	tap_ok(numbers > 245, "messages hold other bytes than the one before: %u of 256", numbers);
 }
 
 int main(void)
@@ -73,5 +109,6 @@ int main(void)
 	drv_body_fill(buffer, 100, SEED, 1, 1);
 	tap_ok(buffer[100] == 0xee && buffer[15] == 0xee && buffer[16] + buffer[17] + buffer[18] != 3 * 0xee,
 	       "filling keeps to the body");
+	test_touch();
 	return tap_done();
 }

@@ -69,13 +69,14 @@ def _endpoint(number: int, host: str, count: int) -> Json:
 def real_launch(name: str, layer: str) -> Json:
     """A launch of the real driver: one small rpc point between two endpoints of this host."""
     number = {"type": "integer", "min": 0, "max": 4096}
+    touch = {"type": "choice", "values": ["none", "write+read"]}
     values = {"request_bytes": 8, "reply_bytes": 8, "depth": 1}
     point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 20, "deadline_ms": 5000}
     launch = make_launch(name, ["localhost", "localhost"], layer=layer)
     return {
         **launch,
-        "patterns": {"rpc": dict.fromkeys(values, number)},
-        "points": [{**point, "workload": {"pattern": "rpc", "parameters": values}}],
+        "patterns": {"rpc": {**dict.fromkeys(values, number), "touch": touch}},
+        "points": [{**point, "workload": {"pattern": "rpc", "parameters": {**values, "touch": "none"}}}],
     }
 
 

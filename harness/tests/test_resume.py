@@ -116,6 +116,29 @@ def test_a_campaign_is_not_finished_before_its_nodes_are_clean(
     assert not (campaign.path / WORK).exists()
 
 
+def test_resume_refuses_a_campaign_of_another_version(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    """Its launch files would say of a pattern what the driver does not know, or not say what it needs."""
+    runner.stop_after = 1
+    cadge(*RUN)
+    runner.stop_after = None
+    said = checkout.driver.read_text()
+    checkout.driver.write_text(said.replace('"write+read"', '"write+read", "read"'))
+    for folder in ("patterns", "floors"):
+        for path in (checkout.harness / folder).glob("*.pattern.yml"):
+            text = path.read_text().replace("[none, write+read]", "[none, write+read, read]")
+            path.unlink()
+            path.write_text(text)
+    answer = cadge("resume")
+    assert (answer.code, len(runner.made)) == (3, 1)
+    assert "this campaign was planned by another version of Cadge" in answer.err
+    assert "rpc: touch is ['none', 'write+read', 'read'] in the driver" in answer.err
+    checkout.driver.write_text(said)
+    for folder in ("patterns", "floors"):
+        for path in (checkout.harness / folder).glob("*.pattern.yml"):
+            path.write_text(path.read_text().replace("[none, write+read, read]", "[none, write+read]"))
+    assert cadge("resume", "--no-report").code == 0
+
+
 def test_resume_refuses_other_hosts(
     checkout: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

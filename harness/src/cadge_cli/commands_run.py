@@ -24,7 +24,7 @@ from cadge_cli.progress import make_progress
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError
 from cadge_harness.paths import Checkout, find_checkout
-from cadge_harness.plan.patterns import check_driver
+from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
@@ -160,6 +160,7 @@ def resume(ctx: click.Context, campaign: str, failed: bool, how: Measuring, as_j
             for note in testbed.notes:
                 output.say(note)
             check_driver(checkout)
+            check_plan(checkout, found.plan)
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
                 carry_out = partial(_carry_out, writer, testbed, stopping, output, problems, begun_s=begun_s)

@@ -12,7 +12,7 @@ from cadge_harness.errors import UnfitError, UsageError
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.surroundings import surroundings
 from cadge_harness.yamlfile import load_document
-from cadge_results import FormatError, PatternFile, Workloads, read_workloads
+from cadge_results import FormatError, PatternFile, Plan, Workloads, read_workloads
 from cadge_results.base import Document
 from cadge_results.reason import OF_THE_DRIVER
 
@@ -90,6 +90,20 @@ def check_driver(checkout: Checkout) -> None:
     if wrong:
         more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         raise UnfitError(f"the build is stale: {wrong[0]}{more}", commands=("make build",))
+
+
+def check_plan(checkout: Checkout, plan: Plan) -> None:
+    """Raise UnfitError where a campaign was planned with other parameters or quantities than the built driver has."""
+    said = ask_driver(checkout.driver)
+    if isinstance(said, str):
+        raise UnfitError(f"the build is stale: {said}", commands=("make build",))
+    has = {**_names(said.get("patterns")), **_names(said.get("forms"))}
+    wrong = [text for name, file in plan.patterns.items() for text in _pattern(name, has.get(name, {}), file)]
+    if wrong:
+        raise UnfitError(
+            f"this campaign was planned by another version of Cadge, and this one cannot end it: {wrong[0]}. "
+            "`cadge report` shows what it has; a new campaign measures anew"
+        )
 
 
 def _pattern(name: str, has: Mapping[str, object], file: PatternFile) -> Iterator[str]:

@@ -8,6 +8,7 @@ each size; printed are the median over launches and its 95 % interval. A cell pa
 Only attempts that are valid count.
 
     python harness/bench/calls.py --launches 15 --sizes 4096 65536 1048576
+    python harness/bench/calls.py --touch write+read   data written before each message, and read after it
     python harness/bench/calls.py --campaign last      the figures of a campaign that is there
 """
 
@@ -37,15 +38,15 @@ vectors:
   calls: [{calls}]
   bares: [{bares}]
 patterns:
-  - {{pattern: rpc, request_bytes: calls}}
-  - {{pattern: pingpong, bytes: bares}}
+  - {{pattern: rpc, request_bytes: calls, touch: {touch}}}
+  - {{pattern: pingpong, bytes: bares, touch: {touch}}}
 launches: {launches}
 floors: false
 duration: {{default: {duration_ms}ms}}
 """
 
 
-def measure(testbed: str, layers: list[str], sizes: list[int], launches: int, duration_ms: int) -> Campaign:
+def measure(testbed: str, layers: list[str], sizes: list[int], launches: int, duration_ms: int, touch: str) -> Campaign:
     """Run the campaign and return it."""
     bares = sorted({*sizes, *(size + TRAILER_BYTES for size in sizes)})
     with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as sweep:
@@ -56,6 +57,7 @@ def measure(testbed: str, layers: list[str], sizes: list[int], launches: int, du
                 bares=", ".join(f"{size}B" for size in bares),
                 launches=launches,
                 duration_ms=duration_ms,
+                touch=touch,
             )
         )
         sweep.flush()
@@ -120,12 +122,13 @@ def main() -> int:
     parser.add_argument("--layers", nargs="+", default=[])
     parser.add_argument("--testbed", default="emulated")
     parser.add_argument("--duration-ms", type=int, default=60)
+    parser.add_argument("--touch", choices=("none", "write+read"), default="none", help="whether data are touched")
     parser.add_argument("--campaign", help="measure nothing: the figures of this one")
     given = parser.parse_args()
     if given.campaign:
         campaign = store().open(given.campaign)
     else:
-        campaign = measure(given.testbed, given.layers, given.sizes, given.launches, given.duration_ms)
+        campaign = measure(given.testbed, given.layers, given.sizes, given.launches, given.duration_ms, given.touch)
     beyond = 0
     print(f"{'layer':14} {'place':8} {'n':>8} {'launches':>8}  {'rpc(n) / pingpong(n + 16)':27}  rpc(n) / pingpong(n)")
     for (layer, place), launches in sorted(medians(campaign).items()):

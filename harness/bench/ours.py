@@ -25,8 +25,13 @@ class LaunchError(Exception):
 
 
 def point(pattern: str, duration_ms: int, **parameters: int | str) -> dict[str, Any]:
-    """Return a point of a launch file; parameters that are not given are at their defaults."""
-    workload = WORKLOADS.patterns[pattern].workload(pattern, parameters)
+    """Return a point of a launch file; parameters that are not given are at their defaults, but data are not touched.
+
+    Native tools do not touch theirs.
+    """
+    file = WORKLOADS.patterns[pattern]
+    untouched = {"touch": "none"} if "touch" in file.parameters else {}
+    workload = file.workload(pattern, {**untouched, **parameters})
     return {"workload": workload.model_dump(mode="json"), "duration_ms": duration_ms}
 
 

@@ -33,6 +33,11 @@ POINTS: dict[str, Json] = {
     "pingpong": {"bytes": 8},
     "stream": {"bytes": 65536, "depth": 16},
 }
+CHOICES = {
+    "touch": {"type": "choice", "values": ["none", "write+read"]},
+    "buffers": {"type": "choice", "values": ["rotated", "same"]},
+}
+"""What older builds do not have, where they did what is now the first value of each."""
 MEDIAN_MAX, UPPER_MAX = 1.02, 1.05
 OOB_PORT = 18600
 """Where an endpoint in a namespace of its own listens; on this host a free port is taken."""
@@ -45,12 +50,22 @@ def is_first_schema(driver: Path) -> bool:
     return str(json.loads(said.stdout)["schema"]).endswith("/1")
 
 
-def point(pattern: str, number: int, duration_ms: int, first_schema: bool) -> Json:
+def choices_of(driver: Path) -> dict[str, list[str]]:
+    """Return, by pattern, which of CHOICES a driver has."""
+    if is_first_schema(driver):
+        return {}
+    said = subprocess.run([driver, "patterns", "--json"], capture_output=True, text=True, check=True, timeout=10)
+    has = json.loads(said.stdout)["patterns"]
+    return {pattern: [name for name in CHOICES if name in has[pattern]["parameters"]] for pattern in POINTS}
+
+
+def point(pattern: str, number: int, duration_ms: int, first_schema: bool, choices: list[str]) -> Json:
     """Return one point of a launch file."""
     head = {"attempt_id": str(number), "point_id": f"{number:016x}", "duration_ms": duration_ms, "deadline_ms": 20000}
     values = POINTS[pattern]
     if not first_schema:
-        return {**head, "workload": {"pattern": pattern, "parameters": values}}
+        chosen = {name: CHOICES[name]["values"][0] for name in choices}
+        return {**head, "workload": {"pattern": pattern, "parameters": {**values, **chosen}}}
     size = values.get("request_bytes", values.get("bytes"))
     reply = 0 if pattern == "stream" else size
     depth = values.get("depth", 1)
@@ -92,11 +107,16 @@ def endpoint(number: int, place: str, first_schema: bool) -> Json:
     return {**end, "cpus": [cpu], "role": ("client", "server")[number], "peers": [0 if place == "self" else 1 - number]}
 
 
-def document(layer: str, place: str, wait: str, duration_ms: int, first_schema: bool) -> Json:
+def document(
+    layer: str, place: str, wait: str, duration_ms: int, first_schema: bool, choices: dict[str, list[str]]
+) -> Json:
     """Return a launch file."""
     launcher = "mpirun" if layer.startswith("mpi-") else "direct"
     integer = {"type": "integer", "min": 0, "max": 1 << 30}
-    declared = {pattern: dict.fromkeys(values, integer) for pattern, values in POINTS.items()}
+    declared = {
+        pattern: {**dict.fromkeys(values, integer), **{name: CHOICES[name] for name in choices.get(pattern, [])}}
+        for pattern, values in POINTS.items()
+    }
     return {
         "schema": f"cadge.launch/{1 if first_schema else 2}",
         "launch_id": "sidebyside",
@@ -112,7 +132,10 @@ def document(layer: str, place: str, wait: str, duration_ms: int, first_schema: 
         "deadline_ms": 50000,
         "ports": [18700, 18799],
         "endpoints": [endpoint(number, place, first_schema) for number in range(1 if place == "self" else 2)],
-        "points": [point(pattern, number, duration_ms, first_schema) for number, pattern in enumerate(POINTS)],
+        "points": [
+            point(pattern, number, duration_ms, first_schema, choices.get(pattern, []))
+            for number, pattern in enumerate(POINTS)
+        ],
         **({} if first_schema else {"patterns": declared}),
     }
 
@@ -190,12 +213,14 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
 def compare(layer: str, builds: list[Path], rounds: int, duration_ms: int, wait: str, hosts: list[str]) -> bool:
     """Run all rounds of one layer, print a line a point, and return whether all pass."""
     schemas = [is_first_schema(build / "bin/cadge-driver") for build in builds]
+    choices = [choices_of(build / "bin/cadge-driver") for build in builds]
     place = "self" if layer.startswith("null-") else "between" if hosts else "within"
     found: dict[str, list[tuple[float, float]]] = {pattern: [] for pattern in POINTS}
     for number in range(rounds):
         figures: dict[int, list[float | None]] = {}
         for which in (0, 1) if number % 2 else (1, 0):
-            figures[which] = run(builds[which], document(layer, place, wait, duration_ms, schemas[which]), hosts)
+            launch = document(layer, place, wait, duration_ms, schemas[which], choices[which])
+            figures[which] = run(builds[which], launch, hosts)
         for pattern, old, new in zip(POINTS, figures[0], figures[1], strict=True):
             if old and new:
                 found[pattern].append((old, new))

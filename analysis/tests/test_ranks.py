@@ -66,7 +66,7 @@ def test_a_point_is_divided_by_a_floor_of_the_same_choice(found: compare.Compari
     for row in found.rows:
         assert row.floor is not None
         touch = row.cell.case.workload["touch"]
-        assert row.floor.cell.case.workload["touch"] == touch
+        assert row.floor.case.workload["touch"] == touch
         touches.add(touch)
     assert touches == {"none", "write+read"}
 

@@ -2,8 +2,8 @@
 """Numbers of each cell, its floor, its ratio to that floor, and layers against each other.
 
 A floor is what the machine itself can do for the same bytes at the same place and in the same wait mode, measured in
-the same campaign, with the same choices (data touched or not): see `floors`. Which form of floor belongs to a pattern, and which of its points have a like-for-like
-floor, its own file says; the others say why they have none.
+the same campaign with the same choices (data touched or not): see `floors`. Which form of floor belongs to a pattern,
+and which of its points have a like-for-like floor, its own file says; the others say why they have none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
-from cadge_results.point import Value
 from cadge_results.result import CpuUse
 
 P50, P99, P999 = 500, 990, 999

@@ -186,11 +186,11 @@ def test_one_core_and_two_pollers(quiet: Checkout, cadge: Cadge, monkeypatch: py
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
 def test_a_really_full_disk(quiet: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Path) -> None:
-    """A file system of 128 KiB: the campaign stops with what fits, and goes on when there is room."""
+    """A file system of 160 KiB: the campaign stops with what fits, and goes on when there is room."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=128k", "cadge-test", str(disk)], check=False, capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=160k", "cadge-test", str(disk)], check=False, capture_output=True
     )
     if mounted.returncode != 0:
         pytest.skip("tmpfs cannot be mounted here")

@@ -18,7 +18,7 @@ from cadge_analysis.stats.ablation import Ablation, ablations, by_chance
 from cadge_results import Campaign
 from cadge_results.histogram import decode
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 
 @pytest.fixture(scope="module")

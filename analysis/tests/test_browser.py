@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from chromium import Browser
 
-pytestmark = pytest.mark.together
+pytestmark = pytest.mark.spare
 
 COLOUR = "getComputedStyle(document.querySelector('{selector}')).{name}"
 TOO_WIDE = """

@@ -14,6 +14,8 @@ from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.intervals import Estimate
 from cadge_results import Campaign
 
+pytestmark = pytest.mark.spare
+
 TOUCHED = (("touch", "write+read"),)
 
 

@@ -14,7 +14,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 US = 1000
 THIN, NBSP, MINUS = "\u202f", "\u00a0", "\u2212"

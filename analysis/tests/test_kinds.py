@@ -19,7 +19,7 @@ from cadge_analysis.stats.load import Measured
 from cadge_results import Campaign, PatternFile
 from cadge_results.pattern import Quantity
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 CROWD = {
     "schema": "cadge.pattern/1",

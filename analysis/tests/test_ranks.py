@@ -15,7 +15,7 @@ from cadge_analysis.page import remarks
 from cadge_analysis.stats import compare, load
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 SLOW = "sockets-tcp"
 

@@ -24,7 +24,7 @@ from pagereader import Node
 
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 CLOSE = 1e-11  # twelve digits are stored in the page
 

@@ -16,7 +16,7 @@ from cadge_analysis import report
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_results import Campaign, OutputError
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 COLOUR = r"var\(--(k\d+,var\(--)?\w+,#[0-9a-f]{6}\)?\)"

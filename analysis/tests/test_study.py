@@ -18,7 +18,7 @@ from cadge_analysis.study import engine, published
 from cadge_analysis.study.build import build
 from cadge_results import Campaign
 
-pytestmark = pytest.mark.together  # a campaign and its report are costly to make
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 PEREGRINE = Path(__file__).parents[1] / "studies" / "peregrine"
 THIN, NBSP = "\u202f", "\u00a0"

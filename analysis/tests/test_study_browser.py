@@ -13,7 +13,7 @@ from test_browser import COLOUR, TOO_WIDE, luminance
 
 from cadge_analysis.study.build import build
 
-pytestmark = pytest.mark.together
+pytestmark = pytest.mark.spare
 
 PEREGRINE = Path(__file__).parents[1] / "studies" / "peregrine"
 

@@ -10,6 +10,8 @@
 #include "in_place.h"
 
 #define IDLE_WAIT_NS UINT64_C(200000)
+/* a host that is short of processor time needs a while to end a process that was killed */
+#define EXPLAIN_NS   UINT64_C(2000000000)
 
 static void on_up(struct cadge_sink *sink, uint32_t peer)
 {
@@ -110,7 +112,7 @@ uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns)
 
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 {
-	const uint64_t until_ns = drv_now_ns() + UINT64_C(500000000);
+	const uint64_t until_ns = drv_now_ns() + EXPLAIN_NS;
 	struct drv_fail peer = {0};
 
 	engine->broken = true;

@@ -142,7 +142,7 @@ int drv_engine_fail(const char *what, int code, struct drv_fail *fail);
 
 /*
  * The layer lost a peer. Whether the peer died or the layer is wrong is what the out-of-band channel knows
- * within half a second: sets the reason accordingly and returns -1. The engine is broken then.
+ * within two seconds: sets the reason accordingly and returns -1. The engine is broken then.
  */
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail);
 

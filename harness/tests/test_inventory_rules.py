@@ -27,6 +27,8 @@ from cadge_results.event import Event, Problem, Ready, TaskFailed
 
 from .conftest import Answer, FakeRunner, make_testbed
 
+pytestmark = pytest.mark.spare
+
 Json = dict[str, Any]
 Cadge = Callable[..., Answer]
 GOOD: Json = {"ansible_host": "10.0.0.1", "cadge_device": "ib0", "cadge_address": "10.1.0.1"}

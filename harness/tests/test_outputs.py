@@ -23,6 +23,8 @@ from .test_driver_run import DRIVER, launch, need, rpc
 from .test_floors import Launch
 from .test_floors import point as floor_point
 
+pytestmark = pytest.mark.spare
+
 __all__ = ["ablating"]  # a fixture
 Cadge = Callable[..., Answer]
 CADGE = (sys.executable, "-m", "cadge_cli.cli")

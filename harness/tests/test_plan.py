@@ -34,6 +34,8 @@ from cadge_results.units import format_bytes
 
 from .conftest import WORKLOADS, make_site
 
+pytestmark = pytest.mark.spare
+
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 
 

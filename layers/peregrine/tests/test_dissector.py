@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.together
+pytestmark = pytest.mark.spare
 
 ENGINE = Path(__file__).resolve().parents[1] / "engine"
 SCRIPT = ENGINE / "wireshark/peregrine.lua"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.together
+pytestmark = pytest.mark.spare
 
 ENGINE = Path(__file__).resolve().parents[1] / "engine"
 WIRES = ("udp", "shm")

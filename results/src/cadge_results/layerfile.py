@@ -64,7 +64,7 @@ class LayerFile(Document):
     launcher: Launcher = "direct"
     reliable: bool = True
     places: tuple[Place, ...]
-    packages: Packages = Packages()
+    packages: Packages = Field(default_factory=Packages)
     limits: tuple[Limit, ...] = ()
     known_faults: tuple[KnownFault, ...] = ()
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()

@@ -303,8 +303,8 @@ class PatternFile(Document):
     loop: Literal["closed", "open"] = "closed"
     calls: bool = False
     """Whether its operations are the layer's RPC, native or emulated."""
-    first_screen: FirstScreen = FirstScreen()
-    words: Words = Words()
+    first_screen: FirstScreen = Field(default_factory=FirstScreen)
+    words: Words = Field(default_factory=Words)
 
     @property
     def main(self) -> str:

@@ -11,7 +11,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from cadge_results.base import Document, Frozen, Place, Wait
 from cadge_results.point import WORD
@@ -151,22 +161,15 @@ def _layers(value: object) -> object:
     return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 
 
-Layers = Annotated[
-    tuple[LayerEntry, ...],
-    BeforeValidator(_layers),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string"},
-                {
-                    "type": "array",
-                    "items": {"anyOf": [{"type": "string"}, LayerEntry.model_json_schema()]},
-                    "minItems": 1,
-                },
-            ]
-        }
-    ),
-]
+class _LayersSchema:
+    """How the entries look in a schema. Worked out when a schema is asked for, which no command does."""
+
+    def __get_pydantic_json_schema__(self, _core: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        entry = {"anyOf": [{"type": "string"}, LayerEntry.model_json_schema()]}
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": entry, "minItems": 1}]}
+
+
+Layers = Annotated[tuple[LayerEntry, ...], BeforeValidator(_layers), _LayersSchema()]
 
 
 class SweepFile(Document):

@@ -31,7 +31,7 @@ H_WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-
 # Aligned as layers are, and for the same reason: layers/rules.mk.
 H_FLAGS := -O2 -g -fno-omit-frame-pointer -pthread -falign-functions=64 -falign-loops=32
 ifeq ($(PROFILE),asan)
-# Nothing of it is in a hurry, and half of the time of `make test`'s builds went into optimising loops; of -g, reports need lines alone.
+# A third of the processor time of all sanitized builds went into optimising these loops; of -g, reports need lines alone.
 H_FLAGS += -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifneq ($(PROFILE),release)
 $(error PROFILE is release or asan, not $(PROFILE))

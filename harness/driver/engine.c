@@ -11,7 +11,7 @@
 
 #define IDLE_WAIT_NS UINT64_C(200000)
 /* a host that is short of processor time needs a while to end a process that was killed */
-#define EXPLAIN_NS   UINT64_C(2000000000)
+#define EXPLAIN_NS UINT64_C(2000000000)
 
 static void on_up(struct cadge_sink *sink, uint32_t peer)
 {

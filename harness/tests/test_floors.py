@@ -412,16 +412,18 @@ def test_an_attempt_that_runs_out_of_time_ends_alone(
     """What it left under way reaches no later attempt, and neither endpoint ends for it."""
     # Its duration fits into its deadline; with what comes before it does not. Who never waits for long does not look.
     lates = [{**point(*late, duration_ms=199, deadline_ms=200), "attempt_id": f"late-{number}"} for number in (0, 1)]
-    others = [] if floor == "floor-udp" else streams(64, 65_536)
+    lossy = floor == "floor-udp"
+    others = [] if lossy else streams(64, 65_536)
     points = [lates[0], *messages(8, 4096), *others, lates[1], *messages(1)]
     launch = Launch(folder=tmp_path, floor=floor, wait=wait, points=points, program=available(), settings=settings)
     result = launch.run(stalls=True)
     assert launch.statuses == [0, 0]
     for wanted, attempt in zip(points, result["attempts"], strict=True):
-        if wanted in lates:
+        # A wait for a datagram ends with its loss, at times before anybody looks at the deadline.
+        if wanted in lates and not (lossy and attempt["status"] == "done"):
             assert (attempt["status"], attempt["reason"]) == ("failed", "the deadline of this step passed")
         else:
-            check_attempt(attempt, lossy=floor == "floor-udp")
+            check_attempt(attempt, lossy=lossy)
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:

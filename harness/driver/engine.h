@@ -18,6 +18,7 @@
 #include "negotiate.h"
 #include "oob.h"
 #include "watchdog.h"
+#include "witness.h"
 
 #define DRV_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define DRV_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -120,6 +121,8 @@ struct drv_engine {
 	 * hears nothing before the other has fallen silent; with more, one may be told to act while others already do.
 	 */
 	uint32_t look_mask;
+	/* of the first thread alone */
+	struct drv_witness witness;
 };
 
 /* Makes a port whose up and down note the channel's state and whose other callbacks count nothing and keep

@@ -91,6 +91,8 @@ struct drv_result {
 	/* by endpoint: the core that each of its threads ran on last */
 	json_t *threads[DRV_ENDPOINTS_MAX];
 	struct drv_checks checks;
+	/* what the state witness said before, between and after the attempts; owned reference */
+	json_t *witness;
 	struct drv_attempt *attempts;
 	size_t attempts_count;
 };

@@ -134,6 +134,21 @@ static int serve_attempt(struct drv_engine *engine, size_t index, struct drv_fai
 	return status;
 }
 
+/* The partner's part of a look at the state of the machine. */
+static int witness(struct drv_engine *engine, const json_t *message, uint64_t deadline_ns,
+		   struct drv_fail *fail)
+{
+	const uint32_t at = (uint32_t)json_integer_value(json_object_get(message, "at"));
+	const struct drv_witness_values values = drv_witness_look(&engine->witness, at);
+	json_t *said = drv_witness_json(&values, at, engine->endpoint);
+
+	if (said && drv_json_set(said, "m", json_string("witness"))) {
+		json_decref(said);
+		said = NULL;
+	}
+	return answer(engine, said, deadline_ns, fail);
+}
+
 int drv_serve(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *fail)
 {
 	const struct drv_idle *idle = drv_engine_idle(engine);
@@ -149,6 +164,14 @@ int drv_serve(struct drv_engine *engine, uint64_t deadline_ns, struct drv_fail *
 		if (!strcmp(name, "done")) {
 			json_decref(message);
 			return 0;
+		}
+		if (!strcmp(name, "witness")) {
+			const int status = witness(engine, message, deadline_ns, fail);
+
+			json_decref(message);
+			if (status)
+				return -1;
+			continue;
 		}
 		if (strcmp(name, "begin") != 0) {
 			drv_fail_set(fail, DRV_PROTOCOL, "endpoint 0 sent \"%s\" between attempts", name);

@@ -291,6 +291,52 @@ static int join(struct session *session, struct drv_fail *fail)
 	return 0;
 }
 
+/* The two processes that witness the state of the machine get what they need, and share a line where they can. */
+static int prepare_witness(struct session *session, struct drv_fail *fail)
+{
+	struct drv_engine *engine = &session->engine;
+	json_t *all;
+
+	drv_witness_start(&engine->witness, session->launch, engine->endpoint, &engine->clock);
+	session->result.witness = json_array();
+	if (engine->self)
+		return 0;
+	if (agree(session, "witness", drv_witness_offer(&engine->witness), NULL, &all, fail))
+		return -1;
+	drv_witness_accept(&engine->witness, json_array_get(all, 0));
+	json_decref(all);
+	return 0;
+}
+
+/* Endpoint 0: both look at the state of the machine, before attempt number `at` or after the last one. */
+static int look(struct session *session, size_t at, struct drv_fail *fail)
+{
+	struct drv_engine *engine = &session->engine;
+	const int partner = engine->witness.other;
+	struct drv_witness_values values;
+	json_t *order = json_pack("{s:s, s:I}", "m", "witness", "at", (json_int_t)at), *theirs = NULL;
+	int status = 0;
+
+	if (partner > 0)
+		status = drv_oob_send(engine->oob, partner, order, step_deadline(session), fail);
+	json_decref(order);
+	if (status)
+		return -1;
+	values = drv_witness_look(&engine->witness, (uint32_t)at);
+	if (partner > 0 && drv_oob_expect(engine->oob, partner, "witness", drv_engine_idle(engine),
+					  step_deadline(session), &theirs, fail))
+		return -1;
+	if (json_array_append_new(session->result.witness, drv_witness_json(&values, (uint32_t)at, 0)))
+		status = -1;
+	if (theirs) {
+		json_object_del(theirs, "m");
+		json_object_del(theirs, "from");
+		if (json_array_append_new(session->result.witness, theirs))
+			status = -1;
+	}
+	return status ? drv_fail_set(fail, DRV_MEMORY, "no memory for what the machine is like") : 0;
+}
+
 /* Endpoint 0: makes every attempt that was granted. Whatever stops the launch stands on all that remain. */
 static int make_attempts(struct session *session, struct drv_fail *fail)
 {
@@ -315,6 +361,8 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 				     "the launch's deadline left no time for this attempt");
 			stopped_by = fail;
 		}
+		if (!stopped_by && look(session, i, fail))
+			stopped_by = fail;
 		if (stopped_by) {
 			attempt->status = DRV_FAILED;
 			drv_fail_set(&attempt->fail, stopped_by->reason, "not attempted: %s",
@@ -324,6 +372,8 @@ static int make_attempts(struct session *session, struct drv_fail *fail)
 			stopped_by = fail;
 		}
 	}
+	if (!stopped_by && look(session, result->attempts_count, fail))
+		return -1;
 	if (engine->broken || (stopped_by && stopped_by->reason == DRV_STOPPED))
 		return -1;
 	if (engine->self)
@@ -442,7 +492,8 @@ static int work(struct session *session, bool *attempted, struct drv_fail *fail)
 	int status;
 
 	if (prepare_fallback(session, fail) || load(session, fail) || open_subject(session, fail) ||
-	    join(session, fail) || negotiate(session, fail) || expose(session, fail))
+	    join(session, fail) || negotiate(session, fail) || expose(session, fail) ||
+	    prepare_witness(session, fail))
 		return -1;
 	*attempted = true;
 	if (session->args->endpoint == 0)
@@ -545,6 +596,7 @@ int drv_session_run(const struct drv_session_args *args)
 		fail = store_fail;
 	}
 	drv_oob_close(engine->oob);
+	drv_witness_end(&engine->witness);
 	free(session.fallback);
 	drv_result_free(&session.result);
 	drv_pin_free(&session.pin);

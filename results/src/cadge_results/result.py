@@ -120,6 +120,23 @@ class ThreadFacts(Frozen):
     cpus: tuple[JsonValue, ...]
 
 
+class Witness(Frozen):
+    """What the machine was like at one moment of a launch, measured by one of two of its endpoints, without the layer.
+
+    None: could not be had; of different hosts there is no line.
+    """
+
+    at: NonNegativeInt
+    """Before the attempt of this order; their number: after the last."""
+    endpoint: NonNegativeInt
+    line_ns: float | None
+    """A cache line goes to the other process and comes back; told by endpoint 0."""
+    copy_ns: float | None
+    """64 KiB are copied within a process, while the other does the same."""
+    clock_ns: float | None
+    """The clock is read."""
+
+
 class Warmup(Frozen):
     """How warm-up went: ended by its rule (`steady`) or by its time limit."""
 
@@ -258,4 +275,5 @@ class Result(Document):
     endpoints: tuple[EndpointFacts, ...] = ()
     threads: tuple[ThreadFacts, ...] = ()
     checks: tuple[Check, ...] = ()
+    witness: tuple[Witness, ...] = ()
     attempts: tuple[Attempt, ...] = ()

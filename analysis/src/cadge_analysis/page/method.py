@@ -102,6 +102,12 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             "are counted, by layer and in each row, and never dropped.",
         ),
         Fact(
+            name="State of the machine",
+            text="Before, between and after its points, two processes of every launch measure without the layer how "
+            "long a cache line takes to the other and back (within one host), how long a copy of 64\u202fKiB, and how "
+            "long a reading of the clock. The values are stored; no result is divided, dropped or adjusted by them.",
+        ),
+        Fact(
             name="Who does the work",
             text="Direct: completes while the target's processes are stopped. Library: the target's library has to"
             " run. Cadge: supplied by this suite on top of the library. An RPC is native where the layer has "

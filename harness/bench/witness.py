@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much of what launches differ by goes with the state of the machine: a table over stored campaigns.
 
-Each line: one pattern at one place of one campaign, and one witness (a bounced line, a copy, a reading of the clock):
-its median, how far it wandered, and the share of the variance between launches that it explains, with its slope.
+Each line: one pattern, or one form of floors, at one place of one campaign, and one witness (a bounced line, a copy, a
+reading of the clock): its median, how far it wandered, and the share of the variance between launches that it explains,
+with its slope.
 
     python harness/bench/witness.py [CAMPAIGN ...]        the last campaign where none is named
 """
@@ -29,8 +30,7 @@ def main() -> None:
         data = read(Store(given.results).open(name))
         groups: dict[tuple[str, str], list[Cell]] = defaultdict(list)
         for cell in data.cells:
-            groups[cell.case.place, "floors" if cell.series.kind == "floor" else cell.case.pattern].append(cell)
-            groups[cell.case.place, "all"].append(cell)
+            groups[cell.case.place, cell.case.pattern].append(cell)
         for (place, pattern), cells in sorted(groups.items()):
             for one in explained(data, cells):
                 print(

@@ -16,6 +16,7 @@
 #define COPY_BYTES  ((size_t)64 << 10)
 #define ROUNDS_MAX  2048u
 #define ROUNDS_MIN  32u
+#define COPIES_MIN  8u
 #define CLOCK_READS 256u
 /* for the other to come; it hears of it out of band, where in block mode it looks once a millisecond */
 #define COME_NS UINT64_C(5000000)
@@ -181,7 +182,7 @@ static double lead_line(struct drv_witness *witness, uint32_t number)
 			break;
 	}
 	atomic_store_explicit(&line->word, last, memory_order_release);
-	return count < ROUNDS_MIN ? -1 : median_ns(witness, count); /* else the kernel's turns are measured */
+	return count < ROUNDS_MIN ? -1 : median_ns(witness, count); /* else: the kernel's turns */
 }
 
 static void follow_line(struct drv_witness *witness, uint32_t number)
@@ -211,7 +212,7 @@ static double copy(struct drv_witness *witness)
 		__asm__ volatile("" : : "r"(witness->to) : "memory");
 		witness->rounds[count++] = (uint32_t)(drv_clock_now(witness->clock) - before);
 	}
-	return median_ns(witness, count);
+	return count < COPIES_MIN ? -1 : median_ns(witness, count); /* else: the kernel's turns */
 }
 
 static double read_clock(struct drv_witness *witness)

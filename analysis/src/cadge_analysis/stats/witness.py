@@ -3,9 +3,8 @@
 
 For each witness: the share of the variance between launches that a straight line explains, within cells. Of each valid
 attempt the logarithms of its central value and of the witness around it (before and after, both endpoints) are taken;
-the mean of its cell is subtracted from both; and the squared correlation over all attempts of a group is the share
-(analysis of covariance with one slope a group; Snedecor and Cochran, Statistical Methods, ch. 18). Nothing in a report
-is adjusted by it.
+the mean of its cell is subtracted from both; and the squared correlation over all attempts of a group is the share (an
+analysis of covariance with one slope a group). Nothing in a report is adjusted by it.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def test_launches_that_were_made_another_day_do_not_follow(
     assert cadge("resume", "--no-report").code == 0
     campaign = Store(checkout.campaigns).open("last")
     with CampaignWriter.resume(campaign.path) as writer:
-        writer.set_aside([campaign.plan.blocks[-1].launch_ids[1]])
+        writer.set_aside([campaign.plan.blocks[-1].launch_ids[1]], "failed")
     take_as_long_as(SLOW, runner, day=23)
     assert cadge("resume", "--no-report").code == 0
     model = learned(Store(checkout.campaigns), make_testbed(), "other")

@@ -359,7 +359,7 @@ def test_records_that_are_made_again_stay(campaign: Campaign, record: Recorder) 
     before = first.read_bytes()
     with CampaignWriter.resume(campaign.path) as writer:
         assert writer.campaign.launch(first.stem)
-        folder = writer.set_aside([first.stem])
+        folder = writer.set_aside([first.stem], "failed")
         assert writer.campaign.missing_launch_ids() == (first.stem,)
         assert writer.campaign.made_again() == {}
         writer.add_launch(record(0, log_tail=["another", "time"]))

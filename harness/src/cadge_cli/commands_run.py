@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
+from cadge_cli import again
 from cadge_cli.options import Measuring, json_option, measuring_options, output_of, split_names, sweep_options
 from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
@@ -29,7 +30,7 @@ from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import Session, check_same_hosts
+from cadge_harness.run.session import Ended, Session, check_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
@@ -133,23 +134,28 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
     is_flag=True,
     help="Make launches with failed or unsound attempts again; the earlier records stay aside.",
 )
+@click.option(
+    "--hindered",
+    is_flag=True,
+    help="Make launches again in which something else on the machine hindered an attempt, in the same way.",
+)
 @measuring_options
 @json_option
 @click.pass_context
-def resume(ctx: click.Context, campaign: str, failed: bool, how: Measuring, as_json: bool) -> int:
-    """Make the missing launches of a campaign, and no others, by the same plan; with --failed, the bad ones too."""
+def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how: Measuring, as_json: bool) -> int:
+    """Make the missing launches of a campaign by the same plan; with --failed or --hindered, such launches too."""
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign)
     found.check()
-    again = found.troubled_launch_ids() if failed else ()
+    asked: dict[again.Why, bool] = {"failed": failed, "hindered": hindered}
+    reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
-    if not found.missing_launch_ids() and ended and not again:
-        what = "is missing, has failed or is unsound" if failed else "is missing"
-        lines = [f"campaign {found.campaign_id} is complete: no launch {what}"]
+    if not found.missing_launch_ids() and ended and not again.launch_ids(found, reasons):
+        lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
-    command = f"cadge resume {found.campaign_id}{' --failed' if failed else ''}"
+    command = f"cadge resume {found.campaign_id}{''.join(f' --{why}' for why in reasons)}"
     with _alone(command, output, wait=how.wait) as (stopping, problems):
         begun_s = time.monotonic()
         kind = found.meta.testbed.kind
@@ -164,7 +170,7 @@ def resume(ctx: click.Context, campaign: str, failed: bool, how: Measuring, as_j
             check_same_hosts(found.meta.testbed.hosts, testbed)
             with CampaignWriter.resume(found.path) as writer:
                 carry_out = partial(_carry_out, writer, testbed, stopping, output, problems, begun_s=begun_s)
-                done = _resumed(writer, carry_out, output, failed=failed, ended=ended, how=how)
+                done = _resumed(writer, carry_out, output, reasons, ended=ended, how=how)
         finally:
             testbeds.release(testbed)
     return output.finish(done.code, done.data, done.lines)
@@ -174,27 +180,21 @@ def _resumed(
     writer: CampaignWriter,
     carry_out: Callable[..., Carried],
     output: Output,
+    reasons: Collection[again.Why],
     *,
-    failed: bool,
     ended: bool,
     how: Measuring,
 ) -> Carried:
-    """Make what is missing; where it is asked for, what failed or is unsound goes aside first, and is made again.
+    """Make what is missing; what there is reason to make again goes aside first.
 
     Nodes that are not clean yet still have the records of launches that ended: these come home first, and a launch of
     which a node has a record is not made again.
     """
-    if not failed:
-        return carry_out(how=how)
-    if not ended:
+    if reasons and not ended:
         first = carry_out(how=replace(how, report=False))
         if first.code not in {EXIT_OK, EXIT_BAD_ANSWER}:
             return first
-    if again := writer.campaign.troubled_launch_ids():
-        folder = writer.set_aside(again)
-        bad = "with failed or unsound attempts"
-        some = count_of(len(again), f"launch {bad} is", f"launches {bad} are")
-        output.say(f"{some} made again; what was stored before is in {folder} now")
+    again.set_aside(writer, again.launch_ids(writer.campaign, reasons), output.say)
     return carry_out(how=how)
 
 
@@ -217,6 +217,29 @@ def _carry_out(
     begun_s: float,
 ) -> Carried:
     campaign = writer.campaign
+    ended = _run_what_is_missing(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+    while ended.ok and again.repeats_left(campaign) and (found := again.launch_ids(campaign, ["hindered"])):
+        again.set_aside(writer, found, output.say)
+        ended = _run_what_is_missing(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+    for problem in dict.fromkeys(ended.problems):
+        output.problem(problem)
+    code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
+    report_path = _report(campaign, output) if how.report and campaign.launch_ids() else None
+    data, lines = _answer(campaign, report_path, time.monotonic() - begun_s)
+    return Carried(campaign=campaign, code=code, data=data, lines=lines)
+
+
+def _run_what_is_missing(
+    writer: CampaignWriter,
+    testbed: testbeds.Testbed,
+    stopping: Stopping,
+    output: Output,
+    problems: list[str],
+    *,
+    how: Measuring,
+    begun_s: float,
+) -> Ended:
+    campaign = writer.campaign
     state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s)
     state.already(campaign.launch_ids())
     progress = make_progress(state, output)
@@ -232,12 +255,7 @@ def _carry_out(
     finally:
         progress.close()
         tidy(campaign.path, whole=whole)
-    for problem in ended.problems:
-        output.problem(problem)
-    code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
-    report_path = _report(campaign, output) if how.report and campaign.launch_ids() else None
-    data, lines = _answer(campaign, report_path, time.monotonic() - begun_s)
-    return Carried(campaign=campaign, code=code, data=data, lines=lines)
+    return ended
 
 
 def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed) -> CampaignMeta:
@@ -313,12 +331,14 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
         for item in outcomes
         if item.status in {"failed", "unsound"}
     )
+    poor = again.launch_ids(campaign, again.REASONS)
     data: dict[str, JsonValue] = {
         "campaign_id": campaign.campaign_id,
         "path": str(campaign.path),
         "status": campaign.meta.status,
         "outcomes": dict(sorted(counts.items())),
         "missing_launches": len(campaign.missing_launch_ids()),
+        "hindered_launches": len(poor.get("hindered", ())),
         "wall_s": round(wall_s, 1),
         "planned_wall_s": campaign.plan.estimate.wall_s,
         "report": str(report) if report else None,
@@ -334,10 +354,8 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     if missing := campaign.missing_launch_ids():
         some = count_of(len(missing), "launch is", "launches are")
         lines.append(f"{some} missing; continue with: cadge resume {campaign.campaign_id}")
-    elif again := campaign.troubled_launch_ids():
-        some = count_of(len(again), "launch has", "launches have")
-        command = f"cadge resume --failed {campaign.campaign_id}"
-        lines.append(f"{some} attempts that failed or are unsound; make them again with: {command}")
+    else:
+        lines += again.advice(campaign, poor)
     lines.append(f"campaign  {campaign.path}")
     if report:
         lines.append(f"report    {report}")

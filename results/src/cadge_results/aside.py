@@ -15,7 +15,7 @@ from cadge_results.checksum import beside
 from cadge_results.files import explained, settle
 from cadge_results.layout import Layout, stored, visible
 
-Why = Literal["damaged", "failed"]
+Why = Literal["damaged", "failed", "hindered"]
 _FOLDER = re.compile(rf"(?P<number>[0-9]+)-(?P<why>{'|'.join(get_args(Why))})")
 
 
@@ -48,6 +48,11 @@ def launch_ids(layout: Layout) -> Mapping[Why, frozenset[str]]:
         why: Why = match["why"]  # type: ignore[assignment]  # one of them, as the expression says
         found[why] |= {path.stem for path in stored(Layout(folder).launches)}
     return found
+
+
+def times(layout: Layout, why: Why) -> int:
+    """Return how often something was moved aside for a reason."""
+    return sum(match["why"] == why for _, match in _folders(layout))
 
 
 def _folders(layout: Layout) -> list[tuple[Path, re.Match[str]]]:

@@ -171,6 +171,10 @@ class Campaign:
         have = self.launch_ids()
         return {why: names & have for why, names in aside.launch_ids(self.layout).items() if names & have}
 
+    def times_aside(self, why: aside.Why) -> int:
+        """Return how often launches were set aside to be made again for a reason."""
+        return aside.times(self.layout, why)
+
     def _stored(self, folder: Path) -> list[Path]:
         try:
             return stored(folder)

@@ -33,6 +33,9 @@ POINT_MS_MIN = 20
 LAUNCHES_MAX = 1000
 """More would tell nothing further: what launches differ by is known long before."""
 
+REPEATS_MAX = 9
+"""A machine on which launches are still hindered then is not fit to measure on."""
+
 SAME = "same"
 """The value of a parameter that follows another: that one's."""
 
@@ -190,6 +193,8 @@ class SweepFile(Document):
     duration: Durations
     floors: bool = True
     """Whether the machine's own limits are measured beside the layers."""
+    repeat_hindered: int = Field(default=0, ge=0, le=REPEATS_MAX)
+    """How often launches are made again in which something else on the machine hindered an attempt."""
 
     @model_validator(mode="after")
     def _vectors_named(self) -> Self:

@@ -103,11 +103,11 @@ class CampaignWriter:
         self._stored.add(launch_id)
         self.campaign.keep(record)
 
-    def set_aside(self, launch_ids: Iterable[str]) -> Path:
+    def set_aside(self, launch_ids: Iterable[str], why: aside.Why) -> Path:
         """Move the records of launches aside that are to be made again, and return the folder they are in now."""
         names = sorted(launch_ids)
         _change(self.campaign, {"status": "running", "finished_utc": None})  # finished, it would have lost them
-        folder = aside.move(self._layout, map(self._layout.launch, names), "failed")
+        folder = aside.move(self._layout, map(self._layout.launch, names), why)
         for name in names:
             self._stored.discard(name)
             self.campaign.forget(name)

@@ -99,7 +99,8 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             "processor (the kernel's run-queue wait), and what the host took of their processors (steal). More than "
             f"{units.percent(HINDERED_SHARE)} of its time at either side, and the attempt is called hindered; of a "
             f"thread that sleeps, waits up to {WAKE_NS // 1000} \u00b5s at each wake belong to waking. Such attempts "
-            "are counted, by layer and in each row, and never dropped.",
+            "are counted, by layer and in each row, and never dropped; where launches were made again because of "
+            "them, the report says how many.",
         ),
         Fact(
             name="State of the machine",

@@ -76,6 +76,7 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
 _AGAIN = {
     "failed": "{launches} because attempts had failed or were unsound",
     "damaged": "{launches} because the stored record was damaged",
+    "hindered": "{launches} because something else on the machine hindered attempts",
 }
 
 

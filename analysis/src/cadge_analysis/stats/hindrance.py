@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cadge_results import Campaign
 from cadge_results.result import CpuUse
 
 HINDERED_SHARE = 0.01
@@ -31,3 +32,13 @@ def hindered_share(use: CpuUse, wait: str) -> float | None:
 def is_hindered(uses: Iterable[CpuUse], wait: str) -> bool:
     """Tell whether any endpoint of an attempt was hindered."""
     return any((hindered_share(use, wait) or 0.0) > HINDERED_SHARE for use in uses)
+
+
+def hindered_launch_ids(campaign: Campaign) -> tuple[str, ...]:
+    """Return the stored launches in which an attempt was hindered, in the plan's order. It need not have succeeded."""
+    found = {
+        item.launch_id
+        for item in campaign.outcomes()
+        if item.attempt is not None and is_hindered(item.attempt.cpu or (), item.point.subject.wait)
+    }
+    return tuple(launch.launch_id for launch in campaign.plan.launches if launch.launch_id in found)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launches that are made again: which, why, and what is said of it. Their earlier records stay aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal, get_args
+
+from cadge_harness.words import count_of
+from cadge_results import Campaign, CampaignWriter
+
+Why = Literal["failed", "hindered"]
+
+REASONS: tuple[Why, ...] = get_args(Why)
+_ATTEMPTS: dict[Why, str] = {
+    "failed": "attempts that failed or are unsound",
+    "hindered": "attempts that something else on the machine hindered",
+}
+_WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "hindered": ("was hindered",)}
+
+
+def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tuple[str, ...]]:
+    """Return the stored launches that there is reason to make again; none of them twice, and no reason without any."""
+    found: dict[Why, tuple[str, ...]] = {}
+    if "failed" in reasons:
+        found["failed"] = campaign.troubled_launch_ids()
+    if "hindered" in reasons:
+        from cadge_analysis.stats.hindrance import hindered_launch_ids  # takes time to import
+
+        found["hindered"] = tuple(name for name in hindered_launch_ids(campaign) if name not in found.get("failed", ()))
+    return {why: names for why, names in found.items() if names}
+
+
+def _some(why: Why, names: Collection[str]) -> str:
+    return f"{count_of(len(names), 'launch has', 'launches have')} {_ATTEMPTS[why]}"
+
+
+def set_aside(writer: CampaignWriter, found: Mapping[Why, tuple[str, ...]], say: Callable[[str], None]) -> None:
+    """Move their records aside, so that they are missing, and say so."""
+    for why, names in found.items():
+        folder = writer.set_aside(names, why)
+        it_is = "it is" if len(names) == 1 else "they are"
+        say(f"{_some(why, names)}; {it_is} made again, and what was stored before is in {folder} now")
+
+
+def repeats_left(campaign: Campaign) -> int:
+    """Return how often the sweep still lets launches be made again because they were hindered."""
+    wanted = campaign.plan.sweep.get("repeat_hindered", 0)
+    return max(0, wanted - campaign.times_aside("hindered")) if isinstance(wanted, int) else 0
+
+
+def none_of(reasons: Collection[Why]) -> str:
+    """Return what no launch of a campaign is in which there is nothing to do: is missing, has failed or is unsound."""
+    *others, last = ("is missing", *(text for why in reasons for text in _WAS[why]))
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def advice(campaign: Campaign, found: Mapping[Why, tuple[str, ...]]) -> list[str]:
+    """Return a line for each reason to make launches again, with the command."""
+    return [
+        f"{_some(why, names)}; make {'it' if len(names) == 1 else 'them'} again with: "
+        f"cadge resume --{why} {campaign.campaign_id}"
+        for why, names in found.items()
+    ]

@@ -6,18 +6,34 @@ import os
 import secrets
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cadge_results import read_workloads
+from cadge_results import PatternFile, Workloads, read_workloads
+from cadge_results.catalogue import PATTERN_FILE, load_yaml
 from cadge_results.pattern import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "build/bin/cadge-driver"
 MODULES = ROOT / "build/layers"
-WORKLOADS = read_workloads(ROOT / "harness")
+BENCH_DRIVER = ROOT / "build/bench/bin/cadge-driver"
+"""A driver with the patterns of benches as well; ci/bench builds it."""
+DIRECT_BATCH = 64
+"""Round trips that a sample of the pattern direct is of."""
 ADDRESS = "127.0.0.1"
 TIMEOUT_S = 60
+
+
+def _workloads() -> Workloads:
+    """Return all patterns, those of benches among them."""
+    found = read_workloads(ROOT / "harness")
+    files = sorted((ROOT / "harness/bench/patterns").glob(f"*{PATTERN_FILE}"))
+    own = {path.name.removesuffix(PATTERN_FILE): load_yaml(path, PatternFile) for path in files}
+    return replace(found, patterns={**found.patterns, **own})
+
+
+WORKLOADS = _workloads()
 
 
 class LaunchError(Exception):
@@ -33,6 +49,12 @@ def point(pattern: str, duration_ms: int, **parameters: int | str) -> dict[str, 
     untouched = {"touch": "none"} if "touch" in file.parameters else {}
     workload = file.workload(pattern, {**untouched, **parameters})
     return {"workload": workload.model_dump(mode="json"), "duration_ms": duration_ms}
+
+
+def samples(attempt: dict[str, Any]) -> dict[str, Any]:
+    """Return the one histogram of an attempt."""
+    ((found,),) = attempt["quantities"].values()
+    return dict(found)
 
 
 def latency(attempt: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapter tax: Cadge's bare message exchange beside the native tool of the same library.
+"""Tax: Cadge's bare message exchange beside the native tool of the same library, and where the difference lies.
 
 Each round runs every cell once, ours and the tool's in random order, cells in random order; same cores, both polling,
 same bytes, and the statistic that the tool prints. The ratio is taken within a round; printed are the median over
 rounds and its rank interval.
+
+A launch of ours also runs a direct loop of the layer's post and poll on the same connection. What the exchange takes
+more than that is the driver's; what the loop takes more than the tool is the adapter's (its conversion of the library
+to the contract: callbacks, matching, checks, progress); both are printed in ns of half a round trip.
 
 Usage: tax.py [--rounds N] [--cells NAME,NAME] [--seed N] [--json]
 """
@@ -32,25 +36,27 @@ class Cell:
     name: str
     tool: str
     unit: str  # "ns": lower is better; "B/s": higher is better
-    measure: Callable[[int], float]  # ours, given a port
+    measure: Callable[[int], tuple[float, float | None]]  # ours, and without the driver, given a port
     peer: Callable[[int], float]  # the tool's, given a port
 
 
-def half_p50_ns(attempts: list[dict[str, Any]]) -> float:
-    """Median half round trip of one launch, from its histogram, in ns."""
-    histogram = decode(ours.latency(attempts[0])["histogram"])
-    return float(histogram.percentile(50)) / 2
+Statistic = Callable[[list[dict[str, Any]]], float]
+"""Of the histograms of the attempts of one launch, in ns of what a sample is of."""
 
 
-def half_mean_ns(attempts: list[dict[str, Any]]) -> float:
-    """Mean half round trip of one launch, in ns."""
-    samples = ours.latency(attempts[0])
-    return float(samples["sum_ns"]) / float(samples["count"]) / 2
+def median_ns(trials: list[dict[str, Any]]) -> float:
+    """Median over trials of their medians."""
+    return statistics.median(float(decode(one["histogram"]).percentile(50)) for one in trials)
 
 
-def half_best_trial_ns(attempts: list[dict[str, Any]]) -> float:
-    """Lowest mean of the launch's attempts, as NetPIPE takes the best of its trials, in ns."""
-    return min(float(a["sum_ns"]) / float(a["count"]) for a in map(ours.latency, attempts)) / 2
+def mean_ns(trials: list[dict[str, Any]]) -> float:
+    """Median over trials of their means."""
+    return statistics.median(float(one["sum_ns"]) / float(one["count"]) for one in trials)
+
+
+def best_mean_ns(trials: list[dict[str, Any]]) -> float:
+    """Lowest mean of the trials, as NetPIPE takes the best of its trials."""
+    return min(float(one["sum_ns"]) / float(one["count"]) for one in trials)
 
 
 def bytes_per_s(attempts: list[dict[str, Any]]) -> float:
@@ -60,39 +66,51 @@ def bytes_per_s(attempts: list[dict[str, Any]]) -> float:
 
 
 def ping(
-    layer: str, place: str, size: int, settings: dict[str, str], statistic: Callable[[list[dict[str, Any]]], float],
-    port: int, *, trials: int = 1, launcher: str = "direct",
-) -> float:  # fmt: skip
-    """Return one reading of the bare exchange through Cadge."""
-    point = ours.point("pingpong", 500 // trials, bytes=size)
-    return statistic(ours.run(ours.launch_document(layer, place, settings, [point] * trials, launcher), port))
+    layer: str, place: str, size: int, settings: dict[str, str], statistic: Statistic,
+    port: int, *, trials: int = 2, launcher: str = "direct",
+) -> tuple[float, float]:  # fmt: skip
+    """Return half a round trip of the bare exchange through Cadge, and of the direct loop in the same launch."""
+    points = [ours.point(pattern, 500 // trials, bytes=size) for pattern in ("pingpong", "direct")] * trials
+    document = ours.launch_document(layer, place, settings, points, launcher)
+    attempts = ours.run(document, port, ours.BENCH_DRIVER)
+    exchanges = statistic([ours.samples(one) for one in attempts if one["workload"]["pattern"] == "pingpong"])
+    batches = statistic([ours.samples(one) for one in attempts if one["workload"]["pattern"] == "direct"])
+    return exchanges / 2, batches / ours.DIRECT_BATCH / 2
 
 
-def stream(layer: str, place: str, size: int, settings: dict[str, str], window: int, port: int) -> float:
+def stream(
+    layer: str, place: str, size: int, settings: dict[str, str], window: int, port: int
+) -> tuple[float, float | None]:
     """Return one reading of one-way bandwidth through Cadge, from one buffer, as the tools send."""
     point = ours.point("stream", 700, bytes=size, depth=window, buffers="same")
-    return bytes_per_s(ours.run(ours.launch_document(layer, place, settings, [point], "direct"), port))
+    return bytes_per_s(ours.run(ours.launch_document(layer, place, settings, [point], "direct"), port)), None
 
 
 TCP = {"transports": "tcp,self"}
 CELLS = [
     Cell(name="native-ucx shm 8 B", tool="ucx_perftest ucp_am_lat", unit="ns",
-         measure=partial(ping, "native-ucx", "within", 8, {}, half_p50_ns),
+         measure=partial(ping, "native-ucx", "within", 8, {}, median_ns),
          peer=lambda port: native.ucx_latency(port, 8, "")),
     Cell(name="native-ucx tcp 8 B", tool="ucx_perftest ucp_am_lat", unit="ns",
-         measure=partial(ping, "native-ucx", "between", 8, TCP, half_p50_ns),
+         measure=partial(ping, "native-ucx", "between", 8, TCP, median_ns),
          peer=lambda port: native.ucx_latency(port, 8, "tcp,self")),
+    Cell(name="rdma-ucx shm 8 B", tool="ucx_perftest ucp_put_lat", unit="ns",
+         measure=partial(ping, "rdma-ucx", "within", 8, {}, median_ns),
+         peer=lambda port: native.ucx_latency(port, 8, "", "ucp_put_lat")),
+    Cell(name="rdma-ucx shm 1 KiB", tool="ucx_perftest ucp_put_lat", unit="ns",
+         measure=partial(ping, "rdma-ucx", "within", 1024, {}, median_ns),
+         peer=lambda port: native.ucx_latency(port, 1024, "", "ucp_put_lat")),
     Cell(name="native-ofi shm 64 B", tool="fi_pingpong", unit="ns",
-         measure=partial(ping, "native-ofi", "within", 64, {}, half_mean_ns),
+         measure=partial(ping, "native-ofi", "within", 64, {}, mean_ns),
          peer=lambda port: native.ofi_latency(port, 64, "shm")),
     Cell(name="native-ofi tcp;ofi_rxm 64 B", tool="fi_pingpong", unit="ns",
-         measure=partial(ping, "native-ofi", "between", 64, {}, half_mean_ns),
+         measure=partial(ping, "native-ofi", "between", 64, {}, mean_ns),
          peer=lambda port: native.ofi_latency(port, 64, "tcp;ofi_rxm")),
     Cell(name="mpi-p2p shm 8 B", tool="NPopenmpi -a", unit="ns",
-         measure=partial(ping, "mpi-p2p", "within", 8, {}, half_best_trial_ns, trials=5, launcher="mpirun"),
+         measure=partial(ping, "mpi-p2p", "within", 8, {}, best_mean_ns, trials=5, launcher="mpirun"),
          peer=lambda port: native.mpi_latency(port, 8, "")),
     Cell(name="sockets-tcp 64 B", tool="sockperf --nonblocked", unit="ns",
-         measure=partial(ping, "sockets-tcp", "within", 64, {}, half_p50_ns),
+         measure=partial(ping, "sockets-tcp", "within", 64, {}, median_ns),
          peer=lambda port: native.sockperf_latency(port, 64, "")),
     # The tool sends all of its window from one buffer, which stays in the cache; and so does ours here.
     Cell(name="native-ucx shm 1 MiB stream", tool="ucx_perftest tag_bw", unit="B/s",
@@ -124,6 +142,16 @@ def shown(value: float, unit: str) -> str:
     return f"{value:.0f} ns" if unit == "ns" else f"{value / 1e6:.0f} MB/s"
 
 
+def interval(differences: list[float]) -> tuple[float, float, float] | None:
+    """Return median, low and high; None of nothing."""
+    return (statistics.median(differences), *rank_interval(differences)[:2]) if differences else None
+
+
+def part(found: tuple[float, float, float] | None) -> str:
+    """Return a part of the difference as people write it."""
+    return f"{found[0]:+.0f} [{found[1]:+.0f}, {found[2]:+.0f}]" if found else ""
+
+
 def main() -> int:
     """Run the rounds and print one line a cell; exit 1 where a cell could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -135,20 +163,21 @@ def main() -> int:
     wanted = [part for part in options.cells.split(",") if part]
     cells = [cell for cell in CELLS if not wanted or any(part in cell.name for part in wanted)]
     order = random.Random(options.seed)  # noqa: S311 -- order of measurement, not a secret
-    readings: dict[str, list[tuple[float, float]]] = {cell.name: [] for cell in cells}
+    readings: dict[str, list[tuple[float, float | None, float]]] = {cell.name: [] for cell in cells}
     problems: dict[str, str] = {}
     port = 18500
     for number in range(options.rounds):
         for cell in order.sample(cells, len(cells)):
             port = 18500 + (port - 18499) % 150
-            pair: dict[str, float] = {}
+            ours_first = order.random() < 0.5
             try:
-                for side in order.sample(["ours", "tool"], 2):
-                    pair[side] = cell.measure(port) if side == "ours" else cell.peer(port + 150)
+                reading = cell.measure(port) if ours_first else None
+                tool = cell.peer(port + 150)
+                through, direct = reading or cell.measure(port)
             except (ours.LaunchError, native.ToolError, OSError) as error:
                 problems[cell.name] = str(error)
                 continue
-            readings[cell.name].append((pair["ours"], pair["tool"]))
+            readings[cell.name].append((through, direct, tool))
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     rows = []
     for cell in cells:
@@ -156,18 +185,33 @@ def main() -> int:
         if not pairs:
             rows.append({"cell": cell.name, "tool": cell.tool, "problem": problems.get(cell.name, "no reading")})
             continue
-        ratios = [a / b for a, b in pairs]
+        ratios = [through / tool for through, _, tool in pairs]
+        driver = [through - direct for through, direct, _ in pairs if direct is not None]
+        adapter = [direct - tool for _, direct, tool in pairs if direct is not None]
         low, high, coverage = rank_interval(ratios)
         rows.append(
-            {"cell": cell.name, "tool": cell.tool, "rounds": len(pairs), "ours": statistics.median(a for a, _ in pairs),
-             "native": statistics.median(b for _, b in pairs), "unit": cell.unit, "ratio": statistics.median(ratios),
-             "low": low, "high": high, "coverage": coverage, "problem": problems.get(cell.name)}
-        )  # fmt: skip
+            {
+                "cell": cell.name,
+                "tool": cell.tool,
+                "rounds": len(pairs),
+                "ours": statistics.median(through for through, _, _ in pairs),
+                "native": statistics.median(tool for _, _, tool in pairs),
+                "driver_ns": interval(driver),
+                "adapter_ns": interval(adapter),
+                "unit": cell.unit,
+                "ratio": statistics.median(ratios),
+                "low": low,
+                "high": high,
+                "coverage": coverage,
+                "problem": problems.get(cell.name),
+            }
+        )
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
         print(
             f"{'cell':29} {'native tool':25} {'rounds':>6} {'ours':>11} {'tool':>11} {'ratio':>6}  interval (coverage)"
+            "     driver, ns            adapter, ns"
         )
         for row in rows:
             if "ratio" not in row:
@@ -176,7 +220,7 @@ def main() -> int:
             print(
                 f"{row['cell']:29} {row['tool']:25} {row['rounds']:6} {shown(row['ours'], row['unit']):>11} "
                 f"{shown(row['native'], row['unit']):>11} {row['ratio']:6.3f}  [{row['low']:.3f}, {row['high']:.3f}] "
-                f"({row['coverage']:.1%})"
+                f"({row['coverage']:.1%}) {part(row['driver_ns']):>18} {part(row['adapter_ns']):>22}"
             )
     return 1 if any("ratio" not in row for row in rows) else 0
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the driver adds to a round trip: a pattern's, less that of a direct loop of the layer's post and poll.
+
+All run in each launch, in turn and in random order, on the same module and connection; a launch gives a difference of
+medians for each pattern. Over the null layer, in one process, nothing but the driver is there to differ. Printed are
+medians over launches, the difference with its rank interval, and what nine of ten launches stay below.
+
+Usage: driver_tax.py [--launches N] [--layers NAME ...] [--bytes N]
+"""
+
+import argparse
+import random
+import statistics
+import sys
+
+import ours
+from tax import rank_interval
+
+from cadge_results.histogram import decode
+
+PATTERNS = {"pingpong": "bytes", "rpc": "request_bytes", "direct": "bytes"}
+"""With the parameter that is the size."""
+TURNS = 3
+POINT_MS = 50
+
+
+def launch(layer: str, size: int, order: random.Random, port: int) -> dict[str, float]:
+    """Return the median round trip of one launch by pattern, in ns."""
+    place = "self" if layer == "null-self" else "within"
+    launcher = "mpirun" if layer.startswith("mpi") else "direct"
+    patterns = order.sample(list(PATTERNS), len(PATTERNS)) * TURNS
+    points = [ours.point(pattern, POINT_MS, **{PATTERNS[pattern]: size}) for pattern in patterns]
+    attempts = ours.run(ours.launch_document(layer, place, {}, points, launcher), port, ours.BENCH_DRIVER)
+    found: dict[str, list[float]] = {pattern: [] for pattern in PATTERNS}
+    for attempt in attempts:
+        pattern = attempt["workload"]["pattern"]
+        median = float(decode(ours.samples(attempt)["histogram"]).percentile(50))
+        found[pattern].append(median / (ours.DIRECT_BATCH if pattern == "direct" else 1))
+    return {pattern: statistics.median(medians) for pattern, medians in found.items()}
+
+
+def main() -> int:
+    """Print a line for each layer and pattern; exit 1 where one could not be measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--launches", type=int, default=15)
+    parser.add_argument("--layers", nargs="*", default=["null-self"])
+    parser.add_argument("--bytes", type=int, default=8)
+    options = parser.parse_args()
+    order = random.Random(1)  # noqa: S311 -- order of measurement, not a secret
+    status = 0
+    print(
+        f"{'layer':14} {'pattern':9} {'bytes':>7} {'it takes':>9} {'direct':>9} {'driver':>8}  "
+        "interval, nine of ten below"
+    )
+    for layer in options.layers:
+        try:
+            found = [launch(layer, options.bytes, order, 18850 + number % 50) for number in range(options.launches)]
+        except (ours.LaunchError, OSError) as error:
+            print(f"{layer:14} not measured: {error}")
+            status = 1
+            continue
+        direct_ns = statistics.median(one["direct"] for one in found)
+        for pattern in PATTERNS:
+            if pattern == "direct":
+                continue
+            differences = sorted(one[pattern] - one["direct"] for one in found)
+            low, high, coverage = rank_interval(differences)
+            most = differences[-(-9 * len(differences) // 10) - 1]
+            print(
+                f"{layer:14} {pattern:9} {options.bytes:7} {statistics.median(one[pattern] for one in found):6.0f} ns "
+                f"{direct_ns:6.0f} ns {statistics.median(differences):5.0f} ns  [{low:.0f}, {high:.0f}] "
+                f"({coverage:.1%}), {most:.0f} ns"
+            )
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,7 +12,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import report
-from cadge_analysis.stats.hindrance import hindered_share, is_hindered
+from cadge_analysis.stats.hindrance import WAKE_NS, hindered, hindered_share
 from cadge_results.result import CpuUse
 
 NBSP = "\u202f"
@@ -33,25 +33,38 @@ def use(*, wall_ns: int | None, run_wait_ns: int | None = 0, stolen_ns: int | No
 
 
 @pytest.mark.parametrize(
-    ("found", "wait", "share"),
+    ("found", "wake_ns", "share"),
     [
-        (use(wall_ns=None), "poll", None),
-        (use(wall_ns=1_000_000, run_wait_ns=None, stolen_ns=None), "poll", None),
-        (use(wall_ns=1_000_000, run_wait_ns=30_000), "poll", 0.03),
-        (use(wall_ns=1_000_000, run_wait_ns=None, stolen_ns=100_000), "poll", 0.1),
-        (use(wall_ns=1_000_000, run_wait_ns=60_000, switches=10), "block", 0.0),  # waking takes a moment
-        (use(wall_ns=1_000_000, run_wait_ns=260_000, switches=10), "block", 0.06),
+        (use(wall_ns=None), 0, None),
+        (use(wall_ns=1_000_000, run_wait_ns=None, stolen_ns=None), 0, None),
+        (use(wall_ns=1_000_000, run_wait_ns=30_000), 0, 0.03),
+        (use(wall_ns=1_000_000, run_wait_ns=None, stolen_ns=100_000), 0, 0.1),
+        (use(wall_ns=1_000_000, run_wait_ns=60_000, switches=10), 6_000, 0.0),  # waking takes a moment
+        (use(wall_ns=1_000_000, run_wait_ns=260_000, switches=10), 20_000, 0.06),
     ],
 )
-def test_the_share_that_others_took(found: CpuUse, wait: str, share: float | None) -> None:
-    assert hindered_share(found, wait) == pytest.approx(share)
+def test_the_share_that_others_took(found: CpuUse, wake_ns: float, share: float | None) -> None:
+    assert hindered_share(found, wake_ns) == pytest.approx(share)
 
 
 def test_either_side_counts() -> None:
     quiet, busy = use(wall_ns=1_000_000, run_wait_ns=9_000), use(wall_ns=1_000_000, run_wait_ns=11_000)
-    assert not is_hindered([quiet, quiet], "poll")
-    assert is_hindered([quiet, busy], "poll")
-    assert not is_hindered([], "poll")
+    assert hindered([[quiet, quiet], [quiet, busy], [], [busy, quiet]], "poll") == [False, True, False, True]
+    assert hindered([], "poll") == []
+
+
+def blocking(wait_a_wake_ns: int, wakes: int = 1000) -> CpuUse:
+    return use(wall_ns=40_000_000, run_wait_ns=wait_a_wake_ns * wakes, switches=wakes)
+
+
+def test_waking_takes_what_it_takes_in_the_other_launches() -> None:
+    """A processor that sleeps deeply takes long to wake, in every launch; what takes longer still is somebody else."""
+    quick, slow, other = blocking(WAKE_NS // 2), blocking(60_000), blocking(130_000)
+    assert hindered([[quick, quick]] * 3 + [[quick, blocking(10_000)]], "block") == [False, False, False, True]
+    assert hindered([[slow, quick]] * 3 + [[other, quick]], "block") == [False, False, False, True]
+    assert hindered([[quick, quick], [slow, quick], [slow, quick]], "poll") == [False, True, True]
+    assert hindered([[slow, quick]], "block") == [True], "of one launch nothing can be told"
+    assert hindered([[], [quick, quick]], "block") == [False, False]
 
 
 def remarks(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int], None]) -> dict[str, str]:

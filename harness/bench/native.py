@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The native tools of the layers' own projects, run on this machine for one reading each.
 
-Every function starts a server pinned to core 0 and a client pinned to core 1, over loopback or shared memory, and
-returns the statistic that the tool itself prints, converted to nanoseconds of half a round trip or to bytes per second.
+Every function starts a server pinned to core 0 and a client pinned to core 1, over loopback or shared memory or between
+two hosts, and returns the statistic that the tool itself prints, converted to nanoseconds of half a round trip or to
+bytes per second.
 """
 
 import json
@@ -13,26 +14,44 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-SERVER_CPU, CLIENT_CPU = "0", "1"
-ADDRESS = "127.0.0.1"
 TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """Where server and client run: what is put before their commands, and the server's address on which device."""
+
+    server: tuple[str, ...] = ()
+    client: tuple[str, ...] = ()
+    address: str = "127.0.0.1"
+    device: str = "lo"
+    server_cpu: int = 0
+    client_cpu: int = 1
+
+
+HERE = Ends()
 
 
 class ToolError(Exception):
     """A native tool is missing, failed, or printed something else than expected."""
 
 
+def _command(prefix: tuple[str, ...], cpu: int, command: list[str], env: dict[str, str]) -> list[str]:
+    return [*prefix, "env", *(f"{name}={value}" for name, value in env.items()), "taskset", "-c", str(cpu), *command]
+
+
 @contextmanager
-def server(command: list[str], env: dict[str, str]) -> Iterator[None]:
+def server(ends: Ends, command: list[str], env: dict[str, str]) -> Iterator[None]:
     """Run a server for the duration of the block, pinned to its core."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            ["taskset", "-c", SERVER_CPU, *command],
+            _command(ends.server, ends.server_cpu, command, env),
+            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **env},
         )
         try:
             time.sleep(0.3)  # these tools have no way to say that they listen
@@ -46,13 +65,17 @@ def server(command: list[str], env: dict[str, str]) -> Iterator[None]:
                 process.wait()
 
 
-def client(command: list[str], env: dict[str, str]) -> str:
+def client(ends: Ends, command: list[str], env: dict[str, str]) -> str:
     """Run a client, pinned to its core, and return what it printed."""
     try:
         done = subprocess.run(
-            ["taskset", "-c", CLIENT_CPU, *command],
-            capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env={**os.environ, **env},
-        )  # fmt: skip
+            _command(ends.client, ends.client_cpu, command, env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise ToolError(f"{command[0]} did not end within {TIMEOUT_S} s") from error
     if done.returncode != 0:
@@ -73,9 +96,9 @@ def last_numbers(text: str, least: int) -> list[float]:
     raise ToolError(f"no line of {least} numbers in: {text.strip()[-300:]}")
 
 
-def ucx_latency(port: int, size_bytes: int, transports: str, test: str = "ucp_am_lat") -> float:
+def ucx_latency(port: int, size_bytes: int, transports: str, test: str = "ucp_am_lat", ends: Ends = HERE) -> float:
     """`ucx_perftest -t ucp_am_lat` (or another ping-pong of its): median half round trip, ns."""
-    env = {"UCX_NET_DEVICES": "lo", **({"UCX_TLS": transports} if transports else {})}
+    env = {"UCX_NET_DEVICES": ends.device, **({"UCX_TLS": transports} if transports else {})}
     command = [
         "ucx_perftest",
         "-t",
@@ -91,13 +114,13 @@ def ucx_latency(port: int, size_bytes: int, transports: str, test: str = "ucp_am
         "-p",
         str(port),
     ]
-    with server(command, env):
-        return last_numbers(client([*command, ADDRESS], env), 8)[1] * 1e3
+    with server(ends, command, env):
+        return last_numbers(client(ends, [*command, ends.address], env), 8)[1] * 1e3
 
 
-def ucx_bandwidth(port: int, size_bytes: int, transports: str, window: int) -> float:
+def ucx_bandwidth(port: int, size_bytes: int, transports: str, window: int, ends: Ends = HERE) -> float:
     """`ucx_perftest -t tag_bw`: overall bytes per second, with `window` sends under way, all from one buffer."""
-    env = {"UCX_NET_DEVICES": "lo", **({"UCX_TLS": transports} if transports else {})}
+    env = {"UCX_NET_DEVICES": ends.device, **({"UCX_TLS": transports} if transports else {})}
     command = [
         "ucx_perftest",
         "-t",
@@ -115,13 +138,13 @@ def ucx_bandwidth(port: int, size_bytes: int, transports: str, window: int) -> f
         "-p",
         str(port),
     ]
-    with server(command, env):
-        return last_numbers(client([*command, ADDRESS], env), 8)[5] * 2**20
+    with server(ends, command, env):
+        return last_numbers(client(ends, [*command, ends.address], env), 8)[5] * 2**20
 
 
-def ofi_latency(port: int, size_bytes: int, provider: str) -> float:
+def ofi_latency(port: int, size_bytes: int, provider: str, ends: Ends = HERE) -> float:
     """`fi_pingpong`: mean half round trip, ns."""
-    env = {"FI_TCP_IFACE": "lo"}
+    env = {"FI_TCP_IFACE": ends.device}
     command = [
         "fi_pingpong",
         "-p",
@@ -135,15 +158,15 @@ def ofi_latency(port: int, size_bytes: int, provider: str) -> float:
         "-B",
         str(port),
     ]
-    with server(command, env):
-        out = client([*command[:-2], "-P", str(port), ADDRESS], env)
+    with server(ends, command, env):
+        out = client(ends, [*command[:-2], "-P", str(port), ends.address], env)
     fields = out.strip().splitlines()[-1].split()
     if len(fields) < 7:
         raise ToolError(f"fi_pingpong printed: {out.strip()[-300:]}")
     return float(fields[-2]) * 1e3
 
 
-def mpi_latency(port: int, size_bytes: int, _variant: str) -> float:
+def mpi_latency(port: int, size_bytes: int) -> float:
     """`NPopenmpi -a`: half round trip of its best trial, ns."""
     del port
     with tempfile.TemporaryDirectory() as folder:
@@ -161,34 +184,20 @@ def mpi_latency(port: int, size_bytes: int, _variant: str) -> float:
         return last_numbers(out.read_text(), 3)[2] * 1e9
 
 
-def sockperf_latency(port: int, size_bytes: int, _variant: str) -> float:
-    """`sockperf ping-pong --tcp --nonblocked`: median half round trip, ns."""
-    with server(["sockperf", "server", "-i", ADDRESS, "-p", str(port), "--tcp", "--nonblocked"], {}):
-        out = client(
-            [
-                "sockperf",
-                "ping-pong",
-                "-i",
-                ADDRESS,
-                "-p",
-                str(port),
-                "--tcp",
-                "-m",
-                str(size_bytes),
-                "-t",
-                "1",
-                "--nonblocked",
-            ],
-            {},
-        )
+def sockperf_latency(port: int, size_bytes: int, ends: Ends = HERE, *, udp: bool = False) -> float:
+    """`sockperf ping-pong --nonblocked`, over TCP or UDP: median half round trip, ns."""
+    where = ["-i", ends.address, "-p", str(port), *([] if udp else ["--tcp"]), "--nonblocked"]
+    with server(ends, ["sockperf", "server", *where], {}):
+        out = client(ends, ["sockperf", "ping-pong", *where, "-m", str(size_bytes), "-t", "1"], {})
     match = re.search(r"percentile 50\.000 *= *([0-9.]+)", out)
     if not match:
         raise ToolError(f"sockperf printed: {out.strip()[-300:]}")
     return float(match.group(1)) * 1e3
 
 
-def iperf_bandwidth(port: int, size_bytes: int, _variant: str) -> float:
+def iperf_bandwidth(port: int, size_bytes: int, ends: Ends = HERE) -> float:
     """`iperf3`: bytes per second at the receiver."""
-    with server(["iperf3", "-s", "-1", "-B", ADDRESS, "-p", str(port)], {}):
-        out = client(["iperf3", "-c", ADDRESS, "-p", str(port), "-t", "1", "-l", str(size_bytes), "-J"], {})
+    with server(ends, ["iperf3", "-s", "-1", "-B", ends.address, "-p", str(port)], {}):
+        command = ["iperf3", "-c", ends.address, "-p", str(port), "-t", "1", "-l", str(size_bytes), "-J"]
+        out = client(ends, command, {})
     return float(json.loads(out)["end"]["sum_received"]["bits_per_second"]) / 8

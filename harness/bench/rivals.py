@@ -67,7 +67,7 @@ def ofi(port: int) -> float:
 
 def mpi(port: int) -> float:
     """Return a round trip of Open MPI's."""
-    return 2 * native.mpi_latency(port, 8, "")
+    return 2 * native.mpi_latency(port, 8)
 
 
 READINGS: dict[str, tuple[str, Callable[[int], float]]] = {

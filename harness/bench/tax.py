@@ -108,10 +108,10 @@ CELLS = [
          peer=lambda port: native.ofi_latency(port, 64, "tcp;ofi_rxm")),
     Cell(name="mpi-p2p shm 8 B", tool="NPopenmpi -a", unit="ns",
          measure=partial(ping, "mpi-p2p", "within", 8, {}, best_mean_ns, trials=5, launcher="mpirun"),
-         peer=lambda port: native.mpi_latency(port, 8, "")),
+         peer=lambda port: native.mpi_latency(port, 8)),
     Cell(name="sockets-tcp 64 B", tool="sockperf --nonblocked", unit="ns",
          measure=partial(ping, "sockets-tcp", "within", 64, {}, median_ns),
-         peer=lambda port: native.sockperf_latency(port, 64, "")),
+         peer=lambda port: native.sockperf_latency(port, 64)),
     # The tool sends all of its window from one buffer, which stays in the cache; and so does ours here.
     Cell(name="native-ucx shm 1 MiB stream", tool="ucx_perftest tag_bw", unit="B/s",
          measure=partial(stream, "native-ucx", "within", 2**20, {}, 1),
@@ -121,7 +121,7 @@ CELLS = [
          peer=lambda port: native.ucx_bandwidth(port, 2**20, "", 32)),
     Cell(name="sockets-tcp 1 MiB stream", tool="iperf3", unit="B/s",
          measure=partial(stream, "sockets-tcp", "within", 2**20, {}, 8),
-         peer=lambda port: native.iperf_bandwidth(port, 2**20, "")),
+         peer=lambda port: native.iperf_bandwidth(port, 2**20)),
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Fact
-from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS
+from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
 from cadge_results import PatternFile
 
@@ -98,7 +98,8 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             text="Around each attempt every endpoint reads how long its threads were ready to run and waited for a "
             "processor (the kernel's run-queue wait), and what the host took of their processors (steal). More than "
             f"{units.percent(HINDERED_SHARE)} of its time at either side, and the attempt is called hindered; of a "
-            f"thread that sleeps, waits up to {WAKE_NS // 1000} \u00b5s at each wake belong to waking. Such attempts "
+            f"thread that sleeps, {WAKE_TIMES} times the median wait a wake of all launches of the same point, and "
+            f"{WAKE_NS / 1000} \u00b5s at least, belong to waking. Such attempts "
             "are counted, by layer and in each row, and never dropped; where launches were made again because of "
             "them, the report says how many.",
         ),

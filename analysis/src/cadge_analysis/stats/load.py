@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.stats.hindrance import is_hindered
+from cadge_analysis.stats.hindrance import hindered
 from cadge_analysis.stats.intervals import Counts
 from cadge_results import (
     Attempt,
@@ -226,7 +226,7 @@ def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | Non
 
 
 def _sample(
-    attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, roles: tuple[str, ...], wait: str
+    attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, roles: tuple[str, ...], is_hindered: bool
 ) -> Sample:
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
@@ -239,7 +239,7 @@ def _sample(
         late=attempt.late or 0,
         cpu=tuple(zip(roles, attempt.cpu or (), strict=False)),
         steady=attempt.warmup is None or attempt.warmup.steady,
-        hindered=is_hindered(attempt.cpu or (), wait),
+        hindered=is_hindered,
     )
 
 
@@ -270,7 +270,9 @@ def _cell(
     used: Counter[int] = Counter()
     states: Counter[str] = Counter()
     tally: Counter[tuple[str, str, str]] = Counter()
-    for outcome in sorted(found, key=lambda o: (o.round or 0, o.launch_id or "")):
+    found = sorted(found, key=lambda o: (o.round or 0, o.launch_id or ""))
+    flags = hindered([(item.attempt and item.attempt.cpu) or () for item in found], point.subject.wait)
+    for outcome, is_hindered in zip(found, flags, strict=True):
         verdict = _verdict(outcome, file)
         states[verdict[0]] += 1
         if verdict[0] != "valid":
@@ -280,7 +282,7 @@ def _cell(
             name = outcome.launch_id
             key = (number, used[number])
             try:
-                samples.append(_sample(outcome.attempt, file, name, key, roles[name], point.subject.wait))
+                samples.append(_sample(outcome.attempt, file, name, key, roles[name], is_hindered))
             except FormatError as error:
                 campaign.blame(name, error)
             used[number] += 1

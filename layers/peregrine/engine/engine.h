@@ -380,43 +380,46 @@ int pgr_send(struct pgr *pgr, const struct pgr_to *to, const struct pgr_header *
 int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_line *line, uint64_t cookie,
 		  const struct pgr_piece *data, unsigned int pieces, bool more);
 /* From the kernel; may be 0. */
-/* Before data that may be held back vanish. */
 uint64_t pgr_random(void);
+/* Before data that may be held back vanish. */
 static inline void pgr_let_go(struct pgr *pgr)
 {
 	if (PGR_UNLIKELY(pgr->wire->lending))
 		pgr_flush(pgr);
 }
-
 /* As pgr_open, on a wire that has no name: tests bring their own. */
-/* ---- client.c ---- */
 int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out);
+
+/* ---- client.c ---- */
 /* What a server said; `packet` is right in itself. */
-/* ---- client_bind.c ---- */
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
+
+/* ---- client_bind.c ---- */
 /* Ends a binding that was unbound, when nobody works on it; its calls end with PGR_E_CLOSED. */
-/* ---- client_call.c ---- */
 void pgr_peer_end(struct pgr_peer *peer);
+
+/* ---- client_call.c ---- */
 /* A slot for the next call; NULL: none is free, or the binding ends. */
-/* Sends the call whose out.iov, out.count, out.bytes are set. An error: it was not started, and is to be put back. */
 struct pgr_slot *pgr_slot_take(struct pgr_peer *peer);
-/* Of a slot that was taken and not started. */
+/* Sends the call whose out.iov, out.count, out.bytes are set. An error: it was not started, and is to be put back. */
 int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, void *arg, bool more);
-/* Sends what credits allow, of a call. */
+/* Of a slot that was taken and not started. */
 void pgr_slot_put_back(struct pgr_slot *slot);
-/* Room or credits have come: the slots that wait go on, each time from another one. */
+/* Sends what credits allow, of a call. */
 void pgr_slot_send(struct pgr_slot *slot, bool more);
-/* Nothing came in time: says it again. */
+/* Room or credits have come: the slots that wait go on, each time from another one. */
 void pgr_peer_send_queued(struct pgr_peer *peer);
-/* Sends a packet without data of the caller's that speaks of the slot's call; the bitmap is that of a nack. */
+/* Nothing came in time: says it again. */
 void pgr_slot_late(struct pgr_slot *slot);
+/* Sends a packet without data of the caller's that speaks of the slot's call; the bitmap is that of a nack. */
 void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
 		  uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number);
 /* The result has arrived whole. */
-/* Ends a call: the slot is free again when `done` runs, so that it may call. */
 void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation);
-/* ---- client_result.c ---- */
+/* Ends a call: the slot is free again when `done` runs, so that it may call. */
 void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t result_bytes);
+
+/* ---- client_result.c ---- */
 /* A result is complete, in one piece at `data`: brings it to the caller, and ends the call. */
 void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from,
 		      const uint8_t *data, uint64_t bytes);
@@ -424,8 +427,9 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 PGR_COLD void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet,
 				 const struct pgr_to *from);
 /* Tells the server which packets of a longer result have come. */
-/* ---- server.c ---- */
 void pgr_slot_progress(struct pgr_slot *slot);
+
+/* ---- server.c ---- */
 /* What a client said, or who passes a call on, or who got a result of ours; `packet` is right in itself. */
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
 /* Releases a client and all that was kept for it. */
@@ -434,9 +438,9 @@ void pgr_client_forget(struct pgr *pgr, struct pgr_client *client);
 struct pgr_work *pgr_work_of(struct pgr *pgr, const struct pgr_token *token);
 /* Releases what a work owns; it goes to the free list, and its token means nothing any more. */
 void pgr_work_free(struct pgr *pgr, struct pgr_work *work);
-/* The call whose handler runs gets the work that its token names. */
 /* Runs the handler of the work's procedure, or rejects the call where there is none. `args` are lent. */
 void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_t bytes);
+/* The call whose handler runs gets the work that its token names. */
 void pgr_current_keep(struct pgr *pgr);
 /* Charges so many bytes more of a work to the pool; false: it has no room, and nothing was charged. */
 bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
@@ -444,8 +448,9 @@ bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
 struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number);
 /* Into and out of the list of works that need the clock; both may be said twice. */
 void pgr_timed_add(struct pgr *pgr, struct pgr_work *work);
-/* ---- reply.c ---- */
 void pgr_timed_remove(struct pgr_work *work);
+
+/* ---- reply.c ---- */
 /* Sends what credits allow, of a result. */
 void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more);
 /* The call was repeated so many times in a row, or time has passed: says the result again. */
@@ -454,15 +459,20 @@ void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmis
 void pgr_result_acked(struct pgr *pgr, struct pgr_work *work);
 /* A delegated result was not acknowledged: nobody knows what became of it, and who passed the call on is told. */
 void pgr_result_lost(struct pgr *pgr, struct pgr_work *work);
-/* Ends the call with a code of its procedure's, PGR_E_PROCEDURE, or PGR_E_GIVE_UP: nobody knows what became
- * of it. */
-/* ---- delegate.c ---- */
+/*
+ * Ends the call with a code of its procedure's, PGR_E_PROCEDURE, or PGR_E_GIVE_UP: nobody knows what became of it.
+ */
 void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
+
+/* ---- delegate.c ---- */
 /* Takes the token off the data of a delegated call; false: it is not right. */
-/* ---- blast.c ---- */
 bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes);
-/* Data bytes of each packet of a message: a wire that loses nothing has large ones, but two sides copy at
- * once only in several. */
+
+/* ---- blast.c ---- */
+/*
+ * Data bytes of each packet of a message: a wire that loses nothing has large ones, but two sides copy at once only
+ * in several.
+ */
 static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t bytes)
 {
 	uint32_t part = bytes / PGR_PARTS & ~UINT32_C(63);
@@ -474,17 +484,17 @@ static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t bytes)
 }
 /* Begins a message whose iov, count and bytes are set. PGR_OK or E_MEMORY, E_TOO_LARGE. */
 int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes);
-/* The next packet to send under `credits`: one that is lost, else a new one. PGR_PACKETS_MAX: none now. */
 /* Releases what it owns; legal on zeros, and twice. */
 void pgr_outgoing_end(struct pgr_outgoing *out);
+/* The next packet to send under `credits`: one that is lost, else a new one. PGR_PACKETS_MAX: none now. */
 uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits);
 /* Packet `number` goes out now. */
 void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number);
 /* But it did not: the wire had no room for it. */
 void pgr_outgoing_lost(struct pgr_outgoing *out, uint32_t number);
 /* Learns from an ack (bitmap NULL) or nack. Returns whether something arrived that was not known to have. */
-/* The pieces of a packet's data; at most PGR_IOV_MAX. */
 bool pgr_outgoing_learn(struct pgr_outgoing *out, uint32_t below, const uint8_t *bitmap, size_t bitmap_bytes);
+/* The pieces of a packet's data; at most PGR_IOV_MAX. */
 unsigned int pgr_outgoing_pieces(const struct pgr_outgoing *out, uint32_t number, struct pgr_piece *pieces);
 /* As if nothing had been sent. */
 void pgr_outgoing_restart(struct pgr_outgoing *out);
@@ -495,9 +505,9 @@ uint32_t pgr_outgoing_open(const struct pgr_outgoing *out);
 
 /* Begins a message whose first packet has this header. PGR_OK or E_MEMORY. */
 int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head);
-/* Marks a packet; false: it is here already, or is not of this message. */
 /* Releases what it owns; legal on zeros, and twice. */
 void pgr_incoming_end(struct pgr_incoming *in);
+/* Marks a packet; false: it is here already, or is not of this message. */
 bool pgr_incoming_take(struct pgr_incoming *in, const struct pgr_header *head);
 static inline bool pgr_incoming_whole(const struct pgr_incoming *in)
 {
@@ -510,18 +520,20 @@ size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
 void pgr_scatter(const struct pgr_iov *iov, uint32_t count, uint64_t at, const uint8_t *data, size_t bytes);
 /* Copies all that the list describes to one place, which has room. */
 void pgr_gather(const struct pgr_iov *iov, uint32_t count, uint8_t *at);
-/* ---- timer.c ---- */
 /* Of all entries. */
 uint64_t pgr_iov_bytes(const struct pgr_iov *iov, uint32_t count);
+
+/* ---- timer.c ---- */
 /* Looks through slots and works for what is late, through clients for those that are silent. */
 void pgr_tick(struct pgr *pgr);
 /* Takes a sample of the round trip (RFC 6298). */
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns);
 /* How long to wait for the slot's answer: doubled by each repetition, up to a limit. */
 uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
-/* ---- credit.c ---- */
 /* When, by pgr_now, something has to be done although nothing arrives. */
 uint64_t pgr_next_due(const struct pgr *pgr);
+
+/* ---- credit.c ---- */
 /* Shares the window out again, after clients or servers have come or gone. */
 void pgr_share_out(struct pgr *pgr);
 /* The credits that go into a packet to a client, which thereby had work here lately; and to a server. */
@@ -538,20 +550,22 @@ static inline uint16_t pgr_grant_to_server(const struct pgr *pgr)
 /* ---- buffer.c ---- */
 /* Room for a message; NULL: no memory. */
 uint8_t *pgr_buffer_take(struct pgr *pgr, uint64_t bytes);
-/* NULL is legal */
+/* NULL is legal. */
 void pgr_buffer_give(struct pgr *pgr, uint8_t *at);
-/* ---- convert.c ---- */
 void pgr_buffers_free(struct pgr *pgr);
+
+/* ---- convert.c ---- */
 /* Bytes of a message of so many bytes as big-endian words. */
-/* Both return the bytes written; to and from have room for the larger form. */
 uint64_t pgr_words_bytes(const char *signature, uint64_t bytes);
-/* PGR_WORDS_BAD where the words do not fit the signature. */
-uint64_t pgr_words_make(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
+/* Words do not fit the signature. */
 #define PGR_WORDS_BAD UINT64_MAX
-/* Swaps each element in place, for a sender of the other byte order. */
+/* Both return the bytes written, or PGR_WORDS_BAD; to and from have room for the larger form. */
+uint64_t pgr_words_make(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
 uint64_t pgr_words_take(const char *signature, const uint8_t *from, uint64_t bytes, uint8_t *to);
-/* ---- coroutine.c ---- */
+/* Swaps each element in place, for a sender of the other byte order. */
 void pgr_swap(const char *signature, uint8_t *at, uint64_t bytes);
+
+/* ---- coroutine.c ---- */
 /* Runs the handler on a stack that is made ready for it, saved and restored. */
 void pgr_run_on_own_stack(pgr_handler *handler, void *arg, const struct pgr_request *request);
 void pgr_own_stack_free(void);

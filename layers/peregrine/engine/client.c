@@ -34,7 +34,7 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 	peer->under_way -= slot->out.under_way;
 	pgr_outgoing_restart(&slot->out);
 	pgr_slot_send(slot, false);
-	slot->due_ns = peer->pgr->now_ns + pgr_slot_timeout(slot);
+	pgr_slot_wait(slot);
 }
 
 static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *packet)
@@ -52,7 +52,7 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 		if (slot->repeats < UINT8_MAX)
 			slot->repeats++;
 		slot->state = PGR_SLOT_CALLING;
-		slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
+		pgr_slot_wait(slot);
 		slot->code = PGR_E_SERVER_BUSY;
 		return;
 	case PGR_REJECT_FAILED:
@@ -97,7 +97,7 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 		slot->repeats = 0;
 	}
 	peer->under_way -= before - slot->out.under_way;
-	slot->due_ns = peer->pgr->now_ns + pgr_slot_timeout(slot);
+	pgr_slot_wait(slot);
 	pgr_slot_send(slot, false);
 }
 
@@ -172,7 +172,9 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 		peer->heard_ns = pgr->now_ns;
 	}
 	if (PGR_LIKELY(head->type != PGR_REJECT)) {
-		slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+		/* most results end the call: they need no clock */
+		if (head->type != PGR_RESULT || head->message_bytes > head->packet_bytes)
+			slot->give_up_ns = pgr_now(pgr) + pgr->config.give_up_ns;
 		slot->code = PGR_E_GIVE_UP;
 		/* an empty nack says that it has nothing of this call */
 		if (PGR_LIKELY(head->type != PGR_NACK || head->packet_number || head->data_bytes)) {

@@ -159,7 +159,7 @@ void pgr_peer_send_queued(struct pgr_peer *peer)
 		if (!credits_of(slot))
 			return;
 		if (slot->state == PGR_SLOT_QUEUED) {
-			slot->due_ns = peer->pgr->now_ns + pgr_slot_timeout(slot);
+			pgr_slot_arm(slot);
 			slot->sent_ns = 0; /* waiting here is no round trip */
 		}
 		pgr_slot_send(slot, true);
@@ -274,10 +274,11 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	slot->head.message_bytes = slot->out.bytes;
 	slot->done = done;
 	slot->arg = arg;
+	/* before the packet leaves: a server may have forgotten what a client that slept meanwhile still waits for */
+	if (!pgr->reliable)
+		pgr_slot_arm(slot);
 	if (!pgr->reliable && (pgr->sample++ & 7) == 0)
-		slot->sent_ns = pgr_now(pgr);
-	slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
-	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+		slot->sent_ns = pgr->now_ns;
 	pgr->stats.calls++;
 	if (PGR_UNLIKELY(peer->queued != 0)) { /* not before those that wait already */
 		slot->out.next = 0;
@@ -286,6 +287,8 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	} else {
 		pgr_slot_send(slot, more);
 	}
+	if (pgr->reliable) /* after it: the server works already */
+		pgr_slot_arm(slot);
 	return PGR_OK;
 }
 

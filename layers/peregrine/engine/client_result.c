@@ -14,15 +14,15 @@ static PGR_COLD void look_for_lost(struct pgr_peer *peer)
 	peer->looked = peer->newest;
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
 		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
-		const uint64_t timeout_ns = pgr_slot_timeout(slot);
-
+		uint64_t timeout_ns;
 		if (slot->state != PGR_SLOT_CALLING || slot->out.packets != 1 || slot->alive ||
 		    slot->repeats != slot->hurries || slot->hurries == PGR_HURRIES_MAX ||
 		    (int32_t)(peer->newest - slot->order) < PGR_REORDER_CALLS)
 			continue;
+		timeout_ns = pgr_slot_timeout(slot);
 		pgr_slot_late(slot);
 		slot->hurries++;
-		slot->due_ns = pgr->now_ns + timeout_ns;
+		slot->due_ns = pgr_now(pgr) + timeout_ns;
 	}
 }
 
@@ -182,6 +182,7 @@ void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, 
 		pgr_scatter(slot->to, slot->to_count, (uint64_t)head->packet_number * head->packet_bytes,
 			    packet->data, head->data_bytes);
 	if (!pgr_incoming_whole(&slot->in)) {
+		slot->repeats = 0;
 		slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
 		if (!pgr->reliable &&
 		    ((head->flags & PGR_FLAG_ASK) || slot->in.unsaid * 4u >= pgr_grant_to_server(pgr)))

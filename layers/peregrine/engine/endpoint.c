@@ -254,6 +254,7 @@ int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
 	room |= pgr->reliable && pgr->timed != NULL;
 	if (timeout_ns)
 		pgr->wire->ops->wait(pgr->wire, timeout_ns, room);
+	pgr_now(pgr);                   /* what has come is from now, not from before the sleep */
 	pgr->polls = pgr->polls_a_look; /* look at the clock first */
 	return PGR_OK;
 }

@@ -530,6 +530,13 @@ void pgr_tick(struct pgr *pgr);
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns);
 /* How long to wait for the slot's answer: doubled by each repetition, up to a limit. */
 uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
+/*
+ * The slot's call leaves, or its server has spoken of it: from this moment, not from when the clock was last looked
+ * at, it waits for an answer, and for the give-up time.
+ */
+void pgr_slot_arm(struct pgr_slot *slot);
+/* From this moment it waits for an answer; when it is given up stays as it is. */
+void pgr_slot_wait(struct pgr_slot *slot);
 /* When, by pgr_now, something has to be done although nothing arrives. */
 uint64_t pgr_next_due(const struct pgr *pgr);
 

@@ -117,7 +117,8 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	slot->out.acked = 0;
 	slot->out.count = in_count;
 	slot->out.packet_bytes = pgr->packet_bytes;
-	slot->due_ns = pgr->now_ns + pgr->probe_ns;
+	/* after the packet has left: the server works already */
+	slot->due_ns = pgr_now(pgr) + pgr->probe_ns;
 	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
 	pgr->stats.calls++;
 	return PGR_QUEUED;

@@ -53,6 +53,19 @@ uint64_t pgr_slot_timeout(const struct pgr_slot *slot)
 	return backed_off(pgr, rto_ns, slot->repeats);
 }
 
+void pgr_slot_wait(struct pgr_slot *slot)
+{
+	slot->due_ns = pgr_now(slot->peer->pgr) + pgr_slot_timeout(slot);
+}
+
+void pgr_slot_arm(struct pgr_slot *slot)
+{
+	const struct pgr *pgr = slot->peer->pgr;
+
+	pgr_slot_wait(slot);
+	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+}
+
 static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 {
 	if (pgr->now_ns >= slot->give_up_ns) {
@@ -65,7 +78,7 @@ static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 	if (slot->state == PGR_SLOT_QUEUED || pgr->now_ns < slot->due_ns)
 		return;
 	pgr_slot_late(slot);
-	slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
+	pgr_slot_wait(slot);
 }
 
 static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)

@@ -65,6 +65,68 @@ static void test_client_lost(void)
 	CHECK(t.done == 1 && silent());
 }
 
+/*
+ * Nobody looks at the clock while nobody polls: a call waits for its answer from when it leaves, however long the
+ * endpoint lay idle before. On both ways, the short one included.
+ */
+static void test_client_idle(void)
+{
+	for (unsigned int reliable = 0; reliable < 2; reliable++) {
+		struct pgr_header head;
+
+		t.reliable = reliable;
+		open_endpoint(NULL);
+		meet_server();
+		for (unsigned int i = 0; i < 4; i++) {
+			net_pass_time(11 * SECOND);
+			call(10, 0);
+			head = result_of(10);
+			pass(MS);
+			CHECK(t.done == 0 && t.seen_count == 1);
+			put(&head, pattern);
+			CHECK(t.done == 1 && t.code == PGR_OK);
+		}
+		/* a long result whose server pauses, and is heard again after a while without polls */
+		call(10, 0);
+		head = result_of(LONG_BYTES);
+		part(&head, LONG_BYTES, 0);
+		put(&head, pattern);
+		net_pass_time(9 * SECOND);
+		part(&head, LONG_BYTES, 1);
+		put(&head, pattern + DATA_BYTES);
+		pass(2 * SECOND);
+		CHECK(t.done == 0);
+		close_endpoint();
+	}
+}
+
+/* Silence doubles the time-out of a long result; a part of it that comes is news, and begins anew. */
+static void test_client_part_is_news(void)
+{
+	unsigned int first = 0;
+	struct pgr_header head;
+
+	open_endpoint(NULL);
+	meet_server();
+	call(10, 0);
+	head = result_of(LONG_BYTES);
+	for (unsigned int round = 0; round < 2; round++) {
+		part(&head, LONG_BYTES, round);
+		put(&head, pattern + round * DATA_BYTES);
+		for (unsigned int i = 0; i < 4; i++) {
+			unsigned int halves = 0;
+
+			for (t.seen_count = 0; silent() && halves < 1000; halves++)
+				pass(MS / 2);
+			if (!first)
+				first = halves;
+			CHECK(halves + 1 >= first << i && halves <= (first << i) + 1);
+			CHECK(t.seen_count == 1 && t.seen[0].packet.head.retransmissions == i + 1);
+		}
+	}
+	CHECK(first > 1 && t.done == 0);
+}
+
 /* The first sample is not the time of two exchanges. */
 static void test_client_first_sample(void)
 {
@@ -172,6 +234,8 @@ static void test_client_overtaken(void)
 
 const struct protocol_test protocol_client_lost[] = {
 	{"client: lost packets, round-trip times, giving up", test_client_lost},
+	{"client: idle for longer than the give-up time", test_client_idle},
+	{"client: a part of a result is news", test_client_part_is_news},
 	{"client: the first round-trip time", test_client_first_sample},
 	{"client: a procedure that takes long", test_client_alive},
 	{"client: a call that others overtake", test_client_overtaken},

@@ -58,8 +58,8 @@ static void test_client_unbind_within(void)
 		}
 		pgr_poll(t.pgr);
 		pgr_poll(t.pgr);
-		CHECK(t.done == 4 && t.code == (i == 2 ? PGR_E_GIVE_UP : PGR_E_CLOSED) && !t.pgr->peers &&
-		      !t.pgr->peers_count);
+		/* those that had to wait for credits left later, so that their time is not up when the first one's is */
+		CHECK(t.done == 4 && t.code == PGR_E_CLOSED && !t.pgr->peers && !t.pgr->peers_count);
 		/* The same server again is another binding. */
 		CHECK(pgr_bind(t.pgr, far.bytes, sizeof(far.bytes), &t.peer) == PGR_OK);
 		meet_server();

@@ -166,8 +166,7 @@ def ends_of(testbed: testbeds.Testbed) -> Ends:
     first, second = testbed.hosts[:2]
 
     def on(host: testbeds.Host) -> tuple[str, ...]:
-        # with a terminal, what runs there ends when this end of ssh does
-        return (*testbed.exec_prefix, "ssh", "-tt", "-q", "-F", str(testbed.ssh_config), host.name, "--")
+        return (*testbed.exec_prefix, "ssh", "-q", "-F", str(testbed.ssh_config), host.name, "--")
 
     return Ends(
         server=on(second),

@@ -9,6 +9,7 @@ bytes per second.
 import json
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 import time
@@ -39,48 +40,57 @@ class ToolError(Exception):
     """A native tool is missing, failed, or printed something else than expected."""
 
 
-def _command(prefix: tuple[str, ...], cpu: int, command: list[str], env: dict[str, str]) -> list[str]:
-    return [*prefix, "env", *(f"{name}={value}" for name, value in env.items()), "taskset", "-c", str(cpu), *command]
+GUARD = (
+    'exec 3<&0; "$@" </dev/null & tool=$!; { cat <&3 >/dev/null; kill -KILL $tool; } 2>/dev/null & guard=$!; '
+    "wait $tool; status=$?; kill $guard 2>/dev/null; exit $status"
+)
+"""Runs a command until the standard input ends: on another host, where no signal of ours comes."""
+
+
+@contextmanager
+def _running(
+    prefix: tuple[str, ...], cpu: int, command: list[str], env: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a command behind a prefix, pinned; it ends with the block at the latest."""
+    pinned = ["env", *(f"{name}={value}" for name, value in env.items()), "taskset", "-c", str(cpu), *command]
+    guarded = ["sh", "-c", GUARD, "sh", *pinned]
+    argv = [*prefix, *map(shlex.quote, guarded)] if prefix else guarded
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            argv, stdin=reading, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+    finally:
+        os.close(reading)
+    try:
+        yield process
+    finally:
+        os.close(writing)
+        try:
+            process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
 
 @contextmanager
 def server(ends: Ends, command: list[str], env: dict[str, str]) -> Iterator[None]:
     """Run a server for the duration of the block, pinned to its core."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            _command(ends.server, ends.server_cpu, command, env),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            time.sleep(0.3)  # these tools have no way to say that they listen
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    with _running(ends.server, ends.server_cpu, command, env):
+        time.sleep(0.3)  # these tools have no way to say that they listen
+        yield
 
 
 def client(ends: Ends, command: list[str], env: dict[str, str]) -> str:
     """Run a client, pinned to its core, and return what it printed."""
-    try:
-        done = subprocess.run(
-            _command(ends.client, ends.client_cpu, command, env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ToolError(f"{command[0]} did not end within {TIMEOUT_S} s") from error
-    if done.returncode != 0:
-        raise ToolError(f"{command[0]} ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
-    return done.stdout
+    with _running(ends.client, ends.client_cpu, command, env) as process:
+        try:
+            out, _ = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise ToolError(f"{command[0]} did not end within {TIMEOUT_S} s") from error
+    if process.returncode != 0:
+        raise ToolError(f"{command[0]} ended with {process.returncode}: {out.strip()[-300:]}")
+    return out
 
 
 def last_numbers(text: str, least: int) -> list[float]:
@@ -99,6 +109,7 @@ def last_numbers(text: str, least: int) -> list[float]:
 def ucx_latency(port: int, size_bytes: int, transports: str, test: str = "ucp_am_lat", ends: Ends = HERE) -> float:
     """`ucx_perftest -t ucp_am_lat` (or another ping-pong of its): median half round trip, ns."""
     env = {"UCX_NET_DEVICES": ends.device, **({"UCX_TLS": transports} if transports else {})}
+    rounds = 60000 if size_bytes <= 1024 and ends.device == "lo" else 10000
     command = [
         "ucx_perftest",
         "-t",
@@ -106,9 +117,9 @@ def ucx_latency(port: int, size_bytes: int, transports: str, test: str = "ucp_am
         "-s",
         str(size_bytes),
         "-n",
-        "60000",
+        str(rounds),
         "-w",
-        "6000",
+        str(rounds // 10),
         "-f",
         "-v",
         "-p",
@@ -152,7 +163,7 @@ def ofi_latency(port: int, size_bytes: int, provider: str, ends: Ends = HERE) ->
         "-e",
         "rdm",
         "-I",
-        "60000",
+        "60000" if ends.device == "lo" else "10000",
         "-S",
         str(size_bytes),
         "-B",

@@ -44,7 +44,7 @@ check: ## linters, types and the rules of the architecture
 	@ci/setup test
 	@ci/check
 
-bench: ## the figures: adapter tax beside native tools, the harness's own cost
+bench: ## the figures: Cadge beside native tools, and where the difference lies
 	@ci/setup bench
 	@$(MAKE) --no-print-directory build SETUP=no
 	@ci/bench

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/wire.h"
 #include "mpi/p2p_flow.h"
@@ -101,6 +102,7 @@ static const struct cadge_layer p2p_layer;
 static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx;
+	struct mpi_limits limits;
 	const char *interface;
 	uint32_t peer;
 	int code;
@@ -129,12 +131,11 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->message_bytes_max = args->message_bytes_max;
 	interface = getenv("OMPI_MCA_btl_tcp_if_include");
 	snprintf(ctx->interface, sizeof(ctx->interface), "%s", interface ? interface : "");
-	ctx->eager_bytes = mpi_path_eager_bytes("tcp");
-	if (ctx->place == CADGE_PLACE_HOST) {
-		uint64_t vader = mpi_path_eager_bytes("vader"); /* called sm from version 5 */
-
-		ctx->eager_bytes = vader ? vader : mpi_path_eager_bytes("sm");
-	}
+	limits = mpi_path_limits(ctx->place == CADGE_PLACE_HOST ? "vader" : "tcp");
+	if (ctx->place == CADGE_PLACE_HOST && !limits.eager_bytes)
+		limits = mpi_path_limits("sm"); /* as vader is called from version 5 */
+	ctx->eager_bytes = limits.eager_bytes;
+	ctx->rendezvous_eager_bytes = limits.rendezvous_eager_bytes;
 	ctx->chan = calloc(ctx->peers, sizeof(*ctx->chan));
 	code = ctx->chan ? p2p_make_buffers(ctx) : CADGE_E_MEMORY;
 	if (code) {
@@ -175,6 +176,7 @@ static int p2p_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t 
 		return CADGE_E_LIBRARY;
 	cadge_blob_u32(&out, (uint32_t)rank);
 	cadge_blob_u32(&out, (uint32_t)ctx->chan[peer].tag_in);
+	cadge_blob_u32(&out, (uint32_t)getpid());
 	if (!out.ok)
 		return CADGE_E_ARGUMENT;
 	*bytes_inout = out.used_bytes;
@@ -186,6 +188,7 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 {
 	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
 	uint32_t rank = cadge_blob_take_u32(&in), tag = cadge_blob_take_u32(&in);
+	uint32_t pid = cadge_blob_take_u32(&in);
 	struct cadge_chan *chan;
 	int ranks, own_rank;
 
@@ -193,13 +196,14 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	    MPI_Comm_rank(MPI_COMM_WORLD, &own_rank) != MPI_SUCCESS)
 		return CADGE_E_LIBRARY;
 	if (!in.ok || in.left_bytes || peer >= ctx->peers || ctx->chan[peer].connected ||
-	    rank >= (uint32_t)ranks || tag >= MPI_WORLD_TAGS)
+	    rank >= (uint32_t)ranks || tag >= MPI_WORLD_TAGS || !pid || pid > INT_MAX)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chan[peer];
 	chan->ctx = ctx;
 	chan->peer = peer;
 	chan->rank = (int)rank;
 	chan->tag_out = (int)tag;
+	chan->pid = (pid_t)pid;
 	chan->oldest[P2P_RECEIVE] = MPI_REQUEST_NULL;
 	chan->oldest[P2P_SEND] = MPI_REQUEST_NULL;
 	chan->begins = own_rank < chan->rank;
@@ -246,20 +250,31 @@ static int p2p_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return CADGE_DONE;
 }
 
+/*
+ * How long messages are copied within a host. Open MPI does not notice when it connects that the kernel keeps it
+ * from reading the peer's memory (seen with 4.1 and 5.0): it tries for each message, and sends it in fragments then.
+ */
+static const char *p2p_copy(const struct cadge_chan *chan, const struct mpi_path *path)
+{
+	if (!path->copy[0])
+		return "not told";
+	if (strcmp(path->copy, "cma") == 0 && mpi_path_memory_refused(chan->pid))
+		return "not told (cma is chosen, but the kernel refuses process_vm_readv)";
+	return path->copy;
+}
+
 static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	const struct cadge_ctx *ctx = chan->ctx;
 	struct cadge_path said = {.bytes = sizeof(said)};
 	struct mpi_path path;
-	const char *copy = "";
 	bool memory, tcp, within = ctx->place == CADGE_PLACE_HOST;
+	size_t used_bytes;
 
 	mpi_path_read(MPI_COMM_WORLD, chan->rank, &path);
 	memory = strcmp(path.btl, "vader") == 0 || strcmp(path.btl, "sm") == 0;
 	tcp = strncmp(path.btl, "tcp", 3) == 0;
 	said.medium = CADGE_MEDIUM_UNKNOWN;
-	if (strcmp(path.btl, "vader") == 0)
-		copy = mpi_path_copy();
 	if (memory)
 		said.medium = CADGE_MEDIUM_MEMORY;
 	else if (tcp)
@@ -268,10 +283,17 @@ static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 		 within ? " within a host (shared memory)" : " between hosts, tcp on ",
 		 within ? "" : ctx->interface);
 	said.as_asked = within ? memory : tcp && !strchr(path.btl, ',');
-	snprintf(said.used, sizeof(said.used), "pml %s; btl %s; mtl %s; osc none (no window)%s%s%s%s",
+	snprintf(said.used, sizeof(said.used), "pml %s; btl %s; mtl %s; osc none (no window)",
 		 path.pml[0] ? path.pml : "unknown", path.btl[0] ? path.btl : "none",
-		 path.mtl[0] ? path.mtl : "none", copy[0] ? "; single copy " : "", copy,
-		 tcp ? "; btl_tcp_if_include " : "", tcp ? ctx->interface : "");
+		 path.mtl[0] ? path.mtl : "none");
+	used_bytes = strlen(said.used);
+	if (memory || tcp)
+		snprintf(said.used + used_bytes, sizeof(said.used) - used_bytes,
+			 "; %s %s; eager_limit %llu; rndv_eager_limit %llu",
+			 memory ? "single copy" : "btl_tcp_if_include",
+			 memory ? p2p_copy(chan, &path) : ctx->interface,
+			 (unsigned long long)ctx->eager_bytes,
+			 (unsigned long long)ctx->rendezvous_eager_bytes);
 	snprintf(said.device, sizeof(said.device), "%s", tcp ? ctx->interface : "");
 	snprintf(said.note, sizeof(said.note), "%s", path.method);
 	cadge_fill(path_out, &said, sizeof(said));

@@ -44,6 +44,7 @@ struct cadge_chan {
 	struct cadge_ctx *ctx;
 	uint32_t peer;
 	int rank, tag_in, tag_out;
+	pid_t pid; /* of the peer, as it calls itself */
 	bool connected, begins, up, down;
 	uint32_t greetings_sent, greetings_seen, posted, queued;
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */
@@ -57,6 +58,7 @@ struct cadge_ctx {
 	uint32_t peers, depth;
 	enum cadge_place place;
 	uint64_t message_bytes_max, eager_bytes;
+	uint64_t rendezvous_eager_bytes; /* see mpi_path_limits */
 	struct cadge_chan *chan;
 	struct cadge_lend *lends, *free_lend;
 	struct p2p_send *sends, *free_send;

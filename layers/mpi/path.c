@@ -9,27 +9,28 @@
 
 #include "mpi/world.h"
 
-#include <stdbool.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 
 /* The transports of ob1 whose limits are asked for, and what they were when MPI started: nothing changes
  * them. */
 static struct {
 	const char *btl;
-	uint64_t eager_bytes;
+	struct mpi_limits limits;
 } path_limits[] = {{.btl = "tcp"}, {.btl = "vader"}, {.btl = "sm"}};
 
 enum { PATH_LIMITS = sizeof(path_limits) / sizeof(path_limits[0]) };
 
-static uint64_t path_read_limit(const char *btl)
+static uint64_t path_read_limit(const char *btl, const char *limit)
 {
 	char name[64];
 	MPI_T_cvar_handle handle;
 	uint64_t value = 0;
 	int index, count = 0;
 
-	snprintf(name, sizeof(name), "btl_%s_eager_limit", btl);
+	snprintf(name, sizeof(name), "btl_%s_%s", btl, limit);
 	/* The variable is a size_t in Open MPI; one of another width is not read. */
 	if (MPI_T_cvar_get_index(name, &index) == MPI_SUCCESS &&
 	    MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
@@ -43,13 +44,13 @@ static uint64_t path_read_limit(const char *btl)
 	return value;
 }
 
-/* How vader copies long messages, "cma" or "none"; "" where the library has no such variable, as version 5. */
-static char path_copy[16];
+/* How vader copies long messages; "" where the library has no such variable, as version 5. */
+static char path_vader_copy[16];
 
 /* Once it has looked for what it was told, or would like, the library keeps in the variable what it uses. */
 static void path_read_copy(void)
 {
-	char name[64], text[256], item[sizeof(path_copy)];
+	char name[64], text[256], item[sizeof(path_vader_copy)];
 	int name_bytes = sizeof(name), text_bytes = sizeof(text), verbosity, bind, scope;
 	int index, count = 0, value = 0, items = 0, found, is_read = 0, i;
 	MPI_Datatype type;
@@ -70,7 +71,7 @@ static void path_read_copy(void)
 	for (i = 0; i < items; i++)
 		if (MPI_T_enum_get_item(kind, i, &found, item, &(int){sizeof(item)}) == MPI_SUCCESS &&
 		    found == value)
-			snprintf(path_copy, sizeof(path_copy), "%s", item);
+			snprintf(path_vader_copy, sizeof(path_vader_copy), "%s", item);
 }
 
 /* Once a process: each start of the tools interface loads every plugin of Open MPI, which takes 0.15 s. */
@@ -85,8 +86,12 @@ static void path_read_limits(void)
 	read = true;
 	mpi_world_hide_leaks(true);
 	if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
-		for (i = 0; i < PATH_LIMITS; i++)
-			path_limits[i].eager_bytes = path_read_limit(path_limits[i].btl);
+		for (i = 0; i < PATH_LIMITS; i++) {
+			path_limits[i].limits.eager_bytes =
+				path_read_limit(path_limits[i].btl, "eager_limit");
+			path_limits[i].limits.rendezvous_eager_bytes =
+				path_read_limit(path_limits[i].btl, "rndv_eager_limit");
+		}
 		path_read_copy();
 		if (MPI_T_finalize() != MPI_SUCCESS)
 			fprintf(stderr, "cadge: MPI's tools interface cannot be closed\n");
@@ -94,21 +99,25 @@ static void path_read_limits(void)
 	mpi_world_hide_leaks(false);
 }
 
-uint64_t mpi_path_eager_bytes(const char *btl)
+struct mpi_limits mpi_path_limits(const char *btl)
 {
 	size_t i;
 
 	path_read_limits();
 	for (i = 0; i < PATH_LIMITS; i++)
 		if (strcmp(path_limits[i].btl, btl) == 0)
-			return path_limits[i].eager_bytes;
-	return 0;
+			return path_limits[i].limits;
+	return (struct mpi_limits){0};
 }
 
-const char *mpi_path_copy(void)
+bool mpi_path_memory_refused(pid_t pid)
 {
-	path_read_limits();
-	return path_copy;
+	char byte;
+	const struct iovec here = {.iov_base = &byte, .iov_len = 1},
+			   nowhere = {.iov_base = NULL, .iov_len = 1};
+
+	/* Page 0 is mapped nowhere. Whether the other process may be read is looked at before that. */
+	return process_vm_readv(pid, &here, 1, &nowhere, 1, 0) < 0 && errno != EFAULT;
 }
 
 #if defined(OPEN_MPI) && defined(__has_include)
@@ -137,6 +146,30 @@ const char *mpi_path_copy(void)
 #include <ompi/mca/pml/base/base.h>
 #include <ompi/proc/proc.h>
 #include <opal/mca/btl/btl.h>
+
+#if OMPI_MAJOR_VERSION >= 5 && __has_include(<opal/mca/smsc/base/base.h>)
+#include <opal/mca/base/base.h>
+#include <opal/mca/smsc/base/base.h>
+
+/*
+ * The component of Open MPI 5 that copies between processes. Once one was selected, those that cannot be used
+ * are off the list, and the others lie on it by priority, the selected one first.
+ */
+static const char *path_smsc(void)
+{
+	opal_list_t *usable = &opal_smsc_base_framework.framework_components;
+
+	if (!mca_smsc || opal_list_is_empty(usable))
+		return "none";
+	return ((mca_base_component_list_item_t *)opal_list_get_first(usable))
+		->cli_component->mca_component_name;
+}
+#else
+static const char *path_smsc(void)
+{
+	return "";
+}
+#endif
 
 /* Layouts may change with each release: nothing is read from another one than the headers are of. */
 static bool path_same_release(void)
@@ -171,6 +204,26 @@ static void path_transports(const ompi_proc_t *proc, char *text, size_t text_byt
 	}
 }
 
+/*
+ * How the transport of memory copies long messages. It gives up get and put, which ob1 needs for a single
+ * copy, where it finds when it connects that it cannot use them.
+ */
+static void path_copy(const ompi_proc_t *proc, const char *name, char *text, size_t text_bytes)
+{
+	mca_bml_base_endpoint_t *endpoint = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+	const bool vader = strcmp(name, "vader") == 0;
+	const mca_btl_base_module_t *btl;
+	bool get, put;
+
+	if (!endpoint || endpoint->btl_send.arr_size != 1 || (!vader && strcmp(name, "sm") != 0))
+		return;
+	btl = endpoint->btl_send.bml_btls[0].btl;
+	get = btl->btl_get && btl->btl_flags & MCA_BTL_FLAGS_GET;
+	put = btl->btl_put && btl->btl_flags & MCA_BTL_FLAGS_PUT;
+	path_read_limits();
+	snprintf(text, text_bytes, "%s", !get && !put ? "none" : vader ? path_vader_copy : path_smsc());
+}
+
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 {
 	const ompi_proc_t *proc;
@@ -184,11 +237,13 @@ void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 	path_out->method = "read from Open MPI's endpoint of this peer";
 	snprintf(path_out->pml, sizeof(path_out->pml), "%s",
 		 mca_pml_base_selected_component.pmlm_version.mca_component_name);
-	if (strcmp(path_out->pml, "cm") == 0 && ompi_mtl)
+	if (strcmp(path_out->pml, "cm") == 0 && ompi_mtl) {
 		snprintf(path_out->mtl, sizeof(path_out->mtl), "%s",
 			 ompi_mtl_base_selected_component->mtl_version.mca_component_name);
-	else if (proc)
+	} else if (proc) {
 		path_transports(proc, path_out->btl, sizeof(path_out->btl));
+		path_copy(proc, path_out->btl, path_out->copy, sizeof(path_out->copy));
+	}
 }
 
 #else

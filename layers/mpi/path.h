@@ -3,8 +3,10 @@
 #ifndef CADGE_MPI_PATH_H
 #define CADGE_MPI_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <mpi.h>
 
@@ -12,22 +14,29 @@ struct mpi_path {
 	char pml[64]; /* the messaging component that was selected; "" where it cannot be read */
 	char btl[64]; /* pml ob1: the transports of messages to that rank, "vader" or "tcp,tcp"; "" unknown */
 	char mtl[64]; /* pml cm: its transport, else "" */
+	/*
+	 * Transports "vader" and "sm": how long messages are copied, in Open MPI's words: "cma", "xpmem", "knem",
+	 * "emulated", "none" (both through fragments in shared memory). "" where it does not tell, or for others.
+	 */
+	char copy[64];
 	const char *method; /* one clause for people: how this was found out */
 };
 
 /* Fills *path_out for messages from here to `rank` of `comm`. Only after MPI_Init; does not communicate. */
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out);
 
-/*
- * Longest message that the transport "tcp", "vader" or "sm" (which is what Open MPI 5 calls vader) sends
- * together with its envelope, from MPI's tools interface; 0 where it states none. Only after MPI_Init.
- */
-uint64_t mpi_path_eager_bytes(const char *btl);
+struct mpi_limits {
+	uint64_t eager_bytes;            /* longest message that is sent together with its envelope */
+	uint64_t rendezvous_eager_bytes; /* most of a longer one that is sent with its announcement */
+};
 
 /*
- * How the transport "vader" copies long messages within a host, from MPI's tools interface: "cma", "none" (through
- * fragments in shared memory) and so on; "" where it does not say. Only after MPI_Init.
+ * What MPI's tools interface states of the transport "tcp", "vader" or "sm" (which is what Open MPI 5 calls vader);
+ * 0 where it states none. Only after MPI_Init.
  */
-const char *mpi_path_copy(void);
+struct mpi_limits mpi_path_limits(const char *btl);
+
+/* True where the kernel does not let this process read the memory of that one, as copy "cma" does. */
+bool mpi_path_memory_refused(pid_t pid);
 
 #endif

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +368,7 @@ def test_points_that_a_floor_cannot_make(
         ("floor-cacheline", "within", "block", "NO_WAIT"),
         ("floor-xdp", "within", "poll", "NO_CAP"),
         ("floor-xdp", "between", "poll", "NODE_LACKS"),
+        ("floor-packet", "within", "poll", "NO_CAP"),
     ],
 )
 def test_launches_that_a_floor_cannot_make(tmp_path: Path, floor: str, place: str, wait: str, code: str) -> None:
@@ -488,6 +490,15 @@ def program_attached(ends: Ends) -> bool:
     return any("xdp" in text for text in shown)
 
 
+# As much as a packet that no link has to cut, and a byte more; and the same of a message of one packet.
+PACKETS = (
+    messages(0, 8, 1460, 1461, 32_768, 32_769, 4 << 20, (4 << 20) + 1)
+    + streams(17, 4 << 20)
+    + touched("exchange", 32_769)
+    + touched("flow", 65_536)
+)
+
+
 @pytest.mark.parametrize("build", PROGRAMS)
 def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
     program = available(build)
@@ -504,6 +515,9 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
         ),
         ("floor-xdp", "poll", [point("exchange", 8)], {"attach": "native"}),
         ("floor-xdp", "block", [point("exchange", size) for size in (8, 4096, 65_536, (4 << 20) + 1, 8)], {}),
+        ("floor-packet", "poll", PACKETS, {}),
+        ("floor-packet", "poll", messages(65_536) + streams(65_536), {"packet": "60k", "pages": "small"}),
+        ("floor-packet", "block", messages(8, 65_536) + streams(17, 65_536), {}),
     ):
         launch = Launch(
             folder=tmp_path,
@@ -516,7 +530,7 @@ def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
             settings=settings,
         )
         result = launch.run()
-        if floor == "floor-xdp" and result["reason_code"] in {"PERMISSION", "NODE_LACKS"}:
+        if floor in {"floor-xdp", "floor-packet"} and result["reason_code"] in {"PERMISSION", "NODE_LACKS"}:
             assert result["reason"]
             continue
         assert (result["status"], result["reason"]) == ("done", None)
@@ -554,8 +568,163 @@ def test_killed_raw_frames_leave_no_program(tmp_path: Path, hosts: Ends) -> None
     assert not program_attached(hosts)
 
 
+# What a link may do to packets, done in the receiving call of one endpoint: of 16 one is lost, one comes twice, and one
+# after the one behind it.
+FAULTS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+static char kept[1 << 17];
+static ssize_t kept_bytes = -1;
+
+ssize_t recv(int fd, void *to, size_t bytes, int flags)
+{
+	static ssize_t (*real)(int, void *, size_t, int);
+	static unsigned int state = 1;
+	int domain = 0;
+	socklen_t size = sizeof(domain);
+	ssize_t got;
+
+	if (!real)
+		real = (ssize_t (*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv");
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+	if (domain == AF_PACKET && kept_bytes >= 0) {
+		got = kept_bytes < (ssize_t)bytes ? kept_bytes : (ssize_t)bytes;
+		memcpy(to, kept, (size_t)got);
+		kept_bytes = -1;
+		return got;
+	}
+	got = real(fd, to, bytes, flags);
+	if (domain != AF_PACKET || got < 0)
+		return got;
+	state = state * 1103515245u + 12345u;
+	switch (state >> 16 & 15) {
+	case 0: return real(fd, to, bytes, flags);
+	case 1:
+	case 2:
+		memcpy(kept, to, (size_t)got);
+		kept_bytes = got;
+		if ((state >> 16 & 15) == 1)
+			return got;
+		got = real(fd, to, bytes, flags);
+		if (got < 0)
+			kept_bytes = -1;
+	}
+	return got;
+}
+"""
+
+
+def test_a_bad_link_loses_messages_and_makes_none(tmp_path: Path, hosts: Ends) -> None:
+    """Pieces that are missing, doubled or out of order: whatever is counted as whole has the right bytes."""
+    (tmp_path / "faults.c").write_text(FAULTS)
+    faults = tmp_path / "faults.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", faults, tmp_path / "faults.c", "-ldl"], check=True, timeout=60)
+    prefixes = (hosts.prefixes[0], (*hosts.prefixes[1], "env", f"LD_PRELOAD={faults}"))
+    points = [point(form, 100_000, touch="write+read", duration_ms=400) for form in ("exchange", "flow")]
+    launch = Launch(
+        folder=tmp_path,
+        floor="floor-packet",
+        place="between",
+        points=points,
+        ends=replace(hosts, prefixes=prefixes),
+        program=available(),
+    )
+    result = launch.run()
+    assert (result["status"], result["reason"]) == ("done", None)
+    for attempt in result["attempts"]:
+        check_attempt(attempt, lossy=True)
+        assert attempt["lost"] > 0
+
+
+def test_packets_that_the_link_cuts_are_put_together(tmp_path: Path, hosts: Ends) -> None:
+    """As on a link of cards: the sender's kernel cuts what the device does not take, and the receiver's may join it."""
+    for index, prefix in enumerate(hosts.prefixes):
+        ip("-n", prefix[-1], "link", "set", "data0", "gso_max_size", "3000")
+        join = [*prefix, "ethtool", "-K", "data0", "gro", "on"]
+        assert index == 0 or not shutil.which("ethtool") or subprocess.run(join, timeout=20).returncode == 0
+    points = messages(8, 1461, 65_536) + streams(1461, 65_536) + touched("flow", 65_536)
+    launch = Launch(
+        folder=tmp_path, floor="floor-packet", place="between", points=points, ends=hosts, program=available()
+    )
+    before = packets_received(hosts)
+    result = launch.run()
+    assert (result["status"], result["reason"]) == ("done", None)
+    for attempt in result["attempts"]:
+        check_attempt(attempt, lossy=True)
+    moved = sum(attempt["bytes"] for attempt in result["attempts"])
+    assert (packets_received(hosts) - before) * 1500 > moved / 2  # the rest are answers
+
+
+def packets_received(ends: Ends) -> int:
+    """Return how many packets the second host's data link has received."""
+    command = [*ends.prefixes[1], "ip", "-s", "-j", "link", "show", "data0"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    count: int = json.loads(shown)[0]["stats64"]["rx"]["packets"]
+    return count
+
+
+def test_hosts_answer_no_packets(tmp_path: Path, hosts: Ends) -> None:
+    """The stacks of both hosts drop what is not meant for them before they look at it: no reset, no ICMP, no route."""
+
+    def answered() -> int:
+        command = [*hosts.prefixes[1], "cat", "/proc/net/snmp"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+        rows = [line.split() for line in text.splitlines()]
+        counts = {
+            name + key: int(value)
+            for (name, *keys), (_, *values) in zip(rows[::2], rows[1::2], strict=True)
+            for key, value in zip(keys, values, strict=True)
+        }
+        return counts["Tcp:OutRsts"] + counts["Icmp:OutMsgs"] + counts["Ip:InAddrErrors"]
+
+    before = answered()
+    points = messages(8, 65_536) + streams(65_536)
+    launch = Launch(
+        folder=tmp_path, floor="floor-packet", place="between", points=points, ends=hosts, program=available()
+    )
+    result = launch.run()
+    assert (result["status"], result["reason"]) == ("done", None)
+    assert sum(attempt["operations"] for attempt in result["attempts"]) > 20
+    assert answered() - before < 3  # the connections that the driver itself makes may end with one
+
+
+def test_blocking_packets_sleep(tmp_path: Path, hosts: Ends) -> None:
+    points = [point("exchange", 8, duration_ms=150)]
+    launch = Launch(
+        folder=tmp_path,
+        floor="floor-packet",
+        place="between",
+        wait="block",
+        points=points,
+        ends=hosts,
+        program=available(),
+    )
+    [attempt] = launch.run()["attempts"]
+    check_attempt(attempt, lossy=True)
+    for side in attempt["cpu"]:
+        assert side["voluntary_switches"] >= attempt["operations"] // 2, attempt
+
+
+def test_a_late_stream_of_packets_ends_alone(tmp_path: Path, hosts: Ends) -> None:
+    late = {**point("flow", 1 << 20, duration_ms=199, deadline_ms=200), "attempt_id": "late"}
+    points = [late, *messages(8, 65_536), *streams(64, 1 << 20)]
+    launch = Launch(
+        folder=tmp_path, floor="floor-packet", place="between", points=points, ends=hosts, program=available()
+    )
+    first, *others = launch.run(stalls=True)["attempts"]
+    assert launch.statuses == [0, 0]
+    assert (first["status"], first["reason"]) == ("failed", "the deadline of this step passed")
+    for attempt in others:
+        check_attempt(attempt, lossy=True)
+
+
 @pytest.mark.skipif(not AS_ROOT, reason="only root can give its rights away")
-def test_raw_frames_without_rights_say_so(tmp_path: Path, hosts: Ends) -> None:
+@pytest.mark.parametrize("floor", ["floor-xdp", "floor-packet"])
+def test_raw_frames_without_rights_say_so(tmp_path: Path, hosts: Ends, floor: str) -> None:
     drop = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
     ends = Ends(
         prefixes=((*hosts.prefixes[0], *drop), (*hosts.prefixes[1], *drop)),
@@ -564,7 +733,7 @@ def test_raw_frames_without_rights_say_so(tmp_path: Path, hosts: Ends) -> None:
         raw_device=hosts.raw_device,
     )
     points = [point("exchange", 8)]
-    launch = Launch(folder=tmp_path, floor="floor-xdp", place="between", points=points, ends=ends, program=available())
+    launch = Launch(folder=tmp_path, floor=floor, place="between", points=points, ends=ends, program=available())
     result = launch.run()
     assert (result["status"], result["reason_code"]) == ("refused", "PERMISSION")
     assert "need root" in result["reason"]

@@ -143,6 +143,8 @@ def test_floors_are_paired_with_layers(catalogue: Catalogue, site: Site) -> None
         ("floor-futex", "within", "block"),
         ("floor-xdp", "between", "poll"),
         ("floor-xdp", "between", "block"),
+        ("floor-packet", "between", "poll"),
+        ("floor-packet", "between", "block"),
         *(
             (name, place, wait)
             for name in ("floor-tcp", "floor-udp")

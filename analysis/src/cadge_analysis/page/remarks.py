@@ -46,7 +46,7 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
             grave=True,
             title="The network is emulated",
             text="The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween hosts\u201d "
-            "has no wire and no network card in it, and its floor of raw frames includes that kernel's work.",
+            "has no wire and no network card in it, and its floors include that kernel's work.",
         )
     if not data.nodes:
         yield Remark(grave=True, title="The hosts are unknown", text="No host's facts were stored with this campaign.")

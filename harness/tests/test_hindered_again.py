@@ -15,6 +15,7 @@ from .conftest import Answer, FakeRunner
 
 Cadge = Callable[..., Answer]
 RUN = ("run", "--sweep", "tiny", "--no-report")
+pytestmark = pytest.mark.spare
 
 
 def use(run_wait_ns: int) -> dict[str, int]:

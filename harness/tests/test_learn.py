@@ -174,3 +174,15 @@ def test_the_probe_only_ever_lengthens(tmp_path: Path) -> None:
     assert probed(slow).start_ms["direct"] == pytest.approx(base.start_ms["direct"] * SLOWER_MOST)
     assert probed(Path("/bin/true")).start_ms["direct"] >= base.start_ms["direct"]
     assert probed(tmp_path / "absent") == base
+
+
+def test_the_probe_starts_the_driver_as_launches_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "told"
+    driver = tmp_path / "driver"
+    driver.write_text(f"#!/bin/sh\n{{ env; pwd; }} >{told}\n")
+    driver.chmod(0o755)
+    monkeypatch.setenv("UCX_RNDV_THRESH", "0")
+    monkeypatch.chdir(tmp_path)
+    probed(Path("driver"))
+    assert "UCX_RNDV_THRESH" not in told.read_text()
+    assert str(tmp_path) not in told.read_text().splitlines()

@@ -24,6 +24,7 @@ from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_files, ansible_io
 from cadge_harness.run.ansible_io import RunOutcome
 from cadge_harness.testbed import testbeds
+from cadge_harness.testbed.inventory_file import tool
 from cadge_harness.testbed.model import Testbed
 from cadge_results import NodeFacts
 from cadge_results.event import BlockFinished, Event, LaunchFinished, LaunchStarted, Ready, Stage
@@ -426,6 +427,25 @@ def test_a_build_that_is_not_at_a_plain_path(campaign_here: Campaign, tmp_path: 
     outcome = with_hosts(campaign_here, tmp_path, change).run([make_launch("l1", ["localhost"])])
     assert outcome.exit_code == 3
     assert outcome.problems[0].startswith("localhost: The variable cadge_build_path must be an absolute path")
+
+
+def test_the_python_that_an_inventory_names_is_the_one(tmp_path: Path) -> None:
+    """By path or by name; a word of Ansible's own for "look for one" names none."""
+    stated = {"a": "python3.11", "b": "/opt/python", "c": None, "d": "auto_silent"}
+    hosts = {name: {"ansible_python_interpreter": one} if one else {} for name, one in stated.items()}
+    inventory = tmp_path / "hosts.json"
+    inventory.write_text(json.dumps({"cadge": {"hosts": hosts}}))
+    argv = [tool("ansible"), "cadge", "-i", str(inventory), "--playbook-dir", str(PLAYBOOKS)]
+    done = subprocess.run(
+        [*argv, "-e", "cadge_campaign=c", "-m", "ansible.builtin.debug", "-a", "msg={{ cadge_python }}"],
+        env={**os.environ, "ANSIBLE_HOME": str(tmp_path / "home"), "ANSIBLE_NOCOLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    found = dict(re.findall(r'^(\w) \| SUCCESS => \{\s+"msg": "([^"]+)"', done.stdout, re.MULTILINE))
+    assert found == {"a": "python3.11", "b": "/opt/python", "c": "python3", "d": "python3"}
 
 
 def test_a_host_that_cannot_be_reached(campaign: Campaign, tmp_path: Path) -> None:

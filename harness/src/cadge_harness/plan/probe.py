@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from cadge_harness.plan.surroundings import surroundings
 from cadge_harness.plan.timemodel import TimeModel
 
 STARTS = 15
@@ -20,14 +22,24 @@ def probed(driver: Path) -> TimeModel:
     """Return the time model times what starting a program takes here, in units of what it took there."""
     base = TimeModel()
     try:
-        took_ms = min(_start_ms(driver) for _ in range(STARTS))  # the machine, not what else runs at the moment
+        with surroundings() as (environment, folder):
+            # the machine, not what else runs at the moment
+            took_ms = min(_start_ms(driver.absolute(), environment, folder) for _ in range(STARTS))
     except OSError:
         return base
     times = min(max(took_ms / REFERENCE_MS, 1.0), SLOWER_MOST)
     return base.slower(times, f"{base.basis}, times {times:.1f} for this one")
 
 
-def _start_ms(driver: Path) -> float:
+def _start_ms(driver: Path, environment: Mapping[str, str], folder: Path) -> float:
     begun_ns = time.perf_counter_ns()
-    subprocess.run([driver, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20, check=False)
+    subprocess.run(
+        [driver, "--version"],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=20,
+        check=False,
+    )
     return (time.perf_counter_ns() - begun_ns) / 1e6

@@ -43,10 +43,18 @@ def last(checkout: Checkout) -> Campaign:
 
 
 @pytest.fixture
-def repeating(checkout: Checkout) -> Checkout:
-    """A checkout whose sweep lets hindered launches be made again twice."""
+def checkout(checkout: Checkout) -> Checkout:
+    """The same with a sweep of twelve launches."""
     sweep = checkout.harness / "sweeps/tiny.yml"
-    sweep.write_text(sweep.read_text() + "floors: false\nrepeat_hindered: 2\n")
+    sweep.write_text(sweep.read_text() + "floors: false\n")
+    return checkout
+
+
+@pytest.fixture
+def repeating(checkout: Checkout) -> Checkout:
+    """One whose sweep lets hindered launches be made again twice."""
+    sweep = checkout.harness / "sweeps/tiny.yml"
+    sweep.write_text(sweep.read_text() + "repeat_hindered: 2\n")
     return checkout
 
 

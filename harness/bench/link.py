@@ -174,7 +174,7 @@ def ends_of(testbed: testbeds.Testbed) -> Ends:
         address=second.address,
         device=second.device,
         server_cpu=second.cpus[0],
-        client_cpu=first.cpus[0],
+        client_cpu=first.cpus[-1],  # emulated hosts share their processors
     )
 
 

@@ -30,7 +30,7 @@ from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import Ended, Session, check_same_hosts
+from cadge_harness.run.session import Ended, Progress, Session, check_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
@@ -216,11 +216,20 @@ def _carry_out(
     how: Measuring,
     begun_s: float,
 ) -> Carried:
+    """Make what is missing, and again what was hindered as often as the sweep asks for it; then report."""
     campaign = writer.campaign
-    ended = _run_what_is_missing(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+
+    def run_what_is_missing() -> Ended:
+        state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s)
+        state.already(campaign.launch_ids())
+        progress = make_progress(state, output)
+        session = Session(writer, testbed, progress, stopping.event, problems)
+        return _run(session, AnsibleRunner(find_checkout().build, tune=how.tune), progress, state)
+
+    ended = run_what_is_missing()
     while ended.ok and again.repeats_left(campaign) and (found := again.launch_ids(campaign, ["hindered"])):
         again.set_aside(writer, found, output.say)
-        ended = _run_what_is_missing(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+        ended = run_what_is_missing()
     for problem in dict.fromkeys(ended.problems):
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
@@ -229,28 +238,16 @@ def _carry_out(
     return Carried(campaign=campaign, code=code, data=data, lines=lines)
 
 
-def _run_what_is_missing(
-    writer: CampaignWriter,
-    testbed: testbeds.Testbed,
-    stopping: Stopping,
-    output: Output,
-    problems: list[str],
-    *,
-    how: Measuring,
-    begun_s: float,
-) -> Ended:
-    campaign = writer.campaign
-    state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s)
-    state.already(campaign.launch_ids())
-    progress = make_progress(state, output)
+def _run(session: Session, runner: AnsibleRunner, progress: Progress, state: RunState) -> Ended:
+    """Run one session to its end, and leave of the campaign's working folder what a later one needs."""
+    campaign = session.writer.campaign
     progress.note(
         f"campaign {campaign.campaign_id}: {count_of(state.total - state.done, 'launch', 'launches')} "
-        f"on testbed {testbed.name}, about {clock(campaign.plan.estimate.wall_s)}"
+        f"on testbed {session.testbed.name}, about {clock(campaign.plan.estimate.wall_s)}"
     )
-    session = Session(writer, testbed, progress, stopping.event, problems)
     whole = False
     try:
-        ended = session.carry_out(AnsibleRunner(find_checkout().build, tune=how.tune))
+        ended = session.carry_out(runner)
         whole = ended.ok
     finally:
         progress.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from cadge_agent.environment import base_environment  # type: ignore[import-not-found, unused-ignore]
 from cadge_harness.paths import Checkout
 
-from .conftest import Answer
+from .conftest import TINY, Answer
 
 Cadge = Callable[..., Answer]
 
@@ -114,6 +115,33 @@ def test_a_module_is_asked_in_the_surroundings_of_a_launch(
         assert not Path(found["HOME"]).exists()
         assert set(found) - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH", "LC_ALL", "HOME", "TMPDIR"}
         assert found.items() >= expected
+
+
+def test_a_plan_for_a_cluster_asks_with_what_the_inventory_states(
+    asked: Asked, cadge: Cadge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library in a place of its own would be missing, and its layers planned as if nothing were known of them."""
+    seen = tmp_path / "seen"
+    patterns = asked.checkout.driver.read_text()
+    asked.checkout.driver.write_text(f"#!/bin/sh\n[ $1 != describe ] || {{ echo $5; env; }} >>{seen}\nexit 2\n")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
+    inventory, sweep = tmp_path / "hosts.yml", tmp_path / "some.yml"
+    sweep.write_text(TINY + "waits: [block]\nlayers: [a-one]\n")
+    stated = {"LD_LIBRARY_PATH": "/opt/ucx/lib", "OPAL_PREFIX": "/opt/openmpi"}
+    example = cadge("inventory", "example").out
+    inventory.write_text(example)
+    assert cadge("plan", "--sweep", str(sweep), "--inventory", str(inventory), "--no-look").code == 0
+    assert not [line for line in seen.read_text().splitlines() if line.startswith(tuple(stated))]
+    seen.unlink()
+    inventory.write_text(re.sub(r"# (cadge_(ld_library_path|opal_prefix): )", r"\1", example))
+    assert cadge("plan", "--sweep", str(sweep), "--inventory", str(inventory), "--no-look").code == 0
+    said = seen.read_text().splitlines()
+    assert said[0] == "a-one"
+    assert {f"{name}={value}" for name, value in stated.items()} <= set(said)
+    asked.checkout.driver.write_text(patterns)
+    asked.names()
+    assert cadge("layers").code == 0
+    assert asked.names() == ["a-one", "b-two"], "what is found there is not what is found here"
 
 
 def test_what_cannot_be_loaded_is_asked_each_time(asked: Asked, cadge: Cadge) -> None:

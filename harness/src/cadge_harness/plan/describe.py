@@ -16,7 +16,7 @@ from dataclasses import replace
 from cadge_harness.paths import Checkout
 from cadge_harness.plan import said
 from cadge_harness.plan.catalogue import Catalogue, Context, Description, Refusal
-from cadge_harness.plan.surroundings import surroundings
+from cadge_harness.plan.surroundings import NOTHING_STATED, surroundings
 from cadge_results import Reason
 from cadge_results.base import Place, Wait
 
@@ -27,21 +27,28 @@ _OF_THE_LAYER = frozenset({Reason.NO_CAP, Reason.NO_WAIT})
 """Codes that do not depend on the machine."""
 
 
-def describe_layers(catalogue: Catalogue, checkout: Checkout, names: Collection[str] | None = None) -> Catalogue:
+def describe_layers(
+    catalogue: Catalogue,
+    checkout: Checkout,
+    names: Collection[str] | None = None,
+    stated: Mapping[str, str] = NOTHING_STATED,
+) -> Catalogue:
     """Return the catalogue with a description of every built layer, or of those named, that the driver can describe.
 
-    A module that is as it was when it was last asked is not asked again.
+    A module that is as it was when it was last asked is not asked again. `stated` are the variables that the inventory
+    states for endpoints: where their libraries are.
     """
     if not checkout.driver.is_file():
         return catalogue
     wanted = [info.name for info in catalogue.layers if info.absent is None and (names is None or info.name in names)]
-    answers = said.recall(checkout, wanted)
+    answers = said.recall(checkout, wanted, stated)
     if unknown := [name for name in wanted if name not in answers]:
         from concurrent.futures import ThreadPoolExecutor  # takes longer to import than most answers to read
 
-        keys = {name: said.key_of(checkout, name) for name in unknown}  # before asking: it may be built meanwhile
+        # before asking: it may be built meanwhile
+        keys = {name: said.key_of(checkout, name, stated) for name in unknown}
         with ThreadPoolExecutor(max_workers=2) as pool:
-            new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout), unknown), strict=True))
+            new = dict(zip(unknown, pool.map(lambda name: _ask(name, checkout, stated), unknown), strict=True))
         found = {name: answer for name, answer in new.items() if answer is not None}
         # What cannot be loaded may be mended without a change of its module: it is asked each time.
         said.remember(checkout, {keys[name]: answer for name, answer in found.items() if not answer.get("reason")})
@@ -53,10 +60,10 @@ def describe_layers(catalogue: Catalogue, checkout: Checkout, names: Collection[
     return replace(catalogue, layers=layers)
 
 
-def _ask(name: str, checkout: Checkout) -> Mapping[str, object] | None:
+def _ask(name: str, checkout: Checkout, stated: Mapping[str, str]) -> Mapping[str, object] | None:
     argv = [str(checkout.driver.absolute()), "describe", "--modules", str(checkout.modules.absolute()), "--layer", name]
     try:
-        with surroundings() as (environment, folder):
+        with surroundings(stated) as (environment, folder):
             done = subprocess.run(
                 argv,
                 env=environment,

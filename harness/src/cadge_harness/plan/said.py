@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cadge_harness.paths import Checkout
-from cadge_harness.plan.surroundings import variables
+from cadge_harness.plan.surroundings import NOTHING_STATED, variables
 from cadge_results.files import put
 
 _SCHEMA = "cadge.said/1"
@@ -24,17 +24,22 @@ _BYTES_MAX = 4 * 2**20
 _LINKER = Path("/etc/ld.so.cache")
 
 
-def key_of(checkout: Checkout, name: str) -> str:
-    """Return what an answer of a module depends on, as one word; the answer holds for this key alone."""
+def key_of(checkout: Checkout, name: str, stated: Mapping[str, str] = NOTHING_STATED) -> str:
+    """Return what an answer of a module depends on, as one word; the answer holds for this key alone.
+
+    `stated` are the variables that an inventory states for endpoints.
+    """
     files = [_state(path) for path in (checkout.modules / f"{name}.so", checkout.driver, _LINKER)]
-    text = json.dumps([name, files, sorted(variables().items()), os.uname().release, os.geteuid()])
+    text = json.dumps([name, files, sorted(variables(stated).items()), os.uname().release, os.geteuid()])
     return f"{name} {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()}"
 
 
-def recall(checkout: Checkout, names: Iterable[str]) -> dict[str, Mapping[str, object]]:
+def recall(
+    checkout: Checkout, names: Iterable[str], stated: Mapping[str, str] = NOTHING_STATED
+) -> dict[str, Mapping[str, object]]:
     """Return the answers of those modules that are as they were when they gave them."""
     kept = _read(checkout)
-    keys = {name: key_of(checkout, name) for name in names} if kept else {}
+    keys = {name: key_of(checkout, name, stated) for name in names} if kept else {}
     return {name: kept[key] for name, key in keys.items() if key in kept}
 
 

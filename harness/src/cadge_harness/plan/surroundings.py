@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+NOTHING_STATED: Mapping[str, str] = {}
 
 
-def variables() -> dict[str, str]:
-    """Return the agent's variables for a host of which the inventory states nothing (cadge_agent/environment.py)."""
-    return {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_FOLDERS}", "LC_ALL": "C.UTF-8"}
+def variables(stated: Mapping[str, str] = NOTHING_STATED) -> dict[str, str]:
+    """Return the agent's variables (cadge_agent/environment.py) for a host of which the inventory states these."""
+    return {"PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_SYSTEM_FOLDERS}", "LC_ALL": "C.UTF-8", **stated}
 
 
 @contextmanager
-def surroundings() -> Iterator[tuple[dict[str, str], Path]]:
+def surroundings(stated: Mapping[str, str] = NOTHING_STATED) -> Iterator[tuple[dict[str, str], Path]]:
     """Yield an environment, and an empty folder that is home and working folder; what is left there goes."""
     with tempfile.TemporaryDirectory(prefix="cadge-") as folder:
         home = Path(folder, "home")
         home.mkdir(mode=0o700)
-        yield {**variables(), "HOME": str(home), "TMPDIR": folder}, home
+        yield {**variables(stated), "HOME": str(home), "TMPDIR": folder}, home

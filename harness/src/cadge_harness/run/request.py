@@ -43,7 +43,18 @@ class Request:
         times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name)
         if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
             times = probed(self.checkout.driver)
-        return make_plan(self.sweep, self.catalogue, self.workloads, site_of(testbed, times), only=self.only)
+        return make_plan(self.sweep, self._described(testbed), self.workloads, site_of(testbed, times), only=self.only)
+
+    def _described(self, testbed: Testbed) -> Catalogue:
+        """Return the catalogue with what those layers say of themselves that a sweep may refuse for it.
+
+        They are asked on this machine, with what the testbed states for its first host.
+        """
+        items = wanted(self.sweep, self.workloads)
+        if not any(item.wait == "block" or self.workloads.patterns[item.workload.pattern].needs for item in items):
+            return self.catalogue  # asking a layer takes its time
+        names = _in_question(self.sweep, self.catalogue, self.only)
+        return describe_layers(self.catalogue, self.checkout, names, testbed.hosts[0].stated_variables)
 
 
 def read_request(
@@ -62,11 +73,6 @@ def read_request(
     catalogue = read_catalogue(checkout)
     for name in only:
         catalogue.get(name)
-    if any(
-        item.wait == "block" or workloads.patterns[item.workload.pattern].needs for item in wanted(sweep, workloads)
-    ):
-        # Only these are ever refused by what a layer says of itself, and asking a layer takes its time.
-        catalogue = describe_layers(catalogue, checkout, _in_question(sweep, catalogue, only))
     return Request(
         checkout=checkout,
         catalogue=catalogue,

@@ -42,6 +42,12 @@ class Host:
     ld_library_path: str = ""
     opal_prefix: str = ""
 
+    @property
+    def stated_variables(self) -> dict[str, str]:
+        """Variables of its endpoints that the inventory states."""
+        stated = {"LD_LIBRARY_PATH": self.ld_library_path, "OPAL_PREFIX": self.opal_prefix}
+        return {name: value for name, value in stated.items() if value}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Testbed:

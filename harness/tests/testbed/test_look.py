@@ -13,6 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+from agent_helpers import host_process
+
+from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.model import Testbed
 
 Json = dict[str, Any]
@@ -20,6 +24,9 @@ Inside = Callable[..., subprocess.CompletedProcess[str]]
 
 AGED = 'import sys; sys.version_info = (3, 7, 3); sys.version = "3.7.3 (old)"; exec(sys.argv[1])'
 OLD_PYTHON = f"#!/bin/sh\nexec /usr/bin/python3 -c '{AGED}' \"$2\"\n"
+LATE_CLOCK = "import time\nnow_ns = time.time_ns\ntime.time_ns = lambda: now_ns() - 37_200_000_000\n"
+"""The clock is the kernel's, and the same for all emulated hosts: one host's Python reads it so much late."""
+DROPPED = "iif data0 ipproto tcp dport 18600-18699 blackhole"
 
 
 def stale_build(build: Path, folder: Path) -> Path:
@@ -98,3 +105,45 @@ def test_hosts_of_which_most_are_unfit(emulated: Testbed, inside: Inside, fake_b
         assert one["fix"].startswith(fix)
     assert not found, "nothing is wrong with the sound host"
     assert not [*(Path.home() / ".cache/cadge").glob("look-*")]
+
+
+def test_a_firewall_that_drops_and_a_clock_that_is_late(
+    emulated: Testbed, inside: Inside, fake_build: Path, tmp_path: Path
+) -> None:
+    """h2 answers nobody who comes by the data network to the inventory's ports, and lives in the past."""
+    if os.geteuid() != 0:
+        pytest.skip("enters a host's network namespace directly, as root")
+    late = tmp_path / "python3"
+    late.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec /usr/bin/python3 "$@"\n')
+    late.chmod(0o755)
+    (tmp_path / "sitecustomize.py").write_text(LATE_CLOCK)
+    hosts = json.loads(emulated.inventory_path.read_text())["cadge"]["hosts"]
+    hosts = {name: hosts[name] for name in ("h1", "h2")}
+    hosts["h2"]["ansible_python_interpreter"] = str(late)
+    inventory = tmp_path / "lab.json"
+    inventory.write_text(json.dumps({"cadge": {"hosts": hosts}}))
+    command = [sys.executable, "-m", "cadge_cli.cli", "doctor", "--inventory", str(inventory), "--json"]
+    environment = [f"CADGE_BUILD={fake_build}", f"CADGE_STATE={os.environ['CADGE_STATE']}"]
+    h2 = ["nsenter", "-t", str(host_process(testbeds.status()["pid"], "h2")), "--net", "--", "ip", "rule"]
+    # Rules go by their numbers, and that of the host's own addresses has the first.
+    wall = ("add pref 2 lookup local", "del pref 0", f"add pref 1 {DROPPED}")
+    gone = ("add pref 0 lookup local", f"del pref 1 {DROPPED}", "del pref 2")
+    try:
+        for rule in wall:
+            subprocess.run([*h2, *rule.split()], check=True)
+        done = inside("env", *environment, *command, check=False)
+    finally:
+        for rule in gone:
+            subprocess.run([*h2, *rule.split()], check=True)
+    assert done.returncode == 3, done.stderr
+    data: Json = json.loads(done.stdout)["data"]
+    assert [data["hosts"][name]["other hosts"] for name in ("h1", "h2")] == ["0 of 1 reached", "1 of 1 reached"]
+    found = {finding["text"]: finding for finding in data["findings"] if finding["code"] >= "D60"}
+    for level, text, fix in (
+        ("fail", r"h1 does not reach h2 at 198\.19\.0\.12, port 186\d\d: no answer within 5 s", "Open the ports"),
+        ("warn", r"the clock of h2 is 37\.[12] s behind that of h1: records of both mix times", "Let both take"),
+    ):
+        (one,) = [found.pop(key) for key in list(found) if re.fullmatch(text, key)] or [{}]
+        assert one.get("level") == level, (text, data["findings"])
+        assert one["fix"].startswith(fix)
+    assert not found, "nothing else is wrong"

@@ -51,8 +51,14 @@ static int open_layer(struct drv_engine *engine, struct drv_result *result, stru
 static int connect_layer(struct drv_engine *engine, struct drv_result *result, uint64_t deadline_ns,
 			 struct drv_fail *fail)
 {
-	(void)result;
-	return drv_engine_connect(engine, deadline_ns, fail);
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+
+	if (drv_engine_connect(engine, deadline_ns, fail))
+		return -1;
+	engine->layer->limits(engine->ctx, &limits); /* the paths are settled now */
+	json_decref(result->limits);
+	result->limits = drv_facts_limits(&limits);
+	return 0;
 }
 
 static json_t *channel_paths(struct drv_engine *engine, struct drv_fail *fail)

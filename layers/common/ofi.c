@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/ofi_params.h"
+
 #define OFI_SHM     "shm"
 #define OFI_NETWORK "tcp;ofi_rxm"
 
@@ -407,7 +409,7 @@ static void ofi_source(const struct cadge_ofi *ofi, char *text, size_t text_byte
 void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out)
 {
 	const struct fi_info *info = ofi->info;
-	char source[INET_ADDRSTRLEN];
+	char source[INET_ADDRSTRLEN], params[128];
 	bool provider_ok = strcmp(info->fabric_attr->prov_name, ofi->asked) == 0;
 	bool device_ok = !ofi->network || strcmp(ofi->interface, ofi->device) == 0;
 
@@ -420,8 +422,9 @@ void cadge_ofi_describe(const struct cadge_ofi *ofi, struct cadge_path *path_out
 	path_out->as_asked = provider_ok && device_ok;
 	snprintf(path_out->asked, sizeof(path_out->asked), "provider %s%s%s", ofi->asked,
 		 ofi->network ? ", device " : "", ofi->network ? ofi->device : "");
-	snprintf(path_out->used, sizeof(path_out->used), "provider %s, domain %s%s%s",
-		 info->fabric_attr->prov_name, ofi->interface, source[0] ? ", source " : "", source);
+	cadge_ofi_params(ofi->network, params, sizeof(params));
+	snprintf(path_out->used, sizeof(path_out->used), "provider %s, domain %s%s%s%s",
+		 info->fabric_attr->prov_name, ofi->interface, source[0] ? ", source " : "", source, params);
 	snprintf(path_out->device, sizeof(path_out->device), "%s", ofi->network ? ofi->interface : "");
 	path_out->note[0] = '\0';
 }

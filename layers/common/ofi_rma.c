@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/uio.h>
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
+
+#include "common/ofi_params.h"
 
 enum ofi_kind { OFI_WRITE, OFI_READ, OFI_FETCH, OFI_QUIET };
 
@@ -114,13 +115,11 @@ void cadge_ofi_unexpose(struct fid_mr *mr)
  * to. */
 static bool ofi_reaches(pid_t pid, uint64_t word_addr, uint64_t nonce)
 {
-	const char *disabled = getenv("FI_SHM_DISABLE_CMA");
 	uint64_t found = 0;
 	struct iovec here = {.iov_base = &found, .iov_len = sizeof(found)};
 	struct iovec there = {.iov_base = (void *)(uintptr_t)word_addr, .iov_len = sizeof(found)};
 
-	if (disabled && (strcmp(disabled, "1") == 0 || strcasecmp(disabled, "yes") == 0 ||
-			 strcasecmp(disabled, "true") == 0 || strcasecmp(disabled, "on") == 0))
+	if (cadge_ofi_cma_disabled())
 		return false;
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof(found) && found == nonce;
 }

@@ -100,6 +100,7 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	}
 	ctx->iov_max = (uint32_t)ctx->ofi.info->tx_attr->iov_limit;
 	ctx->inject_bytes = ctx->ofi.info->tx_attr->inject_size;
+	ctx->eager_bytes = cadge_ofi_eager_bytes();
 	ctx->chan = calloc(ctx->peers, sizeof(*ctx->chan));
 	code = ctx->chan ? ofi_make_sends(ctx) : CADGE_E_MEMORY;
 	if (!code)
@@ -120,7 +121,7 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
  */
 static bool ofi_ordered(const struct cadge_ctx *ctx)
 {
-	return !ctx->ofi.network || ctx->message_bytes_max <= OFI_RXM_EAGER_BYTES;
+	return !ctx->ofi.network || ctx->message_bytes_max <= ctx->eager_bytes;
 }
 
 static void ofi_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
@@ -133,8 +134,8 @@ static void ofi_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 		.iov_max = ctx->iov_max,
 		.short_bytes_max = ctx->inject_bytes,
 		.short_path = "inject",
-		.long_path = ctx->ofi.network ? "send: eager to 16 KiB, then rendezvous"
-					      : "send: one copy between processes",
+		.long_path = ctx->ofi.network ? "send: eager, segments or rendezvous, as the provider decides"
+					      : "send: as the provider decides",
 	};
 
 	cadge_fill(limits_out, &limits, sizeof(limits));

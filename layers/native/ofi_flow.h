@@ -4,6 +4,7 @@
 #define CADGE_NATIVE_OFI_FLOW_H
 
 #include "common/ofi.h"
+#include "common/ofi_params.h"
 
 enum {
 	OFI_POSTED = 8,         /* receive buffers posted at a time */
@@ -13,8 +14,7 @@ enum {
 	OFI_PEERS_MAX = 0xffff, /* slots that fit into the immediate data */
 	OFI_DEPTH_MAX = 1024,   /* sends in flight a channel */
 };
-#define OFI_POOL_BYTES      (UINT64_C(1) << 30) /* most address space for receive buffers */
-#define OFI_RXM_EAGER_BYTES 16384u              /* above it ofi_rxm lets a message wait for the receiver */
+#define OFI_POOL_BYTES (UINT64_C(1) << 30) /* most address space for receive buffers */
 
 enum ofi_kind { OFI_DATA = 0, OFI_HELLO = 1, OFI_WELCOME = 2 };
 enum { OFI_KIND_SHIFT = 30, OFI_GENERATION_SHIFT = 16, OFI_GENERATION_MASK = 0x3fff, OFI_SLOT_MASK = 0xffff };
@@ -50,6 +50,7 @@ struct cadge_ctx {
 	uint32_t pending; /* channels that are connected and not yet announced */
 	uint32_t posted;
 	uint64_t message_bytes_max;
+	uint64_t eager_bytes; /* above it ofi_rxm lets a message wait for the receiver */
 	size_t inject_bytes, pool_bytes;
 	uint32_t iov_max;
 	struct cadge_chan *chan;

@@ -15,6 +15,7 @@
 #include "cadge/layer.h"
 #include "common/ucx.h"
 #include "common/ucx_landing.h"
+#include "common/ucx_path.h"
 #include "common/wire.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -509,8 +510,23 @@ static int ucx_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	return CADGE_DONE;
 }
 
+/* What UCX says of the first channel that is up. False where none is, or UCX does not say. */
+static bool sends_of(const struct cadge_ctx *ctx, struct cadge_ucx_path *path_out)
+{
+	for (uint32_t i = 0; i < ctx->peers; i++)
+		if (ctx->chans[i].up)
+			return cadge_ucx_path_of(ctx->chans[i].ep, ctx->ucx.device, path_out) == CADGE_DONE &&
+			       *path_out->sends;
+	return false;
+}
+
 static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
+	static const char either[] = "eager or rendezvous, as the library decides";
+	struct cadge_ucx_path path;
+	const bool told = sends_of(ctx, &path);
+	const uint64_t eager_bytes_max =
+		told && path.rendezvous_bytes ? path.rendezvous_bytes - 1 : ctx->message_bytes_max;
 	const struct cadge_limits limits = {
 		.caps = cadge_caps_granted(CAPS, ctx->ucx.place, ctx->wait_mode) &
 			~(ctx->lend ? 0 : CADGE_CAP_LEND),
@@ -518,10 +534,9 @@ static void ucx_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 		.depth_max = ctx->depth,
 		.iov_max = IOV_MAX_ENTRIES,
 		.wire_overhead_bytes = 8, /* UCX's own active message header; none of ours */
-		.short_bytes_max =
-			8185, /* one fragment of UCX's default segments; the library's own choice above */
-		.short_path = "eager",
-		.long_path = "rendezvous (or several eager fragments), as the library decides",
+		.short_bytes_max = cadge_least(eager_bytes_max, ctx->message_bytes_max),
+		.short_path = told ? "eager" : either,
+		.long_path = told ? "rendezvous" : either,
 	};
 
 	cadge_fill(limits_out, &limits, sizeof(limits));

@@ -292,6 +292,7 @@ struct cadge_limits {
 	uint32_t token_bytes; /* size of a reply token on the wire; 0 without RPC */
 	/* the adapter's and library's header bytes a short message, where known */
 	uint32_t wire_overhead_bytes;
+	/* The last three may depend on what two libraries settle between them: they hold once a channel is up. */
 	uint64_t short_bytes_max; /* largest message on the short path; above it `long_path` is used */
 	const char *short_path;   /* e.g. "eager", "inline", "one write" */
 	/* e.g. "rendezvous", "mailbox chunks"; equal to short_path if there is one path */
@@ -438,7 +439,7 @@ struct cadge_layer {
 	 * second. NULL is legal.
 	 */
 	void (*close)(struct cadge_ctx *ctx);
-	/* Says what this context can do; constant from open to close. Never fails. */
+	/* Says what this context can do; constant from open to close, but for the paths. Never fails. */
 	void (*limits)(const struct cadge_ctx *ctx, struct cadge_limits *limits_out);
 	/*
 	 * Writes the address that `peer` has to pass to its connect in order to reach this context. It may

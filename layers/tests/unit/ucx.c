@@ -38,6 +38,7 @@ const char *__lsan_default_suppressions(void)
 static const struct cadge_layer *layer;
 static unsigned int tests_run, tests_failed;
 static char error[256];
+static struct cadge_limits limits; /* of the first end of the last pair that met */
 
 static void check(bool good, const char *name, const char *detail)
 {
@@ -152,6 +153,8 @@ static void path(enum cadge_place place, const char *transports, enum cadge_medi
 	      ends[1].text);
 	if (good && layer->describe_path(ends[0].chan, &read_back) == CADGE_DONE) {
 		layer->semantics(ends[0].ctx, &semantics);
+		limits = (struct cadge_limits){.bytes = sizeof(limits)};
+		layer->limits(ends[0].ctx, &limits);
 		snprintf(detail, sizeof(detail), "medium %d, as_asked %u, used '%s', note '%s', put %d",
 			 (int)read_back.medium, read_back.as_asked, read_back.used, read_back.note,
 			 (int)semantics.put);
@@ -163,6 +166,21 @@ static void path(enum cadge_place place, const char *transports, enum cadge_medi
 	}
 	layer->close(ends[0].ctx);
 	layer->close(ends[1].ctx);
+}
+
+/* Where UCX lets a message wait for its receiver is what it was told, and not what we take it for. */
+static void threshold(enum cadge_place place, const char *transports, enum cadge_medium medium)
+{
+	char detail[256];
+
+	setenv("UCX_RNDV_THRESH", "1000", 1);
+	path(place, transports, medium, 1, "am_send: ", CADGE_PROGRESS_NONE, "UCX says how it sends");
+	unsetenv("UCX_RNDV_THRESH");
+	snprintf(detail, sizeof(detail), "short %llu by '%s', else by '%s'",
+		 (unsigned long long)limits.short_bytes_max, limits.short_path, limits.long_path);
+	check(limits.short_bytes_max == 999 && !strcmp(limits.short_path, "eager") &&
+		      !strcmp(limits.long_path, "rendezvous"),
+	      "the threshold of the rendezvous is read back", detail);
 }
 
 static int load(const char *folder, const char *name)
@@ -210,6 +228,10 @@ int main(void)
 		     "shared memory is read back as such");
 		path(CADGE_PLACE_NET, NULL, CADGE_MEDIUM_MEMORY, 0, "/memory", CADGE_PROGRESS_DIRECT,
 		     "shared memory between hosts is not what was asked for");
+		if (!layer->put) {
+			threshold(CADGE_PLACE_NET, "tcp", CADGE_MEDIUM_LOOPBACK);
+			threshold(CADGE_PLACE_HOST, NULL, CADGE_MEDIUM_MEMORY);
+		}
 	}
 	printf("1..%u\n", tests_run);
 	return tests_failed ? 1 : 0;

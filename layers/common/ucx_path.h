@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What UCX says of an endpoint: the lanes that it uses, and the lengths at which it changes its protocol. */
+#ifndef CADGE_COMMON_UCX_PATH_H
+#define CADGE_COMMON_UCX_PATH_H
+
+#include "common/ucx.h"
+
+struct cadge_ucx_path {
+	bool memory, network;
+	bool foreign; /* a network device that was not asked for */
+	bool other;   /* a transport other than TCP */
+	char device[64];
+	char lanes[256];           /* "am: posix/memory; rma_bw: cma/memory" */
+	char sends[256];           /* "am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)", or "" */
+	uint64_t rendezvous_bytes; /* the shortest active message by rendezvous; 0: not told, or none */
+};
+
+/* Reads an endpoint of which the device `asked` was asked for. DONE or E_MEMORY. */
+int cadge_ucx_path_of(ucp_ep_h ep, const char *asked, struct cadge_ucx_path *path);
+/* Reads what ucp_ep_print_info wrote; the text is changed. */
+void cadge_ucx_path_read(char *text, const char *asked, struct cadge_ucx_path *path);
+
+#endif

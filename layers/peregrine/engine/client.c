@@ -2,16 +2,27 @@
 /* What servers say to a client goes to the slots of its bindings. PROTOCOL.md, "A call in a slot". */
 #include "engine.h"
 
+/*
+ * Whether a server that knows us no more cannot have forgotten a first copy of this call, nor will have when the last
+ * cookie that it gives for it has died.
+ */
+static bool would_remember(const struct pgr_slot *slot, uint32_t memory_ms, uint64_t now_ns)
+{
+	const uint64_t memory_ns = memory_ms * UINT64_C(1000000);
+
+	return memory_ns > PGR_COOKIE_LIFE_NS && now_ns - slot->claimed_ns < memory_ns - PGR_COOKIE_LIFE_NS;
+}
+
 static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet *packet)
 {
 	struct pgr_peer *peer = slot->peer;
 	const struct pgr_header *head = &packet->head;
-
 	const uint64_t cookie = (uint64_t)head->packet_number << 32 | head->message_bytes;
+	const uint64_t now_ns = pgr_now(peer->pgr);
 
 	if (!head->incarnation || (slot->first_sent && head->procedure != slot->claimed))
 		return; /* speaks of an earlier claim */
-	if (pgr_now(peer->pgr) >= slot->give_up_ns)
+	if (now_ns >= slot->give_up_ns)
 		return; /* this side slept: whatever the server remembered it may have forgotten since */
 	if (slot->claimed && slot->claimed != head->incarnation) {
 		if (peer->incarnation == slot->claimed) {
@@ -24,11 +35,15 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 	}
 	if (slot->heard || slot->carried == cookie)
 		return; /* late: it has the call since, or will find the cookie with it */
+	if (!slot->claimed)
+		slot->claimed_ns = now_ns; /* before that, nobody could execute it */
+	else if (!would_remember(slot, head->packet_bytes, now_ns))
+		return; /* it may have executed the call, and forgotten it */
 	peer->incarnation = head->incarnation;
 	peer->cookie = cookie;
 	peer->introduced &= ~(UINT64_C(1) << slot->number);
 	if (slot->sent_ns) /* that exchange is over */
-		slot->sent_ns = pgr_now(peer->pgr);
+		slot->sent_ns = now_ns;
 	slot->claimed = head->incarnation;
 	slot->alive = false;
 	peer->under_way -= slot->out.under_way;
@@ -138,6 +153,16 @@ static struct pgr_peer *peer_of(struct pgr *pgr, uint64_t client)
 		if (!peer)
 			return NULL;
 	}
+}
+
+void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *head)
+{
+	struct pgr_peer *peer = peer_of(pgr, head->client);
+	struct pgr_slot *slot = peer ? &peer->slots[head->slot] : NULL;
+
+	if (slot && memcmp(from, &peer->to, sizeof(*from)) == 0 && slot->state == PGR_SLOT_CALLING &&
+	    head->sequence == slot->sequence && head->procedure == PGR_REJECT_NOT_AUTHORISED)
+		slot->code = PGR_E_REFUSED;
 }
 
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)

@@ -159,7 +159,10 @@ void pgr_peer_send_queued(struct pgr_peer *peer)
 		if (!credits_of(slot))
 			return;
 		if (slot->state == PGR_SLOT_QUEUED) {
-			pgr_slot_arm(slot);
+			if (slot->first_sent)
+				pgr_slot_arm(slot);
+			else
+				pgr_slot_leave(slot);
 			slot->sent_ns = 0; /* waiting here is no round trip */
 		}
 		pgr_slot_send(slot, true);
@@ -207,7 +210,11 @@ void pgr_slot_late(struct pgr_slot *slot)
 	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
 	peer->pgr->stats.retransmissions++;
 	if (slot->state == PGR_SLOT_TAKING) {
-		pgr_slot_progress(slot);
+		/* a server that restarted meanwhile does not know what is spoken of, but answers a question */
+		if (slot->repeats % 2 || (slot->result_flags & PGR_FLAG_DELEGATED))
+			pgr_slot_progress(slot);
+		else
+			pgr_slot_say(slot, &peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
 		return;
 	}
 	open = pgr_outgoing_open(&slot->out);
@@ -276,7 +283,7 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	slot->arg = arg;
 	/* before the packet leaves: a server may have forgotten what a client that slept meanwhile still waits for */
 	if (!pgr->reliable)
-		pgr_slot_arm(slot);
+		pgr_slot_leave(slot);
 	if (!pgr->reliable && (pgr->sample++ & 7) == 0)
 		slot->sent_ns = pgr->now_ns;
 	pgr->stats.calls++;
@@ -288,7 +295,7 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 		pgr_slot_send(slot, more);
 	}
 	if (pgr->reliable) /* after it: the server works already */
-		pgr_slot_arm(slot);
+		pgr_slot_leave(slot);
 	return PGR_OK;
 }
 

@@ -36,6 +36,8 @@ static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const
 
 	if (PGR_UNLIKELY(slot->sent_ns && packet->head.retransmissions == slot->repeats && !slot->repeats))
 		pgr_round_trip(peer, pgr_now(pgr) - slot->sent_ns);
+	else if (PGR_UNLIKELY(slot->alive && !pgr->reliable))
+		pgr_service_time(peer, pgr_now(pgr) - slot->claimed_ns);
 	if (PGR_UNLIKELY(delegated))
 		pgr_slot_ack(slot, from, true, packet->head.incarnation);
 	else if (!pgr->reliable) {

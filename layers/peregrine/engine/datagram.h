@@ -127,7 +127,7 @@ static inline int pgr_datagram_fd(const struct pgr_datagram *datagram, const str
 	return direct->fd >= 0 && !direct->ending && memcmp(to, &direct->to, sizeof(*to)) == 0 ? direct->fd
 											       : datagram->fd;
 }
-/* A packet came. */
+/* A packet of ours came: junk from a stranger ends nothing. */
 static inline void pgr_direct_note(struct pgr_direct *direct, const struct pgr_to *from)
 {
 	if (memcmp(from, &direct->last, sizeof(*from)) == 0) {

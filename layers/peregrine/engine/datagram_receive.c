@@ -35,10 +35,9 @@ static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *na
 	struct pgr_to from = {{0}};
 	const size_t before = datagram->skip(datagram, name, at, bytes, &from);
 
-	if (PGR_LIKELY(before <= bytes)) {
+	if (PGR_LIKELY(before <= bytes) &&
+	    PGR_LIKELY(datagram->input(datagram->engine, &from, at + before, bytes - before)))
 		pgr_direct_note(&datagram->direct, &from);
-		datagram->input(datagram->engine, &from, at + before, bytes - before);
-	}
 }
 
 static void take(struct pgr_datagram *datagram, struct msghdr *message, size_t bytes)

@@ -33,7 +33,7 @@ const char *pgr_code_name(int code)
 		"too large",
 		"out of memory",
 		"no answer from the server",
-		"the server restarted",
+		"the server restarted or died",
 		"no such procedure",
 		"refused",
 		"the server is busy",
@@ -160,7 +160,22 @@ int pgr_send_line(struct pgr *pgr, const struct pgr_to *to, const struct pgr_lin
 	return pgr->wire->ops->send(pgr->wire, to, all, 1 + pieces, more);
 }
 
-static void input(void *engine, const struct pgr_to *from, const void *at, size_t bytes)
+/* Who asks in another version, or without our key, is told; who is told so himself may believe it in the end. */
+static PGR_COLD void unread(struct pgr *pgr, const struct pgr_to *from, const void *at, size_t bytes)
+{
+	struct pgr_header head;
+	const enum pgr_unread why = pgr_packet_unread(at, bytes, pgr->has_key ? pgr->key : NULL, &head);
+
+	pgr->stats.packets_dropped++;
+	if (why == PGR_UNREAD_JUNK)
+		return;
+	if (head.type == PGR_CALL || head.type == PGR_PROBE)
+		pgr_server_refuse(pgr, from, &head, why);
+	else if (head.type == PGR_REJECT && why == PGR_UNREAD_CHECK && head.version == PGR_VERSION)
+		pgr_client_refused(pgr, from, &head);
+}
+
+static bool input(void *engine, const struct pgr_to *from, const void *at, size_t bytes)
 {
 	struct pgr *pgr = engine;
 	struct pgr_packet packet;
@@ -168,23 +183,24 @@ static void input(void *engine, const struct pgr_to *from, const void *at, size_
 	pgr->stats.packets_received++;
 	if (PGR_LIKELY(pgr->fast) && PGR_LIKELY(bytes >= PGR_HEADER_BYTES) &&
 	    PGR_LIKELY(pgr_fast_input(pgr, from, at, bytes)))
-		return;
+		return true;
 	if (PGR_UNLIKELY(!pgr_packet_read(at, bytes, pgr->has_key ? pgr->key : NULL, &packet))) {
-		pgr->stats.packets_dropped++;
-		return;
+		unread(pgr, from, at, bytes);
+		return false;
 	}
 	switch (packet.head.type) {
 	case PGR_CALL:
-	case PGR_PROBE: pgr_server_input(pgr, from, &packet); return;
+	case PGR_PROBE: pgr_server_input(pgr, from, &packet); break;
 	case PGR_ACK:
 	case PGR_NACK:
 		if (packet.head.flags & PGR_FLAG_OF_RESULT)
 			pgr_server_input(pgr, from, &packet);
 		else
 			pgr_client_input(pgr, from, &packet);
-		return;
-	default: pgr_client_input(pgr, from, &packet); return;
+		break;
+	default: pgr_client_input(pgr, from, &packet); break;
 	}
+	return true;
 }
 
 /* ---- progress ---- */
@@ -386,6 +402,7 @@ void pgr_close(struct pgr *pgr)
 	pgr_buffers_free(pgr);
 	free(pgr->works);
 	free(pgr->procedures);
+	pgr_shares_free(pgr);
 	free(pgr->buckets);
 	free(pgr->by_hash);
 	free(pgr->scratch);
@@ -434,12 +451,13 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->clients_mask = power_of_two(pgr->config.clients_max) - 1;
 	pgr->by_hash = calloc(pgr->peers_mask + UINT64_C(1), sizeof(struct pgr_peer *));
 	pgr->buckets = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_client *));
+	pgr->shares = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_share *));
 	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
 	if (pgr->has_key || (pgr->off & PGR_OFF_GATHER))
 		pgr->scratch = malloc(pgr->wire->packet_bytes_max);
 	if (pgr->off & PGR_OFF_IN_PLACE)
 		pgr->copy = malloc(pgr->wire->packet_bytes_max);
-	if (!pgr->by_hash || !pgr->buckets || !pgr->procedures ||
+	if (!pgr->by_hash || !pgr->buckets || !pgr->shares || !pgr->procedures ||
 	    (!pgr->scratch && (pgr->has_key || (pgr->off & PGR_OFF_GATHER))) ||
 	    (!pgr->copy && (pgr->off & PGR_OFF_IN_PLACE))) {
 		pgr_close(pgr);

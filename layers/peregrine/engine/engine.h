@@ -5,6 +5,7 @@
  *	endpoint.c  open, close, poll, wait; which file a packet goes to
  *	client*.c   bindings; a call leaves its slot, its result comes in, what else a server may say
  *	server.c    clients, first contact, what a call meets in its slot
+ *	share.c     how much one host may hold of a server
  *	reply.c     results on their way, and kept
  *	delegate.c  calls passed on
  *	blast.c     messages of several packets, both ends
@@ -31,6 +32,8 @@
 #define PGR_COLD                __attribute__((cold, noinline))
 /* after so long a client on a wire that loses nothing asks for its call */
 #define PGR_PROBE_NS UINT64_C(500000000)
+/* a cookie is good for so long at most */
+#define PGR_COOKIE_LIFE_NS (2 * PGR_COOKIE_EPOCH_S * UINT64_C(1000000000))
 
 enum {
 	/* packets that may be under way before the other side has said more, as in eRPC (Kalia et al., NSDI 2019) */
@@ -139,12 +142,14 @@ struct pgr_slot {
 	uint32_t claimed;
 	/* of its sending, among the binding's */
 	uint32_t order;
-	/* what giving up means: GIVE_UP, or SERVER_BUSY where it said so */
+	/* what giving up means: GIVE_UP; SERVER_BUSY or REFUSED where it said so */
 	int code;
 	/* the cookie that this call went out with */
 	uint64_t carried;
 	/* when the call went out (0: it gives no sample of the round trip), is repeated, ends in vain */
 	uint64_t sent_ns, due_ns, give_up_ns;
+	/* when it first went out under a claim: from then on it may have been executed */
+	uint64_t claimed_ns;
 	pgr_done *done;
 	void *arg;
 	const struct pgr_signature *signature;
@@ -194,6 +199,9 @@ struct pgr_peer {
 	unsigned int turn;
 	/* unbound; the next tick ends it */
 	bool closing;
+	/* its process had ended when we last looked, which was then */
+	bool ended;
+	uint64_t looked_ns;
 	/* of its calls: byte order, words */
 	uint8_t flags;
 	struct pgr_slot slots[PGR_SLOTS];
@@ -239,8 +247,9 @@ struct pgr_work {
 	struct pgr_outgoing out;
 	/* owned: the result of one packet, or marshalled */
 	uint8_t *saved;
-	/* to the pool */
+	/* to the pool, and to whose share of it; NULL: nobody's yet */
 	size_t charged_bytes;
+	struct pgr_share *share;
 	/* the result is a rejection (FAILED) with this code */
 	int rejected;
 	pgr_sent *sent;
@@ -259,6 +268,17 @@ struct pgr_client_slot {
 	struct pgr_work *work;
 };
 
+/* What one host holds (on shm: one process) of what is for all. */
+struct pgr_share {
+	struct pgr_share *next;
+	/* the first bytes of its addresses */
+	uint32_t who;
+	/* clients and works that name it; with the last one it goes */
+	uint32_t users;
+	uint32_t clients;
+	uint64_t pool_bytes;
+};
+
 /* What a server knows of a binding. */
 struct pgr_client {
 	uint64_t id;
@@ -266,11 +286,17 @@ struct pgr_client {
 	struct pgr_to to;
 	/* in its bucket */
 	struct pgr_client *next;
+	/* the host's, or process's, that it belongs to */
+	struct pgr_share *share;
 	uint64_t heard_ns;
+	/* when it was last given a cookie since it is known */
+	uint64_t challenged_ns;
 	/* when it last had work here */
 	uint64_t active_ns;
 	/* the server's own */
 	void *data;
+	/* slots of whose last call the result was dropped unacknowledged */
+	uint64_t lost;
 	struct pgr_client_slot slots[PGR_SLOTS];
 };
 _Static_assert(sizeof(struct pgr_client) <= 2048, "a known client costs the server at most 2 KiB");
@@ -321,6 +347,10 @@ struct pgr {
 
 	/* server: known clients, owned, in lists by their identifier */
 	struct pgr_client **buckets;
+	/* owned: in lists as well, as many */
+	struct pgr_share **shares;
+	/* before that, nobody is looked for who may be forgotten early */
+	uint64_t next_look_ns;
 	/* the client of the last packet */
 	struct pgr_client *recent;
 	/* of buckets, its places less 1; known; that had work lately, among whom credits are shared */
@@ -394,6 +424,9 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 /* What a server said; `packet` is right in itself. */
 void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
 
+/* A server refuses a call by a packet that has no right check: it ends nothing, but explains why nothing comes. */
+PGR_COLD void pgr_client_refused(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *head);
+
 /* ---- client_bind.c ---- */
 /* Ends a binding that was unbound, when nobody works on it; its calls end with PGR_E_CLOSED. */
 void pgr_peer_end(struct pgr_peer *peer);
@@ -432,6 +465,9 @@ void pgr_slot_progress(struct pgr_slot *slot);
 /* ---- server.c ---- */
 /* What a client said, or who passes a call on, or who got a result of ours; `packet` is right in itself. */
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet);
+/* Refuses a call or probe, of which only the header `to` is known, and why it may not be used. */
+PGR_COLD void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
+				enum pgr_unread why);
 /* Releases a client and all that was kept for it. */
 void pgr_client_forget(struct pgr *pgr, struct pgr_client *client);
 /* The work that a token names; NULL: its caller has gone, or the token was consumed. */
@@ -442,13 +478,24 @@ void pgr_work_free(struct pgr *pgr, struct pgr_work *work);
 void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_t bytes);
 /* The call whose handler runs gets the work that its token names. */
 void pgr_current_keep(struct pgr *pgr);
-/* Charges so many bytes more of a work to the pool; false: it has no room, and nothing was charged. */
-bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
 /* What serves this number, PGR_ANY_PROCEDURE included; NULL: nothing does. */
 struct pgr_procedure *pgr_procedure_of(struct pgr *pgr, uint32_t number);
 /* Into and out of the list of works that need the clock; both may be said twice. */
 void pgr_timed_add(struct pgr *pgr, struct pgr_work *work);
 void pgr_timed_remove(struct pgr_work *work);
+
+/* ---- share.c ---- */
+/* The share that an address belongs to, until it is put back; NULL: no memory. */
+struct pgr_share *pgr_share_get(struct pgr *pgr, const struct pgr_to *to);
+/* NULL is legal. */
+void pgr_share_put(struct pgr *pgr, struct pgr_share *share);
+void pgr_shares_free(struct pgr *pgr);
+/* Charges so many bytes more of a work to the pool; false: it has no room, or not for this host. */
+bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes);
+/* All that it was charged. */
+void pgr_uncharge(struct pgr *pgr, struct pgr_work *work);
+/* Whether the table of clients has a place for one more of this share; for it, one that is silent may be forgotten. */
+bool pgr_share_has_place(struct pgr *pgr, const struct pgr_share *share);
 
 /* ---- reply.c ---- */
 /* Sends what credits allow, of a result. */
@@ -457,6 +504,8 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more);
 void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmissions);
 /* The client has it all: gives the buffers back, and forgets the result. */
 void pgr_result_acked(struct pgr *pgr, struct pgr_work *work);
+/* Nobody has asked for it for long: it is forgotten unacknowledged, and who asks later is told so. */
+void pgr_result_dropped(struct pgr *pgr, struct pgr_work *work);
 /* A delegated result was not acknowledged: nobody knows what became of it, and who passed the call on is told. */
 void pgr_result_lost(struct pgr *pgr, struct pgr_work *work);
 /*
@@ -528,6 +577,11 @@ uint64_t pgr_iov_bytes(const struct pgr_iov *iov, uint32_t count);
 void pgr_tick(struct pgr *pgr);
 /* Takes a sample of the round trip (RFC 6298). */
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns);
+/*
+ * A call took so long from its first sending to its result, and its server said that it was at it: no repetition was
+ * of use, so the next calls wait longer before they are repeated. Not by Karn's rule, which knows only losses.
+ */
+void pgr_service_time(struct pgr_peer *peer, uint64_t took_ns);
 /* How long to wait for the slot's answer: doubled by each repetition, up to a limit. */
 uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
 /*
@@ -535,6 +589,8 @@ uint64_t pgr_slot_timeout(const struct pgr_slot *slot);
  * at, it waits for an answer, and for the give-up time.
  */
 void pgr_slot_arm(struct pgr_slot *slot);
+/* As pgr_slot_arm, for a call of which nothing has left before this moment. */
+void pgr_slot_leave(struct pgr_slot *slot);
 /* From this moment it waits for an answer; when it is given up stays as it is. */
 void pgr_slot_wait(struct pgr_slot *slot);
 /* When, by pgr_now, something has to be done although nothing arrives. */

@@ -120,6 +120,7 @@ static inline int pgr_fast_call(struct pgr_peer *peer, uint32_t procedure, const
 	/* after the packet has left: the server works already */
 	slot->due_ns = pgr_now(pgr) + pgr->probe_ns;
 	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
+	slot->claimed_ns = pgr->now_ns;
 	pgr->stats.calls++;
 	return PGR_QUEUED;
 }

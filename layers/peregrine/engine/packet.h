@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PGR_VERSION           1u
+#define PGR_VERSION           2u
 #define PGR_HEADER_BYTES      48u
 #define PGR_COOKIE_BYTES      8u
 #define PGR_CHECK_BYTES       8u
@@ -60,8 +60,8 @@ enum pgr_flag {
 
 enum pgr_reject {
 	PGR_REJECT_PROCEDURE = 1,
-	/* another version is dropped */
-	PGR_REJECT_UNUSED,
+	/* the call is of another version */
+	PGR_REJECT_VERSION,
 	PGR_REJECT_BUSY,
 	PGR_REJECT_TOO_LARGE,
 	PGR_REJECT_NOT_AUTHORISED,
@@ -192,6 +192,19 @@ static inline uint32_t pgr_packets_of(uint32_t message_bytes, uint32_t packet_by
  * the packet may be used.
  */
 bool pgr_packet_read(const void *at, size_t bytes, const uint8_t *key, struct pgr_packet *packet_out);
+
+/* Why a packet may not be used. */
+enum pgr_unread {
+	/* it is malformed, or junk */
+	PGR_UNREAD_JUNK,
+	/* it is of another version of the protocol; that its check is right is known */
+	PGR_UNREAD_VERSION,
+	/* it has no check where there is a key, one where there is none, or a wrong one */
+	PGR_UNREAD_CHECK
+};
+/* Of a packet that pgr_packet_read refused. Unless it is junk, its header is in *head_out, and nothing of it is proved. */
+enum pgr_unread pgr_packet_unread(const void *at, size_t bytes, const uint8_t *key,
+				  struct pgr_header *head_out);
 
 /* A part of a packet in memory. */
 struct pgr_piece {

@@ -47,11 +47,14 @@ enum pgr_code {
 	PGR_E_MEMORY = -3,
 	/* no word of the server for the give-up time; the call was executed once or never */
 	PGR_E_GIVE_UP = -4,
-	/* the server restarted meanwhile; the call was executed once or never */
+	/* the server restarted or died meanwhile; the call was executed once or never */
 	PGR_E_RESTARTED = -5,
 	/* the server has no such procedure */
 	PGR_E_PROCEDURE = -6,
-	/* not authorised, or another version of the protocol */
+	/*
+	 * The server has another key, or another version of the protocol, and said so. With a key of one's own that cannot
+	 * be proved, and the call ends so at the give-up time only, executed once or never.
+	 */
 	PGR_E_REFUSED = -7,
 	/* the server said until the give-up time that it had no room; executed once or never */
 	PGR_E_SERVER_BUSY = -8,
@@ -160,13 +163,17 @@ struct pgr_config {
 	uint32_t off;
 	/* servers this endpoint will be bound to at a time; 0: 64 */
 	uint32_t peers_max;
-	/* clients it remembers at a time, 2 KiB each at most; 0: 1024 */
+	/* clients it remembers at a time, 2 KiB each at most; one host has as many as are still free, half; 0: 1024 */
 	uint32_t clients_max;
 	/* of arguments or a result, each way; 0: 16 MiB; at most 1 GiB less 64 bytes */
 	uint64_t message_bytes_max;
-	/* saved results and half-received calls of all clients; 0: 256 MiB */
+	/* saved results and half-received calls of all clients; one host has half at most; 0: 256 MiB */
 	uint64_t pool_bytes_max;
-	/* how long a call goes on without a word of its server; 0: 10 s */
+	/*
+	 * How long a call goes on without a word of its server; 0: 10 s. Where it is longer than the server's memory_ns
+	 * less 10 s, a call of which nothing was heard for so long is not made known again to a server that forgot this
+	 * client: it ends with GIVE_UP at the give-up time. The next call succeeds.
+	 */
 	uint64_t give_up_ns;
 	/* how long a silent client is remembered; 0: three times the give-up time + 10 s, the least */
 	uint64_t memory_ns;
@@ -207,7 +214,8 @@ void pgr_set_client_data(struct pgr *pgr, const struct pgr_token *token, void *d
 
 /*
  * Binds to a server; sends nothing yet. PGR_OK, E_ARGUMENT (no address of this wire, or peers_max are bound),
- * E_WIRE, E_PERMISSION, E_MEMORY. The binding belongs to the endpoint, which ends it when it is closed.
+ * E_WIRE, E_PERMISSION, E_MEMORY, E_SERVER_BUSY (shm: 64 others are bound to it). The binding belongs to the endpoint,
+ * which ends it when it is closed. On shm a binding costs 2 MiB of memory each way from then on.
  */
 int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct pgr_peer **peer_out);
 /* Ends the binding; what is outstanding ends with E_CLOSED, in the next poll. */

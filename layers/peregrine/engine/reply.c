@@ -118,6 +118,13 @@ void pgr_result_again(struct pgr *pgr, struct pgr_work *work, uint8_t retransmis
 		pgr_outgoing_lost(&work->out, open);
 }
 
+void pgr_result_dropped(struct pgr *pgr, struct pgr_work *work)
+{
+	if (work->client && !work->delegated && !pgr->reliable)
+		work->client->lost |= UINT64_C(1) << work->slot;
+	pgr_result_acked(pgr, work);
+}
+
 /* A delegated result that its client has not acknowledged for too long: who passed the call on is told so. */
 void pgr_result_lost(struct pgr *pgr, struct pgr_work *work)
 {

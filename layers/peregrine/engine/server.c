@@ -42,22 +42,12 @@ static struct pgr_work *work_take(struct pgr *pgr)
 	work->out.order = NULL;
 	work->in.map = NULL;
 	work->charged_bytes = 0;
+	work->share = NULL;
 	work->sent = NULL;
 	work->rejected = 0;
 	work->repeats = 0;
 	work->delegated = false;
 	return work;
-}
-
-bool pgr_charge(struct pgr *pgr, struct pgr_work *work, size_t bytes)
-{
-	if (PGR_UNLIKELY(pgr->stats.pool_bytes + bytes > pgr->config.pool_bytes_max))
-		return false;
-	pgr->stats.pool_bytes += bytes;
-	work->charged_bytes += bytes;
-	if (pgr->stats.pool_bytes > pgr->stats.pool_bytes_peak)
-		pgr->stats.pool_bytes_peak = pgr->stats.pool_bytes;
-	return true;
 }
 
 void pgr_timed_add(struct pgr *pgr, struct pgr_work *work)
@@ -94,7 +84,7 @@ void pgr_work_free(struct pgr *pgr, struct pgr_work *work)
 	work->args = work->saved = NULL;
 	pgr_outgoing_end(&work->out);
 	pgr_incoming_end(&work->in);
-	pgr->stats.pool_bytes -= work->charged_bytes;
+	pgr_uncharge(pgr, work);
 	work->generation++;
 	work->client = NULL;
 	work->next = pgr->works_free;
@@ -192,6 +182,8 @@ void pgr_client_forget(struct pgr *pgr, struct pgr_client *client)
 	if (pgr->recent == client)
 		pgr->recent = NULL;
 	pgr->clients_count--;
+	client->share->clients--;
+	pgr_share_put(pgr, client->share);
 	free(client);
 }
 
@@ -245,9 +237,23 @@ static void answer(struct pgr *pgr, const struct pgr_to *from, const struct pgr_
 static PGR_COLD void challenge(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to)
 {
 	const uint64_t cookie = cookie_of(pgr, from, to->client, epoch_of(pgr));
+	const uint64_t memory_ms = pgr->config.memory_ns / 1000000;
+	const struct pgr_header head = {
+		.type = PGR_CHALLENGE,
+		.version = PGR_VERSION,
+		.retransmissions = to->retransmissions,
+		.slot = to->slot,
+		.client = to->client,
+		.sequence = to->sequence,
+		.incarnation = pgr->incarnation,
+		.procedure = to->incarnation,
+		.message_bytes = (uint32_t)cookie,
+		.packet_number = (uint32_t)(cookie >> 32),
+		.packet_bytes = memory_ms < UINT32_MAX ? (uint32_t)memory_ms : UINT32_MAX,
+	};
 
 	pgr->stats.challenges_sent++;
-	answer(pgr, from, to, PGR_CHALLENGE, to->incarnation, (uint32_t)cookie, (uint32_t)(cookie >> 32), 0);
+	pgr_send(pgr, from, &head, 0, NULL, 0, false);
 }
 
 static PGR_COLD void reject(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
@@ -257,32 +263,72 @@ static PGR_COLD void reject(struct pgr *pgr, const struct pgr_to *from, const st
 	answer(pgr, from, to, PGR_REJECT, reason, 0, 0, 0);
 }
 
+/*
+ * In the asker's own version, of which only the header is known to be as ours. Who has not our key gets no right check:
+ * else anybody could have a refusal made for others. He gets one that is wrong, or none, as his own packet was, so that
+ * a packet which was only damaged ends no call.
+ */
+void pgr_server_refuse(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to,
+		       enum pgr_unread why)
+{
+	struct pgr_header head = {
+		.type = PGR_REJECT,
+		.version = to->version,
+		.retransmissions = to->retransmissions,
+		.slot = to->slot,
+		.client = to->client,
+		.sequence = to->sequence,
+		.incarnation = to->incarnation,
+		.procedure = why == PGR_UNREAD_VERSION ? PGR_REJECT_VERSION : PGR_REJECT_NOT_AUTHORISED,
+	};
+
+	pgr->stats.rejects_sent++;
+	if (why == PGR_UNREAD_VERSION) {
+		pgr_send(pgr, from, &head, 0, NULL, 0, false);
+	} else {
+		const uint8_t no_check[PGR_CHECK_BYTES] = {0};
+		const struct pgr_piece pieces[] = {{&head, sizeof(head)}, {no_check, sizeof(no_check)}};
+
+		head.flags = to->flags & PGR_FLAG_KEYED;
+		pgr_le_header(&head, &head);
+		pgr->stats.packets_sent++;
+		pgr->wire->ops->send(pgr->wire, from, pieces, head.flags ? 2 : 1, false);
+	}
+}
+
 /* Who sent this, if he has shown that he is where he says; else he is answered and NULL is returned. */
 static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *client, const struct pgr_to *from,
 					const struct pgr_packet *packet)
 {
 	const struct pgr_header *head = &packet->head;
+	struct pgr_share *share;
 
 	if (head->type != PGR_CALL && head->type != PGR_PROBE)
 		return NULL;
 	pgr_now(pgr); /* cookies age */
 	if (head->type == PGR_PROBE || !cookie_is_right(pgr, from, packet)) {
+		if (client)
+			client->challenged_ns = pgr->now_ns;
 		challenge(pgr, from, head);
 		return NULL;
 	}
-	if (client) { /* the same binding at a new address */
+	share = pgr_share_get(pgr, from);
+	if (client && share) { /* the same binding at a new address */
+		client->share->clients--;
+		pgr_share_put(pgr, client->share);
+		client->share = share;
+		share->clients++;
 		client->to = *from;
 		return client;
 	}
-	if (pgr->clients_count == pgr->config.clients_max) {
-		reject(pgr, from, head, PGR_REJECT_BUSY);
-		return NULL;
-	}
-	client = calloc(1, sizeof(*client));
+	client = share && pgr_share_has_place(pgr, share) ? calloc(1, sizeof(*client)) : NULL;
 	if (!client) {
+		pgr_share_put(pgr, share);
 		reject(pgr, from, head, PGR_REJECT_BUSY);
 		return NULL;
 	}
+	client->share = share;
+	share->clients++;
 	client->id = head->client;
 	client->to = *from;
 	client->next = *bucket_of(pgr, client->id);
@@ -464,6 +510,7 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	if (PGR_UNLIKELY(!slot->sequence)) {
 		pgr_now(pgr);
 		if (!cookie_is_right(pgr, &client->to, packet)) {
+			client->challenged_ns = pgr->now_ns;
 			challenge(pgr, &client->to, head);
 			return;
 		}
@@ -507,6 +554,7 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	}
 	slot->sequence = head->sequence;
 	slot->work = work;
+	client->lost &= ~(UINT64_C(1) << work->slot);
 	if (PGR_UNLIKELY(!single)) {
 		take_part(pgr, work, packet);
 		return;
@@ -652,6 +700,8 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 			       pgr_grant_to_client(pgr, client));
 		else if (slot->work)
 			again(pgr, slot->work, packet);
+		else if (client->lost >> head->slot & 1)
+			reject(pgr, from, head, PGR_REJECT_LOST);
 		else
 			pgr->stats.duplicates++;
 		return;

@@ -11,6 +11,7 @@
 #define IDLE_ACK_NS UINT64_C(20000000)
 #define SWEEP_NS    UINT64_C(500000000)
 #define ACTIVE_NS   UINT64_C(200000000)
+#define LIFE_NS     UINT64_C(20000000) /* between two looks whether a server lives, where the wire can tell */
 
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns)
 {
@@ -40,6 +41,13 @@ static uint64_t backed_off(const struct pgr *pgr, uint64_t rto_ns, uint8_t repea
 	return ns < most_ns ? ns : most_ns;
 }
 
+void pgr_service_time(struct pgr_peer *peer, uint64_t took_ns)
+{
+	const uint64_t most_ns = peer->pgr->config.give_up_ns / PGR_TRIES_MIN;
+
+	pgr_round_trip(peer, took_ns < most_ns ? took_ns : most_ns);
+}
+
 uint64_t pgr_slot_timeout(const struct pgr_slot *slot)
 {
 	const struct pgr_peer *peer = slot->peer;
@@ -66,6 +74,12 @@ void pgr_slot_arm(struct pgr_slot *slot)
 	slot->give_up_ns = pgr->now_ns + pgr->config.give_up_ns;
 }
 
+void pgr_slot_leave(struct pgr_slot *slot)
+{
+	pgr_slot_arm(slot);
+	slot->claimed_ns = slot->peer->pgr->now_ns;
+}
+
 static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 {
 	if (pgr->now_ns >= slot->give_up_ns) {
@@ -81,8 +95,28 @@ static void tick_slot(struct pgr *pgr, struct pgr_slot *slot)
 	pgr_slot_wait(slot);
 }
 
+/*
+ * A server whose process has ended answers no more. What it had answered before has been taken when it is seen the
+ * second time.
+ */
+static bool has_ended(struct pgr *pgr, struct pgr_peer *peer)
+{
+	const bool before = peer->ended;
+
+	if (!pgr->wire->ops->ended || !~peer->free || pgr->now_ns - peer->looked_ns < LIFE_NS)
+		return false;
+	peer->ended = pgr->wire->ops->ended(pgr->wire, &peer->to);
+	if (peer->ended && !before)
+		return false;
+	peer->looked_ns = pgr->now_ns;
+	return peer->ended;
+}
+
 static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 {
+	if (PGR_UNLIKELY(has_ended(pgr, peer)))
+		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
+			pgr_slot_end(&peer->slots[__builtin_ctzll(busy)], PGR_E_RESTARTED, NULL, 0);
 	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
 		tick_slot(pgr, &peer->slots[__builtin_ctzll(busy)]);
 	for (uint64_t unacked = peer->unacked; unacked; unacked &= unacked - 1) {
@@ -107,7 +141,7 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 		if (work->delegated)
 			pgr_result_lost(pgr, work);
 		else
-			pgr_result_acked(pgr, work); /* the client has given up long ago */
+			pgr_result_dropped(pgr, work); /* the client has given up long ago */
 		return;
 	}
 	if (work->repeats < UINT8_MAX)
@@ -151,7 +185,7 @@ static void sweep(struct pgr *pgr)
 		    (work->state == PGR_WORK_KEPT || work->state == PGR_WORK_REPLYING ||
 		     work->state == PGR_WORK_TAKING) &&
 		    pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns)
-			pgr_result_acked(pgr, work);
+			pgr_result_dropped(pgr, work);
 	}
 }
 
@@ -196,6 +230,8 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 			if (slot->give_up_ns < due_ns)
 				due_ns = slot->give_up_ns;
 		}
+		if (pgr->wire->ops->ended && ~peer->free && pgr->now_ns + LIFE_NS < due_ns)
+			due_ns = pgr->now_ns + LIFE_NS;
 		if (peer->unacked && pgr->now_ns + IDLE_ACK_NS < due_ns)
 			due_ns = pgr->now_ns + IDLE_ACK_NS;
 		if (peer->queued && pgr->next_tick_ns < due_ns)

@@ -13,15 +13,18 @@
 #include "packet.h"
 #include "pgr.h"
 
-/* Where a packet goes, or came from: bytes of the wire's own, zero-padded. Two are the same if all bytes are. */
+/*
+ * Where a packet goes, or came from: bytes of the wire's own, zero-padded. Two are the same if all bytes are. The first
+ * four say whose it is: the host's IPv4 address, on shm the process.
+ */
 struct pgr_to {
 	uint8_t bytes[PGR_ADDRESS_BYTES];
 };
 
 struct pgr_wire;
 
-/* Called by the wire for each packet, which is lent until it returns. May send. */
-typedef void pgr_input(void *engine, const struct pgr_to *from, const void *packet, size_t bytes);
+/* Called by the wire for each packet, which is lent until it returns. May send. False: it is no packet of ours. */
+typedef bool pgr_input(void *engine, const struct pgr_to *from, const void *packet, size_t bytes);
 
 struct pgr_wire_ops {
 	const char *name;
@@ -44,6 +47,8 @@ struct pgr_wire_ops {
 	void (*watch)(struct pgr_wire *wire, int fds[PGR_FDS]);
 	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
+	/* Whether the process that has this address has ended, as far as that can be told. NULL: it cannot. */
+	bool (*ended)(struct pgr_wire *wire, const struct pgr_to *to);
 	void (*describe)(const struct pgr_wire *wire, char *text, size_t text_bytes);
 	/* NULL: CLOCK_BOOTTIME; tests have a clock of their own */
 	uint64_t (*now_ns)(void);

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@
 #define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
 #define MAGIC          UINT64_C(0x3176676e69726770) /* "pgring v1" nearly */
-enum { FREE, CLAIMED, READY, CLOSED };              /* states of a ring */
+#define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+enum { FREE, CLAIMED, READY, CLOSED }; /* states of a ring */
 
 /* A ring as its writer and its reader see it. */
 struct ring_head {
@@ -72,6 +74,7 @@ struct outgoing {
 	uint64_t written, read_seen; /* lines */
 	uint64_t salt;
 	bool bell;
+	int life_fd; /* of the process; becomes readable when it ends. -1: the kernel has no such (Linux 5.3) */
 };
 
 /* A ring that we read from. */
@@ -175,28 +178,44 @@ static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM ? PGR_E_PERMISSION : PGR_E_WIRE;
 	out = calloc(1, sizeof(*out));
-	if (!out || fstat(fd, &stat) < 0 || stat.st_size != (off_t)sizeof(struct inbox)) {
+	/* what its owner could make shorter, nobody maps: to touch what is no more ends the process */
+	if (!out || fstat(fd, &stat) < 0 || stat.st_size != (off_t)sizeof(struct inbox) ||
+	    (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) {
 		free(out);
 		close(fd);
 		return out ? PGR_E_WIRE : PGR_E_MEMORY;
 	}
 	out->inbox = mmap(NULL, sizeof(struct inbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	if (out->inbox == MAP_FAILED || out->inbox->magic != MAGIC || out->inbox->nonce != address.nonce ||
-	    !(out->head = claim(out->inbox, shm, &number))) {
+	if (out->inbox == MAP_FAILED || out->inbox->magic != MAGIC || out->inbox->nonce != address.nonce) {
 		if (out->inbox != MAP_FAILED)
 			munmap(out->inbox, sizeof(struct inbox));
 		free(out);
 		return PGR_E_WIRE;
+	}
+	out->head = claim(out->inbox, shm, &number);
+	if (!out->head) {
+		munmap(out->inbox, sizeof(struct inbox));
+		free(out);
+		return PGR_E_SERVER_BUSY;
 	}
 	out->to = *to;
 	out->lines = out->inbox->lines[number];
 	populate(out->lines, true);
 	out->salt = out->head->salt;
 	out->bell = out->inbox->block != 0;
+	out->life_fd = (int)syscall(SYS_pidfd_open, (pid_t)address.pid, 0);
 	out->next = shm->out;
 	shm->out = out;
 	return PGR_OK;
+}
+
+static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
+{
+	const struct outgoing *out = outgoing_to((struct shm *)wire, to);
+	struct pollfd life = {.fd = out ? out->life_fd : -1, .events = POLLIN};
+
+	return life.fd >= 0 && poll(&life, 1, 0) == 1;
 }
 
 /* ---- sending ---- */
@@ -408,6 +427,8 @@ static void shm_close(struct pgr_wire *wire)
 		shm->out = out->next;
 		atomic_store(&out->head->state, CLOSED);
 		munmap(out->inbox, sizeof(struct inbox));
+		if (out->life_fd >= 0)
+			close(out->life_fd);
 		free(out);
 	}
 	if (shm->inbox)
@@ -433,8 +454,9 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->wire.ops = &pgr_wire_shm;
 	shm->input = input;
 	shm->engine = engine;
-	shm->fd = memfd_create("pgr-inbox", MFD_CLOEXEC);
-	if (shm->fd < 0 || ftruncate(shm->fd, sizeof(struct inbox)) < 0) {
+	shm->fd = memfd_create("pgr-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (shm->fd < 0 || ftruncate(shm->fd, sizeof(struct inbox)) < 0 ||
+	    fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
 		const int code = pgr_wire_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(errno));
 
 		shm_close(&shm->wire);
@@ -469,5 +491,6 @@ const struct pgr_wire_ops pgr_wire_shm = {
 	.receive = shm_receive,
 	.wait = shm_wait,
 	.reach = shm_reach,
+	.ended = shm_ended,
 	.describe = shm_describe,
 };

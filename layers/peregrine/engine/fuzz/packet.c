@@ -80,7 +80,11 @@ static bool see(void *arg, uint8_t *packet, size_t bytes)
 
 	(void)arg;
 	MUST(bytes <= PACKET_BYTES);
-	MUST(pgr_packet_read(packet, bytes, key, &seen));
+	if (!pgr_packet_read(packet, bytes, key, &seen)) { /* to who has another version or key */
+		MUST(pgr_packet_unread(packet, bytes, key, &seen.head) != PGR_UNREAD_JUNK &&
+		     seen.head.type == PGR_REJECT);
+		return false;
+	}
 	if (seen.head.type == PGR_CHALLENGE)
 		f.cookie = (uint64_t)seen.head.packet_number << 32 | seen.head.message_bytes;
 	if (seen.head.type == PGR_CHALLENGE && seen.head.client == CLIENT)

@@ -129,6 +129,9 @@ byte claim[BINDINGS * 2];
 byte cookie[BINDINGS * 2];
 bit heard[BINDINGS * 2];      /* an answer that puts off the give-up time has come */
 byte silences[BINDINGS * 2];    /* time-outs since then */
+#if FORGET
+bit stale[2];                 /* of binding 0: the memory time has passed since it first went out under its claim */
+#endif
 byte arrived[BINDINGS * 2];   /* parts of the result */
 bit acked[BINDINGS * 2];
 byte known_inc[BINDINGS];     /* what the binding's next call claims */
@@ -255,6 +258,12 @@ inline finish_call(b, k, how, to)
 	heard[AT(b, k)] = 0;
 	silences[AT(b, k)] = 0;
 	arrived[AT(b, k)] = 0;
+#if FORGET
+	if
+	:: b == 0 -> stale[k] = 0
+	:: else
+	fi;
+#endif
 	if
 	:: b > 0 && b == inc[0] && held[HELD(0, k)] == k + 1 && state[HELD(0, k)] == EXECUTING -> state[HELD(0, k)] = to
 	:: else
@@ -279,24 +288,31 @@ inline obey(b, k)
 	send_call(b, k)
 }
 
+#ifdef BUG_HEARD
+#define HAD_IT(b, k) false
+#else
+#define HAD_IT(b, k) heard[AT(b, k)]
+#endif
+#if FORGET && !defined(IMPATIENT) && !defined(BUG_MEMORY)
+#define MAY_BE_FORGOTTEN(b, k) ((b) == 0 && stale[k])
+#else
+#define MAY_BE_FORGOTTEN(b, k) false
+#endif
+
 inline challenged(b, k)
 {
 	if
 	:: claimed != claim[AT(b, k)]
 	:: claimed == claim[AT(b, k)] && claimed == 0 -> obey(b, k)
 	:: claimed == claim[AT(b, k)] && claimed != 0 && claimed == i ->
-#ifndef BUG_HEARD
 		/*
 		 * Once the server had the call, this is late, or the server has forgotten what it did: obeyed, it might do it
-		 * again. Dropped, and no word: the give-up time runs on.
+		 * again. So it might where it had the time to forget. Dropped, and no word: the give-up time runs on.
 		 */
 		if
-		:: heard[AT(b, k)]
+		:: HAD_IT(b, k) || MAY_BE_FORGOTTEN(b, k)
 		:: else -> obey(b, k)
 		fi
-#else
-		obey(b, k)
-#endif
 	:: claimed == claim[AT(b, k)] && claimed != 0 && claimed != i ->
 #ifdef BUG_RESEND
 		obey(b, k)
@@ -802,13 +818,23 @@ inline forget_caller(b)
 }
 
 /*
- * Memory time, without a clock. A client that has had no word of its server ends its call at the give-up time, long before the
- * server forgets it. A client that has had word may go on for as long as delayed copies of it trickle in.
+ * Memory time, without a clock: the server forgets a client, whatever that one waits for. A call that it had before first
+ * went out at least the memory time ago. IMPATIENT: the client's give-up time is so much shorter than the memory time that
+ * a call of which it has had no word ends before; a client that has had word may go on as long as late copies trickle in.
  */
-#ifdef BUG_FORGET
-#define STILL_REPEATED(k) false
-#else
+#ifdef IMPATIENT
 #define STILL_REPEATED(k) (held[HELD(0, k)] == k + 1 && outcome[AT(0, k)] == OUT && !heard[AT(0, k)])
+#else
+#define STILL_REPEATED(k) false
+#endif
+#if FORGET
+inline grow_stale(call)
+{
+	if
+	:: held[HELD(0, call)] == call + 1 && outcome[AT(0, call)] == OUT -> stale[call] = 1
+	:: else
+	fi
+}
 #endif
 
 proctype World()
@@ -853,6 +879,8 @@ end:	do
 #if FORGET
 	:: atomic { forgets < FORGET && (held[0] || held[1]) && !STILL_REPEATED(0) && !STILL_REPEATED(1) -> d_step {
 		forgets++;
+		grow_stale(0);
+		grow_stale(1);
 		wipe(0);
 #ifndef BUG_COOKIE_LIFE /* what was made before the client's last word is expired */
 		good_from[0] = generation[0]

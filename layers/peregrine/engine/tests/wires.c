@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../datagram.h"
@@ -300,6 +302,23 @@ static bool port_is_free(const uint8_t *address)
 	return is_free;
 }
 
+/* A stranger sends what is no packet, and some that look like one. */
+static bool send_junk(const uint8_t *address)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	uint8_t junk[200] = {1, 0, PGR_VERSION};
+	bool sent = fd >= 0;
+
+	memcpy(&at.sin_addr, address, 4);
+	memcpy(&at.sin_port, address + 4, 2);
+	for (size_t bytes = 0; sent && bytes < sizeof(junk); bytes += 8)
+		sent = sendto(fd, junk, bytes, 0, (const struct sockaddr *)&at, sizeof(at)) == (ssize_t)bytes;
+	if (fd >= 0)
+		close(fd);
+	return sent;
+}
+
 /*
  * Two ends that hear of nobody else get a socket that is connected. Others are heard all the same, the port
  * stays theirs, nothing is lost on the way there and back, and an end that is gone is given up.
@@ -338,6 +357,13 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 			result = pair_say(pair, PAIR_FAILED, "after 200 calls no socket was connected");
 		else if (port_is_free(address))
 			result = pair_say(pair, PAIR_FAILED, "anybody may have the port");
+		if (!send_junk(address))
+			result = pair_say(pair, PAIR_FAILED, "junk could not be sent");
+		for (unsigned int i = 0; i < 300 && code == PGR_OK; i++)
+			code = call_once(peers[1], ends[1], ends[0]);
+		if (result == PAIR_PASSED && code == PGR_OK && server->direct.fd < 0)
+			result =
+				pair_say(pair, PAIR_FAILED, "junk of a stranger closed the connected socket");
 		for (unsigned int i = 0; i < 20 && code == PGR_OK; i++)
 			code = call_once(peers[1 + i % 2], ends[1 + i % 2], ends[0]);
 		if (result == PAIR_PASSED && code == PGR_OK && server->direct.fd >= 0)
@@ -363,6 +389,74 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	}
 	pgr_close(ends[1]);
 	pgr_close(ends[2]);
+	return result;
+}
+
+static void keep(void *arg, const struct pgr_request *request)
+{
+	(void)arg, (void)request;
+}
+
+/* A server that executes no call and is killed: its client knows at once. The inbox cannot be cut short meanwhile. */
+static int dies_at_once(struct pair *pair, void *arg)
+{
+	const bool block = arg != NULL;
+	const struct pgr_config config = {.bytes = sizeof(config), .wire = "shm", .block = block};
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	int ends[2], outcome = PGR_QUEUED, result = PAIR_PASSED, number;
+	struct timespec begun, ended;
+	struct pgr_peer *peer;
+	struct pgr *pgr;
+	uint32_t owner;
+	char path[64];
+	pid_t child;
+
+	if (pipe(ends) || (child = fork()) < 0)
+		return pair_say(pair, PAIR_FAILED, "no child");
+	if (!child) {
+		if (pgr_open(&config, &pgr) != PGR_OK ||
+		    pgr_serve(pgr, ECHO_PROCEDURE, NULL, keep, NULL) != PGR_OK ||
+		    pgr_address(pgr, address, &bytes) != PGR_OK ||
+		    write(ends[1], address, sizeof(address)) != sizeof(address))
+			_exit(1);
+		for (;;)
+			pgr_poll(pgr);
+	}
+	if (read(ends[0], address, sizeof(address)) != sizeof(address) || pgr_open(&config, &pgr) != PGR_OK ||
+	    pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK) {
+		kill(child, SIGKILL);
+		return pair_say(pair, PAIR_FAILED, "no binding to the child");
+	}
+	memcpy(&owner, address, sizeof(owner));
+	memcpy(&number, address + 4, sizeof(number));
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", owner, number);
+	number = open(path, O_RDWR | O_CLOEXEC);
+	if (number < 0 || ftruncate(number, 0) == 0 || errno != EPERM)
+		result = pair_say(pair, PAIR_FAILED, "a client can make the server's inbox shorter");
+	close(number);
+	pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
+	for (unsigned int i = 0; i < 200; i++) {
+		struct timespec nap = {.tv_nsec = 1000000};
+
+		pgr_poll(pgr);
+		nanosleep(&nap, NULL);
+	}
+	if (outcome != PGR_QUEUED)
+		result = pair_say(pair, PAIR_FAILED, "the call did not wait: %s", pgr_code_name(outcome));
+	kill(child, SIGKILL); /* it is not waited for: a server's end is not its client's to see to */
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do {
+		if (block)
+			pgr_wait(pgr, UINT64_C(10000000000));
+		pgr_poll(pgr);
+		clock_gettime(CLOCK_MONOTONIC, &ended);
+	} while (outcome == PGR_QUEUED && ended.tv_sec - begun.tv_sec < 9);
+	if (result == PAIR_PASSED && (outcome != PGR_E_RESTARTED || ended.tv_sec - begun.tv_sec > 3))
+		result = pair_say(pair, PAIR_FAILED, "a call to a server that was killed: %s after %ld s",
+				  pgr_code_name(outcome), (long)(ended.tv_sec - begun.tv_sec));
+	waitpid(child, NULL, 0);
+	pgr_close(pgr);
 	return result;
 }
 
@@ -581,6 +675,10 @@ int main(void)
 		{"a busy client keeps no other out, on ip", false, NULL, come_late, "ip"},
 		{"who is alone for a while gets a socket of its own, on udp", false, NULL, alone_for_a_while,
 		 NULL},
+		{"a server that is killed is missed at once, on shm, polling", false, NULL, dies_at_once,
+		 NULL},
+		{"a server that is killed is missed at once, on shm, sleeping", false, NULL, dies_at_once,
+		 "block"},
 		{"a call to nobody ends, on udp", false, NULL, call_nobody, "udp"},
 		{"a call to nobody ends, on ip", false, NULL, call_nobody, "ip"},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},

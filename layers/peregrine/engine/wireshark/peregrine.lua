@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
--- Wireshark's view of the Peregrine protocol, version 1. PROTOCOL.md is the rule, packet.h the layout; README.md says
+-- Wireshark's view of the Peregrine protocol, version 2. PROTOCOL.md is the rule, packet.h the layout; README.md says
 -- how to load this file. Runs with Lua 5.2 (Wireshark 4.0) and 5.4 (4.4): hence no operators on bits, and numbers are
 -- written with %d, since 5.4 would write a float as "7.0".
 
 local peregrine = Proto("peregrine", "Peregrine")
 local peregrine_ip = Proto("peregrine_ip", "Peregrine directly on IP") -- the prefix, which UDP does not need
 
-local VERSION, HEADER_BYTES, EXTENSION_BYTES, TOKEN_BYTES, SLOTS, PREFIX_BYTES = 1, 48, 8, 64, 64, 8
+local VERSION, HEADER_BYTES, EXTENSION_BYTES, TOKEN_BYTES, SLOTS, PREFIX_BYTES = 2, 48, 8, 64, 64, 8
 local MESSAGE_BYTES_MAX, PACKETS_MAX, BITMAP_BYTES_MAX = 2 ^ 30, 2 ^ 20, 64
 local CALL, RESULT, ACK, NACK, PROBE, ALIVE, CHALLENGE, REJECT = 1, 2, 3, 4, 5, 6, 7, 8
 local ASK, COOKIE, DELEGATED, KEYED, OF_RESULT, FLAGS_END = 1, 2, 16, 32, 64, 128
-local NOT_USED, FAILED = 2, 6 -- reasons of a reject
+local OTHER_VERSION, FAILED = 2, 6 -- reasons of a reject
 local PROCEDURE_OWN = -64 -- a procedure's own codes are this or below
 local KEPT_BYTES_MAX = 256 * 2 ^ 20 -- of messages put together, in memory at a time
 
@@ -20,7 +20,7 @@ local TYPES = {
 	[CHALLENGE] = "challenge", [REJECT] = "reject",
 }
 local REASONS = {
-	[1] = "no such procedure", [NOT_USED] = "not used", [3] = "busy, try again", [4] = "too large", [5] = "not authorised",
+	[1] = "no such procedure", [OTHER_VERSION] = "another version", [3] = "busy, try again", [4] = "too large", [5] = "not authorised",
 	[FAILED] = "failed by the procedure", [7] = "lost",
 }
 local SET = { "set", "not set" }
@@ -69,6 +69,8 @@ local f = {
 		"That follow the header and its extensions"),
 	packet_bytes = ProtoField.uint32("peregrine.packet_bytes", "Packet length", base.UNIT_STRING, BYTES, nil,
 		"Data of every packet of this message but the last"),
+	memory = ProtoField.uint32("peregrine.memory", "Memory time", base.UNIT_STRING, { " ms" }, nil,
+		"How long the server remembers a client that says nothing"),
 	cookie = ProtoField.uint64("peregrine.cookie", "Cookie", base.HEX),
 	check = ProtoField.bytes("peregrine.check", "Check (not verified)", base.NONE),
 	data = ProtoField.bytes("peregrine.data", "Data", base.NONE),
@@ -249,8 +251,8 @@ local function oddities(h, tvb)
 	if h.type == CALL and has(h.flags, DELEGATED) and h.message_bytes < TOKEN_BYTES then
 		odd("A delegated call of %d bytes: its token has %d", h.message_bytes, TOKEN_BYTES)
 	end
-	if h.type == REJECT and (h.procedure == NOT_USED or not REASONS[h.procedure]) then
-		odd(h.procedure == NOT_USED and "Reason %d is not used" or "Unknown reason %d", h.procedure)
+	if h.type == REJECT and not REASONS[h.procedure] then
+		odd("Unknown reason %d", h.procedure)
 	elseif h.type == REJECT and h.data_bytes == 4 and h.ends_at <= tvb:len()
 		and tvb(h.data_at, 4):le_int() > PROCEDURE_OWN then
 		odd("Code %d: a procedure's own are %d or below", tvb(h.data_at, 4):le_int(), PROCEDURE_OWN)
@@ -596,7 +598,7 @@ local function line(h, found, missing)
 	elseif h.type == NACK then
 		more(", missing %s of the %s", ranges(missing), of(h))
 	elseif h.type == CHALLENGE then
-		more(", incarnation 0x%08x, claimed 0x%08x", h.incarnation, h.procedure)
+		more(", incarnation 0x%08x, claimed 0x%08x, memory %d ms", h.incarnation, h.procedure, h.packet_bytes)
 	elseif h.type == REJECT then
 		more(", %s", REASONS[h.procedure] or text("reason %d", h.procedure))
 	end
@@ -683,7 +685,7 @@ local function show(tvb, at, pinfo, root, prefix)
 		end
 	end
 	tree:add_le(f.data_bytes, tvb(at + 40, 4))
-	tree:add_le(f.packet_bytes, tvb(at + 44, 4))
+	tree:add_le(h.type == CHALLENGE and f.memory or f.packet_bytes, tvb(at + 44, 4))
 
 	local extension_at = at + HEADER_BYTES
 	if has(h.flags, COOKIE) and tvb:len() - extension_at >= EXTENSION_BYTES then

@@ -64,6 +64,7 @@ struct pgr_header challenge_of(uint32_t claimed, uint64_t cookie)
 	head.procedure = claimed;
 	head.message_bytes = (uint32_t)cookie;
 	head.packet_number = (uint32_t)(cookie >> 32);
+	head.packet_bytes = MEMORY_MS;
 	return head;
 }
 

@@ -185,6 +185,55 @@ static void test_client_alive(void)
 	CHECK(t.done == 1 && t.code == PGR_OK);
 }
 
+/* A procedure that takes 50 ms: after a few calls its client knows, and neither repeats them nor asks for them. */
+static void test_client_service_time(void)
+{
+	struct pgr_header head;
+	unsigned int said = 0;
+
+	open_endpoint(NULL);
+	meet_server();
+	for (unsigned int i = 0; i < 300; i++) {
+		call(10, 0);
+		head = result_of(10);
+		for (unsigned int ms = 0; ms < 50; ms++) {
+			struct pgr_header alive = answer_of(PGR_ALIVE);
+
+			t.seen_count = 0;
+			pass(MS);
+			said += t.seen_count;
+			if (t.seen_count)
+				put(&alive, NULL);
+		}
+		put(&head, pattern);
+		CHECK(t.done == 1 && t.code == PGR_OK);
+	}
+	CHECK(said > 0 && said < 30);
+	/* Calls that take no time are soon missed in no time again. */
+	for (unsigned int i = 0; i < 400; i++) {
+		call(10, 0);
+		head = result_of(10);
+		pass(MS / 2);
+		put(&head, pattern);
+		CHECK(t.done == 1);
+	}
+	CHECK(stats()->rto_ns < 5 * MS);
+	/* However long it took, a call is asked for as often as ever. */
+	call(10, 0);
+	head = result_of(10);
+	for (unsigned int i = 0; i < 30; i++) {
+		struct pgr_header alive = answer_of(PGR_ALIVE);
+
+		pass(SECOND);
+		put(&alive, NULL);
+	}
+	put(&head, pattern);
+	CHECK(t.done == 1 && t.code == PGR_OK);
+	call(10, 0);
+	pass(251 * MS);
+	CHECK(t.seen_count >= 2);
+}
+
 /* Answers `count` further calls; returns how often the call in `slot` was repeated meanwhile. */
 static unsigned int overtake(uint16_t slot, unsigned int count)
 {
@@ -238,6 +287,7 @@ const struct protocol_test protocol_client_lost[] = {
 	{"client: a part of a result is news", test_client_part_is_news},
 	{"client: the first round-trip time", test_client_first_sample},
 	{"client: a procedure that takes long", test_client_alive},
+	{"client: a procedure that takes longer than the first time-out", test_client_service_time},
 	{"client: a call that others overtake", test_client_overtaken},
 	{NULL, NULL},
 };

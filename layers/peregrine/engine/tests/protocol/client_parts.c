@@ -189,7 +189,36 @@ static void test_client_begins_again(void)
 	CHECK(t.seen_count == 2 && t.peer->under_way == 2);
 }
 
+/* A server that restarts in the middle of a long result knows nothing of it; it is asked, and says so. */
+static void test_client_restart_in_result(void)
+{
+	struct pgr_header head;
+	uint64_t begun_ns;
+
+	open_endpoint(NULL);
+	meet_server();
+	call(10, 0);
+	head = result_of(LONG_BYTES);
+	part(&head, LONG_BYTES, 0);
+	put(&head, pattern);
+	begun_ns = net_now_ns();
+	for (t.seen_count = 0; !t.seen_count || t.seen[t.seen_count - 1].packet.head.type != PGR_PROBE;)
+		pass(MS);
+	CHECK(net_now_ns() - begun_ns <= 500 * MS);
+	CHECK(t.seen[0].packet.head.type == PGR_ACK &&
+	      t.seen[t.seen_count - 1].packet.head.incarnation == INCARNATION);
+	head = challenge_of(INCARNATION, COOKIE + 1);
+	head.incarnation = INCARNATION + 1;
+	put(&head, NULL);
+	CHECK(t.done == 1 && t.code == PGR_E_RESTARTED);
+	/* One that lives repeats what it has not heard to have arrived; the next silence begins anew. */
+	t.done = 0;
+	call(10, 0);
+	CHECK(one(PGR_CALL) && one(PGR_CALL)->incarnation == INCARNATION + 1);
+}
+
 const struct protocol_test protocol_client_parts[] = {
+	{"client: its server restarts in the middle of a result", test_client_restart_in_result},
 	{"client: calls of several packets, credits", test_client_parts},
 	{"client: a lost burst, lying reports", test_client_lost_parts},
 	{"client: late words make it begin again", test_client_begins_again},

@@ -44,8 +44,12 @@ static bool catch_packet(void *arg, uint8_t *packet, size_t bytes)
 	seen->bytes = bytes;
 	seen->to = t.to;
 	/* what the endpoint sends is right in itself, and fills each byte that it declares */
-	CHECK(pgr_packet_read(seen->raw, bytes, t.key, &seen->packet));
-	CHECK(seen->packet.data + seen->packet.head.data_bytes == seen->raw + bytes);
+	seen->refusal = !pgr_packet_read(seen->raw, bytes, t.key, &seen->packet);
+	if (seen->refusal)
+		CHECK(pgr_packet_unread(seen->raw, bytes, t.key, &seen->packet.head) != PGR_UNREAD_JUNK &&
+		      seen->packet.head.type == PGR_REJECT);
+	else
+		CHECK(seen->packet.data + seen->packet.head.data_bytes == seen->raw + bytes);
 	t.seen_count++;
 	return false;
 }

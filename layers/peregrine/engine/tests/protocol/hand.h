@@ -51,6 +51,8 @@ enum {
 	KNOWN_SLOT = 62,
 	/* of the server that is played by hand */
 	INCARNATION = 0x1234567,
+	/* how long it remembers a silent client */
+	MEMORY_MS = 40000,
 };
 #define CLIENT    UINT64_C(0x1122334455667788)
 #define COOKIE    UINT64_C(0xc00c1e00c00c1e11)
@@ -62,6 +64,8 @@ enum {
 struct seen {
 	struct pgr_to to;
 	struct pgr_packet packet;
+	/* it is for one of another version, or with another key; only its header was read */
+	bool refusal;
 	size_t bytes;
 	uint8_t raw[PACKET_BYTES];
 };
@@ -120,9 +124,9 @@ struct protocol_test {
 #define PROTOCOL_FILES(X) \
 	X(server_contact) X(server_slot) X(server_long) X(server_rejects) X(server_memory) \
 	X(server_restart) X(server_tokens) X(server_unlike) X(server_hostile) X(server_passed_on) \
-	X(client_contact) X(client_lost) X(client_rejects) X(client_parts) X(client_long) \
+	X(client_contact) X(client_memory) X(client_lost) X(client_rejects) X(client_parts) X(client_long) \
 	X(client_unlike) X(client_delegated) X(client_unbind) X(client_hostile) \
-	X(reliable) X(three) X(bytes)
+	X(reliable) X(two) X(three) X(versions) X(bytes)
 /* clang-format on */
 #define DECLARE(file) extern const struct protocol_test protocol_##file[];
 PROTOCOL_FILES(DECLARE)

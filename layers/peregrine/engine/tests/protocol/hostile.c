@@ -34,7 +34,6 @@ void refused(const struct pgr_header *right)
 		{"type 255", offsetof(struct pgr_header, type), 1, 255},
 		{"an unknown flag", offsetof(struct pgr_header, flags), 1, 128},
 		{"version 0", offsetof(struct pgr_header, version), 1, 0},
-		{"version 2", offsetof(struct pgr_header, version), 1, 2},
 		{"slot 64", offsetof(struct pgr_header, slot), 2, 64},
 		{"slot 65535", offsetof(struct pgr_header, slot), 2, 65535},
 		{"more data than there are", offsetof(struct pgr_header, data_bytes), 4, DATA_BYTES + 1},

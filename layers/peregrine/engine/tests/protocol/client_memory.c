@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A server that forgot its client may have forgotten a call that it executed. The client obeys its challenge only
+ * as long as the server would still remember: PROTOCOL.md, "First contact".
+ */
+#include "caller.h"
+
+/* The call is repeated in vain for so long; then its server challenges it, under the incarnation that it claims. */
+static bool obeys_after(uint64_t silence_ns, uint32_t memory_ms)
+{
+	struct pgr_header head;
+	bool obeyed;
+
+	call(10, 0);
+	pass(silence_ns);
+	CHECK(t.done == 0);
+	head = challenge_of(INCARNATION, COOKIE + 1 + net_random(1000000));
+	head.packet_bytes = memory_ms;
+	put(&head, NULL);
+	obeyed = !silent();
+	if (obeyed)
+		CHECK(one(PGR_CALL) && t.seen[0].packet.cookie == cookie_in(&head));
+	pass(MS / 2);
+	t.seen_count = 0;
+	pass(250 * MS + MS); /* what it says now is the call again, after which the server answers */
+	if (CHECK(t.seen_count > 0)) {
+		head = result_of(10);
+		put(&head, pattern);
+	}
+	CHECK(t.done == 1 && t.code == PGR_OK);
+	return obeyed;
+}
+
+static void test_client_forgotten(void)
+{
+	const struct pgr_config config = {.give_up_ns = 10 * 60 * SECOND};
+
+	open_endpoint(&config);
+	meet_server();
+	/* 10 s less than the memory time: a cookie that is given now lives as long */
+	CHECK(obeys_after(0, MEMORY_MS));
+	CHECK(obeys_after(29 * SECOND, MEMORY_MS));
+	CHECK(!obeys_after(31 * SECOND, MEMORY_MS));
+	CHECK(!obeys_after(46 * SECOND, MEMORY_MS));
+	CHECK(obeys_after(46 * SECOND, 60000));
+	CHECK(obeys_after(46 * SECOND, UINT32_MAX));
+	/* nothing is remembered for so short a time, or it does not say */
+	CHECK(!obeys_after(0, 10000) && !obeys_after(0, 0));
+	CHECK(obeys_after(0, 10001));
+	/* an endpoint that said nothing for long: what it calls now, nobody had before */
+	net_pass_time(3600 * SECOND);
+	CHECK(obeys_after(0, MEMORY_MS));
+}
+
+/* The moment counts at which the call went out under a claim; what claims nothing is executed by nobody. */
+static void test_client_unclaimed(void)
+{
+	const struct pgr_config config = {.give_up_ns = 10 * 60 * SECOND};
+	struct pgr_header head;
+
+	open_endpoint(&config);
+	call(10, 0);
+	pass(60 * SECOND);
+	head = challenge_of(0, COOKIE);
+	put(&head, NULL);
+	CHECK(one(PGR_CALL) && t.seen[0].packet.cookie == COOKIE);
+	pass(29 * SECOND);
+	head = challenge_of(INCARNATION, COOKIE + 1);
+	put(&head, NULL);
+	CHECK(one(PGR_CALL) && t.seen[0].packet.cookie == COOKIE + 1);
+	/* that it went out once more since does not change when it first did */
+	pass(2 * SECOND);
+	head = challenge_of(INCARNATION, COOKIE + 2);
+	put(&head, NULL);
+	CHECK(silent() && t.done == 0);
+}
+
+/* On a wire that loses nothing too, by the short way and the long one. */
+static void test_client_forgotten_reliable(void)
+{
+	t.reliable = true;
+	open_endpoint(NULL);
+	meet_server();
+	for (unsigned int i = 0; i < 2; i++) {
+		struct pgr_header head;
+
+		net_pass_time(3600 * SECOND);
+		call(i ? 10 : 2 * DATA_BYTES, 0);
+		head = challenge_of(INCARNATION, COOKIE + 1 + i);
+		put(&head, NULL);
+		CHECK(t.seen_count == (i ? 1 : 2) && t.seen[0].packet.cookie == COOKIE + 1 + i);
+		head = result_of(10);
+		put(&head, pattern);
+		CHECK(t.done == 1 && t.code == PGR_OK);
+	}
+}
+
+const struct protocol_test protocol_client_memory[] = {
+	{"client: a server that forgot it", test_client_forgotten},
+	{"client: a call that claimed nothing", test_client_unclaimed},
+	{"client: a server that forgot it, on a wire that loses nothing", test_client_forgotten_reliable},
+	{NULL, NULL},
+};

@@ -138,7 +138,7 @@ def test_a_frozen_host_holds_up_no_other(
     begun_s = time.monotonic()
     found = played(make_testbed(hosts=3), script)
     assert time.monotonic() - begun_s < 5
-    assert list(found.looked) == ["h1", "h3"], "whatever a host calls itself"
+    assert sorted(found.looked) == ["h1", "h3"], "whatever a host calls itself"
     assert [agent.ended for agent in agents] == ["stopped", "its lease ended", "stopped"]
     assert agents[0].orders == agents[2].orders == ["clock"] * 5 + ["reach", "stop"]
     assert [(one["host"], one["variable"], one["address"], one["port"]) for one in agents[0].reach] == [

@@ -43,6 +43,8 @@ struct cadge_chan {
 	uint64_t nonce_in, nonce_out, client; /* client: the peer's binding to us */
 	bool heard, answered, up, down;
 	uint64_t hello; /* the nonce, while the hello is under way */
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t address_bytes;
 };
 
 struct cadge_ctx {
@@ -486,15 +488,19 @@ int peregrine_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, si
 	code = pgr_bind(ctx->pgr, address, address_bytes, &chan->to);
 	if (code != PGR_OK)
 		return code == PGR_E_WIRE ? CADGE_E_DOWN : code_of(code);
+	memcpy(chan->address, address, address_bytes); /* fits, for it is bound */
+	chan->address_bytes = address_bytes;
 	chan->answered = chan->up = chan->down = false;
 	chan->hello = high << 32 | low;
 	iov = (struct pgr_iov){&chan->hello, sizeof(chan->hello)};
 	op = op_take(chan, 0);
-	code = op ? pgr_call(chan->to, HELLO, NULL, &iov, 1, NULL, 0, 0, on_hello_answered, op)
-		  : PGR_E_MEMORY;
+	code = op ? pgr_delegations_from(ctx->pgr, address, address_bytes, 1) : PGR_E_MEMORY;
+	if (code == PGR_OK)
+		code = pgr_call(chan->to, HELLO, NULL, &iov, 1, NULL, 0, 0, on_hello_answered, op);
 	if (code != PGR_QUEUED) {
 		if (op)
 			op_end(op);
+		pgr_delegations_from(ctx->pgr, address, address_bytes, 0);
 		pgr_unbind(chan->to);
 		chan->to = NULL;
 		return code_of(code);
@@ -513,6 +519,7 @@ int peregrine_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	chan->to = NULL;
 	chan->up = chan->heard = false;
 	chan->client = 0;
+	pgr_delegations_from(ctx->pgr, chan->address, chan->address_bytes, 0);
 	pgr_unbind(to);
 	return CADGE_DONE;
 }

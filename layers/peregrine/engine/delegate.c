@@ -36,8 +36,46 @@ bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes)
 	work->head.incarnation = pgr_le32(token.incarnation);
 	work->credits = PGR_CREDITS_FIRST;
 	work->delegated = true;
+	work->heard = false;
 	return true;
 }
+
+/* ---- who may pass calls on to us ---- */
+
+static struct pgr_to *delegator_at(const struct pgr *pgr, const struct pgr_to *from)
+{
+	for (uint32_t i = 0; i < pgr->delegators_count; i++)
+		if (memcmp(&pgr->delegators[i], from, sizeof(*from)) == 0)
+			return &pgr->delegators[i];
+	return NULL;
+}
+
+bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from)
+{
+	return delegator_at(pgr, from) != NULL;
+}
+
+int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_bytes, uint32_t allow)
+{
+	struct pgr_to from = {{0}}, *there, *all;
+
+	if (!address_bytes || address_bytes > sizeof(from.bytes))
+		return PGR_E_ARGUMENT;
+	memcpy(from.bytes, address, address_bytes);
+	there = delegator_at(pgr, &from);
+	if (there && !allow)
+		*there = pgr->delegators[--pgr->delegators_count];
+	if (there || !allow)
+		return PGR_OK;
+	all = realloc(pgr->delegators, (pgr->delegators_count + 1) * sizeof(*all));
+	if (!all)
+		return PGR_E_MEMORY;
+	pgr->delegators = all;
+	all[pgr->delegators_count++] = from;
+	return PGR_OK;
+}
+
+/* ---- passing on ---- */
 
 /* A call that is passed on: which one it was here. */
 struct passed {
@@ -55,6 +93,7 @@ static void passed_done(void *arg, int code, const void *result, size_t result_b
 	passed.pgr->events--; /* it is our own affair */
 	if (!work || work->state != PGR_WORK_PASSED)
 		return;
+	work->onward = NULL;
 	if (code <= PGR_E_PROCEDURE_OWN || code == PGR_E_PROCEDURE) {
 		pgr_work_reject(passed.pgr, work, code);
 		return;
@@ -110,9 +149,11 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 	slot->head.flags = PGR_OWN_ORDER | PGR_FLAG_DELEGATED;
 	*passed = (struct passed){pgr, *token};
 	work->state = PGR_WORK_PASSED;
+	work->onward = slot;
 	code = pgr_slot_start(slot, procedure, passed_done, passed, false);
 	if (code != PGR_OK) {
 		work->state = PGR_WORK_EXECUTING;
+		work->onward = NULL;
 		slot->head.flags = to->flags;
 		free(passed);
 		pgr_slot_put_back(slot);

@@ -403,6 +403,7 @@ void pgr_close(struct pgr *pgr)
 	free(pgr->works);
 	free(pgr->procedures);
 	pgr_shares_free(pgr);
+	free(pgr->delegators);
 	free(pgr->buckets);
 	free(pgr->by_hash);
 	free(pgr->scratch);

@@ -232,8 +232,8 @@ struct pgr_work {
 	uint32_t index, generation;
 	/* enum pgr_work_state; the client's slot; what the call said last; of the result, in a row */
 	uint8_t state, slot, retransmissions, repeats;
-	/* the result goes to `to` under the identity in `head` */
-	bool delegated;
+	/* the result goes to `to` under the identity in `head`; who is there has spoken of it */
+	bool delegated, heard;
 	/* that the receiver of the result gave */
 	uint16_t credits;
 	uint32_t procedure;
@@ -247,6 +247,8 @@ struct pgr_work {
 	struct pgr_outgoing out;
 	/* owned: the result of one packet, or marshalled */
 	uint8_t *saved;
+	/* passed on: our own call that carries it */
+	struct pgr_slot *onward;
 	/* to the pool, and to whose share of it; NULL: nobody's yet */
 	size_t charged_bytes;
 	struct pgr_share *share;
@@ -349,6 +351,9 @@ struct pgr {
 	struct pgr_client **buckets;
 	/* owned: in lists as well, as many */
 	struct pgr_share **shares;
+	/* owned: who may pass calls on to us */
+	struct pgr_to *delegators;
+	uint32_t delegators_count;
 	/* before that, nobody is looked for who may be forgotten early */
 	uint64_t next_look_ns;
 	/* the client of the last packet */
@@ -514,6 +519,8 @@ void pgr_result_lost(struct pgr *pgr, struct pgr_work *work);
 void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
 
 /* ---- delegate.c ---- */
+/* Whether the server at this address may pass calls on to us. */
+bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from);
 /* Takes the token off the data of a delegated call; false: it is not right. */
 bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes);
 

@@ -258,6 +258,13 @@ int pgr_fail(struct pgr *pgr, const struct pgr_token *token, int code);
 int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t procedure,
 		 const struct pgr_iov *iov, uint32_t count);
 
+/*
+ * Takes calls that the server at this address passes on (allow 1), or no longer (0). Without it none are taken: whoever
+ * passes a call on says where its result goes, so this end has to trust its word for the caller's address. Anybody
+ * else's delegated calls are refused. PGR_OK, E_ARGUMENT, E_MEMORY.
+ */
+int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_bytes, uint32_t allow);
+
 /* What was held back leaves now. */
 void pgr_flush(struct pgr *pgr);
 /*

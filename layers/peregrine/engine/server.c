@@ -43,6 +43,7 @@ static struct pgr_work *work_take(struct pgr *pgr)
 	work->in.map = NULL;
 	work->charged_bytes = 0;
 	work->share = NULL;
+	work->onward = NULL;
 	work->sent = NULL;
 	work->rejected = 0;
 	work->repeats = 0;
@@ -515,6 +516,10 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 			return;
 		}
 	}
+	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && !pgr_may_delegate(pgr, &client->to))) {
+		reject(pgr, &client->to, head, PGR_REJECT_NOT_AUTHORISED);
+		return;
+	}
 	if (PGR_UNLIKELY(slot->work != NULL))
 		abandon(pgr, slot);
 	if (PGR_UNLIKELY(!pgr_procedure_of(pgr, head->procedure))) {
@@ -577,7 +582,8 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 	const bool asked = head->type == PGR_PROBE || (head->flags & PGR_FLAG_ASK);
 
 	work->retransmissions = head->retransmissions;
-	if (head->type == PGR_CALL && head->credits)
+	if (head->type == PGR_CALL && head->credits &&
+	    !work->delegated) /* else they are not from who gets it */
 		work->credits = head->credits;
 	switch (work->state) {
 	case PGR_WORK_TAKING:
@@ -593,11 +599,16 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 			pgr_result_again(pgr, work, head->retransmissions);
 			return;
 		}
-		/* the result goes elsewhere; who passed the call on hears that we are at it */
+		/* the result goes elsewhere: who is there may miss it; who passed the call on hears that we are at it */
+		pgr_result_again(pgr, work, work->retransmissions);
 		__attribute__((fallthrough));
 	case PGR_WORK_EXECUTING:
 	case PGR_WORK_PASSED:
 	default:
+		if (work->onward && work->onward->state == PGR_SLOT_CALLING &&
+		    asked) /* the next server hears who is asking, and may say it again */
+			pgr_slot_say(work->onward, &work->onward->peer->to, PGR_PROBE, PGR_FLAG_ASK,
+				     work->onward->claimed, NULL, 0, 0);
 		if (asked)
 			answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure, 0, 0,
 			       pgr_grant_to_client(pgr, work->client));
@@ -637,6 +648,7 @@ static PGR_COLD void delegated_report(struct pgr *pgr, const struct pgr_to *from
 		    work->head.incarnation != head->incarnation ||
 		    memcmp(from, &work->to, sizeof(*from)) != 0)
 			continue;
+		work->heard = true;
 		if (learn_report(pgr, work, packet, &news)) {
 			if (news)
 				work->repeats = 0;

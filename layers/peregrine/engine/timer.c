@@ -146,8 +146,11 @@ static void tick_work(struct pgr *pgr, struct pgr_work *work)
 	}
 	if (work->repeats < UINT8_MAX)
 		work->repeats++;
-	pgr->stats.retransmissions++;
 	work->due_ns = pgr->now_ns + backed_off(pgr, 5 * pgr->config.rto_min_ns, work->repeats);
+	/* nobody has spoken from there yet: no more than he or the server before us asks for */
+	if (work->delegated && !work->heard && work->out.next)
+		return;
+	pgr->stats.retransmissions++;
 	pgr_result_again(pgr, work, work->retransmissions);
 }
 

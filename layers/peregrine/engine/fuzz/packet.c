@@ -447,6 +447,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	pgr_serve(f.pgr, TYPED, &signature, on_echo, NULL);
 	if (pgr_bind(f.pgr, far.bytes, sizeof(far.bytes), &f.peer) != PGR_OK)
 		abort();
+	if (pgr_delegations_from(f.pgr, far.bytes, sizeof(far.bytes), 1) != PGR_OK)
+		abort();
 	net_watch(see, NULL);
 	known_client();
 	own_calls();

@@ -583,6 +583,15 @@ inline challenge(b, k)
 #define OTHER_INCARNATION(b) (i != inc[SERVER(b)])
 #endif
 
+inline deliver(b, k)
+{
+#ifndef CUT
+	reply(b, DRESULT(k, result_of[HELD(b, k)]))
+#else
+	skip
+#endif
+}
+
 inline call_or_probe(b, k)
 {
 	if
@@ -602,7 +611,14 @@ inline call_or_probe(b, k)
 				:: t == T_CALL -> store(b, k)
 				:: else -> reply(b, NACK(k, inc[SERVER(b)], stored[HELD(b, k)]))
 				fi
-			:: state[HELD(b, k)] == EXECUTING || state[HELD(b, k)] == DELIVERING -> reply(b, ALIVE(k, inc[SERVER(b)]))
+			:: state[HELD(b, k)] == EXECUTING -> reply(b, ALIVE(k, inc[SERVER(b)]))
+			:: state[HELD(b, k)] == DELIVERING ->
+				reply(b, ALIVE(k, inc[SERVER(b)]));
+#ifdef BUG_NO_REPEAT
+				skip
+#else
+				deliver(b, k)
+#endif
 			:: state[HELD(b, k)] == KEPT -> send_result(b, k)
 			:: else
 			fi
@@ -680,15 +696,6 @@ inline serve(b)
 	fi
 }
 
-inline deliver(b, k)
-{
-#ifndef CUT
-	reply(b, DRESULT(k, result_of[HELD(b, k)]))
-#else
-	skip
-#endif
-}
-
 /* A procedure ends. One whose slot has gone on answers into the void. */
 inline return_from(b, k)
 {
@@ -711,19 +718,16 @@ inline return_from(b, k)
 	tidy()
 }
 
-/* The last server repeats its result to the client, since the client's repetitions go to the first. */
+/* The last server waits so long for the client's acknowledgement; it repeats its result only when it is asked for the call. */
 inline deliver_again(b, k)
 {
 	if
 	:: state[HELD(b, k)] == DELIVERING ->
-#ifdef BUG_NO_REPEAT
-		skip
-#else
 		if
-		:: tries[HELD(b, k)] < GIVE_UP -> tries[HELD(b, k)]++; deliver(b, k)
+		:: tries[HELD(b, k)] < GIVE_UP -> tries[HELD(b, k)]++
 		:: else ->
-#ifndef CUT
-			assert(false)
+#ifndef CUT /* in vain only if nobody asks any more */
+			assert(outcome[AT(b, k)] != OUT);
 #endif
 #ifdef BUG_CUT
 			skip
@@ -734,7 +738,6 @@ inline deliver_again(b, k)
 			send_result(b, k)
 #endif
 		fi
-#endif
 	:: else
 	fi
 }

@@ -205,6 +205,16 @@ static struct pgr_peer *bind_to(struct pgr *pgr, const struct pgr *to)
 	return peer;
 }
 
+static void allow_delegation(struct pgr *by, const struct pgr *from)
+{
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+
+	if (pgr_address(from, address, &bytes) != PGR_OK ||
+	    pgr_delegations_from(by, address, bytes, 1) != PGR_OK)
+		abort();
+}
+
 static struct pgr *open_one(uint32_t off, const uint8_t *key)
 {
 	const struct pgr_config config = {
@@ -237,6 +247,7 @@ static bool run(const char *name, uint64_t seed, uint32_t calls, const struct ne
 	world.all[2] = world.second = open_one(off, key);
 	world.to_first = bind_to(world.client, world.first);
 	world.to_second = bind_to(world.first, world.second);
+	allow_delegation(world.second, world.first);
 	net_set_faults(faults);
 	begun_ns = net_now_ns();
 	while (world.ended < calls && quiet < 2000000) {

@@ -162,6 +162,7 @@ void open_endpoint(const struct pgr_config *with)
 	pgr_serve(t.pgr, TYPED, &signature, on_echo, NULL);
 	if (pgr_bind(t.pgr, far.bytes, sizeof(far.bytes), &t.peer) != PGR_OK)
 		abort();
+	CHECK(pgr_delegations_from(t.pgr, far.bytes, sizeof(far.bytes), 1) == PGR_OK);
 	net_watch(catch_packet, NULL);
 }
 

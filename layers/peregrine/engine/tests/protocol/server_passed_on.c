@@ -50,6 +50,49 @@ static struct pgr_header third_ack(void)
 	};
 }
 
+/* The result to the caller once more, and a word to who passed the call on. */
+static bool said_again(void)
+{
+	return t.seen_count == 2 && t.seen[0].packet.head.type == PGR_RESULT && is_at(&t.seen[0].to, THIRD) &&
+	       t.seen[1].packet.head.type == PGR_ALIVE && is_at(&t.seen[1].to, FAR);
+}
+
+/* A stranger has results sent to whom he names: no more than the first credits, and one for each packet of his. */
+static void test_delegated_flood(void)
+{
+	const struct wire_token token = token_of(THIRD);
+	size_t bytes_in = 0, bytes_out = 0;
+
+	open_endpoint(NULL);
+	make_known();
+	make_known_as(CLIENT + 1, OTHER);
+	/* Who was not named has nothing sent at all. */
+	for (unsigned int i = 0; i < 2; i++) {
+		struct pgr_header call = call_of(1, LONG, sizeof(token));
+
+		call.client = CLIENT + 1;
+		call.flags = PGR_FLAG_DELEGATED;
+		put_from(OTHER, &call, 0, &token);
+		CHECK(one_reject(PGR_REJECT_NOT_AUTHORISED) && is_at(&t.seen[0].to, OTHER) &&
+		      t.executed == 0);
+	}
+	/* Who was: one burst, and then a packet for a packet, for as long as nobody speaks from there. */
+	put_delegated(1, LONG, &token, 0);
+	CHECK(t.seen_count <= PGR_CREDITS_FIRST && t.executed == 1);
+	t.seen_count = 0;
+	for (unsigned int i = 0; i < 100; i++) {
+		struct pgr_header probe = bare_of(PGR_PROBE, 1);
+
+		put(&probe, NULL);
+		bytes_in += PGR_HEADER_BYTES;
+		for (unsigned int k = 0; k < t.seen_count; k++)
+			bytes_out += is_at(&t.seen[k].to, THIRD) ? t.seen[k].bytes : 0;
+		pass(50 * MS);
+		CHECK(t.seen_count <= 2);
+	}
+	CHECK(bytes_out <= 100 * PACKET_BYTES && bytes_in == 100 * PGR_HEADER_BYTES);
+}
+
 static void test_delegated_last(void)
 {
 	const struct wire_token token = token_of(THIRD);
@@ -67,12 +110,17 @@ static void test_delegated_last(void)
 	      (head->flags & PGR_FLAG_ASK) && head->data_bytes == 30);
 	/* Who passed it on and repeats it hears that we are at it; it is not executed twice. */
 	put_delegated(1, ECHO, &token, 30);
-	CHECK(one(PGR_ALIVE) && is_at(&t.seen[0].to, FAR) && t.executed == 1);
-	/* Not acknowledged: it is said again, less and less often. */
+	CHECK(t.executed == 1 && said_again());
+	/* Not acknowledged: it is said again each time that somebody asks for it, and not by itself. */
 	t.seen_count = 0;
-	pass(100 * MS);
-	CHECK(t.seen_count >= 2 && t.seen_count <= 6 && t.seen[0].packet.head.type == PGR_RESULT &&
-	      is_at(&t.seen[0].to, THIRD));
+	pass(SECOND);
+	CHECK(silent());
+	{
+		struct pgr_header probe = bare_of(PGR_PROBE, 1);
+
+		put(&probe, NULL);
+		CHECK(said_again());
+	}
 	/* An ack of another client, slot, sequence, incarnation or address is none. */
 	for (unsigned int i = 0; i < 5; i++) {
 		struct pgr_header wrong = ack;
@@ -90,8 +138,7 @@ static void test_delegated_last(void)
 
 		wrong.type = PGR_PROBE;
 		put_from(THIRD, &wrong, 0, NULL);
-		put_bare(PGR_PROBE, 1, 0);
-		CHECK(one(PGR_ALIVE) != NULL);
+		CHECK(silent());
 	}
 	/* The right one: now the server before us has its empty result. */
 	put_from(THIRD, &ack, 0, NULL);
@@ -113,13 +160,21 @@ static void test_delegated_last(void)
 	ack.packet_number = LONG_PACKETS;
 	put_from(THIRD, &ack, 0, NULL);
 	CHECK(t.sent == 1 && one(PGR_RESULT) && is_at(&t.seen[0].to, FAR));
-	/* The server before us moves on: the caller still gets its result, and its ack ends it. */
+	/* The server before us moves on: the caller's ack still ends it. Who has spoken once is told again by itself. */
 	put_delegated(3, ECHO, &token, 30);
 	put_call(4, ECHO, 1, 0);
 	CHECK(t.seen_count == 1);
+	{
+		struct pgr_header nack = ack;
+
+		nack.type = PGR_NACK;
+		nack.packet_number = 0;
+		put_from(THIRD, &nack, 0, NULL);
+	}
 	t.seen_count = 0;
 	pass(100 * MS);
-	CHECK(t.seen_count >= 2 && is_at(&t.seen[0].to, THIRD));
+	CHECK(t.seen_count >= 2 && t.seen_count <= 6 && t.seen[0].packet.head.type == PGR_RESULT &&
+	      is_at(&t.seen[0].to, THIRD));
 	ack.packet_number = 1;
 	put_from(THIRD, &ack, 0, NULL);
 	CHECK(silent() && t.pgr->timed == NULL);
@@ -169,6 +224,13 @@ static void test_delegated_malformed(void)
 	}
 }
 
+/* The caller who asks hears that we are at it, and the next server is asked. */
+static bool asked_onward(void)
+{
+	return t.seen_count == 2 && t.seen[0].packet.head.type == PGR_PROBE && is_at(&t.seen[0].to, FAR) &&
+	       t.seen[1].packet.head.type == PGR_ALIVE && is_at(&t.seen[1].to, THIRD);
+}
+
 static void test_delegated_on(void)
 {
 	struct pgr_header call, result;
@@ -191,7 +253,7 @@ static void test_delegated_on(void)
 	/* The caller who asks hears that we are at it. */
 	call.flags = PGR_FLAG_ASK;
 	put_from(THIRD, &call, 0, pattern);
-	CHECK(one(PGR_ALIVE) && t.executed == 1);
+	CHECK(t.executed == 1 && asked_onward());
 	/* The next server is done: the call is over here; repetitions of it are dropped. */
 	result.type = PGR_RESULT;
 	result.flags = PGR_OWN_ORDER;
@@ -239,7 +301,7 @@ static void test_delegated_on(void)
 	call.flags = PGR_FLAG_ASK;
 	pass(9 * SECOND);
 	put_from(THIRD, &call, 0, pattern);
-	CHECK(one(PGR_ALIVE) != NULL);
+	CHECK(asked_onward());
 	t.seen_count = 0;
 	pass(2 * SECOND);
 	CHECK(t.seen_count && t.seen[t.seen_count - 1].packet.head.type == PGR_REJECT &&
@@ -266,7 +328,9 @@ static void test_delegated_through(void)
 	CHECK(!memcmp(&onward, &token, sizeof(token)));
 	result = t.seen[0].packet.head;
 	put_delegated(1, PASS, &token, 30);
-	CHECK(one(PGR_ALIVE) && is_at(&t.seen[0].to, FAR) && one(PGR_ALIVE)->client == CLIENT);
+	CHECK(t.seen_count == 2 && t.seen[0].packet.head.type == PGR_PROBE &&
+	      t.seen[1].packet.head.type == PGR_ALIVE && is_at(&t.seen[1].to, FAR) &&
+	      t.seen[1].packet.head.client == CLIENT);
 	/* Done: the server before us gets its empty result. */
 	result.type = PGR_RESULT;
 	result.flags = PGR_OWN_ORDER;
@@ -277,6 +341,7 @@ static void test_delegated_through(void)
 }
 
 const struct protocol_test protocol_server_passed_on[] = {
+	{"server: what a delegated call can have sent", test_delegated_flood},
 	{"server: the last of a delegated call", test_delegated_last},
 	{"server: malformed delegated calls", test_delegated_malformed},
 	{"server: passes a call on", test_delegated_on},

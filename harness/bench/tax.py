@@ -5,9 +5,11 @@ Each round runs every cell once, ours and the tool's in random order, cells in r
 same bytes, and the statistic that the tool prints. The ratio is taken within a round; printed are the median over
 rounds and its rank interval.
 
-A launch of ours also runs a direct loop of the layer's post and poll on the same connection. What the exchange takes
-more than that is the driver's; what the loop takes more than the tool is the adapter's (its conversion of the library
-to the contract: callbacks, matching, checks, progress); both are printed in ns of half a round trip.
+A launch of ours also runs a direct loop of the layer's post and poll on the same connection, and one that also writes
+the first 16 bytes of each message anew and compares them where it arrives. What the exchange takes more than the latter
+is the driver's; what that takes more than the bare loop is the look at a message, which no tool takes; what the bare
+loop takes more than the tool is the adapter's (its conversion of the library to the contract: callbacks, matching,
+checks, progress). All three are printed in ns of half a round trip.
 
 Usage: tax.py [--rounds N] [--cells NAME,NAME] [--seed N] [--json]
 """
@@ -36,7 +38,7 @@ class Cell:
     name: str
     tool: str
     unit: str  # "ns": lower is better; "B/s": higher is better
-    measure: Callable[[int], tuple[float, float | None]]  # ours, and without the driver, given a port
+    measure: Callable[[int], tuple[float, float | None, float | None]]  # ours; the loops with and without a look
     peer: Callable[[int], float]  # the tool's, given a port
 
 
@@ -68,22 +70,23 @@ def bytes_per_s(attempts: list[dict[str, Any]]) -> float:
 def ping(
     layer: str, place: str, size: int, settings: dict[str, str], statistic: Statistic,
     port: int, *, trials: int = 2, launcher: str = "direct",
-) -> tuple[float, float]:  # fmt: skip
-    """Return half a round trip of the bare exchange through Cadge, and of the direct loop in the same launch."""
-    points = [ours.point(pattern, 500 // trials, bytes=size) for pattern in ("pingpong", "direct")] * trials
-    document = ours.launch_document(layer, place, settings, points, launcher)
-    attempts = ours.run(document, port, ours.BENCH_DRIVER)
-    exchanges = statistic([ours.samples(one) for one in attempts if one["workload"]["pattern"] == "pingpong"])
-    batches = statistic([ours.samples(one) for one in attempts if one["workload"]["pattern"] == "direct"])
-    return exchanges / 2, batches / ours.DIRECT_BATCH / 2
+) -> tuple[float, float, float]:  # fmt: skip
+    """Return half a round trip of the bare exchange through Cadge, and of both direct loops in the same launch."""
+    forms: tuple[tuple[str, dict[str, int | str]], ...] = (
+        ("pingpong", {}), ("direct", {"stamp": "write+read"}), ("direct", {}),
+    )  # fmt: skip
+    points = [ours.point(pattern, 500 // trials, bytes=size, **more) for pattern, more in forms] * trials
+    attempts = ours.run(ours.launch_document(layer, place, settings, points, launcher), port, ours.BENCH_DRIVER)
+    exchange, looking, bare = (statistic([ours.samples(one) for one in attempts[k::3]]) for k in range(3))
+    return exchange / 2, looking / ours.DIRECT_BATCH / 2, bare / ours.DIRECT_BATCH / 2
 
 
 def stream(
     layer: str, place: str, size: int, settings: dict[str, str], window: int, port: int
-) -> tuple[float, float | None]:
+) -> tuple[float, None, None]:
     """Return one reading of one-way bandwidth through Cadge, from one buffer, as the tools send."""
     point = ours.point("stream", 700, bytes=size, depth=window, buffers="same")
-    return bytes_per_s(ours.run(ours.launch_document(layer, place, settings, [point], "direct"), port)), None
+    return bytes_per_s(ours.run(ours.launch_document(layer, place, settings, [point], "direct"), port)), None, None
 
 
 TCP = {"transports": "tcp,self"}
@@ -163,7 +166,7 @@ def main() -> int:
     wanted = [part for part in options.cells.split(",") if part]
     cells = [cell for cell in CELLS if not wanted or any(part in cell.name for part in wanted)]
     order = random.Random(options.seed)  # noqa: S311 -- order of measurement, not a secret
-    readings: dict[str, list[tuple[float, float | None, float]]] = {cell.name: [] for cell in cells}
+    readings: dict[str, list[tuple[float, float | None, float | None, float]]] = {cell.name: [] for cell in cells}
     problems: dict[str, str] = {}
     port = 18500
     for number in range(options.rounds):
@@ -173,11 +176,11 @@ def main() -> int:
             try:
                 reading = cell.measure(port) if ours_first else None
                 tool = cell.peer(port + 150)
-                through, direct = reading or cell.measure(port)
+                through, looking, direct = reading or cell.measure(port)
             except (ours.LaunchError, native.ToolError, OSError) as error:
                 problems[cell.name] = str(error)
                 continue
-            readings[cell.name].append((through, direct, tool))
+            readings[cell.name].append((through, looking, direct, tool))
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     rows = []
     for cell in cells:
@@ -185,18 +188,20 @@ def main() -> int:
         if not pairs:
             rows.append({"cell": cell.name, "tool": cell.tool, "problem": problems.get(cell.name, "no reading")})
             continue
-        ratios = [through / tool for through, _, tool in pairs]
-        driver = [through - direct for through, direct, _ in pairs if direct is not None]
-        adapter = [direct - tool for _, direct, tool in pairs if direct is not None]
+        ratios = [through / tool for through, _, _, tool in pairs]
+        driver = [through - looking for through, looking, _, _ in pairs if looking is not None]
+        look = [looking - direct for _, looking, direct, _ in pairs if looking is not None and direct is not None]
+        adapter = [direct - tool for _, _, direct, tool in pairs if direct is not None]
         low, high, coverage = rank_interval(ratios)
         rows.append(
             {
                 "cell": cell.name,
                 "tool": cell.tool,
                 "rounds": len(pairs),
-                "ours": statistics.median(through for through, _, _ in pairs),
-                "native": statistics.median(tool for _, _, tool in pairs),
+                "ours": statistics.median(through for through, _, _, _ in pairs),
+                "native": statistics.median(tool for _, _, _, tool in pairs),
                 "driver_ns": interval(driver),
+                "look_ns": interval(look),
                 "adapter_ns": interval(adapter),
                 "unit": cell.unit,
                 "ratio": statistics.median(ratios),
@@ -211,7 +216,7 @@ def main() -> int:
     else:
         print(
             f"{'cell':29} {'native tool':25} {'rounds':>6} {'ours':>11} {'tool':>11} {'ratio':>6}  interval (coverage)"
-            "     driver, ns            adapter, ns"
+            "     driver, ns          look, ns          adapter, ns"
         )
         for row in rows:
             if "ratio" not in row:
@@ -220,7 +225,8 @@ def main() -> int:
             print(
                 f"{row['cell']:29} {row['tool']:25} {row['rounds']:6} {shown(row['ours'], row['unit']):>11} "
                 f"{shown(row['native'], row['unit']):>11} {row['ratio']:6.3f}  [{row['low']:.3f}, {row['high']:.3f}] "
-                f"({row['coverage']:.1%}) {part(row['driver_ns']):>18} {part(row['adapter_ns']):>22}"
+                f"({row['coverage']:.1%}) {part(row['driver_ns']):>17} {part(row['look_ns']):>17} "
+                f"{part(row['adapter_ns']):>19}"
             )
     return 1 if any("ratio" not in row for row in rows) else 0
 

@@ -5,17 +5,23 @@
  * pingpong takes more is the driver's; what this takes more than the library's own tool is the adapter's.
  *
  * The clock is read once a batch, so that its cost is not in it. Polls only.
+ *
+ * With `stamp: write+read` the first 16 bytes of each message are written anew before it leaves and read where it arrives, as the
+ * other patterns do to know that it is the right one: so much of the driver's part is nothing but that.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "pattern.h"
 #include "serve_loop.h"
+#include "touch.h"
 
 #define BATCH     64u
 #define SETTLE_NS UINT64_C(500000000)
 
 struct parameters {
 	uint64_t bytes;
+	uint32_t stamp; /* of drv_touch_words */
 };
 
 struct direct {
@@ -23,6 +29,9 @@ struct direct {
 	struct drv_port port;
 	struct cadge_chan *chan;
 	struct cadge_iov iov;
+	/* of each message, so many bytes are written and compared; what of the next one sent, and received */
+	size_t stamp_bytes;
+	uint64_t stamp[2], expected[2];
 	/* the other end of the same process, where one plays both */
 	bool self, answers_in_sink;
 	/* answers that are due */
@@ -36,11 +45,30 @@ struct direct {
 	bool failed;
 };
 
+/* Writes the next stamp into the message, or nothing. */
+DRV_INLINE void write_stamp(struct direct *direct)
+{
+	memcpy(direct->iov.base, direct->stamp, direct->stamp_bytes);
+	direct->stamp[0]++;
+}
+
+DRV_INLINE void read_stamp(struct direct *direct, const void *data)
+{
+	if (!direct->stamp_bytes)
+		return;
+	if (DRV_UNLIKELY(memcmp(data, direct->expected, direct->stamp_bytes) != 0) && !direct->failed) {
+		direct->failed = true;
+		drv_fail_set(&direct->fail, DRV_PROTOCOL, "a message has another stamp than its place");
+	}
+	direct->expected[0]++;
+}
+
 /* Sends the message, or polls until the layer takes it. */
 DRV_INLINE int post(struct direct *direct, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = direct->port.engine;
 
+	write_stamp(direct);
 	for (;;) {
 		const int code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
 
@@ -63,13 +91,17 @@ DRV_INLINE void answer(struct direct *direct)
 	const struct drv_engine *engine = direct->port.engine;
 
 	if (direct->answers_in_sink) {
-		const int code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
+		int code;
+
+		write_stamp(direct);
+		code = engine->layer->post(direct->chan, &direct->iov, 1, 0, 0);
 
 		if (DRV_LIKELY(code == CADGE_DONE || code == CADGE_QUEUED)) {
 			direct->lent += code == CADGE_QUEUED;
 			direct->answered++;
 			return;
 		}
+		direct->stamp[0]--; /* it is written again when it leaves */
 	}
 	direct->due++;
 }
@@ -77,7 +109,8 @@ DRV_INLINE void answer(struct direct *direct)
 static enum cadge_keep client_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				   struct cadge_lend *lend)
 {
-	(void)peer, (void)data, (void)bytes, (void)lend;
+	(void)peer, (void)bytes, (void)lend;
+	read_stamp((struct direct *)sink, data);
 	((struct direct *)sink)->received++;
 	return CADGE_TAKEN;
 }
@@ -85,7 +118,8 @@ static enum cadge_keep client_recv(struct cadge_sink *sink, uint32_t peer, const
 static enum cadge_keep server_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				   struct cadge_lend *lend)
 {
-	(void)peer, (void)data, (void)bytes, (void)lend;
+	(void)peer, (void)bytes, (void)lend;
+	read_stamp((struct direct *)sink, data);
 	answer((struct direct *)sink);
 	return CADGE_TAKEN;
 }
@@ -96,7 +130,8 @@ static enum cadge_keep both_recv(struct cadge_sink *sink, uint32_t peer, const v
 {
 	struct direct *direct = (struct direct *)sink;
 
-	(void)peer, (void)data, (void)bytes, (void)lend;
+	(void)peer, (void)bytes, (void)lend;
+	read_stamp(direct, data);
 	if (++direct->received & 1)
 		answer(direct);
 	return CADGE_TAKEN;
@@ -144,6 +179,8 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	direct->chan = engine->channels[0].chan;
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
 	direct->iov.bytes = (size_t)parameters->bytes;
+	if (parameters->stamp)
+		direct->stamp_bytes = direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
 	direct->iov.base = drv_pool_take(engine, DRV_POOL_CLIENT, drv_memory_stride(parameters->bytes), fail);
 	if (!direct->iov.base)
 		return -1;
@@ -283,6 +320,7 @@ static const struct drv_pattern direct = {
 	.parameters =
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
+			{"stamp", DRV_CHOICE, offsetof(struct parameters, stamp), drv_touch_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"batch", DRV_HISTOGRAM}, {.name = NULL}},

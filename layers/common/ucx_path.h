@@ -10,8 +10,8 @@ struct cadge_ucx_path {
 	bool foreign; /* a network device that was not asked for */
 	bool other;   /* a transport other than TCP */
 	char device[64];
-	char lanes[256];           /* "am: posix/memory; rma_bw: cma/memory" */
-	char sends[256];           /* "am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)", or "" */
+	char lanes[256]; /* "am: posix/memory; rma_bw: cma/memory" */
+	char sends[256]; /* "am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)", or "" */
 	uint64_t rendezvous_bytes; /* the shortest active message by rendezvous; 0: not told, or none */
 };
 

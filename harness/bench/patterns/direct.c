@@ -180,7 +180,8 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	direct->answers_in_sink = (engine->offer.both.caps & CADGE_CAP_POST_IN_SINK) != 0;
 	direct->iov.bytes = (size_t)parameters->bytes;
 	if (parameters->stamp)
-		direct->stamp_bytes = direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
+		direct->stamp_bytes =
+			direct->iov.bytes < sizeof(direct->stamp) ? direct->iov.bytes : sizeof(direct->stamp);
 	direct->iov.base = drv_pool_take(engine, DRV_POOL_CLIENT, drv_memory_stride(parameters->bytes), fail);
 	if (!direct->iov.base)
 		return -1;

@@ -20,13 +20,15 @@ static struct cadge_ucx_path reading(const char *words, const char *device)
 
 static void lines(void)
 {
-	struct cadge_ucx_path path = reading(
-		"#\n# UCP endpoint \n#\n#               peer: <no debug data>\n"
-		"#                 lane[0]:  0:sysv/memory.0 md[0]           -> md[0]/sysv/sysdev[255] am am_bw#0\n"
-		"#                 lane[1]:  2:cma/memory.0 md[2]            -> md[2]/cma/sysdev[255] rma_bw#0\n#\n"
-		"#                 am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)\n#\n"
-		"#                  rma_bw: mds rndv_rkey_size 9\n",
-		"lo");
+	struct cadge_ucx_path path =
+		reading("#\n# UCP endpoint \n#\n#               peer: <no debug data>\n"
+			"#                 lane[0]:  0:sysv/memory.0 md[0]           -> "
+			"md[0]/sysv/sysdev[255] am am_bw#0\n"
+			"#                 lane[1]:  2:cma/memory.0 md[2]            -> "
+			"md[2]/cma/sysdev[255] rma_bw#0\n#\n"
+			"#                 am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)\n#\n"
+			"#                  rma_bw: mds rndv_rkey_size 9\n",
+			"lo");
 
 	ok(!strcmp(path.lanes, "am am_bw#0: sysv/memory; rma_bw#0: cma/memory") && path.memory &&
 		   !path.network && path.other,
@@ -72,7 +74,8 @@ static void tables(void)
 			       "from attached>, 65537..inf <(?) rendezvous zero-copy>"),
 	   "the rows of the sends alone (%s)", path.sends);
 	path = reading("# | a cfg#1 | active message by ucp_am_send* from host memory |\n# +--+\n"
-		       "# | 0..64K | multi-frag copy-in | tcp/eth0 |\n# | 65537..inf | rendezvous fragmented | x |\n",
+		       "# | 0..64K | multi-frag copy-in | tcp/eth0 |\n# | 65537..inf | rendezvous fragmented "
+		       "| x |\n",
 		       "eth0");
 	ok(path.rendezvous_bytes == 65537, "lengths in KiB are read");
 }

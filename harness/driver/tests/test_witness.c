@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +134,99 @@ static void left_alone(void)
 	drv_witness_end(&leader);
 }
 
+/* In one piece, so that one read takes it. */
+static bool tell(int to, const json_t *offer)
+{
+	char *text = json_dumps(offer, 0);
+	const size_t bytes = text ? strlen(text) : 0;
+	const bool told = text && write(to, text, bytes) == (ssize_t)bytes;
+
+	free(text);
+	return told;
+}
+
+/* Dies so long after it has begun to look; SIGALRM ends a process that does not expect it. */
+static void look_and_die(struct drv_witness *witness, long after_us)
+{
+	const struct itimerval timer = {.it_value = {.tv_usec = after_us}};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+	for (uint32_t i = 0;; i++)
+		drv_witness_look(witness, i);
+}
+
+/* One of the two is killed in the middle of a look: the other one's ends soon all the same. */
+static void killed(bool leader)
+{
+	enum { TRIALS = 20 };
+	int cpus[2] = {0, 1}, there[2], back[2], status, looks = 0, odd = 0;
+	struct drv_endpoint endpoints[2];
+	const struct drv_launch launch = launch_of(endpoints, cpus, false);
+	uint64_t longest_ns = 0;
+
+	for (long trial = 0; trial < TRIALS; trial++) {
+		struct drv_witness ours;
+		json_t *offer;
+		char text[256] = "";
+		pid_t child;
+
+		if (pipe(there) || pipe(back) || (child = fork()) < 0) {
+			tap_ok(false, "no child");
+			return;
+		}
+		if (child == 0) {
+			struct drv_witness theirs;
+
+			drv_witness_start(&theirs, &launch, leader ? 0 : 1, &the_clock);
+			if (leader) {
+				offer = drv_witness_offer(&theirs);
+				if (!tell(back[1], offer) || read(there[0], text, 1) != 1)
+					_exit(1);
+			} else {
+				if (read(there[0], text, sizeof(text) - 1) <= 0 ||
+				    !(offer = json_loads(text, 0, NULL)))
+					_exit(1);
+				drv_witness_accept(&theirs, offer);
+				if (write(back[1], "r", 1) != 1)
+					_exit(1);
+			}
+			look_and_die(&theirs, 50 + 50 * trial);
+		}
+		drv_witness_start(&ours, &launch, leader ? 1 : 0, &the_clock);
+		if (leader) {
+			if (read(back[0], text, sizeof(text) - 1) > 0 &&
+			    (offer = json_loads(text, 0, NULL))) {
+				drv_witness_accept(&ours, offer);
+				json_decref(offer);
+			}
+			odd += write(there[1], "r", 1) != 1;
+		} else {
+			offer = drv_witness_offer(&ours);
+			odd += !tell(there[1], offer) || read(back[0], text, 1) != 1;
+			json_decref(offer);
+		}
+		odd += !ours.line;
+		for (uint32_t i = 0; waitpid(child, &status, WNOHANG) == 0 || i == 0; i++, looks++) {
+			const uint64_t begun_ns = drv_now_ns();
+			const struct drv_witness_values values = drv_witness_look(&ours, i);
+			const uint64_t took_ns = drv_now_ns() - begun_ns;
+
+			longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+			odd += leader ? values.line_ns >= 0 : values.line_ns >= 0 && values.line_ns < 1;
+		}
+		odd += !WIFSIGNALED(status);
+		drv_witness_end(&ours);
+		for (int e = 0; e < 2; e++) {
+			close(there[e]);
+			close(back[e]);
+		}
+	}
+	tap_ok(looks >= TRIALS && !odd && longest_ns < UINT64_C(1000000000),
+	       "whoever %s is killed %d times in a look: %d looks of the other one end, after %.1f ms at "
+	       "most",
+	       leader ? "leads" : "follows", TRIALS, looks, (double)longest_ns / 1e6);
+}
+
 /* Cores that are the same, or not known. */
 static void no_cores(void)
 {
@@ -156,6 +250,8 @@ int main(void)
 	two_processes(false);
 	two_processes(true);
 	left_alone();
+	killed(false);
+	killed(true);
 	no_cores();
 	return tap_done();
 }

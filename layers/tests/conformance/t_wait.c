@@ -161,7 +161,7 @@ static int sleep_until(struct endpoint *ep, const unsigned int *count, unsigned 
 static bool move_apart(const struct rank *r, cpu_set_t *before)
 {
 	cpu_set_t own;
-	int cpu;
+	size_t cpu;
 
 	if (sched_getaffinity(0, sizeof(*before), before) || CPU_COUNT(before) < 2)
 		return false;

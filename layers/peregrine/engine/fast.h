@@ -179,7 +179,7 @@ static inline bool pgr_fast_serve(struct pgr *pgr, const struct pgr_to *from, co
 			 bytes > pgr->config.message_bytes_max))
 		return false;
 	slot->sequence = word[2];
-	client->heard_ns = client->active_ns = pgr->now_ns;
+	client->heard_ns = pgr->now_ns;
 	pgr->current = work;
 	pgr->current_client = client;
 	pgr->current_slot = (uint8_t)(word[0] >> 32);
@@ -240,6 +240,7 @@ static inline int pgr_fast_reply(struct pgr *pgr, const struct pgr_token *token,
 	});
 	if (PGR_UNLIKELY(pgr_fast_send(pgr, &client->to, &line, pieces, count, bytes)))
 		return PGR_BUSY;
+	client->active_ns = pgr->now_ns;
 	pgr->current = NULL;
 	work->generation++; /* the token is consumed */
 	return PGR_OK;
@@ -256,8 +257,8 @@ static inline bool pgr_fast_input(struct pgr *pgr, const struct pgr_to *from, co
 	for (unsigned int i = 0; i < 6; i++)
 		word[i] = pgr_le64(word[i]);
 	data_bytes = (uint32_t)word[5];
-	/* of a machine alike, no other flag, this version, a slot that there is, and all in this packet */
-	if ((word[0] & UINT64_C(0xffc000ffff00)) !=
+	/* of a machine alike, no other flag, this version, not repeated, a slot that there is, and all in this packet */
+	if ((word[0] & UINT64_C(0xffc0ffffff00)) !=
 		    ((uint64_t)PGR_VERSION << 16 | (uint64_t)PGR_OWN_ORDER << 8) ||
 	    word[4] != data_bytes || bytes != PGR_HEADER_BYTES + (size_t)data_bytes ||
 	    data_bytes > (uint32_t)(word[5] >> 32))

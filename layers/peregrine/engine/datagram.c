@@ -95,7 +95,7 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 		return PGR_E_MEMORY;
 	datagram->wire.ops = ops;
 	datagram->direct.fd = -1;
-	datagram->rooms = malloc((size_t)PGR_RECEIVE_MAX * PGR_DATAGRAM_BYTES);
+	datagram->rooms = aligned_alloc(64, (size_t)PGR_RECEIVE_MAX * PGR_ROOM_BYTES);
 	datagram->fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	error = errno;
 	if (!datagram->rooms || datagram->fd < 0) {

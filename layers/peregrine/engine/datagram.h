@@ -36,6 +36,8 @@ enum {
 	/* datagrams received by one call, under load */
 	PGR_RECEIVE_MAX = 32,
 	PGR_DATAGRAM_BYTES = 65535,
+	/* of the room for one, with what goes before it so that the packet in it begins at a multiple of 8 */
+	PGR_ROOM_BYTES = 65536 + 64,
 	/* packets of one peer that make it worth a socket */
 	PGR_DIRECT_RUN = 64,
 	/* receives and packets of it, for one look at the first socket */
@@ -99,6 +101,8 @@ struct pgr_datagram {
 	struct pgr_held held[PGR_HELD_MAX];
 	/* for as many datagrams as one call receives */
 	uint8_t *rooms;
+	/* into a room, where a datagram goes */
+	size_t lead_bytes;
 	char text[160];
 };
 

@@ -29,21 +29,32 @@ static size_t segment_bytes(struct msghdr *message)
 	return 0;
 }
 
-static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
-		     size_t bytes)
+/*
+ * Arguments begin at a multiple of 8, and so do packets. But for those behind options of IP, and those behind an odd one
+ * that the kernel joined with them: they are moved down, over what was taken already.
+ */
+static uint8_t *aligned(uint8_t *packet, size_t bytes)
+{
+	const size_t off = (uintptr_t)packet % 8;
+
+	return PGR_LIKELY(!off) ? packet : memmove(packet - off, packet, bytes);
+}
+
+static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *name, uint8_t *at, size_t bytes)
 {
 	struct pgr_to from = {{0}};
 	const size_t before = datagram->skip(datagram, name, at, bytes, &from);
 
 	if (PGR_LIKELY(before <= bytes) &&
-	    PGR_LIKELY(datagram->input(datagram->engine, &from, at + before, bytes - before)))
+	    PGR_LIKELY(datagram->input(datagram->engine, &from, aligned(at + before, bytes - before),
+				       bytes - before)))
 		pgr_direct_note(&datagram->direct, &from);
 }
 
 static void take(struct pgr_datagram *datagram, struct msghdr *message, size_t bytes)
 {
 	const struct sockaddr_in *name = message->msg_name;
-	const uint8_t *at = message->msg_iov->iov_base;
+	uint8_t *at = message->msg_iov->iov_base;
 	size_t part = PGR_UNLIKELY(message->msg_controllen != 0) ? segment_bytes(message) : 0;
 
 	if (PGR_LIKELY(!part || part > bytes))
@@ -78,7 +89,8 @@ static int receive_many(struct pgr_datagram *datagram, int fd)
 	int count;
 
 	for (unsigned int i = 0; i < PGR_RECEIVE_MAX; i++) {
-		iov[i] = (struct iovec){datagram->rooms + (size_t)i * PGR_DATAGRAM_BYTES, PGR_DATAGRAM_BYTES};
+		iov[i] = (struct iovec){datagram->rooms + (size_t)i * PGR_ROOM_BYTES + datagram->lead_bytes,
+					PGR_DATAGRAM_BYTES};
 		messages[i].msg_hdr = message_for(&iov[i], &names[i], &controls[i], datagram->joined);
 	}
 	count = recvmmsg(fd, messages, PGR_RECEIVE_MAX, MSG_DONTWAIT, NULL);
@@ -91,7 +103,7 @@ static int receive_many(struct pgr_datagram *datagram, int fd)
 
 static int receive_from(struct pgr_datagram *datagram, int fd)
 {
-	struct iovec iov = {datagram->rooms, PGR_DATAGRAM_BYTES};
+	struct iovec iov = {datagram->rooms + datagram->lead_bytes, PGR_DATAGRAM_BYTES};
 	struct sockaddr_in name;
 	union control control;
 	struct msghdr message;

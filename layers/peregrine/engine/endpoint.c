@@ -433,7 +433,9 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		return code;
 	}
 	pgr->reliable = pgr->wire->reliable;
-	pgr->packet_bytes = pgr->wire->packet_bytes_max - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES;
+	/* a multiple of 8, so that packets which the kernel joins behind each other begin at one */
+	pgr->packet_bytes =
+		(pgr->wire->packet_bytes_max - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES) & ~UINT32_C(7);
 	pgr->single_bytes =
 		pgr->reliable && pgr->packet_bytes > PGR_SINGLE_BYTES ? PGR_SINGLE_BYTES : pgr->packet_bytes;
 	if (config->key) {

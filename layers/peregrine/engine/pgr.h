@@ -122,7 +122,7 @@ struct pgr_signature {
 struct pgr_request {
 	struct pgr *pgr;
 	uint32_t procedure;
-	/* in place and contiguous, aligned to nothing in particular */
+	/* in place and contiguous, at a multiple of 8 */
 	const void *args;
 	size_t args_bytes;
 	struct pgr_token token;

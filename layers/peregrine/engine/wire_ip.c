@@ -69,6 +69,7 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 	ip->engine = engine;
 	ip->address = ip_address;
 	ip->skip = ip_skip;
+	ip->lead_bytes = 8 - (PGR_IP_BYTES + PGR_PREFIX_BYTES) % 8;
 	ip->number = pgr_number_new();
 	if (filter(ip->fd, ip->number) < 0 ||
 	    setsockopt(ip->fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments)) < 0)

@@ -27,6 +27,7 @@ enum {
 	HELD_MAX = 32,  /* packets that wait for a kick: as many as the kernel sends at one */
 	KICKS_MAX = 64, /* in a row, while the kernel cannot */
 };
+_Static_assert((PGR_XDP_HEADROOM_BYTES + HEADERS_BYTES) % 8 == 0, "arguments begin at a multiple of 8");
 
 struct xdp {
 	struct pgr_wire wire;

@@ -92,6 +92,7 @@ int pgr_xdp_open(struct pgr_xdp_socket *xdp, const struct pgr_config *config, ui
 		.in = PGR_XDP_IN,
 		.out = PGR_XDP_OUT,
 		.bind_flags = XDP_USE_NEED_WAKEUP,
+		.headroom_bytes = PGR_XDP_LEAD_BYTES,
 		.send_buffer_bytes = SEND_BUFFER_BYTES,
 		.name = "pgr_wire",
 	};

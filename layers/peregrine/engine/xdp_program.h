@@ -8,8 +8,10 @@
 
 /* the smallest that the kernel takes */
 #define PGR_XDP_FRAME_BYTES 2048u
-/* the kernel's own, at the head of each frame that it fills */
-#define PGR_XDP_HEADROOM_BYTES 256u
+/* at the head of each frame that the kernel fills: ours, so that the packet behind 42 bytes of headers begins at a
+ * multiple of 8, and with the kernel's own */
+#define PGR_XDP_LEAD_BYTES     6u
+#define PGR_XDP_HEADROOM_BYTES (256u + PGR_XDP_LEAD_BYTES)
 /* frames to receive into, and to send from */
 #define PGR_XDP_IN  1024u
 #define PGR_XDP_OUT 512u

@@ -112,7 +112,7 @@ static int map_ring(int fd, struct pgr_xdp_ring *ring, const struct xdp_ring_off
 
 static const char *make_frames(struct pgr_xdp_socket *xdp, const struct pgr_xdp_shape *shape)
 {
-	struct xdp_umem_reg umem = {.chunk_size = shape->frame_bytes};
+	struct xdp_umem_reg umem = {.chunk_size = shape->frame_bytes, .headroom = shape->headroom_bytes};
 	void *frames;
 
 	xdp->frames_bytes = ((size_t)shape->in + shape->out) * shape->frame_bytes;

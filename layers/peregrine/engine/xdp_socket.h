@@ -31,6 +31,8 @@ struct pgr_xdp_shape {
 	uint32_t frame_bytes;
 	/* frames to receive into and to send from: powers of two. The rings of each have as many entries */
 	uint32_t in, out;
+	/* left free before each frame that is received */
+	uint32_t headroom_bytes;
 	/* for bind(), beside XDP_COPY: XDP_USE_NEED_WAKEUP, or 0 */
 	uint16_t bind_flags;
 	/* SO_SNDBUF, as far as the machine allows; 0: as it is */

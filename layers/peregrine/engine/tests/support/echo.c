@@ -28,7 +28,7 @@ struct reply {
 struct server {
 	struct pair *pair;
 	struct reply *lent;
-	int wrong;
+	int wrong, odd;
 };
 
 static void on_sent(void *arg, int code)
@@ -51,6 +51,7 @@ static void on_call(void *arg, const struct pgr_request *request)
 	int code;
 
 	server->pair->executed++;
+	server->odd += (uintptr_t)args % 8 != 0;
 	for (size_t i = 0; i < request->args_bytes; i++)
 		reply->data[i] = (uint8_t)~args[i];
 	*reply = (struct reply){server, server->lent, &server->lent};
@@ -78,6 +79,9 @@ int echo_serve(struct pair *pair, struct pgr *pgr, bool block)
 	pgr_close(pgr);
 	while (server.lent)
 		on_sent(server.lent, PGR_E_CLOSED);
+	if (server.odd)
+		return pair_say(pair, PAIR_FAILED, "%d times arguments do not begin at a multiple of 8",
+				server.odd);
 	return server.wrong ? pair_say(pair, PAIR_FAILED, "the server failed to reply %d times", server.wrong)
 			    : PAIR_PASSED;
 }

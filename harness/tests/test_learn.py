@@ -20,7 +20,7 @@ from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.plan.timemodel import TimeModel, touched_bytes
 from cadge_harness.testbed.model import Kind
-from cadge_results import Campaign, CampaignWriter, Store, Workload
+from cadge_results import Campaign, CampaignWriter, DamagedError, Store, Workload
 
 from .conftest import WORKLOADS, Answer, FakeRunner, make_testbed
 
@@ -163,7 +163,13 @@ def test_a_damaged_launch_spoils_no_plan(checkout: Checkout, cadge: Cadge, runne
     last.chmod(0o644)
     last.write_text("{")
     for sweep in ("tiny", "other"):
-        assert learned(Store(checkout.campaigns), make_testbed(), sweep) is None
+        damaged: list[DamagedError] = []
+        assert learned(Store(checkout.campaigns), make_testbed(), sweep, damaged) is None
+        assert [error.damage.path for error in damaged] == [last]
+    (line,) = [line for line in cadge("plan", "--sweep", "tiny").out.splitlines() if "not planned with" in line]
+    assert line == (
+        f"not planned with its times: {last} is damaged: it ends early, after 1 byte (cadge verify {campaign.path})"
+    )
 
 
 def test_the_probe_only_ever_lengthens(tmp_path: Path) -> None:

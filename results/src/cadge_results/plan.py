@@ -6,7 +6,7 @@ It keeps the pattern and floor files that it was made with, so that a campaign c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -113,3 +113,8 @@ class Plan(Document):
         content = self.to_object()
         del content["plan_hash"]
         return digest(content)
+
+    def with_notices(self, more: Sequence[str]) -> Plan:
+        """Return the plan with further notices, and the hash that it has then."""
+        noted = self.model_copy(update={"notices": (*self.notices, *more)})
+        return noted.model_copy(update={"plan_hash": noted.expected_hash()}) if more else self

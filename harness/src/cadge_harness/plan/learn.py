@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from cadge_harness.plan.timemodel import ENDPOINT_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_harness.testbed.model import Testbed
-from cadge_results import Campaign, LaunchRecord, Plan, ResultsError, Store
+from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, ResultsError, Store
 from cadge_results.base import Kind, Launcher
 
 SMALL_BYTES = 64 * 1024
@@ -39,10 +39,13 @@ class Readings:
     campaigns: list[str] = field(default_factory=list)
 
 
-def learned(store: Store, testbed: Testbed, sweep_name: str) -> TimeModel | None:
+def learned(
+    store: Store, testbed: Testbed, sweep_name: str, damaged: list[DamagedError] | None = None
+) -> TimeModel | None:
     """Return what the testbed's last campaign of this sweep took, else its last ones of others; None without any.
 
-    Only campaigns that were carried out to their end count, and what says too little is no campaign.
+    Only campaigns that were carried out to their end count, and what says too little is no campaign. What is wrong with
+    those that were passed over for it is added to `damaged`.
     """
     hosts = tuple(host.name for host in testbed.hosts)
     base, same, others = TimeModel(), Readings(), Readings()
@@ -55,6 +58,10 @@ def learned(store: Store, testbed: Testbed, sweep_name: str) -> TimeModel | None
                 read(same, campaign, base)
             elif others.launches < LAUNCHES_MOST:
                 read(others, campaign, base)
+        except DamagedError as error:
+            if damaged is not None:
+                damaged.append(error)
+            continue
         except (ResultsError, OSError):
             continue  # an older format, or a folder that somebody is removing: the next is as good
         if same.launches >= LAUNCHES_LEAST:

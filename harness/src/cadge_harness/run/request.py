@@ -19,7 +19,7 @@ from cadge_harness.plan.probe import probed
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import find_sweep, read_sweep, wanted
 from cadge_harness.testbed.model import Kind, Testbed
-from cadge_results import Plan, Store, SweepFile, Workloads
+from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
 from cadge_results.sweep import POINT_MS_MIN
 from cadge_results.units import parse_ms
 
@@ -40,10 +40,12 @@ class Request:
 
     def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
-        times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name)
+        damaged: list[DamagedError] = []
+        times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name, damaged)
         if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
             times = probed(self.checkout.driver)
-        return make_plan(self.sweep, self._described(testbed), self.workloads, site_of(testbed, times), only=self.only)
+        plan = make_plan(self.sweep, self._described(testbed), self.workloads, site_of(testbed, times), only=self.only)
+        return plan.with_notices([f"not planned with its times: {error} ({error.commands[0]})" for error in damaged])
 
     def _described(self, testbed: Testbed) -> Catalogue:
         """Return the catalogue with what those layers say of themselves that a sweep may refuse for it.

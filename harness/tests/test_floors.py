@@ -426,8 +426,11 @@ def test_an_attempt_that_runs_out_of_time_ends_alone(
     result = launch.run(stalls=True)
     assert launch.statuses == [0, 0]
     for wanted, attempt in zip(points, result["attempts"], strict=True):
-        # A wait for a datagram ends with its loss, at times before anybody looks at the deadline.
-        if wanted in lates and not (lossy and attempt["status"] == "done"):
+        if wanted in lates and lossy and attempt["status"] != "failed":
+            # A wait for a datagram ends with its loss, at times before anybody looks at the deadline; and of so few
+            # operations it takes no more than four sleeps to count as one that does not poll.
+            assert attempt["status"] in ("done", "unsound")
+        elif wanted in lates:
             assert (attempt["status"], attempt["reason"]) == ("failed", "the deadline of this step passed")
         else:
             check_attempt(attempt, lossy=lossy)

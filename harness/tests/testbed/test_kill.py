@@ -125,7 +125,7 @@ class Series:
         """Process numbers by what they are, now."""
         found: dict[str, list[int]] = {name: [] for name in VICTIMS}
         found["cadge"] = [controller]
-        playbooks = []
+        playbooks, agents = [], []
         left = self.left()
         for pid, line in left.items():
             if "ansible-playbook" in line and "setpriv" not in line:
@@ -133,11 +133,13 @@ class Series:
             elif line.startswith("ssh ") and "agent.pyz" in line:
                 found["ssh"].append(pid)
             elif "agent.pyz run" in line:
-                found["keeper" if is_keeper(pid) else "agent"].append(pid)
+                (found["keeper"] if is_keeper(pid) else agents).append(pid)
             elif line.split(" ", 1)[0].endswith(("mpirun", "orted", "prted", "prterun")):
                 found["mpirun"].append(pid)
             elif "cadge-driver" in line and "ssh" not in line:
                 found["driver"].append(pid)
+        # What an agent starts has its command line until it has become a keeper or a driver.
+        found["agent"] = [pid for pid in agents if pid not in children_of(set(agents))]
         under = children_of(set(playbooks))
         found["ansible-playbook"] = [pid for pid in playbooks if pid not in under]
         found["worker"] = [pid for pid in playbooks if pid in under]

@@ -237,20 +237,35 @@ unsigned int pgr_outgoing_pieces(const struct pgr_outgoing *out, uint32_t number
 
 /* ---- receiving ---- */
 
-int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head)
+/* Makes room to note which packets of a message, that is cut like this, are here: none. */
+static bool note_none(struct pgr_incoming *in, const struct pgr_header *head)
 {
-	in->bytes = head->message_bytes;
+	const uint32_t packets = pgr_packets_of(head->message_bytes, head->packet_bytes);
+	uint64_t *map = &in->few;
+
+	if (packets > 64) {
+		map = calloc((packets + 63) / 64, sizeof(*map));
+		if (!map)
+			return false;
+	}
+	pgr_incoming_end(in);
 	in->packet_bytes = head->packet_bytes;
-	in->packets = pgr_packets_of(head->message_bytes, head->packet_bytes);
+	in->packets = packets;
 	in->arrived = in->cumulative = in->unsaid = 0;
 	in->few = 0;
-	in->map = &in->few;
-	if (in->packets > 64) {
-		in->map = calloc((in->packets + 63) / 64, sizeof(*in->map));
-		if (!in->map)
-			return PGR_E_MEMORY;
-	}
-	return PGR_OK;
+	in->map = map;
+	return true;
+}
+
+int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head, uint8_t *whole,
+		       const struct pgr_iov *to, uint32_t to_count)
+{
+	in->bytes = head->message_bytes;
+	in->whole = (struct pgr_iov){whole, head->message_bytes};
+	in->to = to ? to : &in->whole;
+	in->to_count = to ? to_count : 1;
+	in->map = NULL;
+	return note_none(in, head) ? PGR_OK : PGR_E_MEMORY;
 }
 
 void pgr_incoming_end(struct pgr_incoming *in)
@@ -260,13 +275,18 @@ void pgr_incoming_end(struct pgr_incoming *in)
 	in->map = NULL;
 }
 
-bool pgr_incoming_take(struct pgr_incoming *in, const struct pgr_header *head)
+/* Marks a packet; false: it is here already, or is not of this message, or there is no memory for it. */
+static bool mark(struct pgr_incoming *in, const struct pgr_header *head)
 {
 	const uint32_t number = head->packet_number;
 	const uint64_t bit = UINT64_C(1) << number % 64;
 
-	if (head->message_bytes != in->bytes || (in->packets > 1 && head->packet_bytes != in->packet_bytes) ||
-	    number >= in->packets || (in->map[number / 64] & bit))
+	if (head->message_bytes != in->bytes)
+		return false;
+	if (PGR_UNLIKELY(head->packet_bytes == PGR_SMALL_BYTES && in->packet_bytes > PGR_SMALL_BYTES) &&
+	    !note_none(in, head))
+		return false;
+	if (head->packet_bytes != in->packet_bytes || number >= in->packets || (in->map[number / 64] & bit))
 		return false;
 	in->map[number / 64] |= bit;
 	in->arrived++;
@@ -276,6 +296,22 @@ bool pgr_incoming_take(struct pgr_incoming *in, const struct pgr_header *head)
 	return true;
 }
 
+unsigned int pgr_incoming_take(struct pgr_incoming *in, const struct pgr_packet *packet, uint32_t window)
+{
+	const struct pgr_header *head = &packet->head;
+	unsigned int came = head->flags & PGR_FLAG_ASK ? PGR_CAME_REPORT : 0;
+
+	if (!mark(in, head))
+		return came;
+	pgr_scatter(in->to, in->to_count, (uint64_t)head->packet_number * head->packet_bytes, packet->data,
+		    head->data_bytes);
+	if (in->arrived == in->packets)
+		return PGR_CAME_NEW | PGR_CAME_WHOLE;
+	if (in->unsaid * UINT64_C(4) >= window)
+		came |= PGR_CAME_REPORT;
+	return came | PGR_CAME_NEW;
+}
+
 size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
 			   uint8_t bitmap[PGR_NACK_BITMAP_BYTES])
 {
@@ -283,6 +319,7 @@ size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
 
 	in->unsaid = 0;
 	head->packet_number = in->cumulative;
+	head->packet_bytes = in->packet_bytes;
 	head->type = PGR_ACK;
 	if (in->arrived == in->cumulative)
 		return 0;

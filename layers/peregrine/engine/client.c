@@ -46,8 +46,11 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 		slot->sent_ns = now_ns;
 	slot->claimed = head->incarnation;
 	slot->alive = false;
-	peer->under_way -= slot->out.under_way;
-	pgr_outgoing_restart(&slot->out);
+	slot->silent = slot->silent != 0; /* what was silent may have been the server, not the path */
+	pgr_peer_takes(peer, head->credits);
+	slot->result_packet_bytes = slot->delegating ? slot->result_packet_bytes : peer->packet_bytes;
+	if (!pgr_slot_begin_again(slot))
+		return;
 	pgr_slot_send(slot, false);
 	pgr_slot_wait(slot);
 }
@@ -67,6 +70,7 @@ static PGR_COLD void on_reject(struct pgr_slot *slot, const struct pgr_packet *p
 		if (slot->repeats < UINT8_MAX)
 			slot->repeats++;
 		slot->state = PGR_SLOT_CALLING;
+		slot->silent = 0; /* it has arrived */
 		pgr_slot_wait(slot);
 		slot->code = PGR_E_SERVER_BUSY;
 		return;
@@ -107,13 +111,27 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 		pgr_outgoing_restart(&slot->out); /* it has nothing of this call */
 		slot->alive = false;
 		slot->first_sent = true;
+	} else if (packet->head.packet_bytes != slot->out.packet_bytes) {
+		return; /* late: it speaks of larger packets, before the call began anew */
 	} else if (pgr_outgoing_learn(&slot->out, packet->head.packet_number, nack ? packet->data : NULL,
 				      nack ? packet->head.data_bytes : 0)) {
-		slot->repeats = 0;
+		slot->repeats = slot->silent = 0;
+		slot->answered = false;
+		peer->large_went |= slot->out.acked && slot->out.packet_bytes > peer->pgr->small_bytes;
 	}
 	peer->under_way -= before - slot->out.under_way;
 	pgr_slot_wait(slot);
 	pgr_slot_send(slot, false);
+}
+
+/* The whole call has arrived. */
+static inline void arrived(struct pgr_slot *slot)
+{
+	const struct pgr *pgr = slot->peer->pgr;
+
+	if (PGR_UNLIKELY(slot->out.bytes > pgr->small_bytes && slot->out.packet_bytes > pgr->small_bytes &&
+			 !slot->peer->large_went))
+		slot->peer->large_went = true;
 }
 
 /* A result that we have already, and whose sender keeps it because it has not heard so. */
@@ -133,6 +151,7 @@ static PGR_COLD void late(struct pgr *pgr, struct pgr_slot *slot, const struct p
 			.incarnation = packet->head.incarnation,
 			.packet_number =
 				pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes),
+			.packet_bytes = packet->head.packet_bytes,
 		};
 
 		pgr_send(pgr, from, &head, 0, NULL, 0, false);
@@ -183,6 +202,7 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 		late(pgr, slot, from, packet);
 		return;
 	}
+	slot->answered |= slot->silent != 0;
 	if (PGR_UNLIKELY(head->type == PGR_CHALLENGE)) {
 		on_challenge(slot, packet);
 		return;
@@ -209,6 +229,7 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	}
 	switch (head->type) {
 	case PGR_RESULT:
+		arrived(slot);
 		if (PGR_UNLIKELY(slot->out.under_way &&
 				 slot->out.packets > 1)) { /* it acknowledges the call */
 			peer->under_way -= slot->out.under_way;
@@ -225,7 +246,11 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	case PGR_ACK:
 	case PGR_NACK: on_report(slot, packet); break;
 	case PGR_ALIVE:
-		slot->alive = true;
+		arrived(slot);
+		if (head->packet_bytes > pgr->small_bytes && slot->state != PGR_SLOT_QUEUED)
+			slot->kept_bytes = head->packet_bytes;
+		else
+			slot->alive = true;
 		slot->repeats = slot->repeats > 2 ? 2 : slot->repeats; /* ask on, but not in haste */
 		break;
 	case PGR_REJECT: on_reject(slot, packet); break;

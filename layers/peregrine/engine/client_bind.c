@@ -41,6 +41,7 @@ int pgr_bind(struct pgr *pgr, const void *address, size_t address_bytes, struct 
 	peer->free = UINT64_MAX;
 	peer->flags = (uint8_t)(PGR_OWN_ORDER | (pgr->off & PGR_OFF_NO_CONVERSION ? PGR_FLAG_WORDS : 0u));
 	peer->credits = PGR_CREDITS_FIRST;
+	peer->packet_bytes = pgr->packet_bytes;
 	for (unsigned int i = 0; i < PGR_SLOTS; i++) {
 		struct pgr_slot *slot = &peer->slots[i];
 

@@ -16,7 +16,10 @@ struct pgr_slot *pgr_slot_take(struct pgr_peer *peer)
 	peer->unacked &= ~(UINT64_C(1) << slot->number); /* the call acknowledges the last result */
 	slot->sequence++;
 	slot->repeats = slot->hurries = 0;
-	slot->alive = slot->delegating = slot->first_sent = slot->heard = false;
+	slot->alive = slot->delegating = slot->first_sent = slot->heard = slot->answered = false;
+	slot->silent = 0;
+	slot->kept_bytes = slot->in.packet_bytes = 0;
+	slot->result_packet_bytes = peer->packet_bytes;
 	slot->carried = 0;
 	slot->staging = slot->marshal = NULL;
 	slot->out.order = NULL;
@@ -188,9 +191,15 @@ void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, 
 		.procedure = slot->head.procedure,
 		.packet_number = number,
 		.data_bytes = (uint32_t)bitmap_bytes,
+		.packet_bytes = type == PGR_PROBE ? slot->result_packet_bytes : slot->in.packet_bytes,
 	};
 
 	pgr_send(pgr, to, &head, 0, &piece, bitmap_bytes ? 1 : 0, false);
+}
+
+void pgr_slot_ask(struct pgr_slot *slot)
+{
+	pgr_slot_say(slot, &slot->peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
 }
 
 void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation)
@@ -199,9 +208,24 @@ void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated
 		     slot->in.map ? slot->in.packets : 1);
 }
 
+/* The packet of several of which nothing was heard. */
+static void repeat_packet(struct pgr_slot *slot, uint32_t number)
+{
+	struct pgr_peer *peer = slot->peer;
+	const uint32_t before = slot->out.under_way;
+
+	if (slot->repeats > 1) /* not its answer alone was lost: what others wait for is set free */
+		pgr_outgoing_all_lost(&slot->out);
+	pgr_outgoing_sent(&slot->out, number);
+	if (send_packet(slot, number, true, false))
+		pgr_outgoing_lost(&slot->out, number);
+	peer->under_way += slot->out.under_way - before;
+}
+
 void pgr_slot_late(struct pgr_slot *slot)
 {
 	struct pgr_peer *peer = slot->peer;
+	bool large;
 	uint32_t open;
 
 	if (slot->repeats < UINT8_MAX)
@@ -209,31 +233,32 @@ void pgr_slot_late(struct pgr_slot *slot)
 	slot->sent_ns = 0;          /* Karn's rule */
 	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
 	peer->pgr->stats.retransmissions++;
+	if (pgr_slot_shrinks(slot))
+		return;
 	if (slot->state == PGR_SLOT_TAKING) {
+		const bool delegated = (slot->result_flags & PGR_FLAG_DELEGATED) != 0;
+
 		/* a server that restarted meanwhile does not know what is spoken of, but answers a question */
-		if (slot->repeats % 2 || (slot->result_flags & PGR_FLAG_DELEGATED))
+		if (slot->repeats % 2 || delegated)
 			pgr_slot_progress(slot);
-		else
-			pgr_slot_say(slot, &peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
+		if (slot->repeats % 2 == 0)
+			pgr_slot_ask(slot);
 		return;
 	}
 	open = pgr_outgoing_open(&slot->out);
-	if (slot->alive || peer->pgr->reliable || (slot->out.next && open == PGR_PACKETS_MAX)) {
-		pgr_slot_say(slot, &peer->to, PGR_PROBE, PGR_FLAG_ASK, slot->claimed, NULL, 0, 0);
+	large = pgr_slot_large_open(slot);
+	if (slot->alive || slot->kept_bytes || peer->pgr->reliable ||
+	    (slot->out.next && open == PGR_PACKETS_MAX)) {
+		pgr_slot_ask(slot);
 	} else if (slot->out.packets == 1 || !slot->out.next) {
 		peer->under_way -= slot->out.under_way;
 		pgr_outgoing_restart(&slot->out);
 		pgr_slot_send(slot, true); /* this poll's end flushes */
 	} else {
-		const uint32_t before = slot->out.under_way;
-
-		if (slot->repeats > 1) /* not its answer alone was lost: what others wait for is set free */
-			pgr_outgoing_all_lost(&slot->out);
-		pgr_outgoing_sent(&slot->out, open);
-		if (send_packet(slot, open, true, false))
-			pgr_outgoing_lost(&slot->out, open);
-		peer->under_way += slot->out.under_way - before;
+		repeat_packet(slot, open);
 	}
+	if (large) /* where it does not arrive, this does */
+		pgr_slot_ask(slot);
 }
 
 /* ---- calling ---- */
@@ -271,7 +296,7 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 {
 	struct pgr_peer *peer = slot->peer;
 	struct pgr *pgr = peer->pgr;
-	const int code = pgr_outgoing_start(&slot->out, pgr_split(pgr, slot->out.bytes));
+	const int code = pgr_outgoing_start(&slot->out, pgr_split(pgr, peer->packet_bytes, slot->out.bytes));
 
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;

@@ -34,6 +34,8 @@ static void finish(struct pgr_slot *slot, const struct pgr_packet *packet, const
 	struct pgr *pgr = peer->pgr;
 	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
 
+	if (PGR_UNLIKELY(packet->head.data_bytes > pgr->small_bytes))
+		peer->large_came = true;
 	if (PGR_UNLIKELY(slot->sent_ns && packet->head.retransmissions == slot->repeats && !slot->repeats))
 		pgr_round_trip(peer, pgr_now(pgr) - slot->sent_ns);
 	else if (PGR_UNLIKELY(slot->alive && !pgr->reliable))
@@ -87,6 +89,7 @@ static PGR_COLD void refuse(struct pgr_slot *slot, const struct pgr_packet *pack
 {
 	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
 
+	slot->in.packet_bytes = packet->head.packet_bytes;
 	if (delegated || !slot->peer->pgr->reliable)
 		pgr_slot_say(slot, from, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0,
 			     packet->head.incarnation, NULL, 0,
@@ -145,7 +148,8 @@ static PGR_COLD int begin_taking(struct pgr_slot *slot, const struct pgr_packet 
 	slot->result_from = *from;
 	slot->result_flags = packet->head.flags & PGR_FLAG_DELEGATED;
 	slot->result_incarnation = packet->head.incarnation;
-	return pgr_incoming_start(&slot->in, &packet->head);
+	return pgr_incoming_start(&slot->in, &packet->head, slot->staging, straight ? slot->to : NULL,
+				  slot->to_count);
 }
 
 void pgr_slot_progress(struct pgr_slot *slot)
@@ -161,7 +165,7 @@ void pgr_slot_progress(struct pgr_slot *slot)
 void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, const struct pgr_to *from)
 {
 	struct pgr *pgr = slot->peer->pgr;
-	const struct pgr_header *head = &packet->head;
+	unsigned int came;
 	int code;
 
 	if (slot->state != PGR_SLOT_TAKING) {
@@ -171,30 +175,24 @@ void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet *packet, 
 			return;
 		}
 	}
-	if (!pgr_incoming_take(&slot->in, head)) {
-		pgr->stats.duplicates++;
-		if (!pgr->reliable && (head->flags & PGR_FLAG_ASK))
-			pgr_slot_progress(slot);
+	came = pgr_incoming_take(&slot->in, packet, pgr_grant_to_server(pgr));
+	if (came & PGR_CAME_WHOLE) {
+		if (slot->staging) {
+			pgr->stats.copies++;
+			pgr_slot_deliver(slot, packet, from, slot->staging, slot->in.bytes);
+		} else {
+			finish(slot, packet, from, NULL, slot->in.bytes);
+		}
 		return;
 	}
-	if (slot->staging)
-		memcpy(slot->staging + (size_t)head->packet_number * head->packet_bytes, packet->data,
-		       head->data_bytes);
-	else
-		pgr_scatter(slot->to, slot->to_count, (uint64_t)head->packet_number * head->packet_bytes,
-			    packet->data, head->data_bytes);
-	if (!pgr_incoming_whole(&slot->in)) {
-		slot->repeats = 0;
+	if (came & PGR_CAME_NEW) {
+		slot->repeats = slot->silent = 0;
+		slot->kept_bytes = 0;
+		slot->peer->large_came |= packet->head.data_bytes > pgr->small_bytes;
 		slot->due_ns = pgr->now_ns + pgr_slot_timeout(slot);
-		if (!pgr->reliable &&
-		    ((head->flags & PGR_FLAG_ASK) || slot->in.unsaid * 4u >= pgr_grant_to_server(pgr)))
-			pgr_slot_progress(slot);
-		return;
-	}
-	if (slot->staging) {
-		pgr->stats.copies++;
-		pgr_slot_deliver(slot, packet, from, slot->staging, slot->in.bytes);
 	} else {
-		finish(slot, packet, from, NULL, slot->in.bytes);
+		pgr->stats.duplicates++;
 	}
+	if ((came & PGR_CAME_REPORT) && !pgr->reliable)
+		pgr_slot_progress(slot);
 }

@@ -83,7 +83,7 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 		      struct pgr_datagram **datagram_out, struct sockaddr_in *at_out)
 {
 	struct pgr_datagram *datagram;
-	const int bytes = SOCKET_BUFFER_BYTES;
+	const int bytes = SOCKET_BUFFER_BYTES, no_fragments = IP_PMTUDISC_PROBE;
 	int error;
 
 	*at_out = (struct sockaddr_in){.sin_family = AF_INET};
@@ -109,6 +109,14 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 					     "the wire %s: %s (a raw socket needs root, or CAP_NET_RAW)",
 					     ops->name, strerror(error));
 		return pgr_wire_fail(config, PGR_E_WIRE, "a socket for the wire %s: %s", ops->name,
+				     strerror(error));
+	}
+	/* Whole or not at all, whatever a router says of its path, who may be anybody: the engine sees what arrives. */
+	if (setsockopt(datagram->fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments)) < 0) {
+		error = errno;
+		pgr_datagram_close(&datagram->wire);
+		return pgr_wire_fail(config, PGR_E_WIRE,
+				     "a socket for the wire %s that fragments nothing: %s", ops->name,
 				     strerror(error));
 	}
 	/* Up to what the machine allows. */

@@ -32,6 +32,13 @@ static bool let_in_only(int fd, const struct sockaddr_in *peer)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)) == 0;
 }
 
+static bool whole_or_not_at_all(int fd)
+{
+	const int no_fragments = IP_PMTUDISC_PROBE;
+
+	return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments)) == 0;
+}
+
 /*
  * Both sockets have the same address and port, which each has to allow, and only while the second one is
  * bound: a stranger shall not share the port. Of two sockets that fit, the kernel takes the one that is
@@ -39,8 +46,8 @@ static bool let_in_only(int fd, const struct sockaddr_in *peer)
  */
 static bool bind_beside(int fd, int first_fd, const struct sockaddr_in *own, const struct sockaddr_in *peer)
 {
-	const bool bound = let_in_only(fd, peer) && allow_second(first_fd, 1) && allow_second(fd, 1) &&
-			   bind(fd, (const struct sockaddr *)own, sizeof(*own)) == 0 &&
+	const bool bound = whole_or_not_at_all(fd) && let_in_only(fd, peer) && allow_second(first_fd, 1) &&
+			   allow_second(fd, 1) && bind(fd, (const struct sockaddr *)own, sizeof(*own)) == 0 &&
 			   connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0;
 
 	return allow_second(first_fd, 0) && bound && allow_second(fd, 0) &&

@@ -12,13 +12,14 @@
 struct wire_token {
 	uint8_t address[PGR_ADDRESS_BYTES];
 	uint32_t address_bytes;
-	uint32_t flags;
+	/* in packets of how many bytes of data the result may come */
+	uint32_t packet_bytes;
 	uint64_t client, sequence;
 	uint32_t slot, incarnation;
 };
 _Static_assert(sizeof(struct wire_token) == PGR_TOKEN_BYTES, "as PROTOCOL.md says");
 
-bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes)
+bool pgr_delegated_in(const struct pgr *pgr, struct pgr_work *work, const uint8_t *data, size_t bytes)
 {
 	struct wire_token token;
 
@@ -35,6 +36,7 @@ bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes)
 	work->head.slot = (uint16_t)pgr_le32(token.slot);
 	work->head.incarnation = pgr_le32(token.incarnation);
 	work->credits = PGR_CREDITS_FIRST;
+	work->packet_bytes = pgr_result_size(pgr, pgr_le32(token.packet_bytes));
 	work->delegated = true;
 	work->heard = false;
 	return true;
@@ -137,6 +139,8 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
 	who.sequence = pgr_le64(work->delegated ? work->head.sequence : work->sequence);
 	who.slot = pgr_le32(work->delegated ? work->head.slot : work->slot);
 	who.incarnation = pgr_le32(work->delegated ? work->head.incarnation : pgr->incarnation);
+	who.packet_bytes = pgr_le32(work->packet_bytes);
+	slot->result_packet_bytes = work->packet_bytes;
 	memcpy(slot->marshal, &who, sizeof(who));
 	pgr_gather(iov, count, slot->marshal + sizeof(who));
 	slot->out.iov[0] = (struct pgr_iov){slot->marshal, (size_t)(sizeof(who) + bytes)};

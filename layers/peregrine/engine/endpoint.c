@@ -415,6 +415,7 @@ void pgr_close(struct pgr *pgr)
 int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config, struct pgr **pgr_out)
 {
 	struct pgr *pgr = calloc(1, sizeof(*pgr));
+	uint32_t packet_bytes;
 	int code;
 
 	if (!pgr)
@@ -426,6 +427,11 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		pgr_close(pgr);
 		return pgr_wire_fail(config, PGR_E_ARGUMENT, "a message has at most 1 GiB");
 	}
+	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < PGR_PACKET_BYTES_MIN) {
+		pgr_close(pgr);
+		return pgr_wire_fail(config, PGR_E_ARGUMENT, "a packet has at least %d bytes",
+				     PGR_PACKET_BYTES_MIN);
+	}
 	code = ops->open(&pgr->config, input, pgr, &pgr->wire);
 	if (code != PGR_OK) {
 		pgr->wire = NULL;
@@ -433,9 +439,12 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 		return code;
 	}
 	pgr->reliable = pgr->wire->reliable;
+	packet_bytes = pgr->wire->packet_bytes_max;
+	if (pgr->config.packet_bytes_max && pgr->config.packet_bytes_max < packet_bytes)
+		packet_bytes = pgr->config.packet_bytes_max;
 	/* a multiple of 8, so that packets which the kernel joins behind each other begin at one */
-	pgr->packet_bytes =
-		(pgr->wire->packet_bytes_max - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES) & ~UINT32_C(7);
+	pgr->packet_bytes = (packet_bytes - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES) & ~UINT32_C(7);
+	pgr->small_bytes = pgr->packet_bytes < PGR_SMALL_BYTES ? pgr->packet_bytes : PGR_SMALL_BYTES;
 	pgr->single_bytes =
 		pgr->reliable && pgr->packet_bytes > PGR_SINGLE_BYTES ? PGR_SINGLE_BYTES : pgr->packet_bytes;
 	if (config->key) {

@@ -9,6 +9,7 @@
  *	reply.c     results on their way, and kept
  *	delegate.c  calls passed on
  *	blast.c     messages of several packets, both ends
+ *	path.c      the size of packets, and paths that let none of it through
  *	fast.h      the usual case, short
  *	timer.c     round-trip times, repetition, giving up, forgetting
  *	credit.c    flow control
@@ -48,6 +49,14 @@ enum {
 	PGR_HURRIES_MAX = 3,
 	/* doublings of the time-out */
 	PGR_BACKOFF_MAX = 6,
+	/* time-outs of a large packet, in a row, after which it is taken to be too large for the path; the same where one
+	 * of its size has arrived before: a path changes seldom, and losses are common */
+	PGR_SILENT_FIRST = 2,
+	PGR_SILENT_LATER = 6,
+	/* of data: a peer that takes less in a packet is not believed */
+	PGR_DATA_BYTES_MIN = 64,
+	/* and so no packet is limited to less than this */
+	PGR_PACKET_BYTES_MIN = 192,
 	/* repetitions that fit into the give-up time, however long the time-out */
 	PGR_TRIES_MIN = 40,
 	PGR_PROCEDURES_MAX = 1024,
@@ -94,6 +103,11 @@ struct pgr_outgoing {
 
 /* A message on its way in. */
 struct pgr_incoming {
+	/* where it goes: lent; the caller has checked that there is room */
+	const struct pgr_iov *to;
+	uint32_t to_count;
+	/* the same where it goes to one place */
+	struct pgr_iov whole;
 	/* as its first packet said */
 	uint32_t bytes, packet_bytes, packets;
 	/* how many packets */
@@ -132,6 +146,12 @@ struct pgr_slot {
 	uint8_t hurries;
 	/* the server has said that it executes the call */
 	bool alive;
+	/* time-outs in a row of a packet of more than small_bytes, of the call or of its result */
+	uint8_t silent;
+	/* since the first of them the server has spoken of the call */
+	bool answered;
+	/* the server has said that it sends the result, in packets of so many bytes of data, more than small_bytes; 0 */
+	uint32_t kept_bytes;
 	/* of our own engine: the call passes on another one */
 	bool delegating;
 	/* the call went out under `claimed` */
@@ -161,6 +181,8 @@ struct pgr_slot {
 	struct pgr_incoming in;
 	/* owned: the result, where the caller gave no buffers, or before it is copied */
 	uint8_t *staging;
+	/* in packets of how many bytes the result may come; of a call that is passed on: to who waits for it */
+	uint32_t result_packet_bytes;
 	/* of a result of several packets: who sends it, under which incarnation, delegated or not */
 	struct pgr_to result_from;
 	uint32_t result_incarnation;
@@ -189,6 +211,10 @@ struct pgr_peer {
 	uint64_t free, queued, unacked;
 	/* packets that we may have, and have, under way */
 	uint32_t credits, under_way;
+	/* of data in a full packet, either way: the smaller of both ends' limits, or small_bytes if no more arrive */
+	uint32_t packet_bytes;
+	/* a packet of more than small_bytes has arrived: at the server, here */
+	bool large_went, large_came;
 	/* round trip, its variation, time-out: RFC 6298, with samples as Karn's rule allows them; 0: no sample yet */
 	uint64_t srtt_ns, rttvar_ns, rto_ns;
 	/* of calls: so far; the last one that is answered; which one that was when we last looked for lost ones */
@@ -237,6 +263,8 @@ struct pgr_work {
 	/* that the receiver of the result gave */
 	uint16_t credits;
 	uint32_t procedure;
+	/* of data in a full packet of the result, at most */
+	uint32_t packet_bytes;
 	uint64_t sequence;
 	struct pgr_to to;
 	/* of the result: client, slot, sequence, incarnation */
@@ -325,8 +353,8 @@ struct pgr {
 	uint32_t off;
 	/* of this endpoint as a server */
 	uint32_t incarnation;
-	/* of data in a full packet, at most */
-	uint32_t packet_bytes;
+	/* of data in a full packet, at most; the same in one of 1,200 bytes, or packet_bytes where that is less */
+	uint32_t packet_bytes, small_bytes;
 	/* the longest message that goes in one packet */
 	uint32_t single_bytes;
 	bool reliable;
@@ -452,6 +480,8 @@ void pgr_slot_late(struct pgr_slot *slot);
 /* Sends a packet without data of the caller's that speaks of the slot's call; the bitmap is that of a nack. */
 void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
 		  uint32_t incarnation, const uint8_t *bitmap, size_t bitmap_bytes, uint32_t number);
+/* Asks the server what has become of the call. */
+void pgr_slot_ask(struct pgr_slot *slot);
 /* The result has arrived whole. */
 void pgr_slot_ack(struct pgr_slot *slot, const struct pgr_to *to, bool delegated, uint32_t incarnation);
 /* Ends a call: the slot is free again when `done` runs, so that it may call. */
@@ -466,6 +496,25 @@ PGR_COLD void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet 
 				 const struct pgr_to *from);
 /* Tells the server which packets of a longer result have come. */
 void pgr_slot_progress(struct pgr_slot *slot);
+
+/* ---- path.c ---- */
+/* In packets of how many bytes of data a result goes to who takes so many. */
+uint32_t pgr_result_size(const struct pgr *pgr, uint32_t taken);
+/* The server takes so many bytes of data in a packet. */
+void pgr_peer_takes(struct pgr_peer *peer, uint32_t data_bytes);
+/* As if nothing of the call had been sent, in packets of the size that there is now. False: it has failed, and ended. */
+bool pgr_slot_begin_again(struct pgr_slot *slot);
+/* Whether what is repeated after a time-out is a packet of more than small_bytes. */
+bool pgr_slot_large_open(const struct pgr_slot *slot);
+/* At a time-out. Whether large packets do not arrive, and small ones go from now on: they are sent, or asked for. */
+PGR_COLD bool pgr_slot_shrinks(struct pgr_slot *slot);
+/*
+ * The client takes so many bytes of data in a packet of this result. Whether smaller ones than went out so far do now, or
+ * it was lost for want of memory.
+ */
+bool pgr_result_smaller(struct pgr *pgr, struct pgr_work *work, uint32_t taken);
+/* Bytes of data in the packets of this result, if it has any of more than 1,200 bytes; else 0. */
+uint32_t pgr_result_large(const struct pgr *pgr, const struct pgr_work *work);
 
 /* ---- server.c ---- */
 /* What a client said, or who passes a call on, or who got a result of ours; `packet` is right in itself. */
@@ -522,19 +571,19 @@ void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code);
 /* Whether the server at this address may pass calls on to us. */
 bool pgr_may_delegate(const struct pgr *pgr, const struct pgr_to *from);
 /* Takes the token off the data of a delegated call; false: it is not right. */
-bool pgr_delegated_in(struct pgr_work *work, const uint8_t *data, size_t bytes);
+bool pgr_delegated_in(const struct pgr *pgr, struct pgr_work *work, const uint8_t *data, size_t bytes);
 
 /* ---- blast.c ---- */
 /*
- * Data bytes of each packet of a message: a wire that loses nothing has large ones, but two sides copy at once only
- * in several.
+ * Data bytes of each packet of a message, `most` at most: a wire that loses nothing has large ones, but two sides copy
+ * at once only in several.
  */
-static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t bytes)
+static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t most, uint32_t bytes)
 {
 	uint32_t part = bytes / PGR_PARTS & ~UINT32_C(63);
 
 	if (PGR_LIKELY(!pgr->reliable || bytes <= pgr->single_bytes))
-		return pgr->packet_bytes;
+		return most;
 	part = part < pgr->single_bytes ? pgr->single_bytes : part;
 	return part < pgr->packet_bytes ? part : pgr->packet_bytes;
 }
@@ -559,17 +608,28 @@ void pgr_outgoing_all_lost(struct pgr_outgoing *out);
 /* The last packet sent that is not known to have arrived; PGR_PACKETS_MAX: all have. */
 uint32_t pgr_outgoing_open(const struct pgr_outgoing *out);
 
-/* Begins a message whose first packet has this header. PGR_OK or E_MEMORY. */
-int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head);
+/*
+ * Begins a message whose first packet has this header; `to` is where it goes, NULL: to one place, `whole`. PGR_OK or
+ * E_MEMORY.
+ */
+int pgr_incoming_start(struct pgr_incoming *in, const struct pgr_header *head, uint8_t *whole,
+		       const struct pgr_iov *to, uint32_t to_count);
 /* Releases what it owns; legal on zeros, and twice. */
 void pgr_incoming_end(struct pgr_incoming *in);
-/* Marks a packet; false: it is here already, or is not of this message. */
-bool pgr_incoming_take(struct pgr_incoming *in, const struct pgr_header *head);
-static inline bool pgr_incoming_whole(const struct pgr_incoming *in)
-{
-	return in->arrived == in->packets;
-}
-/* Fills type (ack or nack), packet number and a bitmap; returns the bitmap's bytes. */
+enum pgr_came {
+	/* the packet is new, and its data are in their place; else it is here already, or not of this message */
+	PGR_CAME_NEW = 1,
+	/* with it all are here */
+	PGR_CAME_WHOLE = 2,
+	/* its sender shall hear what has come: it asked, or this is a quarter of its window */
+	PGR_CAME_REPORT = 4
+};
+/*
+ * Takes a packet of the message, whose sender may have `window` of them under way. One that is cut smaller begins the
+ * message anew: what is here of it in larger packets is dropped. Returns bits of enum pgr_came.
+ */
+unsigned int pgr_incoming_take(struct pgr_incoming *in, const struct pgr_packet *packet, uint32_t window);
+/* Fills type (ack or nack), packet number, packet bytes and a bitmap; returns the bitmap's bytes. */
 size_t pgr_incoming_report(struct pgr_incoming *in, struct pgr_header *head,
 			   uint8_t bitmap[PGR_NACK_BITMAP_BYTES]);
 /* Copies to offset `at` of what the list describes; the caller has checked that it fits. */

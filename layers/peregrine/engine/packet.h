@@ -24,6 +24,8 @@
 #define PGR_NACK_BITMAP_BYTES 64u /* 512 packets behind the first that is missing */
 #define PGR_MESSAGE_BYTES_MAX (UINT32_C(1) << 30)
 #define PGR_PACKETS_MAX       (UINT32_C(1) << 20)
+/* of data in a packet of 1,200 bytes: what is sent where larger packets do not arrive */
+#define PGR_SMALL_BYTES (1200u - PGR_HEADER_BYTES - PGR_EXTENSIONS_BYTES)
 
 enum pgr_type {
 	/* of a client: arguments; of a server: a result */
@@ -83,6 +85,7 @@ struct pgr_header {
 	uint32_t packet_bytes;
 };
 
+_Static_assert(PGR_SMALL_BYTES % 8 == 0, "packets begin at a multiple of 8");
 _Static_assert(sizeof(struct pgr_header) == PGR_HEADER_BYTES, "the header has no padding");
 _Static_assert(offsetof(struct pgr_header, client) == 8 && offsetof(struct pgr_header, incarnation) == 24,
 	       "as PROTOCOL.md says");

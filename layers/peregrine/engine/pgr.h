@@ -161,6 +161,11 @@ struct pgr_config {
 	uint32_t block;
 	/* enum pgr_off */
 	uint32_t off;
+	/*
+	 * of a packet, header and all, without what the wire puts before it: no more are sent, and servers are asked for no
+	 * more; 192 at least; 0: what the wire takes
+	 */
+	uint32_t packet_bytes_max;
 	/* servers this endpoint will be bound to at a time; 0: 64 */
 	uint32_t peers_max;
 	/* clients it remembers at a time, 2 KiB each at most; one host has as many as are still free, half; 0: 1024 */
@@ -302,6 +307,8 @@ struct pgr_stats {
 	uint64_t rto_ns;
 	/* of payload, beyond the wire's own */
 	uint64_t copies;
+	/* bindings that send packets of 1,200 bytes, since larger ones did not arrive */
+	uint64_t bindings_shrunk;
 };
 void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
 /* 64 random bits, not 0. */

@@ -164,7 +164,7 @@ void pgr_result_acked(struct pgr *pgr, struct pgr_work *work)
 		work->out.count = work->out.bytes = 0;
 		work->state = PGR_WORK_KEPT;
 		work->since_ns = pgr->now_ns;
-		pgr_outgoing_start(&work->out, pgr_split(pgr, work->out.bytes));
+		pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
 		pgr_result_send(pgr, work, false);
 	} else {
 		if (work->client) {
@@ -236,7 +236,7 @@ static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *io
 {
 	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION)))
 		return marshal(pgr, work, iov, count, bytes);
-	if (!pgr->reliable && bytes && bytes <= pgr->packet_bytes)
+	if (!pgr->reliable && bytes && bytes <= work->packet_bytes)
 		return marshal(pgr, work, iov, count, bytes);
 	for (uint32_t i = 0; i < count; i++)
 		work->out.iov[i] = iov[i];
@@ -267,7 +267,7 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 	code = keep(pgr, work, iov, count, bytes);
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
-	code = pgr_outgoing_start(&work->out, pgr_split(pgr, work->out.bytes));
+	code = pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
 	if (PGR_UNLIKELY(work->args != NULL)) {
@@ -321,7 +321,7 @@ void pgr_work_reject(struct pgr *pgr, struct pgr_work *work, int code)
 	work->out.count = work->out.bytes = 0;
 	work->state = PGR_WORK_KEPT;
 	work->since_ns = pgr->now_ns;
-	pgr_outgoing_start(&work->out, pgr_split(pgr, work->out.bytes));
+	pgr_outgoing_start(&work->out, pgr_split(pgr, work->packet_bytes, work->out.bytes));
 	head_of(pgr, work);
 	pgr->stats.rejects_sent++;
 	pgr_result_send(pgr, work, false);

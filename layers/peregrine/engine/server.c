@@ -105,6 +105,7 @@ void pgr_current_keep(struct pgr *pgr)
 	work->procedure = pgr->recent_number;
 	work->retransmissions = 0;
 	work->credits = pgr->current_credits;
+	work->packet_bytes = pgr->packet_bytes;
 	work->data_order = PGR_OWN_ORDER;
 	work->since_ns = pgr->now_ns;
 	slot->work = work;
@@ -216,7 +217,7 @@ static bool cookie_is_right(const struct pgr *pgr, const struct pgr_to *from, co
 
 /* An answer without data to the packet `to`. */
 static void answer(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *to, uint8_t type,
-		   uint32_t procedure, uint32_t message_bytes, uint32_t packet_number, uint16_t credits)
+		   uint32_t procedure, uint32_t packet_bytes, uint16_t credits)
 {
 	const struct pgr_header head = {
 		.type = type,
@@ -228,8 +229,7 @@ static void answer(struct pgr *pgr, const struct pgr_to *from, const struct pgr_
 		.sequence = to->sequence,
 		.incarnation = pgr->incarnation,
 		.procedure = procedure,
-		.message_bytes = message_bytes,
-		.packet_number = packet_number,
+		.packet_bytes = packet_bytes,
 	};
 
 	pgr_send(pgr, from, &head, 0, NULL, 0, false);
@@ -247,6 +247,10 @@ static PGR_COLD void challenge(struct pgr *pgr, const struct pgr_to *from, const
 		.client = to->client,
 		.sequence = to->sequence,
 		.incarnation = pgr->incarnation,
+		/* where the wire has parts of many sizes, it is no limit */
+		.credits = (uint16_t)(pgr->reliable                    ? 0
+				      : pgr->packet_bytes < UINT16_MAX ? pgr->packet_bytes
+								       : UINT16_MAX),
 		.procedure = to->incarnation,
 		.message_bytes = (uint32_t)cookie,
 		.packet_number = (uint32_t)(cookie >> 32),
@@ -261,7 +265,7 @@ static PGR_COLD void reject(struct pgr *pgr, const struct pgr_to *from, const st
 			    uint32_t reason)
 {
 	pgr->stats.rejects_sent++;
-	answer(pgr, from, to, PGR_REJECT, reason, 0, 0, 0);
+	answer(pgr, from, to, PGR_REJECT, reason, 0, 0);
 }
 
 /*
@@ -457,16 +461,14 @@ static void report(struct pgr *pgr, struct pgr_work *work)
 
 static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
 {
-	const struct pgr_header *head = &packet->head;
+	const unsigned int came =
+		pgr_incoming_take(&work->in, packet, pgr_grant_to_client(pgr, work->client));
 
-	if (!pgr_incoming_take(&work->in, head)) {
-		pgr->stats.duplicates++;
-	} else {
-		memcpy(work->args + (size_t)head->packet_number * head->packet_bytes, packet->data,
-		       head->data_bytes);
+	if (came & PGR_CAME_NEW)
 		work->since_ns = pgr->now_ns;
-	}
-	if (pgr_incoming_whole(&work->in)) {
+	else
+		pgr->stats.duplicates++;
+	if (came & PGR_CAME_WHOLE) {
 		uint8_t *args = work->args, *whole = NULL;
 		size_t bytes = work->in.bytes;
 
@@ -480,7 +482,7 @@ static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const str
 			}
 		}
 		if (work->data_order & PGR_FLAG_DELEGATED) {
-			if (!pgr_delegated_in(work, args, bytes)) {
+			if (!pgr_delegated_in(pgr, work, args, bytes)) {
 				pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
 				return;
 			}
@@ -490,8 +492,7 @@ static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const str
 		pgr_execute(pgr, work, args, bytes);
 		return;
 	}
-	if (!pgr->reliable &&
-	    ((head->flags & PGR_FLAG_ASK) || work->in.unsaid * 4u >= pgr_grant_to_client(pgr, work->client)))
+	if ((came & PGR_CAME_REPORT) && !pgr->reliable)
 		report(pgr, work);
 }
 
@@ -544,14 +545,18 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	work->procedure = head->procedure;
 	work->retransmissions = head->retransmissions;
 	work->credits = head->credits;
+	work->packet_bytes = pgr_result_size(pgr, head->packet_bytes);
 	work->data_order = head->flags & (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS | PGR_FLAG_DELEGATED);
 	work->since_ns = pgr->now_ns;
 	if (PGR_UNLIKELY(!single)) {
-		const size_t map_bytes = pgr_packets_of(head->message_bytes, head->packet_bytes) / 64 * 8 + 8;
+		/* it may begin anew, in smaller packets */
+		const uint32_t least_bytes =
+			head->packet_bytes < PGR_SMALL_BYTES ? head->packet_bytes : PGR_SMALL_BYTES;
+		const size_t map_bytes = pgr_packets_of(head->message_bytes, least_bytes) / 64 * 8 + 8;
 
 		if (pgr_charge(pgr, work, head->message_bytes + map_bytes))
 			work->args = pgr_buffer_take(pgr, head->message_bytes);
-		if (!work->args || pgr_incoming_start(&work->in, head) != PGR_OK) {
+		if (!work->args || pgr_incoming_start(&work->in, head, work->args, NULL, 0) != PGR_OK) {
 			pgr_work_free(pgr, work);
 			reject(pgr, &client->to, head, PGR_REJECT_BUSY);
 			return;
@@ -565,7 +570,7 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 		return;
 	}
 	if (PGR_UNLIKELY(head->flags & PGR_FLAG_DELEGATED)) {
-		if (!pgr_delegated_in(work, packet->data, head->data_bytes)) {
+		if (!pgr_delegated_in(pgr, work, packet->data, head->data_bytes)) {
 			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
 			return;
 		}
@@ -585,6 +590,10 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 	if (head->type == PGR_CALL && head->credits &&
 	    !work->delegated) /* else they are not from who gets it */
 		work->credits = head->credits;
+	/* the call that passes another one on says nothing of who gets its result; a question about it does */
+	if ((head->type == PGR_PROBE || !(work->data_order & PGR_FLAG_DELEGATED)) &&
+	    PGR_UNLIKELY(pgr_result_smaller(pgr, work, head->packet_bytes)))
+		return;
 	switch (work->state) {
 	case PGR_WORK_TAKING:
 		if (head->type == PGR_CALL)
@@ -596,7 +605,12 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 	case PGR_WORK_KEPT:
 		pgr->stats.duplicates++;
 		if (!work->delegated) {
+			const uint32_t large_bytes = pgr_result_large(pgr, work);
+
 			pgr_result_again(pgr, work, head->retransmissions);
+			if (PGR_UNLIKELY(large_bytes && asked)) /* where it does not arrive, this does */
+				answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure, large_bytes,
+				       pgr_grant_to_client(pgr, work->client));
 			return;
 		}
 		/* the result goes elsewhere: who is there may miss it; who passed the call on hears that we are at it */
@@ -607,11 +621,10 @@ static PGR_COLD void again(struct pgr *pgr, struct pgr_work *work, const struct 
 	default:
 		if (work->onward && work->onward->state == PGR_SLOT_CALLING &&
 		    asked) /* the next server hears who is asking, and may say it again */
-			pgr_slot_say(work->onward, &work->onward->peer->to, PGR_PROBE, PGR_FLAG_ASK,
-				     work->onward->claimed, NULL, 0, 0);
+			pgr_slot_ask(work->onward);
 		if (asked)
-			answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure, 0, 0,
-			       pgr_grant_to_client(pgr, work->client));
+			answer(pgr, &work->client->to, head, PGR_ALIVE, work->procedure,
+			       pgr_result_large(pgr, work), pgr_grant_to_client(pgr, work->client));
 		return;
 	}
 }
@@ -624,12 +637,18 @@ static bool learn_report(struct pgr *pgr, struct pgr_work *work, const struct pg
 	const bool nack = head->type == PGR_NACK;
 
 	work->since_ns = pgr->now_ns;
-	if (head->type == PGR_ACK && head->packet_number == work->out.packets) {
+	*news_out = false;
+	/* all of it, in packets of whatever size it came */
+	if (head->type == PGR_ACK &&
+	    head->packet_number ==
+		    pgr_packets_of(work->out.bytes, head->packet_bytes ? head->packet_bytes : UINT32_MAX)) {
 		pgr_result_acked(pgr, work);
 		return false;
 	}
 	if (head->credits)
 		work->credits = head->credits;
+	if (head->packet_bytes != work->out.packet_bytes)
+		return true; /* late: it speaks of larger packets, before the result began anew */
 	*news_out = pgr_outgoing_learn(&work->out, head->packet_number, nack ? packet->data : NULL,
 				       nack ? head->data_bytes : 0);
 	return true;
@@ -708,7 +727,7 @@ void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 	case PGR_CALL:
 	case PGR_PROBE:
 		if (head->sequence > slot->sequence)
-			answer(pgr, from, head, PGR_NACK, head->procedure, 0, 0,
+			answer(pgr, from, head, PGR_NACK, head->procedure, 0,
 			       pgr_grant_to_client(pgr, client));
 		else if (slot->work)
 			again(pgr, slot->work, packet);

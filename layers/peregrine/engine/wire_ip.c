@@ -58,7 +58,6 @@ static int filter(int fd, uint32_t number)
 static int ip_open(const struct pgr_config *config, pgr_input *input, void *engine,
 		   struct pgr_wire **wire_out)
 {
-	const int no_fragments = IP_PMTUDISC_DO;
 	struct pgr_datagram *ip;
 	struct sockaddr_in at;
 	int bytes, code = pgr_datagram_open(config, &pgr_wire_ip, SOCK_RAW, PGR_IP_PROTOCOL, &ip, &at);
@@ -71,8 +70,7 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 	ip->skip = ip_skip;
 	ip->lead_bytes = 8 - (PGR_IP_BYTES + PGR_PREFIX_BYTES) % 8;
 	ip->number = pgr_number_new();
-	if (filter(ip->fd, ip->number) < 0 ||
-	    setsockopt(ip->fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments)) < 0)
+	if (filter(ip->fd, ip->number) < 0)
 		code = pgr_wire_fail(config, PGR_E_WIRE, "preparing a raw IP socket: %s", strerror(errno));
 	else if (bind(ip->fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
 		code = pgr_wire_fail(config, PGR_E_WIRE, "binding a raw IP socket to %s: %s", config->address,

@@ -11,7 +11,7 @@
 #include "../engine.h"
 #include "must.h"
 
-enum { BYTES_MAX = 1500, WAY_MAX = 64 };
+enum { BYTES_MAX = 5000, LARGE_BYTES = 1400, WAY_MAX = 64 };
 
 /* What is on its way. */
 struct thing {
@@ -76,8 +76,10 @@ static void check_incoming(void)
 		}
 	}
 	MUST(arrived == in->arrived && below == in->cumulative && in->unsaid <= in->arrived);
-	MUST(pgr_incoming_whole(in) == (below == in->packets));
+	MUST((in->arrived == in->packets) == (below == in->packets));
 	/* what the sender believes to have arrived has, unless somebody lied */
+	if (in->packet_bytes != f.out.packet_bytes)
+		return; /* nothing has come in the smaller packets yet */
 	for (uint32_t i = 0; !f.lied && f.out.order && i < f.out.next; i++)
 		MUST(f.out.order[i] || (in->map[i / 64] >> i % 64 & 1));
 }
@@ -131,26 +133,37 @@ static void report(void)
 static void take(const struct pgr_header *head)
 {
 	struct pgr_piece pieces[PGR_IOV_MAX];
-	const struct pgr_iov to = {f.to, f.in.bytes};
-	uint64_t at = (uint64_t)head->packet_number * head->packet_bytes;
+	const uint64_t at = (uint64_t)head->packet_number * head->packet_bytes;
+	uint8_t data[LARGE_BYTES];
+	const struct pgr_packet packet = {.head = *head, .data = data};
+	struct pgr_outgoing cut = f.out;
 	unsigned int count;
+	size_t used = 0;
 
+	cut.packet_bytes = head->packet_bytes; /* it may have been sent in the larger ones */
+	count = pgr_outgoing_pieces(&cut, head->packet_number, pieces);
+	for (unsigned int i = 0; i < count; i++) {
+		MUST(pieces[i].bytes > 0 && used + pieces[i].bytes <= sizeof(data));
+		memcpy(data + used, pieces[i].base, pieces[i].bytes);
+		used += pieces[i].bytes;
+	}
+	MUST(used == head->data_bytes && at + used <= f.out.bytes);
 	if (!f.begun) {
-		if (pgr_incoming_start(&f.in, head) != PGR_OK)
+		if (pgr_incoming_start(&f.in, head, f.to, NULL, 0) != PGR_OK)
 			abort();
 		f.begun = true;
 	}
-	if (!pgr_incoming_take(&f.in, head))
+	pgr_incoming_take(&f.in, &packet, 8);
+}
+
+/* Large packets do not arrive: the message begins anew in small ones. */
+static void shrink(void)
+{
+	if (f.out.packet_bytes <= PGR_SMALL_BYTES || f.out.bytes <= PGR_SMALL_BYTES)
 		return;
-	MUST(at + head->data_bytes <= f.in.bytes);
-	count = pgr_outgoing_pieces(&f.out, head->packet_number, pieces);
-	for (unsigned int i = 0; i < count; i++) {
-		MUST(pieces[i].bytes > 0);
-		pgr_scatter(&(struct pgr_iov){f.to, BYTES_MAX}, 1, at, pieces[i].base, pieces[i].bytes);
-		at += pieces[i].bytes;
-	}
-	MUST(at == (uint64_t)head->packet_number * head->packet_bytes + head->data_bytes);
-	(void)to;
+	pgr_outgoing_end(&f.out);
+	if (pgr_outgoing_start(&f.out, PGR_SMALL_BYTES) != PGR_OK)
+		abort();
 }
 
 static void arrive(unsigned int which, bool stays)
@@ -165,6 +178,8 @@ static void arrive(unsigned int which, bool stays)
 		memmove(&f.way[which], &f.way[which + 1], (f.way_count - which - 1) * sizeof(thing));
 		f.way_count--;
 	}
+	if (thing.is_report && thing.head.packet_bytes != f.out.packet_bytes)
+		return; /* late */
 	if (thing.is_report)
 		pgr_outgoing_learn(&f.out, thing.head.packet_number,
 				   thing.head.type == PGR_NACK ? thing.bitmap : NULL, thing.head.data_bytes);
@@ -182,8 +197,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		return 0;
 	memset(&f, 0, sizeof(f));
 	liars = data[0] & 1;
-	packet_bytes = 1 + data[0] / 2 % 32;
-	f.out.bytes = left = ((uint32_t)data[1] << 8 | data[2]) % BYTES_MAX;
+	packet_bytes = data[0] / 2 % 32 < 31 ? 1 + data[0] / 2 % 32u : LARGE_BYTES;
+	f.out.bytes = left =
+		((uint32_t)data[1] << 8 | data[2]) % (packet_bytes == LARGE_BYTES ? BYTES_MAX : 1500);
 	for (size_t i = 0; i < sizeof(f.from); i++)
 		f.from[i] = (uint8_t)(i * 7 + (i >> 8));
 	/* the message lies in several pieces, some of them empty */
@@ -235,6 +251,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		case 8:
 			if (much == 1)
 				pgr_outgoing_restart(&f.out);
+			else if (much == 2)
+				shrink();
 			break;
 		case 9: /* packets that are not of this message */
 			if (f.begun) {
@@ -243,7 +261,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 					.packet_bytes = f.in.packet_bytes ^ (much >> 1 & 1u),
 					.packet_number = much & 2 || much & 1 ? much : f.in.packets + much};
 
-				MUST(f.in.packets == 1 || !pgr_incoming_take(&f.in, &head));
+				const struct pgr_packet packet = {.head = head, .data = f.from};
+
+				MUST(f.in.packets == 1 || !pgr_incoming_take(&f.in, &packet, 8));
 			}
 			break;
 		case 10:
@@ -266,7 +286,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		check_incoming();
 	}
 	/* From now on nothing is lost, and nobody lies: it arrives. */
-	for (unsigned int i = 0; !f.lied && (!f.begun || !pgr_incoming_whole(&f.in)); i++) {
+	for (unsigned int i = 0; !f.lied && (!f.begun || f.in.arrived < f.in.packets); i++) {
 		MUST(i < 4 * f.out.packets + 100);
 		f.way_count = 0;
 		pgr_outgoing_all_lost(&f.out);

@@ -13,6 +13,7 @@ local CALL, RESULT, ACK, NACK, PROBE, ALIVE, CHALLENGE, REJECT = 1, 2, 3, 4, 5, 
 local ASK, COOKIE, DELEGATED, KEYED, OF_RESULT, FLAGS_END = 1, 2, 16, 32, 64, 128
 local OTHER_VERSION, FAILED = 2, 6 -- reasons of a reject
 local PROCEDURE_OWN = -64 -- a procedure's own codes are this or below
+local SMALL_BYTES = 1136 -- of data, where larger packets do not arrive
 local KEPT_BYTES_MAX = 256 * 2 ^ 20 -- of messages put together, in memory at a time
 
 local TYPES = {
@@ -53,6 +54,7 @@ local f = {
 	retransmissions = ProtoField.uint8("peregrine.retransmissions", "Retransmissions", base.DEC, nil, nil,
 		"Time-outs of the call in a row, up to now; an answer repeats the number of what it answers"),
 	slot = ProtoField.uint16("peregrine.slot", "Slot"),
+	taken = ProtoField.uint16("peregrine.taken", "Data that the server takes in a packet", base.UNIT_STRING, BYTES),
 	credits = ProtoField.uint16("peregrine.credits", "Credits", base.UNIT_STRING, { " packet", " packets" }, nil,
 		"Packets that the receiver of this one may have under way to its sender; 0 says nothing"),
 	client = ProtoField.uint64("peregrine.client", "Client", base.HEX, nil, nil, "Identifier of the binding"),
@@ -89,7 +91,8 @@ local f = {
 	token_mac = ProtoField.ether("peregrine.token.mac", "Hardware address"),
 	token_address_bytes = ProtoField.uint32("peregrine.token.address_bytes", "Length of client address", base.UNIT_STRING,
 		BYTES),
-	token_flags = ProtoField.uint32("peregrine.token.flags", "Flags", base.HEX),
+	token_packet_bytes = ProtoField.uint32("peregrine.token.packet_bytes", "Packet length of the result, at most",
+		base.UNIT_STRING, BYTES),
 	token_client = ProtoField.uint64("peregrine.token.client", "Client", base.HEX),
 	token_sequence = ProtoField.uint64("peregrine.token.sequence", "Sequence"),
 	token_slot = ProtoField.uint32("peregrine.token.slot", "Slot"),
@@ -313,7 +316,7 @@ local function collect(call, h, tvb, frame)
 		return nil
 	end
 	local m = call.parts[h.type]
-	if not m then
+	if not m or not m.whole_frame and h.packet_bytes == SMALL_BYTES and m.packet_bytes > SMALL_BYTES then
 		m = { data = {}, frames = {}, have = 0, message_bytes = h.message_bytes, packet_bytes = h.packet_bytes }
 		call.parts[h.type] = m
 	end
@@ -461,15 +464,14 @@ end
 
 local function show_token(tree, range, prefix)
 	local item = tree:add(f.token, range)
-	local bytes, flags, slot, sequence = range(32, 4):le_uint(), range(36, 4):le_uint(), range(56, 4):le_uint(),
-		range(48, 8):le_uint64()
+	local bytes, slot, sequence = range(32, 4):le_uint(), range(56, 4):le_uint(), range(48, 8):le_uint64()
 	local address = item:add(f.token_address, range(0, 32))
 	local readable = show_address(address, range(0, 32), prefix)
 	if readable then
 		address:append_text(" (" .. readable .. ")")
 	end
 	item:add_le(f.token_address_bytes, range(32, 4))
-	item:add_le(f.token_flags, range(36, 4))
+	item:add_le(f.token_packet_bytes, range(36, 4))
 	item:add_le(f.token_client, range(40, 8))
 	item:add_le(f.token_sequence, range(48, 8))
 	item:add_le(f.token_slot, range(56, 4))
@@ -484,9 +486,6 @@ local function show_token(tree, range, prefix)
 	end
 	if sequence == UInt64(0) then
 		item:add_proto_expert_info(e.sequence, "Sequence numbers begin at 1")
-	end
-	if flags ~= 0 then
-		item:add_proto_expert_info(e.odd, text("A token's flags are 0, not 0x%x", flags))
 	end
 end
 
@@ -664,7 +663,7 @@ local function show(tvb, at, pinfo, root, prefix)
 	tree:add(f.version, tvb(at + 2, 1))
 	tree:add(f.retransmissions, tvb(at + 3, 1))
 	tree:add_le(f.slot, tvb(at + 4, 2))
-	tree:add_le(f.credits, tvb(at + 6, 2))
+	tree:add_le(h.type == CHALLENGE and f.taken or f.credits, tvb(at + 6, 2))
 	tree:add_le(f.client, tvb(at + 8, 8))
 	tree:add_le(f.sequence, tvb(at + 16, 8))
 	tree:add_le(f.incarnation, tvb(at + 24, 4))

@@ -46,6 +46,7 @@ struct pgr_header answer_of(enum pgr_type type)
 		.sequence = last->sequence,
 		.incarnation = INCARNATION,
 		.procedure = last->procedure,
+		.packet_bytes = type == PGR_ACK || type == PGR_NACK ? last->packet_bytes : 0,
 	};
 }
 

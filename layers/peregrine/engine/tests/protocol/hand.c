@@ -295,6 +295,7 @@ struct pgr_header bare_of(enum pgr_type type, uint64_t sequence)
 		.client = CLIENT,
 		.sequence = sequence,
 		.incarnation = t.pgr->incarnation,
+		.packet_bytes = type == PGR_ACK || type == PGR_NACK ? DATA_BYTES : 0,
 	};
 }
 

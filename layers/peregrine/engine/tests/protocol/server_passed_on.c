@@ -4,7 +4,7 @@
 
 struct wire_token { /* as PROTOCOL.md says */
 	uint8_t address[32];
-	uint32_t address_bytes, flags;
+	uint32_t address_bytes, packet_bytes;
 	uint64_t client, sequence;
 	uint32_t slot, incarnation;
 };
@@ -13,6 +13,7 @@ static struct wire_token token_of(uint32_t from)
 {
 	struct wire_token token = {
 		.address_bytes = pgr_le32(32),
+		.packet_bytes = pgr_le32(DATA_BYTES),
 		.client = pgr_le64(77),
 		.sequence = pgr_le64(9),
 		.slot = pgr_le32(3),
@@ -47,6 +48,7 @@ static struct pgr_header third_ack(void)
 		.sequence = 9,
 		.incarnation = INCARNATION,
 		.packet_number = 1,
+		.packet_bytes = DATA_BYTES,
 	};
 }
 
@@ -246,9 +248,9 @@ static void test_delegated_on(void)
 		return;
 	memcpy(&token, t.seen[0].packet.data, sizeof(token));
 	CHECK(is_at((const struct pgr_to *)(const void *)token.address, THIRD) &&
-	      pgr_le32(token.address_bytes) == 32 && token.flags == 0 && pgr_le64(token.client) == CLIENT &&
-	      pgr_le64(token.sequence) == 1 && pgr_le32(token.slot) == 5 &&
-	      pgr_le32(token.incarnation) == t.pgr->incarnation);
+	      pgr_le32(token.address_bytes) == 32 && pgr_le32(token.packet_bytes) == DATA_BYTES &&
+	      pgr_le64(token.client) == CLIENT && pgr_le64(token.sequence) == 1 &&
+	      pgr_le32(token.slot) == 5 && pgr_le32(token.incarnation) == t.pgr->incarnation);
 	result = t.seen[0].packet.head;
 	/* The caller who asks hears that we are at it. */
 	call.flags = PGR_FLAG_ASK;

@@ -37,9 +37,7 @@ const char *pair_why(void)
 	return shared && shared->why[0] ? shared->why : "no word of why";
 }
 
-/* Runs `ip` with these arguments, given as one string. */
-static bool ip(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static bool ip(const char *format, ...)
+bool pair_ip(const char *format, ...)
 {
 	char line[256], *words[16], *rest = line;
 	size_t count = 0;
@@ -110,30 +108,41 @@ static int run_server(bool hosts, unsigned int seconds, pair_side *server, void 
 			return pair_say(shared, PAIR_SKIPPED, "no network namespace: %s", strerror(errno));
 		shared->stage = ALONE;
 		await(&shared->stage, LINKED, false);
-		if (!ip("addr add " PAIR_SERVER_ADDRESS "/24 dev " PAIR_SERVER_DEVICE) ||
-		    !ip("link set " PAIR_SERVER_DEVICE " up"))
+		if (!pair_ip("addr add " PAIR_SERVER_ADDRESS "/24 dev " PAIR_SERVER_DEVICE) ||
+		    !pair_ip("link set " PAIR_SERVER_DEVICE " up"))
 			return pair_say(shared, PAIR_SKIPPED,
 					"the server's end of a veth pair is not to be had");
 	}
 	return server(shared, arg);
 }
 
+/* A veth pair; or two, joined by a bridge whose ports take less than the ends send. */
+static bool make_link(void)
+{
+	if (!shared->narrow_bytes)
+		return pair_ip("link add " PAIR_CLIENT_DEVICE " type veth peer name " PAIR_SERVER_DEVICE);
+	return pair_ip("link add pgrb type bridge") && pair_ip("link set pgrb up") &&
+	       pair_ip("link add " PAIR_CLIENT_DEVICE " type veth peer name pgrc") &&
+	       pair_ip("link add " PAIR_SERVER_DEVICE " type veth peer name pgrs") &&
+	       pair_ip("link set pgrc mtu %u master pgrb up", shared->narrow_bytes) &&
+	       pair_ip("link set pgrs mtu %u master pgrb up", shared->narrow_bytes);
+}
+
 static int link_hosts(void)
 {
 	if (!await(&shared->stage, ALONE, true))
 		return PAIR_SKIPPED;
-	if (!ip("link add " PAIR_CLIENT_DEVICE " type veth peer name " PAIR_SERVER_DEVICE) ||
-	    !ip("link set " PAIR_SERVER_DEVICE " netns %d", (int)server_pid) ||
-	    !ip("addr add " PAIR_CLIENT_ADDRESS "/24 dev " PAIR_CLIENT_DEVICE) ||
-	    !ip("link set " PAIR_CLIENT_DEVICE " up"))
-		return pair_say(shared, PAIR_SKIPPED, "no veth pair, or no command ip");
+	if (!make_link() || !pair_ip("link set " PAIR_SERVER_DEVICE " netns %d", (int)server_pid) ||
+	    !pair_ip("addr add " PAIR_CLIENT_ADDRESS "/24 dev " PAIR_CLIENT_DEVICE) ||
+	    !pair_ip("link set " PAIR_CLIENT_DEVICE " up"))
+		return pair_say(shared, PAIR_SKIPPED, "no veth pair, no bridge, or no command ip");
 	shared->stage = LINKED;
 	return PAIR_PASSED;
 }
 
 bool pair_link(bool up)
 {
-	return ip("link set " PAIR_CLIENT_DEVICE " %s", up ? "up" : "down");
+	return pair_ip("link set " PAIR_CLIENT_DEVICE " %s", up ? "up" : "down");
 }
 
 static int of_status(int status, const char *who)
@@ -176,7 +185,8 @@ static int run_client(bool hosts, unsigned int seconds, pair_side *server, pair_
 		       : of_status(status, "server") | result;
 }
 
-int pair_run(bool hosts, unsigned int seconds, pair_side *server, pair_side *client, void *arg)
+static int run(bool hosts, unsigned int narrow_bytes, unsigned int seconds, pair_side *server,
+	       pair_side *client, void *arg)
 {
 	int status;
 	pid_t pid;
@@ -188,6 +198,7 @@ int pair_run(bool hosts, unsigned int seconds, pair_side *server, pair_side *cli
 			abort();
 	}
 	memset(shared, 0, sizeof(*shared));
+	shared->narrow_bytes = narrow_bytes;
 	fflush(NULL); /* or both would print it */
 	pid = fork();
 	if (pid == 0)
@@ -195,4 +206,14 @@ int pair_run(bool hosts, unsigned int seconds, pair_side *server, pair_side *cli
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return pair_say(shared, PAIR_FAILED, "fork: %s", strerror(errno));
 	return of_status(status, "client");
+}
+
+int pair_run(bool hosts, unsigned int seconds, pair_side *server, pair_side *client, void *arg)
+{
+	return run(hosts, 0, seconds, server, client, arg);
+}
+
+int pair_run_narrow(unsigned int bytes, unsigned int seconds, pair_side *server, pair_side *client, void *arg)
+{
+	return run(true, bytes, seconds, server, client, arg);
 }

@@ -20,9 +20,10 @@ enum { PAIR_PASSED = 0, PAIR_FAILED = 1, PAIR_SKIPPED = 77 };
 
 /* In memory of both. */
 struct pair {
-	_Atomic int stage; /* how far setting up the hosts is */
-	_Atomic int ready; /* the server has left its address */
-	_Atomic int stop;  /* the client has ended */
+	_Atomic int stage;         /* how far setting up the hosts is */
+	_Atomic int ready;         /* the server has left its address */
+	_Atomic int stop;          /* the client has ended */
+	unsigned int narrow_bytes; /* IP packets of more are lost between the hosts; 0: none are */
 	uint8_t address[PGR_ADDRESS_BYTES];
 	char why[512];             /* it failed, or was skipped */
 	_Atomic uint32_t executed; /* calls, at the server */
@@ -36,6 +37,9 @@ typedef int pair_side(struct pair *pair, void *arg);
  * `hosts`, in a namespace where only lo is, and down. What is left to be said is in pair_why().
  */
 int pair_run(bool hosts, unsigned int seconds, pair_side *server, pair_side *client, void *arg);
+/* The same between two hosts with a bridge between them, over which no IP packet of more than `bytes` comes. */
+int pair_run_narrow(unsigned int bytes, unsigned int seconds, pair_side *server, pair_side *client,
+		    void *arg);
 const char *pair_why(void);
 /* Says why, the first time; returns `result`. */
 int pair_say(struct pair *pair, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -43,6 +47,8 @@ int pair_say(struct pair *pair, int result, const char *format, ...) __attribute
 /* For the client. */
 bool pair_server_lives(void);
 bool pair_link(bool up); /* between two hosts; false: it could not be changed */
+/* Runs `ip` with these arguments, given as one string; false: it failed. */
+bool pair_ip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* For the server: what it says is taken by pair_await. */
 void pair_tell(struct pair *pair, const struct pgr *pgr);
 /* For the client: until the server is there; false: it has ended. */

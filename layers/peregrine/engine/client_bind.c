@@ -76,8 +76,7 @@ void pgr_unbind(struct pgr_peer *peer)
 	pgr->peers_count--;
 	hash_peers(pgr);
 	pgr_share_out(pgr);
-	pgr->next_tick_ns = 0;
-	pgr->polls = pgr->polls_a_look;
+	pgr_tick_soon(pgr);
 }
 
 void pgr_peer_end(struct pgr_peer *peer)

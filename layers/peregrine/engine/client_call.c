@@ -324,6 +324,46 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	return PGR_OK;
 }
 
+static unsigned int end_by(struct pgr_peer *peer, const void *arg, uint64_t deadline_ns, int code)
+{
+	unsigned int count = 0;
+
+	for (uint64_t busy = ~peer->free; busy; busy &= busy - 1) {
+		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(busy)];
+		const uint64_t bit = UINT64_C(1) << slot->number;
+		const bool has = (peer->hasty & bit) && slot->deadline_sequence == slot->sequence;
+
+		/* a call that is passed on is its server's affair */
+		if (slot->state == PGR_SLOT_FREE || slot->delegating || slot->arg != arg)
+			continue;
+		count++;
+		if (has && slot->deadline_ns <= deadline_ns)
+			continue;
+		peer->hasty |= bit;
+		slot->deadline_sequence = slot->sequence;
+		slot->deadline_ns = deadline_ns;
+		slot->deadline_code = code;
+	}
+	return count;
+}
+
+unsigned int pgr_deadline(struct pgr_peer *peer, const void *arg, uint64_t within_ns)
+{
+	const uint64_t now_ns = pgr_now(peer->pgr);
+
+	return end_by(peer, arg, within_ns < UINT64_MAX - now_ns ? now_ns + within_ns : UINT64_MAX,
+		      PGR_E_DEADLINE);
+}
+
+unsigned int pgr_cancel(struct pgr_peer *peer, const void *arg)
+{
+	const unsigned int count = end_by(peer, arg, 0, PGR_E_CANCELLED);
+
+	if (count)
+		pgr_tick_soon(peer->pgr);
+	return count;
+}
+
 void pgr_slot_put_back(struct pgr_slot *slot)
 {
 	pgr_buffer_give(slot->peer->pgr, slot->marshal);

@@ -41,6 +41,8 @@ const char *pgr_code_name(int code)
 		"the wire failed",
 		"not permitted",
 		"no free port",
+		"the deadline has passed",
+		"cancelled",
 	};
 
 	if (code <= PGR_E_PROCEDURE_OWN)
@@ -307,7 +309,7 @@ static void waiter_done(void *arg, int code, const void *result, size_t result_b
 
 int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signature *signature,
 		      const struct pgr_iov *in, uint32_t in_count, const struct pgr_iov *out,
-		      uint32_t out_count, size_t *result_bytes_out)
+		      uint32_t out_count, uint64_t within_ns, size_t *result_bytes_out)
 {
 	struct pgr *pgr = peer->pgr;
 	struct waiter waiter = {0};
@@ -320,6 +322,8 @@ int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pg
 		pgr_poll(pgr);
 	if (code < 0)
 		return code;
+	if (within_ns)
+		pgr_deadline(peer, &waiter, within_ns);
 	while (!waiter.done)
 		if (pgr_poll(pgr) == 0 && !waiter.done && pgr->config.block)
 			pgr_wait(pgr, UINT64_MAX);

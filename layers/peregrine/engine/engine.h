@@ -170,6 +170,9 @@ struct pgr_slot {
 	uint64_t sent_ns, due_ns, give_up_ns;
 	/* when it first went out under a claim: from then on it may have been executed */
 	uint64_t claimed_ns;
+	/* which call has a deadline of its own, when, and the code with which it then ends; 0: none. Good while `hasty` has it */
+	uint64_t deadline_sequence, deadline_ns;
+	int deadline_code;
 	pgr_done *done;
 	void *arg;
 	const struct pgr_signature *signature;
@@ -209,6 +212,8 @@ struct pgr_peer {
 	uint64_t introduced;
 	/* a bit a slot: no call is there; it waits for credits or room; its result was taken and not acknowledged */
 	uint64_t free, queued, unacked;
+	/* a bit a slot: it has, or had, a call with a deadline of its own */
+	uint64_t hasty;
 	/* packets that we may have, and have, under way */
 	uint32_t credits, under_way;
 	/* of data in a full packet, either way: the smaller of both ends' limits, or small_bytes if no more arrive */
@@ -660,6 +665,12 @@ void pgr_slot_arm(struct pgr_slot *slot);
 void pgr_slot_leave(struct pgr_slot *slot);
 /* From this moment it waits for an answer; when it is given up stays as it is. */
 void pgr_slot_wait(struct pgr_slot *slot);
+/* The next poll looks through all that waits for the clock. */
+static inline void pgr_tick_soon(struct pgr *pgr)
+{
+	pgr->next_tick_ns = 0;
+	pgr->polls = 4 * pgr->polls_a_look;
+}
 /* When, by pgr_now, something has to be done although nothing arrives. */
 uint64_t pgr_next_due(const struct pgr *pgr);
 

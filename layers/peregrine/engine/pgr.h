@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-#define PGR_VERSION_TEXT "1.0"
+#define PGR_VERSION_TEXT "2.0"
 /* On the wire: a packet's header, and what a delegated call carries beyond its arguments. */
 #define PGR_HEADER_WIRE_BYTES 48u
 #define PGR_TOKEN_WIRE_BYTES  64u
@@ -66,6 +66,9 @@ enum pgr_code {
 	PGR_E_PERMISSION = -11,
 	/* no free port in the range */
 	PGR_E_PORT = -12,
+	/* the call's own deadline has passed, or this side has cancelled it: it was executed once, or never */
+	PGR_E_DEADLINE = -13,
+	PGR_E_CANCELLED = -14,
 	/* this and below: given by the server's own procedure to pgr_fail */
 	PGR_E_PROCEDURE_OWN = -64
 };
@@ -238,12 +241,21 @@ int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signatu
 	     const struct pgr_iov *in, uint32_t in_count, const struct pgr_iov *out, uint32_t out_count,
 	     uint32_t flags, pgr_done *done, void *arg);
 /*
- * The same, and polls (and sleeps, where the endpoint blocks) until it is done. Returns what `done` would get, or
- * what pgr_call refuses with; E_ARGUMENT inside a poll. *result_bytes_out may be NULL.
+ * End the calls of this binding that are outstanding under this `arg` of theirs: with E_DEADLINE, unless they have ended
+ * `within_ns` from now (the earlier one holds, where it is said twice); with E_CANCELLED. `done` runs in a poll: in the
+ * next one after pgr_cancel, at most a quarter of rto_min_ns late after a deadline. Then the buffers are the caller's
+ * again. The server is not told: it has executed such a call once, or will, or never. Return how many there are.
+ */
+unsigned int pgr_deadline(struct pgr_peer *peer, const void *arg, uint64_t within_ns);
+unsigned int pgr_cancel(struct pgr_peer *peer, const void *arg);
+/*
+ * pgr_call, then polls (and sleeps, where the endpoint blocks) until it is done, for within_ns at most; 0: for as long as
+ * its server says anything. Returns what `done` would get, or what pgr_call refuses with; E_ARGUMENT inside a poll.
+ * *result_bytes_out may be NULL.
  */
 int pgr_call_and_wait(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signature *signature,
 		      const struct pgr_iov *in, uint32_t in_count, const struct pgr_iov *out,
-		      uint32_t out_count, size_t *result_bytes_out);
+		      uint32_t out_count, uint64_t within_ns, size_t *result_bytes_out);
 
 /*
  * Answers a call. PGR_OK: the buffers are the caller's. QUEUED (longer than a packet, or delegated): lent

@@ -112,8 +112,30 @@ static bool has_ended(struct pgr *pgr, struct pgr_peer *peer)
 	return peer->ended;
 }
 
+/* Calls that have a deadline of their own. Their servers need not keep a result for them. */
+static PGR_COLD void tick_hasty(struct pgr *pgr, struct pgr_peer *peer)
+{
+	for (uint64_t hasty = peer->hasty; hasty; hasty &= hasty - 1) {
+		struct pgr_slot *slot = &peer->slots[__builtin_ctzll(hasty)];
+		const uint64_t bit = UINT64_C(1) << slot->number;
+		const bool ended = slot->state == PGR_SLOT_FREE || slot->deadline_sequence != slot->sequence;
+
+		if (!ended && pgr->now_ns < slot->deadline_ns)
+			continue;
+		peer->hasty &= ~bit;
+		if (ended)
+			continue;
+		slot->in.packet_bytes = 0; /* the ack is of whatever there will be */
+		if (!pgr->reliable && slot->first_sent)
+			peer->unacked |= bit;
+		pgr_slot_end(slot, slot->deadline_code, NULL, 0);
+	}
+}
+
 static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 {
+	if (PGR_UNLIKELY(peer->hasty != 0))
+		tick_hasty(pgr, peer);
 	if (PGR_UNLIKELY(has_ended(pgr, peer)))
 		for (uint64_t busy = ~peer->free; busy; busy &= busy - 1)
 			pgr_slot_end(&peer->slots[__builtin_ctzll(busy)], PGR_E_RESTARTED, NULL, 0);
@@ -232,6 +254,12 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 				due_ns = slot->due_ns;
 			if (slot->give_up_ns < due_ns)
 				due_ns = slot->give_up_ns;
+		}
+		for (uint64_t hasty = peer->hasty & ~peer->free; hasty; hasty &= hasty - 1) {
+			const struct pgr_slot *slot = &peer->slots[__builtin_ctzll(hasty)];
+
+			if (slot->deadline_sequence == slot->sequence && slot->deadline_ns < due_ns)
+				due_ns = slot->deadline_ns;
 		}
 		if (pgr->wire->ops->ended && ~peer->free && pgr->now_ns + LIFE_NS < due_ns)
 			due_ns = pgr->now_ns + LIFE_NS;

@@ -41,7 +41,9 @@ def test_nothing_but_the_header_is_exported(installed: Path) -> None:
     if not shutil.which("nm"):
         pytest.skip("no nm here")
     listed = run("nm", "-D", "--defined-only", installed / "lib/libpgr.so").stdout
-    exported = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+    versioned = [line.split()[-1].split("@@") for line in listed.splitlines() if not line.endswith(" A PGR_2")]
+    assert {version for _, version in versioned} == {"PGR_2"}
+    exported = {name for name, _ in versioned}
     header = (installed / "include/pgr.h").read_text(encoding="utf-8")
     code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     declared = set(re.findall(r"^(?!typedef).*?\b(pgr_\w+)\(", code, flags=re.MULTILINE))

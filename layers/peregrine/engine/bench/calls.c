@@ -110,7 +110,7 @@ static void begin_client(void)
 
 static void end_client(void)
 {
-	pgr_call_and_wait(peer, STOP_CALL, NULL, NULL, 0, NULL, 0, NULL);
+	pgr_call_and_wait(peer, STOP_CALL, NULL, NULL, 0, NULL, 0, 0, NULL);
 	pgr_close(pgr);
 }
 
@@ -195,7 +195,7 @@ double calls_big_client(void)
 		for (size_t at = 0; at < BIG_BYTES; at += 64)
 			big[at] = (uint8_t)i;
 		begin_ns = now_ns();
-		must(pgr_call_and_wait(peer, NULL_CALL, NULL, &in, 1, NULL, 0, NULL));
+		must(pgr_call_and_wait(peer, NULL_CALL, NULL, &in, 1, NULL, 0, 0, NULL));
 		samples[i] = (uint32_t)(now_ns() - begin_ns);
 	}
 	end_client();

@@ -155,7 +155,8 @@ static int ask(struct pgr *pgr, char **argv, int argc)
 	snprintf(key, sizeof(key), "%s", argv[5]);
 	if (argc == 7)
 		in[1] = (struct pgr_iov){argv[6], strlen(argv[6])};
-	code = pgr_call_and_wait(peer, argc == 7 ? PUT : GET, NULL, in, argc == 7 ? 2 : 1, &out, 1, &bytes);
+	code = pgr_call_and_wait(peer, argc == 7 ? PUT : GET, NULL, in, argc == 7 ? 2 : 1, &out, 1, 0,
+				 &bytes);
 	if (code == NO_SUCH_KEY)
 		return 1;
 	if (code != PGR_OK) {

@@ -33,13 +33,15 @@ enum {
 	LONG_BYTES = 20000,
 	FAIL_CODE = -70,
 	LATER_MAX = 256,
+	NOT_NEEDED = 128, /* its client has cancelled it: it is executed once, or never */
+	MS = 1000000,
 };
 
 static struct world {
 	struct pgr *client, *first, *second, *all[3];
 	struct pgr_peer *to_first, *to_second;
-	uint8_t *executions; /* by call */
-	uint32_t calls, begun, ended;
+	uint8_t *executions; /* by call: how often; and NOT_NEEDED */
+	uint32_t calls, begun, ended, hasty;
 	uint32_t wrong, failed_otherwise;
 	struct later {
 		struct pgr *pgr;
@@ -82,7 +84,8 @@ static void count_execution(const struct pgr_request *request)
 	uint32_t id;
 
 	memcpy(&id, request->args, sizeof(id));
-	if (request->args_bytes < sizeof(id) || id >= world.calls || ++world.executions[id] > 1)
+	if (request->args_bytes < sizeof(id) || id >= world.calls ||
+	    (++world.executions[id] & ~NOT_NEEDED) > 1)
 		world.wrong++;
 }
 
@@ -130,7 +133,7 @@ static void on_failed(void *arg, const struct pgr_request *request)
 
 struct call {
 	uint32_t id, procedure;
-	bool lent;
+	bool lent, hasty;
 	size_t bytes;
 	uint8_t *in, *out;
 };
@@ -141,7 +144,10 @@ static void on_done(void *arg, int code, const void *result, size_t result_bytes
 	const uint8_t *data = call->lent ? result : call->out;
 
 	world.ended++;
-	if (call->procedure == FAILED) {
+	if (call->hasty && (code == PGR_E_CANCELLED || code == PGR_E_DEADLINE)) {
+		world.hasty++;
+		world.executions[call->id] |= NOT_NEEDED;
+	} else if (call->procedure == FAILED) {
 		world.wrong += code != FAIL_CODE;
 	} else if (code != PGR_OK) {
 		world.failed_otherwise++;
@@ -184,6 +190,10 @@ static bool begin(void)
 	code = pgr_call(world.to_first, call->procedure, NULL, in, 3, out, call->lent ? 0 : 2,
 			net_random(2) ? PGR_MORE : 0, on_done, call);
 	if (code == PGR_QUEUED) {
+		call->hasty = net_random(20) == 0;
+		if (call->hasty && (net_random(2) ? pgr_cancel(world.to_first, call)
+						  : pgr_deadline(world.to_first, call, net_random(MS))) != 1)
+			world.wrong++;
 		world.begun++;
 		return true;
 	}
@@ -267,14 +277,16 @@ static bool run(const char *name, uint64_t seed, uint32_t calls, const struct ne
 	for (unsigned int i = 0; i < 3; i++)
 		pgr_stats(world.all[i], i == 0 ? &at_client : i == 1 ? &at_first : &at_second);
 	for (uint32_t i = 0; i < calls; i++)
-		once += world.executions[i] == 1;
+		once += (world.executions[i] & ~NOT_NEEDED) == 1 || world.executions[i] == NOT_NEEDED;
 	good = world.ended == calls && once == calls && !world.wrong && !world.failed_otherwise;
-	printf("# %s: %" PRIu32 " calls, %" PRIu32 " ended, %" PRIu32 " executed exactly once, %" PRIu32
-	       " wrong, %" PRIu32 " failed; %" PRIu64 " packets, %.3f s of its own time; repeated %" PRIu64
-	       "+%" PRIu64 "+%" PRIu64 ", challenges %" PRIu64 "\n",
-	       name, calls, world.ended, once, world.wrong, world.failed_otherwise, net_packets(),
-	       (double)(net_now_ns() - begun_ns) / 1e9, at_client.retransmissions, at_first.retransmissions,
-	       at_second.retransmissions, at_first.challenges_sent + at_second.challenges_sent);
+	printf("# %s: %" PRIu32 " calls, %" PRIu32 " ended, %" PRIu32 " executed exactly once (of %" PRIu32
+	       " cancelled: at most once), %" PRIu32 " wrong, %" PRIu32 " failed; %" PRIu64
+	       " packets, %.3f s of its own time; repeated %" PRIu64 "+%" PRIu64 "+%" PRIu64
+	       ", challenges %" PRIu64 "\n",
+	       name, calls, world.ended, once, world.hasty, world.wrong, world.failed_otherwise,
+	       net_packets(), (double)(net_now_ns() - begun_ns) / 1e9, at_client.retransmissions,
+	       at_first.retransmissions, at_second.retransmissions,
+	       at_first.challenges_sent + at_second.challenges_sent);
 	/* Time heals: nothing is kept for ever. */
 	net_set_faults(&(struct net_faults){0});
 	healed_ns = net_now_ns() + 2 * world.client->config.memory_ns;

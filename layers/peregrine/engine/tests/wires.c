@@ -477,11 +477,56 @@ static int call_nobody(struct pair *pair, void *arg)
 		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
 				pgr_code_name(code));
 	pgr_bind(pgr, address, sizeof(address), &peer);
-	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, NULL);
+	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, NULL);
 	pgr_close(pgr);
 	return code == PGR_E_GIVE_UP
 		       ? PAIR_PASSED
 		       : pair_say(pair, PAIR_FAILED, "a call to nobody: %s", pgr_code_name(code));
+}
+
+static void on_end(void *arg, int code, const void *result, size_t bytes)
+{
+	(void)result, (void)bytes;
+	*(int *)arg = code;
+}
+
+/* A server that is there and does nothing: a deadline wakes who sleeps, and a cancelled call ends in one poll. */
+static int overdue(struct pair *pair, void *arg)
+{
+	const struct pgr_config config = {
+		.bytes = sizeof(config), .wire = arg, .address = "127.0.0.1", .block = 1};
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t address_bytes = sizeof(address);
+	struct pgr *pgr = NULL, *idle = NULL;
+	struct timespec begun, ended;
+	struct pgr_peer *peer;
+	int code = pgr_open(&config, &pgr), outcome = PGR_QUEUED;
+	long took_ms;
+
+	if (code == PGR_OK)
+		code = pgr_open(&config, &idle);
+	if (code != PGR_OK) {
+		pgr_close(pgr);
+		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				pgr_code_name(code));
+	}
+	pgr_address(idle, address, &address_bytes);
+	pgr_bind(pgr, address, address_bytes, &peer);
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 60000000, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	took_ms = (ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000;
+	if (pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, on_end, &outcome) == PGR_QUEUED &&
+	    pgr_cancel(peer, &outcome) == 1 && outcome == PGR_QUEUED)
+		pgr_poll(pgr);
+	pgr_close(pgr);
+	pgr_close(idle);
+	if (code != PGR_E_DEADLINE || took_ms < 60 || took_ms > 3000) /* by itself it takes 10 s */
+		return pair_say(pair, PAIR_FAILED, "a deadline of 60 ms: %s after %ld ms",
+				pgr_code_name(code), took_ms);
+	return outcome == PGR_E_CANCELLED
+		       ? PAIR_PASSED
+		       : pair_say(pair, PAIR_FAILED, "a cancelled call: %s", pgr_code_name(outcome));
 }
 
 /* ---- refusals ---- */
@@ -681,6 +726,9 @@ int main(void)
 		 "block"},
 		{"a call to nobody ends, on udp", false, NULL, call_nobody, "udp"},
 		{"a call to nobody ends, on ip", false, NULL, call_nobody, "ip"},
+		{"deadlines and cancelled calls, on shm", false, NULL, overdue, "shm"},
+		{"deadlines and cancelled calls, on udp", false, NULL, overdue, "udp"},
+		{"deadlines and cancelled calls, on ip", false, NULL, overdue, "ip"},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},
 		{"udp ports that are all taken", false, NULL, ports_are_taken, NULL},
 		{"ip on an address of another host", false, NULL, not_our_address, NULL},

@@ -125,7 +125,7 @@ struct protocol_test {
 	X(server_contact) X(server_slot) X(server_long) X(server_rejects) X(server_memory) \
 	X(server_restart) X(server_tokens) X(server_unlike) X(server_hostile) X(server_passed_on) \
 	X(client_contact) X(client_memory) X(client_lost) X(client_rejects) X(client_parts) X(client_long) \
-	X(client_unlike) X(client_delegated) X(client_unbind) X(client_hostile) \
+	X(client_unlike) X(client_delegated) X(client_unbind) X(client_hasty) X(client_hostile) \
 	X(reliable) X(alike) X(two) X(three) X(sizes) X(versions) X(bytes)
 /* clang-format on */
 #define DECLARE(file) extern const struct protocol_test protocol_##file[];

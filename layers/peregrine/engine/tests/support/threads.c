@@ -87,7 +87,7 @@ static void *ask(void *arg)
 		size_t bytes = 0;
 
 		memset(in, (int)(i & 0xff), from.bytes);
-		if (pgr_call_and_wait(peer, 1, NULL, &from, 1, &to, 1, &bytes) == PGR_OK &&
+		if (pgr_call_and_wait(peer, 1, NULL, &from, 1, &to, 1, 0, &bytes) == PGR_OK &&
 		    bytes == from.bytes && memcmp(in, out, bytes) == 0)
 			pair->good++;
 	}

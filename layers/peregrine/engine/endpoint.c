@@ -540,6 +540,28 @@ void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
 			stats_out->rto_ns = peer->rto_ns;
 }
 
+void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out)
+{
+	const uint64_t now_ns = pgr_now(peer->pgr);
+
+	*stats_out = (struct pgr_peer_stats){
+		.round_trip_ns = peer->srtt_ns,
+		.variation_ns = peer->rttvar_ns,
+		.rto_ns = peer->rto_ns,
+		.silent_ns = peer->heard_ns ? now_ns - peer->heard_ns : UINT64_MAX,
+		.outstanding = (uint32_t)__builtin_popcountll(~peer->free),
+		.under_way = peer->under_way,
+		.credits = peer->credits,
+		.packet_bytes = peer->packet_bytes,
+	};
+}
+
+void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg)
+{
+	pgr->contact = contact;
+	pgr->contact_arg = arg;
+}
+
 size_t pgr_packet_bytes(const struct pgr *pgr)
 {
 	return pgr->single_bytes;

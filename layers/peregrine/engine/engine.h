@@ -387,6 +387,9 @@ struct pgr {
 	/* owned: who may pass calls on to us */
 	struct pgr_to *delegators;
 	uint32_t delegators_count;
+	/* whom the program is asked about; NULL: nobody */
+	pgr_contact *contact;
+	void *contact_arg;
 	/* before that, nobody is looked for who may be forgotten early */
 	uint64_t next_look_ns;
 	/* the client of the last packet */

@@ -221,6 +221,16 @@ int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *s
 void pgr_set_client_data(struct pgr *pgr, const struct pgr_token *token, void *data);
 
 /*
+ * Is asked about each binding that becomes known here, when it has proved its address and before its first call is
+ * executed; again where it had been forgotten, comes from another address, or found no room. `address` is lent,
+ * PGR_ADDRESS_BYTES of it; `client` is what requests name it by. *client_data_inout is what pgr_set_client_data hangs on it,
+ * NULL at first. 0: welcome. Else the call is refused, and ends with E_REFUSED. May call what a handler may.
+ */
+typedef int pgr_contact(void *arg, uint64_t client, const void *address, void **client_data_inout);
+/* NULL: everybody is welcome, as at first. */
+void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg);
+
+/*
  * Binds to a server; sends nothing yet. PGR_OK, E_ARGUMENT (no address of this wire, or peers_max are bound),
  * E_WIRE, E_PERMISSION, E_MEMORY, E_SERVER_BUSY (shm: 64 others are bound to it). The binding belongs to the endpoint,
  * which ends it when it is closed. On shm a binding costs 2 MiB of memory each way from then on.
@@ -323,6 +333,18 @@ struct pgr_stats {
 	uint64_t bindings_shrunk;
 };
 void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
+/* Of a binding, now. */
+struct pgr_peer_stats {
+	/* smoothed round trip, its variation, and the time-out in force (RFC 6298); 0: no sample yet, or a wire that loses nothing */
+	uint64_t round_trip_ns, variation_ns, rto_ns;
+	/* since the server last said anything; UINT64_MAX: it never has */
+	uint64_t silent_ns;
+	/* calls outstanding; packets of theirs under way, and how many may be */
+	uint32_t outstanding, under_way, credits;
+	/* of data in a full packet */
+	uint32_t packet_bytes;
+};
+void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out);
 /* 64 random bits, not 0. */
 uint64_t pgr_nonce(void);
 /* Bytes of the largest message that travels in one packet. */

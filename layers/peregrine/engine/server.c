@@ -307,6 +307,7 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 {
 	const struct pgr_header *head = &packet->head;
 	struct pgr_share *share;
+	void *data = client ? client->data : NULL;
 
 	if (head->type != PGR_CALL && head->type != PGR_PROBE)
 		return NULL;
@@ -317,6 +318,10 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 		challenge(pgr, from, head);
 		return NULL;
 	}
+	if (pgr->contact && pgr->contact(pgr->contact_arg, head->client, from->bytes, &data) != 0) {
+		reject(pgr, from, head, PGR_REJECT_NOT_AUTHORISED);
+		return NULL;
+	}
 	share = pgr_share_get(pgr, from);
 	if (client && share) { /* the same binding at a new address */
 		client->share->clients--;
@@ -324,6 +329,7 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 		client->share = share;
 		share->clients++;
 		client->to = *from;
+		client->data = data;
 		return client;
 	}
 	client = share && pgr_share_has_place(pgr, share) ? calloc(1, sizeof(*client)) : NULL;
@@ -332,6 +338,7 @@ static PGR_COLD struct pgr_client *meet(struct pgr *pgr, struct pgr_client *clie
 		reject(pgr, from, head, PGR_REJECT_BUSY);
 		return NULL;
 	}
+	client->data = data;
 	client->share = share;
 	share->clients++;
 	client->id = head->client;

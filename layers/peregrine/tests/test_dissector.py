@@ -528,7 +528,7 @@ def test_a_message_of_several_packets_is_put_together(way: str) -> None:
 
 
 def begun_anew() -> list[Sent]:
-    """Return a call of which the large packets vanish but for one, in small packets, and a large one that comes late."""
+    """Return a call whose large packets vanish but for one, then in small packets, and a large one that comes late."""
     large = blast("call", [b"a" * 1400, b"b" * 1400, b"c" * 200])
     data = b"a" * 1400 + b"b" * 1400 + b"c" * 200
     small = blast("call", [data[at : at + 1136] for at in range(0, 3000, 1136)])

@@ -137,8 +137,38 @@ static void test_client_results(void)
 	}
 }
 
+/* What a program sees of a binding. */
+static void test_peer_stats(void)
+{
+	struct pgr_peer_stats now;
+	struct pgr_header result;
+
+	open_endpoint(NULL);
+	pgr_peer_stats(t.peer, &now);
+	CHECK(now.silent_ns == UINT64_MAX && !now.rto_ns && !now.outstanding && !now.under_way &&
+	      now.packet_bytes == DATA_BYTES);
+	meet_server();
+	/* some of the calls are timed */
+	for (unsigned int i = 0; i < 16; i++) {
+		call(8, 0);
+		pass(MS);
+		result = result_of(8);
+		put(&result, pattern);
+	}
+	pgr_peer_stats(t.peer, &now);
+	CHECK(now.round_trip_ns >= MS / 2 && now.round_trip_ns < 2 * MS && now.rto_ns >= 2 * MS &&
+	      now.silent_ns < MS && !now.outstanding && !now.under_way);
+	call(8, 0);
+	call(8, 0);
+	pass(MS);
+	pgr_peer_stats(t.peer, &now);
+	CHECK(now.outstanding == 2 && now.under_way == 2 && now.credits == CREDITS && now.silent_ns >= MS &&
+	      now.silent_ns < 2 * MS);
+}
+
 const struct protocol_test protocol_client_contact[] = {
 	{"client: first contact", test_client_first_contact},
 	{"client: results of one packet", test_client_results},
+	{"client: what is told of a binding", test_peer_stats},
 	{NULL, NULL},
 };

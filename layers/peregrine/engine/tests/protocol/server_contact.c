@@ -161,11 +161,84 @@ static void test_new_address(void)
 	CHECK(one(PGR_RESULT) && is_at(&t.seen[0].to, OTHER) && t.executed == 1 && stats()->clients == 1);
 }
 
+/* What the program was asked, and what it says. */
+struct guest {
+	unsigned int asked;
+	uint64_t client;
+	uint8_t address[PGR_ADDRESS_BYTES];
+	void *before;
+	bool refused;
+};
+
+static int on_contact(void *arg, uint64_t client, const void *at, void **client_data_inout)
+{
+	struct guest *guest = arg;
+
+	guest->asked++;
+	guest->client = client;
+	memcpy(guest->address, at, sizeof(guest->address));
+	guest->before = *client_data_inout;
+	*client_data_inout = guest;
+	return guest->refused;
+}
+
+/* The program is asked about who has proved where he is, and about nobody else. */
+static void test_contact(void)
+{
+	const struct pgr_to far = address(FAR), other = address(OTHER);
+	struct guest guest = {.refused = true};
+	struct pgr_header call;
+	uint64_t cookie;
+
+	open_endpoint(NULL);
+	pgr_on_contact(t.pgr, on_contact, &guest);
+	call = call_of(1, ECHO, 10);
+	put_from(FAR, &call, 0, pattern);
+	if (!CHECK(one(PGR_CHALLENGE) && guest.asked == 0))
+		return;
+	cookie = cookie_in(&t.seen[0].packet.head);
+	put_from(OTHER, &call, cookie, pattern);
+	CHECK(one(PGR_CHALLENGE) && guest.asked == 0);
+	for (unsigned int i = 1; i < 3; i++) {
+		put_from(FAR, &call, cookie, pattern);
+		CHECK(one_reject(PGR_REJECT_NOT_AUTHORISED) && guest.asked == i && t.executed == 0 &&
+		      stats()->clients == 0);
+	}
+	CHECK(guest.client == CLIENT && !memcmp(guest.address, far.bytes, sizeof(far.bytes)) &&
+	      !guest.before);
+	/* welcome, and not asked about again */
+	guest.refused = false;
+	put_from(FAR, &call, cookie, pattern);
+	CHECK(one(PGR_RESULT) && guest.asked == 3 && t.executed == 1 && t.pgr->recent->data == &guest);
+	call = call_of(2, ECHO, 10);
+	put_from(FAR, &call, 0, pattern);
+	CHECK(one(PGR_RESULT) && guest.asked == 3 && t.executed == 2);
+	/* but at another address, where he may be refused; what is known of him stays */
+	for (unsigned int refused = 2; refused--;) {
+		guest.refused = refused;
+		call = call_of(3, ECHO, 10);
+		put_from(OTHER, &call, 0, pattern);
+		if (!CHECK(one(PGR_CHALLENGE) != NULL))
+			return;
+		put_from(OTHER, &call, cookie_in(&t.seen[0].packet.head), pattern);
+		CHECK(refused ? one_reject(PGR_REJECT_NOT_AUTHORISED) : one(PGR_RESULT) != NULL);
+		CHECK(guest.asked == 5 - refused && guest.before == &guest && t.executed == 3 - refused &&
+		      !memcmp(guest.address, other.bytes, sizeof(other.bytes)) && stats()->clients == 1);
+	}
+	/* and when he had been forgotten */
+	pass(60 * SECOND);
+	CHECK(stats()->clients == 0);
+	pgr_on_contact(t.pgr, NULL, NULL);
+	make_known();
+	CHECK(guest.asked == 5 && stats()->clients == 1 && !t.pgr->recent->data);
+}
+
 const struct protocol_test protocol_server_contact[] = {
 	{"server: first contact", test_first_contact},
 	{"server: epochs of cookies", test_cookie_epochs},
 	{"server: first contact with a key", test_first_contact_keyed},
 	{"server: the table of clients is full", test_table_full},
 	{"server: a client at a new address", test_new_address},
+	{"server: the program is asked who is welcome", test_contact},
 	{NULL, NULL},
 };

@@ -6,7 +6,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +18,12 @@
 #include <unistd.h>
 
 enum {
-	HEADERS_BYTES = 28, /* IPv4, and 8 of UDP or of our own prefix */
+	HEADERS_BYTES = 28,    /* IPv4, and 8 of UDP or of our own prefix */
+	HEADERS_V6_BYTES = 48, /* IPv6, and UDP */
 	PACKET_BYTES_MAX = PGR_DATAGRAM_BYTES - HEADERS_BYTES,
 	PACKET_BYTES_MIN = 128, /* room for header, extensions and some data */
 	SOCKET_BUFFER_BYTES = 4 << 20,
 	FRAME_OVERHEAD_BYTES = 1024, /* what the kernel charges a datagram beyond its bytes, generously */
-	INTERFACES = 64,
 };
 
 uint32_t pgr_number_new(void)
@@ -79,24 +81,54 @@ void pgr_datagram_describe(const struct pgr_wire *wire, char *text, size_t text_
 	snprintf(text, text_bytes, "%s", ((const struct pgr_datagram *)wire)->text);
 }
 
-int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, int type, int protocol,
-		      struct pgr_datagram **datagram_out, struct sockaddr_in *at_out)
+bool pgr_datagram_whole(int fd, int family)
+{
+	const int v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE, yes = 1;
+
+	return family == AF_INET6
+		       ? setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6)) == 0 &&
+				 setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, &yes, sizeof(yes)) == 0
+		       : setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) == 0;
+}
+
+/* What the text names: an address of this host's. */
+static bool read_address(const char *text, bool allow_v6, union pgr_name *at)
+{
+	*at = (union pgr_name){.v4 = {.sin_family = AF_INET}};
+	if (text && inet_pton(AF_INET, text, &at->v4.sin_addr) == 1)
+		return true;
+	if (text && allow_v6) {
+		const struct addrinfo hints = {.ai_family = AF_INET6, .ai_flags = AI_NUMERICHOST};
+		struct addrinfo *found; /* knows scopes, fe80::1%eth0 */
+
+		if (getaddrinfo(text, NULL, &hints, &found) == 0) {
+			memcpy(&at->v6, found->ai_addr, sizeof(at->v6));
+			freeaddrinfo(found);
+			return true;
+		}
+	}
+	return false;
+}
+
+int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, bool allow_v6,
+		      int type, int protocol, struct pgr_datagram **datagram_out, union pgr_name *at_out)
 {
 	struct pgr_datagram *datagram;
-	const int bytes = SOCKET_BUFFER_BYTES, no_fragments = IP_PMTUDISC_PROBE;
-	int error;
+	const int bytes = SOCKET_BUFFER_BYTES, yes = 1;
+	int family, error;
 
-	*at_out = (struct sockaddr_in){.sin_family = AF_INET};
-	if (!config->address || inet_pton(AF_INET, config->address, &at_out->sin_addr) != 1)
-		return pgr_wire_fail(config, PGR_E_ARGUMENT, "the wire %s needs an IPv4 address, not '%s'",
-				     ops->name, config->address ? config->address : "");
+	if (!read_address(config->address, allow_v6, at_out))
+		return pgr_wire_fail(config, PGR_E_ARGUMENT, "the wire %s needs an %s address, not '%s'",
+				     ops->name, allow_v6 ? "IPv4 or IPv6" : "IPv4",
+				     config->address ? config->address : "");
+	family = at_out->any.sa_family;
 	datagram = calloc(1, sizeof(*datagram));
 	if (!datagram)
 		return PGR_E_MEMORY;
 	datagram->wire.ops = ops;
 	datagram->direct.fd = -1;
 	datagram->rooms = aligned_alloc(64, (size_t)PGR_RECEIVE_MAX * PGR_ROOM_BYTES);
-	datagram->fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+	datagram->fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 	error = errno;
 	if (!datagram->rooms || datagram->fd < 0) {
 		const bool memory = !datagram->rooms;
@@ -111,8 +143,9 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 		return pgr_wire_fail(config, PGR_E_WIRE, "a socket for the wire %s: %s", ops->name,
 				     strerror(error));
 	}
-	/* Whole or not at all, whatever a router says of its path, who may be anybody: the engine sees what arrives. */
-	if (setsockopt(datagram->fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments)) < 0) {
+	if (!pgr_datagram_whole(datagram->fd, family) ||
+	    (family == AF_INET6 &&
+	     setsockopt(datagram->fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes)) < 0)) {
 		error = errno;
 		pgr_datagram_close(&datagram->wire);
 		return pgr_wire_fail(config, PGR_E_WIRE,
@@ -126,37 +159,49 @@ int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops
 	return PGR_OK;
 }
 
-/* Of the device that has this address; 1500 where it is not found. */
-static int mtu_of(int fd, struct in_addr own, const char *device)
+static bool same_host(const struct sockaddr *here, const union pgr_name *at)
 {
-	struct ifreq requests[INTERFACES], request = {0};
-	struct ifconf all = {.ifc_len = sizeof(requests), .ifc_req = requests};
+	union pgr_name own;
+
+	if (!here || here->sa_family != at->any.sa_family)
+		return false;
+	if (here->sa_family == AF_INET) {
+		memcpy(&own.v4, here, sizeof(own.v4));
+		return own.v4.sin_addr.s_addr == at->v4.sin_addr.s_addr;
+	}
+	memcpy(&own.v6, here, sizeof(own.v6));
+	return memcmp(&own.v6.sin6_addr, &at->v6.sin6_addr, sizeof(own.v6.sin6_addr)) == 0;
+}
+
+/* Of the device that has this address; 1500 where it is not found. */
+static int mtu_of(int fd, const union pgr_name *own, const char *device)
+{
+	struct ifreq request = {0};
+	struct ifaddrs *all;
 
 	if (device) {
 		snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s", device);
-	} else if (ioctl(fd, SIOCGIFCONF, &all) == 0) {
-		for (size_t i = 0; i < (size_t)all.ifc_len / sizeof(requests[0]); i++) {
-			struct sockaddr_in at;
-
-			memcpy(&at, &requests[i].ifr_addr, sizeof(at));
-			if (at.sin_addr.s_addr == own.s_addr)
-				memcpy(request.ifr_name, requests[i].ifr_name, sizeof(request.ifr_name));
-		}
+	} else if (getifaddrs(&all) == 0) {
+		for (const struct ifaddrs *each = all; each; each = each->ifa_next)
+			if (same_host(each->ifa_addr, own))
+				snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s", each->ifa_name);
+		freeifaddrs(all);
 	}
 	return request.ifr_name[0] && ioctl(fd, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 1500;
 }
 
 int pgr_datagram_measure(struct pgr_datagram *datagram, const struct pgr_config *config,
-			 const struct sockaddr_in *at, int *buffer_bytes_out)
+			 const union pgr_name *at, int *buffer_bytes_out)
 {
-	const int mtu = mtu_of(datagram->fd, at->sin_addr, config->device);
+	const int mtu = mtu_of(datagram->fd, at, config->device);
+	const int headers_bytes = at->any.sa_family == AF_INET ? HEADERS_BYTES : HEADERS_V6_BYTES;
 	struct pgr_wire *wire = &datagram->wire;
 	socklen_t length = sizeof(*buffer_bytes_out);
 
-	if (mtu < PACKET_BYTES_MIN + HEADERS_BYTES)
+	if (mtu < PACKET_BYTES_MIN + headers_bytes)
 		return pgr_wire_fail(config, PGR_E_WIRE, "an MTU of %d bytes is too small", mtu);
 	wire->packet_bytes_max =
-		mtu - HEADERS_BYTES > PACKET_BYTES_MAX ? PACKET_BYTES_MAX : (uint32_t)(mtu - HEADERS_BYTES);
+		mtu - headers_bytes > PACKET_BYTES_MAX ? PACKET_BYTES_MAX : (uint32_t)(mtu - headers_bytes);
 	if (getsockopt(datagram->fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes_out, &length) < 0)
 		*buffer_bytes_out = 0;
 	wire->window_packets =

@@ -44,6 +44,17 @@ enum {
 	PGR_DIRECT_PASS = 64,
 };
 
+/* Of a socket. */
+union pgr_name {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+static inline socklen_t pgr_name_bytes(const union pgr_name *name)
+{
+	return PGR_LIKELY(name->any.sa_family == AF_INET) ? sizeof(name->v4) : sizeof(name->v6);
+}
+
 struct pgr_held {
 	struct pgr_to to;
 	uint8_t head[PGR_PREFIX_BYTES + PGR_HEADER_BYTES + PGR_EXTENSIONS_BYTES + PGR_HELD_BYTES];
@@ -85,10 +96,10 @@ struct pgr_datagram {
 	/* of this endpoint, where there are no ports */
 	uint32_t number;
 	/* Fills the name, and writes what goes before the packet; returns its bytes: PGR_PREFIX_BYTES, 0. */
-	size_t (*address)(const struct pgr_datagram *datagram, const struct pgr_to *to,
-			  struct sockaddr_in *name, uint8_t *prefix);
+	size_t (*address)(const struct pgr_datagram *datagram, const struct pgr_to *to, union pgr_name *name,
+			  uint8_t *prefix);
 	/* How many bytes lie before the packet, and who sent it; SIZE_MAX: it is not for us. */
-	size_t (*skip)(const struct pgr_datagram *datagram, const struct sockaddr_in *name, const uint8_t *at,
+	size_t (*skip)(const struct pgr_datagram *datagram, const union pgr_name *name, const uint8_t *at,
 		       size_t bytes, struct pgr_to *from);
 	struct pgr_direct direct;
 	/* the kernel cuts up what is sent (UDP_SEGMENT) */
@@ -106,12 +117,17 @@ struct pgr_datagram {
 	char text[160];
 };
 
-/* Makes the wire with its socket, not bound yet; *at_out is config->address. Releases all when it fails. */
-int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, int type, int protocol,
-		      struct pgr_datagram **datagram_out, struct sockaddr_in *at_out);
+/*
+ * Makes the wire with its socket, not bound yet, on IPv4, or on IPv6 where that is allowed and config->address is one;
+ * *at_out is that. Releases all when it fails.
+ */
+int pgr_datagram_open(const struct pgr_config *config, const struct pgr_wire_ops *ops, bool allow_v6,
+		      int type, int protocol, struct pgr_datagram **datagram_out, union pgr_name *at_out);
+/* Packets leave whole or not at all, whatever a router says of its path, who may be anybody: the engine sees what arrives. */
+bool pgr_datagram_whole(int fd, int family);
 /* Bound: fills packet_bytes_max and window_packets, by the device and by the buffer that was to be had. */
 int pgr_datagram_measure(struct pgr_datagram *datagram, const struct pgr_config *config,
-			 const struct sockaddr_in *at, int *buffer_bytes_out);
+			 const union pgr_name *at, int *buffer_bytes_out);
 
 /* For struct pgr_wire_ops. */
 void pgr_datagram_close(struct pgr_wire *wire);

@@ -6,7 +6,7 @@
 
 #include "datagram.h"
 
-enum { AT_SOURCE = 12 }; /* of an IPv4 header */
+enum { AT_SOURCE = 12, AT_SOURCE_V6 = 8, FILTER_MAX = 16 }; /* of an IPv4, of an IPv6 header */
 
 static bool allow_second(int fd, int yes)
 {
@@ -17,26 +17,33 @@ static bool allow_second(int fd, int yes)
  * Lets in what comes from this address and port. A filter's word is big-endian; it sees the UDP header
  * first.
  */
-static bool let_in_only(int fd, const struct sockaddr_in *peer)
+static bool let_in_only(int fd, const union pgr_name *peer)
 {
-	struct sock_filter program[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SKF_NET_OFF + AT_SOURCE),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(peer->sin_addr.s_addr), 0, 3),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(peer->sin_port), 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-	};
-	const struct sock_fprog all = {sizeof(program) / sizeof(program[0]), program};
+	const bool v4 = peer->any.sa_family == AF_INET;
+	struct sock_filter program[FILTER_MAX];
+	struct sock_fprog all = {0, program};
+	uint32_t words[4];
+	const unsigned int count = v4 ? 1 : 4;
 
+	if (v4)
+		memcpy(words, &peer->v4.sin_addr, sizeof(peer->v4.sin_addr));
+	else
+		memcpy(words, &peer->v6.sin6_addr, sizeof(peer->v6.sin6_addr));
+	/* each compare that fails goes to the last instruction; two are for the port, one lets in */
+	for (unsigned int i = 0; i < count; i++) {
+		const uint32_t at = (uint32_t)SKF_NET_OFF + (v4 ? AT_SOURCE : AT_SOURCE_V6) + 4 * i;
+		const uint8_t to_end = (uint8_t)(2 * (count - 1 - i) + 3);
+
+		program[all.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
+		program[all.len++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(words[i]), 0, to_end);
+	}
+	program[all.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0);
+	program[all.len++] = (struct sock_filter)BPF_JUMP(
+		BPF_JMP | BPF_JEQ | BPF_K, ntohs(v4 ? peer->v4.sin_port : peer->v6.sin6_port), 0, 1);
+	program[all.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	program[all.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all)) == 0;
-}
-
-static bool whole_or_not_at_all(int fd)
-{
-	const int no_fragments = IP_PMTUDISC_PROBE;
-
-	return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments, sizeof(no_fragments)) == 0;
 }
 
 /*
@@ -44,11 +51,13 @@ static bool whole_or_not_at_all(int fd)
  * bound: a stranger shall not share the port. Of two sockets that fit, the kernel takes the one that is
  * connected. Until it is, the filter keeps others out; so who sent what lies in it need not be asked.
  */
-static bool bind_beside(int fd, int first_fd, const struct sockaddr_in *own, const struct sockaddr_in *peer)
+static bool bind_beside(int fd, int first_fd, const union pgr_name *own, const union pgr_name *peer)
 {
-	const bool bound = whole_or_not_at_all(fd) && let_in_only(fd, peer) && allow_second(first_fd, 1) &&
-			   allow_second(fd, 1) && bind(fd, (const struct sockaddr *)own, sizeof(*own)) == 0 &&
-			   connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0;
+	const int family = own->any.sa_family;
+	const bool bound = pgr_datagram_whole(fd, family) && let_in_only(fd, peer) &&
+			   allow_second(first_fd, 1) && allow_second(fd, 1) &&
+			   bind(fd, &own->any, pgr_name_bytes(own)) == 0 &&
+			   connect(fd, &peer->any, pgr_name_bytes(peer)) == 0;
 
 	return allow_second(first_fd, 0) && bound && allow_second(fd, 0) &&
 	       setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int)) == 0;
@@ -69,13 +78,14 @@ static void copy_buffer_size(int to_fd, int from_fd, int name)
 void pgr_direct_open(struct pgr_datagram *datagram)
 {
 	struct pgr_direct *direct = &datagram->direct;
-	struct sockaddr_in own, peer;
+	union pgr_name own, peer;
 	socklen_t length = sizeof(own);
 	uint8_t prefix[PGR_PREFIX_BYTES];
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd;
 
 	datagram->address(datagram, &direct->last, &peer, prefix);
-	if (fd >= 0 && getsockname(datagram->fd, (struct sockaddr *)&own, &length) == 0) {
+	fd = socket(peer.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && getsockname(datagram->fd, &own.any, &length) == 0) {
 		copy_buffer_size(fd, datagram->fd, SO_RCVBUF);
 		copy_buffer_size(fd, datagram->fd, SO_SNDBUF);
 		if (bind_beside(fd, datagram->fd, &own, &peer)) {

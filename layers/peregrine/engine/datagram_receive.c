@@ -40,7 +40,7 @@ static uint8_t *aligned(uint8_t *packet, size_t bytes)
 	return PGR_LIKELY(!off) ? packet : memmove(packet - off, packet, bytes);
 }
 
-static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *name, uint8_t *at, size_t bytes)
+static void take_one(struct pgr_datagram *datagram, const union pgr_name *name, uint8_t *at, size_t bytes)
 {
 	struct pgr_to from = {{0}};
 	const size_t before = datagram->skip(datagram, name, at, bytes, &from);
@@ -53,7 +53,7 @@ static void take_one(struct pgr_datagram *datagram, const struct sockaddr_in *na
 
 static void take(struct pgr_datagram *datagram, struct msghdr *message, size_t bytes)
 {
-	const struct sockaddr_in *name = message->msg_name;
+	const union pgr_name *name = message->msg_name;
 	uint8_t *at = message->msg_iov->iov_base;
 	size_t part = PGR_UNLIKELY(message->msg_controllen != 0) ? segment_bytes(message) : 0;
 
@@ -67,8 +67,7 @@ static void take(struct pgr_datagram *datagram, struct msghdr *message, size_t b
 	} while (bytes);
 }
 
-static struct msghdr message_for(struct iovec *iov, struct sockaddr_in *name, union control *control,
-				 bool joined)
+static struct msghdr message_for(struct iovec *iov, union pgr_name *name, union control *control, bool joined)
 {
 	return (struct msghdr){
 		.msg_name = name,
@@ -83,7 +82,7 @@ static struct msghdr message_for(struct iovec *iov, struct sockaddr_in *name, un
 static int receive_many(struct pgr_datagram *datagram, int fd)
 {
 	struct mmsghdr messages[PGR_RECEIVE_MAX];
-	struct sockaddr_in names[PGR_RECEIVE_MAX];
+	union pgr_name names[PGR_RECEIVE_MAX];
 	union control controls[PGR_RECEIVE_MAX];
 	struct iovec iov[PGR_RECEIVE_MAX];
 	int count;
@@ -104,7 +103,7 @@ static int receive_many(struct pgr_datagram *datagram, int fd)
 static int receive_from(struct pgr_datagram *datagram, int fd)
 {
 	struct iovec iov = {datagram->rooms + datagram->lead_bytes, PGR_DATAGRAM_BYTES};
-	struct sockaddr_in name;
+	union pgr_name name;
 	union control control;
 	struct msghdr message;
 	ssize_t bytes;

@@ -20,7 +20,7 @@ enum {
 struct batch {
 	int fd; /* of all */
 	struct mmsghdr messages[PGR_HELD_MAX];
-	struct sockaddr_in names[PGR_HELD_MAX];
+	union pgr_name names[PGR_HELD_MAX];
 	unsigned int packets[PGR_HELD_MAX]; /* in each message */
 	unsigned int count, pieces;
 	struct iovec iov[PIECES_MAX];
@@ -67,14 +67,14 @@ static void add_message(struct batch *batch, const struct pgr_datagram *datagram
 {
 	const unsigned int packets = run_of(datagram, first);
 	struct msghdr *message = &batch->messages[batch->count].msg_hdr;
-	struct sockaddr_in *name = &batch->names[batch->count];
+	union pgr_name *name = &batch->names[batch->count];
 	uint8_t prefix[PGR_PREFIX_BYTES]; /* is in the held header already */
 
 	*message = (struct msghdr){.msg_iov = &batch->iov[batch->pieces]};
 	if (batch->fd == datagram->fd) {
 		datagram->address(datagram, &datagram->held[first].to, name, prefix);
 		message->msg_name = name;
-		message->msg_namelen = sizeof(*name);
+		message->msg_namelen = pgr_name_bytes(name);
 	}
 	for (unsigned int i = first; i < first + packets; i++) {
 		const struct pgr_held *held = &datagram->held[i];
@@ -138,7 +138,7 @@ static void hold(struct pgr_datagram *datagram, const struct pgr_to *to, const s
 		 unsigned int count)
 {
 	struct pgr_held *held = &datagram->held[datagram->held_count++];
-	struct sockaddr_in name;
+	union pgr_name name;
 	size_t used = datagram->address(datagram, to, &name, held->head);
 
 	held->to = *to;
@@ -167,7 +167,7 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 	uint8_t prefix[PGR_PREFIX_BYTES];
 	struct iovec iov[2 + PGR_IOV_MAX];
-	struct sockaddr_in name;
+	union pgr_name name;
 	struct msghdr message = {.msg_iov = iov};
 	const int fd = pgr_datagram_fd(datagram, to);
 
@@ -188,7 +188,7 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 		iov[0] = (struct iovec){prefix, datagram->address(datagram, to, &name, prefix)};
 		message.msg_iovlen = iov[0].iov_len ? 1 : 0;
 		message.msg_name = &name;
-		message.msg_namelen = sizeof(name);
+		message.msg_namelen = pgr_name_bytes(&name);
 	}
 	for (unsigned int i = 0; i < count; i++)
 		iov[message.msg_iovlen++] =

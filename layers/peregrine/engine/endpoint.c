@@ -510,6 +510,66 @@ int pgr_address(const struct pgr *pgr, void *address, size_t *address_bytes_inou
 	return PGR_OK;
 }
 
+/* Hexadecimal digits; zeros at the end of an address are left out. */
+static int read_digits(const char *text, struct pgr_to *to_out)
+{
+	const size_t digits = strlen(text);
+
+	*to_out = (struct pgr_to){{0}};
+	if (!digits || digits % 2 || digits > 2 * sizeof(to_out->bytes) ||
+	    strspn(text, "0123456789abcdefABCDEF") != digits)
+		return PGR_E_ARGUMENT;
+	for (size_t i = 0; i < digits / 2; i++) {
+		const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
+
+		to_out->bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
+	}
+	return PGR_OK;
+}
+
+static void write_digits(const struct pgr_to *to, char *text, size_t text_bytes)
+{
+	size_t bytes = sizeof(to->bytes);
+
+	while (bytes > 1 && !to->bytes[bytes - 1])
+		bytes--;
+	for (size_t i = 0; i < bytes && 2 * i < text_bytes; i++)
+		snprintf(text + 2 * i, text_bytes - 2 * i, "%02x", to->bytes[i]);
+}
+
+int pgr_resolve(const struct pgr *pgr, const char *text, void *address, size_t *address_bytes_inout)
+{
+	struct pgr_to to;
+	int code;
+
+	if (*address_bytes_inout < PGR_ADDRESS_BYTES)
+		return PGR_E_TOO_LARGE;
+	if (!text)
+		return PGR_E_ARGUMENT;
+	code = pgr->wire->ops->resolve ? pgr->wire->ops->resolve(pgr->wire, text, &to)
+				       : read_digits(text, &to);
+	if (code != PGR_OK)
+		return code;
+	memcpy(address, to.bytes, sizeof(to.bytes));
+	*address_bytes_inout = PGR_ADDRESS_BYTES;
+	return PGR_OK;
+}
+
+int pgr_address_text(const struct pgr *pgr, const void *address, size_t address_bytes, char *text,
+		     size_t text_bytes)
+{
+	struct pgr_to to = {{0}};
+
+	if (!address_bytes || address_bytes > sizeof(to.bytes) || !text_bytes)
+		return PGR_E_ARGUMENT;
+	memcpy(to.bytes, address, address_bytes);
+	if (pgr->wire->ops->text)
+		pgr->wire->ops->text(pgr->wire, &to, text, text_bytes);
+	else
+		write_digits(&to, text, text_bytes);
+	return PGR_OK;
+}
+
 int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *signature,
 	      pgr_handler *handler, void *arg)
 {

@@ -154,7 +154,7 @@ struct pgr_config {
 	const char *wire;
 	/* udp, ip: may be NULL; xdp: the interface; ignored by shm */
 	const char *device;
-	/* of this end: an IPv4 address; ignored by shm */
+	/* of this end: an IPv4 address, on udp also an IPv6 one; 0.0.0.0 or :: for all; ignored by shm */
 	const char *address;
 	/* xdp: "native", "generic"; NULL: generic, or what else is to be had */
 	const char *xdp_attach;
@@ -205,6 +205,16 @@ void pgr_close(struct pgr *pgr);
  */
 #define PGR_ADDRESS_BYTES 32u
 int pgr_address(const struct pgr *pgr, void *address, size_t *address_bytes_inout);
+/*
+ * An address from a text, as an endpoint of this wire understands it: on udp HOST:PORT or [IPv6]:PORT, where HOST may be a name
+ * (which may take as long as the resolver does), of the family of this end's own address; on other wires what
+ * pgr_address_text wrote. E_ARGUMENT: no such text; E_WIRE: the name is not known; E_MEMORY; E_TOO_LARGE as pgr_address.
+ */
+int pgr_resolve(const struct pgr *pgr, const char *text, void *address, size_t *address_bytes_inout);
+/* The text of an address; cut to fit. PGR_ADDRESS_TEXT_BYTES are enough. PGR_OK or E_ARGUMENT. */
+#define PGR_ADDRESS_TEXT_BYTES 80u
+int pgr_address_text(const struct pgr *pgr, const void *address, size_t address_bytes, char *text,
+		     size_t text_bytes);
 
 /*
  * Registers a procedure, before the first call arrives; at most 1,024. Several numbers may share a handler;

@@ -15,7 +15,7 @@
 
 /*
  * Where a packet goes, or came from: bytes of the wire's own, zero-padded. Two are the same if all bytes are. The first
- * four say whose it is: the host's IPv4 address, on shm the process.
+ * four say whose it is: the host's IPv4 address, a word of its IPv6 network, on shm the process.
  */
 struct pgr_to {
 	uint8_t bytes[PGR_ADDRESS_BYTES];
@@ -49,6 +49,9 @@ struct pgr_wire_ops {
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
 	/* Whether the process that has this address has ended, as far as that can be told. NULL: it cannot. */
 	bool (*ended)(struct pgr_wire *wire, const struct pgr_to *to);
+	/* An address from its text, and back. PGR_OK, E_ARGUMENT, E_WIRE, E_MEMORY. NULL: hexadecimal digits are its text. */
+	int (*resolve)(const struct pgr_wire *wire, const char *text, struct pgr_to *to_out);
+	void (*text)(const struct pgr_wire *wire, const struct pgr_to *to, char *text, size_t text_bytes);
 	void (*describe)(const struct pgr_wire *wire, char *text, size_t text_bytes);
 	/* NULL: CLOCK_BOOTTIME; tests have a clock of their own */
 	uint64_t (*now_ns)(void);

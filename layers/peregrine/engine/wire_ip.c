@@ -13,18 +13,18 @@
 
 #include "datagram.h"
 
-static size_t ip_address(const struct pgr_datagram *ip, const struct pgr_to *to, struct sockaddr_in *name,
+static size_t ip_address(const struct pgr_datagram *ip, const struct pgr_to *to, union pgr_name *name,
 			 uint8_t *prefix)
 {
-	*name = (struct sockaddr_in){.sin_family = AF_INET};
-	memcpy(&name->sin_addr, to->bytes, 4);
+	name->v4 = (struct sockaddr_in){.sin_family = AF_INET};
+	memcpy(&name->v4.sin_addr, to->bytes, 4);
 	memcpy(prefix, to->bytes + PGR_AT_NUMBER, 4);
 	memcpy(prefix + 4, &ip->number, 4);
 	return PGR_PREFIX_BYTES;
 }
 
 /* A raw socket gives the IP header too. What came before the filter was in place is refused here. */
-static size_t ip_skip(const struct pgr_datagram *ip, const struct sockaddr_in *name, const uint8_t *at,
+static size_t ip_skip(const struct pgr_datagram *ip, const union pgr_name *name, const uint8_t *at,
 		      size_t bytes, struct pgr_to *from)
 {
 	const size_t header_bytes = bytes ? (size_t)(at[0] & 15) * 4 : 0;
@@ -33,7 +33,7 @@ static size_t ip_skip(const struct pgr_datagram *ip, const struct sockaddr_in *n
 			 bytes < header_bytes + PGR_PREFIX_BYTES ||
 			 memcmp(at + header_bytes, &ip->number, 4) != 0))
 		return SIZE_MAX;
-	memcpy(from->bytes, &name->sin_addr, 4);
+	memcpy(from->bytes, &name->v4.sin_addr, 4);
 	memcpy(from->bytes + PGR_AT_NUMBER, at + header_bytes + 4, 4);
 	return header_bytes + PGR_PREFIX_BYTES;
 }
@@ -59,8 +59,8 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 		   struct pgr_wire **wire_out)
 {
 	struct pgr_datagram *ip;
-	struct sockaddr_in at;
-	int bytes, code = pgr_datagram_open(config, &pgr_wire_ip, SOCK_RAW, PGR_IP_PROTOCOL, &ip, &at);
+	union pgr_name at;
+	int bytes, code = pgr_datagram_open(config, &pgr_wire_ip, false, SOCK_RAW, PGR_IP_PROTOCOL, &ip, &at);
 
 	if (code != PGR_OK)
 		return code;
@@ -72,7 +72,7 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 	ip->number = pgr_number_new();
 	if (filter(ip->fd, ip->number) < 0)
 		code = pgr_wire_fail(config, PGR_E_WIRE, "preparing a raw IP socket: %s", strerror(errno));
-	else if (bind(ip->fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
+	else if (bind(ip->fd, &at.any, sizeof(at.v4)) < 0)
 		code = pgr_wire_fail(config, PGR_E_WIRE, "binding a raw IP socket to %s: %s", config->address,
 				     strerror(errno));
 	else
@@ -81,7 +81,7 @@ static int ip_open(const struct pgr_config *config, pgr_input *input, void *engi
 		pgr_datagram_close(&ip->wire);
 		return code;
 	}
-	memcpy(ip->wire.own.bytes, &at.sin_addr, 4);
+	memcpy(ip->wire.own.bytes, &at.v4.sin_addr, 4);
 	memcpy(ip->wire.own.bytes + PGR_AT_NUMBER, &ip->number, 4);
 	snprintf(ip->text, sizeof(ip->text),
 		 "ip %s, protocol %d, packets of %u bytes, receive buffer of %d bytes", config->address,

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,28 @@ def test_key_value_server(server: tuple[str, str], installed: Path) -> None:
     assert kv("get", "falcon").stdout == "peregrine\n"
     assert kv("put", "falcon", "x" * 100_000).returncode == 0
     assert kv("get", "falcon").stdout == "x" * 100_000 + "\n"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_program_with_an_event_loop_of_its_own(host: str, installed: Path) -> None:
+    if host == "::1" and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 here")
+    program = installed.parent / "build/pgr-loop"
+    with subprocess.Popen([program, "serve", host, "0"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        address = process.stdout.readline().strip()
+        assert re.fullmatch(r"127\.0\.0\.1:\d+|\[::1\]:\d+", address)
+        for text, words in (("", 0), ("one falcon", 2), ("word " * 20_000, 20_000)):
+            done = run(program, "count", address, "10000", text)
+            assert done.stdout == f"{words}\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    began = time.monotonic()
+    done = run(program, "count", address, "300", "nobody counts", check=False)
+    assert (done.returncode, done.stderr) == (1, "pgr-loop: the deadline has passed\n")
+    assert 0.3 <= time.monotonic() - began < 5
+    done = run(program, "count", "127.0.0.1", "300", "no port", check=False)
+    assert (done.returncode, done.stderr) == (1, "pgr-loop: 127.0.0.1: a wrong argument\n")
 
 
 def test_usage(installed: Path) -> None:

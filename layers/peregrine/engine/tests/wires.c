@@ -28,7 +28,7 @@ enum { SECONDS = 40, NOBODY = 65534 };
 struct wire_case {
 	const char *wire, *client_wire; /* the latter NULL: the same */
 	const char *attach;
-	bool hosts, block, keyed;
+	bool hosts, block, keyed, v6;
 };
 
 /* ---- opening ---- */
@@ -43,8 +43,9 @@ static int open_end(struct pair *pair, const struct wire_case *one, bool client,
 		.device = !one->hosts ? NULL
 			  : client    ? PAIR_CLIENT_DEVICE
 				      : PAIR_SERVER_DEVICE,
-		.address = !one->hosts ? "127.0.0.1"
-			   : client    ? PAIR_CLIENT_ADDRESS
+		.address = !one->hosts ? one->v6 ? "::1" : "127.0.0.1"
+			   : client    ? one->v6 ? PAIR_CLIENT_ADDRESS_V6 : PAIR_CLIENT_ADDRESS
+			   : one->v6   ? PAIR_SERVER_ADDRESS_V6
 				       : PAIR_SERVER_ADDRESS,
 		.xdp_attach = one->attach,
 		.block = one->block,
@@ -288,32 +289,36 @@ static int call_once(struct pgr_peer *peer, struct pgr *client, struct pgr *serv
 	return outcome;
 }
 
-static bool port_is_free(const uint8_t *address)
+/* The address of an endpoint on udp, as sockets know it. */
+static union pgr_name name_of(const struct pgr *pgr)
 {
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in at = {.sin_family = AF_INET};
+	const struct pgr_datagram *datagram = (const struct pgr_datagram *)pgr->wire;
+	union pgr_name name;
+
+	datagram->address(datagram, &pgr->wire->own, &name, NULL);
+	return name;
+}
+
+static bool port_is_free(const union pgr_name *at)
+{
+	const int fd = socket(at->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool is_free;
 
-	memcpy(&at.sin_addr, address, 4);
-	memcpy(&at.sin_port, address + 4, 2);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-	is_free = bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0;
+	is_free = bind(fd, &at->any, pgr_name_bytes(at)) == 0;
 	close(fd);
 	return is_free;
 }
 
 /* A stranger sends what is no packet, and some that look like one. */
-static bool send_junk(const uint8_t *address)
+static bool send_junk(const union pgr_name *at)
 {
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in at = {.sin_family = AF_INET};
+	const int fd = socket(at->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint8_t junk[200] = {1, 0, PGR_VERSION};
 	bool sent = fd >= 0;
 
-	memcpy(&at.sin_addr, address, 4);
-	memcpy(&at.sin_port, address + 4, 2);
 	for (size_t bytes = 0; sent && bytes < sizeof(junk); bytes += 8)
-		sent = sendto(fd, junk, bytes, 0, (const struct sockaddr *)&at, sizeof(at)) == (ssize_t)bytes;
+		sent = sendto(fd, junk, bytes, 0, &at->any, pgr_name_bytes(at)) == (ssize_t)bytes;
 	if (fd >= 0)
 		close(fd);
 	return sent;
@@ -328,7 +333,7 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	const struct pgr_config config = {
 		.bytes = sizeof(config),
 		.wire = "udp",
-		.address = "127.0.0.1",
+		.address = arg,
 		.rto_min_ns = 200000000, /* so that a busy machine alone repeats nothing */
 		.give_up_ns = 1000000000,
 	};
@@ -337,10 +342,10 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	uint8_t address[PGR_ADDRESS_BYTES];
 	size_t bytes = sizeof(address);
 	struct pgr_peer *peers[3];
+	union pgr_name name;
 	struct pgr_stats stats;
 	int code = PGR_OK, result = PAIR_PASSED;
 
-	(void)arg;
 	for (unsigned int i = 0; i < 3; i++)
 		if (pgr_open(&config, &ends[i]) != PGR_OK)
 			return pair_say(pair, PAIR_FAILED, "an endpoint on udp");
@@ -348,6 +353,7 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	client = (const struct pgr_datagram *)ends[1]->wire;
 	pgr_serve(ends[0], ECHO_PROCEDURE, NULL, reply_nothing, NULL);
 	pgr_address(ends[0], address, &bytes);
+	name = name_of(ends[0]);
 	for (unsigned int i = 1; i < 3; i++)
 		pgr_bind(ends[i], address, bytes, &peers[i]);
 	for (unsigned int round = 0; round < 3 && result == PAIR_PASSED; round++) {
@@ -355,9 +361,9 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 			code = call_once(peers[1], ends[1], ends[0]);
 		if (server->direct.fd < 0 || client->direct.fd < 0)
 			result = pair_say(pair, PAIR_FAILED, "after 200 calls no socket was connected");
-		else if (port_is_free(address))
+		else if (port_is_free(&name))
 			result = pair_say(pair, PAIR_FAILED, "anybody may have the port");
-		if (!send_junk(address))
+		if (!send_junk(&name))
 			result = pair_say(pair, PAIR_FAILED, "junk could not be sent");
 		for (unsigned int i = 0; i < 300 && code == PGR_OK; i++)
 			code = call_once(peers[1], ends[1], ends[0]);
@@ -379,7 +385,7 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	if (result == PAIR_PASSED && code != PGR_OK)
 		result = pair_say(pair, PAIR_FAILED, "a call: %s", pgr_code_name(code));
 	pgr_close(ends[0]);
-	if (result == PAIR_PASSED && !port_is_free(address))
+	if (result == PAIR_PASSED && !port_is_free(&name))
 		result = pair_say(pair, PAIR_FAILED, "the port of an end that was closed is taken");
 	if (result == PAIR_PASSED) {
 		code = call_once(peers[1], ends[1], NULL);
@@ -389,6 +395,62 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	}
 	pgr_close(ends[1]);
 	pgr_close(ends[2]);
+	return result;
+}
+
+/* What pgr_resolve makes of a text; PGR_OK: *same_out tells whether it is that address. */
+static int resolved(const struct pgr *pgr, const char *text, const uint8_t *address, bool *same_out)
+{
+	uint8_t got[PGR_ADDRESS_BYTES] = {0};
+	size_t bytes = sizeof(got);
+	const int code = pgr_resolve(pgr, text, got, &bytes);
+
+	*same_out = code == PGR_OK && bytes == sizeof(got) && memcmp(got, address, sizeof(got)) == 0;
+	return code;
+}
+
+/* An address of an endpoint, as text and back; on udp also by name, and what is no address. */
+static int texts(struct pair *pair, void *arg)
+{
+	static const char *const wrong[] = {"",       "localhost", "localhost:", ":80",  "127.0.0.1:x", "127.0.0.1:65536",
+					    "::1:80", "[::1]",     "[::1]80",    "[:80", "[]:80"};
+	const char *wire = arg ? "udp" : "shm";
+	const struct pgr_config config = {.bytes = sizeof(config), .wire = wire, .address = arg};
+	char text[PGR_ADDRESS_TEXT_BYTES], begin[32];
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct pgr *pgr = NULL;
+	int result = PAIR_PASSED;
+	bool same;
+
+	if (pgr_open(&config, &pgr) != PGR_OK)
+		return pair_say(pair, PAIR_FAILED, "an endpoint on %s", wire);
+	pgr_address(pgr, address, &bytes);
+	if (pgr_address_text(pgr, address, bytes, text, sizeof(text)) != PGR_OK ||
+	    resolved(pgr, text, address, &same) != PGR_OK || !same)
+		result = pair_say(pair, PAIR_FAILED, "%s is not understood, or another", text);
+	snprintf(begin, sizeof(begin),
+		 strcmp(arg ? arg : "", "::1") ? "%s:" : "[%s]:", arg ? (char *)arg : "");
+	if (arg && strncmp(text, begin, strlen(begin)) != 0)
+		result = pair_say(pair, PAIR_FAILED, "%s does not begin with %s", text, begin);
+	if (arg) {
+		char by_name[64];
+
+		/* a machine may know no such name */
+		snprintf(by_name, sizeof(by_name), "localhost%s", strrchr(text, ':'));
+		if (resolved(pgr, by_name, address, &same) == PGR_OK && !same &&
+		    strcmp(arg, "127.0.0.1") == 0)
+			result = pair_say(pair, PAIR_FAILED, "%s is another than %s", by_name, text);
+		if (resolved(pgr, "no-such-name.invalid:80", address, &same) != PGR_E_WIRE)
+			result = pair_say(pair, PAIR_FAILED, "a name that nobody has was found");
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]) && result == PAIR_PASSED; i++)
+		if (resolved(pgr, wrong[i], address, &same) != PGR_E_ARGUMENT)
+			result = pair_say(pair, PAIR_FAILED, "'%s' was taken for an address", wrong[i]);
+	bytes = 8;
+	if (pgr_resolve(pgr, text, address, &bytes) != PGR_E_TOO_LARGE)
+		result = pair_say(pair, PAIR_FAILED, "8 bytes are no room for an address");
+	pgr_close(pgr);
 	return result;
 }
 
@@ -678,6 +740,11 @@ static void outcome(int result, const char *name)
 }
 
 /* AF_XDP is an option of the kernel. */
+static bool kernel_has_v6(void)
+{
+	return access("/proc/net/if_inet6", F_OK) == 0;
+}
+
 static bool kernel_has_xdp(void)
 {
 	const int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -693,20 +760,22 @@ int main(void)
 		const char *name;
 		struct wire_case one;
 	} wires[] = {
-		{"shm, polling", {"shm", NULL, NULL, false, false, false}},
-		{"shm, sleeping", {"shm", NULL, NULL, false, true, false}},
-		{"udp on loopback, polling", {"udp", NULL, NULL, false, false, false}},
-		{"udp on loopback, sleeping", {"udp", NULL, NULL, false, true, false}},
-		{"udp between hosts, sleeping", {"udp", NULL, NULL, true, true, false}},
-		{"udp between hosts, keyed", {"udp", NULL, NULL, true, false, true}},
-		{"ip on loopback, polling", {"ip", NULL, NULL, false, false, false}},
-		{"ip on loopback, sleeping", {"ip", NULL, NULL, false, true, false}},
-		{"ip between hosts, sleeping", {"ip", NULL, NULL, true, true, false}},
-		{"xdp between hosts, generic, polling", {"xdp", NULL, "generic", true, false, false}},
-		{"xdp between hosts, generic, sleeping", {"xdp", NULL, "generic", true, true, false}},
-		{"xdp between hosts, native, polling", {"xdp", NULL, "native", true, false, false}},
-		{"xdp between hosts, native, sleeping", {"xdp", NULL, "native", true, true, false}},
-		{"ip calls xdp: the same on the network", {"xdp", "ip", NULL, true, true, false}},
+		{"shm, polling", {"shm", NULL, NULL, false, false, false, false}},
+		{"shm, sleeping", {"shm", NULL, NULL, false, true, false, false}},
+		{"udp on loopback, polling", {"udp", NULL, NULL, false, false, false, false}},
+		{"udp on loopback, sleeping", {"udp", NULL, NULL, false, true, false, false}},
+		{"udp between hosts, sleeping", {"udp", NULL, NULL, true, true, false, false}},
+		{"udp between hosts, keyed", {"udp", NULL, NULL, true, false, true, false}},
+		{"udp on loopback, IPv6, polling", {"udp", NULL, NULL, false, false, false, true}},
+		{"udp between hosts, IPv6, sleeping", {"udp", NULL, NULL, true, true, false, true}},
+		{"ip on loopback, polling", {"ip", NULL, NULL, false, false, false, false}},
+		{"ip on loopback, sleeping", {"ip", NULL, NULL, false, true, false, false}},
+		{"ip between hosts, sleeping", {"ip", NULL, NULL, true, true, false, false}},
+		{"xdp between hosts, generic, polling", {"xdp", NULL, "generic", true, false, false, false}},
+		{"xdp between hosts, generic, sleeping", {"xdp", NULL, "generic", true, true, false, false}},
+		{"xdp between hosts, native, polling", {"xdp", NULL, "native", true, false, false, false}},
+		{"xdp between hosts, native, sleeping", {"xdp", NULL, "native", true, true, false, false}},
+		{"ip calls xdp: the same on the network", {"xdp", "ip", NULL, true, true, false, false}},
 	};
 	static const struct {
 		const char *name;
@@ -719,7 +788,12 @@ int main(void)
 		{"a busy client keeps no other out, on udp", false, NULL, come_late, "udp"},
 		{"a busy client keeps no other out, on ip", false, NULL, come_late, "ip"},
 		{"who is alone for a while gets a socket of its own, on udp", false, NULL, alone_for_a_while,
-		 NULL},
+		 "127.0.0.1"},
+		{"who is alone for a while gets a socket of its own, on udp, IPv6", false, NULL,
+		 alone_for_a_while, "::1"},
+		{"texts of addresses, on udp", false, NULL, texts, "127.0.0.1"},
+		{"texts of addresses, on udp, IPv6", false, NULL, texts, "::1"},
+		{"texts of addresses, on shm", false, NULL, texts, NULL},
 		{"a server that is killed is missed at once, on shm, polling", false, NULL, dies_at_once,
 		 NULL},
 		{"a server that is killed is missed at once, on shm, sleeping", false, NULL, dies_at_once,
@@ -740,7 +814,7 @@ int main(void)
 		{"one xdp endpoint a queue, none after it was killed, native", true, wait_for_client,
 		 one_a_queue, "native"},
 	};
-	const bool has_xdp = kernel_has_xdp();
+	const bool has_xdp = kernel_has_xdp(), has_v6 = kernel_has_v6();
 
 	for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
 		struct wire_case one = wires[i].one;
@@ -749,11 +823,19 @@ int main(void)
 			printf("ok %d - %s # SKIP this kernel has no AF_XDP\n", ++number, wires[i].name);
 			continue;
 		}
+		if (one.v6 && !has_v6) {
+			printf("ok %d - %s # SKIP no IPv6 here\n", ++number, wires[i].name);
+			continue;
+		}
 		outcome(pair_run(one.hosts, SECONDS, run_server, run_client, &one), wires[i].name);
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		if (strstr(others[i].name, "xdp") && !has_xdp) {
 			printf("ok %d - %s # SKIP this kernel has no AF_XDP\n", ++number, others[i].name);
+			continue;
+		}
+		if (strstr(others[i].name, "IPv6") && !has_v6) {
+			printf("ok %d - %s # SKIP no IPv6 here\n", ++number, others[i].name);
 			continue;
 		}
 		outcome(pair_run(others[i].hosts, SECONDS, others[i].server, others[i].client,

@@ -92,6 +92,11 @@ bool pair_await(struct pair *pair)
 	return await(&pair->ready, 1, true);
 }
 
+static bool has_v6(void)
+{
+	return access("/proc/net/if_inet6", F_OK) == 0;
+}
+
 /* What each process does first: it dies with its parent, and in time. */
 static void begin(unsigned int seconds)
 {
@@ -112,6 +117,8 @@ static int run_server(bool hosts, unsigned int seconds, pair_side *server, void 
 		    !pair_ip("link set " PAIR_SERVER_DEVICE " up"))
 			return pair_say(shared, PAIR_SKIPPED,
 					"the server's end of a veth pair is not to be had");
+		if (has_v6())
+			pair_ip("addr add " PAIR_SERVER_ADDRESS_V6 "/64 dev " PAIR_SERVER_DEVICE " nodad");
 	}
 	return server(shared, arg);
 }
@@ -136,6 +143,8 @@ static int link_hosts(void)
 	    !pair_ip("addr add " PAIR_CLIENT_ADDRESS "/24 dev " PAIR_CLIENT_DEVICE) ||
 	    !pair_ip("link set " PAIR_CLIENT_DEVICE " up"))
 		return pair_say(shared, PAIR_SKIPPED, "no veth pair, no bridge, or no command ip");
+	if (has_v6())
+		pair_ip("addr add " PAIR_CLIENT_ADDRESS_V6 "/64 dev " PAIR_CLIENT_DEVICE " nodad");
 	shared->stage = LINKED;
 	return PAIR_PASSED;
 }

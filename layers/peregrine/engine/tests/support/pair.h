@@ -15,8 +15,11 @@ enum { PAIR_PASSED = 0, PAIR_FAILED = 1, PAIR_SKIPPED = 77 };
 
 #define PAIR_CLIENT_ADDRESS "10.77.0.1"
 #define PAIR_SERVER_ADDRESS "10.77.0.2"
-#define PAIR_CLIENT_DEVICE  "pgr0"
-#define PAIR_SERVER_DEVICE  "pgr1"
+/* where the kernel has IPv6 */
+#define PAIR_CLIENT_ADDRESS_V6 "fd77::1"
+#define PAIR_SERVER_ADDRESS_V6 "fd77::2"
+#define PAIR_CLIENT_DEVICE     "pgr0"
+#define PAIR_SERVER_DEVICE     "pgr1"
 
 /* In memory of both. */
 struct pair {

@@ -412,8 +412,9 @@ static int resolved(const struct pgr *pgr, const char *text, const uint8_t *addr
 /* An address of an endpoint, as text and back; on udp also by name, and what is no address. */
 static int texts(struct pair *pair, void *arg)
 {
-	static const char *const wrong[] = {"",       "localhost", "localhost:", ":80",  "127.0.0.1:x", "127.0.0.1:65536",
-					    "::1:80", "[::1]",     "[::1]80",    "[:80", "[]:80"};
+	static const char *const wrong[] = {
+		"",       "localhost", "localhost:", ":80",  "127.0.0.1:x", "127.0.0.1:65536",
+		"::1:80", "[::1]",     "[::1]80",    "[:80", "[]:80"};
 	const char *wire = arg ? "udp" : "shm";
 	const struct pgr_config config = {.bytes = sizeof(config), .wire = wire, .address = arg};
 	char text[PGR_ADDRESS_TEXT_BYTES], begin[32];

@@ -409,6 +409,8 @@ struct pgr {
 
 	/* the short way of fast.h is open */
 	bool fast;
+	/* no new calls are taken */
+	bool draining;
 	/* the call whose handler runs, as long as nothing is kept of it: the work that it would take; NULL: none */
 	struct pgr_work *current;
 	struct pgr_client *current_client;

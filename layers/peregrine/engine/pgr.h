@@ -302,6 +302,13 @@ int pgr_delegate(struct pgr_peer *to, const struct pgr_token *token, uint32_t pr
  */
 int pgr_delegations_from(struct pgr *pgr, const void *address, size_t address_bytes, uint32_t allow);
 
+/*
+ * Before an orderly end: takes no new call from now on (clients hear that the server is busy), and returns how many calls are
+ * still here: executing, or with a result that its client has not acknowledged yet. Poll until it returns 0, or for as long as
+ * seems right; then pgr_close. Calls of this endpoint's own go on.
+ */
+uint32_t pgr_drain(struct pgr *pgr);
+
 /* What was held back leaves now. */
 void pgr_flush(struct pgr *pgr);
 /*

@@ -524,6 +524,10 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 			return;
 		}
 	}
+	if (PGR_UNLIKELY(pgr->draining)) {
+		reject(pgr, &client->to, head, PGR_REJECT_BUSY);
+		return;
+	}
 	if (PGR_UNLIKELY((head->flags & PGR_FLAG_DELEGATED) && !pgr_may_delegate(pgr, &client->to))) {
 		reject(pgr, &client->to, head, PGR_REJECT_NOT_AUTHORISED);
 		return;
@@ -700,6 +704,17 @@ static PGR_COLD void result_report(struct pgr *pgr, struct pgr_work *work, const
 		pgr_result_again(pgr, work, head->retransmissions);
 	else
 		pgr_result_send(pgr, work, false);
+}
+
+uint32_t pgr_drain(struct pgr *pgr)
+{
+	uint32_t count = 0;
+
+	pgr->draining = true;
+	pgr->fast = false; /* it would take them */
+	for (uint32_t i = 0; i < pgr->works_count; i++)
+		count += pgr->works[i]->client != NULL || pgr->works[i]->back != NULL;
+	return count;
 }
 
 void pgr_server_input(struct pgr *pgr, const struct pgr_to *from, const struct pgr_packet *packet)

@@ -110,8 +110,43 @@ static void test_server_executing(void)
 	CHECK(pgr_reply(t.pgr, &t.token, &iov, 1, 0, NULL, NULL) == PGR_OK && silent());
 }
 
+static void on_nothing(void *arg, int code, const void *result, size_t bytes)
+{
+	(void)arg, (void)code, (void)result, (void)bytes;
+}
+
+/* No new calls, and what is here comes to its end. */
+static void test_drain(void)
+{
+	for (unsigned int reliable = 0; reliable < 2; reliable++) {
+		const struct pgr_iov iov = {pattern, 20};
+
+		t.reliable = reliable;
+		open_endpoint(NULL);
+		make_known();
+		put_call(1, LATER, 10, 0);
+		CHECK(pgr_drain(t.pgr) == 1);
+		put_call(2, ECHO, 10, 0);
+		CHECK(one_reject(PGR_REJECT_BUSY) && t.executed == 1);
+		/* nothing of it is forgotten thereby: it is alive, answered, and acknowledged */
+		put_bare(PGR_PROBE, 1, 0);
+		CHECK(one(PGR_ALIVE) && pgr_drain(t.pgr) == 1);
+		t.seen_count = 0;
+		CHECK(pgr_reply(t.pgr, &t.token, &iov, 1, 0, NULL, NULL) == PGR_OK && one(PGR_RESULT));
+		CHECK(pgr_drain(t.pgr) == !reliable);
+		put_bare(PGR_ACK, 1, 1);
+		CHECK(pgr_drain(t.pgr) == 0);
+		/* it calls on */
+		t.seen_count = 0;
+		CHECK(pgr_call(t.peer, ECHO, NULL, &iov, 1, NULL, 0, 0, on_nothing, NULL) == PGR_QUEUED &&
+		      one(PGR_CALL));
+		close_endpoint();
+	}
+}
+
 const struct protocol_test protocol_server_slot[] = {
 	{"server: calls of one packet: past, in order, again, future", test_server_single},
 	{"server: a procedure that takes long", test_server_executing},
+	{"server: an orderly end", test_drain},
 	{NULL, NULL},
 };

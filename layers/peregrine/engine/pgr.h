@@ -52,8 +52,9 @@ enum pgr_code {
 	/* the server has no such procedure */
 	PGR_E_PROCEDURE = -6,
 	/*
-	 * The server has another key, or another version of the protocol, and said so. With a key of one's own that cannot
-	 * be proved, and the call ends so at the give-up time only, executed once or never.
+	 * The server's program does not want this client; or it has another key, or another version of the protocol, and
+	 * said so. Of that server with another key one's own cannot be sure: the call ends so at the give-up time only, executed
+	 * once or never.
 	 */
 	PGR_E_REFUSED = -7,
 	/* the server said until the give-up time that it had no room; executed once or never */

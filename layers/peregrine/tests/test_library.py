@@ -38,6 +38,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "usr"
 
 
+def declared_in(installed: Path) -> set[str]:
+    header = (installed / "include/pgr.h").read_text(encoding="utf-8")
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
+    return set(re.findall(r"^(?!typedef).*?\b(pgr_\w+)\(", code, flags=re.MULTILINE))
+
+
+def test_the_manual_page_names_what_the_header_has(installed: Path) -> None:
+    page = installed / "share/man/man3/pgr.3"
+    text = page.read_text(encoding="utf-8")
+    header = (installed / "include/pgr.h").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\.(?:It )?Fn (\w+)", text, flags=re.MULTILINE)) == declared_in(installed)
+    assert set(re.findall(r"PGR_E_\w+", text)) == set(re.findall(r"^\t(PGR_E_\w+) =", header, flags=re.MULTILINE))
+    if not shutil.which("groff"):
+        pytest.skip("no groff here")
+    assert run("groff", "-mdoc", "-ww", "-Tutf8", "-z", page).stderr == ""
+
+
 def test_nothing_but_the_header_is_exported(installed: Path) -> None:
     if not shutil.which("nm"):
         pytest.skip("no nm here")
@@ -45,10 +62,7 @@ def test_nothing_but_the_header_is_exported(installed: Path) -> None:
     versioned = [line.split()[-1].split("@@") for line in listed.splitlines() if not line.endswith(" A PGR_2")]
     assert {version for _, version in versioned} == {"PGR_2"}
     exported = {name for name, _ in versioned}
-    header = (installed / "include/pgr.h").read_text(encoding="utf-8")
-    code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
-    declared = set(re.findall(r"^(?!typedef).*?\b(pgr_\w+)\(", code, flags=re.MULTILINE))
-    assert exported == declared
+    assert exported == declared_in(installed)
 
 
 def test_a_program_finds_it_by_pkg_config(installed: Path, tmp_path: Path) -> None:

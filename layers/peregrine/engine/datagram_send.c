@@ -30,11 +30,19 @@ struct batch {
 	} control[PGR_HELD_MAX];
 };
 
-/* Nothing was sent, and it is worth another try: a connected socket first tells what became of an earlier
- * packet. */
-static bool again(int error)
+/*
+ * Nothing was sent. Whether it is worth another try: a connected socket first tells what became of an earlier packet. Where
+ * there is only no room, nobody is to blame.
+ */
+static PGR_COLD bool again(struct pgr_datagram *datagram, const struct pgr_to *to, int error)
 {
-	return error == EINTR || error == ECONNREFUSED;
+	if (error == EINTR)
+		return true;
+	if (error != EAGAIN && error != ENOBUFS) {
+		datagram->wire.refused = error;
+		datagram->wire.refused_to = *to;
+	}
+	return error == ECONNREFUSED;
 }
 
 /*
@@ -102,7 +110,7 @@ static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first)
 {
 	struct batch batch;
 	unsigned int packets = 0;
-	int sent;
+	int sent, error;
 
 	batch.count = batch.pieces = 0;
 	batch.fd = pgr_datagram_fd(datagram, &datagram->held[first].to);
@@ -114,13 +122,15 @@ static unsigned int send_some(struct pgr_datagram *datagram, unsigned int first)
 	sent = sendmmsg(batch.fd, batch.messages, batch.count, MSG_DONTWAIT);
 	for (int i = 0; i < sent; i++)
 		packets += batch.packets[i];
-	if (sent > 0 || again(errno))
+	if (sent > 0)
 		return packets;
-	if (batch.packets[0] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
+	error = errno;
+	if (batch.packets[0] > 1 && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
 		datagram->segments = false; /* this route does not cut them up */
 		return 0;
 	}
-	return batch.packets[0]; /* no room, or nobody there: lost, as on any network */
+	/* no room, or nobody there: lost, as on any network */
+	return again(datagram, &datagram->held[first].to, error) ? 0 : batch.packets[0];
 }
 
 void pgr_datagram_flush(struct pgr_wire *wire)
@@ -180,7 +190,8 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	if (PGR_UNLIKELY(datagram->held_count))
 		pgr_datagram_flush(wire);
 	if (count == 1 && fd != datagram->fd) {
-		while (send(fd, pieces[0].base, pieces[0].bytes, MSG_DONTWAIT) < 0 && again(errno))
+		while (send(fd, pieces[0].base, pieces[0].bytes, MSG_DONTWAIT) < 0 &&
+		       again(datagram, to, errno))
 			;
 		return 0;
 	}
@@ -193,7 +204,7 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 	for (unsigned int i = 0; i < count; i++)
 		iov[message.msg_iovlen++] =
 			(struct iovec){(void *)(uintptr_t)pieces[i].base, pieces[i].bytes};
-	while (sendmsg(fd, &message, MSG_DONTWAIT) < 0 && again(errno))
+	while (sendmsg(fd, &message, MSG_DONTWAIT) < 0 && again(datagram, to, errno))
 		;
 	return 0; /* what could not be sent is lost, as on any network */
 }

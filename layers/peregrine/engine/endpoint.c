@@ -627,6 +627,18 @@ size_t pgr_packet_bytes(const struct pgr *pgr)
 	return pgr->single_bytes;
 }
 
+void pgr_why(const struct pgr *pgr, char *text, size_t text_bytes)
+{
+	char whom[PGR_ADDRESS_TEXT_BYTES];
+
+	if (text_bytes)
+		text[0] = '\0';
+	if (!pgr->wire->refused || pgr_address_text(pgr, pgr->wire->refused_to.bytes, PGR_ADDRESS_BYTES, whom,
+						    sizeof(whom)) != PGR_OK)
+		return;
+	snprintf(text, text_bytes, "%s: %s", whom, strerror(pgr->wire->refused));
+}
+
 void pgr_describe(const struct pgr *pgr, char *text, size_t text_bytes)
 {
 	pgr->wire->ops->describe(pgr->wire, text, text_bytes);

@@ -367,6 +367,11 @@ void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_ou
 uint64_t pgr_nonce(void);
 /* Bytes of the largest message that travels in one packet. */
 size_t pgr_packet_bytes(const struct pgr *pgr);
+/*
+ * Why a packet could not leave, last, in one line: "10.0.0.7:18700: Network is unreachable"; "" if all could. Where a call then
+ * gets no answer, it ends with E_GIVE_UP as if the packet had been lost: the next one may find its way. Cut to fit.
+ */
+void pgr_why(const struct pgr *pgr, char *text, size_t text_bytes);
 /* What the wire says of itself, e.g. "udp 127.0.0.1:18700, packets of 1424 bytes"; cut to fit. */
 void pgr_describe(const struct pgr *pgr, char *text, size_t text_bytes);
 

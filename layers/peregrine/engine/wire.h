@@ -69,6 +69,9 @@ struct pgr_wire {
 	bool reliable;
 	/* it holds packets back whose data still lie with the caller; false after a flush */
 	bool lending;
+	/* why the kernel refused a packet, last, by its errno, and to whom it was; 0: it never has */
+	int refused;
+	struct pgr_to refused_to;
 };
 
 extern const struct pgr_wire_ops pgr_wire_shm, pgr_wire_udp, pgr_wire_ip, pgr_wire_xdp;

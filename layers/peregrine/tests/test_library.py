@@ -26,18 +26,6 @@ def run(*argv: str | Path, check: bool = True, **environment: str) -> subprocess
     )
 
 
-@pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the library was installed; its build folder is beside it."""
-    folder = tmp_path_factory.mktemp("pgr")
-    if run("pkg-config", "--exists", "libsodium", check=False).returncode != 0:
-        pytest.skip("pkg-config finds no libsodium")
-    done = run("make", "-C", ENGINE, "install", f"BUILD={folder}/build", f"PREFIX={folder}/usr", check=False)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr, done.stderr
-    return folder / "usr"
-
-
 def declared_in(installed: Path) -> set[str]:
     header = (installed / "include/pgr.h").read_text(encoding="utf-8")
     code = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
@@ -126,6 +114,26 @@ def test_a_program_with_an_event_loop_of_its_own(host: str, installed: Path) -> 
     assert 0.3 <= time.monotonic() - began < 5
     done = run(program, "count", "127.0.0.1", "300", "no port", check=False)
     assert (done.returncode, done.stderr) == (1, "pgr-loop: 127.0.0.1: a wrong argument\n")
+
+
+def test_a_server_of_several_threads(installed: Path) -> None:
+    program = installed.parent / "build/pgr-threads"
+    with subprocess.Popen([program, "serve", "127.0.0.1", "0", "4"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        address = process.stdout.readline().strip()
+        assert run(program, "call", address, "402").stdout == "101 101 100 100\n"
+        assert run(program, "call", address, "4").stdout == "102 102 101 101\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+def test_procedures_that_take_long_keep_nobody_waiting(installed: Path) -> None:
+    began = time.monotonic()
+    done = run(installed.parent / "build/pgr-workers", "4", "1000")
+    assert done.stdout == "short done\n" + "long done\n" * 4
+    assert 1 <= time.monotonic() - began < 3.5, "side by side: one after the other they take 4 s"
+    done = run(installed.parent / "build/pgr-workers", "200", "1")
+    assert done.stdout.count("long done") == 200
 
 
 def test_usage(installed: Path) -> None:

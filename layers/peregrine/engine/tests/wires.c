@@ -592,6 +592,34 @@ static int overdue(struct pair *pair, void *arg)
 		       : pair_say(pair, PAIR_FAILED, "a cancelled call: %s", pgr_code_name(outcome));
 }
 
+/* Only lo is here, and it is down: the call is given up, and why is told. */
+static int no_way_there(struct pair *pair, void *arg)
+{
+	const uint8_t address[PGR_ADDRESS_BYTES] = {10, 1, 1, 1, 0, 80};
+	const struct pgr_config config = {.bytes = sizeof(config),
+					  .wire = "udp",
+					  .address = "0.0.0.0",
+					  .block = 1,
+					  .give_up_ns = 300000000};
+	char why[160] = "x";
+	struct pgr_peer *peer;
+	struct pgr *pgr;
+	int code;
+
+	(void)arg;
+	if (pgr_open(&config, &pgr) != PGR_OK || pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK)
+		return pair_say(pair, PAIR_FAILED, "an endpoint on udp");
+	pgr_why(pgr, why, sizeof(why));
+	if (why[0])
+		return pair_say(pair, PAIR_FAILED, "before the first packet: %s", why);
+	code = pgr_call_and_wait(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, NULL);
+	pgr_why(pgr, why, sizeof(why));
+	pgr_close(pgr);
+	return code == PGR_E_GIVE_UP && strcmp(why, "10.1.1.1:80: Network is unreachable") == 0
+		       ? PAIR_PASSED
+		       : pair_say(pair, PAIR_FAILED, "%s; why: '%s'", pgr_code_name(code), why);
+}
+
 /* ---- refusals ---- */
 
 /* Opening must fail with this code, and say a sentence with this word. */
@@ -804,6 +832,7 @@ int main(void)
 		{"deadlines and cancelled calls, on shm", false, NULL, overdue, "shm"},
 		{"deadlines and cancelled calls, on udp", false, NULL, overdue, "udp"},
 		{"deadlines and cancelled calls, on ip", false, NULL, overdue, "ip"},
+		{"why a packet cannot leave", true, NULL, no_way_there, NULL},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},
 		{"udp ports that are all taken", false, NULL, ports_are_taken, NULL},
 		{"ip on an address of another host", false, NULL, not_our_address, NULL},

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The engine as a library of its own, for all tests that use it so."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).resolve().parents[1] / "engine"
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the library was installed; its build folder is beside it."""
+    folder = tmp_path_factory.mktemp("pgr")
+    if subprocess.run(["pkg-config", "--exists", "libsodium"], check=False).returncode != 0:
+        pytest.skip("pkg-config finds no libsodium")
+    command = ["make", "-C", str(ENGINE), "install", f"BUILD={folder}/build", f"PREFIX={folder}/usr"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+    return folder / "usr"

@@ -4,10 +4,12 @@
 Both builds run the same points in turn, old and new swapping who is first from round to round. A round gives one ratio
 new / old a layer and point: of the median round trip, or of the time for a byte of a stream. Shown is the median of
 the ratios with its 95 % interval by order statistics. A layer passes when the median is at most 1.02 and the upper end
-of the interval at most 1.05. With --between the two endpoints are two hosts: network namespaces with a link between
-them for data and one for raw frames, made for the run (which takes root) and gone after it.
+of the interval at most 1.05. With --sizes the points are calls with arguments and results of so many bytes, which are
+written before and read after each message. With --between the two endpoints are two hosts: network namespaces with a
+link between them for data and one for raw frames, made for the run (which takes root) and gone after it.
 
     python harness/bench/sidebyside.py OLD/build NEW/build --rounds 15 --layers sockets-tcp native-ucx
+    python harness/bench/sidebyside.py OLD/build NEW/build --layers peregrine-shm --sizes 4096 65536 1048576
 """
 
 import argparse
@@ -28,6 +30,8 @@ from typing import Any
 from cadge_results.histogram import decode
 
 Json = dict[str, Any]
+Points = dict[str, tuple[str, Json]]
+"""What is measured, by a name for it: a pattern and its parameters."""
 POINTS: dict[str, Json] = {
     "rpc": {"request_bytes": 8, "reply_bytes": 8, "depth": 1},
     "pingpong": {"bytes": 8},
@@ -59,13 +63,18 @@ def choices_of(driver: Path) -> dict[str, list[str]]:
     return {pattern: [name for name in CHOICES if name in has[pattern]["parameters"]] for pattern in POINTS}
 
 
-def point(pattern: str, number: int, duration_ms: int, first_schema: bool, choices: list[str]) -> Json:
+def touched_calls(sizes: list[int]) -> Points:
+    """Return calls that carry so many bytes both ways, touched at both ends."""
+    parameters = {"depth": 1, "touch": "write+read"}
+    return {f"rpc {size}": ("rpc", {**parameters, "request_bytes": size, "reply_bytes": size}) for size in sizes}
+
+
+def point(pattern: str, values: Json, number: int, duration_ms: int, first_schema: bool, choices: list[str]) -> Json:
     """Return one point of a launch file."""
     head = {"attempt_id": str(number), "point_id": f"{number:016x}", "duration_ms": duration_ms, "deadline_ms": 20000}
-    values = POINTS[pattern]
     if not first_schema:
         chosen = {name: CHOICES[name]["values"][0] for name in choices}
-        return {**head, "workload": {"pattern": pattern, "parameters": {**values, **chosen}}}
+        return {**head, "workload": {"pattern": pattern, "parameters": {**chosen, **values}}}
     size = values.get("request_bytes", values.get("bytes"))
     reply = 0 if pattern == "stream" else size
     depth = values.get("depth", 1)
@@ -108,14 +117,20 @@ def endpoint(number: int, place: str, first_schema: bool) -> Json:
 
 
 def document(
-    layer: str, place: str, wait: str, duration_ms: int, first_schema: bool, choices: dict[str, list[str]]
+    points: Points,
+    layer: str,
+    place: str,
+    wait: str,
+    duration_ms: int,
+    first_schema: bool,
+    choices: dict[str, list[str]],
 ) -> Json:
     """Return a launch file."""
     launcher = "mpirun" if layer.startswith("mpi-") else "direct"
     integer = {"type": "integer", "min": 0, "max": 1 << 30}
     declared = {
         pattern: {**dict.fromkeys(values, integer), **{name: CHOICES[name] for name in choices.get(pattern, [])}}
-        for pattern, values in POINTS.items()
+        for pattern, values in points.values()
     }
     return {
         "schema": f"cadge.launch/{1 if first_schema else 2}",
@@ -133,8 +148,8 @@ def document(
         "ports": [18700, 18799],
         "endpoints": [endpoint(number, place, first_schema) for number in range(1 if place == "self" else 2)],
         "points": [
-            point(pattern, number, duration_ms, first_schema, choices.get(pattern, []))
-            for number, pattern in enumerate(POINTS)
+            point(pattern, values, number, duration_ms, first_schema, choices.get(pattern, []))
+            for number, (pattern, values) in enumerate(points.values())
         ],
         **({} if first_schema else {"patterns": declared}),
     }
@@ -193,7 +208,7 @@ def run(build: Path, launch: Json, hosts: list[str]) -> list[float | None]:
                 process.communicate()
         out = folder / "out.json"
         attempts = json.loads(out.read_text(encoding="utf-8"))["attempts"] if out.exists() else []
-    return [figure(attempt) for attempt in attempts] or [None] * len(POINTS)
+    return [figure(attempt) for attempt in attempts] or [None] * len(launch["points"])
 
 
 def interval(ratios: list[float]) -> tuple[float, float, float]:
@@ -210,24 +225,26 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
     return values[lowest], statistics.median(values), values[count - 1 - lowest]
 
 
-def compare(layer: str, builds: list[Path], rounds: int, duration_ms: int, wait: str, hosts: list[str]) -> bool:
+def compare(
+    layer: str, points: Points, builds: list[Path], rounds: int, duration_ms: int, wait: str, hosts: list[str]
+) -> bool:
     """Run all rounds of one layer, print a line a point, and return whether all pass."""
     schemas = [is_first_schema(build / "bin/cadge-driver") for build in builds]
     choices = [choices_of(build / "bin/cadge-driver") for build in builds]
     place = "self" if layer.startswith("null-") else "between" if hosts else "within"
-    found: dict[str, list[tuple[float, float]]] = {pattern: [] for pattern in POINTS}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in points}
     for number in range(rounds):
         figures: dict[int, list[float | None]] = {}
         for which in (0, 1) if number % 2 else (1, 0):
-            launch = document(layer, place, wait, duration_ms, schemas[which], choices[which])
+            launch = document(points, layer, place, wait, duration_ms, schemas[which], choices[which])
             figures[which] = run(builds[which], launch, hosts)
-        for pattern, old, new in zip(POINTS, figures[0], figures[1], strict=True):
+        for name, old, new in zip(points, figures[0], figures[1], strict=True):
             if old and new:
-                found[pattern].append((old, new))
+                found[name].append((old, new))
     passes = True
-    for pattern, pairs in found.items():
+    for name, pairs in found.items():
         if not pairs:
-            print(f"{layer:16} {wait:5} {pattern:8} no figures")
+            print(f"{layer:16} {wait:5} {name:11} no figures")
             continue
         low, middle, high = interval([new / old for old, new in pairs])
         good = middle <= MEDIAN_MAX and high <= UPPER_MAX
@@ -235,7 +252,7 @@ def compare(layer: str, builds: list[Path], rounds: int, duration_ms: int, wait:
         olds, news = (statistics.median(column) for column in zip(*pairs, strict=True))
         verdict = "ok" if good else "SLOWER"
         print(
-            f"{layer:16} {wait:5} {pattern:8} {middle:.3f} [{low:.3f}, {high:.3f}] of {len(pairs)}"
+            f"{layer:16} {wait:5} {name:11} {middle:.3f} [{low:.3f}, {high:.3f}] of {len(pairs)}"
             f"  old {olds:.0f} new {news:.0f}  {verdict}",
             flush=True,
         )
@@ -250,11 +267,13 @@ def main() -> int:
     parser.add_argument("--duration-ms", type=int, default=250)
     parser.add_argument("--wait", choices=("poll", "block"), default="poll")
     parser.add_argument("--between", action="store_true", help="between two hosts; not for mpirun")
+    parser.add_argument("--sizes", nargs="+", type=int, help="bytes of touched calls, in place of the three points")
     parser.add_argument("--layers", nargs="*", help="default: all that both builds have")
     arguments = parser.parse_args()
     names = [{path.stem for path in (build / "layers").glob("*.so")} for build in arguments.builds]
     layers = arguments.layers or sorted(name for name in names[0] & names[1] if not name.startswith("shim-"))
-    how = arguments.builds, arguments.rounds, arguments.duration_ms, arguments.wait
+    points = touched_calls(arguments.sizes) if arguments.sizes else {name: (name, POINTS[name]) for name in POINTS}
+    how = points, arguments.builds, arguments.rounds, arguments.duration_ms, arguments.wait
     with contextlib.ExitStack() as stack:
         hosts = stack.enter_context(two_hosts()) if arguments.between else []
         results = [compare(layer, *how, hosts) for layer in layers]

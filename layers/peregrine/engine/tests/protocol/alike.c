@@ -108,7 +108,7 @@ static void client_says(uint64_t sequences[CLIENT_SLOTS])
 	head.sequence = head.sequence ? head.sequence : 1;
 	head.retransmissions = (uint8_t)(draw(4) ? 0 : draw(3));
 	head.credits = (uint16_t)(draw(4) ? CREDITS : draw(64));
-	head.flags = (uint8_t)(draw(8) ? 0 : draw(2) ? PGR_FLAG_ASK : PGR_FLAG_BIG_ENDIAN);
+	head.flags = (uint8_t)(PGR_OWN_ORDER ^ (draw(8) ? 0u : draw(2) ? PGR_FLAG_ASK : PGR_FLAG_BIG_ENDIAN));
 	head.incarnation ^= draw(30) == 0;
 	if (draw(10) == 0) {
 		head.type = draw(2) ? PGR_PROBE : PGR_ACK;

@@ -39,22 +39,8 @@ static uint64_t now_ns(void)
 
 static int open_end(struct pair *pair, const char *wire, bool client, uint64_t give_up_ns, struct pgr **pgr)
 {
-	char error[256] = "";
-	const struct pgr_config config = {
-		.bytes = sizeof(config),
-		.wire = wire,
-		.device = client ? PAIR_CLIENT_DEVICE : PAIR_SERVER_DEVICE,
-		.address = client ? PAIR_CLIENT_ADDRESS : PAIR_SERVER_ADDRESS,
-		.block = 1,
-		.give_up_ns = give_up_ns,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	const int code = pgr_open(&config, pgr);
-
-	return code == PGR_OK
-		       ? PAIR_PASSED
-		       : pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s", error);
+	return pair_open(pair, (struct pgr_config){.wire = wire, .block = 1, .give_up_ns = give_up_ns},
+			 client, pgr);
 }
 
 static int run_server(struct pair *pair, void *arg)

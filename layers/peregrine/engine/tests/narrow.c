@@ -23,23 +23,14 @@ struct path {
 
 static int open_end(struct pair *pair, const struct path *path, bool client, struct pgr **pgr)
 {
-	char error[256] = "";
 	const struct pgr_config config = {
-		.bytes = sizeof(config),
 		.wire = path->wire,
-		.device = client ? PAIR_CLIENT_DEVICE : PAIR_SERVER_DEVICE,
-		.address = client ? PAIR_CLIENT_ADDRESS : PAIR_SERVER_ADDRESS,
 		.block = 1,
 		/* of one end, so that the other has to be told */
 		.packet_bytes_max = client ? 0 : path->packet_bytes_max,
-		.error = error,
-		.error_bytes = sizeof(error),
 	};
-	const int code = pgr_open(&config, pgr);
 
-	return code == PGR_OK
-		       ? PAIR_PASSED
-		       : pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s", error);
+	return pair_open(pair, config, client, pgr);
 }
 
 static int run_server(struct pair *pair, void *arg)

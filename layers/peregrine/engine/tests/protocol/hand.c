@@ -141,6 +141,16 @@ void on_pass(void *arg, const struct pgr_request *request)
 
 const struct pgr_signature signature = {SIGNATURE, SIGNATURE};
 
+struct pgr_peer *bind_to(struct pgr *pgr, uint32_t number)
+{
+	const struct pgr_to to = address(number);
+	struct pgr_peer *peer = NULL;
+
+	if (pgr_bind(pgr, to.bytes, sizeof(to.bytes), &peer) != PGR_OK)
+		abort();
+	return peer;
+}
+
 void open_endpoint(const struct pgr_config *with)
 {
 	struct pgr_config config = with ? *with : (struct pgr_config){0};

@@ -140,6 +140,8 @@ bool check(bool holds, const char *file, int line, const char *what);
 
 struct pgr_to address(uint32_t number);
 bool is_at(const struct pgr_to *to, uint32_t number);
+/* A binding to the endpoint with this number, of an endpoint that a test opens itself. */
+struct pgr_peer *bind_to(struct pgr *pgr, uint32_t number);
 /* Opens t.pgr, with all procedures and a binding to FAR. NULL: a configuration of zeros. */
 void open_endpoint(const struct pgr_config *with);
 void close_endpoint(void);

@@ -95,16 +95,6 @@ static struct pgr *open_with(uint16_t port, uint32_t packet_bytes_max)
 	return pgr;
 }
 
-static struct pgr_peer *bind_to(struct pgr *pgr, uint32_t port)
-{
-	const struct pgr_to to = address(port);
-	struct pgr_peer *peer = NULL;
-
-	if (pgr_bind(pgr, to.bytes, sizeof(to.bytes), &peer) != PGR_OK)
-		abort();
-	return peer;
-}
-
 /* One call with its result; the network's time that it took. */
 static uint64_t call_echo(struct pgr *const *all, unsigned int count, struct pgr_peer *peer,
 			  uint32_t procedure, uint32_t bytes)
@@ -338,6 +328,19 @@ static void test_a_server_that_stands_still(void)
 	}
 }
 
+/* A client, bound to the second, which passes calls on to the third. */
+static struct pgr_peer *open_three(struct pgr *all[3])
+{
+	const struct pgr_to second = address(2);
+
+	net_reset(1, LARGE);
+	for (uint16_t i = 0; i < 3; i++)
+		all[i] = open_with((uint16_t)(i + 1), 0);
+	t.peer = bind_to(all[1], 3);
+	CHECK(pgr_delegations_from(all[2], second.bytes, sizeof(second.bytes), 1) == PGR_OK);
+	return bind_to(all[0], 2);
+}
+
 /* A call that was passed on: the way back from the last server has a hole. */
 static void test_a_hole_behind_delegation(void)
 {
@@ -345,18 +348,11 @@ static void test_a_hole_behind_delegation(void)
 
 	for (unsigned int i = 0; i < 3; i++) {
 		for (unsigned int before = 0; before < 2; before++) {
-			const struct pgr_to first = address(2);
 			struct path path = {0};
 			struct pgr *all[3];
 			struct pgr_peer *peer;
 
-			net_reset(1, LARGE);
-			all[0] = open_with(1, 0);
-			all[1] = open_with(2, 0);
-			all[2] = open_with(3, 0);
-			peer = bind_to(all[0], 2);
-			t.peer = bind_to(all[1], 3);
-			CHECK(pgr_delegations_from(all[2], first.bytes, sizeof(first.bytes), 1) == PGR_OK);
+			peer = open_three(all);
 			net_watch(look, &path);
 			if (before)
 				call_echo(all, 3, peer, PASS, bytes[i]);
@@ -375,18 +371,11 @@ static void test_a_hole_behind_delegation(void)
 static void test_no_second_burst(void)
 {
 	const struct pgr_iov iov = {pattern, FEW_BYTES};
-	const struct pgr_to first = address(2);
 	struct path path = {.no_results = true};
 	struct pgr *all[3];
 	struct pgr_peer *peer;
 
-	net_reset(1, LARGE);
-	all[0] = open_with(1, 0);
-	all[1] = open_with(2, 0);
-	all[2] = open_with(3, 0);
-	peer = bind_to(all[0], 2);
-	t.peer = bind_to(all[1], 3);
-	CHECK(pgr_delegations_from(all[2], first.bytes, sizeof(first.bytes), 1) == PGR_OK);
+	peer = open_three(all);
 	net_watch(look, &path);
 	CHECK(pgr_call(peer, PASS, NULL, &iov, 1, NULL, 0, 0, on_done, NULL) == PGR_QUEUED);
 	for (uint64_t begun_ns = net_now_ns(); net_now_ns() - begun_ns < 5 * SECOND;)

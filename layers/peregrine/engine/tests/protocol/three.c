@@ -14,16 +14,6 @@ static struct pgr *open_plain(uint16_t port)
 	return pgr;
 }
 
-static struct pgr_peer *bind_plain(struct pgr *pgr, uint32_t port)
-{
-	const struct pgr_to to = address(port);
-	struct pgr_peer *peer = NULL;
-
-	if (pgr_bind(pgr, to.bytes, sizeof(to.bytes), &peer) != PGR_OK)
-		abort();
-	return peer;
-}
-
 static void allow(struct pgr *pgr, uint32_t port)
 {
 	const struct pgr_to from = address(port);
@@ -36,11 +26,11 @@ static void test_delegated_to_the_dead(void)
 {
 	for (unsigned int after = 0; after < 2; after++) {
 		struct pgr *all[3] = {open_plain(1), open_plain(2), open_plain(3)};
-		struct pgr_peer *peer = bind_plain(all[0], 2);
+		struct pgr_peer *peer = bind_to(all[0], 2);
 		const struct pgr_iov iov = {pattern, 10};
 		uint64_t begun_ns;
 
-		t.peer = bind_plain(all[1], 3);
+		t.peer = bind_to(all[1], 3);
 		allow(all[2], 2);
 		t.done = t.executed = 0;
 		net_cut(all[2], !after);
@@ -69,10 +59,10 @@ static void test_delegated_to_the_dead(void)
 static void test_delegated_by_nobody(void)
 {
 	struct pgr *all[3] = {open_plain(1), open_plain(2), open_plain(3)};
-	struct pgr_peer *peer = bind_plain(all[0], 2);
+	struct pgr_peer *peer = bind_to(all[0], 2);
 	const struct pgr_iov iov = {pattern, 10};
 
-	t.peer = bind_plain(all[1], 3);
+	t.peer = bind_to(all[1], 3);
 	CHECK(pgr_call(peer, PASS, NULL, &iov, 1, NULL, 0, 0, on_done, NULL) == PGR_QUEUED);
 	for (uint64_t begun_ns = net_now_ns(); !t.done && net_now_ns() - begun_ns < 40 * SECOND;)
 		net_step(all, 3);
@@ -111,12 +101,12 @@ static bool loses_first_result(void *arg, uint8_t *packet, size_t bytes)
 static void test_delegated_result_lost(void)
 {
 	struct pgr *all[3] = {open_plain(1), open_plain(2), open_plain(3)};
-	struct pgr_peer *peer = bind_plain(all[0], 2);
+	struct pgr_peer *peer = bind_to(all[0], 2);
 	const struct pgr_iov iov = {pattern, 10};
 	unsigned int lost = 0;
 	uint64_t begun_ns;
 
-	t.peer = bind_plain(all[1], 3);
+	t.peer = bind_to(all[1], 3);
 	allow(all[2], 2);
 	net_watch(loses_first_result, &lost);
 	begun_ns = net_now_ns();

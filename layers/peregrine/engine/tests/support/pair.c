@@ -97,6 +97,22 @@ static bool has_v6(void)
 	return access("/proc/net/if_inet6", F_OK) == 0;
 }
 
+int pair_open(struct pair *pair, struct pgr_config config, bool client, struct pgr **pgr_out)
+{
+	char error[256] = "";
+	int code;
+
+	config.bytes = sizeof(config);
+	config.device = client ? PAIR_CLIENT_DEVICE : PAIR_SERVER_DEVICE;
+	config.address = client ? PAIR_CLIENT_ADDRESS : PAIR_SERVER_ADDRESS;
+	config.error = error;
+	config.error_bytes = sizeof(error);
+	code = pgr_open(&config, pgr_out);
+	return code == PGR_OK
+		       ? PAIR_PASSED
+		       : pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s", error);
+}
+
 /* What each process does first: it dies with its parent, and in time. */
 static void begin(unsigned int seconds)
 {

@@ -47,6 +47,8 @@ const char *pair_why(void);
 /* Says why, the first time; returns `result`. */
 int pair_say(struct pair *pair, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Opens an endpoint of one of two hosts: device and address are the side's; the rest is the caller's. */
+int pair_open(struct pair *pair, struct pgr_config config, bool client, struct pgr **pgr_out);
 /* For the client. */
 bool pair_server_lives(void);
 bool pair_link(bool up); /* between two hosts; false: it could not be changed */

@@ -89,7 +89,7 @@ struct drv_counts {
 enum drv_sleep {
 	/* block mode asks nothing of it: it may never have had to wait */
 	DRV_SLEEP_FREE,
-	/* in block mode each operation makes it wait once, so at least every second one must put it to sleep */
+	/* in block mode each operation makes it wait once, so as a rule every one puts it to sleep (see judge.c) */
 	DRV_SLEEP_EACH,
 	/* the same, if its loop waited in at least every second operation */
 	DRV_SLEEP_IF_WAITED,

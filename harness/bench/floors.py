@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare variants of a floor, which are settings of it, within this host, to see that none beats the default.
+"""Compare floors, or variants of one, which are settings of it, to see that none beats the first.
 
-All variants run in every round, in an order drawn anew. A round gives one ratio a variant and size: the median of its
-round trips over that of the first variant. Shown is the median of the ratios with its interval by order statistics.
-Exit 1 where a variant is told apart from the first one, and is faster.
+All variants run in every round, in an order drawn anew. A round gives one ratio a variant and size: its time over that
+of the first variant, which is the median of round trips or, of streams (--form flow), the time for a message. Shown is
+the median of the ratios with its interval by order statistics. Exit 1 where a variant is told apart from the first one,
+and is faster.
 
     python harness/bench/floors.py floor-copyflag pages=huge pages=small --sizes 65536 262144 1048576 --rounds 15
+    python harness/bench/floors.py floor-packet default packet=60k floor-tcp --form flow --between
 
-A variant is NAME=WORD[,NAME=WORD...], or "default". With --against the default of another driver, made from other
-sources, runs as well.
+A variant is NAME=WORD[,NAME=WORD...], or "default", or another floor's name for its default. With --against the default
+of another driver, made from other sources, runs as well. --between: the two ends are two hosts, network namespaces made
+for the run, which takes root.
 """
 
 import argparse
+import contextlib
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
+import hosts
 import ours
 
 from cadge_analysis.stats.compare import decided
@@ -27,19 +33,31 @@ Variant = tuple[str, Path]
 
 def settings(variant: str) -> dict[str, str]:
     """Return the settings that a variant names."""
-    return {} if variant == "default" else dict(part.split("=", 1) for part in variant.split(","))
+    return dict(part.split("=", 1) for part in variant.split(",")) if "=" in variant else {}
 
 
-def medians(floor: str, variant: Variant, sizes: list[int], duration_ms: int, port: int) -> list[float]:
-    """Run one launch; return the median round trip of each size in ns."""
-    form = ours.WORKLOADS.forms["exchange"]
+def time_ns(form: str, attempt: dict[str, Any]) -> float:
+    """Return the median round trip, or the time for a message of a stream."""
+    if form == "exchange":
+        return float(decode(ours.latency(attempt)["histogram"]).percentile(50))
+    return float(attempt["elapsed_ns"] / attempt["operations"])
+
+
+def times(floor: str, variant: Variant, given: argparse.Namespace, names: list[str], port: int) -> list[float]:
+    """Run one launch; return its time of each size in ns."""
+    form = ours.WORKLOADS.forms[given.form]
     points = [
-        {"workload": form.workload("exchange", {"bytes": size}).model_dump(mode="json"), "duration_ms": duration_ms}
-        for size in sizes
+        {
+            "workload": form.workload(given.form, {"bytes": size, "touch": given.touch}).model_dump(mode="json"),
+            "duration_ms": given.duration_ms,
+        }
+        for size in given.sizes
     ]
-    document = ours.launch_document(floor, "within", settings(variant[0]), points, "direct")
-    attempts = ours.run({**document, "kind": "floor"}, port, driver=variant[1])
-    return [float(decode(ours.latency(attempt)["histogram"]).percentile(50)) for attempt in attempts]
+    name = variant[0] if variant[0].startswith("floor-") else floor
+    place = "between" if names else "within"
+    document = ours.launch_document(name, place, settings(variant[0]), points, "direct")
+    attempts = ours.run({**document, "kind": "floor", "wait": given.wait}, port, driver=variant[1], names=names)
+    return [time_ns(given.form, attempt) for attempt in attempts]
 
 
 def main() -> int:
@@ -51,14 +69,22 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--duration-ms", type=int, default=100)
     parser.add_argument("--against", type=Path, help="another cadge-driver")
+    parser.add_argument("--form", choices=sorted(ours.WORKLOADS.forms), default="exchange")
+    parser.add_argument(
+        "--touch", choices=("none", "write+read"), default="write+read", help="whether data are touched"
+    )
+    parser.add_argument("--wait", choices=("poll", "block"), default="poll")
+    parser.add_argument("--between", action="store_true", help="between two hosts")
     given = parser.parse_args()
     variants = [(name, ours.DRIVER) for name in given.variants]
     if given.against:
         variants.append(("default", given.against))
     found: dict[Variant, list[list[float]]] = {variant: [] for variant in variants}
-    for number in range(given.rounds):
-        for variant in random.sample(variants, len(variants)):
-            found[variant].append(medians(given.floor, variant, given.sizes, given.duration_ms, 18490 - number % 50))
+    with contextlib.ExitStack() as stack:
+        names = stack.enter_context(hosts.two()) if given.between else []
+        for number in range(given.rounds):
+            for variant in random.sample(variants, len(variants)):
+                found[variant].append(times(given.floor, variant, given, names, 18490 - number % 50))
     beaten = 0
     for place, size in enumerate(given.sizes):
         first = [launch[place] for launch in found[variants[0]]]

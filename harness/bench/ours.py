@@ -6,9 +6,12 @@ import os
 import secrets
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import hosts
 
 from cadge_results import PatternFile, Workloads, read_workloads
 from cadge_results.catalogue import PATTERN_FILE, load_yaml
@@ -67,10 +70,14 @@ def latency(attempt: dict[str, Any]) -> dict[str, Any]:
 def launch_document(
     layer: str, place: str, settings: dict[str, str], points: list[dict[str, Any]], launcher: str
 ) -> dict[str, Any]:
-    """Return a launch file for two processes of this machine, server on core 0 and client on core 1."""
-    end = {"host": "localhost", "device": "lo", "address": ADDRESS, "raw_device": ""}
-    client = {**end, "role": "client", "cpus": [1], "peers": [0 if place == "self" else 1]}
-    ends = [client] if place == "self" else [client, {**end, "role": "server", "cpus": [0], "peers": [0]}]
+    """Return a launch file for two processes of this machine, server on core 0 and client on core 1.
+
+    Between: on the two hosts of hosts.two.
+    """
+    here = {"host": "localhost", "device": "lo", "address": ADDRESS, "raw_device": ""}
+    at = [hosts.end(number) if place == "between" else here for number in range(2)]
+    client = {**at[0], "role": "client", "cpus": [1], "peers": [0 if place == "self" else 1]}
+    ends = [client] if place == "self" else [client, {**at[1], "role": "server", "cpus": [0], "peers": [0]}]
     used = {one["workload"]["pattern"]: WORKLOADS.file(one["workload"]["pattern"]) for one in points}
     filled = [
         {"attempt_id": str(number), "point_id": f"{number:016x}", "deadline_ms": 20000, **point}
@@ -99,8 +106,8 @@ def launch_document(
     }
 
 
-def run(document: dict[str, Any], port: int, driver: Path = DRIVER) -> list[dict[str, Any]]:
-    """Run one launch and return its attempts; every one has to be valid."""
+def run(document: dict[str, Any], port: int, driver: Path = DRIVER, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Run one launch, on these hosts of hosts.two if any, and return its attempts; every one has to be valid."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "launch.json").write_text(json.dumps(document), encoding="utf-8")
@@ -111,6 +118,7 @@ def run(document: dict[str, Any], port: int, driver: Path = DRIVER) -> list[dict
 
         def command(endpoint: int) -> list[str]:
             return [
+                *hosts.on(list(names), endpoint),
                 str(driver),
                 "run",
                 "--launch",
@@ -120,7 +128,7 @@ def run(document: dict[str, Any], port: int, driver: Path = DRIVER) -> list[dict
                 "--modules",
                 str(MODULES),
                 "--oob",
-                f"{ADDRESS}:{port}",
+                f"{document['endpoints'][0]['address']}:{port}",
                 "--token-file",
                 str(token),
                 *(["--out", str(out)] if endpoint == 0 else []),

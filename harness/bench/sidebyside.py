@@ -23,9 +23,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import hosts
 
 from cadge_results.histogram import decode
 
@@ -81,35 +82,11 @@ def point(pattern: str, values: Json, number: int, duration_ms: int, first_schem
     return {**head, "pattern": pattern, "request_bytes": size, "reply_bytes": reply, "depth": depth}
 
 
-@contextlib.contextmanager
-def two_hosts() -> Iterator[list[str]]:
-    """Make two network namespaces, with links data0 and raw0 between them; return their names."""
-    names = [f"cadge-sbs-{os.getpid()}-{number}" for number in range(2)]
-
-    def ip(*argv: str) -> None:
-        subprocess.run(["ip", *argv], check=True, timeout=20)
-
-    try:
-        for name in names:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        for device in ("data0", "raw0"):
-            ip("link", "add", device, "netns", names[0], "type", "veth", "peer", "name", device, "netns", names[1])
-        for number, name in enumerate(names):
-            ip("-n", name, "address", "add", f"10.213.0.{number + 1}/24", "dev", "data0")
-            for device in ("data0", "raw0"):
-                ip("-n", name, "link", "set", device, "up")
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=20)
-
-
 def endpoint(number: int, place: str, first_schema: bool) -> Json:
     """Return one endpoint: the client on core 1, the server on core 0."""
     end: Json = {"host": "localhost", "device": "lo", "address": "127.0.0.1", "raw_device": ""}
     if place == "between":
-        end = {"host": f"h{number}", "device": "data0", "address": f"10.213.0.{number + 1}", "raw_device": "raw0"}
+        end = hosts.end(number)
     cpu = 1 - number
     if first_schema:
         return {**end, "cpu": cpu}
@@ -168,7 +145,7 @@ def figure(attempt: Json) -> float | None:
     return float(attempt["elapsed_ns"] / attempt["bytes"] * 1e6) if attempt["bytes"] else None
 
 
-def run(build: Path, launch: Json, hosts: list[str]) -> list[float | None]:
+def run(build: Path, launch: Json, names: list[str]) -> list[float | None]:
     """Run one launch, in these network namespaces if any, and return a figure a point."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -178,7 +155,7 @@ def run(build: Path, launch: Json, hosts: list[str]) -> list[float | None]:
         token.write_text(secrets.token_hex(16), encoding="utf-8")
         listens = -1 if launch["schema"].endswith("/1") else 0  # the server, then; endpoint 0, now
         address, port = launch["endpoints"][listens]["address"], OOB_PORT
-        if not hosts:
+        if not names:
             with socket.socket() as probe:
                 probe.bind((address, 0))
                 port = probe.getsockname()[1]
@@ -187,8 +164,16 @@ def run(build: Path, launch: Json, hosts: list[str]) -> list[float | None]:
             files = ["--launch", str(folder / "launch.json"), "--modules", str(build / "layers")]
             meet = ["--oob", f"{address}:{port}", "--token-file", str(token)] if launch["place"] != "self" else []
             out = ["--out", str(folder / "out.json")] if number == 0 else []
-            where = ["ip", "netns", "exec", hosts[number]] if hosts else []
-            return [*where, str(build / "bin/cadge-driver"), "run", "--endpoint", str(number), *files, *meet, *out]
+            return [
+                *hosts.on(names, number),
+                str(build / "bin/cadge-driver"),
+                "run",
+                "--endpoint",
+                str(number),
+                *files,
+                *meet,
+                *out,
+            ]
 
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         numbers = range(len(launch["endpoints"]))
@@ -226,18 +211,18 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def compare(
-    layer: str, points: Points, builds: list[Path], rounds: int, duration_ms: int, wait: str, hosts: list[str]
+    layer: str, points: Points, builds: list[Path], rounds: int, duration_ms: int, wait: str, names: list[str]
 ) -> bool:
     """Run all rounds of one layer, print a line a point, and return whether all pass."""
     schemas = [is_first_schema(build / "bin/cadge-driver") for build in builds]
     choices = [choices_of(build / "bin/cadge-driver") for build in builds]
-    place = "self" if layer.startswith("null-") else "between" if hosts else "within"
+    place = "self" if layer.startswith("null-") else "between" if names else "within"
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in points}
     for number in range(rounds):
         figures: dict[int, list[float | None]] = {}
         for which in (0, 1) if number % 2 else (1, 0):
             launch = document(points, layer, place, wait, duration_ms, schemas[which], choices[which])
-            figures[which] = run(builds[which], launch, hosts)
+            figures[which] = run(builds[which], launch, names)
         for name, old, new in zip(points, figures[0], figures[1], strict=True):
             if old and new:
                 found[name].append((old, new))
@@ -275,8 +260,8 @@ def main() -> int:
     points = touched_calls(arguments.sizes) if arguments.sizes else {name: (name, POINTS[name]) for name in POINTS}
     how = points, arguments.builds, arguments.rounds, arguments.duration_ms, arguments.wait
     with contextlib.ExitStack() as stack:
-        hosts = stack.enter_context(two_hosts()) if arguments.between else []
-        results = [compare(layer, *how, hosts) for layer in layers]
+        names = stack.enter_context(hosts.two()) if arguments.between else []
+        results = [compare(layer, *how, names) for layer in layers]
     return 0 if all(results) else 1
 
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large messages in chunks through a small ring: two copies instead of one, but both sides copy at the same
- * time and the ring stays in the cache. Which of the two ways is faster depends on size and
- * machine: it is a setting.
+ * Large messages in chunks through a ring: two copies instead of one, but both sides copy at the same time. Which of the
+ * two ways is faster depends on the size: it is a setting.
  */
 #include "loop.h"
 #include "memory.h"

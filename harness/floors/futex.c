@@ -14,7 +14,9 @@ static const struct drv_floor futex = {
 	.block = true,
 	.settings =
 		(const struct drv_floor_setting[]){
-			{"copies", memory_copies, 0},
+			{"copies", memory_copies_one, 0},
+			{"made", memory_made, 0},
+			{"slots", memory_slots_words, 0},
 			{"pages", memory_pages, 0},
 			{.name = NULL},
 		},

@@ -52,8 +52,11 @@ DRV_INLINE uint32_t *low_half(uint8_t *slot)
 const char *const memory_lines_one[] = {"one", "two", NULL};
 const char *const memory_lines_two[] = {"two", "one", NULL};
 const char *const memory_spin[] = {"pause", "bare", NULL};
-const char *const memory_copies[] = {"one", "two", NULL};
+const char *const memory_copies_by_size[] = {"by-size", "one", "two", NULL};
+const char *const memory_copies_one[] = {"one", "two", NULL};
 const char *const memory_pages[] = {"huge", "small", NULL};
+const char *const memory_made[] = {"in-place", "apart", NULL};
+const char *const memory_slots_words[] = {"many", "one", NULL};
 
 /* How much each region must hold for the points of this launch. */
 static size_t region_need(const struct drv_floor_run *run)
@@ -66,9 +69,11 @@ static size_t region_need(const struct drv_floor_run *run)
 
 		if (point.flow)
 			bytes *= (size_t)memory_slots(point.bytes, point.depth);
+		else
+			bytes *= (size_t)memory_turns(point.bytes);
 		if (bytes + MEMORY_SCATTER > need)
 			need = bytes + MEMORY_SCATTER;
-		if (point.bytes >= MEMORY_LARGE_BYTES && need < chunk_region_bytes())
+		if (point.bytes >= MEMORY_CHUNKED_BYTES && need < chunk_region_bytes())
 			need = chunk_region_bytes();
 	}
 	return (need + 4095) / 4096 * 4096;
@@ -93,7 +98,11 @@ int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *
 	run->bytes_max = bytes_max;
 	state->one_line = !strcmp(word_of(run, "lines"), "one");
 	state->pause = !strcmp(word_of(run, "spin"), "pause");
-	state->two_copies = !strcmp(word_of(run, "copies"), "two");
+	state->copies = !strcmp(word_of(run, "copies"), "two")       ? MEMORY_TWO_COPIES
+			: !strcmp(word_of(run, "copies"), "by-size") ? MEMORY_BY_SIZE
+								     : MEMORY_ONE_COPY;
+	state->one_slot = !strcmp(word_of(run, "slots"), "one");
+	state->apart = !strcmp(word_of(run, "made"), "apart");
 	state->pair = run->block ? 0 : drv_floor_choice(run, "pair");
 	state->huge_pages = run->huge_pages = !strcmp(word_of(run, "pages"), "huge");
 	state->region_bytes = region_need(run);
@@ -225,18 +234,43 @@ int memory_connect(struct drv_floor_run *run, struct drv_fail *fail)
 			 run->bytes_max < 64 ? "payload in a cache line" : "copy into shared memory",
 			 state->one_line ? "one line" : "two lines", state->pause ? "with" : "without",
 			 state->pair, MEMORY_PAIRS, pages);
-	if (state->two_copies)
-		snprintf(run->path.note, sizeof(run->path.note),
-			 "from 256 KiB on in chunks of 64 KiB, two copies");
+	if (state->copies != MEMORY_ONE_COPY)
+		snprintf(run->path.note, sizeof(run->path.note), "%s in chunks of 16 KiB, two copies",
+			 state->copies == MEMORY_BY_SIZE ? "32 to 64 KiB, if touched," : "from 32 KiB on");
+	else if (state->apart)
+		snprintf(run->path.note, sizeof(run->path.note), "messages are made apart, then copied");
 	return 0;
 }
 
 /* Places the slots of an exchange. */
-static void use_pair(struct floor_state *state)
+static void use_pair(struct floor_state *state, const struct drv_floor_loop *loop)
 {
-	state->request = memory_region(state, 0) + state->pair * MEMORY_PAIR_BYTES;
-	state->reply =
+	state->request = state->requests = memory_region(state, 0) + state->pair * MEMORY_PAIR_BYTES;
+	state->reply = state->replies =
 		state->one_line ? state->request : memory_region(state, 1) + state->pair * MEMORY_PAIR_BYTES;
+	state->turns = state->one_slot || state->one_line || !loop->touch ? 1 : memory_turns(loop->bytes);
+	state->turn_bytes = state->stride * (size_t)state->turns;
+}
+
+/* Where the next message is made. */
+DRV_INLINE void make_in(struct drv_floor_loop *loop, uint8_t *slot)
+{
+	if (loop->touch && !loop->run->state->apart)
+		loop->made_at = slot + loop->run->state->payload_at;
+}
+
+DRV_INLINE uint8_t *next_slot(const struct floor_state *state, uint8_t *slot, uint8_t *first)
+{
+	slot += state->stride;
+	return slot == first + state->turn_bytes ? first : slot;
+}
+
+static bool is_chunked(const struct floor_state *state, const struct drv_floor_loop *loop)
+{
+	if (state->copies == MEMORY_BY_SIZE)
+		return loop->touch && loop->bytes >= MEMORY_CHUNKED_BYTES &&
+		       loop->bytes <= MEMORY_CHUNKED_BYTES_MAX;
+	return state->copies == MEMORY_TWO_COPIES && loop->bytes >= MEMORY_CHUNKED_BYTES;
 }
 
 int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
@@ -245,23 +279,25 @@ int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 	const bool client = loop->run->endpoint == 0;
 
 	(void)fail;
-	use_pair(state);
-	state->chunks = state->two_copies && !loop->flow && loop->bytes >= MEMORY_LARGE_BYTES;
+	state->chunks = !loop->flow && is_chunked(state, loop);
 	state->gathered = 0;
 	state->payload_at = memory_payload_at(loop->bytes);
 	state->sent = state->received = state->next = 0;
 	state->stride = memory_stride(loop->bytes);
 	state->slots = memory_slots(loop->bytes, loop->depth);
 	state->batch = state->slots < 8 ? 1 : state->slots / 4;
-	if (loop->touch && !loop->flow && !state->chunks)
-		loop->made_at = (client ? state->request : state->reply) + state->payload_at;
+	use_pair(state, loop);
+	if (!loop->flow && !state->chunks)
+		make_in(loop, client ? state->request : state->reply);
 	state->sleep = &state->control->asleep[client ? 16 : 0];
 	state->wake = &state->control->asleep[client ? 0 : 16];
 	/* Endpoint 1 begins first: the other does not touch the memory before it has heard of it. */
 	if (!client) {
 		memset(state->control, 0, sizeof(*state->control));
-		memory_flag_set(state->request, 0);
-		memory_flag_set(state->reply, 0);
+		for (size_t at = 0; at < state->turn_bytes && !loop->flow; at += state->stride) {
+			memory_flag_set(state->requests + at, 0);
+			memory_flag_set(state->replies + at, 0);
+		}
 		for (uint32_t i = 0; i < 2 * MEMORY_CHUNKS && state->chunks; i++)
 			memory_flag_set(memory_chunk(state, i / MEMORY_CHUNKS, i % MEMORY_CHUNKS), 0);
 		if (loop->flow)
@@ -296,12 +332,16 @@ DRV_INLINE int memory_send(struct drv_floor_loop *loop, size_t bytes, const bool
 			   const bool block)
 {
 	struct floor_state *state = loop->run->state;
-	uint8_t *slot = client ? state->request : state->reply;
+	uint8_t **const turn = client ? &state->request : &state->reply, *const slot = *turn;
 
 	memory_copy(slot + state->payload_at, loop->made_at, bytes);
 	memory_flag_set(slot, next_flag(state, state->sent++, one_line, client));
 	if (block && DRV_UNLIKELY(memory_wake(low_half(slot), state->wake) < 0))
 		return drv_floor_broke(loop, "futex");
+	if (!one_line) {
+		*turn = next_slot(state, slot, client ? state->requests : state->replies);
+		make_in(loop, *turn);
+	}
 	return 0;
 }
 
@@ -309,20 +349,23 @@ DRV_INLINE int memory_receive(struct drv_floor_loop *loop, const uint8_t **data,
 			      const bool client, const bool one_line, const bool pause, const bool block)
 {
 	struct floor_state *state = loop->run->state;
-	uint8_t *slot = client ? state->reply : state->request;
+	uint8_t **const turn = client ? &state->reply : &state->request, *const slot = *turn;
 	const uint64_t flag = next_flag(state, state->received, one_line, !client);
+	const uint32_t before = flag > state->turns ? (uint32_t)(flag - state->turns) : 0;
 
 	if (memory_flag(slot) != flag) {
 		if (pause)
 			memory_relax();
 		if (!block)
 			return 0;
-		if (DRV_UNLIKELY(memory_sleep(low_half(slot), (uint32_t)(flag - 1), state->sleep) < 0))
+		if (DRV_UNLIKELY(memory_sleep(low_half(slot), before, state->sleep) < 0))
 			return drv_floor_broke(loop, "futex");
 		if (memory_flag(slot) != flag)
 			return 0;
 	}
 	state->received++;
+	if (!one_line)
+		*turn = next_slot(state, slot, client ? state->replies : state->requests);
 	*data = slot + state->payload_at;
 	*bytes = loop->bytes;
 	return 1;

@@ -19,6 +19,9 @@
 	(64u << 10) /* and from here on on a page of their own, as the buffers that they come from do */
 #define MEMORY_BYTES_MAX  (UINT64_C(1) << 30)
 #define MEMORY_RING_BYTES (UINT64_C(2) << 20)
+/* slots of large messages; from which size on one is beyond all caches by itself */
+#define MEMORY_TURNS_MIN       4u
+#define MEMORY_TURNS_BYTES_MAX (UINT64_C(1) << 20)
 
 struct memory_control {
 	/* stream: messages consumed; the producer sleeps on its low half */
@@ -30,25 +33,33 @@ struct memory_control {
 	_Alignas(64) uint32_t asleep[5 * 16];
 };
 
-/* From here on a message may be copied in two steps. */
-#define MEMORY_LARGE_BYTES (UINT64_C(256) << 10)
-#define MEMORY_CHUNK_BYTES ((size_t)64 << 10)
-#define MEMORY_CHUNKS      8u /* slots of their ring, in each direction */
+/* From here on a message may be copied in two steps, and up to here that is faster if its data are touched. */
+#define MEMORY_CHUNKED_BYTES     (UINT64_C(32) << 10)
+#define MEMORY_CHUNKED_BYTES_MAX (UINT64_C(64) << 10)
+#define MEMORY_CHUNK_BYTES       ((size_t)16 << 10)
+#define MEMORY_CHUNKS            128u /* slots of their ring, in each direction */
+
+/* Of a message: one; two, in chunks, from MEMORY_CHUNKED_BYTES on; two where that is faster. */
+enum memory_copies { MEMORY_ONE_COPY, MEMORY_TWO_COPIES, MEMORY_BY_SIZE };
 
 struct floor_state {
 	uint8_t *area;
 	size_t area_bytes, region_bytes;
 	struct memory_control *control;
 	/* the variant: settings of the floor */
-	bool one_line, pause, two_copies, huge_pages;
+	bool one_line, pause, huge_pages, apart, one_slot;
 	/* the shared memory lies on huge pages that the system keeps */
 	bool huge_shared;
 	uint32_t pair;
 	/* of the point */
-	uint8_t *request, *reply; /* slots of an exchange */
+	/* of an exchange: the first slot of each direction, and the one whose turn it is; all slots of a direction */
+	uint8_t *requests, *replies, *request, *reply;
+	size_t turn_bytes;
+	uint64_t turns;
 	size_t payload_at;
 	uint64_t sent, received;
 	uint32_t *wake, *sleep; /* futex: flags in control of the other reader and of this one */
+	enum memory_copies copies;
 	bool chunks;
 	size_t gathered; /* of the message that arrives in chunks */
 	/* stream */
@@ -78,6 +89,20 @@ DRV_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
 	if (fit < 2)
 		fit = 2;
 	return fit < depth ? fit : depth;
+}
+
+/*
+ * Slots of an exchange in each direction, where data are touched: what nobody reads stays in its writer's cache, in one
+ * slot. So has a small message one. Larger ones take turns in a ring that fills a core's own cache: lines that the other
+ * core still has in its own are fetched more slowly than those that it had to give away.
+ */
+DRV_INLINE uint64_t memory_turns(uint64_t bytes)
+{
+	const uint64_t fit = MEMORY_RING_BYTES / memory_stride(bytes);
+
+	if (bytes < MEMORY_APART_BYTES || bytes > MEMORY_TURNS_BYTES_MAX)
+		return 1;
+	return fit < MEMORY_TURNS_MIN ? MEMORY_TURNS_MIN : fit;
 }
 
 DRV_INLINE uint8_t *memory_region(const struct floor_state *state, unsigned int which)
@@ -132,12 +157,16 @@ int memory_wake(uint32_t *word, uint32_t *asleep);
  * without a pause instruction, large messages in one copy or in two.
  */
 extern const char *const memory_lines_one[], *const memory_lines_two[];
-extern const char *const memory_spin[], *const memory_copies[];
+extern const char *const memory_spin[], *const memory_copies_by_size[], *const memory_copies_one[];
 /*
  * Pages of large messages: huge ones, where the system keeps some for shared memory (MFD_HUGETLB) and gives some when it is
  * asked (MADV_HUGEPAGE), or those that it gives to everybody. All are touched before anything is timed.
  */
 extern const char *const memory_pages[];
+/* A message whose data are touched is written where its receiver reads it, or apart and copied there. */
+extern const char *const memory_made[];
+/* Messages from 4 KiB on in many slots, in turn, or in one. */
+extern const char *const memory_slots_words[];
 
 /* `bytes_max`: the largest message. The settings lines, spin, pair, copies and pages are read where the floor has them. */
 int memory_open(struct drv_floor_run *run, uint64_t bytes_max, struct drv_fail *fail);

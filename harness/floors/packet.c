@@ -18,10 +18,11 @@
 
 /*
  * Payload of the largest packets: about half of what the stack takes, so that the receiver copies one while the next is
- * sent; and all of it, and a quarter.
+ * sent, or nearly all of it, for messages of many packets.
  */
-static const char *const packet_words[] = {"32k", "60k", "16k", NULL};
-static const uint32_t packet_sizes[] = {32u << 10, 60u << 10, 16u << 10};
+static const char *const packet_words[] = {"by-size", "32k", "60k", "16k", NULL};
+static const uint32_t packet_sizes[] = {0, 32u << 10, 60u << 10, 16u << 10};
+#define MANY_PACKETS_BYTES (UINT64_C(256) << 10)
 /* Pages of large messages: huge ones where the kernel gives some. */
 static const char *const pages_words[] = {"huge", "small", NULL};
 #define HUGE_FROM_BYTES (UINT64_C(64) << 10)
@@ -204,11 +205,12 @@ static int packet_connect(struct drv_floor_run *run, struct drv_fail *fail)
 		return drv_fail_set(fail, DRV_NODE_LACKS, "packets of %u bytes are too small for this floor",
 				    state->mtu);
 	state->segment_bytes = state->mtu - (uint32_t)PACKET_INNER_BYTES;
-	state->packet_bytes = packet_sizes[choice];
+	state->fixed_packet_bytes = packet_sizes[choice];
 	packet_wire_start(state, to, run->endpoint);
 	snprintf(run->path.used, sizeof(run->path.used),
 		 "AF_PACKET, packets of up to %s, cut to %u bytes by the device, private pages %s",
-		 packet_words[choice], state->mtu, run->huge_pages ? "advised to be huge" : "of 4 KiB");
+		 choice ? packet_words[choice] : "32k, above 256k of 60k", state->mtu,
+		 run->huge_pages ? "advised to be huge" : "of 4 KiB");
 	snprintf(run->path.note, sizeof(run->path.note), "large-packet floor, kernel included");
 	return 0;
 }
@@ -219,6 +221,9 @@ static int packet_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 
 	(void)fail;
 	loop->made_at = loop->out + PACKET_HEAD_BYTES;
+	state->packet_bytes = state->fixed_packet_bytes
+				      ? state->fixed_packet_bytes
+				      : packet_sizes[loop->bytes > MANY_PACKETS_BYTES ? 2 : 1];
 	state->gather = (struct packet_gather){.attempt = (uint16_t)(loop->seed ^ loop->seed >> 16)};
 	state->sent = state->reported = state->whole = state->told = 0;
 	/* Packets of an earlier point that came late. */

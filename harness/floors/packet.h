@@ -50,6 +50,8 @@ struct floor_state {
 	uint32_t ip_sum, tcp_sum;
 	/* payload of a packet that no link has to cut, and of the largest that is sent */
 	uint32_t segment_bytes, packet_bytes;
+	/* as set; 0: by the size of messages */
+	uint32_t fixed_packet_bytes;
 	uint64_t receive_buffer_bytes;
 	/* where packets arrive: a head, the largest message, and room for a packet behind it */
 	uint8_t *in;

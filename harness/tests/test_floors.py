@@ -275,35 +275,44 @@ def test_within_one_host(tmp_path: Path, floor: str, wait: str, points: list[dic
 
 
 @pytest.mark.parametrize(
-    ("floor", "wait", "settings", "used"),
+    ("floor", "wait", "settings", "used", "note"),
     [
         (
             "floor-cacheline",
             "poll",
             {"lines": "two", "spin": "bare", "pair": "63"},
             "two lines, spin without pause, pair 63",
+            "",
         ),
-        ("floor-copyflag", "poll", {"lines": "one", "spin": "bare"}, "one line, spin without pause, pair 0"),
-        ("floor-copyflag", "poll", {"copies": "two"}, "two lines, spin with pause"),
-        ("floor-copyflag", "poll", {}, "private pages advised to be huge"),
-        ("floor-copyflag", "poll", {"pages": "small"}, "shared pages of 4 KiB, private pages of 4 KiB"),
-        ("floor-futex", "block", {"copies": "two"}, "futex"),
-        ("floor-futex", "block", {"pages": "small"}, "private pages of 4 KiB"),
+        (
+            "floor-copyflag",
+            "poll",
+            {"lines": "one", "spin": "bare"},
+            "one line, spin without pause, pair 0",
+            "32 to 64",
+        ),
+        ("floor-copyflag", "poll", {"copies": "two"}, "two lines, spin with pause", "from 32 KiB on in chunks"),
+        ("floor-copyflag", "poll", {"copies": "one", "made": "apart"}, "two lines", "made apart"),
+        ("floor-copyflag", "poll", {"slots": "one"}, "private pages advised to be huge", "32 to 64"),
+        ("floor-copyflag", "poll", {"pages": "small"}, "shared pages of 4 KiB, private pages of 4 KiB", "32 to 64"),
+        ("floor-futex", "block", {"copies": "two"}, "futex", "two copies"),
+        ("floor-futex", "block", {"pages": "small"}, "private pages of 4 KiB", ""),
     ],
 )
 def test_variants_are_chosen_by_name(
-    tmp_path: Path, floor: str, wait: str, settings: dict[str, str], used: str
+    tmp_path: Path, floor: str, wait: str, settings: dict[str, str], used: str, note: str
 ) -> None:
     points = messages(8) + touched("exchange", 56)
     if floor != "floor-cacheline":
-        points += messages(65_536, 262_144) + touched("exchange", 65_536, 262_144)
+        points += messages(65_536, 262_144) + touched("exchange", 4_096, 32_768, 65_536, 262_144, 2 << 20)
     result = Launch(
         folder=tmp_path, floor=floor, wait=wait, points=points, program=available(), settings=settings
     ).run()
     assert (result["status"], result["reason"]) == ("done", None)
     for path in result["path"]:
         assert used in path["used"]
-        assert ("two copies" in path["note"]) == ("copies" in settings)
+        assert note in path["note"]
+        assert note or not path["note"]
     for attempt in result["attempts"]:
         check_attempt(attempt)
 

@@ -6,7 +6,11 @@ order; untouched data, streams from one buffer, both polling, pinned to the core
 attempts that are valid count. The ratio is taken within a round; printed are the median over rounds and its rank
 interval. The testbed is brought up where it is not, and then taken down again.
 
-Usage: link.py [--rounds N] [--seed N] [--json]
+A tool's connection carries messages of one size and nothing else, a launch of Cadge carries all points of a layer, and
+TCP remembers: messages of 4 KiB take 1.2 times as long after some of 2 to 3 KiB, or of 64, as on a new connection.
+With --alone each point has a launch of its own, as the tools do.
+
+Usage: link.py [--rounds N] [--seed N] [--only TEXT] [--alone] [--json]
 """
 
 import argparse
@@ -17,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,13 +47,17 @@ layers: [{layers}]
 places: between
 waits: poll
 patterns:
-  - {{pattern: pingpong, bytes: [8B, 64B, 4KiB, 64KiB], touch: none}}
-  - {{pattern: stream, bytes: [64KiB, 1MiB], depth: 16, touch: none, buffers: same}}
+{patterns}
 launches: 1
 seed: {seed}
 floors: false
 duration: {{default: 200ms}}
 """
+
+POINTS = {
+    "pingpong": "  - {{pattern: pingpong, bytes: [{sizes}], touch: none}}",
+    "stream": "  - {{pattern: stream, bytes: [{sizes}], depth: 16, touch: none, buffers: same}}",
+}
 
 Statistic = Callable[[PointOutcome], float]
 Reading = Callable[[int, Ends], float]
@@ -178,10 +186,20 @@ def ends_of(testbed: testbeds.Testbed) -> Ends:
     )
 
 
-def campaign(seed: int, results: Path) -> Mapping[tuple[str, str, int], PointOutcome]:
-    """Run one and return the valid attempts by layer, pattern and size."""
+Found = Mapping[tuple[str, str, int], PointOutcome]
+
+
+def campaign(cells: Sequence[Cell], seed: int, results: Path) -> Found:
+    """Run one with these cells' points and return the valid attempts by layer, pattern and size."""
+    sizes = {pattern: sorted({cell.size for cell in cells if cell.pattern == pattern}) for pattern in POINTS}
+    patterns = [
+        line.format(sizes=", ".join(f"{size}B" for size in sizes[pattern]))
+        for pattern, line in POINTS.items()
+        if sizes[pattern]
+    ]
     with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as sweep:
-        sweep.write(SWEEP.format(layers=", ".join(sorted({cell.layer for cell in CELLS})), seed=seed))
+        layers = ", ".join(sorted({cell.layer for cell in cells}))
+        sweep.write(SWEEP.format(layers=layers, seed=seed, patterns="\n".join(patterns)))
         sweep.flush()
         argv = ["run", "--sweep", sweep.name, "--testbed", "emulated", "--no-report", "--results", str(results)]
         done = subprocess.run(
@@ -207,10 +225,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="the cells whose names contain this")
+    parser.add_argument("--alone", action="store_true", help="each point in a launch of its own")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    cells = [cell for cell in CELLS if options.only in cell.name]
+    if not cells:
+        parser.error(f"no cell's name contains '{options.only}'; there are: {', '.join(cell.name for cell in CELLS)}")
     order = random.Random(options.seed)  # noqa: S311 - order of measurement, not a secret
-    readings: dict[str, list[tuple[float, float]]] = {cell.name: [] for cell in CELLS}
+    readings: dict[str, list[tuple[float, float]]] = {cell.name: [] for cell in cells}
     problems: dict[str, str] = {}
     testbed = testbeds.resolve("emulated")
     try:
@@ -218,8 +241,11 @@ def main() -> int:
         port = PORTS[0]
         with tempfile.TemporaryDirectory() as results:
             for number in range(options.rounds):
-                mine = campaign(options.seed + number, Path(results))
-                for cell in order.sample(CELLS, len(CELLS)):
+                seed = options.seed + number
+                mine = {} if options.alone else campaign(cells, seed, Path(results))
+                for cell in order.sample(cells, len(cells)):
+                    if options.alone:
+                        mine = campaign([cell], seed, Path(results))
                     outcome = mine.get((cell.layer, cell.pattern, cell.size))
                     port = PORTS[0] + (port + 1 - PORTS[0]) % (PORTS[1] - PORTS[0])
                     try:
@@ -234,14 +260,14 @@ def main() -> int:
                 print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     finally:
         testbeds.release(testbed)
-    rows = [row(cell, readings[cell.name], problems.get(cell.name)) for cell in CELLS]
+    rows = [row(cell, readings[cell.name], problems.get(cell.name)) for cell in cells]
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
         print(
             f"{'cell':29} {'native tool':27} {'rounds':>6} {'ours':>11} {'tool':>11} {'ratio':>6}  interval (coverage)"
         )
-        for cell, one in zip(CELLS, rows, strict=True):
+        for cell, one in zip(cells, rows, strict=True):
             print(line(cell, one))
     return 1 if any("ratio" not in one for one in rows) else 0
 

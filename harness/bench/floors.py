@@ -55,7 +55,7 @@ def times(floor: str, variant: Variant, given: argparse.Namespace, names: list[s
     ]
     name = variant[0] if variant[0].startswith("floor-") else floor
     place = "between" if names else "within"
-    document = ours.launch_document(name, place, settings(variant[0]), points, "direct")
+    document = ours.launch_document(name, place, settings(variant[0]), points, "direct", names)
     attempts = ours.run({**document, "kind": "floor", "wait": given.wait}, port, driver=variant[1], names=names)
     return [time_ns(given.form, attempt) for attempt in attempts]
 

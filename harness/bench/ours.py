@@ -68,14 +68,16 @@ def latency(attempt: dict[str, Any]) -> dict[str, Any]:
 
 
 def launch_document(
-    layer: str, place: str, settings: dict[str, str], points: list[dict[str, Any]], launcher: str
+    layer: str,
+    place: str,
+    settings: dict[str, str],
+    points: list[dict[str, Any]],
+    launcher: str,
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return a launch file for two processes of this machine, server on core 0 and client on core 1.
-
-    Between: on the two hosts of hosts.two.
-    """
+    """Return a launch file for two processes of this machine, or of hosts.two: server on core 0, client on core 1."""
     here = {"host": "localhost", "device": "lo", "address": ADDRESS, "raw_device": ""}
-    at = [hosts.end(number) if place == "between" else here for number in range(2)]
+    at = [hosts.end(number) if names else here for number in range(2)]
     client = {**at[0], "role": "client", "cpus": [1], "peers": [0 if place == "self" else 1]}
     ends = [client] if place == "self" else [client, {**at[1], "role": "server", "cpus": [0], "peers": [0]}]
     used = {one["workload"]["pattern"]: WORKLOADS.file(one["workload"]["pattern"]) for one in points}

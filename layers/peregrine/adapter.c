@@ -62,6 +62,7 @@ struct cadge_ctx {
 	struct op_block *blocks;
 	struct cadge_watch watch; /* for event; made when it is first called */
 	uint64_t epoch;           /* of the wire's descriptors */
+	char why[192];            /* the last failure */
 	struct cadge_chan chans[];
 };
 
@@ -135,6 +136,16 @@ static struct cadge_chan *op_end(struct op *op)
 	return op->life == chan->life && chan->to ? chan : NULL;
 }
 
+/* The engine's words for a failure, and what the kernel said of a packet, if it refused one. */
+static __attribute__((cold, noinline)) void note_why(struct cadge_ctx *ctx, int code)
+{
+	char refused[128];
+
+	pgr_why(ctx->pgr, refused, sizeof(refused));
+	snprintf(ctx->why, sizeof(ctx->why), "%s%s%s", pgr_code_name(code),
+		 *refused ? "; the kernel refused a packet to " : "", refused);
+}
+
 /* What became of the channel when an operation failed. */
 static void chan_failed(struct cadge_chan *chan, int code)
 {
@@ -157,6 +168,8 @@ static void on_posted(void *arg, int code, const void *result, size_t result_byt
 	(void)result, (void)result_bytes;
 	if (UNLIKELY(!chan))
 		return;
+	if (UNLIKELY(code < 0))
+		note_why(chan->ctx, code);
 	code = code_of(code);
 	chan->ctx->events++;
 	chan->ctx->sink->sent(chan->ctx->sink, chan->peer, token, code);
@@ -173,6 +186,8 @@ static void on_replied(void *arg, int code, const void *result, size_t result_by
 
 	if (UNLIKELY(!chan))
 		return;
+	if (UNLIKELY(code < 0) && code > PGR_E_PROCEDURE_OWN) /* a handler's own answer is no failure */
+		note_why(chan->ctx, code);
 	code = code_of(code);
 	chan->ctx->events++;
 	chan->ctx->sink->replied(chan->ctx->sink, chan->peer, token, code, placed ? CADGE_PLACED : CADGE_LENT,
@@ -189,6 +204,8 @@ static void on_reply_sent(void *arg, int code)
 
 	if (!chan)
 		return;
+	if (UNLIKELY(code < 0))
+		note_why(chan->ctx, code);
 	chan->ctx->events++;
 	chan->ctx->sink->sent(chan->ctx->sink, chan->peer, token, code_of(code));
 }
@@ -396,6 +413,8 @@ int peregrine_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	ctx->events = 0;
 	code = pgr_poll(ctx->pgr);
 	ctx->sink = NULL;
+	if (UNLIKELY(code < 0))
+		note_why(ctx, code);
 	return UNLIKELY(code < 0) ? code_of(code) : ctx->events;
 }
 
@@ -462,6 +481,7 @@ static void on_hello_answered(void *arg, int code, const void *result, size_t re
 	if (!chan)
 		return;
 	if (code != PGR_OK) {
+		note_why(chan->ctx, code);
 		chan_failed(chan, CADGE_E_DOWN);
 		return;
 	}
@@ -588,7 +608,7 @@ void peregrine_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_o
 void peregrine_counters(const struct cadge_ctx *ctx,
 			void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
-	struct pgr_stats stats;
+	struct pgr_stats stats = {.bytes = sizeof(stats)};
 
 	pgr_stats(ctx->pgr, &stats);
 	each(arg, "packets_sent", stats.packets_sent);
@@ -599,6 +619,11 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 	each(arg, "challenges_sent", stats.challenges_sent);
 	each(arg, "rejects_sent", stats.rejects_sent);
 	each(arg, "rto_ns", stats.rto_ns);
+}
+
+const char *peregrine_why(const struct cadge_ctx *ctx)
+{
+	return ctx->why;
 }
 
 /* ---- life ---- */

@@ -8,11 +8,11 @@
 
 #include "common/adapter.h"
 
-/* What every wire can do; a wire adds where it reaches, and EVENT_FD where it has descriptors. */
+/* What every wire can do; a wire adds where it reaches. */
 #define PEREGRINE_CAPS                                                                                       \
 	(CADGE_CAP_RELIABLE | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_POST_IN_SINK | CADGE_CAP_WAIT |             \
 	 CADGE_CAP_RPC | CADGE_CAP_DELEGATE | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER |              \
-	 CADGE_CAP_BATCH | CADGE_CAP_COUNTERS)
+	 CADGE_CAP_BATCH | CADGE_CAP_COUNTERS | CADGE_CAP_WHY | CADGE_CAP_EVENT_FD)
 
 extern const struct cadge_option peregrine_options[];
 
@@ -51,6 +51,7 @@ int peregrine_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply
 		       const struct cadge_iov *iov, uint32_t count, uint32_t flags, uint64_t token);
 void peregrine_counters(const struct cadge_ctx *ctx,
 			void (*each)(void *arg, const char *name, uint64_t value), void *arg);
+const char *peregrine_why(const struct cadge_ctx *ctx);
 
 #define PEREGRINE_LAYER(WIRE, REACH, PROTECTION, WAKER, COPIES_ON_SEND)                                      \
 	static const struct peregrine_wire wire = {WIRE, PEREGRINE_CAPS | (REACH), PROTECTION, WAKER,        \
@@ -80,13 +81,14 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 		.semantics = cadge_semantics_of_messages,                                                    \
 		.traits = peregrine_traits,                                                                  \
 		.wait = peregrine_wait,                                                                      \
-		.event = (REACH) & CADGE_CAP_EVENT_FD ? peregrine_event : NULL,                              \
+		.event = peregrine_event,                                                                    \
 		.flush = peregrine_flush,                                                                    \
 		.call = peregrine_call,                                                                      \
 		.reply = peregrine_reply,                                                                    \
 		.fail = peregrine_fail,                                                                      \
 		.delegate = peregrine_delegate,                                                              \
 		.counters = peregrine_counters,                                                              \
+		.why = peregrine_why,                                                                        \
 	};                                                                                                   \
 	const struct cadge_layer *cadge_layer_entry(void)                                                    \
 	{                                                                                                    \

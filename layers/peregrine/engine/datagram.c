@@ -47,11 +47,10 @@ void pgr_wait_readable(int fd, int other_fd, uint64_t timeout_ns)
 	ppoll(ready, other_fd < 0 ? 1 : 2, timeout_ns > UINT64_C(1000000000000) ? NULL : &timeout, NULL);
 }
 
-void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
+void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns)
 {
 	struct pgr_datagram *datagram = (struct pgr_datagram *)wire;
 
-	(void)room;
 	pgr_wait_readable(datagram->fd, datagram->direct.fd, timeout_ns);
 	datagram->direct.passed = PGR_DIRECT_PASS; /* it may have been either */
 }

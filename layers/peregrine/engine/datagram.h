@@ -135,7 +135,7 @@ int pgr_datagram_send(struct pgr_wire *wire, const struct pgr_to *to, const stru
 		      unsigned int count, bool more);
 void pgr_datagram_flush(struct pgr_wire *wire);
 int pgr_datagram_receive(struct pgr_wire *wire);
-void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room);
+void pgr_datagram_wait(struct pgr_wire *wire, uint64_t timeout_ns);
 void pgr_datagram_watch(struct pgr_wire *wire, int fds[PGR_FDS]);
 void pgr_datagram_describe(const struct pgr_wire *wire, char *text, size_t text_bytes);
 

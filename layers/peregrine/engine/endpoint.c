@@ -255,23 +255,34 @@ int pgr_poll(struct pgr *pgr)
 	return pgr->events;
 }
 
+/*
+ * How long there is nothing to do unless something comes: 0, UINT64_MAX. Nobody tells of room in a wire that loses nothing, so
+ * that is looked for.
+ */
+static uint64_t idle_ns(const struct pgr *pgr, uint64_t now_ns)
+{
+	const uint64_t due_ns = pgr_next_due(pgr);
+	uint64_t ns = due_ns == UINT64_MAX ? UINT64_MAX : due_ns <= now_ns ? 0 : due_ns - now_ns;
+	bool room = pgr->reliable && pgr->timed;
+
+	for (const struct pgr_peer *peer = pgr->peers; pgr->reliable && peer; peer = peer->next)
+		room |= peer->queued != 0;
+	if (room && ns > PGR_ROOM_NS)
+		ns = PGR_ROOM_NS;
+	return ns;
+}
+
 int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
 {
-	const uint64_t now_ns = pgr_now(pgr);
-	const uint64_t due_ns = pgr_next_due(pgr);
-	bool room = false;
+	uint64_t ns;
 
 	if (!pgr->config.block)
 		return PGR_E_ARGUMENT;
-	if (due_ns <= now_ns)
-		timeout_ns = 0;
-	else if (timeout_ns > due_ns - now_ns)
-		timeout_ns = due_ns - now_ns;
-	for (const struct pgr_peer *peer = pgr->peers; pgr->reliable && peer; peer = peer->next)
-		room |= peer->queued != 0;
-	room |= pgr->reliable && pgr->timed != NULL;
-	if (timeout_ns)
-		pgr->wire->ops->wait(pgr->wire, timeout_ns, room);
+	ns = idle_ns(pgr, pgr_now(pgr));
+	if (ns > timeout_ns)
+		ns = timeout_ns;
+	if (ns)
+		pgr->wire->ops->wait(pgr->wire, ns);
 	pgr_now(pgr);                   /* what has come is from now, not from before the sleep */
 	pgr->polls = pgr->polls_a_look; /* look at the clock first */
 	return PGR_OK;
@@ -279,17 +290,16 @@ int pgr_wait(struct pgr *pgr, uint64_t timeout_ns)
 
 int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out)
 {
-	const uint64_t now_ns = pgr_now(pgr), due_ns = pgr_next_due(pgr);
+	uint64_t ns;
 
 	if (!pgr->config.block)
 		return PGR_E_ARGUMENT;
-	if (!pgr->wire->ops->watch)
-		return PGR_E_WIRE;
 	pgr->polls = pgr->polls_a_look; /* look at the clock first */
-	if (due_ns <= now_ns)
+	ns = idle_ns(pgr, pgr_now(pgr));
+	if (!ns)
 		return PGR_BUSY;
 	pgr->wire->ops->watch(pgr->wire, fds);
-	*due_ns_out = due_ns == UINT64_MAX ? UINT64_MAX : due_ns - now_ns;
+	*due_ns_out = ns;
 	return PGR_OK;
 }
 
@@ -590,21 +600,35 @@ int pgr_serve(struct pgr *pgr, uint32_t procedure, const struct pgr_signature *s
 	return PGR_OK;
 }
 
+/* Writes no further than the caller's struct goes, and leaves its size. */
+static void fill(void *out, const void *from, size_t from_bytes)
+{
+	size_t bytes;
+
+	memcpy(&bytes, out, sizeof(bytes));
+	if (bytes > from_bytes)
+		bytes = from_bytes;
+	if (bytes > sizeof(bytes))
+		memcpy((uint8_t *)out + sizeof(bytes), (const uint8_t *)from + sizeof(bytes),
+		       bytes - sizeof(bytes));
+}
+
 void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out)
 {
-	*stats_out = pgr->stats;
-	stats_out->clients = pgr->clients_count;
-	stats_out->server_bytes_per_client = sizeof(struct pgr_client) + sizeof(struct pgr_client *);
+	struct pgr_stats stats = pgr->stats;
+
+	stats.clients = pgr->clients_count;
+	stats.server_bytes_per_client = sizeof(struct pgr_client) + sizeof(struct pgr_client *);
 	for (const struct pgr_peer *peer = pgr->peers; peer; peer = peer->next)
-		if (peer->rto_ns > stats_out->rto_ns)
-			stats_out->rto_ns = peer->rto_ns;
+		if (peer->rto_ns > stats.rto_ns)
+			stats.rto_ns = peer->rto_ns;
+	fill(stats_out, &stats, sizeof(stats));
 }
 
 void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_out)
 {
 	const uint64_t now_ns = pgr_now(peer->pgr);
-
-	*stats_out = (struct pgr_peer_stats){
+	const struct pgr_peer_stats stats = {
 		.round_trip_ns = peer->srtt_ns,
 		.variation_ns = peer->rttvar_ns,
 		.rto_ns = peer->rto_ns,
@@ -614,6 +638,8 @@ void pgr_peer_stats(const struct pgr_peer *peer, struct pgr_peer_stats *stats_ou
 		.credits = peer->credits,
 		.packet_bytes = peer->packet_bytes,
 	};
+
+	fill(stats_out, &stats, sizeof(stats));
 }
 
 void pgr_on_contact(struct pgr *pgr, pgr_contact *contact, void *arg)

@@ -33,6 +33,8 @@
 #define PGR_COLD                __attribute__((cold, noinline))
 /* after so long a client on a wire that loses nothing asks for its call */
 #define PGR_PROBE_NS UINT64_C(500000000)
+/* between two looks for room on a wire that tells nobody of it */
+#define PGR_ROOM_NS UINT64_C(100000)
 /* a cookie is good for so long at most */
 #define PGR_COOKIE_LIFE_NS (2 * PGR_COOKIE_EPOCH_S * UINT64_C(1000000000))
 

@@ -326,13 +326,15 @@ int pgr_wait(struct pgr *pgr, uint64_t timeout_ns);
  * For a program with an event loop of its own, in place of pgr_wait: what it has to watch until it polls
  * again. Fills fds with descriptors that become readable (-1: none), the same or others than before, and
  * *due_ns_out with the time after which poll is due at the latest (UINT64_MAX: never by itself). BUSY: poll
- * now. E_WIRE: this wire (shm) has no descriptor. Only with config.block.
+ * now. E_ARGUMENT without config.block.
  */
 #define PGR_FDS 2u
 int pgr_watch(struct pgr *pgr, int fds[PGR_FDS], uint64_t *due_ns_out);
 
 /* Counts since pgr_open, unless a comment says otherwise. */
 struct pgr_stats {
+	/* sizeof(struct pgr_stats), set by the caller: a later library, which counts more, writes no further */
+	size_t bytes;
 	/* dropped: not for us, malformed, past or hostile */
 	uint64_t packets_sent, packets_received, packets_dropped;
 	/* called by this endpoint, ended with another code than OK; executed for others */
@@ -353,6 +355,8 @@ struct pgr_stats {
 void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
 /* Of a binding, now. */
 struct pgr_peer_stats {
+	/* as in pgr_stats */
+	size_t bytes;
 	/* smoothed round trip, its variation, and the time-out in force (RFC 6298); 0: no sample yet, or a wire that loses nothing */
 	uint64_t round_trip_ns, variation_ns, rto_ns;
 	/* since the server last said anything; UINT64_MAX: it never has */

@@ -41,9 +41,9 @@ struct pgr_wire_ops {
 	void (*flush)(struct pgr_wire *wire);
 	/* Receives a bounded number of packets; returns how many. */
 	int (*receive)(struct pgr_wire *wire);
-	/* Sleeps until there may be something to receive, or room to send if `room`. */
-	void (*wait)(struct pgr_wire *wire, uint64_t timeout_ns, bool room);
-	/* Descriptors that become readable when there is something to receive; -1: none. NULL: it has no such. */
+	/* Sleeps until there may be something to receive. */
+	void (*wait)(struct pgr_wire *wire, uint64_t timeout_ns);
+	/* Descriptors that become readable when there is something to receive; -1: none. */
 	void (*watch)(struct pgr_wire *wire, int fds[PGR_FDS]);
 	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);

@@ -42,9 +42,10 @@
 #define IDLE_POLLS     64u /* between two looks for new rings */
 #define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
-#define MAGIC          UINT64_C(0x3176676e69726770) /* "pgring v1" nearly */
+#define MAGIC          UINT64_C(0x3276676e69726770) /* "pgring v2" nearly */
 #define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 enum { FREE, CLAIMED, READY, CLOSED }; /* states of a ring */
+enum { AWAKE, SLEEPS, WATCHES };       /* what the owner of an inbox does: on the futex, or on its pipe */
 
 /* A ring as its writer and its reader see it. */
 struct ring_head {
@@ -58,7 +59,8 @@ struct ring_head {
 struct inbox {
 	uint64_t magic, nonce;
 	uint32_t block;                               /* the owner may sleep: ring the bell */
-	_Alignas(LINE_BYTES) _Atomic uint32_t sleeps; /* 1: the owner sleeps, or is about to; a futex */
+	int32_t bell_fd;                              /* of the owner: where to write to what it watches */
+	_Alignas(LINE_BYTES) _Atomic uint32_t sleeps; /* what it does, or is about to; a futex */
 	_Alignas(LINE_BYTES) _Atomic uint32_t rings;  /* as many were ever claimed */
 	struct ring_head heads[RINGS];
 	_Alignas(4096) uint8_t lines[RINGS][(size_t)RING_LINES * LINE_BYTES];
@@ -73,7 +75,7 @@ struct outgoing {
 	uint8_t *lines;
 	uint64_t written, read_seen; /* lines */
 	uint64_t salt;
-	bool bell;
+	int bell_fd; /* the owner's pipe; -1: it never sleeps */
 	int life_fd; /* of the process; becomes readable when it ends. -1: the kernel has no such (Linux 5.3) */
 };
 
@@ -90,7 +92,7 @@ struct shm {
 	struct pgr_wire wire;
 	pgr_input *input;
 	void *engine;
-	int fd;
+	int fd, bell[2]; /* the inbox; a pipe, if we may sleep */
 	struct inbox *inbox;
 	struct outgoing *out, *recent;
 	struct incoming in[RINGS];
@@ -160,6 +162,25 @@ static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint3
 	return NULL;
 }
 
+/*
+ * The pipe by which an owner that watches is woken; -1. Open both ways: who writes to a pipe that nobody reads is ended by a
+ * signal. What it names is the owner's word: no more than a pipe is written to.
+ */
+static int open_bell(const struct inbox *inbox, uint32_t pid)
+{
+	struct stat stat;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", pid, inbox->bell_fd);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &stat) == 0 && S_ISFIFO(stat.st_mode))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 {
 	struct shm *shm = (struct shm *)wire;
@@ -193,17 +214,21 @@ static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 		free(out);
 		return PGR_E_WIRE;
 	}
-	out->head = claim(out->inbox, shm, &number);
+	out->bell_fd = out->inbox->block ? open_bell(out->inbox, address.pid) : -1;
+	out->head = out->inbox->block && out->bell_fd < 0 ? NULL : claim(out->inbox, shm, &number);
 	if (!out->head) {
+		const bool busy = !out->inbox->block || out->bell_fd >= 0;
+
+		if (out->bell_fd >= 0)
+			close(out->bell_fd);
 		munmap(out->inbox, sizeof(struct inbox));
 		free(out);
-		return PGR_E_SERVER_BUSY;
+		return busy ? PGR_E_SERVER_BUSY : PGR_E_WIRE;
 	}
 	out->to = *to;
 	out->lines = out->inbox->lines[number];
 	populate(out->lines, true);
 	out->salt = out->head->salt;
-	out->bell = out->inbox->block != 0;
 	out->life_fd = (int)syscall(SYS_pidfd_open, (pid_t)address.pid, 0);
 	out->next = shm->out;
 	shm->out = out;
@@ -220,13 +245,24 @@ static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 
 /* ---- sending ---- */
 
+/* Makes a pipe readable; one that is full is so already. */
+static void ring(int bell_fd)
+{
+	while (write(bell_fd, "", 1) < 0 && errno == EINTR)
+		;
+}
+
 static void ring_the_bell(struct outgoing *out)
 {
 	atomic_thread_fence(
 		memory_order_seq_cst); /* our stamp before our look: else both could miss the other */
-	if (atomic_load_explicit(&out->inbox->sleeps, memory_order_relaxed) &&
-	    atomic_exchange(&out->inbox->sleeps, 0))
-		futex(&out->inbox->sleeps, FUTEX_WAKE, 1, NULL);
+	if (!atomic_load_explicit(&out->inbox->sleeps, memory_order_relaxed))
+		return;
+	switch (atomic_exchange(&out->inbox->sleeps, AWAKE)) {
+	case SLEEPS: futex(&out->inbox->sleeps, FUTEX_WAKE, 1, NULL); break;
+	case WATCHES: ring(out->bell_fd); break;
+	default: break;
+	}
 }
 
 static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces,
@@ -276,7 +312,7 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	}
 	out->written = place + lines;
 	__atomic_store_n((uint64_t *)(void *)line, (place + 1) ^ out->salt, __ATOMIC_RELEASE);
-	if (out->bell)
+	if (out->bell_fd >= 0)
 		ring_the_bell(out);
 	return 0;
 }
@@ -395,24 +431,45 @@ static int shm_receive(struct pgr_wire *wire)
 	return received;
 }
 
-static void shm_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
+/* Whether something has come, in a new ring as well, once whoever sends sees what we are about to do. */
+static bool has_news(struct shm *shm)
 {
-	struct shm *shm = (struct shm *)wire;
-	const uint64_t sleep_ns =
-		room && timeout_ns > 100000 ? 100000 : timeout_ns; /* nobody tells us of room in many rings */
-	const struct timespec timeout = {.tv_sec = (time_t)(sleep_ns / UINT64_C(1000000000)),
-					 .tv_nsec = (long)(sleep_ns % UINT64_C(1000000000))};
-	const bool forever = sleep_ns > UINT64_C(1000000000000);
-	bool news = false;
-
-	atomic_store(&shm->inbox->sleeps, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	look_for_rings(shm);
-	for (uint32_t i = 0; i < shm->in_count && !news; i++)
-		news = ring_has_news(&shm->in[i]);
-	if (!news)
-		futex(&shm->inbox->sleeps, FUTEX_WAIT, 1, forever ? NULL : &timeout);
-	atomic_store(&shm->inbox->sleeps, 0);
+	for (uint32_t i = 0; i < shm->in_count; i++)
+		if (ring_has_news(&shm->in[i]))
+			return true;
+	return false;
+}
+
+static void shm_wait(struct pgr_wire *wire, uint64_t timeout_ns)
+{
+	struct shm *shm = (struct shm *)wire;
+	const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
+					 .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
+	const bool forever = timeout_ns > UINT64_C(1000000000000);
+
+	atomic_store(&shm->inbox->sleeps, SLEEPS);
+	if (!has_news(shm))
+		futex(&shm->inbox->sleeps, FUTEX_WAIT, SLEEPS, forever ? NULL : &timeout);
+	atomic_store(&shm->inbox->sleeps, AWAKE);
+}
+
+/* For what is there already we ring our own bell. */
+static void shm_watch(struct pgr_wire *wire, int fds[PGR_FDS])
+{
+	struct shm *shm = (struct shm *)wire;
+	char rung[64];
+
+	while (read(shm->bell[0], rung, sizeof(rung)) > 0)
+		;
+	atomic_store(&shm->inbox->sleeps, WATCHES);
+	if (has_news(shm)) {
+		atomic_store(&shm->inbox->sleeps, AWAKE);
+		ring(shm->bell[1]);
+	}
+	fds[0] = shm->bell[0];
+	fds[1] = -1;
 }
 
 /* ---- life ---- */
@@ -429,12 +486,18 @@ static void shm_close(struct pgr_wire *wire)
 		munmap(out->inbox, sizeof(struct inbox));
 		if (out->life_fd >= 0)
 			close(out->life_fd);
+		if (out->bell_fd >= 0)
+			close(out->bell_fd);
 		free(out);
 	}
 	if (shm->inbox)
 		munmap(shm->inbox, sizeof(struct inbox));
-	if (shm->fd >= 0)
-		close(shm->fd);
+	for (unsigned int i = 0; i < 3; i++) {
+		const int fd = i < 2 ? shm->bell[i] : shm->fd;
+
+		if (fd >= 0)
+			close(fd);
+	}
 	free(shm);
 }
 
@@ -454,9 +517,10 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->wire.ops = &pgr_wire_shm;
 	shm->input = input;
 	shm->engine = engine;
+	shm->bell[0] = shm->bell[1] = -1;
 	shm->fd = memfd_create("pgr-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (shm->fd < 0 || ftruncate(shm->fd, sizeof(struct inbox)) < 0 ||
-	    fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
+	if (shm->fd < 0 || (config->block && pipe2(shm->bell, O_CLOEXEC | O_NONBLOCK) < 0) ||
+	    ftruncate(shm->fd, sizeof(struct inbox)) < 0 || fcntl(shm->fd, F_ADD_SEALS, SEALS) < 0) {
 		const int code = pgr_wire_fail(config, PGR_E_WIRE, "shared memory: %s", strerror(errno));
 
 		shm_close(&shm->wire);
@@ -471,6 +535,7 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	shm->inbox->magic = MAGIC;
 	shm->inbox->nonce = pgr_random();
 	shm->inbox->block = config->block;
+	shm->inbox->bell_fd = shm->bell[1];
 	address = (struct shm_address){(uint32_t)getpid(), (uint32_t)shm->fd, shm->inbox->nonce};
 	memcpy(shm->wire.own.bytes, &address, sizeof(address));
 	shm->wire.packet_bytes_max = PACKET_LINES * LINE_BYTES - STAMP_BYTES;
@@ -490,6 +555,7 @@ const struct pgr_wire_ops pgr_wire_shm = {
 	.flush = shm_flush,
 	.receive = shm_receive,
 	.wait = shm_wait,
+	.watch = shm_watch,
 	.reach = shm_reach,
 	.ended = shm_ended,
 	.describe = shm_describe,

@@ -218,9 +218,8 @@ static int xdp_receive(struct pgr_wire *wire)
 	return (int)count;
 }
 
-static void xdp_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
+static void xdp_wait(struct pgr_wire *wire, uint64_t timeout_ns)
 {
-	(void)room;
 	pgr_wait_readable(((struct xdp *)wire)->socket.fd, -1, timeout_ns);
 }
 

@@ -221,7 +221,7 @@ static void on_timed(void *arg, int code, const void *result, size_t result_byte
  * end. */
 static uint64_t time_deep_calls(void)
 {
-	struct pgr_stats stats;
+	struct pgr_stats stats = {.bytes = sizeof(stats)};
 
 	begin_client();
 	ended = samples_count = 0;

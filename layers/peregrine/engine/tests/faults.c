@@ -245,7 +245,8 @@ static bool run(const char *name, uint64_t seed, uint32_t calls, const struct ne
 {
 	uint64_t begun_ns, healed_ns, quiet = 0;
 	uint32_t once = 0;
-	struct pgr_stats at_client, at_first, at_second;
+	struct pgr_stats at_client = {.bytes = sizeof(at_client)}, at_first = at_client,
+			 at_second = at_client;
 	bool good;
 
 	net_reset(seed, PACKET_BYTES);

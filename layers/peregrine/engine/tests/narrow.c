@@ -77,7 +77,7 @@ static int run_client(struct pair *pair, void *arg)
 	const struct echo_calls first = {"a first call", few, 1, 1, 1};
 	const struct echo_calls calls = {"calls of all lengths", sizes, 6, CALLS, 4};
 	const struct path *path = arg;
-	struct pgr_stats stats;
+	struct pgr_stats stats = {.bytes = sizeof(stats)};
 	struct pgr_peer *peer;
 	struct pgr *pgr;
 	int result = open_end(pair, path, true, &pgr);

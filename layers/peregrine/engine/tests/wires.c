@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <signal.h>
@@ -155,7 +156,7 @@ static int run_client(struct pair *pair, void *arg)
 		{"4 calls of 4 MiB at once", big, 1, 4, 4},
 	};
 	const char *wire = one->client_wire ? one->client_wire : one->wire;
-	struct pgr_stats stats;
+	struct pgr_stats stats = {.bytes = sizeof(stats)};
 	struct pgr_peer *peer;
 	struct pgr *pgr;
 	int result = open_end(pair, one, true, &pgr);
@@ -343,7 +344,7 @@ static int alone_for_a_while(struct pair *pair, void *arg)
 	size_t bytes = sizeof(address);
 	struct pgr_peer *peers[3];
 	union pgr_name name;
-	struct pgr_stats stats;
+	struct pgr_stats stats = {.bytes = sizeof(stats)};
 	int code = PGR_OK, result = PAIR_PASSED;
 
 	for (unsigned int i = 0; i < 3; i++)
@@ -592,6 +593,67 @@ static int overdue(struct pair *pair, void *arg)
 		       : pair_say(pair, PAIR_FAILED, "a cancelled call: %s", pgr_code_name(outcome));
 }
 
+/* Whether what an endpoint watches becomes readable within ms; -1: it is to be polled at once. */
+static int told(struct pgr *pgr, int ms)
+{
+	struct pollfd ready[PGR_FDS];
+	uint64_t due_ns;
+	int fds[PGR_FDS], code = pgr_watch(pgr, fds, &due_ns);
+
+	for (unsigned int i = 0; i < PGR_FDS; i++)
+		ready[i] = (struct pollfd){.fd = code == PGR_OK ? fds[i] : -1, .events = POLLIN};
+	return code == PGR_OK ? poll(ready, PGR_FDS, ms) : -1;
+}
+
+/* What an event loop watches tells of a call that comes before it watches and after, of a stranger's as of a friend's. */
+static int tells_a_loop(struct pair *pair, void *arg)
+{
+	const struct pgr_config config = {
+		.bytes = sizeof(config), .wire = arg, .address = "127.0.0.1", .block = 1};
+	struct pgr *server = NULL, *clients[2] = {NULL};
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct pgr_peer *peers[2];
+	int code = pgr_open(&config, &server), result = PAIR_PASSED;
+
+	if (code != PGR_OK)
+		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				pgr_code_name(code));
+	pgr_serve(server, ECHO_PROCEDURE, NULL, reply_nothing, NULL);
+	pgr_address(server, address, &bytes);
+	for (unsigned int i = 0; i < 2; i++)
+		if (pgr_open(&config, &clients[i]) != PGR_OK ||
+		    pgr_bind(clients[i], address, bytes, &peers[i]) != PGR_OK)
+			return pair_say(pair, PAIR_FAILED, "an endpoint on %s", (const char *)arg);
+	for (unsigned int round = 0; round < 8 && result == PAIR_PASSED; round++) {
+		struct pgr *const client = clients[round / 2 % 2];
+		int outcome = PGR_QUEUED, before, after;
+
+		/* what is left of the last call is done */
+		for (unsigned int i = 0; i < 100000 && (before = told(server, 20)) != 0; i++)
+			pgr_poll(server);
+		if (before != 0)
+			result = pair_say(pair, PAIR_FAILED, "round %u: woken without end", round);
+		if (round % 2)
+			pgr_poll(server); /* it is awake when the call comes */
+		pgr_call(peers[round / 2 % 2], ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
+		after = told(server, 2000);
+		if (result == PAIR_PASSED && after == 0)
+			result = pair_say(pair, PAIR_FAILED, "round %u: a call came and the loop slept",
+					  round);
+		for (unsigned int i = 0; i < 100000 && outcome == PGR_QUEUED; i++) {
+			pgr_poll(server);
+			pgr_poll(client);
+		}
+		if (result == PAIR_PASSED && outcome != PGR_OK)
+			result = pair_say(pair, PAIR_FAILED, "round %u: %s", round, pgr_code_name(outcome));
+	}
+	pgr_close(server);
+	pgr_close(clients[0]);
+	pgr_close(clients[1]);
+	return result;
+}
+
 /* Only lo is here, and it is down: the call is given up, and why is told. */
 static int no_way_there(struct pair *pair, void *arg)
 {
@@ -823,6 +885,9 @@ int main(void)
 		{"texts of addresses, on udp", false, NULL, texts, "127.0.0.1"},
 		{"texts of addresses, on udp, IPv6", false, NULL, texts, "::1"},
 		{"texts of addresses, on shm", false, NULL, texts, NULL},
+		{"an event loop is told, on shm", false, NULL, tells_a_loop, "shm"},
+		{"an event loop is told, on udp", false, NULL, tells_a_loop, "udp"},
+		{"an event loop is told, on ip", false, NULL, tells_a_loop, "ip"},
 		{"a server that is killed is missed at once, on shm, polling", false, NULL, dies_at_once,
 		 NULL},
 		{"a server that is killed is missed at once, on shm, sleeping", false, NULL, dies_at_once,

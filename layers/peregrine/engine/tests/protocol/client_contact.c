@@ -137,10 +137,31 @@ static void test_client_results(void)
 	}
 }
 
+/* A program that was built with an earlier header has a shorter struct. */
+static void test_stats_of_another_length(void)
+{
+	struct pgr_stats shorter, longer[2];
+
+	open_endpoint(NULL);
+	meet_server();
+	memset(&shorter, 0xa5, sizeof(shorter));
+	shorter.bytes = offsetof(struct pgr_stats, packets_dropped);
+	pgr_stats(t.pgr, &shorter);
+	CHECK(shorter.bytes == offsetof(struct pgr_stats, packets_dropped) && shorter.packets_sent > 0 &&
+	      shorter.packets_sent == stats()->packets_sent &&
+	      shorter.packets_received == stats()->packets_received &&
+	      shorter.packets_dropped == UINT64_C(0xa5a5a5a5a5a5a5a5));
+	memset(longer, 0xa5, sizeof(longer));
+	longer[0].bytes = sizeof(longer);
+	pgr_stats(t.pgr, longer);
+	CHECK(longer[0].packets_sent == shorter.packets_sent &&
+	      longer[1].bytes == (size_t)UINT64_C(0xa5a5a5a5a5a5a5a5));
+}
+
 /* What a program sees of a binding. */
 static void test_peer_stats(void)
 {
-	struct pgr_peer_stats now;
+	struct pgr_peer_stats now = {.bytes = sizeof(now)};
 	struct pgr_header result;
 
 	open_endpoint(NULL);
@@ -170,5 +191,6 @@ const struct protocol_test protocol_client_contact[] = {
 	{"client: first contact", test_client_first_contact},
 	{"client: results of one packet", test_client_results},
 	{"client: what is told of a binding", test_peer_stats},
+	{"client: what is told to a program of another length", test_stats_of_another_length},
 	{NULL, NULL},
 };

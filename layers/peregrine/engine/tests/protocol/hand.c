@@ -195,6 +195,7 @@ void pass(uint64_t ns)
 
 const struct pgr_stats *stats(void)
 {
+	t.stats.bytes = sizeof(t.stats);
 	pgr_stats(t.pgr, &t.stats);
 	return &t.stats;
 }

@@ -221,9 +221,9 @@ static int net_wire_receive(struct pgr_wire *wire)
 	return received;
 }
 
-static void net_wire_wait(struct pgr_wire *wire, uint64_t timeout_ns, bool room)
+static void net_wire_wait(struct pgr_wire *wire, uint64_t timeout_ns)
 {
-	(void)wire, (void)timeout_ns, (void)room;
+	(void)wire, (void)timeout_ns;
 }
 
 static void net_wire_close(struct pgr_wire *wire)

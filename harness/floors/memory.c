@@ -281,7 +281,7 @@ int memory_begin(struct drv_floor_loop *loop, struct drv_fail *fail)
 	(void)fail;
 	state->chunks = !loop->flow && is_chunked(state, loop);
 	state->gathered = 0;
-	state->payload_at = memory_payload_at(loop->bytes);
+	state->payload_at = memory_payload_at(loop->bytes, loop->touch);
 	state->sent = state->received = state->next = 0;
 	state->stride = memory_stride(loop->bytes);
 	state->slots = memory_slots(loop->bytes, loop->depth);

@@ -11,16 +11,22 @@
 
 #include "floor.h"
 
-#define MEMORY_PAIRS       64u  /* pairs of lines to choose from */
-#define MEMORY_PAIR_BYTES  128u /* apart: the neighbour line is prefetched with the first */
-#define MEMORY_SCATTER     (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
-#define MEMORY_APART_BYTES 4096u /* payloads from here on begin on a line of their own */
+#define MEMORY_PAIRS      64u  /* pairs of lines to choose from */
+#define MEMORY_PAIR_BYTES 128u /* apart: the neighbour line is prefetched with the first */
+#define MEMORY_SCATTER    (MEMORY_PAIRS * MEMORY_PAIR_BYTES)
+/*
+ * Payloads from here on begin on a line of their own; if they are written before the flag is, already from there on: whoever
+ * waits for a flag takes its line back into its own cache as soon as anything in it is written.
+ */
+#define MEMORY_APART_BYTES         4096u
+#define MEMORY_TOUCHED_APART_BYTES 57u
 #define MEMORY_PAGED_BYTES                                                                                   \
 	(64u << 10) /* and from here on on a page of their own, as the buffers that they come from do */
 #define MEMORY_BYTES_MAX  (UINT64_C(1) << 30)
 #define MEMORY_RING_BYTES (UINT64_C(2) << 20)
 /* slots of large messages; from which size on one is beyond all caches by itself */
 #define MEMORY_TURNS_MIN       4u
+#define MEMORY_TURNS_BYTES_MIN 2048u
 #define MEMORY_TURNS_BYTES_MAX (UINT64_C(1) << 20)
 
 struct memory_control {
@@ -69,16 +75,16 @@ struct floor_state {
 };
 
 /* Where the payload of a message begins in its slot. */
-DRV_INLINE size_t memory_payload_at(uint64_t bytes)
+DRV_INLINE size_t memory_payload_at(uint64_t bytes, bool touched)
 {
 	if (bytes >= MEMORY_PAGED_BYTES)
 		return 4096;
-	return bytes >= MEMORY_APART_BYTES ? 64 : 8;
+	return bytes >= (touched ? MEMORY_TOUCHED_APART_BYTES : MEMORY_APART_BYTES) ? 64 : 8;
 }
 
 DRV_INLINE size_t memory_stride(uint64_t bytes)
 {
-	return ((size_t)bytes + memory_payload_at(bytes) + 63) / 64 * 64;
+	return ((size_t)bytes + memory_payload_at(bytes, true) + 63) / 64 * 64;
 }
 
 /* Slots of a stream's ring: no more than the window, and few enough to stay in the cache. */
@@ -100,7 +106,7 @@ DRV_INLINE uint64_t memory_turns(uint64_t bytes)
 {
 	const uint64_t fit = MEMORY_RING_BYTES / memory_stride(bytes);
 
-	if (bytes < MEMORY_APART_BYTES || bytes > MEMORY_TURNS_BYTES_MAX)
+	if (bytes < MEMORY_TURNS_BYTES_MIN || bytes > MEMORY_TURNS_BYTES_MAX)
 		return 1;
 	return fit < MEMORY_TURNS_MIN ? MEMORY_TURNS_MIN : fit;
 }
@@ -165,7 +171,7 @@ extern const char *const memory_spin[], *const memory_copies_by_size[], *const m
 extern const char *const memory_pages[];
 /* A message whose data are touched is written where its receiver reads it, or apart and copied there. */
 extern const char *const memory_made[];
-/* Messages from 4 KiB on in many slots, in turn, or in one. */
+/* Touched messages of 2 KiB to 1 MiB in many slots, in turn, or in one. */
 extern const char *const memory_slots_words[];
 
 /* `bytes_max`: the largest message. The settings lines, spin, pair, copies and pages are read where the floor has them. */

@@ -30,7 +30,8 @@ struct reading {
 	const char *floor;  /* name of the reading that it is divided by; NULL: it is a floor itself */
 	const char *wire;   /* of the engine */
 	const char *attach; /* xdp */
-	size_t bytes;       /* of arguments */
+	size_t bytes;       /* of arguments; of arguments and result, where both are touched */
+	size_t part;        /* bare ring: bytes that are shown at once */
 	bool hosts;         /* two, with a link between them */
 	bool pause;         /* while it spins */
 	bool pull;          /* by process_vm_readv, instead of memcpy */
@@ -39,6 +40,17 @@ struct reading {
 };
 extern const struct reading *reading; /* which is taken now */
 
+/* main.c: takes one now; NAN, and why, where this machine cannot; ends the program where it fails. */
+double take_reading(const struct reading *one, double tick_ns, char *why, size_t why_bytes);
+#define ROUNDS_MAX 64u
+/* Median and extremes. */
+struct summary {
+	double median, low, high;
+};
+struct summary sum_up(const double *from, unsigned int count);
+/* sizes.c */
+void print_sizes(unsigned int rounds, double tick_ns);
+
 /* Between the two processes of one reading. */
 struct shared {
 	_Alignas(64) _Atomic int ready; /* the server is */
@@ -46,6 +58,7 @@ struct shared {
 	uint8_t address[PGR_ADDRESS_BYTES];
 	struct sockaddr_in name;
 	pid_t server;      /* floors.c: where to read from */
+	uint64_t sum;      /* of all that was read, so that it is read */
 	uint8_t mac[2][6]; /* of client and server */
 	_Atomic int macs;
 	double value;
@@ -62,6 +75,16 @@ double p50(uint32_t count);
 int by_value(const void *a, const void *b);
 uint64_t now_ns(void);
 
+/*
+ * Touched: before each message its sender writes every byte anew, and its receiver reads every byte, inside the time. How
+ * many there are, by their size; the sum of a message's words.
+ */
+unsigned int touched_rounds(void);
+uint64_t sum_of(const uint8_t *at, size_t bytes);
+
+/* rings.c: a message each way through a bare ring, touched */
+void rings_server(void);
+double rings_client(void);
 /* floors.c: two lines of cache; one copy of what is dirty in the other core's cache */
 void lines_server(void);
 double lines_client(void);
@@ -81,7 +104,9 @@ double frames_stream_client(void);
 void frames_stream_server(void);
 /* calls.c: the engine */
 void calls_server(void);
-double calls_client(void);          /* one at a time */
+double calls_client(void); /* one at a time */
+void touched_server(void);
+double touched_client(void);        /* one at a time, arguments and result touched */
 double calls_deep_client(void);     /* null calls a second, DEPTH outstanding */
 double calls_big_client(void);      /* arguments of BIG_BYTES */
 double calls_tail_client(void);     /* p99.9 of calls with DEPTH outstanding, in time-outs */

@@ -153,6 +153,85 @@ double calls_client(void)
 	return p50(CALLS);
 }
 
+/* ---- touched: see bench.h ---- */
+
+/* A longer result has a place of its own, as it arrives in several packets; a shorter one is read where it lies. */
+#define PLACED_BYTES 16385u
+
+static uint8_t *results[2]; /* in turn: one may still be on its way */
+
+/* A result that is told when it has gone is not copied. */
+static void on_gone(void *arg, int code)
+{
+	(void)arg, (void)code;
+}
+
+static void on_touched(void *arg, const struct pgr_request *request)
+{
+	static unsigned int calls;
+	uint8_t *const result = results[++calls % 2];
+	const struct pgr_iov out = {result, reading->bytes};
+
+	(void)arg;
+	shared->sum += sum_of(request->args, request->args_bytes);
+	memset(result, (int)calls, reading->bytes);
+	pgr_reply(request->pgr, &request->token, &out, 1, 0, on_gone, NULL);
+}
+
+void touched_server(void)
+{
+	struct pgr *server = open_end(false);
+	size_t bytes = PGR_ADDRESS_BYTES;
+
+	results[0] = malloc(reading->bytes);
+	results[1] = malloc(reading->bytes);
+	pgr_serve(server, NULL_CALL, NULL, on_touched, NULL);
+	pgr_serve(server, STOP_CALL, NULL, on_stop, NULL);
+	pgr_address(server, shared->address, &bytes);
+	shared->ready = 1;
+	while (!stopping && !*shared->stop)
+		pgr_poll(server);
+	pgr_close(server);
+	free(results[0]);
+	free(results[1]);
+}
+
+static void on_read(void *arg, int code, const void *result, size_t result_bytes)
+{
+	must(code);
+	*(uint64_t *)arg += sum_of(result, result_bytes);
+	done = true;
+}
+
+double touched_client(void)
+{
+	const bool placed = reading->bytes >= PLACED_BYTES;
+	uint8_t *message = malloc(reading->bytes), *answer = malloc(reading->bytes);
+	const struct pgr_iov in = {message, reading->bytes}, out = {answer, reading->bytes};
+	uint64_t sum = 0;
+
+	begin_client();
+	for (unsigned int i = 0; i < touched_rounds(); i++) {
+		const uint64_t begin = __rdtsc();
+
+		memset(message, (int)i, reading->bytes);
+		done = false;
+		if (pgr_call(peer, NULL_CALL, NULL, &in, 1, &out, placed, 0, placed ? on_done : on_read,
+			     &sum) != PGR_QUEUED)
+			exit(PAIR_FAILED);
+		while (!done)
+			pgr_poll(pgr);
+		if (placed)
+			sum += sum_of(answer, reading->bytes);
+		samples[i] = (uint32_t)(__rdtsc() - begin);
+	}
+	end_client();
+	shared->sum += sum;
+	free(message);
+	free(answer);
+	return p50(touched_rounds());
+}
+
 static uint32_t ended;
 
 static void on_counted(void *arg, int code, const void *result, size_t result_bytes)

@@ -6,8 +6,10 @@
  * machine cannot take is a row that says so.
  *
  *	pgr-bench [--json] [ROUNDS [NAME]]
+ *	pgr-bench --sizes [ROUNDS]
  *
- * 6 rounds; with NAME only readings whose name contains it, and their floors. --json: {"schema":
+ * 6 rounds; with NAME only readings whose name contains it, and their floors. --sizes: calls on shared memory of 8 B to 16
+ * MiB, all data written and read, beside the best bare ring (sizes.c). --json: {"schema":
  * "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low, ratio_high}]}
  */
 #include <math.h>
@@ -20,8 +22,7 @@
 
 #include "bench.h"
 
-#define ROUNDS_MAX 64u
-#define SECONDS    60u
+#define SECONDS 60u
 
 static const struct reading readings[] = {
 	{"two lines", "ns", lines_server, lines_client, NULL, .wire = NULL},
@@ -135,21 +136,52 @@ static int client(struct pair *pair, void *arg)
 	return PAIR_PASSED;
 }
 
-static void take(size_t i, unsigned int round, double tick_ns)
+double take_reading(const struct reading *one, double tick_ns, char *why, size_t why_bytes)
 {
-	reading = &readings[i];
+	reading = one;
 	memset(shared, 0, offsetof(struct shared, big));
 	shared->value = NAN;
 	switch (pair_run(reading->hosts, SECONDS, server, client, NULL)) {
-	case PAIR_PASSED:
-		values[i][round] = shared->value * (strcmp(reading->unit, "ns") == 0 ? tick_ns : 1);
-		break;
-	case PAIR_SKIPPED:
-		values[i][round] = NAN;
-		snprintf(why_not[i], sizeof(why_not[i]), "%s", pair_why());
-		break;
+	case PAIR_PASSED: return shared->value * (strcmp(reading->unit, "ns") == 0 ? tick_ns : 1);
+	case PAIR_SKIPPED: snprintf(why, why_bytes, "%s", pair_why()); return NAN;
 	default: fprintf(stderr, "%s: %s\n", reading->name, pair_why()); exit(1);
 	}
+}
+
+unsigned int touched_rounds(void)
+{
+	const size_t rounds = (64u << 20) / reading->bytes;
+
+	return rounds > 20000 ? 20000 : rounds < 32 ? 32 : (unsigned int)rounds;
+}
+
+typedef uint64_t pair __attribute__((vector_size(16)));
+
+static inline pair load(const uint8_t *at)
+{
+	pair value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+/* Four pairs of words at a time: no addition waits for the one before it, so memory sets the pace. */
+uint64_t sum_of(const uint8_t *at, size_t bytes)
+{
+	pair one = {0}, two = {0}, three = {0}, four = {0};
+	uint64_t sum;
+
+	for (; bytes >= 4 * sizeof(pair); at += 4 * sizeof(pair), bytes -= 4 * sizeof(pair)) {
+		one += load(at);
+		two += load(at + sizeof(pair));
+		three += load(at + 2 * sizeof(pair));
+		four += load(at + 3 * sizeof(pair));
+	}
+	one += two + three + four;
+	sum = one[0] + one[1];
+	for (; bytes; bytes--)
+		sum += *at++;
+	return sum;
 }
 
 /* Ticks of the time stamp counter become ns. */
@@ -164,10 +196,6 @@ static double ns_a_tick(void)
 
 /* ---- telling it ---- */
 
-struct summary {
-	double median, low, high;
-};
-
 static int by_double(const void *a, const void *b)
 {
 	const double x = *(const double *)a, y = *(const double *)b;
@@ -175,7 +203,7 @@ static int by_double(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct summary sum_up(const double *from, unsigned int count)
+struct summary sum_up(const double *from, unsigned int count)
 {
 	double copy[ROUNDS_MAX];
 
@@ -298,26 +326,32 @@ static bool is_wanted(size_t i, const char *only)
 int main(int argc, char **argv)
 {
 	const bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
-	char **rest = argv + (json ? 2 : 1);
-	const int left = argc - (json ? 2 : 1);
+	const bool by_size = argc > 1 && strcmp(argv[1], "--sizes") == 0;
+	char **rest = argv + (json || by_size ? 2 : 1);
+	const int left = argc - (json || by_size ? 2 : 1);
 	const unsigned int rounds = left > 0 ? (unsigned int)atoi(rest[0]) : 6;
 	const char *only = left > 1 ? rest[1] : "";
 	const double tick_ns = ns_a_tick();
 	bool first = true;
 
 	if (!rounds || rounds > ROUNDS_MAX || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		fprintf(stderr,
-			"usage: pgr-bench [--json] [ROUNDS [NAME]], on a machine of two cores or more; at "
-			"most 64 rounds\n");
+		fprintf(stderr, "usage: pgr-bench [--json] [ROUNDS [NAME]] | --sizes [ROUNDS], on a machine "
+				"of two cores "
+				"or more; at most 64 rounds\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
+	if (by_size) {
+		print_sizes(rounds, tick_ns);
+		return 0;
+	}
 	for (unsigned int round = 0; round < rounds; round++)
 		for (size_t i = 0; i < READINGS; i++)
 			if (is_wanted(i, only))
-				take(i, round, tick_ns);
+				values[i][round] =
+					take_reading(&readings[i], tick_ns, why_not[i], sizeof(why_not[i]));
 	if (json)
 		printf("{\"schema\": \"pgr.bench/1\", \"rounds\": %u, \"readings\": [", rounds);
 	for (size_t i = 0; i < READINGS; i++) {

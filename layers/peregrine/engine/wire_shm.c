@@ -265,6 +265,38 @@ static void ring_the_bell(struct outgoing *out)
 	}
 }
 
+static void write_pieces(uint8_t *to, const struct pgr_piece *pieces, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		memcpy(to, pieces[i].base, pieces[i].bytes);
+		to += pieces[i].bytes;
+	}
+}
+
+/*
+ * The first line comes last, all of it at once: whoever waits for its stamp takes it back into its own cache as soon as
+ * anything in it is written, and then it has to be fetched again for the rest.
+ */
+static void write_packet(uint8_t *line, const struct pgr_piece *pieces, unsigned int count)
+{
+	enum { DATA_AT = STAMP_BYTES + PGR_HEADER_BYTES, LEAD_BYTES = LINE_BYTES - DATA_AT };
+
+	if (count > 1 && PGR_LIKELY(pieces[1].bytes >= LEAD_BYTES)) {
+		const uint8_t *data = pieces[1].base;
+		const size_t left = pieces[1].bytes - LEAD_BYTES;
+
+		if (left)
+			memcpy(line + LINE_BYTES, data + LEAD_BYTES, left);
+		if (PGR_UNLIKELY(count > 2))
+			write_pieces(line + LINE_BYTES + left, pieces + 2, count - 2);
+		__asm__ volatile("" : : : "memory"); /* in this order */
+		memcpy(line + DATA_AT, data, LEAD_BYTES);
+	} else {
+		write_pieces(line + DATA_AT, pieces + 1, count - 1);
+	}
+	pgr_line_copy(line + STAMP_BYTES, pieces[0].base);
+}
+
 static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct pgr_piece *pieces,
 		    unsigned int count, bool more)
 {
@@ -300,16 +332,10 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	}
 	place = out->written;
 	line = out->lines + at * LINE_BYTES;
-	at = STAMP_BYTES;
-	if (PGR_LIKELY(pieces[0].bytes == PGR_HEADER_BYTES)) {
-		pgr_line_copy(line + at, pieces[0].base);
-		at += PGR_HEADER_BYTES;
-		pieces++, count--;
-	}
-	for (unsigned int i = 0; i < count; i++) {
-		memcpy(line + at, pieces[i].base, pieces[i].bytes);
-		at += pieces[i].bytes;
-	}
+	if (PGR_LIKELY(pieces[0].bytes == PGR_HEADER_BYTES))
+		write_packet(line, pieces, count);
+	else
+		write_pieces(line + STAMP_BYTES, pieces, count);
 	out->written = place + lines;
 	__atomic_store_n((uint64_t *)(void *)line, (place + 1) ^ out->salt, __ATOMIC_RELEASE);
 	if (out->bell_fd >= 0)

@@ -39,6 +39,7 @@
 #define RINGS          64u
 #define STAMP_BYTES    8u
 #define POLL_PACKETS   16u
+#define FETCHED_LINES  5u  /* of a packet, the first of them among them */
 #define IDLE_POLLS     64u /* between two looks for new rings */
 #define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
@@ -434,6 +435,9 @@ static int receive_from(struct shm *shm, struct incoming *in)
 			(head.flags & PGR_FLAG_KEYED ? PGR_CHECK_BYTES : 0);
 		if (PGR_UNLIKELY(bytes > room)) /* a writer out of his mind */
 			bytes = room;
+		/* under way while the header is looked at; of a longer packet the processor sees itself what comes next */
+		for (unsigned int i = 1; i < FETCHED_LINES && i * LINE_BYTES < STAMP_BYTES + bytes; i++)
+			__builtin_prefetch(packet - STAMP_BYTES + i * LINE_BYTES);
 		shm->input(shm->engine, &in->from, packet, (size_t)bytes);
 		in->read += (STAMP_BYTES + bytes + LINE_BYTES - 1) / LINE_BYTES;
 		received++;

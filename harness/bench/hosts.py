@@ -7,7 +7,7 @@ They are made for a run and are gone after it.
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -45,6 +45,6 @@ def end(number: int) -> dict[str, Any]:
     return {"host": f"h{number}", "device": "data0", "address": address(number), "raw_device": "raw0"}
 
 
-def on(names: list[str], number: int) -> list[str]:
+def on(names: Sequence[str], number: int) -> list[str]:
     """Return what to put before a command that runs on a host; nothing where there are none."""
     return ["ip", "netns", "exec", names[number]] if names else []

@@ -120,7 +120,7 @@ def run(document: dict[str, Any], port: int, driver: Path = DRIVER, names: Seque
 
         def command(endpoint: int) -> list[str]:
             return [
-                *hosts.on(list(names), endpoint),
+                *hosts.on(names, endpoint),
                 str(driver),
                 "run",
                 "--launch",

@@ -99,7 +99,7 @@ DRV_INLINE uint64_t memory_slots(uint64_t bytes, uint32_t depth)
 
 /*
  * Slots of an exchange in each direction, where data are touched: what nobody reads stays in its writer's cache, in one
- * slot. So has a small message one. Larger ones take turns in a ring that fills a core's own cache: lines that the other
+ * slot. A small message has one slot, too. Larger ones take turns in a ring that fills a core's own cache: lines that the other
  * core still has in its own are fetched more slowly than those that it had to give away.
  */
 DRV_INLINE uint64_t memory_turns(uint64_t bytes)

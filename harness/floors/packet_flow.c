@@ -17,6 +17,9 @@
 #define WINDOW_BYTES   (UINT64_C(512) << 10)
 #define OVERHEAD_BYTES 1024u
 
+/* times what was asked for, at most, go out before a verified step gives up on a bad link */
+#define VERIFY_TRIES 16u
+
 static uint32_t window_of(const struct drv_floor_loop *loop)
 {
 	const uint64_t room = loop->run->state->receive_buffer_bytes / 4,
@@ -85,6 +88,12 @@ DRV_INLINE int await_report(struct drv_floor_loop *loop, uint32_t most, const bo
 	return 0;
 }
 
+/* A step that verifies is over when enough came in whole: on a bad link all of so few may be lost. */
+static bool verified(const struct drv_floor_loop *loop, uint32_t whole)
+{
+	return whole >= loop->limit || loop->done >= VERIFY_TRIES * loop->limit;
+}
+
 DRV_INLINE int produce(struct drv_floor_loop *loop, const bool block)
 {
 	struct floor_state *state = loop->run->state;
@@ -108,11 +117,11 @@ DRV_INLINE int produce(struct drv_floor_loop *loop, const bool block)
 		else
 			over = now >= loop->end;
 		last = now;
-		if (packet_send(loop, over ? TH_FIN : 0) < 0)
+		if (packet_send(loop, over ? TH_FIN : 0) < 0 || (over && await_report(loop, 0, block)))
 			return -1;
+		if (loop->mode == DRV_STEP_VERIFY)
+			over = over && verified(loop, state->whole - whole);
 	}
-	if (await_report(loop, 0, block))
-		return -1;
 	loop->ended = drv_clock_now(&loop->run->clock);
 	loop->done = state->whole - whole;
 	loop->lost += state->sent - first - loop->done;

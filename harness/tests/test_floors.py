@@ -655,6 +655,8 @@ def test_a_bad_link_loses_messages_and_makes_none(tmp_path: Path, hosts: Ends) -
     for attempt in result["attempts"]:
         check_attempt(attempt, lossy=True)
         assert attempt["lost"] > 0
+        assert attempt["verified"]["full_before"] >= 4  # as many as on a good link
+        assert attempt["verified"]["full_after"] >= 4
 
 
 def test_packets_that_the_link_cuts_are_put_together(tmp_path: Path, hosts: Ends) -> None:

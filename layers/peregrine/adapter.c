@@ -58,6 +58,7 @@ struct cadge_ctx {
 	uint64_t message_bytes_max;
 	char device[64];
 	bool memory; /* the wire is shared memory */
+	bool lends;  /* and long messages are read in place */
 	struct op *idle;
 	struct op_block *blocks;
 	struct cadge_watch watch; /* for event; made when it is first called */
@@ -77,6 +78,10 @@ const struct cadge_option peregrine_options[] = {
 	 "in_place, early_copy; or all"},
 	{"rto_min_us", "2000", "The shortest time-out before a packet is retransmitted."},
 	{"give_up_ms", "5000", "How long a call waits for a server that does not answer."},
+	{"in_place_bytes", "0",
+	 "On shared memory: messages of so many bytes and more stay in the sender's memory and are read "
+	 "there; "
+	 "0: all are copied. With `touch: none` nothing of them moves, so that says nothing."},
 	{NULL, NULL, NULL},
 };
 
@@ -591,7 +596,8 @@ void peregrine_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_o
 void peregrine_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
 	const struct cadge_limits limits = {
-		.caps = cadge_caps_granted(ctx->wire->caps, ctx->place, ctx->wait_mode),
+		.caps = cadge_caps_granted(ctx->wire->caps, ctx->place, ctx->wait_mode) &
+			~(ctx->lends ? 0 : CADGE_CAP_MEM_ALLOC),
 		.message_bytes_max = ctx->message_bytes_max,
 		.depth_max = DEPTH,
 		.iov_max = PGR_IOV_MAX,
@@ -599,7 +605,8 @@ void peregrine_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_o
 		.wire_overhead_bytes = PGR_HEADER_WIRE_BYTES,
 		.short_bytes_max = pgr_packet_bytes(ctx->pgr),
 		.short_path = "one packet",
-		.long_path = "blast of packets",
+		.long_path =
+			ctx->lends ? "blast of packets, then in the sender's memory" : "blast of packets",
 	};
 
 	cadge_fill(limits_out, &limits, sizeof(limits));
@@ -624,6 +631,18 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 const char *peregrine_why(const struct cadge_ctx *ctx)
 {
 	return ctx->why;
+}
+
+/* Only where long messages are to be read in it. */
+void *peregrine_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
+{
+	return ctx->lends ? pgr_alloc(ctx->pgr, bytes) : NULL;
+}
+
+void peregrine_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	(void)bytes;
+	pgr_free(ctx->pgr, base);
 }
 
 /* ---- life ---- */
@@ -682,6 +701,12 @@ static const struct cadge_setting_rule rules[] = {
 	 .least = 1,
 	 .most = 1000000,
 	 .unit = 1000000},
+	{.name = "in_place_bytes",
+	 .kind = CADGE_SETTING_NUMBER,
+	 .offset = offsetof(struct pgr_config, in_place_bytes_min),
+	 .least = 0,
+	 .most = 1 << 30,
+	 .unit = 1},
 	{.name = NULL},
 };
 
@@ -720,6 +745,10 @@ int peregrine_open(const struct peregrine_wire *wire, const struct cadge_open_ar
 		code = read_settings(args, &config);
 	if (code != CADGE_DONE)
 		return code;
+	if (config.in_place_bytes_min && !(wire->caps & CADGE_CAP_MEM_ALLOC))
+		return cadge_refuse(args, CADGE_E_UNSUPPORTED,
+				    "in_place_bytes: only peregrine-shm joins processes that can read each "
+				    "other's memory");
 	if (args->message_bytes_max > (UINT64_C(1) << 30) - 4096)
 		return cadge_refuse(args, CADGE_E_ARGUMENT, "messages are shorter than 1 GiB");
 	if (!config.message_bytes_max)
@@ -741,6 +770,7 @@ int peregrine_open(const struct peregrine_wire *wire, const struct cadge_open_ar
 	ctx->wire = wire;
 	ctx->wait_mode = args->wait_mode;
 	ctx->memory = strcmp(wire->name, "shm") == 0;
+	ctx->lends = config.in_place_bytes_min != 0;
 	ctx->message_bytes_max = args->message_bytes_max;
 	snprintf(ctx->device, sizeof(ctx->device), "%s", args->device);
 	for (uint32_t i = 0; i < ctx->peers; i++) {

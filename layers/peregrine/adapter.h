@@ -52,6 +52,8 @@ int peregrine_delegate(struct cadge_chan *to, const struct cadge_reply_to *reply
 void peregrine_counters(const struct cadge_ctx *ctx,
 			void (*each)(void *arg, const char *name, uint64_t value), void *arg);
 const char *peregrine_why(const struct cadge_ctx *ctx);
+void *peregrine_mem_alloc(struct cadge_ctx *ctx, size_t bytes);
+void peregrine_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes);
 
 #define PEREGRINE_LAYER(WIRE, REACH, PROTECTION, WAKER, COPIES_ON_SEND)                                      \
 	static const struct peregrine_wire wire = {WIRE, PEREGRINE_CAPS | (REACH), PROTECTION, WAKER,        \
@@ -89,6 +91,8 @@ const char *peregrine_why(const struct cadge_ctx *ctx);
 		.delegate = peregrine_delegate,                                                              \
 		.counters = peregrine_counters,                                                              \
 		.why = peregrine_why,                                                                        \
+		.mem_alloc = (REACH) & CADGE_CAP_MEM_ALLOC ? peregrine_mem_alloc : NULL,                     \
+		.mem_free = (REACH) & CADGE_CAP_MEM_ALLOC ? peregrine_mem_free : NULL,                       \
 	};                                                                                                   \
 	const struct cadge_layer *cadge_layer_entry(void)                                                    \
 	{                                                                                                    \

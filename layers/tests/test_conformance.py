@@ -322,6 +322,13 @@ def test_a_known_fault_that_has_gone_is_noticed() -> None:
 
 
 @pytest.mark.paired
+def test_peregrine_in_place() -> None:
+    """Messages that stay in their sender's memory, from a packet's length on: what a driver's buffers lie in."""
+    build = BUILDS["asan"]
+    check(run(build, build / "layers" / "peregrine-shm.so", "--set", "in_place_bytes=1", "--cycles", "30"))
+
+
+@pytest.mark.paired
 @pytest.mark.parametrize("module", [path.name for path in layers_of(BUILDS["release"])])
 def test_layer_does_not_grow(module: str) -> None:
     """Resident memory can be judged without sanitizers only. Cheap layers are opened a thousand times at once."""

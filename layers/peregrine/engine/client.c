@@ -134,30 +134,34 @@ static inline void arrived(struct pgr_slot *slot)
 		slot->peer->large_went = true;
 }
 
+/* For a result that is not waited for: nobody has to keep it. */
+static PGR_COLD void acknowledge(struct pgr *pgr, const struct pgr_to *from, const struct pgr_header *result)
+{
+	const struct pgr_header head = {
+		.type = PGR_ACK,
+		.flags = (result->flags & PGR_FLAG_DELEGATED) | PGR_FLAG_OF_RESULT,
+		.version = PGR_VERSION,
+		.slot = result->slot,
+		.client = result->client,
+		.sequence = result->sequence,
+		.incarnation = result->incarnation,
+		.packet_number = pgr_packets_of(result->message_bytes, result->packet_bytes),
+		.packet_bytes = result->packet_bytes,
+	};
+
+	pgr_send(pgr, from, &head, 0, NULL, 0, false);
+}
+
 /* A result that we have already, and whose sender keeps it because it has not heard so. */
 static PGR_COLD void late(struct pgr *pgr, struct pgr_slot *slot, const struct pgr_to *from,
 			  const struct pgr_packet *packet)
 {
 	if (packet->head.type == PGR_RESULT && (packet->head.flags & (PGR_FLAG_DELEGATED | PGR_FLAG_ASK)) &&
 	    packet->head.sequence <= slot->sequence &&
-	    (packet->head.sequence < slot->sequence || slot->state == PGR_SLOT_FREE)) {
-		const struct pgr_header head = {
-			.type = PGR_ACK,
-			.flags = (packet->head.flags & PGR_FLAG_DELEGATED) | PGR_FLAG_OF_RESULT,
-			.version = PGR_VERSION,
-			.slot = slot->number,
-			.client = slot->peer->client,
-			.sequence = packet->head.sequence,
-			.incarnation = packet->head.incarnation,
-			.packet_number =
-				pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes),
-			.packet_bytes = packet->head.packet_bytes,
-		};
-
-		pgr_send(pgr, from, &head, 0, NULL, 0, false);
-		return;
-	}
-	pgr->stats.duplicates++;
+	    (packet->head.sequence < slot->sequence || slot->state == PGR_SLOT_FREE))
+		acknowledge(pgr, from, &packet->head);
+	else
+		pgr->stats.duplicates++;
 }
 
 static struct pgr_peer *peer_of(struct pgr *pgr, uint64_t client)
@@ -193,6 +197,9 @@ void pgr_client_input(struct pgr *pgr, const struct pgr_to *from, const struct p
 
 	if (PGR_UNLIKELY(!peer || (delegated ? head->type != PGR_RESULT
 					     : memcmp(from, &peer->to, sizeof(*from)) != 0))) {
+		if (!peer &&
+		    (head->flags & PGR_FLAG_REFERENCE)) /* a binding that has ended; the server waits */
+			acknowledge(pgr, from, head);
 		pgr->stats.packets_dropped++;
 		return;
 	}

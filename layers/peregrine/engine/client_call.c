@@ -48,7 +48,8 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 		slot->delegating = false;
 	}
 	slot->ended_ns = pgr->now_ns;
-	peer->free |= UINT64_C(1) << slot->number;
+	if (PGR_LIKELY(!slot->lent))
+		peer->free |= UINT64_C(1) << slot->number;
 	pgr->stats.calls_failed += code != PGR_OK;
 	pgr->events++;
 	slot->done(slot->arg, code, result, result_bytes);
@@ -74,7 +75,10 @@ static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool mo
 		slot->claimed = peer->incarnation;
 	line = pgr_line_of((struct pgr_header){
 		.type = PGR_CALL,
-		.flags = (uint8_t)(slot->head.flags | (ask ? PGR_FLAG_ASK : 0)),
+		.flags = (uint8_t)(slot->head.flags | (ask ? PGR_FLAG_ASK : 0) |
+				   (PGR_UNLIKELY(pgr_is_reference(&slot->out, slot->reference))
+					    ? PGR_FLAG_REFERENCE
+					    : 0)),
 		.version = PGR_VERSION,
 		.retransmissions = slot->repeats,
 		.slot = slot->number,
@@ -378,11 +382,19 @@ void pgr_slot_put_back(struct pgr_slot *slot)
 /* Where the arguments are sent from. */
 static int prepare(struct pgr_slot *slot, const struct pgr_iov *in, uint32_t in_count)
 {
-	const struct pgr *pgr = slot->peer->pgr;
+	struct pgr *pgr = slot->peer->pgr;
 	const uint64_t bytes = pgr_iov_bytes(in, in_count);
 
 	if (PGR_UNLIKELY(bytes > pgr->config.message_bytes_max))
 		return PGR_E_TOO_LARGE;
+	if (PGR_UNLIKELY(pgr->regions && bytes >= pgr->in_place_bytes) &&
+	    pgr_refer(pgr, in, in_count, slot->reference)) {
+		slot->out.iov[0] = (struct pgr_iov){slot->reference, sizeof(slot->reference)};
+		slot->out.count = 1;
+		slot->out.bytes = sizeof(slot->reference);
+		pgr->stats.references++;
+		return PGR_OK;
+	}
 	if (PGR_UNLIKELY(pgr->off & (PGR_OFF_GATHER | PGR_OFF_NO_CONVERSION)))
 		return marshal(slot, in, in_count, bytes);
 	for (uint32_t i = 0; i < in_count; i++)

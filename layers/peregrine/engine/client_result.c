@@ -90,11 +90,26 @@ static PGR_COLD void refuse(struct pgr_slot *slot, const struct pgr_packet *pack
 	const bool delegated = (packet->head.flags & PGR_FLAG_DELEGATED) != 0;
 
 	slot->in.packet_bytes = packet->head.packet_bytes;
-	if (delegated || !slot->peer->pgr->reliable)
+	if (delegated || !slot->peer->pgr->reliable || (packet->head.flags & PGR_FLAG_REFERENCE))
 		pgr_slot_say(slot, from, PGR_ACK, delegated ? PGR_FLAG_DELEGATED : 0,
 			     packet->head.incarnation, NULL, 0,
 			     pgr_packets_of(packet->head.message_bytes, packet->head.packet_bytes));
 	pgr_slot_end(slot, code, NULL, 0);
+}
+
+/*
+ * A result in the server's memory is read by `done`. Only then the server hears that it is taken, and only then the slot has a
+ * next call, which would say so too.
+ */
+static PGR_COLD void finish_lent(struct pgr_slot *slot, const uint8_t *data, uint32_t bytes)
+{
+	struct pgr_peer *peer = slot->peer;
+
+	slot->lent = true;
+	pgr_slot_end(slot, PGR_OK, data, bytes);
+	slot->lent = false;
+	pgr_slot_ack(slot, &peer->to, false, slot->claimed);
+	peer->free |= UINT64_C(1) << slot->number;
 }
 
 static bool needs_reform(const struct pgr *pgr, uint8_t flags)
@@ -107,7 +122,15 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 		      const uint8_t *data, uint64_t bytes)
 {
 	struct pgr *pgr = slot->peer->pgr;
+	const bool referred = (packet->head.flags & PGR_FLAG_REFERENCE) != 0;
 
+	if (PGR_UNLIKELY(referred)) {
+		data = pgr_referred(pgr, from, packet, &bytes);
+		if (!data || bytes > pgr->config.message_bytes_max) {
+			refuse(slot, packet, from, data ? PGR_E_TOO_LARGE : PGR_E_MEMORY);
+			return;
+		}
+	}
 	if (PGR_UNLIKELY(needs_reform(pgr, packet->head.flags))) {
 		data = reform(slot, data, packet->head.flags, &bytes);
 		if (!data) {
@@ -123,6 +146,13 @@ void pgr_slot_deliver(struct pgr_slot *slot, const struct pgr_packet *packet, co
 		if (bytes)
 			pgr_scatter(slot->to, slot->to_count, 0, data, (size_t)bytes);
 		data = NULL;
+	}
+	if (PGR_UNLIKELY(referred)) {
+		if (data && data != slot->staging) {
+			finish_lent(slot, data, (uint32_t)bytes);
+			return;
+		}
+		pgr_slot_ack(slot, from, false, slot->claimed);
 	}
 	finish(slot, packet, from, data, (uint32_t)bytes);
 }

@@ -190,6 +190,10 @@ static bool input(void *engine, const struct pgr_to *from, const void *at, size_
 		unread(pgr, from, at, bytes);
 		return false;
 	}
+	if (PGR_UNLIKELY(packet.head.flags & PGR_FLAG_REFERENCE) && !pgr->wire->joins_processes) {
+		pgr->stats.packets_dropped++; /* nobody there has memory that we could see */
+		return false;
+	}
 	switch (packet.head.type) {
 	case PGR_CALL:
 	case PGR_PROBE: pgr_server_input(pgr, from, &packet); break;
@@ -263,8 +267,10 @@ static uint64_t idle_ns(const struct pgr *pgr, uint64_t now_ns)
 {
 	const uint64_t due_ns = pgr_next_due(pgr);
 	uint64_t ns = due_ns == UINT64_MAX ? UINT64_MAX : due_ns <= now_ns ? 0 : due_ns - now_ns;
-	bool room = pgr->reliable && pgr->timed;
+	bool room = false;
 
+	for (const struct pgr_work *work = pgr->timed; pgr->reliable && work; work = work->next)
+		room |= !pgr_stays(work) || !work->out.next;
 	for (const struct pgr_peer *peer = pgr->peers; pgr->reliable && peer; peer = peer->next)
 		room |= peer->queued != 0;
 	if (room && ns > PGR_ROOM_NS)
@@ -411,6 +417,7 @@ void pgr_close(struct pgr *pgr)
 	}
 	if (pgr->wire)
 		pgr->wire->ops->close(pgr->wire);
+	pgr_memory_free(pgr);
 	if (pgr->off & PGR_OFF_NO_THREAD_STATE)
 		pgr_own_stack_free();
 	pgr_buffers_free(pgr);
@@ -461,6 +468,8 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->small_bytes = pgr->packet_bytes < PGR_SMALL_BYTES ? pgr->packet_bytes : PGR_SMALL_BYTES;
 	pgr->single_bytes =
 		pgr->reliable && pgr->packet_bytes > PGR_SINGLE_BYTES ? PGR_SINGLE_BYTES : pgr->packet_bytes;
+	pgr->in_place_bytes = config->in_place_bytes_min > pgr->single_bytes ? config->in_place_bytes_min
+									     : pgr->single_bytes + 1;
 	if (config->key) {
 		memcpy(pgr->key, config->key, sizeof(pgr->key));
 		pgr->has_key = true;

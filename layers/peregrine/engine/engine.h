@@ -9,6 +9,7 @@
  *	reply.c     results on their way, and kept
  *	delegate.c  calls passed on
  *	blast.c     messages of several packets, both ends
+ *	memory.c    messages that stay where they are
  *	path.c      the size of packets, and paths that let none of it through
  *	fast.h      the usual case, short
  *	timer.c     round-trip times, repetition, giving up, forgetting
@@ -33,6 +34,8 @@
 #define PGR_COLD                __attribute__((cold, noinline))
 /* after so long a client on a wire that loses nothing asks for its call */
 #define PGR_PROBE_NS UINT64_C(500000000)
+/* between two looks whether who is waited for lives, where the wire can tell */
+#define PGR_LIFE_NS UINT64_C(20000000)
 /* between two looks for room on a wire that tells nobody of it */
 #define PGR_ROOM_NS UINT64_C(100000)
 /* a cookie is good for so long at most */
@@ -194,6 +197,10 @@ struct pgr_slot {
 	uint8_t result_flags;
 	/* owned: the arguments in one piece, where they cannot be sent from where they lie */
 	uint8_t *marshal;
+	/* what is sent in place of arguments that stay where they are */
+	uint8_t reference[PGR_REFERENCE_BYTES];
+	/* `done` reads the result in the server's memory: no other call is in the slot before the server hears that it has */
+	bool lent;
 	/* when the last call ended: an idle slot acknowledges some time later */
 	uint64_t ended_ns;
 };
@@ -287,6 +294,8 @@ struct pgr_work {
 	/* to the pool, and to whose share of it; NULL: nobody's yet */
 	size_t charged_bytes;
 	struct pgr_share *share;
+	/* what is sent in place of a result that stays where it is, until the client has read it */
+	uint8_t reference[PGR_REFERENCE_BYTES];
 	/* the result is a rejection (FAILED) with this code */
 	int rejected;
 	pgr_sent *sent;
@@ -432,6 +441,11 @@ struct pgr {
 	/* owned: kept for the next message, by size; all of them together */
 	struct pgr_buffer *buffers[PGR_BUFFER_CLASSES];
 	uint64_t buffers_bytes;
+	/* owned: memory of our own and of others that messages are read in */
+	struct pgr_region *regions;
+	/* that go so, at least; more than single_bytes */
+	uint64_t in_place_bytes;
+	struct pgr_view *views;
 	/* with a key, or PGR_OFF_GATHER: one packet, to be put in one piece */
 	uint8_t *scratch;
 	/* PGR_OFF_IN_PLACE: a packet, in fast.h */
@@ -508,6 +522,27 @@ PGR_COLD void pgr_slot_take_part(struct pgr_slot *slot, const struct pgr_packet 
 				 const struct pgr_to *from);
 /* Tells the server which packets of a longer result have come. */
 void pgr_slot_progress(struct pgr_slot *slot);
+
+/* ---- memory.c ---- */
+/* Whether a message lies in one piece of memory that the other side can read: then this is sent in its place. */
+bool pgr_refer(const struct pgr *pgr, const struct pgr_iov *iov, uint32_t count,
+	       uint8_t reference_out[PGR_REFERENCE_BYTES]);
+/* Whether the message is sent as the reference that belongs to it. */
+static inline bool pgr_is_reference(const struct pgr_outgoing *out, const uint8_t *reference)
+{
+	return out->count == 1 && out->iov[0].base == reference;
+}
+/* Of a result that was answered: the client has not said yet that it has read it, where it lies. */
+static inline bool pgr_stays(const struct pgr_work *work)
+{
+	return pgr_is_reference(&work->out, work->reference);
+}
+/* Where the message of a packet with a reference lies, until the next poll; NULL: nowhere that it may be read. */
+PGR_COLD const uint8_t *pgr_referred(struct pgr *pgr, const struct pgr_to *from,
+				     const struct pgr_packet *packet, uint64_t *bytes_out);
+/* Lets go of memory that its owner has given back, or whose owner has ended. Not where something of it is lent. */
+void pgr_views_sweep(struct pgr *pgr);
+void pgr_memory_free(struct pgr *pgr);
 
 /* ---- path.c ---- */
 /* In packets of how many bytes of data a result goes to who takes so many. */

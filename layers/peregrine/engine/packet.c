@@ -40,6 +40,10 @@ static bool fits_message(const struct pgr_header *head)
 
 	if (head->message_bytes > PGR_MESSAGE_BYTES_MAX)
 		return false;
+	if (head->flags & PGR_FLAG_REFERENCE &&
+	    (head->data_bytes != PGR_REFERENCE_BYTES || head->message_bytes != PGR_REFERENCE_BYTES ||
+	     head->flags & (PGR_FLAG_DELEGATED | PGR_FLAG_WORDS | PGR_FLAG_KEYED)))
+		return false;
 	if (head->message_bytes <= head->packet_bytes || !head->message_bytes)
 		return head->packet_number == 0 && head->data_bytes == head->message_bytes;
 	packets = pgr_packets_of(head->message_bytes, head->packet_bytes);
@@ -53,6 +57,8 @@ static bool fits_message(const struct pgr_header *head)
 /* How much data the packets have that are no part of a message. */
 static bool fits_type(const struct pgr_header *head)
 {
+	if (head->flags & PGR_FLAG_REFERENCE)
+		return false;
 	switch (head->type) {
 	case PGR_NACK: return head->data_bytes <= PGR_NACK_BITMAP_BYTES;
 	case PGR_REJECT: return head->data_bytes == (head->procedure == PGR_REJECT_FAILED ? 4 : 0);

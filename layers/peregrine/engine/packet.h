@@ -19,6 +19,7 @@
 #define PGR_CHECK_BYTES       8u
 #define PGR_EXTENSIONS_BYTES  (PGR_COOKIE_BYTES + PGR_CHECK_BYTES)
 #define PGR_TOKEN_BYTES       64u
+#define PGR_REFERENCE_BYTES   24u
 #define PGR_SLOTS             64u
 #define PGR_KEY_BYTES         16u
 #define PGR_NACK_BITMAP_BYTES 64u /* 512 packets behind the first that is missing */
@@ -57,7 +58,9 @@ enum pgr_flag {
 	PGR_FLAG_KEYED = 32,
 	/* of an ack or nack: a client sends it about its result */
 	PGR_FLAG_OF_RESULT = 64,
-	PGR_FLAGS_KNOWN = 127
+	/* of a call or result: the data say where in memory of the sender's the message lies */
+	PGR_FLAG_REFERENCE = 128,
+	PGR_FLAGS_KNOWN = 255
 };
 
 enum pgr_reject {

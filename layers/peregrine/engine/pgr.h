@@ -47,7 +47,7 @@ enum pgr_code {
 	PGR_E_MEMORY = -3,
 	/* no word of the server for the give-up time; the call was executed once or never */
 	PGR_E_GIVE_UP = -4,
-	/* the server restarted or died meanwhile; the call was executed once or never */
+	/* the server restarted, closed or died meanwhile; the call was executed once or never */
 	PGR_E_RESTARTED = -5,
 	/* the server has no such procedure */
 	PGR_E_PROCEDURE = -6,
@@ -134,6 +134,11 @@ struct pgr_request {
 	uint64_t client;
 	/* what pgr_set_client_data hung on it; NULL at first, and after it was forgotten */
 	void *client_data;
+	/*
+	 * 1: the arguments lie in memory of the caller's own (pgr_alloc), which it can still write to, though it must not before
+	 * its call has ended. Who decides by them copies them first.
+	 */
+	uint32_t shared;
 };
 /* Serves a call, or keeps the token to answer later. May call anything but pgr_poll, pgr_wait, pgr_close. */
 typedef void pgr_handler(void *arg, const struct pgr_request *request);
@@ -193,6 +198,8 @@ struct pgr_config {
 	/* where pgr_open explains a failure in one sentence; may be NULL */
 	char *error;
 	size_t error_bytes;
+	/* shorter messages in memory of pgr_alloc are copied; 0: those of pgr_packet_bytes at most */
+	uint64_t in_place_bytes_min;
 };
 
 /* PGR_OK or E_ARGUMENT, E_WIRE, E_PERMISSION, E_PORT, E_MEMORY; *pgr_out is only set by PGR_OK. */
@@ -289,6 +296,19 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 /* Answers with an error, PGR_E_PROCEDURE_OWN or below: the code of the caller's `done`. PGR_OK or E_ARGUMENT. */
 int pgr_fail(struct pgr *pgr, const struct pgr_token *token, int code);
 /*
+ * Memory for arguments and results: `bytes` of it, zeroed, at the beginning of a page; NULL: none is left. On shm a message of
+ * more than pgr_packet_bytes that lies in it in one piece, at a multiple of 8, is not copied: the other side reads it where it
+ * lies, and cannot write there. So arguments are not written to before `done`, nor a result before `sent`, which comes when
+ * the client has read it; a result that is lent to `done` lies in the server's memory. It is of use at any length for what was
+ * written before or is sent again, and from some 256 KiB on for what was written just now: while a shorter one is copied,
+ * both sides work at once. It is memory like any other on other wires, with a key, with PGR_OFF_GATHER or PGR_OFF_NO_CONVERSION,
+ * and before Linux 5.1.
+ */
+void *pgr_alloc(struct pgr *pgr, size_t bytes);
+/* Gives it back; pgr_close does so with what is left. What lies in it and is lent must not be. E_ARGUMENT: pgr_alloc has not given it. */
+int pgr_free(struct pgr *pgr, void *memory);
+
+/*
  * Passes the call on to another server, which will answer the first caller. The arguments are copied. PGR_OK,
  * or BUSY while no slot to that server is free; E_ARGUMENT, E_TOO_LARGE, E_MEMORY, after which the token is still
  * good. What becomes of the call is told to nobody here.
@@ -351,6 +371,8 @@ struct pgr_stats {
 	uint64_t copies;
 	/* bindings that send packets of 1,200 bytes, since larger ones did not arrive */
 	uint64_t bindings_shrunk;
+	/* arguments and results that the other side reads in memory of this one's */
+	uint64_t references;
 };
 void pgr_stats(const struct pgr *pgr, struct pgr_stats *stats_out);
 /* Of a binding, now. */

@@ -69,7 +69,8 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 		pgr_outgoing_sent(out, number);
 		following = out->packets == 1 ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
 		full = send_packet(pgr, work, number,
-				   following == PGR_PACKETS_MAX && (out->packets > 1 || work->delegated),
+				   following == PGR_PACKETS_MAX &&
+					   (out->packets > 1 || work->delegated || pgr_stays(work)),
 				   more || following != PGR_PACKETS_MAX);
 		if (PGR_UNLIKELY(full)) {
 			pgr_outgoing_lost(out, number);
@@ -80,7 +81,10 @@ void pgr_result_send(struct pgr *pgr, struct pgr_work *work, bool more)
 		}
 		number = following;
 	}
-	if (PGR_UNLIKELY(pgr->reliable && !work->delegated && out->next == out->packets && !out->lost))
+	if (PGR_UNLIKELY(pgr->reliable && pgr_stays(work)) && out->next == out->packets) {
+		work->due_ns = pgr->now_ns + PGR_LIFE_NS; /* until its client has read it, or has ended */
+		pgr_timed_add(pgr, work);
+	} else if (PGR_UNLIKELY(pgr->reliable && !work->delegated && out->next == out->packets && !out->lost))
 		pgr_result_acked(pgr, work); /* what this wire has taken arrives */
 	else if (PGR_UNLIKELY(pgr->reliable && !work->delegated)) {
 		work->due_ns = pgr->now_ns;
@@ -193,7 +197,8 @@ static void head_of(struct pgr *pgr, struct pgr_work *work)
 	work->head.version = PGR_VERSION;
 	work->head.flags =
 		(uint8_t)(PGR_OWN_ORDER | (pgr->off & PGR_OFF_NO_CONVERSION ? PGR_FLAG_WORDS : 0u) |
-			  (work->delegated ? PGR_FLAG_DELEGATED : 0u));
+			  (work->delegated ? PGR_FLAG_DELEGATED : 0u) |
+			  (pgr_is_reference(&work->out, work->reference) ? PGR_FLAG_REFERENCE : 0u));
 	work->head.procedure = work->procedure;
 }
 
@@ -238,6 +243,14 @@ static int keep(struct pgr *pgr, struct pgr_work *work, const struct pgr_iov *io
 		return marshal(pgr, work, iov, count, bytes);
 	if (!pgr->reliable && bytes && bytes <= work->packet_bytes)
 		return marshal(pgr, work, iov, count, bytes);
+	if (PGR_UNLIKELY(pgr->regions && bytes >= pgr->in_place_bytes && !work->delegated) &&
+	    pgr_refer(pgr, iov, count, work->reference)) {
+		work->out.iov[0] = (struct pgr_iov){work->reference, sizeof(work->reference)};
+		work->out.count = 1;
+		work->out.bytes = sizeof(work->reference);
+		pgr->stats.references++;
+		return PGR_OK;
+	}
 	for (uint32_t i = 0; i < count; i++)
 		work->out.iov[i] = iov[i];
 	work->out.count = count;
@@ -274,7 +287,8 @@ int pgr_reply(struct pgr *pgr, const struct pgr_token *token, const struct pgr_i
 		pgr_buffer_give(pgr, work->args);
 		work->args = NULL;
 	}
-	borrowed = !work->saved && bytes && work->out.packets > 1;
+	borrowed = !work->saved && bytes &&
+		   (work->out.packets > 1 || pgr_is_reference(&work->out, work->reference));
 	work->state = borrowed ? PGR_WORK_REPLYING : PGR_WORK_KEPT;
 	work->sent = NULL;
 	work->since_ns = pgr->now_ns;

@@ -421,6 +421,7 @@ void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_
 		.token = {{work->index, work->generation, 0, 0}},
 		.client = work->client->id,
 		.client_data = work->client->data,
+		.shared = (work->data_order & PGR_FLAG_REFERENCE) != 0,
 	};
 
 	work->state = PGR_WORK_EXECUTING;
@@ -432,6 +433,7 @@ void pgr_execute(struct pgr *pgr, struct pgr_work *work, const void *args, size_
 			pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
 			return;
 		}
+		request.shared = 0;
 	}
 	request.args = args;
 	request.args_bytes = bytes;
@@ -503,6 +505,25 @@ static PGR_COLD void take_part(struct pgr *pgr, struct pgr_work *work, const str
 		report(pgr, work);
 }
 
+/* The arguments lie in memory of the client's. */
+static PGR_COLD void execute_referred(struct pgr *pgr, struct pgr_work *work, const struct pgr_packet *packet)
+{
+	uint64_t bytes;
+	const uint8_t *args = pgr_referred(pgr, &work->client->to, packet, &bytes);
+
+	if (args && bytes > pgr->config.message_bytes_max) {
+		struct pgr_client *client = work->client;
+
+		client->slots[work->slot].work = NULL;
+		pgr_work_free(pgr, work);
+		reject(pgr, &client->to, &packet->head, PGR_REJECT_TOO_LARGE);
+	} else if (args) {
+		pgr_execute(pgr, work, args, (size_t)bytes);
+	} else {
+		pgr_work_reject(pgr, work, PGR_E_PROCEDURE_OWN);
+	}
+}
+
 /* A call that is newer than what the slot has seen. */
 static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_slot *slot,
 		  const struct pgr_packet *packet)
@@ -557,7 +578,8 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 	work->retransmissions = head->retransmissions;
 	work->credits = head->credits;
 	work->packet_bytes = pgr_result_size(pgr, head->packet_bytes);
-	work->data_order = head->flags & (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS | PGR_FLAG_DELEGATED);
+	work->data_order = head->flags &
+			   (PGR_FLAG_BIG_ENDIAN | PGR_FLAG_WORDS | PGR_FLAG_DELEGATED | PGR_FLAG_REFERENCE);
 	work->since_ns = pgr->now_ns;
 	if (PGR_UNLIKELY(!single)) {
 		/* it may begin anew, in smaller packets */
@@ -586,6 +608,10 @@ static void begin(struct pgr *pgr, struct pgr_client *client, struct pgr_client_
 			return;
 		}
 		pgr_execute(pgr, work, packet->data + PGR_TOKEN_BYTES, head->data_bytes - PGR_TOKEN_BYTES);
+		return;
+	}
+	if (PGR_UNLIKELY(head->flags & PGR_FLAG_REFERENCE)) {
+		execute_referred(pgr, work, packet);
 		return;
 	}
 	pgr_execute(pgr, work, packet->data, head->data_bytes);

@@ -11,7 +11,6 @@
 #define IDLE_ACK_NS UINT64_C(20000000)
 #define SWEEP_NS    UINT64_C(500000000)
 #define ACTIVE_NS   UINT64_C(200000000)
-#define LIFE_NS     UINT64_C(20000000) /* between two looks whether a server lives, where the wire can tell */
 
 void pgr_round_trip(struct pgr_peer *peer, uint64_t sample_ns)
 {
@@ -103,7 +102,7 @@ static bool has_ended(struct pgr *pgr, struct pgr_peer *peer)
 {
 	const bool before = peer->ended;
 
-	if (!pgr->wire->ops->ended || !~peer->free || pgr->now_ns - peer->looked_ns < LIFE_NS)
+	if (!pgr->wire->ops->ended || !~peer->free || pgr->now_ns - peer->looked_ns < PGR_LIFE_NS)
 		return false;
 	peer->ended = pgr->wire->ops->ended(pgr->wire, &peer->to);
 	if (peer->ended && !before)
@@ -153,12 +152,21 @@ static void tick_peer(struct pgr *pgr, struct pgr_peer *peer)
 		pgr_peer_send_queued(peer);
 }
 
-/* Results that this side has to bring home by itself: delegated ones, and those for which the wire had no
- * room. */
+/*
+ * Results that this side has to bring home by itself: delegated ones, those for which the wire had no room, and those that
+ * their client reads in our memory, until it has or has ended.
+ */
 static void tick_work(struct pgr *pgr, struct pgr_work *work)
 {
 	if (pgr->now_ns < work->due_ns)
 		return;
+	if (PGR_UNLIKELY(pgr_stays(work) && work->out.next)) {
+		if (pgr->wire->ops->ended(pgr->wire, &work->client->to))
+			pgr_result_dropped(pgr, work);
+		else
+			work->due_ns = pgr->now_ns + PGR_LIFE_NS;
+		return;
+	}
 	if (pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns) {
 		if (work->delegated)
 			pgr_result_lost(pgr, work);
@@ -202,12 +210,14 @@ static void sweep(struct pgr *pgr)
 	}
 	pgr->clients_active = active;
 	pgr_share_out(pgr);
+	if (PGR_UNLIKELY(pgr->views != NULL))
+		pgr_views_sweep(pgr);
 	/* A kept result that nobody can be waiting for any more; its sequence number stays. */
 	for (uint32_t i = 0; i < pgr->works_count; i++) {
 		struct pgr_work *work = pgr->works[i];
 
 		if (work->client &&
-		    (work->state == PGR_WORK_KEPT || work->state == PGR_WORK_REPLYING ||
+		    (work->state == PGR_WORK_KEPT || (work->state == PGR_WORK_REPLYING && !pgr_stays(work)) ||
 		     work->state == PGR_WORK_TAKING) &&
 		    pgr->now_ns - work->since_ns > 2 * pgr->config.give_up_ns)
 			pgr_result_dropped(pgr, work);
@@ -261,8 +271,8 @@ uint64_t pgr_next_due(const struct pgr *pgr)
 			if (slot->deadline_sequence == slot->sequence && slot->deadline_ns < due_ns)
 				due_ns = slot->deadline_ns;
 		}
-		if (pgr->wire->ops->ended && ~peer->free && pgr->now_ns + LIFE_NS < due_ns)
-			due_ns = pgr->now_ns + LIFE_NS;
+		if (pgr->wire->ops->ended && ~peer->free && pgr->now_ns + PGR_LIFE_NS < due_ns)
+			due_ns = pgr->now_ns + PGR_LIFE_NS;
 		if (peer->unacked && pgr->now_ns + IDLE_ACK_NS < due_ns)
 			due_ns = pgr->now_ns + IDLE_ACK_NS;
 		if (peer->queued && pgr->next_tick_ns < due_ns)

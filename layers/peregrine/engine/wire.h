@@ -47,7 +47,7 @@ struct pgr_wire_ops {
 	void (*watch)(struct pgr_wire *wire, int fds[PGR_FDS]);
 	/* Prepares to send to an address (route, mapping). 0 or a pgr_code; idempotent. NULL: not needed. */
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
-	/* Whether the process that has this address has ended, as far as that can be told. NULL: it cannot. */
+	/* Whether who has this address has closed it, or ended, as far as that can be told. NULL: it cannot. */
 	bool (*ended)(struct pgr_wire *wire, const struct pgr_to *to);
 	/* An address from its text, and back. PGR_OK, E_ARGUMENT, E_WIRE, E_MEMORY. NULL: hexadecimal digits are its text. */
 	int (*resolve)(const struct pgr_wire *wire, const char *text, struct pgr_to *to_out);
@@ -67,6 +67,8 @@ struct pgr_wire {
 	uint32_t window_packets;
 	/* loses, repeats and reorders nothing while both ends live */
 	bool reliable;
+	/* both ends are processes of one host, whose number an address begins with */
+	bool joins_processes;
 	/* it holds packets back whose data still lie with the caller; false after a flush */
 	bool lending;
 	/* why the kernel refused a packet, last, by its errno, and to whom it was; 0: it never has */

@@ -43,7 +43,7 @@
 #define IDLE_POLLS     64u /* between two looks for new rings */
 #define BUSY_POLLS     1024u
 #define LOOKS_FOR_DEAD 1024u
-#define MAGIC          UINT64_C(0x3276676e69726770) /* "pgring v2" nearly */
+#define MAGIC          UINT64_C(0x3376676e69726770) /* "pgringv3" */
 #define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 enum { FREE, CLAIMED, READY, CLOSED }; /* states of a ring */
 enum { AWAKE, SLEEPS, WATCHES };       /* what the owner of an inbox does: on the futex, or on its pipe */
@@ -61,6 +61,7 @@ struct inbox {
 	uint64_t magic, nonce;
 	uint32_t block;                               /* the owner may sleep: ring the bell */
 	int32_t bell_fd;                              /* of the owner: where to write to what it watches */
+	_Atomic uint32_t closed;                      /* by its owner, who may live on */
 	_Alignas(LINE_BYTES) _Atomic uint32_t sleeps; /* what it does, or is about to; a futex */
 	_Alignas(LINE_BYTES) _Atomic uint32_t rings;  /* as many were ever claimed */
 	struct ring_head heads[RINGS];
@@ -241,6 +242,8 @@ static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 	const struct outgoing *out = outgoing_to((struct shm *)wire, to);
 	struct pollfd life = {.fd = out ? out->life_fd : -1, .events = POLLIN};
 
+	if (out && atomic_load_explicit(&out->inbox->closed, memory_order_acquire))
+		return true;
 	return life.fd >= 0 && poll(&life, 1, 0) == 1;
 }
 
@@ -520,8 +523,10 @@ static void shm_close(struct pgr_wire *wire)
 			close(out->bell_fd);
 		free(out);
 	}
-	if (shm->inbox)
+	if (shm->inbox) {
+		atomic_store(&shm->inbox->closed, 1);
 		munmap(shm->inbox, sizeof(struct inbox));
+	}
 	for (unsigned int i = 0; i < 3; i++) {
 		const int fd = i < 2 ? shm->bell[i] : shm->fd;
 
@@ -570,7 +575,7 @@ static int shm_open_wire(const struct pgr_config *config, pgr_input *input, void
 	memcpy(shm->wire.own.bytes, &address, sizeof(address));
 	shm->wire.packet_bytes_max = PACKET_LINES * LINE_BYTES - STAMP_BYTES;
 	shm->wire.window_packets = RING_LINES / PACKET_LINES;
-	shm->wire.reliable = true;
+	shm->wire.reliable = shm->wire.joins_processes = true;
 	snprintf(shm->text, sizeof(shm->text), "shared memory, rings of %u KiB, packets of %u bytes",
 		 RING_LINES * LINE_BYTES / 1024, shm->wire.packet_bytes_max);
 	*wire_out = &shm->wire;

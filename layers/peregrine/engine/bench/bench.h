@@ -37,6 +37,8 @@ struct reading {
 	bool pull;          /* by process_vm_readv, instead of memcpy */
 	bool connected;     /* send and recv on connected sockets, instead of sendmsg and recvmsg */
 	bool lossy;         /* one packet in a hundred, at both ends */
+	bool in_place;      /* touched: messages lie in memory of pgr_alloc */
+	bool again;         /* touched: arguments alone, written once and read each time */
 };
 extern const struct reading *reading; /* which is taken now */
 
@@ -50,6 +52,8 @@ struct summary {
 struct summary sum_up(const double *from, unsigned int count);
 /* sizes.c */
 void print_sizes(unsigned int rounds, double tick_ns);
+/* memory.c */
+void print_memory(unsigned int rounds, double tick_ns);
 
 /* Between the two processes of one reading. */
 struct shared {

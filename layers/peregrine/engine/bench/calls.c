@@ -166,6 +166,20 @@ static void on_gone(void *arg, int code)
 	(void)arg, (void)code;
 }
 
+/* Where a side's message lies. */
+static void *message_of(struct pgr *end)
+{
+	return reading->in_place ? pgr_alloc(end, reading->bytes) : malloc(reading->bytes);
+}
+
+static void message_free(struct pgr *end, void *message)
+{
+	if (reading->in_place)
+		pgr_free(end, message);
+	else
+		free(message);
+}
+
 static void on_touched(void *arg, const struct pgr_request *request)
 {
 	static unsigned int calls;
@@ -174,6 +188,10 @@ static void on_touched(void *arg, const struct pgr_request *request)
 
 	(void)arg;
 	shared->sum += sum_of(request->args, request->args_bytes);
+	if (reading->again) {
+		on_call(NULL, request);
+		return;
+	}
 	memset(result, (int)calls, reading->bytes);
 	pgr_reply(request->pgr, &request->token, &out, 1, 0, on_gone, NULL);
 }
@@ -183,17 +201,17 @@ void touched_server(void)
 	struct pgr *server = open_end(false);
 	size_t bytes = PGR_ADDRESS_BYTES;
 
-	results[0] = malloc(reading->bytes);
-	results[1] = malloc(reading->bytes);
+	results[0] = message_of(server);
+	results[1] = message_of(server);
 	pgr_serve(server, NULL_CALL, NULL, on_touched, NULL);
 	pgr_serve(server, STOP_CALL, NULL, on_stop, NULL);
 	pgr_address(server, shared->address, &bytes);
 	shared->ready = 1;
 	while (!stopping && !*shared->stop)
 		pgr_poll(server);
+	message_free(server, results[0]);
+	message_free(server, results[1]);
 	pgr_close(server);
-	free(results[0]);
-	free(results[1]);
 }
 
 static void on_read(void *arg, int code, const void *result, size_t result_bytes)
@@ -205,16 +223,21 @@ static void on_read(void *arg, int code, const void *result, size_t result_bytes
 
 double touched_client(void)
 {
-	const bool placed = reading->bytes >= PLACED_BYTES;
-	uint8_t *message = malloc(reading->bytes), *answer = malloc(reading->bytes);
-	const struct pgr_iov in = {message, reading->bytes}, out = {answer, reading->bytes};
+	const bool placed = reading->bytes >= PLACED_BYTES && !reading->in_place && !reading->again;
+	uint8_t *answer = malloc(reading->bytes), *message;
+	const struct pgr_iov out = {answer, reading->bytes};
 	uint64_t sum = 0;
+	struct pgr_iov in;
 
 	begin_client();
+	message = message_of(pgr);
+	in = (struct pgr_iov){message, reading->bytes};
+	memset(message, 1, reading->bytes);
 	for (unsigned int i = 0; i < touched_rounds(); i++) {
 		const uint64_t begin = __rdtsc();
 
-		memset(message, (int)i, reading->bytes);
+		if (!reading->again)
+			memset(message, (int)i, reading->bytes);
 		done = false;
 		if (pgr_call(peer, NULL_CALL, NULL, &in, 1, &out, placed, 0, placed ? on_done : on_read,
 			     &sum) != PGR_QUEUED)
@@ -225,9 +248,9 @@ double touched_client(void)
 			sum += sum_of(answer, reading->bytes);
 		samples[i] = (uint32_t)(__rdtsc() - begin);
 	}
+	message_free(pgr, message);
 	end_client();
 	shared->sum += sum;
-	free(message);
 	free(answer);
 	return p50(touched_rounds());
 }

@@ -7,9 +7,11 @@
  *
  *	pgr-bench [--json] [ROUNDS [NAME]]
  *	pgr-bench --sizes [ROUNDS]
+ *	pgr-bench --memory [ROUNDS]
  *
  * 6 rounds; with NAME only readings whose name contains it, and their floors. --sizes: calls on shared memory of 8 B to 16
- * MiB, all data written and read, beside the best bare ring (sizes.c). --json: {"schema":
+ * MiB, all data written and read, beside the best bare ring (sizes.c). --memory: long messages in memory of pgr_alloc, beside
+ * the same in memory of the program's own (memory.c). --json: {"schema":
  * "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low, ratio_high}]}
  */
 #include <math.h>
@@ -327,15 +329,18 @@ int main(int argc, char **argv)
 {
 	const bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
 	const bool by_size = argc > 1 && strcmp(argv[1], "--sizes") == 0;
-	char **rest = argv + (json || by_size ? 2 : 1);
-	const int left = argc - (json || by_size ? 2 : 1);
+	const bool memory = argc > 1 && strcmp(argv[1], "--memory") == 0;
+	const int taken = json || by_size || memory ? 2 : 1;
+	char **rest = argv + taken;
+	const int left = argc - taken;
 	const unsigned int rounds = left > 0 ? (unsigned int)atoi(rest[0]) : 6;
 	const char *only = left > 1 ? rest[1] : "";
 	const double tick_ns = ns_a_tick();
 	bool first = true;
 
 	if (!rounds || rounds > ROUNDS_MAX || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		fprintf(stderr, "usage: pgr-bench [--json] [ROUNDS [NAME]] | --sizes [ROUNDS], on a machine "
+		fprintf(stderr, "usage: pgr-bench [--json] [ROUNDS [NAME]] | --sizes [ROUNDS] | --memory "
+				"[ROUNDS], on a machine "
 				"of two cores "
 				"or more; at most 64 rounds\n");
 		return 2;
@@ -343,8 +348,8 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	if (by_size) {
-		print_sizes(rounds, tick_ns);
+	if (by_size || memory) {
+		(by_size ? print_sizes : print_memory)(rounds, tick_ns);
 		return 0;
 	}
 	for (unsigned int round = 0; round < rounds; round++)

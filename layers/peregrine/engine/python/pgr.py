@@ -62,6 +62,7 @@ class _Config(ctypes.Structure):
         ("key", ctypes.c_char_p),
         ("error", ctypes.c_char_p),
         ("error_bytes", ctypes.c_size_t),
+        ("in_place_bytes_min", ctypes.c_uint64),
     )
 
 
@@ -82,6 +83,7 @@ class _Request(ctypes.Structure):
         ("token", _Token),
         ("client", ctypes.c_uint64),
         ("client_data", ctypes.c_void_p),
+        ("shared", ctypes.c_uint32),
     )
 
 

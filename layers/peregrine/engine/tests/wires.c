@@ -461,10 +461,21 @@ static void keep(void *arg, const struct pgr_request *request)
 	(void)arg, (void)request;
 }
 
-/* A server that executes no call and is killed: its client knows at once. The inbox cannot be cut short meanwhile. */
+static volatile sig_atomic_t closing;
+
+static void close_now(int signal)
+{
+	(void)signal;
+	closing = 1;
+}
+
+/*
+ * A server that executes no call and is killed, or closes its endpoint and lives on: its client knows at once. The inbox cannot
+ * be cut short meanwhile.
+ */
 static int dies_at_once(struct pair *pair, void *arg)
 {
-	const bool block = arg != NULL;
+	const bool block = arg && strcmp(arg, "block") == 0, closes = arg && strcmp(arg, "closes") == 0;
 	const struct pgr_config config = {.bytes = sizeof(config), .wire = "shm", .block = block};
 	uint8_t address[PGR_ADDRESS_BYTES];
 	size_t bytes = sizeof(address);
@@ -484,8 +495,12 @@ static int dies_at_once(struct pair *pair, void *arg)
 		    pgr_address(pgr, address, &bytes) != PGR_OK ||
 		    write(ends[1], address, sizeof(address)) != sizeof(address))
 			_exit(1);
-		for (;;)
+		signal(SIGUSR1, close_now);
+		while (!closing)
 			pgr_poll(pgr);
+		pgr_close(pgr);
+		for (;;)
+			pause();
 	}
 	if (read(ends[0], address, sizeof(address)) != sizeof(address) || pgr_open(&config, &pgr) != PGR_OK ||
 	    pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK) {
@@ -508,7 +523,8 @@ static int dies_at_once(struct pair *pair, void *arg)
 	}
 	if (outcome != PGR_QUEUED)
 		result = pair_say(pair, PAIR_FAILED, "the call did not wait: %s", pgr_code_name(outcome));
-	kill(child, SIGKILL); /* it is not waited for: a server's end is not its client's to see to */
+	/* it is not waited for: a server's end is not its client's to see to */
+	kill(child, closes ? SIGUSR1 : SIGKILL);
 	clock_gettime(CLOCK_MONOTONIC, &begun);
 	do {
 		if (block)
@@ -517,8 +533,9 @@ static int dies_at_once(struct pair *pair, void *arg)
 		clock_gettime(CLOCK_MONOTONIC, &ended);
 	} while (outcome == PGR_QUEUED && ended.tv_sec - begun.tv_sec < 9);
 	if (result == PAIR_PASSED && (outcome != PGR_E_RESTARTED || ended.tv_sec - begun.tv_sec > 3))
-		result = pair_say(pair, PAIR_FAILED, "a call to a server that was killed: %s after %ld s",
+		result = pair_say(pair, PAIR_FAILED, "a call to a server that has ended: %s after %ld s",
 				  pgr_code_name(outcome), (long)(ended.tv_sec - begun.tv_sec));
+	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	pgr_close(pgr);
 	return result;
@@ -892,6 +909,7 @@ int main(void)
 		 NULL},
 		{"a server that is killed is missed at once, on shm, sleeping", false, NULL, dies_at_once,
 		 "block"},
+		{"a server that closes is missed at once, on shm", false, NULL, dies_at_once, "closes"},
 		{"a call to nobody ends, on udp", false, NULL, call_nobody, "udp"},
 		{"a call to nobody ends, on ip", false, NULL, call_nobody, "ip"},
 		{"deadlines and cancelled calls, on shm", false, NULL, overdue, "shm"},

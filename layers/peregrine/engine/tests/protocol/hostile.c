@@ -32,7 +32,7 @@ void refused(const struct pgr_header *right)
 		{"type 0", offsetof(struct pgr_header, type), 1, 0},
 		{"type 9", offsetof(struct pgr_header, type), 1, 9},
 		{"type 255", offsetof(struct pgr_header, type), 1, 255},
-		{"an unknown flag", offsetof(struct pgr_header, flags), 1, 128},
+		{"a reference of another length", offsetof(struct pgr_header, flags), 1, 128},
 		{"version 0", offsetof(struct pgr_header, version), 1, 0},
 		{"slot 64", offsetof(struct pgr_header, slot), 2, 64},
 		{"slot 65535", offsetof(struct pgr_header, slot), 2, 65535},

@@ -108,8 +108,13 @@ def launch_document(
     }
 
 
-def run(document: dict[str, Any], port: int, driver: Path = DRIVER, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Run one launch, on these hosts of hosts.two if any, and return its attempts; every one has to be valid."""
+def run(
+    document: dict[str, Any], port: int, driver: Path = DRIVER, names: Sequence[str] = (), *, some: bool = False
+) -> list[dict[str, Any]]:
+    """Run one launch, on these hosts of hosts.two if any, and return its attempts; every one has to be valid.
+
+    With `some` one that is not is an empty dictionary.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "launch.json").write_text(json.dumps(document), encoding="utf-8")
@@ -171,9 +176,12 @@ def run(document: dict[str, Any], port: int, driver: Path = DRIVER, names: Seque
         result = json.loads(out.read_text(encoding="utf-8"))
     if result["status"] != "done":
         raise LaunchError(f"{document['layer']}: {result['status']}: {result['reason']}")
-    for attempt in result["attempts"]:
-        bad = [check for check in attempt["checks"] if not check["ok"] and check["name"] != "wait_mode"]
-        if attempt["status"] not in ("done", "unsound") or bad:
-            raise LaunchError(f"{document['layer']}: {attempt['status']}: {attempt['reason'] or bad}")
     attempts: list[dict[str, Any]] = result["attempts"]
+    for number, attempt in enumerate(attempts):
+        bad = [check for check in attempt["checks"] if not check["ok"] and check["name"] != "wait_mode"]
+        if attempt["status"] in ("done", "unsound") and not bad:
+            continue
+        if not some:
+            raise LaunchError(f"{document['layer']}: {attempt['status']}: {attempt['reason'] or bad}")
+        attempts[number] = {}
     return attempts

@@ -2,7 +2,7 @@
 """Readings of an engine's own benchmark, without Cadge.
 
 `{"schema", "rounds", "readings": [{"name", "unit", "median", "low", "high"}]}`; a reading that has a floor also tells
-its name and the ratio to it: `"of", "ratio", "ratio_low", "ratio_high"`.
+its name and the ratio to it: `"of", "ratio", "ratio_low", "ratio_high"`. `"values"` are those of each round.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Reading(Frozen):
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
+    values: tuple[float, ...] = ()
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <x86intrin.h>
 
@@ -22,6 +23,8 @@
 #define BIG_BYTES  (4u << 20)
 #define BIG_ROUNDS 60u
 #define DEPTH      64u
+#define LONG_BYTES (16u << 20) /* of a call beside which others go on */
+#define LONG_CALLS 64u
 
 struct reading {
 	const char *name, *unit; /* "ns": the value is in ticks of the time stamp counter */
@@ -39,21 +42,29 @@ struct reading {
 	bool lossy;         /* one packet in a hundred, at both ends */
 	bool in_place;      /* touched: messages lie in memory of pgr_alloc */
 	bool again;         /* touched: arguments alone, written once and read each time */
+	bool touch;         /* frames: written before they are sent, read where they arrive */
+	const char *
+		run; /* name of the reading before it whose run gave this one too; it has no ends of its own */
+	unsigned int more; /* which of that run's further values this is */
 };
 extern const struct reading *reading; /* which is taken now */
 
 /* main.c: takes one now; NAN, and why, where this machine cannot; ends the program where it fails. */
 double take_reading(const struct reading *one, double tick_ns, char *why, size_t why_bytes);
+/* A list of values for people and programs that read JSON. */
+void print_values(FILE *to, const char *name, const double *from, unsigned int count);
 #define ROUNDS_MAX 64u
 /* Median and extremes. */
 struct summary {
 	double median, low, high;
 };
 struct summary sum_up(const double *from, unsigned int count);
-/* sizes.c */
-void print_sizes(unsigned int rounds, double tick_ns);
+/* sizes.c; keep: the same as JSON, or NULL */
+void print_sizes(unsigned int rounds, double tick_ns, FILE *keep);
 /* memory.c */
 void print_memory(unsigned int rounds, double tick_ns);
+
+#define MORE_MAX 2u
 
 /* Between the two processes of one reading. */
 struct shared {
@@ -65,7 +76,7 @@ struct shared {
 	uint64_t sum;      /* of all that was read, so that it is read */
 	uint8_t mac[2][6]; /* of client and server */
 	_Atomic int macs;
-	double value;
+	double value, more[MORE_MAX];
 	_Alignas(4096) struct line {
 		_Alignas(64) _Atomic uint64_t word;
 	} lines[2 * LINES];
@@ -89,6 +100,8 @@ uint64_t sum_of(const uint8_t *at, size_t bytes);
 /* rings.c: a message each way through a bare ring, touched */
 void rings_server(void);
 double rings_client(void);
+void line_rings_server(void); /* of one line, not touched */
+double line_rings_client(void);
 /* floors.c: two lines of cache; one copy of what is dirty in the other core's cache */
 void lines_server(void);
 double lines_client(void);
@@ -115,5 +128,8 @@ double calls_deep_client(void);     /* null calls a second, DEPTH outstanding */
 double calls_big_client(void);      /* arguments of BIG_BYTES */
 double calls_tail_client(void);     /* p99.9 of calls with DEPTH outstanding, in time-outs */
 double calls_time_out_client(void); /* the retransmission time-out then in force, us */
+double calls_long_client(void);     /* arguments of LONG_BYTES, one at a time */
+double
+calls_beside_client(void); /* null calls beside those, on one binding; then their p99, the long ones' GB/s */
 
 #endif

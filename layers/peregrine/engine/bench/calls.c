@@ -358,3 +358,70 @@ double calls_time_out_client(void)
 {
 	return (double)time_deep_calls() / 1000;
 }
+
+/* ---- short calls beside a long one ---- */
+
+static uint64_t null_begun;
+static bool null_out;
+
+static void on_null(void *arg, int code, const void *result, size_t result_bytes)
+{
+	(void)arg, (void)result, (void)result_bytes;
+	must(code);
+	if (samples_count < CALLS)
+		samples[samples_count++] = (uint32_t)(__rdtsc() - null_begun);
+	null_out = false;
+}
+
+static void begin_null(void)
+{
+	null_begun = __rdtsc();
+	null_out = true;
+	if (pgr_call(peer, NULL_CALL, NULL, NULL, 0, NULL, 0, 0, on_null, NULL) != PGR_QUEUED)
+		exit(PAIR_FAILED);
+}
+
+/* A long call at a time, and a null call at a time where `beside`. Returns bytes of the long ones a ns. */
+static double carry(bool beside)
+{
+	uint8_t *big = malloc(LONG_BYTES);
+	const struct pgr_iov in = {big, LONG_BYTES};
+	uint64_t begin_ns = 0;
+
+	memset(big, 1, LONG_BYTES);
+	begin_client();
+	samples_count = 0;
+	for (unsigned int i = 0; i <= LONG_CALLS; i++) { /* the first one warms up */
+		if (i == 1) {
+			samples_count = 0;
+			begin_ns = now_ns();
+		}
+		done = false;
+		if (pgr_call(peer, NULL_CALL, NULL, &in, 1, NULL, 0, 0, on_done, NULL) != PGR_QUEUED)
+			exit(PAIR_FAILED);
+		while (!done) {
+			if (beside && !null_out)
+				begin_null();
+			pgr_poll(pgr);
+		}
+	}
+	begin_ns = now_ns() - begin_ns;
+	while (null_out)
+		pgr_poll(pgr);
+	end_client();
+	free(big);
+	return (double)LONG_CALLS * LONG_BYTES / (double)begin_ns;
+}
+
+double calls_long_client(void)
+{
+	return carry(false);
+}
+
+double calls_beside_client(void)
+{
+	shared->more[1] = carry(true);
+	qsort(samples, samples_count, sizeof(samples[0]), by_value);
+	shared->more[0] = samples[samples_count - samples_count / 100 - 1];
+	return samples[samples_count / 2];
+}

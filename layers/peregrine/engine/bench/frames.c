@@ -28,6 +28,7 @@ enum {
 
 static struct pgr_xdp_socket xdp;
 static uint32_t received, transmitted;
+static uint8_t *message; /* touched: where data come from, and go to */
 
 static uint32_t number_of(int side)
 {
@@ -98,6 +99,23 @@ static void send_frames(uint32_t count, size_t bytes)
 	} while (__atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE) != transmitted);
 }
 
+/* The frames of a message of BIG_BYTES; it may end in the last one. */
+static uint32_t message_frames(void)
+{
+	return (BIG_BYTES + DATA_BYTES - 1) / DATA_BYTES;
+}
+
+/* Writes the data of the next frames, from the frame of the message that has this number on. */
+static void write_frames(uint32_t number, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t place = PGR_XDP_IN + (transmitted + i) % PGR_XDP_OUT;
+
+		memcpy(xdp.frames + (size_t)place * PGR_XDP_FRAME_BYTES + HEADERS_BYTES + PGR_HEADER_BYTES,
+		       message + (size_t)(number + i) * DATA_BYTES, DATA_BYTES);
+	}
+}
+
 static uint32_t receive_frames(void)
 {
 	const uint32_t count = __atomic_load_n(xdp.receive.producer, __ATOMIC_ACQUIRE) - received;
@@ -106,6 +124,9 @@ static uint32_t receive_frames(void)
 		const struct xdp_desc entry =
 			((const struct xdp_desc *)xdp.receive.entries)[received % PGR_XDP_IN];
 
+		if (message)
+			memcpy(message + (size_t)(received % message_frames()) * DATA_BYTES,
+			       xdp.frames + entry.addr + HEADERS_BYTES + PGR_HEADER_BYTES, DATA_BYTES);
 		((uint64_t *)xdp.fill.entries)[received % PGR_XDP_IN] =
 			entry.addr / PGR_XDP_FRAME_BYTES * PGR_XDP_FRAME_BYTES;
 	}
@@ -167,8 +188,18 @@ double frames_deep_client(void)
 	return frames * 1e9 / (double)begin_ns;
 }
 
+/* As the engine has to: data go from where they lie into frames, and from there to their place. */
+static void make_message(void)
+{
+	if (!reading->touch)
+		return;
+	message = malloc((size_t)message_frames() * DATA_BYTES);
+	memset(message, 1, (size_t)message_frames() * DATA_BYTES);
+}
+
 void frames_stream_server(void)
 {
+	make_message();
 	open_frames(SERVER, FULL_BYTES);
 	while (!*shared->stop)
 		if (receive_frames())
@@ -179,17 +210,23 @@ void frames_stream_server(void)
 /* Bytes of data a ns: of each frame what the wire's headers and the engine's leave. */
 double frames_stream_client(void)
 {
-	const uint32_t frames = (BIG_BYTES + DATA_BYTES - 1) / DATA_BYTES;
+	const uint32_t frames = message_frames();
 
+	make_message();
 	open_frames(CLIENT, FULL_BYTES);
 	for (unsigned int i = 0; i < BIG_ROUNDS; i++) {
-		const uint64_t begin_ns = now_ns();
+		uint64_t begin_ns;
 
+		for (size_t at = 0; message && at < BIG_BYTES; at += 64)
+			message[at] = (uint8_t)i;
+		begin_ns = now_ns();
 		for (uint32_t sent = 0; sent < frames;) {
 			const uint32_t count = frames - sent < AT_ONCE ? frames - sent : AT_ONCE;
 
 			while (transmitted + count - (uint32_t)atomic_load(&shared->lines[0].word) > WINDOW)
 				;
+			if (message)
+				write_frames(sent, count);
 			send_frames(count, FULL_BYTES);
 			sent += count;
 		}

@@ -5,14 +5,16 @@
  * reading's floor in each round; then what several readings of one round say together. A reading that the
  * machine cannot take is a row that says so.
  *
- *	pgr-bench [--json] [ROUNDS [NAME]]
- *	pgr-bench --sizes [ROUNDS]
+ *	pgr-bench [--json] [--keep FILE] [ROUNDS [NAME]]
+ *	pgr-bench --sizes [--keep FILE] [ROUNDS]
  *	pgr-bench --memory [ROUNDS]
  *
  * 6 rounds; with NAME only readings whose name contains it, and their floors. --sizes: calls on shared memory of 8 B to 16
  * MiB, all data written and read, beside the best bare ring (sizes.c). --memory: long messages in memory of pgr_alloc, beside
  * the same in memory of the program's own (memory.c). --json: {"schema":
- * "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low, ratio_high}]}
+ * "pgr.bench/1", "readings": [{name, unit, median, low, high, of, ratio, ratio_low, ratio_high, values}]}, where values are
+ * one a round. --keep: the same into a file, beside the table; of --sizes {"schema": "pgr.sizes/1", "rounds", "sizes":
+ * [{bytes, part, engine, ring}]}, engine and ring one a round
  */
 #include <math.h>
 #include <sched.h>
@@ -24,17 +26,25 @@
 
 #include "bench.h"
 
-#define SECONDS 60u
+#define SECONDS         60u
+#define LINE_DATA_BYTES 56u /* of a line, beside its stamp */
 
 static const struct reading readings[] = {
 	{"two lines", "ns", lines_server, lines_client, NULL, .wire = NULL},
 	{"two lines, pause", "ns", lines_server, lines_client, NULL, .pause = true},
+	{"bare one-line ring", "ns", line_rings_server, line_rings_client, NULL, .bytes = LINE_DATA_BYTES,
+	 .part = LINE_DATA_BYTES},
 	{"shm null", "ns", calls_server, calls_client, "two lines", .wire = "shm"},
 	{"shm 8 B", "ns", calls_server, calls_client, "two lines", .wire = "shm", .bytes = 8},
 	{"shm rate, 64 outstanding", "1/s", calls_server, calls_deep_client, NULL, .wire = "shm"},
 	{"one copy", "GB/s", copy_server, copy_client, NULL, .wire = NULL},
 	{"one copy by the kernel", "GB/s", copy_server, copy_client, "one copy", .pull = true},
 	{"shm 4 MiB", "GB/s", calls_server, calls_big_client, "one copy", .wire = "shm"},
+	{"16 MiB alone, shm", "GB/s", calls_server, calls_long_client, NULL, .wire = "shm"},
+	{"null beside 16 MiB, shm", "ns", calls_server, calls_beside_client, "shm null", .wire = "shm"},
+	{"null beside 16 MiB, shm, p99", "ns", .floor = "shm null", .run = "null beside 16 MiB, shm"},
+	{"16 MiB beside null, shm", "GB/s", .floor = "16 MiB alone, shm", .run = "null beside 16 MiB, shm",
+	 .more = 1},
 
 	{"bare udp", "ns", datagrams_server, datagrams_client, NULL, .wire = "udp"},
 	{"udp null", "ns", calls_server, calls_client, "bare udp", .wire = "udp"},
@@ -46,6 +56,11 @@ static const struct reading readings[] = {
 	{"udp rate, 64 outstanding", "1/s", calls_server, calls_deep_client, NULL, .wire = "udp"},
 	{"raw udp stream", "GB/s", datagram_stream_server, datagram_stream_client, NULL, .wire = "udp"},
 	{"udp 4 MiB", "GB/s", calls_server, calls_big_client, "raw udp stream", .wire = "udp"},
+	{"16 MiB alone, udp", "GB/s", calls_server, calls_long_client, NULL, .wire = "udp"},
+	{"null beside 16 MiB, udp", "ns", calls_server, calls_beside_client, "udp null", .wire = "udp"},
+	{"null beside 16 MiB, udp, p99", "ns", .floor = "udp null", .run = "null beside 16 MiB, udp"},
+	{"16 MiB beside null, udp", "GB/s", .floor = "16 MiB alone, udp", .run = "null beside 16 MiB, udp",
+	 .more = 1},
 	{"udp rate, 1 % lost", "1/s", calls_server, calls_deep_client, "udp rate, 64 outstanding",
 	 .wire = "udp", .lossy = true},
 	{"udp 4 MiB, 1 % lost", "GB/s", calls_server, calls_big_client, "udp 4 MiB", .wire = "udp",
@@ -74,6 +89,8 @@ static const struct reading readings[] = {
 	 .wire = "xdp", .attach = "generic", .hosts = true},
 	{"raw frame stream", "GB/s", frames_stream_server, frames_stream_client, NULL, .attach = "generic",
 	 .hosts = true},
+	{"raw frame stream, touched", "GB/s", frames_stream_server, frames_stream_client, NULL,
+	 .attach = "generic", .hosts = true, .touch = true},
 	{"xdp 4 MiB", "GB/s", calls_server, calls_big_client, "raw frame stream", .wire = "xdp",
 	 .attach = "generic", .hosts = true},
 };
@@ -138,13 +155,20 @@ static int client(struct pair *pair, void *arg)
 	return PAIR_PASSED;
 }
 
+static double in_unit(const struct reading *one, double value, double tick_ns)
+{
+	return strcmp(one->unit, "ns") == 0 ? value * tick_ns : value;
+}
+
 double take_reading(const struct reading *one, double tick_ns, char *why, size_t why_bytes)
 {
 	reading = one;
 	memset(shared, 0, offsetof(struct shared, big));
 	shared->value = NAN;
+	for (unsigned int i = 0; i < MORE_MAX; i++)
+		shared->more[i] = NAN;
 	switch (pair_run(reading->hosts, SECONDS, server, client, NULL)) {
-	case PAIR_PASSED: return shared->value * (strcmp(reading->unit, "ns") == 0 ? tick_ns : 1);
+	case PAIR_PASSED: return in_unit(reading, shared->value, tick_ns);
 	case PAIR_SKIPPED: snprintf(why, why_bytes, "%s", pair_why()); return NAN;
 	default: fprintf(stderr, "%s: %s\n", reading->name, pair_why()); exit(1);
 	}
@@ -222,7 +246,15 @@ static size_t find(const char *name)
 	abort();
 }
 
-static void print(size_t i, unsigned int rounds, bool json, bool first)
+void print_values(FILE *to, const char *name, const double *from, unsigned int count)
+{
+	fprintf(to, ", \"%s\": [", name);
+	for (unsigned int i = 0; i < count; i++)
+		fprintf(to, "%s%.6g", i ? ", " : "", from[i]);
+	fprintf(to, "]");
+}
+
+static void print(FILE *to, size_t i, unsigned int rounds, bool json, bool first)
 {
 	const char *const floor = readings[i].floor;
 	const struct summary all = sum_up(values[i], rounds);
@@ -233,19 +265,24 @@ static void print(size_t i, unsigned int rounds, bool json, bool first)
 		ratios[round] = values[i][round] / values[find(floor)][round];
 	ratio = sum_up(ratios, rounds);
 	if (json) {
-		printf("%s\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": "
-		       "%.6g",
-		       first ? "" : ",", readings[i].name, readings[i].unit, all.median, all.low, all.high);
+		fprintf(to,
+			"%s\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, "
+			"\"high\": "
+			"%.6g",
+			first ? "" : ",", readings[i].name, readings[i].unit, all.median, all.low, all.high);
 		if (floor)
-			printf(", \"of\": \"%s\", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f",
-			       floor, ratio.median, ratio.low, ratio.high);
-		printf("}");
+			fprintf(to,
+				", \"of\": \"%s\", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": "
+				"%.4f",
+				floor, ratio.median, ratio.low, ratio.high);
+		print_values(to, "values", values[i], rounds);
+		fprintf(to, "}");
 		return;
 	}
-	printf("%-30s %12.4g %-6s", readings[i].name, all.median, readings[i].unit);
+	fprintf(to, "%-30s %12.4g %-6s", readings[i].name, all.median, readings[i].unit);
 	if (floor)
-		printf(" %8.3f [%.3f, %.3f] of %s", ratio.median, ratio.low, ratio.high, floor);
-	printf("\n");
+		fprintf(to, " %8.3f [%.3f, %.3f] of %s", ratio.median, ratio.low, ratio.high, floor);
+	fprintf(to, "\n");
 }
 
 /* ---- what several readings of one round say together ---- */
@@ -261,6 +298,11 @@ static double beside_the_better(const double *of)
 	return of[0] / (of[1] < of[2] ? of[1] : of[2]);
 }
 
+static double ratio_of_two(const double *of)
+{
+	return of[0] / of[1];
+}
+
 /* (1 KiB - its floor) - (null - its floor), as a share of the null call. */
 static double more_by_1_kib(const double *of)
 {
@@ -272,6 +314,9 @@ static const struct derived derived[] = {
 	 "1",
 	 {"shm null", "two lines", "two lines, pause"},
 	 beside_the_better},
+	{"shm null / one-line ring", "1", {"shm null", "bare one-line ring"}, ratio_of_two},
+	{"shm 8 B / one-line ring", "1", {"shm 8 B", "bare one-line ring"}, ratio_of_two},
+	{"xdp 4 MiB / frames, touched", "1", {"xdp 4 MiB", "raw frame stream, touched"}, ratio_of_two},
 	{"udp, 1 KiB more above floor",
 	 "1",
 	 {"udp null", "bare udp", "udp 1 KiB", "bare udp 1 KiB"},
@@ -291,7 +336,7 @@ static bool was_taken(size_t i, unsigned int rounds)
 	return true;
 }
 
-static void print_derived(const struct derived *one, unsigned int rounds, bool json)
+static void print_derived(FILE *to, const struct derived *one, unsigned int rounds, bool json)
 {
 	double from[ROUNDS_MAX];
 	struct summary all;
@@ -307,12 +352,38 @@ static void print_derived(const struct derived *one, unsigned int rounds, bool j
 		from[round] = one->value(of);
 	}
 	all = sum_up(from, rounds);
+	if (!json) {
+		fprintf(to, "%-30s %12.3f        [%.3f, %.3f]\n", one->name, all.median, all.low, all.high);
+		return;
+	}
+	fprintf(to,
+		",\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": %.6g",
+		one->name, one->unit, all.median, all.low, all.high);
+	print_values(to, "values", from, rounds);
+	fprintf(to, "}");
+}
+
+/* All that was taken, as a table or as JSON. */
+static void tell(FILE *to, unsigned int rounds, bool json)
+{
+	bool first = true;
+
 	if (json)
-		printf(",\n {\"name\": \"%s\", \"unit\": \"%s\", \"median\": %.6g, \"low\": %.6g, \"high\": "
-		       "%.6g}",
-		       one->name, one->unit, all.median, all.low, all.high);
-	else
-		printf("%-30s %12.3f        [%.3f, %.3f]\n", one->name, all.median, all.low, all.high);
+		fprintf(to, "{\"schema\": \"pgr.bench/1\", \"rounds\": %u, \"readings\": [", rounds);
+	for (size_t i = 0; i < READINGS; i++) {
+		const char *const floor = readings[i].floor;
+
+		if (was_taken(i, rounds) && (!floor || was_taken(find(floor), rounds))) {
+			print(to, i, rounds, json, first);
+			first = false;
+		} else if (why_not[i][0]) {
+			fprintf(json ? stderr : to, "%-30s not here: %s\n", readings[i].name, why_not[i]);
+		}
+	}
+	for (size_t i = 0; i < DERIVED; i++)
+		print_derived(to, &derived[i], rounds, json);
+	if (json)
+		fprintf(to, "\n]}\n");
 }
 
 static bool is_wanted(size_t i, const char *only)
@@ -320,58 +391,73 @@ static bool is_wanted(size_t i, const char *only)
 	bool wanted = strstr(readings[i].name, only) != NULL;
 
 	for (size_t k = 0; k < READINGS && !wanted; k++)
-		wanted = readings[k].floor && strstr(readings[k].name, only) &&
-			 strcmp(readings[k].floor, readings[i].name) == 0;
+		wanted = strstr(readings[k].name, only) &&
+			 ((readings[k].floor && strcmp(readings[k].floor, readings[i].name) == 0) ||
+			  (readings[k].run && strcmp(readings[k].run, readings[i].name) == 0));
 	return wanted;
+}
+
+static void take_round(unsigned int round, const char *only, double tick_ns)
+{
+	for (size_t i = 0; i < READINGS; i++) {
+		const struct reading *one = &readings[i];
+
+		if (!is_wanted(i, only))
+			continue;
+		values[i][round] = one->run ? in_unit(one, shared->more[one->more], tick_ns)
+					    : take_reading(one, tick_ns, why_not[i], sizeof(why_not[i]));
+	}
+}
+
+static FILE *keep_in(const char *name)
+{
+	FILE *file = fopen(name, "w");
+
+	if (!file) {
+		perror(name);
+		exit(1);
+	}
+	return file;
 }
 
 int main(int argc, char **argv)
 {
-	const bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
-	const bool by_size = argc > 1 && strcmp(argv[1], "--sizes") == 0;
-	const bool memory = argc > 1 && strcmp(argv[1], "--memory") == 0;
-	const int taken = json || by_size || memory ? 2 : 1;
-	char **rest = argv + taken;
-	const int left = argc - taken;
-	const unsigned int rounds = left > 0 ? (unsigned int)atoi(rest[0]) : 6;
-	const char *only = left > 1 ? rest[1] : "";
+	bool json = false, by_size = false, memory = false;
+	FILE *keep = NULL;
+	int at = 1;
+	unsigned int rounds;
+	const char *only;
 	const double tick_ns = ns_a_tick();
-	bool first = true;
 
+	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
+		if (strcmp(argv[at], "--keep") == 0 && at + 1 < argc)
+			keep = keep_in(argv[++at]);
+		json |= strcmp(argv[at], "--json") == 0;
+		by_size |= strcmp(argv[at], "--sizes") == 0;
+		memory |= strcmp(argv[at], "--memory") == 0;
+	}
+	rounds = at < argc ? (unsigned int)atoi(argv[at]) : 6;
+	only = at + 1 < argc ? argv[at + 1] : "";
 	if (!rounds || rounds > ROUNDS_MAX || sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		fprintf(stderr, "usage: pgr-bench [--json] [ROUNDS [NAME]] | --sizes [ROUNDS] | --memory "
-				"[ROUNDS], on a machine "
-				"of two cores "
-				"or more; at most 64 rounds\n");
+		fprintf(stderr,
+			"usage: pgr-bench [--json] [--keep FILE] [ROUNDS [NAME]] | --sizes [--keep FILE] "
+			"[ROUNDS] | --memory [ROUNDS], on a machine of two cores or more; at most 64 "
+			"rounds\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	if (by_size || memory) {
-		(by_size ? print_sizes : print_memory)(rounds, tick_ns);
-		return 0;
+	if (by_size) {
+		print_sizes(rounds, tick_ns, keep);
+	} else if (memory) {
+		print_memory(rounds, tick_ns);
+	} else {
+		for (unsigned int round = 0; round < rounds; round++)
+			take_round(round, only, tick_ns);
+		tell(stdout, rounds, json);
+		if (keep)
+			tell(keep, rounds, true);
 	}
-	for (unsigned int round = 0; round < rounds; round++)
-		for (size_t i = 0; i < READINGS; i++)
-			if (is_wanted(i, only))
-				values[i][round] =
-					take_reading(&readings[i], tick_ns, why_not[i], sizeof(why_not[i]));
-	if (json)
-		printf("{\"schema\": \"pgr.bench/1\", \"rounds\": %u, \"readings\": [", rounds);
-	for (size_t i = 0; i < READINGS; i++) {
-		const char *const floor = readings[i].floor;
-
-		if (was_taken(i, rounds) && (!floor || was_taken(find(floor), rounds))) {
-			print(i, rounds, json, first);
-			first = false;
-		} else if (why_not[i][0]) {
-			fprintf(json ? stderr : stdout, "%-30s not here: %s\n", readings[i].name, why_not[i]);
-		}
-	}
-	for (size_t i = 0; i < DERIVED; i++)
-		print_derived(&derived[i], rounds, json);
-	if (json)
-		printf("\n]}\n");
-	return 0;
+	return keep && fclose(keep) != 0;
 }

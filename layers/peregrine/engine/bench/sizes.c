@@ -42,7 +42,7 @@ static unsigned int readings_of(size_t bytes, struct reading *out)
 }
 
 static void print_size(size_t bytes, double values[][ROUNDS_MAX], const struct reading *of,
-		       unsigned int count, unsigned int rounds)
+		       unsigned int count, unsigned int rounds, FILE *keep)
 {
 	const double aim = bytes <= 1024 ? 1.10 : 1.15;
 	double ratios[ROUNDS_MAX];
@@ -59,9 +59,16 @@ static void print_size(size_t bytes, double values[][ROUNDS_MAX], const struct r
 	printf("%9zu B  %12.0f %12.0f  parts of %6zu  %6.3f [%.3f, %.3f]  aim %.2f%s\n", bytes, engine.median,
 	       ring.median, of[best].part, ratio.median, ratio.low, ratio.high, aim,
 	       ratio.median <= aim ? "" : "  missed");
+	if (!keep)
+		return;
+	fprintf(keep, "%s\n {\"bytes\": %zu, \"part\": %zu", bytes == sizes[0] ? "" : ",", bytes,
+		of[best].part);
+	print_values(keep, "engine", values[0], rounds);
+	print_values(keep, "ring", values[best], rounds);
+	fprintf(keep, "}");
 }
 
-void print_sizes(unsigned int rounds, double tick_ns)
+void print_sizes(unsigned int rounds, double tick_ns, FILE *keep)
 {
 	static double values[SIZES][PARTS_MAX][ROUNDS_MAX];
 	struct reading of[SIZES][PARTS_MAX];
@@ -83,6 +90,10 @@ void print_sizes(unsigned int rounds, double tick_ns)
 				}
 			}
 	printf("round trip, ns: %11s %12s %34s\n", "engine", "bare ring", "engine / ring");
+	if (keep)
+		fprintf(keep, "{\"schema\": \"pgr.sizes/1\", \"rounds\": %u, \"sizes\": [", rounds);
 	for (size_t i = 0; i < SIZES; i++)
-		print_size(sizes[i], values[i], of[i], counts[i], rounds);
+		print_size(sizes[i], values[i], of[i], counts[i], rounds, keep);
+	if (keep)
+		fprintf(keep, "\n]}\n");
 }

@@ -88,8 +88,9 @@ uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits)
 		for (; out->seek < out->next; out->seek++)
 			if (out->order[out->seek] & LOST)
 				return out->seek;
-	/* the receiver's memory of what came is bounded: it reports only so far behind a hole */
-	if (out->next < out->packets && out->next - out->acked < PGR_NACK_BITMAP_BYTES * 8)
+	/* the receiver's memory of what came is bounded: it reports only so far behind a hole, if it has to report at all */
+	if (out->next < out->packets &&
+	    (credits == PGR_PACKETS_MAX || out->next - out->acked < PGR_NACK_BITMAP_BYTES * 8))
 		return out->next;
 	return PGR_PACKETS_MAX;
 }

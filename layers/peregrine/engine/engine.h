@@ -638,7 +638,10 @@ static inline uint32_t pgr_split(const struct pgr *pgr, uint32_t most, uint32_t 
 int pgr_outgoing_start(struct pgr_outgoing *out, uint32_t packet_bytes);
 /* Releases what it owns; legal on zeros, and twice. */
 void pgr_outgoing_end(struct pgr_outgoing *out);
-/* The next packet to send under `credits`: one that is lost, else a new one. PGR_PACKETS_MAX: none now. */
+/*
+ * The next packet to send under `credits` (PGR_PACKETS_MAX: on a wire that loses nothing, and so reports nothing): one that
+ * is lost, else a new one. PGR_PACKETS_MAX: none now.
+ */
 uint32_t pgr_outgoing_next(struct pgr_outgoing *out, uint32_t credits);
 /* Packet `number` goes out now. */
 void pgr_outgoing_sent(struct pgr_outgoing *out, uint32_t number);

@@ -610,6 +610,56 @@ static int overdue(struct pair *pair, void *arg)
 		       : pair_say(pair, PAIR_FAILED, "a cancelled call: %s", pgr_code_name(outcome));
 }
 
+/* ---- long calls ---- */
+
+static void reply_the_same(void *arg, const struct pgr_request *request)
+{
+	const struct pgr_iov out = {arg, request->args_bytes};
+
+	pgr_reply(request->pgr, &request->token, &out, 1, 0, NULL, NULL);
+}
+
+/* More packets than a receiver could report of at once, each way: a wire that loses nothing needs no reports. */
+static int very_long(struct pair *pair, void *arg)
+{
+	const size_t bytes = (size_t)80 << 20;
+	const struct pgr_config config = {
+		.bytes = sizeof(config), .wire = arg, .address = "127.0.0.1", .message_bytes_max = bytes};
+	uint8_t *const data = calloc(1, bytes), *const result = calloc(1, bytes), address[PGR_ADDRESS_BYTES];
+	const struct pgr_iov in = {data, bytes}, out = {result, bytes};
+	size_t address_bytes = sizeof(address);
+	struct pgr *client = NULL, *server = NULL;
+	struct pgr_stats stats = {.bytes = sizeof(stats)};
+	struct pgr_peer *peer;
+	int outcome = PGR_QUEUED;
+
+	memset(data, 1, bytes);
+	if (pgr_open(&config, &client) == PGR_OK && pgr_open(&config, &server) == PGR_OK) {
+		const time_t end = time(NULL) + 5;
+
+		pgr_serve(server, ECHO_PROCEDURE, NULL, reply_the_same, data);
+		pgr_address(server, address, &address_bytes);
+		pgr_bind(client, address, address_bytes, &peer);
+		pgr_call(peer, ECHO_PROCEDURE, NULL, &in, 1, &out, 1, 0, on_end, &outcome);
+		while (outcome == PGR_QUEUED && time(NULL) < end) {
+			pgr_poll(client);
+			pgr_poll(server);
+		}
+		pgr_stats(client, &stats);
+	}
+	if (outcome == PGR_OK && memcmp(data, result, bytes) != 0)
+		outcome = PGR_E_WIRE;
+	pgr_close(client);
+	pgr_close(server);
+	free(data);
+	free(result);
+	/* a client asks after half a second: once it may have been kept waiting, twice it is each way */
+	return outcome == PGR_OK && stats.retransmissions < 2
+		       ? PAIR_PASSED
+		       : pair_say(pair, PAIR_FAILED, "80 MiB: %s, asked for %u times", pgr_code_name(outcome),
+				  (unsigned int)stats.retransmissions);
+}
+
 /* Whether what an endpoint watches becomes readable within ms; -1: it is to be polled at once. */
 static int told(struct pgr *pgr, int ms)
 {
@@ -915,6 +965,7 @@ int main(void)
 		{"deadlines and cancelled calls, on shm", false, NULL, overdue, "shm"},
 		{"deadlines and cancelled calls, on udp", false, NULL, overdue, "udp"},
 		{"deadlines and cancelled calls, on ip", false, NULL, overdue, "ip"},
+		{"a call of 80 MiB, on shm", false, NULL, very_long, "shm"},
 		{"why a packet cannot leave", true, NULL, no_way_there, NULL},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},
 		{"udp ports that are all taken", false, NULL, ports_are_taken, NULL},

@@ -121,7 +121,12 @@ static PGR_COLD void on_report(struct pgr_slot *slot, const struct pgr_packet *p
 	}
 	peer->under_way -= before - slot->out.under_way;
 	pgr_slot_wait(slot);
-	pgr_slot_send(slot, false);
+	if (PGR_UNLIKELY((peer->queued & ~peer->lengthy) != 0))
+		peer->queued |=
+			UINT64_C(1)
+			<< slot->number; /* after the short ones, when this packet has been looked at */
+	else
+		pgr_slot_send(slot, false);
 }
 
 /* The whole call has arrived. */

@@ -39,6 +39,7 @@ void pgr_slot_end(struct pgr_slot *slot, int code, const void *result, size_t re
 	peer->under_way -= slot->out.under_way;
 	slot->out.under_way = 0;
 	peer->queued &= ~(UINT64_C(1) << slot->number);
+	peer->lengthy &= ~(UINT64_C(1) << slot->number);
 	pgr_outgoing_end(&slot->out);
 	pgr_incoming_end(&slot->in);
 	slot->state = PGR_SLOT_FREE;
@@ -101,18 +102,48 @@ static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool mo
 	return full;
 }
 
-/* How many packets of all its calls the binding may have under way now. */
+/*
+ * How many packets of this call may be under way while short ones are made beside it, which wait for all that went before
+ * them. At least two, so that one is on its way while the other is read.
+ */
+static uint32_t mixed_packets(const struct pgr_slot *slot)
+{
+	const uint32_t packets = PGR_MIXED_BYTES / (slot->out.packet_bytes + PGR_HEADER_BYTES);
+
+	return packets < 2 ? 2 : packets;
+}
+
+static bool leaves_room(const struct pgr_slot *slot)
+{
+	return PGR_UNLIKELY(slot->peer->mixed != 0) && slot->out.packets > 1;
+}
+
+/* How many packets of this call may be under way now, beside those of the binding's other calls. */
 static uint32_t credits_of(const struct pgr_slot *slot)
 {
 	const struct pgr_peer *peer = slot->peer;
 	const uint32_t others = peer->under_way - slot->out.under_way;
+	uint32_t credits;
 
 	if (peer->pgr->reliable)
 		return PGR_PACKETS_MAX;
 	/* An unknown server answers each packet with a challenge: one is enough. */
 	if (PGR_UNLIKELY(!peer->incarnation && slot->out.packets > 1))
 		return slot->out.under_way ? 0 : 1;
-	return peer->credits > others ? peer->credits - others : 0;
+	credits = peer->credits > others ? peer->credits - others : 0;
+	if (!leaves_room(slot))
+		return credits;
+	/* and one, however many short ones there are */
+	return credits > mixed_packets(slot) ? mixed_packets(slot) : credits < 1 ? 1 : credits;
+}
+
+/* Whether the server shall say at once what has come: its answer lets the next packets go. */
+static bool asks(const struct pgr_slot *slot, uint32_t number, uint32_t following)
+{
+	if (slot->out.packets > 1 && PGR_UNLIKELY(slot->peer->mixed != 0) &&
+	    number % ((mixed_packets(slot) + 3) / 4) == 0)
+		return true;
+	return following == PGR_PACKETS_MAX && (slot->out.packets > 1 || slot->repeats);
 }
 
 void pgr_slot_send(struct pgr_slot *slot, bool more)
@@ -131,9 +162,10 @@ void pgr_slot_send(struct pgr_slot *slot, bool more)
 		pgr_outgoing_sent(out, number);
 		slot->order = ++peer->sendings;
 		following = PGR_LIKELY(out->packets == 1) ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
-		full = send_packet(slot, number,
-				   following == PGR_PACKETS_MAX && (out->packets > 1 || slot->repeats),
+		full = send_packet(slot, number, asks(slot, number, following),
 				   more || following != PGR_PACKETS_MAX);
+		if (leaves_room(slot))
+			peer->mixed--;
 		if (PGR_UNLIKELY(full))
 			pgr_outgoing_lost(out, number);
 		peer->under_way += out->under_way - before;
@@ -150,14 +182,13 @@ void pgr_slot_send(struct pgr_slot *slot, bool more)
 	slot->state = out->next ? PGR_SLOT_CALLING : PGR_SLOT_QUEUED;
 }
 
-void pgr_peer_send_queued(struct pgr_peer *peer)
+/* Each time from another one on. */
+static void send_these(struct pgr_peer *peer, uint64_t these, unsigned int turn)
 {
-	const unsigned int turn = peer->turn++ % PGR_SLOTS;
-	uint64_t queued = turn ? peer->queued >> turn | peer->queued << (PGR_SLOTS - turn) : peer->queued;
-
-	for (; queued; queued &= queued - 1) {
+	these = turn ? these >> turn | these << (PGR_SLOTS - turn) : these;
+	for (; these; these &= these - 1) {
 		struct pgr_slot *slot =
-			&peer->slots[((unsigned int)__builtin_ctzll(queued) + turn) % PGR_SLOTS];
+			&peer->slots[((unsigned int)__builtin_ctzll(these) + turn) % PGR_SLOTS];
 
 		if (slot->state != PGR_SLOT_QUEUED && slot->state != PGR_SLOT_CALLING) {
 			peer->queued &= ~(UINT64_C(1) << slot->number);
@@ -174,6 +205,15 @@ void pgr_peer_send_queued(struct pgr_peer *peer)
 		}
 		pgr_slot_send(slot, true);
 	}
+}
+
+/* Short ones first: they keep long ones waiting for one packet each. */
+void pgr_peer_send_queued(struct pgr_peer *peer)
+{
+	const unsigned int turn = peer->turn++ % PGR_SLOTS;
+
+	send_these(peer, peer->queued & ~peer->lengthy, turn);
+	send_these(peer, peer->queued & peer->lengthy, turn);
 }
 
 void pgr_slot_say(struct pgr_slot *slot, const struct pgr_to *to, uint8_t type, uint8_t flags,
@@ -316,7 +356,12 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 	if (!pgr->reliable && (pgr->sample++ & 7) == 0)
 		slot->sent_ns = pgr->now_ns;
 	pgr->stats.calls++;
-	if (PGR_UNLIKELY(peer->queued != 0)) { /* not before those that wait already */
+	if (PGR_UNLIKELY(slot->out.packets > 1))
+		peer->lengthy |= UINT64_C(1) << slot->number;
+	else if (PGR_UNLIKELY(peer->lengthy != 0))
+		peer->mixed = PGR_MIXED_PACKETS;
+	/* not before those that wait already, but a short one before long ones */
+	if (PGR_UNLIKELY((slot->out.packets > 1 ? peer->queued : peer->queued & ~peer->lengthy) != 0)) {
 		slot->out.next = 0;
 		slot->state = PGR_SLOT_QUEUED;
 		peer->queued |= UINT64_C(1) << slot->number;

@@ -54,6 +54,9 @@ enum {
 	PGR_HURRIES_MAX = 3,
 	/* doublings of the time-out */
 	PGR_BACKOFF_MAX = 6,
+	/* of long calls, while short ones are made beside them: bytes under way; packets until it is over */
+	PGR_MIXED_BYTES = 131072,
+	PGR_MIXED_PACKETS = 256,
 	/* time-outs of a large packet, in a row, after which it is taken to be too large for the path; the same where one
 	 * of its size has arrived before: a path changes seldom, and losses are common */
 	PGR_SILENT_FIRST = 2,
@@ -221,6 +224,10 @@ struct pgr_peer {
 	uint64_t introduced;
 	/* a bit a slot: no call is there; it waits for credits or room; its result was taken and not acknowledged */
 	uint64_t free, queued, unacked;
+	/* a bit a slot: the arguments of its call are of several packets */
+	uint64_t lengthy;
+	/* so many more packets of such calls leave room to short ones, since one was made beside them */
+	uint32_t mixed;
 	/* a bit a slot: it has, or had, a call with a deadline of its own */
 	uint64_t hasty;
 	/* packets that we may have, and have, under way */

@@ -660,6 +660,44 @@ static int very_long(struct pair *pair, void *arg)
 				  (unsigned int)stats.retransmissions);
 }
 
+/* Short calls one after another on a binding that carries a long one: they do not wait for all of it. */
+static int beside_a_long_one(struct pair *pair, void *arg)
+{
+	enum { LONG_BYTES = 16 << 20, SHORT_LEAST = 25 };
+	const struct pgr_config config = {.bytes = sizeof(config), .wire = arg, .address = "127.0.0.1"};
+	uint8_t *const data = calloc(1, LONG_BYTES), address[PGR_ADDRESS_BYTES];
+	const struct pgr_iov in = {data, LONG_BYTES};
+	size_t address_bytes = sizeof(address);
+	struct pgr *client = NULL, *server = NULL;
+	struct pgr_peer *peer;
+	int outcome = PGR_E_WIRE, one = PGR_OK, count = 0;
+
+	if (pgr_open(&config, &client) == PGR_OK && pgr_open(&config, &server) == PGR_OK) {
+		pgr_serve(server, ECHO_PROCEDURE, NULL, reply_nothing, NULL);
+		pgr_address(server, address, &address_bytes);
+		pgr_bind(client, address, address_bytes, &peer);
+		call_once(peer, client, server); /* they know each other */
+		outcome = PGR_QUEUED;
+		pgr_call(peer, ECHO_PROCEDURE, NULL, &in, 1, NULL, 0, 0, on_end, &outcome);
+		while (outcome == PGR_QUEUED) {
+			if (one == PGR_OK) {
+				count++;
+				one = PGR_QUEUED;
+				pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, on_end, &one);
+			}
+			pgr_poll(client);
+			pgr_poll(server);
+		}
+	}
+	pgr_close(client);
+	pgr_close(server);
+	free(data);
+	if (outcome != PGR_OK || count < SHORT_LEAST)
+		return pair_say(pair, PAIR_FAILED, "%d short calls of at least %d; the long one: %s", count,
+				SHORT_LEAST, pgr_code_name(outcome));
+	return PAIR_PASSED;
+}
+
 /* Whether what an endpoint watches becomes readable within ms; -1: it is to be polled at once. */
 static int told(struct pgr *pgr, int ms)
 {
@@ -966,6 +1004,7 @@ int main(void)
 		{"deadlines and cancelled calls, on udp", false, NULL, overdue, "udp"},
 		{"deadlines and cancelled calls, on ip", false, NULL, overdue, "ip"},
 		{"a call of 80 MiB, on shm", false, NULL, very_long, "shm"},
+		{"short calls beside a long one, on udp", false, NULL, beside_a_long_one, "udp"},
 		{"why a packet cannot leave", true, NULL, no_way_there, NULL},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},
 		{"udp ports that are all taken", false, NULL, ports_are_taken, NULL},

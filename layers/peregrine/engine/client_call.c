@@ -137,6 +137,14 @@ static uint32_t credits_of(const struct pgr_slot *slot)
 	return credits > mixed_packets(slot) ? mixed_packets(slot) : credits < 1 ? 1 : credits;
 }
 
+/* On a wire that nobody acknowledges: whether the next packet of this call waits until the last but one has been read. */
+static bool waits_for_reader(const struct pgr_slot *slot)
+{
+	struct pgr_wire *wire = slot->peer->pgr->wire;
+
+	return leaves_room(slot) && wire->ops->behind && wire->ops->behind(wire, &slot->peer->to);
+}
+
 /* Whether the server shall say at once what has come: its answer lets the next packets go. */
 static bool asks(const struct pgr_slot *slot, uint32_t number, uint32_t following)
 {
@@ -159,6 +167,10 @@ void pgr_slot_send(struct pgr_slot *slot, bool more)
 		uint32_t following;
 		int full;
 
+		if (PGR_UNLIKELY(waits_for_reader(slot))) {
+			waits = peer->pgr->stalled = true;
+			break;
+		}
 		pgr_outgoing_sent(out, number);
 		slot->order = ++peer->sendings;
 		following = PGR_LIKELY(out->packets == 1) ? PGR_PACKETS_MAX : pgr_outgoing_next(out, credits);
@@ -274,6 +286,7 @@ void pgr_slot_late(struct pgr_slot *slot)
 
 	if (slot->repeats < UINT8_MAX)
 		slot->repeats++;
+	peer->mixed = 0;            /* a reader of another make may not tell what is waited for */
 	slot->sent_ns = 0;          /* Karn's rule */
 	slot->code = PGR_E_GIVE_UP; /* nobody knows what becomes of this one, unless it is refused too */
 	peer->pgr->stats.retransmissions++;
@@ -340,8 +353,13 @@ int pgr_slot_start(struct pgr_slot *slot, uint32_t procedure, pgr_done *done, vo
 {
 	struct pgr_peer *peer = slot->peer;
 	struct pgr *pgr = peer->pgr;
-	const int code = pgr_outgoing_start(&slot->out, pgr_split(pgr, peer->packet_bytes, slot->out.bytes));
+	uint32_t part = pgr_split(pgr, peer->packet_bytes, slot->out.bytes);
+	int code;
 
+	if (PGR_UNLIKELY(peer->mixed != 0) && pgr->reliable && slot->out.bytes > pgr->single_bytes &&
+	    part > PGR_MIXED_PART)
+		part = PGR_MIXED_PART;
+	code = pgr_outgoing_start(&slot->out, part);
 	if (PGR_UNLIKELY(code != PGR_OK))
 		return code;
 	/* what does not change from call to call is in the template since the binding */

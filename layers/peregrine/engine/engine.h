@@ -57,6 +57,8 @@ enum {
 	/* of long calls, while short ones are made beside them: bytes under way; packets until it is over */
 	PGR_MIXED_BYTES = 131072,
 	PGR_MIXED_PACKETS = 256,
+	/* and of data in a packet of such a call, where it could be larger */
+	PGR_MIXED_PART = 8192,
 	/* time-outs of a large packet, in a row, after which it is taken to be too large for the path; the same where one
 	 * of its size has arrived before: a path changes seldom, and losses are common */
 	PGR_SILENT_FIRST = 2,

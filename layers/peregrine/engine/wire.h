@@ -49,6 +49,11 @@ struct pgr_wire_ops {
 	int (*reach)(struct pgr_wire *wire, const struct pgr_to *to);
 	/* Whether who has this address has closed it, or ended, as far as that can be told. NULL: it cannot. */
 	bool (*ended)(struct pgr_wire *wire, const struct pgr_to *to);
+	/*
+	 * Whether of the large packets that were sent there the last but one has not been read yet; false where that would be
+	 * told too late. NULL: it cannot be told.
+	 */
+	bool (*behind)(struct pgr_wire *wire, const struct pgr_to *to);
 	/* An address from its text, and back. PGR_OK, E_ARGUMENT, E_WIRE, E_MEMORY. NULL: hexadecimal digits are its text. */
 	int (*resolve)(const struct pgr_wire *wire, const char *text, struct pgr_to *to_out);
 	void (*text)(const struct pgr_wire *wire, const struct pgr_to *to, char *text, size_t text_bytes);

@@ -36,6 +36,7 @@
 /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */
 #define RING_LINES     32768u
 #define PACKET_LINES   2048u /* 128 KiB: several fit a ring, so that writing and reading overlap */
+#define LARGE_LINES    64u   /* of a large packet, at least */
 #define RINGS          64u
 #define STAMP_BYTES    8u
 #define POLL_PACKETS   16u
@@ -76,6 +77,7 @@ struct outgoing {
 	struct ring_head *head;
 	uint8_t *lines;
 	uint64_t written, read_seen; /* lines */
+	uint64_t large[2];           /* where the last two large packets ended */
 	uint64_t salt;
 	int bell_fd; /* the owner's pipe; -1: it never sleeps */
 	int life_fd; /* of the process; becomes readable when it ends. -1: the kernel has no such (Linux 5.3) */
@@ -341,10 +343,26 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	else
 		write_pieces(line + STAMP_BYTES, pieces, count);
 	out->written = place + lines;
+	if (PGR_UNLIKELY(lines >= LARGE_LINES)) {
+		out->large[0] = out->large[1];
+		out->large[1] = out->written;
+	}
 	__atomic_store_n((uint64_t *)(void *)line, (place + 1) ^ out->salt, __ATOMIC_RELEASE);
 	if (out->bell_fd >= 0)
 		ring_the_bell(out);
 	return 0;
+}
+
+static bool shm_behind(struct pgr_wire *wire, const struct pgr_to *to)
+{
+	struct shm *shm = (struct shm *)wire;
+	struct outgoing *out = outgoing_to(shm, to);
+
+	/* who sleeps between two packets would do so after each */
+	if (!out || shm->bell[0] >= 0 || out->bell_fd >= 0 || out->read_seen >= out->large[0])
+		return false;
+	out->read_seen = atomic_load_explicit(&out->head->read, memory_order_acquire);
+	return out->read_seen < out->large[0];
 }
 
 static void shm_flush(struct pgr_wire *wire)
@@ -444,7 +462,8 @@ static int receive_from(struct shm *shm, struct incoming *in)
 		shm->input(shm->engine, &in->from, packet, (size_t)bytes);
 		in->read += (STAMP_BYTES + bytes + LINE_BYTES - 1) / LINE_BYTES;
 		received++;
-		if (PGR_UNLIKELY(in->read - in->told >= RING_LINES / 8))
+		/* a large packet at once: its writer may wait for that */
+		if (PGR_UNLIKELY(in->read - in->told >= LARGE_LINES))
 			tell_writer(in);
 	}
 	return received;
@@ -593,5 +612,6 @@ const struct pgr_wire_ops pgr_wire_shm = {
 	.watch = shm_watch,
 	.reach = shm_reach,
 	.ended = shm_ended,
+	.behind = shm_behind,
 	.describe = shm_describe,
 };

@@ -1005,6 +1005,7 @@ int main(void)
 		{"deadlines and cancelled calls, on ip", false, NULL, overdue, "ip"},
 		{"a call of 80 MiB, on shm", false, NULL, very_long, "shm"},
 		{"short calls beside a long one, on udp", false, NULL, beside_a_long_one, "udp"},
+		{"short calls beside a long one, on shm", false, NULL, beside_a_long_one, "shm"},
 		{"why a packet cannot leave", true, NULL, no_way_there, NULL},
 		{"wrong arguments are refused", false, NULL, wrong_arguments, NULL},
 		{"udp ports that are all taken", false, NULL, ports_are_taken, NULL},

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -22,3 +26,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
     return folder / "usr"
+
+
+@pytest.fixture(scope="session")
+def pgr(installed: Path) -> Iterator[ModuleType]:
+    """The Python binding, with the library that was installed."""
+    spec = importlib.util.spec_from_file_location("pgr", ENGINE / "python/pgr.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGR_LIBRARY", str(installed / "lib/libpgr.so.2"))
+        patch.setitem(sys.modules, "pgr", module)
+        spec.loader.exec_module(module)
+        yield module

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A key-value server and its client.
+ * A key-value server and its client; and a front that passes calls on to a server, which answers the clients itself.
  *
- *	pgr-kv serve WIRE ADDRESS PORT            serves until it is killed; prints its address in hexadecimal
+ *	pgr-kv serve WIRE ADDRESS PORT [FRONT]    serves until it is killed; prints its address. Port 0: any
+ *	pgr-kv front WIRE ADDRESS PORT SERVER     likewise; the server has to know it as its FRONT
  *	pgr-kv put WIRE ADDRESS SERVER KEY VALUE
  *	pgr-kv get WIRE ADDRESS SERVER KEY        prints the value; exit status 1: there is none
  */
@@ -98,6 +99,15 @@ static void on_get(void *arg, const struct pgr_request *request)
 		free(result.base);
 }
 
+/* The server's answer does not come by here. */
+static void on_any(void *arg, const struct pgr_request *request)
+{
+	const struct pgr_iov in = {(void *)(uintptr_t)request->args, request->args_bytes};
+
+	if (pgr_delegate(arg, &request->token, request->procedure, &in, 1) != PGR_OK)
+		pgr_fail(request->pgr, &request->token, PGR_E_PROCEDURE_OWN);
+}
+
 static struct pgr *open_or_exit(char **argv, unsigned int port)
 {
 	char error[200] = "";
@@ -119,17 +129,44 @@ static struct pgr *open_or_exit(char **argv, unsigned int port)
 	exit(2);
 }
 
-static void serve(struct pgr *pgr)
+static struct pgr_peer *bind_or_exit(struct pgr *pgr, const char *server)
 {
 	unsigned char address[PGR_ADDRESS_BYTES];
 	size_t bytes = sizeof(address);
+	struct pgr_peer *peer;
+	int code = pgr_resolve(pgr, server, address, &bytes);
 
-	pgr_serve(pgr, PUT, NULL, on_put, NULL);
-	pgr_serve(pgr, GET, NULL, on_get, NULL);
+	if (code == PGR_OK)
+		code = pgr_bind(pgr, address, bytes, &peer);
+	if (code == PGR_OK)
+		return peer;
+	fprintf(stderr, "pgr-kv: %s: %s\n", server, pgr_code_name(code));
+	exit(2);
+}
+
+static void trust_or_exit(struct pgr *pgr, const char *front)
+{
+	unsigned char address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	int code = pgr_resolve(pgr, front, address, &bytes);
+
+	if (code == PGR_OK)
+		code = pgr_delegations_from(pgr, address, bytes, 1);
+	if (code == PGR_OK)
+		return;
+	fprintf(stderr, "pgr-kv: %s: %s\n", front, pgr_code_name(code));
+	exit(2);
+}
+
+static void serve(struct pgr *pgr)
+{
+	unsigned char address[PGR_ADDRESS_BYTES];
+	char text[PGR_ADDRESS_TEXT_BYTES];
+	size_t bytes = sizeof(address);
+
 	pgr_address(pgr, address, &bytes);
-	for (size_t i = 0; i < bytes; i++)
-		printf("%02x", address[i]);
-	printf("\n");
+	pgr_address_text(pgr, address, bytes, text, sizeof(text));
+	printf("%s\n", text);
 	fflush(stdout);
 	for (;;)
 		if (pgr_poll(pgr) == 0)
@@ -139,19 +176,12 @@ static void serve(struct pgr *pgr)
 static int ask(struct pgr *pgr, char **argv, int argc)
 {
 	static unsigned char value[VALUE_BYTES];
-	unsigned char address[PGR_ADDRESS_BYTES] = {0};
+	struct pgr_peer *peer = bind_or_exit(pgr, argv[4]);
 	char key[KEY_BYTES] = "";
 	struct pgr_iov in[2] = {{key, sizeof(key)}, {NULL, 0}}, out = {value, sizeof(value)};
-	struct pgr_peer *peer;
 	size_t bytes = 0;
 	int code;
 
-	for (size_t i = 0; i < sizeof(address) && sscanf(argv[4] + 2 * i, "%2hhx", &address[i]) == 1; i++)
-		;
-	if (pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK) {
-		fprintf(stderr, "pgr-kv: the server cannot be reached\n");
-		return 2;
-	}
 	snprintf(key, sizeof(key), "%s", argv[5]);
 	if (argc == 7)
 		in[1] = (struct pgr_iov){argv[6], strlen(argv[6])};
@@ -173,10 +203,22 @@ int main(int argc, char **argv)
 	struct pgr *pgr;
 	int status;
 
-	if (argc == 5 && strcmp(argv[1], "serve") == 0)
-		serve(open_or_exit(argv, (unsigned int)atoi(argv[4])));
+	if ((argc == 5 || argc == 6) && strcmp(argv[1], "serve") == 0) {
+		pgr = open_or_exit(argv, (unsigned int)atoi(argv[4]));
+		pgr_serve(pgr, PUT, NULL, on_put, NULL);
+		pgr_serve(pgr, GET, NULL, on_get, NULL);
+		if (argc == 6)
+			trust_or_exit(pgr, argv[5]);
+		serve(pgr);
+	}
+	if (argc == 6 && strcmp(argv[1], "front") == 0) {
+		pgr = open_or_exit(argv, (unsigned int)atoi(argv[4]));
+		pgr_serve(pgr, PGR_ANY_PROCEDURE, NULL, on_any, bind_or_exit(pgr, argv[5]));
+		serve(pgr);
+	}
 	if (!(argc == 7 && strcmp(argv[1], "put") == 0) && !(argc == 6 && strcmp(argv[1], "get") == 0)) {
-		fprintf(stderr, "usage: pgr-kv serve WIRE ADDRESS PORT | put WIRE ADDRESS SERVER KEY VALUE | "
+		fprintf(stderr, "usage: pgr-kv serve WIRE ADDRESS PORT [FRONT] | front WIRE ADDRESS PORT "
+				"SERVER | put WIRE ADDRESS SERVER KEY VALUE | "
 				"get WIRE ADDRESS SERVER KEY\n");
 		return 2;
 	}

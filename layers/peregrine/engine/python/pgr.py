@@ -10,7 +10,7 @@
         server.poll()
 
 The library is libpgr.so.2, found as the system finds libraries, or what PGR_LIBRARY names. An endpoint is used by one
-thread at a time. Errors are Error, with the code of pgr.h and its words.
+thread at a time. Errors are Error, with the code of pgr.h and its words; BUSY among them: poll, then try again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ import ctypes
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 OK, QUEUED, BUSY = 0, 1, 2
+ARGUMENT, CLOSED = -1, -9
 FAILED = -64
-"""The code of a procedure that raised."""
+"""The code of a procedure that raised; its own are this and below."""
 ADDRESS_BYTES = 32
 TEXT_BYTES = 80
+KEY_BYTES = 16
 
 
 class Error(Exception):
@@ -36,8 +39,18 @@ class Error(Exception):
         self.code = code
 
 
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """What a procedure returns to have another server answer its caller. That server has to `trust` this endpoint."""
+
+    peer: Peer
+    procedure: int
+    arguments: bytes
+
+
 Done = Callable[["bytes | Error"], None]
 """What a call ends with: its result, or what became of it."""
+Handler = Callable[[bytes], "bytes | PassOn"]
 
 
 class _Config(ctypes.Structure):
@@ -119,6 +132,11 @@ class Endpoint:
         give_up_s: float = 0,
     ) -> None:
         """Open it; raises Error with a sentence that says why it is not to be had."""
+        self._pgr = ctypes.c_void_p()
+        if key is not None and len(key) != KEY_BYTES:
+            raise Error(ARGUMENT, f"a key has {KEY_BYTES} bytes, not {len(key)}")
+        if not 0 <= port < 1 << 16:
+            raise Error(ARGUMENT, f"there is no port {port}")
         self._library = _library()
         error = ctypes.create_string_buffer(256)
         config = _Config(
@@ -135,15 +153,16 @@ class Endpoint:
             error=ctypes.cast(error, ctypes.c_char_p),
             error_bytes=len(error),
         )
-        self._pgr = ctypes.c_void_p()
         code = self._library.pgr_open(ctypes.byref(config), ctypes.byref(self._pgr))
         if code != OK:
-            self._pgr = ctypes.c_void_p()
             raise Error(code, error.value.decode(errors="replace"))
         self._kept: list[object] = []  # handlers, for as long as the endpoint is open
         self._lent: dict[int, tuple[Done | None, object]] = {}  # continuation and buffer of what is outstanding
+        self._waiting: list[tuple[_Token, bytes | PassOn]] = []  # answers for which there was no room
         self._number = 0
-        self._raised: Exception | None = None
+        self._raised: BaseException | None = None
+        self._polls = False
+        self._done = _DONE(self._on_done)
         self._sent = _SENT(self._on_sent)
 
     def __enter__(self) -> Endpoint:
@@ -155,56 +174,67 @@ class Endpoint:
         self.close()
 
     def close(self) -> None:
-        """End it; what is outstanding gets no event."""
+        """End it; what is outstanding gets no event. Not from within a poll."""
+        if self._polls:
+            raise Error(ARGUMENT, "an endpoint cannot be closed by what it runs")
         self._library.pgr_close(self._pgr)
         self._pgr = ctypes.c_void_p()
         self._lent.clear()
+        self._waiting.clear()
 
     @property
     def address(self) -> str:
         """Its own address, as text."""
         room, text = ctypes.create_string_buffer(ADDRESS_BYTES), ctypes.create_string_buffer(TEXT_BYTES)
         length = ctypes.c_size_t(ADDRESS_BYTES)
-        self._must(self._library.pgr_address(self._pgr, room, ctypes.byref(length)))
-        self._must(self._library.pgr_address_text(self._pgr, room, length, text, ctypes.c_size_t(TEXT_BYTES)))
+        self._must(self._library.pgr_address(self._live(), room, ctypes.byref(length)))
+        self._must(self._library.pgr_address_text(self._live(), room, length, text, ctypes.c_size_t(TEXT_BYTES)))
         return text.value.decode()
 
-    def serve(self, procedure: int, handler: Callable[[bytes], bytes]) -> None:
-        """Serve a procedure: arguments in, result out. One that raises fails the call, and then the poll."""
+    def serve(self, procedure: int, handler: Handler) -> None:
+        """Serve a procedure: arguments in, result out.
 
-        def run(_arg: int, request: ctypes._Pointer[_Request]) -> None:
+        What it raises fails the call. An Error of FAILED or below is for the caller alone; the poll raises all others.
+        """
+
+        def run(_arg: int | None, request: ctypes._Pointer[_Request]) -> None:
             token = _Token.from_buffer_copy(request.contents.token)
             try:
-                result = handler(ctypes.string_at(request.contents.args or 0, request.contents.args_bytes))
-            except Exception as error:  # noqa: BLE001 the next poll raises it, where it can be caught
-                self._raised = error
-                self._library.pgr_fail(self._pgr, ctypes.byref(token), FAILED)
-                return
-            iov, room = _iov(result)
-            number = self._lend(None, room)
-            code = self._library.pgr_reply(
-                self._pgr, ctypes.byref(token), ctypes.byref(iov), 1, 0, self._sent, ctypes.c_void_p(number)
-            )
-            if code != QUEUED:
-                self._give_back(number)
-            if code < 0:
-                self._raised = Error(code)
+                arguments = ctypes.string_at(request.contents.args or 0, request.contents.args_bytes)
+                self._answer(token, handler(arguments))
+            except BaseException as error:  # noqa: BLE001 the poll raises it, where it can be caught
+                self._fail(token, error)
 
         called = _HANDLER(run)
         self._kept.append(called)
-        self._must(self._library.pgr_serve(self._pgr, ctypes.c_uint32(procedure), None, called, None))
+        self._must(self._library.pgr_serve(self._live(), ctypes.c_uint32(procedure), None, called, None))
+
+    def trust(self, address: str) -> None:
+        """Take calls that the server at this address passes on."""
+        room, length = self._resolve(address)
+        self._must(self._library.pgr_delegations_from(self._live(), room, length, ctypes.c_uint32(1)))
 
     def bind(self, address: str) -> Peer:
         """Bind to the server at this address; nothing is sent yet."""
-        room, peer = ctypes.create_string_buffer(ADDRESS_BYTES), ctypes.c_void_p()
-        length = ctypes.c_size_t(ADDRESS_BYTES)
-        self._must(self._library.pgr_resolve(self._pgr, address.encode(), room, ctypes.byref(length)))
-        self._must(self._library.pgr_bind(self._pgr, room, length, ctypes.byref(peer)))
+        (room, length), peer = self._resolve(address), ctypes.c_void_p()
+        self._must(self._library.pgr_bind(self._live(), room, length, ctypes.byref(peer)))
         return Peer(self, peer)
 
     def poll(self) -> int:
         """Do what is to be done; returns how many handlers and continuations ran. Raises what one of them raised."""
-        ran = self._library.pgr_poll(self._pgr)
+        if self._polls:
+            raise Error(ARGUMENT, "an endpoint cannot be polled by what it runs")
+        self._polls = True
+        try:
+            ran = self._library.pgr_poll(self._live())
+        finally:
+            self._polls = False
+        waiting, self._waiting = self._waiting, []
+        for token, result in waiting:
+            try:
+                self._answer(token, result)
+            except Error as error:
+                self._fail(token, error)
         if self._raised:
             raised, self._raised = self._raised, None
             raise raised
@@ -213,11 +243,57 @@ class Endpoint:
 
     def wait(self, seconds: float) -> None:
         """Sleep until there may be something to poll."""
-        self._must(self._library.pgr_wait(self._pgr, ctypes.c_uint64(int(seconds * 1e9))))
+        nanoseconds = int(max(0, 0.001 if self._waiting else seconds) * 1e9)
+        self._must(self._library.pgr_wait(self._live(), ctypes.c_uint64(nanoseconds)))
 
     def drain(self) -> int:
         """Take no new calls; returns how many are still here."""
-        return int(self._library.pgr_drain(self._pgr))
+        return int(self._library.pgr_drain(self._live()))
+
+    def _live(self) -> ctypes.c_void_p:
+        if not self._pgr:
+            raise Error(CLOSED)
+        return self._pgr
+
+    def _resolve(self, address: str) -> tuple[ctypes.Array[ctypes.c_char], ctypes.c_size_t]:
+        room, length = ctypes.create_string_buffer(ADDRESS_BYTES), ctypes.c_size_t(ADDRESS_BYTES)
+        self._must(self._library.pgr_resolve(self._live(), address.encode(), room, ctypes.byref(length)))
+        return room, length
+
+    def _answer(self, token: _Token, result: bytes | PassOn) -> None:
+        if isinstance(result, PassOn):
+            if result.peer._endpoint is not self:
+                raise Error(ARGUMENT, "a call is passed on to a peer of the endpoint that it came to")
+            iov, room = _iov(result.arguments)
+            code = self._library.pgr_delegate(
+                result.peer._peer, ctypes.byref(token), ctypes.c_uint32(result.procedure), ctypes.byref(iov), 1
+            )
+        else:
+            iov, room = _iov(result)
+            number = self._lend(None, room)
+            code = self._library.pgr_reply(
+                self._pgr, ctypes.byref(token), ctypes.byref(iov), 1, 0, self._sent, ctypes.c_void_p(number)
+            )
+            if code != QUEUED:
+                self._give_back(number)
+        if code == BUSY:
+            self._waiting.append((token, result))
+        self._must(code)
+
+    def _fail(self, token: _Token, error: BaseException) -> None:
+        code = min(error.code, FAILED) if isinstance(error, Error) else FAILED
+        self._library.pgr_fail(self._pgr, ctypes.byref(token), code)
+        if not isinstance(error, Error) or error.code > FAILED:
+            self._raised = self._raised or error
+
+    def _on_done(self, number: int, code: int, result: int | None, result_bytes: int) -> None:
+        done = self._give_back(number)
+        if not done:
+            return
+        try:
+            done(ctypes.string_at(result or 0, result_bytes) if code == OK else Error(code))
+        except BaseException as error:  # noqa: BLE001 as in serve
+            self._raised = self._raised or error
 
     def _on_sent(self, number: int, _code: int) -> None:
         self._give_back(number)
@@ -243,10 +319,10 @@ class Peer:
         self._endpoint = endpoint
         self._peer = peer
         self._library = endpoint._library
-        self._done = _DONE(self._on_done)
 
     def start(self, procedure: int, arguments: bytes, done: Done, *, within_s: float = 0) -> int:
         """Call; `done` gets the result, or the Error, in a poll. Returns what `cancel` takes."""
+        self._endpoint._live()
         iov, room = _iov(arguments)
         number = self._endpoint._lend(done, room)
         code = self._library.pgr_call(
@@ -258,7 +334,7 @@ class Peer:
             None,
             0,
             0,
-            self._done,
+            self._endpoint._done,
             ctypes.c_void_p(number),
         )
         if code != QUEUED:
@@ -281,16 +357,8 @@ class Peer:
 
     def cancel(self, number: int) -> bool:
         """End a call before its result comes: its `done` gets the Error. False: it has ended."""
+        self._endpoint._live()
         return bool(self._library.pgr_cancel(self._peer, ctypes.c_void_p(number)))
-
-    def _on_done(self, number: int, code: int, result: int | None, result_bytes: int) -> None:
-        done = self._endpoint._give_back(number)
-        if not done:
-            return
-        try:
-            done(ctypes.string_at(result or 0, result_bytes) if code == OK else Error(code))
-        except Exception as error:  # noqa: BLE001 as in Endpoint.serve
-            self._endpoint._raised = error
 
 
 def poll_all(endpoints: list[Endpoint], until: Callable[[], bool], seconds: float = 10) -> None:

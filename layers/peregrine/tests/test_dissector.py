@@ -15,10 +15,13 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -645,7 +648,7 @@ def test_answers_find_their_call_in_one_pass_too() -> None:
     with PLAIN.pcap() as pcap:
         out = tshark(pcap, "-T", "fields", *words, "-Y", "peregrine.time")
     expected = [
-        [str(number), frame["peregrine.call_frame"][0], frame["peregrine.time"][0]]
+        [str(number), ",".join(frame["peregrine.call_frame"]), ",".join(frame["peregrine.time"])]
         for number, frame in enumerate(PLAIN.frames, start=1)
         if "peregrine.time" in frame
     ]
@@ -884,7 +887,9 @@ WRONG: dict[str, tuple[bytes, str, str]] = {
     "no cookie": (bytes(Packet(flags=COOKIE))[:50], "bad_length", "Extensions end 6 bytes behind the packet"),
     "truncated data": (bytes(Packet(data=b"abcde"))[:-1], "bad_length", "5 bytes of data do not fit: 4 are there"),
     "bytes behind": (bytes(Packet()) + b"more", "bad_length", "4 bytes behind the packet"),
-    "another packet behind": (bytes(Packet()) * 2, "bad_length", "48 bytes behind the packet"),
+    "longer packet behind": (bytes(Packet()) + bytes(Packet(data=b"x")), "bad_length", "49 bytes behind the packet"),
+    "wrong packet behind": (bytes(Packet()) + bytes(Packet(slot=64)), "bad_length", "48 bytes behind the packet"),
+    "part of a packet behind": (bytes(Packet()) + bytes(Packet())[:47], "bad_length", "47 bytes behind the packet"),
     "data by far too long": (
         bytes(Packet(message_bytes=2**32 - 1, data_bytes=2**32 - 1, packet_bytes=2**32 - 1)),
         "bad_length",
@@ -989,6 +994,42 @@ def test_bytes_behind_a_packet_are_shown() -> None:
         values(frame, {"rest": b"more".hex()})
 
 
+# A burst is captured on its own host as one large datagram.
+LONG_DATA = bytes(range(256)) * 16
+BURST = tuple(
+    Packet(message_bytes=4096, packet_number=n, data=LONG_DATA[n * 1408 : (n + 1) * 1408], packet_bytes=1408)
+    for n in range(3)
+)
+JOINED = PLAIN.scene(
+    Sent(b"".join(map(bytes, BURST))),
+    back(b"".join(bytes(replace(each, type=TYPES["result"])) for each in BURST[:2])),
+    back(replace(BURST[2], type=TYPES["result"])),
+    replace(ON_IP, what=bytes(Packet()) * 2),
+)
+JOINED_CUT = {
+    keep: PLAIN.scene(Sent(b"".join(map(bytes, BURST)), keep=keep)) for keep in (48, 100, 1456, 1460, 1600, 2960)
+}
+
+
+def test_packets_joined_in_one_datagram_are_told_apart() -> None:
+    call, begun, ended, on_ip = JOINED.frames()
+    assert call["expert"] == begun["expert"] == ended["expert"] == []
+    values(call, {"packet_number": ["0", "1", "2"], "whole.bytes": "4096", "result_frame": ["2"] * 3})
+    values(call, {"whole": LONG_DATA.hex(), "whole.part": "1", "retransmission": None})
+    assert call["info"] == ["call 7 slot 3 procedure 0, packet 0 of 3, 1408 bytes (and 2 more packets)"]
+    values(begun, {"packet_number": ["0", "1"], "call_frame": ["1", "1"], "whole.frame": ["3", "3"], "whole": None})
+    values(ended, {"whole": LONG_DATA.hex(), "whole.part": ["2", "3"]})
+    assert "48 bytes behind the packet" in on_ip["expert"]  # nothing joins packets there
+
+
+@pytest.mark.parametrize("keep", JOINED_CUT)
+def test_joined_packets_of_a_capture_that_kept_only_the_beginning(keep: int) -> None:
+    frame = JOINED_CUT[keep].frame()
+    shown = ["0", "1", "2"][: 1 + (keep >= 2 * 1456 + 48) + (keep >= 1456 + 48)]
+    values(frame, {"packet_number": shown, "bad_length": None})
+    assert "peregrine.cut" in frame
+
+
 PREFIXES: dict[str, tuple[Sent, str]] = {
     "none": (replace(ON_IP, prefix=b"\1"), "malformed: 1 bytes, but a prefix has 8"),
     "short": (replace(ON_IP, prefix=PREFIX[:7]), "malformed: 7 bytes, but a prefix has 8"),
@@ -1089,23 +1130,23 @@ def test_the_copy_within_an_icmp_error_is_no_retransmission() -> None:
 
 # --- captured traffic -------------------------------------------------------------------------------------------------
 
-ECHO_PROCEDURE = "1"
+ECHO, FAIL, PASS_ON, NOWHERE = range(1, 5)
 CALLS = 20
+LONG = 100_000
+WIRES = ("udp", "udp, IPv6", "ip")
 
 
-def tap(address: str) -> socket.socket:
-    """Return a socket that gets each frame that an IPv4 address sends over the loopback interface."""
+def tap(source: str) -> socket.socket:
+    """Return a socket that gets each frame that an address sends over the loopback interface."""
     everything, attach_filter = 3, 26  # ETH_P_ALL, SO_ATTACH_FILTER
     load_half, load_word, jump_if_equal, give = 0x28, 0x20, 0x15, 0x06
-    source = int(IPv4Address(address))
-    steps = (
-        (load_half, 0, 0, 12),
-        (jump_if_equal, 0, 3, 0x0800),
-        (load_word, 0, 0, 26),
-        (jump_if_equal, 0, 1, source),
-        (give, 0, 0, 1 << 18),
-        (give, 0, 0, 0),
-    )
+    kind, at = (0x86DD, 22) if ":" in source else (0x0800, 26)
+    words = struct.unpack(f">{4 if ':' in source else 1}I", ip_address(source).packed)
+    steps = [(load_half, 0, 0, 12), (jump_if_equal, 0, 2 * len(words) + 1, kind)]
+    for number, word in enumerate(words):
+        left = 2 * (len(words) - number) - 1
+        steps += [(load_word, 0, 0, at + 4 * number), (jump_if_equal, 0, left, word)]
+    steps += [(give, 0, 0, 1 << 18), (give, 0, 0, 0)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # gets nothing before it is bound
     found.setsockopt(socket.SOL_SOCKET, attach_filter, struct.pack("HP", len(steps), ctypes.addressof(program)))
@@ -1128,47 +1169,84 @@ def taken(tapped: socket.socket) -> list[bytes]:
             frames.append(frame)
 
 
-@pytest.fixture(scope="module")
-def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the engine's example that calls itself."""
-    for program in ("make", "cc", "pkg-config"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    if subprocess.run(["pkg-config", "--exists", "libsodium"]).returncode != 0:
-        pytest.skip("pkg-config finds no libsodium")
-    build = tmp_path_factory.mktemp("pgr")
-    goal = build / "pgr-echo"
-    done = subprocess.run(
-        ["make", "-j4", "-C", ENGINE, f"BUILD={build}", "CFLAGS=-O0", goal], capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
-    return goal
+def traffic(pgr: ModuleType, wire: str, tapped: socket.socket, address: str) -> dict[str, list[bytes]]:
+    """Return frames of the engine's own packets, by what was called."""
+    results: list[Any] = []
+    scenes: dict[str, list[bytes]] = {}
+    with contextlib.ExitStack() as stack:
+        ends = [stack.enter_context(pgr.Endpoint(wire, address)) for _ in range(3)]
+        client, server, back = ends
+        onward = server.bind(back.address)
+        back.trust(server.address)
+
+        def fail(_arguments: bytes) -> bytes:
+            raise pgr.Error(-70)
+
+        for each in (server, back):
+            each.serve(ECHO, bytes)
+            each.serve(FAIL, fail)
+        server.serve(PASS_ON, lambda arguments: pgr.PassOn(onward, ECHO, arguments))
+        peer = client.bind(server.address)
+        ports = {int(each.address.rpartition(":")[2]) for each in ends} if wire == "udp" else set()
+
+        def call(scene: str, procedure: int, arguments: bytes, times: int = 1) -> list[Any]:
+            for number in range(times):
+                peer.start(procedure, arguments, results.append)
+                pgr.poll_all(ends, lambda expected=number + 1: len(results) == expected)
+            idle = time.monotonic() + 0.05  # longer than an ack waits
+            pgr.poll_all(ends, lambda: time.monotonic() > idle)
+            frames = taken(tapped)
+            at = 54 if ":" in address else 34
+            scenes[scene] = [
+                frame for frame in frames if not ports or ports >= set(struct.unpack_from(">HH", frame, at))
+            ]
+            ended = results.copy()
+            results.clear()
+            return ended
+
+        assert call("short", ECHO, b"falcon", CALLS) == [b"falcon"] * CALLS
+        assert call("long", ECHO, bytes(LONG)) == [bytes(LONG)]
+        assert call("failed", FAIL, b"")[0].code == -70
+        assert str(call("no procedure", NOWHERE, b"")[0]) == "no such procedure"
+        assert call("passed on", PASS_ON, b"falcon") == [b"falcon"]
+        assert call("passed on, long", PASS_ON, bytes(LONG)) == [bytes(LONG)]
+    return scenes
 
 
 @pytest.fixture(scope="module")
-def captured(echo: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Frame]]:
-    """Return what is shown of the example's packets over each wire, all of one capture."""
+def captured(pgr: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[Frame]]]:
+    """Return what is shown of the engine's packets over each wire, by what was called; all of one capture."""
     address = f"127.{random.randrange(1, 255)}.{random.randrange(256)}.{random.randrange(1, 255)}"  # nobody else's
-    try:
-        tapped = tap(address)
-    except PermissionError:
-        pytest.skip("capturing needs CAP_NET_RAW")
-    with tapped:
-        for wire in ("udp", "ip"):
-            done = subprocess.run([echo, wire, address, str(CALLS)], capture_output=True, text=True, timeout=60)
-            assert done.stdout.count("bytes came back") == CALLS, done.stderr
-        frames = taken(tapped)
-    pcap = tmp_path_factory.mktemp("captured") / "echo.pcap"
+    scenes: list[tuple[str, str, list[bytes]]] = []
+    for wire in WIRES:
+        at = "::1" if "IPv6" in wire else address
+        if at == "::1" and not Path("/proc/net/if_inet6").exists():
+            continue
+        try:
+            tapped = tap(at)
+        except PermissionError:
+            pytest.skip("capturing needs CAP_NET_RAW")
+        with tapped:
+            scenes += [(wire, *scene) for scene in traffic(pgr, wire.partition(",")[0], tapped, at).items()]
+    pcap = tmp_path_factory.mktemp("captured") / "engine.pcap"
+    frames = [frame for *_, frames in scenes for frame in frames]
     write_pcap(pcap, [(number, frame, len(frame)) for number, frame in enumerate(frames)])
-    shown: dict[str, list[Frame]] = {"udp": [], "ip": []}
-    for number, frame in enumerate(dissect(pcap), start=1):
-        assert is_peregrine(frame), frame
-        shown["ip" if "peregrine.source" in frame else "udp"].append(frame | {"number": [str(number)]})
-    return shown
+    shown = [frame | {"number": [str(number)]} for number, frame in enumerate(dissect(pcap), start=1)]
+    assert len(shown) == len(frames)
+    found: dict[str, dict[str, list[Frame]]] = {wire: {} for wire in WIRES}
+    for wire, scene, sent in scenes:
+        found[wire][scene], shown = shown[: len(sent)], shown[len(sent) :]
+    return found
+
+
+def scene_of(captured: dict[str, dict[str, list[Frame]]], wire: str, scene: str) -> list[Frame]:
+    if not captured[wire]:
+        pytest.skip("no IPv6 here")
+    return captured[wire][scene]
 
 
 def of_type(frames: Sequence[Frame], name: str) -> list[Frame]:
-    return [frame for frame in frames if frame["peregrine.type"] == [str(TYPES[name])]]
+    return [frame for frame in frames if set(frame["peregrine.type"]) == {str(TYPES[name])}]
 
 
 def which(frame: Frame) -> tuple[str, str, str]:
@@ -1177,14 +1255,23 @@ def which(frame: Frame) -> tuple[str, str, str]:
     return client, slot, sequence
 
 
-@pytest.mark.parametrize("wire", ["udp", "ip"])
-def test_captured_traffic_of_the_engine(captured: dict[str, list[Frame]], wire: str) -> None:
-    frames = captured[wire]
-    odd = ("peregrine.bad", "peregrine.odd", "peregrine.cut", "peregrine.past")
-    assert [frame["info"][0] for frame in frames if any(name.startswith(odd) for name in frame)] == []
+@pytest.mark.parametrize("wire", WIRES)
+def test_captured_traffic_of_the_engine(captured: dict[str, dict[str, list[Frame]]], wire: str) -> None:
+    scene_of(captured, wire, "short")
+    odd = ("peregrine.bad", "peregrine.odd", "peregrine.cut", "peregrine.past", "peregrine.rest")
+    for frames in captured[wire].values():
+        assert frames
+        for frame in frames:
+            assert is_peregrine(frame), frame
+            assert not any(name.startswith(odd) for name in frame), frame["info"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_captured_short_calls(captured: dict[str, dict[str, list[Frame]]], wire: str) -> None:
+    frames = scene_of(captured, wire, "short")
     calls, results = of_type(frames, "call"), of_type(frames, "result")
     assert len({which(call) for call in calls}) == len({which(result) for result in results}) == CALLS
-    assert {frame["peregrine.procedure"][0] for frame in calls} == {ECHO_PROCEDURE}
+    assert {frame["peregrine.procedure"][0] for frame in calls} == {str(ECHO)}
     assert {frame["peregrine.client"][0] for frame in frames} == {frames[0]["peregrine.client"][0]}
 
     first = {which(call): call["number"] for call in reversed(calls)}
@@ -1195,9 +1282,9 @@ def test_captured_traffic_of_the_engine(captured: dict[str, list[Frame]], wire: 
         assert call["peregrine.result_frame"] == answered[which(call)]
 
 
-@pytest.mark.parametrize("wire", ["udp", "ip"])
-def test_captured_first_contact(captured: dict[str, list[Frame]], wire: str) -> None:
-    frames = captured[wire]
+@pytest.mark.parametrize("wire", WIRES)
+def test_captured_first_contact(captured: dict[str, dict[str, list[Frame]]], wire: str) -> None:
+    frames = scene_of(captured, wire, "short")
     challenge = of_type(frames, "challenge")[0]
     values(frames[0], {"type": str(TYPES["call"]), "incarnation": "0x00000000", "sequence": "1", "cookie": None})
     values(challenge, {"claimed": "0x00000000", "call_frame": frames[0]["number"]})
@@ -1206,10 +1293,51 @@ def test_captured_first_contact(captured: dict[str, list[Frame]], wire: str) -> 
     assert repeated["peregrine.incarnation"] == challenge["peregrine.incarnation"]
 
 
-def test_captured_endpoints_have_the_same_numbers_throughout(captured: dict[str, list[Frame]]) -> None:
-    ends = {frozenset((frame["peregrine.source"][0], frame["peregrine.destination"][0])) for frame in captured["ip"]}
+@pytest.mark.parametrize("scene", ["long", "passed on, long"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_captured_long_messages(captured: dict[str, dict[str, list[Frame]]], wire: str, scene: str) -> None:
+    frames = scene_of(captured, wire, scene)
+    whole: dict[str, list[int]] = {"call": [], "result": []}
+    for kind, lengths in whole.items():
+        for frame in of_type(frames, kind):
+            lengths += map(int, frame.get("peregrine.whole.bytes", []))
+        first = of_type(frames, kind)[0]
+        packets = {
+            int(number)
+            for frame in of_type(frames, kind)
+            if frame["peregrine.client"][0] == first["peregrine.client"][0]
+            for number in frame["peregrine.packet_number"]
+        }
+        assert packets == set(range(int(first["peregrine.packets"][0])))
+        assert len(packets) > 1
+    assert whole == {"call": [LONG] if scene == "long" else [LONG, LONG + 64], "result": [LONG]}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_captured_rejects(captured: dict[str, dict[str, list[Frame]]], wire: str) -> None:
+    failed = scene_of(captured, wire, "failed")
+    values(of_type(failed, "reject")[0], {"reason": str(FAILED), "code": "-70", "call_frame": failed[0]["number"]})
+    unknown = captured[wire]["no procedure"]
+    values(of_type(unknown, "reject")[0], {"reason": "1", "code": None, "call_frame": unknown[0]["number"]})
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_captured_calls_that_are_passed_on(captured: dict[str, dict[str, list[Frame]]], wire: str) -> None:
+    frames = scene_of(captured, wire, "passed on")
+    call = frames[0]
+    passed = next(frame for frame in of_type(frames, "call") if frame["peregrine.flags.delegated"] == ["1"])
+    assert passed["peregrine.delegated_frame"] == call["number"]
+    assert passed["peregrine.token.client"] == call["peregrine.client"]
+    results = [frame for frame in of_type(frames, "result") if "peregrine.data" in frame]
+    assert {which(result) for result in results} == {which(call)}  # the front gets an empty one
+    values(results[0], {"call_frame": call["number"], "data": b"falcon".hex()})
+
+
+def test_captured_endpoints_have_the_same_numbers_throughout(captured: dict[str, dict[str, list[Frame]]]) -> None:
+    frames = [frame for scene in ("short", "long", "failed") for frame in captured["ip"][scene]]
+    ends = {frozenset((frame["peregrine.source"][0], frame["peregrine.destination"][0])) for frame in frames}
     (pair,) = ends
     assert len(pair) == 2
-    client, server = (captured["ip"][0][f"peregrine.{name}"] for name in ("source", "destination"))
-    for frame in of_type(captured["ip"], "result"):
+    client, server = (frames[0][f"peregrine.{name}"] for name in ("source", "destination"))
+    for frame in of_type(frames, "result"):
         assert (frame["peregrine.source"], frame["peregrine.destination"]) == (server, client)

@@ -86,6 +86,7 @@ local f = {
 	token = ProtoField.bytes("peregrine.token", "Delegation token", base.NONE),
 	token_address = ProtoField.bytes("peregrine.token.address", "Client address", base.COLON),
 	token_ip = ProtoField.ipv4("peregrine.token.ip", "IPv4 address"),
+	token_ipv6 = ProtoField.ipv6("peregrine.token.ipv6", "IPv6 address"),
 	token_port = ProtoField.uint16("peregrine.token.port", "Port"),
 	token_endpoint = ProtoField.uint32("peregrine.token.endpoint", "Endpoint", base.HEX),
 	token_mac = ProtoField.ether("peregrine.token.mac", "Hardware address"),
@@ -266,7 +267,7 @@ end
 -- What is known of calls -------------------------------------------------------------------------------------------
 
 local slots   -- client's end .. client .. slot -> the newest call seen there
-local frames  -- frame -> what the first pass found out
+local frames  -- frame and place in it -> what the first pass found out
 local ends    -- port or endpoint number -> the addresses it was seen with
 local kept_bytes
 
@@ -331,7 +332,7 @@ local function collect(call, h, tvb, frame)
 	if m.have == h.packets then
 		m.bytes = table.concat(m.data)
 		m.data = {}
-		m.whole_frame = frame
+		m.whole_frame, m.whole_at = frame, h.data_at
 	end
 	return m
 end
@@ -440,10 +441,18 @@ local function show_bitmap(tree, tvb, h)
 	return missing
 end
 
--- An address in a token: {IPv4, port} on the wire udp, {IPv4, endpoint number} on ip, {IPv4, endpoint number, hardware
--- address} on xdp; then zeros. Anything else stays bytes. Returns it as text.
+-- Whether an address in a token is one of IPv6.
+local function is_v6(range, prefix) return not prefix and range(6, 1):uint() == 6 end
+
+-- An address in a token: {IPv4, port}, or {word of the network, port, 6, 0, IPv6, scope}, on the wire udp, {IPv4, endpoint
+-- number} on ip, {IPv4, endpoint number, hardware address} on xdp; then zeros. Anything else stays bytes. Returns it as text.
 local function show_address(tree, range, prefix)
 	local used = prefix and 14 or 6
+	if is_v6(range, prefix) then
+		tree:add(f.token_ipv6, range(8, 16))
+		tree:add(f.token_port, range(4, 2))
+		return text("[%s]:%d", tostring(range(8, 16):ipv6()), range(4, 2):uint())
+	end
 	if range(used):bytes():tohex():find("[^0]") or range(0, 4):uint() == 0 then
 		return nil
 	end
@@ -493,7 +502,8 @@ end
 local function show_origin(tree, range, found, prefix)
 	if not found.origin then
 		local number = prefix and range(4, 4):uint() or range(4, 2):uint()
-		local at = end_of(prefix and "ip" or "udp", number, range(0, 4):ipv4())
+		local host = is_v6(range, prefix) and range(8, 16):ipv6() or range(0, 4):ipv4()
+		local at = end_of(prefix and "ip" or "udp", number, host)
 		local call = call_of(at, range:raw(40, 8), range(56, 4):le_uint(), nil, false)
 		found.origin = call and call.sequence == range(48, 8):le_uint64() and call.frame
 	end
@@ -526,7 +536,7 @@ local function show_whole(tree, h, found, pinfo, prefix)
 	if not m or not m.whole_frame then
 		return
 	end
-	if m.whole_frame ~= pinfo.number then
+	if m.whole_frame ~= pinfo.number or m.whole_at ~= h.data_at then
 		generated(tree, f.whole_frame, m.whole_frame)
 		return
 	end
@@ -534,8 +544,10 @@ local function show_whole(tree, h, found, pinfo, prefix)
 	local item = generated(tree, f.whole, tvb())
 	item:set_text(text("Whole message: %d bytes of %d packets", m.message_bytes, #m.frames))
 	generated(item, f.whole_bytes, m.message_bytes)
-	for _, frame in ipairs(m.frames) do
-		generated(item, f.part, frame)
+	for i, frame in ipairs(m.frames) do
+		if frame ~= m.frames[i - 1] then -- a frame may hold several
+			generated(item, f.part, frame)
+		end
 	end
 	if h.type == CALL and has(h.flags, DELEGATED) and m.packet_bytes < TOKEN_BYTES and m.message_bytes >= TOKEN_BYTES then
 		show_token(item, tvb(0, TOKEN_BYTES), prefix)
@@ -633,9 +645,9 @@ local function show_stub(tvb, at, tree, which, what)
 	return what
 end
 
--- Shows the packet at an offset, behind the prefix if there is one; returns its line.
-local function show(tvb, at, pinfo, root, prefix)
-	local reported = tvb:reported_len()
+-- Shows the packet at an offset, behind the prefix if there is one, up to where it is said to end; returns its line.
+local function show(tvb, at, reported, pinfo, root, prefix)
+	local captured = math.min(tvb:len(), reported)
 	local h = read(tvb, at)
 	if not h then
 		if reported - at < HEADER_BYTES then
@@ -649,13 +661,14 @@ local function show(tvb, at, pinfo, root, prefix)
 		return show_stub(tvb, at, root, e.version, text("malformed: %s", wrong[1][2]))
 	end
 
-	local tree = root:add(peregrine, tvb(at))
+	local tree = root:add(peregrine, tvb(at, captured - at))
 	local found = {}
 	if #wrong == 0 and not pinfo.in_error_pkt then
-		if not pinfo.visited and not frames[pinfo.number] then
-			frames[pinfo.number] = follow(h, tvb, pinfo, prefix)
+		local key = pinfo.number * 2 ^ 16 + at
+		if not pinfo.visited and not frames[key] then
+			frames[key] = follow(h, tvb, pinfo, prefix)
 		end
-		found = frames[pinfo.number] or {}
+		found = frames[key] or {}
 	end
 
 	tree:add(f.type, tvb(at, 1))
@@ -700,8 +713,8 @@ local function show(tvb, at, pinfo, root, prefix)
 	else
 		show_data(tree, tvb, h, found, prefix)
 	end
-	if h.ends_at < tvb:len() then
-		tree:add(f.rest, tvb(h.ends_at))
+	if h.ends_at < captured then
+		tree:add(f.rest, tvb(h.ends_at, captured - h.ends_at))
 	end
 
 	for _, each in ipairs(wrong) do
@@ -717,8 +730,8 @@ local function show(tvb, at, pinfo, root, prefix)
 		if found.call or found.past then
 			show_found(tree, h, found, pinfo, prefix)
 		end
-		if reported > tvb:len() then
-			tree:add_proto_expert_info(e.cut, text("%d bytes were not captured", reported - tvb:len()))
+		if reported > captured then
+			tree:add_proto_expert_info(e.cut, text("%d bytes were not captured", reported - captured))
 		end
 	end
 	local said = line(h, found, missing)
@@ -729,10 +742,39 @@ local function show(tvb, at, pinfo, root, prefix)
 	return said
 end
 
+-- Where the packets of a datagram end. A burst leaves its host, and may reach another, as one large datagram, and is captured
+-- as such: packets of one length, of which the last may be shorter. What is not all of that is one packet.
+local function packet_ends(tvb)
+	local reported, captured, found = tvb:reported_len(), tvb:len(), {}
+	local first = read(tvb, 0)
+	if not first or first.ends_at >= reported then
+		return { reported }
+	end
+	for at = 0, reported - 1, first.ends_at do
+		local ends = math.min(at + first.ends_at, reported)
+		local h = read(tvb, at)
+		if not h and captured < reported and ends - at >= HEADER_BYTES then
+			return found -- the capture kept no more
+		elseif not h or #faults(h, ends) > 0 then
+			return { reported }
+		end
+		found[#found + 1] = ends
+	end
+	return found
+end
+
 function peregrine.dissector(tvb, pinfo, root)
 	if tvb:len() > 0 then
+		local at, said = 0, {}
 		pinfo.cols.protocol = "Peregrine"
-		pinfo.cols.info = show(tvb, 0, pinfo, root, nil)
+		for _, ends in ipairs(packet_ends(tvb)) do
+			said[#said + 1] = show(tvb, at, ends, pinfo, root, nil)
+			at = ends
+		end
+		if at < tvb:reported_len() then
+			root:add_proto_expert_info(e.cut, text("%d bytes of more packets were not captured", tvb:reported_len() - at))
+		end
+		pinfo.cols.info = said[1] .. (#said > 1 and text(" (and %d more packets)", #said - 1) or "")
 	end
 	return tvb:len()
 end
@@ -761,14 +803,14 @@ function peregrine_ip.dissector(tvb, pinfo, root)
 	if prefix.destination == 0 or prefix.source == 0 then
 		tree:add_proto_expert_info(e.odd, "No endpoint has the number 0")
 	end
-	pinfo.cols.info = show(tvb, PREFIX_BYTES, pinfo, root, prefix)
+	pinfo.cols.info = show(tvb, PREFIX_BYTES, tvb:reported_len(), pinfo, root, prefix)
 	return tvb:len()
 end
 
 -- Over UDP a packet is known by its header alone: ports are the users' choice.
 local function heuristic(tvb, pinfo, root)
 	local h = read(tvb, 0)
-	if not h or #faults(h, tvb:reported_len()) > 0 then
+	if not h or #faults(h, packet_ends(tvb)[1]) > 0 then
 		return false
 	end
 	peregrine.dissector(tvb, pinfo, root)

@@ -260,15 +260,17 @@ int pgr_poll(struct pgr *pgr)
 }
 
 /*
- * How long there is nothing to do unless something comes: 0, UINT64_MAX. Nobody tells of room in a wire that loses nothing, so
- * that is looked for.
+ * How long there is nothing to do unless something comes: 0, UINT64_MAX. Before the next tick no poll does what is due. Nobody
+ * tells of room in a wire that loses nothing, so that is looked for.
  */
 static uint64_t idle_ns(const struct pgr *pgr, uint64_t now_ns)
 {
-	const uint64_t due_ns = pgr_next_due(pgr);
-	uint64_t ns = due_ns == UINT64_MAX ? UINT64_MAX : due_ns <= now_ns ? 0 : due_ns - now_ns;
+	uint64_t due_ns = pgr_next_due(pgr), ns;
 	bool room = false;
 
+	if (due_ns < pgr->next_tick_ns)
+		due_ns = pgr->next_tick_ns;
+	ns = due_ns == UINT64_MAX ? UINT64_MAX : due_ns <= now_ns ? 0 : due_ns - now_ns;
 	for (const struct pgr_work *work = pgr->timed; pgr->reliable && work; work = work->next)
 		room |= !pgr_stays(work) || !work->out.next;
 	for (const struct pgr_peer *peer = pgr->peers; pgr->reliable && peer; peer = peer->next)

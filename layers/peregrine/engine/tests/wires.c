@@ -456,6 +456,51 @@ static int texts(struct pair *pair, void *arg)
 	return result;
 }
 
+/* Right after a poll that found nothing to do there is nothing to do, even where something is overdue since the last tick. */
+static int polls_for_nothing(struct pair *pair, void *arg)
+{
+	const struct pgr_config config = {.bytes = sizeof(config),
+					  .wire = arg,
+					  .address = "127.0.0.1",
+					  .block = 1,
+					  .rto_min_ns = 2000000000}; /* a tick each 0.5 s */
+	uint64_t due_ns = 0;
+	struct pgr *server = NULL, *pgr = NULL;
+	int fds[PGR_FDS], outcome = PGR_QUEUED, result = PAIR_PASSED;
+	uint8_t address[PGR_ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct pgr_peer *peer;
+	int code = pgr_open(&config, &server);
+
+	if (code == PGR_OK)
+		code = pgr_open(&config, &pgr);
+	if (code != PGR_OK) {
+		pgr_close(server);
+		return pair_say(pair, code == PGR_E_PERMISSION ? PAIR_SKIPPED : PAIR_FAILED, "%s",
+				pgr_code_name(code));
+	}
+	pgr_poll(pgr);
+	if (pgr_watch(pgr, fds, &due_ns) != PGR_OK || due_ns > UINT64_C(500000000))
+		result = pair_say(pair, PAIR_FAILED, "after it was opened");
+	pgr_address(server, address, &bytes);
+	pgr_bind(pgr, address, bytes, &peer);
+	pgr_call(peer, ECHO_PROCEDURE, NULL, NULL, 0, NULL, 0, 0, done, &outcome);
+	pgr_deadline(peer, &outcome, 1000000);
+	usleep(5000);
+	pgr_poll(pgr);
+	if (result == PAIR_PASSED && outcome == PGR_QUEUED && pgr_watch(pgr, fds, &due_ns) != PGR_OK)
+		result = pair_say(pair, PAIR_FAILED, "with a call that is overdue");
+	while (outcome == PGR_QUEUED) {
+		pgr_wait(pgr, UINT64_C(10000000000));
+		pgr_poll(pgr);
+	}
+	if (result == PAIR_PASSED && outcome != PGR_E_DEADLINE)
+		result = pair_say(pair, PAIR_FAILED, "the call: %s", pgr_code_name(outcome));
+	pgr_close(pgr);
+	pgr_close(server);
+	return result;
+}
+
 static void keep(void *arg, const struct pgr_request *request)
 {
 	(void)arg, (void)request;
@@ -993,6 +1038,9 @@ int main(void)
 		{"an event loop is told, on shm", false, NULL, tells_a_loop, "shm"},
 		{"an event loop is told, on udp", false, NULL, tells_a_loop, "udp"},
 		{"an event loop is told, on ip", false, NULL, tells_a_loop, "ip"},
+		{"nobody is told to poll for nothing, on shm", false, NULL, polls_for_nothing, "shm"},
+		{"nobody is told to poll for nothing, on udp", false, NULL, polls_for_nothing, "udp"},
+		{"nobody is told to poll for nothing, on ip", false, NULL, polls_for_nothing, "ip"},
 		{"a server that is killed is missed at once, on shm, polling", false, NULL, dies_at_once,
 		 NULL},
 		{"a server that is killed is missed at once, on shm, sleeping", false, NULL, dies_at_once,

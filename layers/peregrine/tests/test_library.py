@@ -62,6 +62,15 @@ def test_a_program_finds_it_by_pkg_config(installed: Path, tmp_path: Path) -> No
     assert done.stdout == "6 bytes came back\n" * 3
 
 
+def test_where_it_is_installed_may_be_said_when_it_is_installed(installed: Path, tmp_path: Path) -> None:
+    program, prefix = tmp_path / "echo", tmp_path / "usr"
+    run("make", "-C", ENGINE, "install", f"BUILD={installed.parent}/build", f"PREFIX={prefix}")  # built for another
+    flags = run("pkg-config", "--cflags", "--libs", "pgr", PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig").stdout.split()
+    assert f"-I{prefix}/include" in flags
+    run("cc", "-o", program, ENGINE / "examples/echo.c", *flags)
+    assert run(program, "shm", "-", "1", LD_LIBRARY_PATH=f"{prefix}/lib").stdout == "6 bytes came back\n"
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_echo(installed: Path, wire: str) -> None:
     done = run(installed.parent / "build/pgr-echo", wire, "127.0.0.1", "100")

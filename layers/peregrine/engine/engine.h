@@ -10,6 +10,7 @@
  *	delegate.c  calls passed on
  *	blast.c     messages of several packets, both ends
  *	memory.c    messages that stay where they are
+ *	theirs.c    what other processes have open
  *	path.c      the size of packets, and paths that let none of it through
  *	fast.h      the usual case, short
  *	timer.c     round-trip times, repetition, giving up, forgetting

@@ -8,6 +8,7 @@
  * piece back or has ended. What is mapped stays there, whatever becomes of the owner: to read it is always safe.
  */
 #include "engine.h"
+#include "theirs.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -181,30 +182,21 @@ static void close_view(struct pgr_view *view)
 	free(view);
 }
 
-/*
- * What a descriptor names is its owner's word: nothing but a file of this kind is opened, for that alone can have effects,
- * and nothing is mapped whose size can change.
- */
+/* Nothing is mapped whose size can change, or that others can write to: sealed before it is measured. */
 static const struct head *map(uint32_t pid, uint32_t fd_there, uint64_t id, size_t *bytes_out)
 {
+	const int like = memfd_create("pgr-like", MFD_CLOEXEC);
+	const int fd = like < 0 ? -1 : pgr_theirs_open(pid, fd_there, S_IFREG, like, O_RDONLY);
 	const struct head *head = MAP_FAILED;
 	struct stat stat;
-	char path[64];
-	int fd, seen;
 
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd_there);
-	seen = open(path, O_PATH | O_CLOEXEC);
-	if (seen < 0)
-		return NULL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
-	fd = fstat(seen, &stat) == 0 && S_ISREG(stat.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	close(seen);
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &stat) == 0 && stat.st_size > (off_t)HEAD_BYTES &&
-	    (fcntl(fd, F_GET_SEALS) & SEALS) == SEALS)
+	if (fd >= 0 && pgr_theirs_sealed(fd, SEALS) && fstat(fd, &stat) == 0 &&
+	    stat.st_size > (off_t)HEAD_BYTES)
 		head = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	if (like >= 0)
+		close(like);
 	if (head == MAP_FAILED)
 		return NULL;
 	if (head->magic != MAGIC || head->id != id) {

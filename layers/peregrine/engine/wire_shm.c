@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "theirs.h"
 
 #define LINE_BYTES 64u
 /* 2 MiB: beyond a core's own cache, where the other core finds the lines soonest */
@@ -167,34 +168,6 @@ static struct ring_head *claim(struct inbox *inbox, const struct shm *shm, uint3
 }
 
 /*
- * Opens descriptor `fd` of another process, if it is of this kind and lies where `like` does, one of ours; -1. What it names is
- * the other's word, and to open a device, or a file of a file system that somebody serves, can wait or have effects. So it is
- * only found at first, and looked at without asking whoever serves it; then that very thing is opened. A lease on it makes that
- * fail, not wait.
- */
-static int open_theirs(uint32_t pid, uint32_t fd, mode_t kind, int like)
-{
-	const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-	struct statx own, theirs;
-	int found, opened = -1;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd);
-	found = open(path, O_PATH | O_CLOEXEC);
-	if (found < 0)
-		return -1;
-	errno = EINVAL;
-	if (statx(like, "", flags, STATX_TYPE, &own) == 0 &&
-	    statx(found, "", flags, STATX_TYPE, &theirs) == 0 && (theirs.stx_mode & S_IFMT) == kind &&
-	    theirs.stx_dev_major == own.stx_dev_major && theirs.stx_dev_minor == own.stx_dev_minor) {
-		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", found);
-		opened = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	}
-	close(found);
-	return opened;
-}
-
-/*
  * The pipe by which an owner that watches is woken; -1. Open both ways: who writes to a pipe that nobody reads is ended by a
  * signal. Pipes without a name all lie in one place; one with a name may be anybody's.
  */
@@ -204,17 +177,10 @@ static int open_bell(const struct inbox *inbox, uint32_t pid)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
-	fd = open_theirs(pid, (uint32_t)inbox->bell_fd, S_IFIFO, ends[0]);
+	fd = pgr_theirs_open(pid, (uint32_t)inbox->bell_fd, S_IFIFO, ends[0], O_RDWR);
 	close(ends[0]);
 	close(ends[1]);
 	return fd;
-}
-
-static bool is_sealed(int fd)
-{
-	const int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & SEALS) == SEALS;
 }
 
 static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
@@ -229,12 +195,13 @@ static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 	if (outgoing_to(shm, to))
 		return PGR_OK;
 	memcpy(&address, to->bytes, sizeof(address));
-	fd = open_theirs(address.pid, address.fd, S_IFREG, shm->fd);
+	fd = pgr_theirs_open(address.pid, address.fd, S_IFREG, shm->fd, O_RDWR);
 	if (fd < 0)
 		return errno == EACCES || errno == EPERM ? PGR_E_PERMISSION : PGR_E_WIRE;
 	out = calloc(1, sizeof(*out));
 	/* what its owner could make shorter, nobody maps: to touch what is no more ends the process. Sealed before it is measured */
-	if (!out || !is_sealed(fd) || fstat(fd, &stat) < 0 || stat.st_size != (off_t)sizeof(struct inbox)) {
+	if (!out || !pgr_theirs_sealed(fd, SEALS) || fstat(fd, &stat) < 0 ||
+	    stat.st_size != (off_t)sizeof(struct inbox)) {
 		free(out);
 		close(fd);
 		return out ? PGR_E_WIRE : PGR_E_MEMORY;

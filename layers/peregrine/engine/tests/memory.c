@@ -513,7 +513,10 @@ static int wild(struct pair *pair, void *arg)
 		{"an impossible descriptor", 11, 4096, UINT32_MAX, 100, false},
 		{"a pipe", 11, 4096, 0, 100, false},
 		{"a folder", 11, 4096, 1, 100, false},
+		{"a file, which has no seals", 12, 4096, 1, 100, false},
 	};
+	const uint64_t file_head[2] = {UINT64_C(0x3179726f6d656d70), 12};
+	FILE *file = tmpfile();
 	int pipes[2], folder, result;
 	struct pgr_header head;
 	uint32_t before = 0;
@@ -522,7 +525,9 @@ static int wild(struct pair *pair, void *arg)
 	if (begin(pair, NULL, 0) != PAIR_PASSED)
 		return PAIR_FAILED;
 	folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (good < 0 || pipe(pipes) < 0 || folder < 0)
+	if (good < 0 || pipe(pipes) < 0 || folder < 0 || !file ||
+	    fwrite(file_head, sizeof(file_head), 1, file) != 1 || fflush(file) != 0 ||
+	    ftruncate(fileno(file), 65536) < 0)
 		return pair_say(pair, PAIR_FAILED, "no files");
 	result = pgr_call_and_wait(peer, GIVE, NULL, &(struct pgr_iov){&(uint32_t){64}, sizeof(uint32_t)}, 1,
 				   NULL, 0, 0, NULL);
@@ -541,9 +546,10 @@ static int wild(struct pair *pair, void *arg)
 		.packet_bytes = 4096,
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const uint32_t fd = strcmp(cases[i].what, "a pipe") == 0     ? (uint32_t)pipes[0]
-				    : strcmp(cases[i].what, "a folder") == 0 ? (uint32_t)folder
-									     : cases[i].fd;
+		const uint32_t fd = strcmp(cases[i].what, "a pipe") == 0       ? (uint32_t)pipes[0]
+				    : strcmp(cases[i].what, "a folder") == 0   ? (uint32_t)folder
+				    : strncmp(cases[i].what, "a file", 6) == 0 ? (uint32_t)fileno(file)
+									       : cases[i].fd;
 		struct {
 			uint64_t id, at;
 			uint32_t fd, bytes;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "theirs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * What it names is the other's word, and to open a device, or a file of a file system that somebody serves, can wait or have
+ * effects. So it is only found at first, and looked at without asking whoever serves it; then that very thing is opened. A
+ * lease on it makes that fail, not wait.
+ */
+int pgr_theirs_open(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags)
+{
+	const int look = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+	struct statx own, theirs;
+	int found, opened = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%u", pid, fd);
+	found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0)
+		return -1;
+	errno = EINVAL;
+	if (statx(like, "", look, STATX_TYPE, &own) == 0 &&
+	    statx(found, "", look, STATX_TYPE, &theirs) == 0 && (theirs.stx_mode & S_IFMT) == kind &&
+	    theirs.stx_dev_major == own.stx_dev_major && theirs.stx_dev_minor == own.stx_dev_minor) {
+		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", found);
+		opened = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	}
+	close(found);
+	return opened;
+}
+
+bool pgr_theirs_sealed(int fd, int seals)
+{
+	const int has = fcntl(fd, F_GET_SEALS);
+
+	return has >= 0 && (has & seals) == seals;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What other processes of this host have open, by their word alone. */
+#ifndef PGR_THEIRS_H
+#define PGR_THEIRS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Opens descriptor `fd` of another process with `flags` of open, if it is of this kind (S_IF...) and lies where `like` does, one
+ * of ours; -1 and errno. Never waits for whoever serves it, and has no effects on it.
+ */
+int pgr_theirs_open(uint32_t pid, uint32_t fd, mode_t kind, int like, int flags);
+/* Whether the file has all of these seals. */
+bool pgr_theirs_sealed(int fd, int seals);
+
+#endif

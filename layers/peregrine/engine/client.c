@@ -45,6 +45,7 @@ static PGR_COLD void on_challenge(struct pgr_slot *slot, const struct pgr_packet
 	if (slot->sent_ns) /* that exchange is over */
 		slot->sent_ns = now_ns;
 	slot->claimed = head->incarnation;
+	slot->carried = cookie;
 	slot->alive = false;
 	slot->silent = slot->silent != 0; /* what was silent may have been the server, not the path */
 	pgr_peer_takes(peer, head->credits);

@@ -71,9 +71,15 @@ static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool mo
 	struct pgr_line line;
 	int full;
 
-	/* What went out under 0 was executed by nobody, so a later claim is free. */
-	if (!slot->first_sent || PGR_UNLIKELY(!slot->claimed))
+	/*
+	 * What went out under 0 was executed by nobody: a later claim is free, and so is the cookie that another slot was
+	 * given. Any other call goes on with what it went out with: its server may have executed and forgotten it.
+	 */
+	if (!slot->first_sent || PGR_UNLIKELY(!slot->claimed)) {
 		slot->claimed = peer->incarnation;
+		if (PGR_UNLIKELY(!(peer->introduced >> slot->number & 1)))
+			slot->carried = peer->cookie;
+	}
 	line = pgr_line_of((struct pgr_header){
 		.type = PGR_CALL,
 		.flags = (uint8_t)(slot->head.flags | (ask ? PGR_FLAG_ASK : 0) |
@@ -93,8 +99,6 @@ static int send_packet(struct pgr_slot *slot, uint32_t number, bool ask, bool mo
 		.data_bytes = (uint32_t)(left < slot->out.packet_bytes ? left : slot->out.packet_bytes),
 		.packet_bytes = slot->out.packet_bytes,
 	});
-	if (PGR_UNLIKELY(!(peer->introduced >> slot->number & 1)))
-		slot->carried = peer->cookie;
 	full = pgr_send_line(peer->pgr, &peer->to, &line, slot->carried, pieces,
 			     pgr_outgoing_pieces(&slot->out, number, pieces), more);
 	if (!full)

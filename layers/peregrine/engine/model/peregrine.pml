@@ -38,8 +38,15 @@
 #define PARTS 1
 #endif
 
-/* More silent time-outs than anything but a death explains: the give-up time is longer than the trouble. */
+/*
+ * More silent time-outs than anything but a death explains: the give-up time is longer than the trouble. Only every second
+ * one of who takes a long result asks its server what a new one would answer.
+ */
+#ifdef BLAST
+#define GIVE_UP (2 * (LOSS + BUSY + 1))
+#else
 #define GIVE_UP (LOSS + BUSY + 1)
+#endif
 
 /*
  * Binding 0 is the client's to the first server. Binding b > 0 is the one that incarnation b of the first server has to the
@@ -126,16 +133,20 @@ byte under_way; /* with PROGRESS: packets in the two sets */
 #define ENDED(b, k) (outcome[AT(b, k)] > OUT)
 byte outcome[BINDINGS * 2];
 byte claim[BINDINGS * 2];
-byte cookie[BINDINGS * 2];
+byte cookie[BINDINGS * 2];    /* that the call carried last */
 bit heard[BINDINGS * 2];      /* an answer that puts off the give-up time has come */
 byte silences[BINDINGS * 2];    /* time-outs since then */
+#ifdef PROGRESS
+bit alive[BINDINGS * 2];      /* that answer said so */
+#endif
 #if FORGET
 bit stale[2];                 /* of binding 0: the memory time has passed since it first went out under its claim */
 #endif
 byte arrived[BINDINGS * 2];   /* parts of the result */
 bit acked[BINDINGS * 2];
 byte known_inc[BINDINGS];     /* what the binding's next call claims */
-byte known_cookie[BINDINGS];
+byte known_cookie[BINDINGS];  /* the last that any of its calls was given: for each slot that is not introduced */
+bit introduced[BINDINGS * 2]; /* by slot: the server has had a call there, by its own word */
 
 /* Of a server, by binding and slot */
 #define FREE 0
@@ -224,7 +235,61 @@ inline reply(to, what)
 #define NETWORK(word) fate = 1
 #endif
 
+/* Over a network without bounds a call may always be asked for; else only one that the server has said is alive. */
+#if defined(PROGRESS) && !defined(NO_PROBE)
+#define TOLD_ALIVE(b, k, yes) alive[AT(b, k)] = yes
+#define IS_ALIVE(b, k) (alive[AT(b, k)])
+#define IS_UNHEARD(b, k) (!alive[AT(b, k)])
+#else
+#define TOLD_ALIVE(b, k, yes) skip
+#define IS_ALIVE(b, k) true
+#define IS_UNHEARD(b, k) true
+#endif
+
+/* Some packets of a result are here. */
+#if PARTS > 1
+#define TAKES(b, k) (arrived[AT(b, k)] != 0)
+#else
+#define TAKES(b, k) false
+#endif
+/* By turns, as far as time-outs are counted. */
+#ifdef PROGRESS
+#define SAYS(b, k) (silences[AT(b, k)] % 2 || silences[AT(b, k)] == 0)
+#else
+#define SAYS(b, k) true
+#endif
+#if defined(BUG_NO_ASK)
+#define ASKS(b, k) false
+#undef SAYS
+#define SAYS(b, k) true
+#elif defined(PROGRESS)
+#define ASKS(b, k) (silences[AT(b, k)] % 2 == 0)
+#else
+#define ASKS(b, k) true
+#endif
+
 /* ---- the caller ---- */
+
+#ifdef BUG_CARRY
+#define MAY_TAKE_COOKIE(b, k) true
+#else
+#define MAY_TAKE_COOKIE(b, k) (claim[AT(b, k)] == 0)
+#endif
+/*
+ * What went out under 0 was executed by nobody: a later claim is free, and so is a cookie that another slot was given. Any
+ * other call goes on with what it went out with.
+ */
+inline address(b, k)
+{
+	if
+	:: MAY_TAKE_COOKIE(b, k) && !introduced[HELD(b, k)] -> cookie[AT(b, k)] = known_cookie[b]
+	:: else
+	fi;
+	if
+	:: claim[AT(b, k)] == 0 -> claim[AT(b, k)] = known_inc[b]
+	:: else
+	fi
+}
 
 inline send_part(b, k, n)
 {
@@ -233,6 +298,7 @@ inline send_part(b, k, n)
 
 inline send_call(b, k)
 {
+	address(b, k);
 	send_part(b, k, 0);
 #if PARTS > 1
 	send_part(b, k, 1)
@@ -242,11 +308,12 @@ inline send_call(b, k)
 inline begin(b, k)
 {
 	outcome[AT(b, k)] = OUT;
-	claim[AT(b, k)] = known_inc[b];
-	cookie[AT(b, k)] = known_cookie[b];
+	claim[AT(b, k)] = 0;
+	cookie[AT(b, k)] = 0;
 	heard[AT(b, k)] = 0;
 	silences[AT(b, k)] = 0;
 	arrived[AT(b, k)] = 0;
+	TOLD_ALIVE(b, k, 0);
 	send_call(b, k)
 }
 
@@ -258,6 +325,7 @@ inline finish_call(b, k, how, to)
 	heard[AT(b, k)] = 0;
 	silences[AT(b, k)] = 0;
 	arrived[AT(b, k)] = 0;
+	TOLD_ALIVE(b, k, 0);
 #if FORGET
 	if
 	:: b == 0 -> stale[k] = 0
@@ -270,13 +338,12 @@ inline finish_call(b, k, how, to)
 	fi
 }
 
-/* The server has the call: the cookie has done its work. */
+/* The server has the call: the cookie has done its work in this slot. */
 inline word(b, k)
 {
 	heard[AT(b, k)] = 1;
 	silences[AT(b, k)] = 0;
-	cookie[AT(b, k)] = 0;
-	known_cookie[b] = 0
+	introduced[HELD(b, k)] = 1
 }
 
 inline obey(b, k)
@@ -285,6 +352,8 @@ inline obey(b, k)
 	cookie[AT(b, k)] = g;
 	known_inc[b] = i;
 	known_cookie[b] = g;
+	introduced[HELD(b, k)] = 0;
+	TOLD_ALIVE(b, k, 0);
 	send_call(b, k)
 }
 
@@ -303,14 +372,15 @@ inline challenged(b, k)
 {
 	if
 	:: claimed != claim[AT(b, k)]
-	:: claimed == claim[AT(b, k)] && claimed == 0 -> obey(b, k)
+	:: claimed == claim[AT(b, k)] && claimed == 0 && g == cookie[AT(b, k)] /* the call carries it already */
+	:: claimed == claim[AT(b, k)] && claimed == 0 && g != cookie[AT(b, k)] -> obey(b, k)
 	:: claimed == claim[AT(b, k)] && claimed != 0 && claimed == i ->
 		/*
 		 * Once the server had the call, this is late, or the server has forgotten what it did: obeyed, it might do it
 		 * again. So it might where it had the time to forget. Dropped, and no word: the give-up time runs on.
 		 */
 		if
-		:: HAD_IT(b, k) || MAY_BE_FORGOTTEN(b, k)
+		:: HAD_IT(b, k) || MAY_BE_FORGOTTEN(b, k) || g == cookie[AT(b, k)]
 		:: else -> obey(b, k)
 		fi
 	:: claimed == claim[AT(b, k)] && claimed != 0 && claimed != i ->
@@ -322,11 +392,17 @@ inline challenged(b, k)
 #ifndef TWO_SLOTS
 		assert(b > 0 || restarted <= restarts);
 #endif
-		finish_call(b, k, RESTARTED, LOST);
 #ifndef BUG_STUCK
-		known_inc[b] = i;
-		known_cookie[b] = g;
+		if
+		:: known_inc[b] == claim[AT(b, k)] ->
+			known_inc[b] = i;
+			known_cookie[b] = g;
+			introduced[AT(b, 0)] = 0;
+			introduced[AT(b, 1)] = 0
+		:: else
+		fi;
 #endif
+		finish_call(b, k, RESTARTED, LOST);
 #ifdef BUG_BINDING /* the claim is the binding's, so the call in the other slot is repeated under the new one */
 		if
 		:: outcome[AT(b, 1 - k)] == OUT ->
@@ -407,7 +483,9 @@ inline heed(b)
 			:: else
 			fi
 		fi
-	:: t == T_ALIVE && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] -> word(b, which)
+	:: t == T_ALIVE && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] ->
+		word(b, which);
+		TOLD_ALIVE(b, which, 1)
 	:: t == T_BUSY && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] ->
 		/* Tried again, under the same number, when the timer fires. */
 #ifdef BUG_BUSY
@@ -416,8 +494,14 @@ inline heed(b)
 #else
 		skip
 #endif
-	:: t == T_NACK && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] ->
-		word(b, which);
+	:: t == T_NACK && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] && TAKES(b, which)
+	:: t == T_NACK && outcome[AT(b, which)] == OUT && i == claim[AT(b, which)] && !TAKES(b, which) ->
+		if
+		:: g != 0 -> word(b, which)
+		:: else -> /* nothing of the call is there: it speaks, but has not had it */
+			silences[AT(b, which)] = 0;
+			TOLD_ALIVE(b, which, 0)
+		fi;
 		if
 		:: !(g & 1) -> send_part(b, which, 0)
 		:: else
@@ -431,13 +515,18 @@ inline heed(b)
 	fi
 }
 
-/* Silence repeats the last packet, or asks for the call. */
+/* Silence repeats the last packet, or asks for a call that is known to be there; who takes a result says what is here of it, or asks. */
 inline repeat(b, k)
 {
+	address(b, k);
 	if
-	:: true -> send_part(b, k, PARTS - 1)
+	:: !TAKES(b, k) && IS_UNHEARD(b, k) -> send_part(b, k, PARTS - 1)
 #ifndef NO_PROBE
-	:: true -> ask(b, PROBE(k, claim[AT(b, k)]))
+	:: !TAKES(b, k) && IS_ALIVE(b, k) -> ask(b, PROBE(k, claim[AT(b, k)]))
+#endif
+#if PARTS > 1
+	:: TAKES(b, k) && SAYS(b, k) -> ask(b, CNACK(k, claim[AT(b, k)], arrived[AT(b, k)]))
+	:: TAKES(b, k) && ASKS(b, k) -> ask(b, PROBE(k, claim[AT(b, k)]))
 #endif
 	fi
 }
@@ -817,7 +906,9 @@ inline forget_caller(b)
 	silences[AT(b, 0)] = 0;
 	silences[AT(b, 1)] = 0;
 	known_inc[b] = 0;
-	known_cookie[b] = 0
+	known_cookie[b] = 0;
+	introduced[AT(b, 0)] = 0;
+	introduced[AT(b, 1)] = 0
 }
 
 /*

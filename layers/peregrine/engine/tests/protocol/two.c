@@ -88,7 +88,39 @@ static void test_patient_client(void)
 	executed_once(55 * SECOND);
 }
 
+/*
+ * As above, but the call is the first in its slot; and after the cut another slot's call is given a cookie. The call that
+ * waits may not go out with that one: the server has forgotten that it executed it.
+ */
+static void test_cookie_of_another_call(void)
+{
+	struct pgr *const all[2] = {open_plain(1, 60 * SECOND), open_plain(2, 0)};
+	const struct pgr_to to = address(2);
+	struct pgr_peer *peer = NULL;
+
+	CHECK(pgr_bind(all[0], to.bytes, sizeof(to.bytes), &peer) == PGR_OK);
+	t.executed = 0;
+	net_watch(is_no_result, NULL);
+	call_echo(peer);
+	step_for(all, SECOND);
+	CHECK(t.done == 0 && t.executed == 1);
+	net_cut(all[1], true);
+	step_for(all, 46 * SECOND);
+	net_watch(NULL, NULL);
+	net_cut(all[1], false);
+	call_echo(peer);
+	step_for(all, SECOND);
+	CHECK(t.done == 1 && t.code == PGR_OK && t.executed == 2);
+	t.done = 0;
+	step_for(all, 61 * SECOND);
+	CHECK(t.done == 1 && t.code == PGR_E_GIVE_UP && t.executed == 2);
+	pgr_close(all[0]);
+	pgr_close(all[1]);
+	net_reset(1, PACKET_BYTES);
+}
+
 const struct protocol_test protocol_two[] = {
 	{"a client that is more patient than its server remembers", test_patient_client},
+	{"a cookie that another call was given", test_cookie_of_another_call},
 	{NULL, NULL},
 };

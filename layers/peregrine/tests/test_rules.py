@@ -10,7 +10,7 @@ import pytest
 
 ENGINE = Path(__file__).parents[1] / "engine"
 README = (ENGINE / "model/README.md").read_text(encoding="utf-8")
-MODEL = (ENGINE / "model/peregrine.pml").read_text(encoding="utf-8")
+MODEL = "".join((ENGINE / f"model/{name}.pml").read_text(encoding="utf-8") for name in ("peregrine", "sizes"))
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in README.partition("## Where each rule is")[2].partition("\n## ")[0].splitlines()

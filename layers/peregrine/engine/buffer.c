@@ -7,6 +7,7 @@
 #include "engine.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define HEAD_BYTES  64u /* keeps what follows on a line of its own */
 #define CLASS_LEAST 8u  /* 256 bytes */
@@ -82,4 +83,19 @@ void pgr_buffers_free(struct pgr *pgr)
 			pgr->buffers[i] = buffer->next;
 			free(buffer);
 		}
+}
+
+/* Not from malloc: what that has had before it writes all over with zeros. */
+void *pgr_table_take(uint64_t mask)
+{
+	void *table = mmap(NULL, (mask + 1) * sizeof(void *), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return table == MAP_FAILED ? NULL : table;
+}
+
+void pgr_table_free(void *table, uint64_t mask)
+{
+	if (table)
+		munmap(table, (mask + 1) * sizeof(void *));
 }

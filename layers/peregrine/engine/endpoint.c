@@ -427,7 +427,7 @@ void pgr_close(struct pgr *pgr)
 	free(pgr->procedures);
 	pgr_shares_free(pgr);
 	free(pgr->delegators);
-	free(pgr->buckets);
+	pgr_table_free(pgr->buckets, pgr->clients_mask);
 	free(pgr->by_hash);
 	free(pgr->scratch);
 	free(pgr->copy);
@@ -487,8 +487,8 @@ int pgr_open_on(const struct pgr_wire_ops *ops, const struct pgr_config *config,
 	pgr->peers_mask = power_of_two(2 * pgr->config.peers_max + 1) - 1;
 	pgr->clients_mask = power_of_two(pgr->config.clients_max) - 1;
 	pgr->by_hash = calloc(pgr->peers_mask + UINT64_C(1), sizeof(struct pgr_peer *));
-	pgr->buckets = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_client *));
-	pgr->shares = calloc(pgr->clients_mask + UINT64_C(1), sizeof(struct pgr_share *));
+	pgr->buckets = pgr_table_take(pgr->clients_mask);
+	pgr->shares = pgr_table_take(pgr->clients_mask);
 	pgr->procedures = calloc(PGR_PROCEDURES_MAX, sizeof(*pgr->procedures));
 	if (pgr->has_key || (pgr->off & PGR_OFF_GATHER))
 		pgr->scratch = malloc(pgr->wire->packet_bytes_max);

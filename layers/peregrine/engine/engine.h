@@ -749,6 +749,9 @@ uint8_t *pgr_buffer_take(struct pgr *pgr, uint64_t bytes);
 /* NULL is legal. */
 void pgr_buffer_give(struct pgr *pgr, uint8_t *at);
 void pgr_buffers_free(struct pgr *pgr);
+/* mask + 1 pointers, all NULL, of which only those that are used cost memory; NULL: none is left. NULL is legal to free. */
+void *pgr_table_take(uint64_t mask);
+void pgr_table_free(void *table, uint64_t mask);
 
 /* ---- convert.c ---- */
 /* Bytes of a message of so many bytes as big-endian words. */

@@ -68,7 +68,7 @@ void pgr_shares_free(struct pgr *pgr)
 			pgr->shares[i] = share->next;
 			free(share);
 		}
-	free(pgr->shares);
+	pgr_table_free(pgr->shares, pgr->clients_mask);
 }
 
 /* ---- the pool ---- */

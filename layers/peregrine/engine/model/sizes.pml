@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The size of packets (../PROTOCOL.md): one call and its result, each of three pieces of data: in large packets 0 and 1 | 2,
- * in small ones 0 | 1 | 2. The client goes over to small packets at any moment. The network delivers what was ever sent at any
- * later time, any number of times or never, as that of peregrine.pml without PROGRESS.
+ * in small ones 0 | 1 | 2.
+ *
+ * The network is as in peregrine.pml. Without PROGRESS it delivers what was ever sent at any later time, any number of times or
+ * never, and the client goes over to small packets at any moment. With PROGRESS losses are counted, from some moment on no large
+ * packet arrives, or all do; and the client goes over after two time-outs in which nothing of the message arrived.
  */
+#ifndef LOSS
+#define LOSS 0
+#endif
+
 #define LARGE 0
 #define SMALL 1
 #define ALL(size) (3 + 4 * (size)) /* its packets, as bits */
@@ -38,13 +45,16 @@ typedef incoming {
 incoming call, result;
 
 bit client_size, alive, ended;
+byte told;   /* packets of the call that the server has, by its own word */
+byte silences; /* time-outs in a row in which nothing new of the message arrived */
 #define FREE 0
 #define RECEIVING 1
 #define EXECUTING 2
 #define KEPT 3
 byte state;
-bit result_size;
-byte p, n; /* scratch */
+bit result_size, vanish;
+byte losses;
+byte p, n, before; /* scratch */
 
 #define SEND(set, x) set = set | (1 << (x))
 inline send_missing(set, size, got)
@@ -137,7 +147,16 @@ end:	do
 		if
 		TAKE(to_server)
 		fi;
+#ifdef PROGRESS
+		to_server = to_server & ~(1 << p);
+		if
+		:: p < 2 && vanish
+		:: !(p < 2 && vanish) -> serve()
+		:: losses < LOSS -> losses++
+		fi;
+#else
 		serve();
+#endif
 		p = 0
 	}
 	:: atomic { state == EXECUTING -> state = KEPT; send_missing(to_client, result_size, 0) }
@@ -151,7 +170,13 @@ inline heed()
 	if
 	:: ended
 	:: !ended && p < 5 ->
+		before = result.got + 8 * result.size;
 		take(result);
+		if
+		:: result.got + 8 * result.size != before -> silences = 0
+		:: else
+		fi;
+		before = 0;
 		if
 		:: WHOLE(result) -> assert(result.pieces == EVERYTHING); ended = 1
 		:: else ->
@@ -163,8 +188,13 @@ inline heed()
 	:: !ended && (p == ALIVE || p == LARGE_KEPT) -> alive = 1
 	:: !ended && p >= 7 && !result.begun ->
 		if
-		:: GOT_OF(p) == 0 -> alive = 0; send_missing(to_server, client_size, 0)
-		:: GOT_OF(p) != 0 && REPORT_SIZE(p) == client_size -> send_missing(to_server, client_size, GOT_OF(p))
+		:: GOT_OF(p) == 0 -> alive = 0; send_missing(to_server, client_size, 0) /* no news: it may be the path */
+		:: GOT_OF(p) != 0 && REPORT_SIZE(p) == client_size ->
+			if
+			:: GOT_OF(p) & ~told -> told = told | GOT_OF(p); silences = 0
+			:: else
+			fi;
+			send_missing(to_server, client_size, GOT_OF(p))
 		:: else /* late */
 		fi
 	:: else
@@ -174,17 +204,26 @@ inline heed()
 inline shrink()
 {
 	client_size = SMALL;
+	told = 0;
+	silences = 0;
 	if
 	:: alive || result.begun -> SEND(to_server, PROBE(SMALL))
 	:: else -> send_missing(to_server, SMALL, 0)
 	fi
 }
 
+#ifdef PROGRESS /* by turns */
+#define SAYS (silences % 2 == 1)
+#define ASKS (silences % 2 == 0)
+#else
+#define SAYS true
+#define ASKS true
+#endif
 inline repeat()
 {
 	if
-	:: result.begun -> SEND(to_server, CNACK(result.size, result.got))
-	:: alive || result.begun -> SEND(to_server, PROBE(client_size))
+	:: result.begun && SAYS -> SEND(to_server, CNACK(result.size, result.got))
+	:: alive || (result.begun && ASKS) -> SEND(to_server, PROBE(client_size))
 	:: !alive && !result.begun ->
 		SEND(to_server, PART(client_size, 1 + client_size));
 		if
@@ -202,18 +241,66 @@ end:	do
 		if
 		TAKE(to_client)
 		fi;
+#ifdef PROGRESS
+		to_client = to_client & ~(1 << p);
+		if
+		:: p < 2 && vanish
+		:: !(p < 2 && vanish) -> heed()
+		:: losses < LOSS -> losses++
+		fi;
+#else
 		heed();
+#endif
 		p = 0
 	}
+#ifndef PROGRESS
 	:: atomic { !ended && client_size == LARGE -> shrink() }
 	:: atomic { !ended -> repeat() }
 	:: atomic { !ended -> SEND(to_server, PROBE(client_size)) }
+#endif
 	od
 }
+
+#ifdef PROGRESS
+proctype Path()
+{
+	if
+	:: vanish = 1
+	:: skip
+	fi
+}
+
+/* Nothing is under way and no procedure runs: the timer fires. */
+proctype Clock()
+{
+	do
+	:: atomic {
+		to_server == 0 && to_client == 0 && state != EXECUTING && !ended ->
+		silences++;
+		if
+#ifndef BUG_STAYS
+		:: client_size == LARGE && silences >= 2 -> shrink()
+		:: !(client_size == LARGE && silences >= 2) -> repeat()
+#else
+		:: silences > 2 -> silences = 1; repeat()
+		:: else -> repeat()
+#endif
+		fi
+	}
+	:: ended -> break
+	od
+}
+
+ltl the_call_ends { <> ended }
+#endif
 
 init {
 	atomic {
 		run Client();
-		run Server()
+		run Server();
+#ifdef PROGRESS
+		run Path();
+		run Clock()
+#endif
 	}
 }

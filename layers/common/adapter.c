@@ -161,6 +161,14 @@ static int read_setting(const struct cadge_open_args *args, const struct cadge_s
 	return CADGE_DONE;
 }
 
+const char *cadge_setting_of(const struct cadge_open_args *args, const char *name, const char *otherwise)
+{
+	for (size_t i = 0; i < args->settings_count; i++)
+		if (strcmp(args->settings[i].name, name) == 0)
+			return args->settings[i].value;
+	return otherwise;
+}
+
 int cadge_settings_read(const struct cadge_open_args *args, const struct cadge_setting_rule *rules,
 			void *into)
 {

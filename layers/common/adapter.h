@@ -92,6 +92,9 @@ const char *cadge_kernel_release(void);
 
 /* ---- settings ---- */
 
+/* The value of a setting, or `otherwise` where it was not given. */
+const char *cadge_setting_of(const struct cadge_open_args *args, const char *name, const char *otherwise);
+
 enum cadge_setting_kind {
 	CADGE_SETTING_TEXT,   /* char[room] */
 	CADGE_SETTING_NUMBER, /* uint64_t, least to most; stored times `unit` where that is not 0 */

@@ -7,7 +7,7 @@
 #define CADGE_COMMON_MAILBOX_STATE_H
 
 #include "common/mailbox.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 
 #define LINE_BYTES   64u
 #define HEAD_BYTES   24u /* check, what, acknowledgement */

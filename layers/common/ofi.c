@@ -15,8 +15,7 @@
 #define OFI_NETWORK "tcp;ofi_rxm"
 
 const struct cadge_option cadge_ofi_options[] = {
-	{"provider", "",
-	 "libfabric provider, e.g. tcp;ofi_rxm; by default shm within a host, tcp;ofi_rxm between hosts"},
+	CADGE_OFI_OPTION_PROVIDER,
 	{NULL, NULL, NULL},
 };
 
@@ -98,12 +97,8 @@ static int ofi_none(const struct cadge_ofi *ofi, const struct cadge_open_args *a
 
 static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *args)
 {
-	const char *provider = "";
-	size_t i;
+	const char *provider = cadge_setting_of(args, "provider", "");
 
-	for (i = 0; i < args->settings_count; i++) {
-		provider = args->settings[i].value; /* the only one: see cadge_ofi_options */
-	}
 	if (!provider[0])
 		provider = args->place == CADGE_PLACE_HOST ? OFI_SHM : OFI_NETWORK;
 	snprintf(ofi->asked, sizeof(ofi->asked), "%s", provider);

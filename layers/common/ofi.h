@@ -27,7 +27,12 @@
 /* What we are written for: the oldest libfabric in reach. A newer library behaves as this version says. */
 #define CADGE_OFI_VERSION FI_VERSION(1, 17)
 
-/* The settings that open of every libfabric adapter understands; ends with a NULL name. */
+/* The option that every libfabric layer has: an initialiser for its table of options. */
+#define CADGE_OFI_OPTION_PROVIDER                                                                            \
+	{"provider", "",                                                                                     \
+	 "libfabric provider, e.g. tcp;ofi_rxm; by default shm within a host, tcp;ofi_rxm between hosts"}
+
+/* The table of those that have no other. */
 extern const struct cadge_option cadge_ofi_options[];
 
 /* What an adapter needs from the provider. */

@@ -88,11 +88,13 @@ void cadge_ofi_rma_destroy(struct cadge_ofi_rma *rma)
 	rma->ops = NULL;
 }
 
-int cadge_ofi_expose(struct cadge_ofi_rma *rma, void *base, size_t bytes, struct fid_mr **mr_out,
-		     struct cadge_ofi_far *far_out)
+int cadge_ofi_expose(struct cadge_ofi_rma *rma, void *base, size_t bytes, uint32_t rights,
+		     struct fid_mr **mr_out, struct cadge_ofi_far *far_out)
 {
-	int ret = fi_mr_reg(rma->ofi->domain, base, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, rma->next_key,
-			    0, mr_out, NULL);
+	const uint64_t access =
+		(rights & (CADGE_MAY_READ | CADGE_MAY_ATOMIC) ? (uint64_t)FI_REMOTE_READ : 0) |
+		(rights & (CADGE_MAY_WRITE | CADGE_MAY_ATOMIC) ? (uint64_t)FI_REMOTE_WRITE : 0);
+	int ret = fi_mr_reg(rma->ofi->domain, base, bytes, access, 0, rma->next_key, 0, mr_out, NULL);
 
 	if (ret)
 		return cadge_ofi_code(ret);

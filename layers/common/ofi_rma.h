@@ -74,9 +74,9 @@ void cadge_ofi_rma_drain(struct cadge_ofi_rma *rma);
 /* After the endpoint was closed. Legal on a zeroed struct. */
 void cadge_ofi_rma_destroy(struct cadge_ofi_rma *rma);
 
-/* Lets peers read and write [base, base + bytes). DONE or a negative code. */
-int cadge_ofi_expose(struct cadge_ofi_rma *rma, void *base, size_t bytes, struct fid_mr **mr_out,
-		     struct cadge_ofi_far *far_out);
+/* Lets peers do with [base, base + bytes) what `rights` (CADGE_MAY_*) allow. DONE or a negative code. */
+int cadge_ofi_expose(struct cadge_ofi_rma *rma, void *base, size_t bytes, uint32_t rights,
+		     struct fid_mr **mr_out, struct cadge_ofi_far *far_out);
 void cadge_ofi_unexpose(struct fid_mr *mr);
 
 /*

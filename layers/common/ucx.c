@@ -11,14 +11,6 @@
  */
 #define DRAIN_ROUNDS 50000u
 
-const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise)
-{
-	for (size_t i = 0; i < args->settings_count; i++)
-		if (!strcmp(args->settings[i].name, name))
-			return args->settings[i].value;
-	return otherwise;
-}
-
 int cadge_ucx_code(ucs_status_t status)
 {
 	switch (status) {
@@ -125,7 +117,7 @@ static int open_worker(const struct cadge_open_args *args, struct cadge_ucx *ucx
 
 int cadge_ucx_open(const struct cadge_open_args *args, uint64_t features, struct cadge_ucx *ucx)
 {
-	const char *transports = cadge_ucx_setting(args, "transports", "");
+	const char *transports = cadge_setting_of(args, "transports", "");
 	ucs_status_t status;
 	int code;
 

@@ -50,9 +50,6 @@ struct cadge_ucx {
 #define CADGE_UCX_OPTION_TRANSPORTS                                                                          \
 	{"transports", "", "transports that UCX may use, as in UCX_TLS; empty: the library decides"}
 
-/* The value of a setting, or `otherwise` where it was not given. */
-const char *cadge_ucx_setting(const struct cadge_open_args *args, const char *name, const char *otherwise);
-
 /*
  * Starts context and worker with UCP_FEATURE_* of `features` (WAKEUP is added in block mode), on args->device
  * and with the setting "transports". DONE or what cadge_layer.open returns, with a sentence. On failure *ucx

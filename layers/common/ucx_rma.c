@@ -179,6 +179,7 @@ int cadge_ucx_attach(struct cadge_ucx_rma *rma, struct cadge_blob_in *key, struc
 	struct cadge_remote *remote = calloc(1, sizeof(*remote));
 	size_t packed_bytes;
 	const void *packed;
+	void *mapped;
 
 	if (!remote)
 		return CADGE_E_MEMORY;
@@ -190,6 +191,7 @@ int cadge_ucx_attach(struct cadge_ucx_rma *rma, struct cadge_blob_in *key, struc
 		free(remote);
 		return CADGE_E_ARGUMENT;
 	}
+	remote->mapped = ucp_rkey_ptr(remote->rkey, remote->base, &mapped) == UCS_OK;
 	remote->next = rma->memory->remotes;
 	rma->memory->remotes = remote;
 	*remote_out = remote;
@@ -225,13 +227,6 @@ void cadge_ucx_detach_all(struct cadge_ucx_rma *rma)
 		if (remote->rma == rma)
 			cadge_ucx_detach(remote);
 	}
-}
-
-bool cadge_ucx_is_mapped(const struct cadge_remote *remote)
-{
-	void *mapped;
-
-	return ucp_rkey_ptr(remote->rkey, remote->base, &mapped) == UCS_OK;
 }
 
 /* ---- operations ---- */

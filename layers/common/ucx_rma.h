@@ -18,7 +18,7 @@
 #include <ucp/api/ucp.h>
 
 #include "cadge/layer.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 
 /* ---- memory of a context ---- */
 
@@ -38,6 +38,8 @@ struct cadge_remote {
 	ucp_rkey_h rkey;
 	uint64_t base;
 	uint64_t bytes;
+	uint32_t rights; /* for the caller's use */
+	bool mapped;     /* here, so that operations on it do without the peer */
 };
 
 /* As mem_alloc and mem_free of the contract. */
@@ -81,8 +83,6 @@ int cadge_ucx_attach(struct cadge_ucx_rma *rma, struct cadge_blob_in *key, struc
 void cadge_ucx_detach(struct cadge_remote *remote);
 /* Detaches all memory of this channel. */
 void cadge_ucx_detach_all(struct cadge_ucx_rma *rma);
-/* True where the peer's memory is mapped here, so that operations on it do without the peer. */
-bool cadge_ucx_is_mapped(const struct cadge_remote *remote);
 
 /* DONE, QUEUED (then `done`), BUSY (too many under way) or negative, as put, get, fetch_add, quiet of the
  * contract. */

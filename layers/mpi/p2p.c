@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/wire.h"
+#include "common/bytes.h"
 #include "mpi/p2p_flow.h"
 #include "mpi/path.h"
 

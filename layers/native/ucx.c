@@ -16,7 +16,7 @@
 #include "common/ucx.h"
 #include "common/ucx_landing.h"
 #include "common/ucx_path.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define IOV_MAX_ENTRIES     4u

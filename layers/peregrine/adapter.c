@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/adapter.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 #include "peregrine/engine/pgr.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/wire.h"
+#include "common/bytes.h"
 #include "rdma/ofi_flow.h"
 
 static void rdma_close(struct cadge_ctx *ctx)
@@ -63,7 +63,7 @@ static int rdma_make_channels(struct cadge_ctx *ctx, const struct cadge_open_arg
 		ctx->arena = NULL;
 	if (!ctx->arena)
 		return CADGE_E_MEMORY;
-	code = cadge_ofi_expose(&ctx->rma, ctx->arena, arena_bytes, &ctx->mr, &ctx->arena_far);
+	code = cadge_ofi_expose(&ctx->rma, ctx->arena, arena_bytes, CADGE_MAY_ALL, &ctx->mr, &ctx->arena_far);
 	for (peer = 0; !code && peer < ctx->peers; peer++) {
 		struct cadge_chan *chan = &ctx->chan[peer];
 

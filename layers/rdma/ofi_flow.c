@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/wire.h"
+#include "common/bytes.h"
 
 static struct cadge_ofi_far rdma_offset(struct cadge_ofi_far far, uint64_t offset_bytes)
 {
@@ -215,7 +215,7 @@ int rdma_ofi_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t ri
 	region = calloc(1, sizeof(*region));
 	if (!region)
 		return CADGE_E_MEMORY;
-	code = cadge_ofi_expose(&ctx->rma, base, bytes, &region->mr, &far);
+	code = cadge_ofi_expose(&ctx->rma, base, bytes, CADGE_MAY_ALL, &region->mr, &far);
 	if (code) {
 		free(region);
 		return code;

@@ -15,7 +15,7 @@
 #include "common/mailbox.h"
 #include "common/ucx.h"
 #include "common/ucx_rma.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 
 #define PEERS_MAX       (CADGE_UCX_IDS / 4)
 #define DEPTH_MAX       4096u
@@ -375,7 +375,7 @@ static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 		chan_end(chan);
 		return code;
 	}
-	ctx->direct = cadge_ucx_is_mapped(chan->area) && (!ctx->asked || ctx->direct);
+	ctx->direct = chan->area->mapped && (!ctx->asked || ctx->direct);
 	ctx->asked = true;
 	*chan_out = chan;
 	return CADGE_DONE;
@@ -517,7 +517,7 @@ static int rdma_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	ctx->depth = (uint32_t)cadge_least(args->depth_max, DEPTH_MAX);
 	ctx->wait_mode = args->wait_mode;
 	ctx->message_bytes_max = cadge_least(args->message_bytes_max, BYTES_MAX);
-	ctx->direct = args->place == CADGE_PLACE_HOST && !*cadge_ucx_setting(args, "transports", "");
+	ctx->direct = args->place == CADGE_PLACE_HOST && !*cadge_setting_of(args, "transports", "");
 	choose_shape(ctx);
 	code = cadge_ucx_open(args, features, &ctx->ucx);
 	if (code == CADGE_DONE) {

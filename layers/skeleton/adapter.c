@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "common/adapter.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 
 enum { PEERS_MAX = 256, IOV_ENTRIES = 8, MESSAGE_BYTES = 65536 };
 

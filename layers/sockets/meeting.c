@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "common/wire.h"
+#include "common/bytes.h"
 #include "sockets/session_state.h"
 
 static const uint32_t hello_magic = 0x314f4c48, welcome_magic = 0x31434c57;

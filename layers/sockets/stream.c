@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "common/wire.h"
+#include "common/bytes.h"
 
 enum {
 	/* The first header of a block ends on a cache line, so that the first payload begins on one. */

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "cadge/layer.h"
-#include "common/wire.h"
+#include "common/bytes.h"
 #include "sockets/blocks.h"
 #include "sockets/endpoint.h"
 #include "sockets/settings.h"

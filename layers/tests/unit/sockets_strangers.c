@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/wire.h"
+#include "common/bytes.h"
 #include "sockets/endpoint.h"
 #include "tests/unit/support/pair.h"
 #include "tests/unit/support/tap.h"

@@ -3,8 +3,8 @@
  * Bytes that cross from one process to another: fixed widths, little-endian, and a bounded writer and reader
  * for address blobs. Nothing here looks at a length from the wire before checking it.
  */
-#ifndef CADGE_COMMON_WIRE_H
-#define CADGE_COMMON_WIRE_H
+#ifndef CADGE_COMMON_BYTES_H
+#define CADGE_COMMON_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

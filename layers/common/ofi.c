@@ -195,7 +195,9 @@ void cadge_ofi_close(struct cadge_ofi *ofi)
 	ofi_close_objects(ofi);
 	if (ofi->info)
 		fi_freeinfo(ofi->info);
+	free(ofi->known);
 	ofi->info = NULL;
+	ofi->known = NULL;
 	/* ofi_rxm takes some 80 MiB from the heap for each endpoint, which one small block above them would
 	 * pin. */
 	malloc_trim(0);
@@ -295,6 +297,110 @@ static int ofi_try_ports(struct cadge_ofi *ofi, const struct cadge_open_args *ar
 	return cadge_try_ports(args, ofi_try_port, &trial);
 }
 
+/* ---- names and the address table ---- */
+
+/* Removed ones that shm's table holds, beside those in use. */
+#define KNOWN_SPARE 4u
+
+struct cadge_ofi_known {
+	unsigned char name[CADGE_OFI_NAME_BYTES];
+	size_t name_bytes; /* with the number of the opening */
+	fi_addr_t addr;
+	bool held, in_use;
+};
+
+int cadge_ofi_name(const struct cadge_ofi *ofi, void *name, size_t *bytes_inout)
+{
+	const size_t room_bytes = *bytes_inout;
+	int ret = fi_getname(&ofi->ep->fid, name, bytes_inout);
+
+	if (ret == -FI_ETOOSMALL || *bytes_inout + sizeof(ofi->opening) > room_bytes)
+		return CADGE_E_ARGUMENT;
+	if (ret)
+		return CADGE_E_LIBRARY;
+	memcpy((unsigned char *)name + *bytes_inout, &ofi->opening, sizeof(ofi->opening));
+	*bytes_inout += sizeof(ofi->opening);
+	return CADGE_DONE;
+}
+
+static void remove_now(const struct cadge_ofi *ofi, fi_addr_t addr)
+{
+	int ret = fi_av_remove(ofi->av, &addr, 1, 0);
+
+	if (ret)
+		fprintf(stderr, "cadge: libfabric could not remove an address: %s\n", fi_strerror(-ret));
+}
+
+/*
+ * The entry of this very opening; else an empty one, where another opening at the same address, and if need be one that
+ * was removed, have gone first. NULL: no room.
+ */
+static struct cadge_ofi_known *make_room(struct cadge_ofi *ofi, const void *name, size_t name_bytes)
+{
+	struct cadge_ofi_known *room = NULL, *each;
+
+	for (each = ofi->known; each < ofi->known + ofi->known_max; each++) {
+		if (each->held && !each->in_use && each->name_bytes == name_bytes) {
+			if (memcmp(each->name, name, name_bytes) == 0)
+				return each;
+			if (memcmp(each->name, name, name_bytes - sizeof(ofi->opening)) == 0) {
+				remove_now(ofi, each->addr);
+				each->held = false;
+			}
+		}
+		if (!each->held || (!each->in_use && (!room || room->held)))
+			room = each;
+	}
+	if (room && room->held) {
+		remove_now(ofi, room->addr);
+		room->held = false;
+	}
+	return room;
+}
+
+int cadge_ofi_insert(struct cadge_ofi *ofi, const void *name, size_t name_bytes, fi_addr_t *addr_out)
+{
+	unsigned char copy[CADGE_OFI_NAME_BYTES] = {0};
+	struct cadge_ofi_known *known = NULL;
+
+	if (name_bytes <= sizeof(ofi->opening) || name_bytes > sizeof(copy))
+		return CADGE_E_ARGUMENT;
+	memcpy(copy, name, name_bytes - sizeof(ofi->opening));
+	if (!ofi->network) {
+		known = make_room(ofi, name, name_bytes);
+		if (!known)
+			return CADGE_E_LIBRARY;
+	}
+	if ((!known || !known->held) && fi_av_insert(ofi->av, copy, 1, addr_out, 0, NULL) != 1)
+		return CADGE_E_LIBRARY;
+	if (!known)
+		return CADGE_DONE;
+	if (known->held)
+		*addr_out = known->addr;
+	memcpy(known->name, name, name_bytes);
+	known->name_bytes = name_bytes;
+	known->addr = *addr_out;
+	known->held = known->in_use = true;
+	return CADGE_DONE;
+}
+
+void cadge_ofi_remove(struct cadge_ofi *ofi, fi_addr_t addr)
+{
+	struct cadge_ofi_known *each;
+
+	if (ofi->network) {
+		remove_now(ofi, addr);
+		return;
+	}
+	for (each = ofi->known; each < ofi->known + ofi->known_max; each++)
+		if (each->in_use && each->addr == addr) {
+			each->in_use = false;
+			return;
+		}
+}
+
+/* ---- open, and what follows ---- */
+
 int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 		   const struct cadge_ofi_needs *needs)
 {
@@ -311,33 +417,20 @@ int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 	if (ret)
 		return ofi_none(ofi, args, ret);
 	code = ofi_try_ports(ofi, args, needs);
+	if (!code && cadge_nonce(&ofi->opening) != CADGE_DONE)
+		code = cadge_refuse(args, CADGE_E_LIBRARY, "the kernel has no random number");
+	if (!code && !ofi->network) {
+		ofi->known_max = args->peers_max + KNOWN_SPARE;
+		ofi->known = calloc(ofi->known_max, sizeof(*ofi->known));
+		if (!ofi->known)
+			code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers",
+					    args->peers_max);
+	}
 	if (code)
 		cadge_ofi_close(ofi);
 	else
 		snprintf(ofi->interface, sizeof(ofi->interface), "%s", ofi->info->domain_attr->name);
 	return code;
-}
-
-int cadge_ofi_name(const struct cadge_ofi *ofi, void *name, size_t *bytes_inout)
-{
-	int ret = fi_getname(&ofi->ep->fid, name, bytes_inout);
-
-	if (ret == -FI_ETOOSMALL)
-		return CADGE_E_ARGUMENT;
-	return ret ? CADGE_E_LIBRARY : CADGE_DONE;
-}
-
-int cadge_ofi_insert(const struct cadge_ofi *ofi, const void *name, fi_addr_t *addr_out)
-{
-	return fi_av_insert(ofi->av, name, 1, addr_out, 0, NULL) == 1 ? CADGE_DONE : CADGE_E_LIBRARY;
-}
-
-void cadge_ofi_remove(const struct cadge_ofi *ofi, fi_addr_t addr)
-{
-	int ret = fi_av_remove(ofi->av, &addr, 1, 0);
-
-	if (ret)
-		fprintf(stderr, "cadge: libfabric could not remove an address: %s\n", fi_strerror(-ret));
 }
 
 int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns)

@@ -27,6 +27,8 @@
 /* What we are written for: the oldest libfabric in reach. A newer library behaves as this version says. */
 #define CADGE_OFI_VERSION FI_VERSION(1, 17)
 
+#define CADGE_OFI_NAME_BYTES 512u
+
 /* The option that every libfabric layer has: an initialiser for its table of options. */
 #define CADGE_OFI_OPTION_PROVIDER                                                                            \
 	{"provider", "",                                                                                     \
@@ -44,6 +46,9 @@ struct cadge_ofi_needs {
 	size_t completions;   /* most completions that can be in the queue at a time */
 };
 
+/* An address that shm's table holds. */
+struct cadge_ofi_known;
+
 struct cadge_ofi {
 	struct fi_info *info; /* as granted, not as asked */
 	struct fid_fabric *fabric;
@@ -51,7 +56,10 @@ struct cadge_ofi {
 	struct fid_av *av;
 	struct fid_cq *cq; /* FI_CQ_FORMAT_DATA, sends and receives */
 	struct fid_ep *ep;
-	int wait_fd; /* -1 where the context does not sleep */
+	int wait_fd;      /* -1 where the context does not sleep */
+	uint64_t opening; /* a random number */
+	struct cadge_ofi_known *known;
+	uint32_t known_max;
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
 	bool network;    /* the provider goes through sockets and not through memory */
@@ -77,11 +85,20 @@ int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 void cadge_ofi_close_endpoint(struct cadge_ofi *ofi);
 void cadge_ofi_close(struct cadge_ofi *ofi);
 
-/* Our own address as the provider writes it. DONE, E_ARGUMENT (no room), E_LIBRARY. */
+/*
+ * What a peer needs to insert us, CADGE_OFI_NAME_BYTES at most: our address as the provider writes it, and a number that
+ * tells this opening from any other at the same address. DONE, E_ARGUMENT (no room), E_LIBRARY.
+ */
 int cadge_ofi_name(const struct cadge_ofi *ofi, void *name, size_t *bytes_inout);
-/* Enters a peer's name into the address table. DONE or E_LIBRARY. */
-int cadge_ofi_insert(const struct cadge_ofi *ofi, const void *name, fi_addr_t *addr_out);
-void cadge_ofi_remove(const struct cadge_ofi *ofi, fi_addr_t addr);
+/*
+ * Enters a peer's name into the address table. DONE, E_ARGUMENT (no name) or E_LIBRARY.
+ *
+ * shm keeps what was removed until its room or its address is needed, and takes it again where the same peer comes back:
+ * libfabric 2.1 follows a null pointer where long messages wait for being received, or discarded by close, whose sender
+ * is not in the table any more.
+ */
+int cadge_ofi_insert(struct cadge_ofi *ofi, const void *name, size_t name_bytes, fi_addr_t *addr_out);
+void cadge_ofi_remove(struct cadge_ofi *ofi, fi_addr_t addr);
 
 /* Sleeps on the queue's descriptor unless it has work already. As cadge_layer.wait. */
 int cadge_ofi_wait(const struct cadge_ofi *ofi, uint64_t timeout_ns);

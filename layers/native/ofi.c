@@ -144,7 +144,7 @@ static void ofi_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_
 static int ofi_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {
 	struct cadge_blob_out out = {.at = blob, .room_bytes = *bytes_inout, .ok = true};
-	char name[512];
+	char name[CADGE_OFI_NAME_BYTES];
 	size_t name_bytes = sizeof(name);
 	int code;
 
@@ -169,17 +169,14 @@ static int ofi_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	size_t name_bytes;
 	const void *name = cadge_blob_take_bytes(&in, &name_bytes);
 	struct cadge_chan *chan;
-	char copy[512] = {0};
 	int code;
 
-	if (!in.ok || !name_bytes || name_bytes >= sizeof(copy) || peer >= ctx->peers ||
-	    stamp >> OFI_KIND_SHIFT)
+	if (!in.ok || peer >= ctx->peers || stamp >> OFI_KIND_SHIFT)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chan[peer];
 	if (chan->connected)
 		return CADGE_E_ARGUMENT;
-	memcpy(copy, name, name_bytes);
-	code = cadge_ofi_insert(&ctx->ofi, copy, &chan->addr);
+	code = cadge_ofi_insert(&ctx->ofi, name, name_bytes, &chan->addr);
 	if (code)
 		return code;
 	chan->ctx = ctx;

@@ -152,7 +152,7 @@ static int rdma_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 {
 	struct cadge_blob_out out = {.at = blob, .room_bytes = *bytes_inout, .ok = true};
 	uint8_t card[CADGE_MAILBOX_CARD_BYTES];
-	char name[512];
+	char name[CADGE_OFI_NAME_BYTES];
 	size_t name_bytes = sizeof(name);
 	struct cadge_chan *chan;
 	int code;
@@ -189,7 +189,6 @@ static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 	struct cadge_ofi_far area, word;
 	uint64_t part_bytes, nonce;
 	struct cadge_chan *chan;
-	char copy[512] = {0};
 	fi_addr_t addr;
 	int code;
 
@@ -198,12 +197,11 @@ static int rdma_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 	part_bytes = cadge_blob_take_u64(&in);
 	pid = cadge_blob_take_u32(&in);
 	nonce = cadge_blob_take_u64(&in);
-	if (!in.ok || in.left_bytes || !name_bytes || name_bytes >= sizeof(copy) ||
-	    part_bytes < 2 * RDMA_WORD_BYTES || peer >= ctx->peers || ctx->chan[peer].connected)
+	if (!in.ok || in.left_bytes || part_bytes < 2 * RDMA_WORD_BYTES || peer >= ctx->peers ||
+	    ctx->chan[peer].connected)
 		return CADGE_E_ARGUMENT;
 	chan = &ctx->chan[peer];
-	memcpy(copy, name, name_bytes);
-	code = cadge_ofi_insert(&ctx->ofi, copy, &addr);
+	code = cadge_ofi_insert(&ctx->ofi, name, name_bytes, &addr);
 	if (code)
 		return code;
 	code = cadge_mailbox_attach(chan->mailbox, card, card_bytes, chan);

@@ -339,6 +339,7 @@ void test_rpc_delegate(struct rank *r);
 void test_capability_lies(struct rank *r);
 void test_describe_path_true(struct rank *r);
 void test_close_with_work_outstanding(struct rank *r);
+void test_close_with_messages_unread(struct rank *r);
 void test_disconnect_reconnect(struct rank *r);
 void test_no_growth(struct rank *r);
 void test_two_peers(struct rank *r);

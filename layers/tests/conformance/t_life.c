@@ -81,6 +81,45 @@ void test_close_with_work_outstanding(struct rank *r)
 		endpoint_stop(ep);
 }
 
+/* The receiver looks a few times at more than it can hold, then ends the channel and closes. */
+void test_close_with_messages_unread(struct rank *r)
+{
+	struct endpoint *ep;
+	size_t bytes = 20000;
+	void *base;
+
+	for (unsigned int round = 0; round < 3; round++) {
+		if (endpoint_start(r, &wishes_default, &ep) < 0)
+			return;
+		ep->on_recv = forget_recv;
+		if (bytes > ep->limits.message_bytes_max)
+			bytes = (size_t)ep->limits.message_bytes_max;
+		base = calloc(1, bytes);
+		if (!base) {
+			fail(r, "the suite is out of memory");
+			return;
+		}
+		r->polled = NULL;
+		if (oob_barrier(r) < 0)
+			return;
+		ep->may_lose_peer = true;
+		if (rank_starts(r) && post_some(ep, 64, base, bytes) < 0)
+			return;
+		if (oob_barrier(r) < 0)
+			return;
+		for (unsigned int look = 0; !rank_starts(r) && look <= round; look++)
+			if (endpoint_poll(ep) < 0)
+				return;
+		if (oob_barrier(r) < 0 || endpoint_disconnect(ep) < 0 || endpoint_close(ep) < 0)
+			return;
+		free(base);
+		if (oob_barrier(r) < 0)
+			return;
+	}
+	if (endpoint_start(r, &wishes_default, &ep) == 0 && echo_run(ep, 0, 91, few, 3) == 0)
+		endpoint_stop(ep);
+}
+
 void test_disconnect_reconnect(struct rank *r)
 {
 	struct endpoint *ep;

@@ -106,6 +106,7 @@ void cadge_ucx_path_read(char *text, const char *asked, struct cadge_ucx_path *p
 {
 	enum { ELSEWHERE, HEADER, ROWS } at = ELSEWHERE;
 	char *rest = NULL;
+	bool tables = false;
 
 	memset(path, 0, sizeof(*path));
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -114,6 +115,7 @@ void cadge_ucx_path_read(char *text, const char *asked, struct cadge_ucx_path *p
 		if (at == ELSEWHERE && !*path->sends && strstr(line, TABLE_OF_SENDS)) {
 			append(path->sends, sizeof(path->sends), "", "am_send:");
 			at = HEADER;
+			tables = true;
 		} else if (at == HEADER) {
 			at = ROWS; /* the line between the title and the rows */
 		} else if (at == ROWS && strchr(line, '|')) {
@@ -122,6 +124,7 @@ void cadge_ucx_path_read(char *text, const char *asked, struct cadge_ucx_path *p
 			at = ELSEWHERE;
 		}
 	}
+	path->copies_between = tables && strstr(path->lanes, ": cma/memory");
 }
 
 int cadge_ucx_path_of(ucp_ep_h ep, const char *asked, struct cadge_ucx_path *path)

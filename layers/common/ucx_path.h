@@ -9,6 +9,11 @@ struct cadge_ucx_path {
 	bool memory, network;
 	bool foreign; /* a network device that was not asked for */
 	bool other;   /* a transport other than TCP */
+	/*
+	 * Puts and gets of memory that is not mapped are copied by the kernel (CMA), without the peer's library: such a
+	 * lane is there, and a library that uses it so. Those that print a line in place of tables send messages instead.
+	 */
+	bool copies_between;
 	char device[64];
 	char lanes[256]; /* "am: posix/memory; rma_bw: cma/memory" */
 	char sends[256]; /* "am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)", or "" */

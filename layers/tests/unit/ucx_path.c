@@ -36,6 +36,7 @@ static void lines(void)
 	ok(path.rendezvous_bytes == 8256 &&
 		   !strcmp(path.sends, "am_send: 0..<egr/short>..93..<egr/bcopy>..8256..<rndv>..(inf)"),
 	   "where the rendezvous begins (%s)", path.sends);
+	ok(!path.copies_between, "who prints a line sends messages to memory that is not mapped");
 	path = reading("#                 lane[0]:  0:tcp/lo.0 md[0]                -> md[0]/tcp/sysdev[255] "
 		       "rma_bw#0 am am_bw#0 wireup\n#\n"
 		       "#                 am_send: 0..<egr/short>..8185..<egr/zcopy>..20553..<rndv>..(inf)\n",
@@ -73,6 +74,11 @@ static void tables(void)
 	ok(!strcmp(path.sends, "am_send: 0..92 <short>, 93..8256 <copy-in>, 8257..64K <(?) rendezvous copy "
 			       "from attached>, 65537..inf <(?) rendezvous zero-copy>"),
 	   "the rows of the sends alone (%s)", path.sends);
+	ok(!path.copies_between, "who has no lane for it does not copy between processes");
+	path = reading("# lane[0]:  4:cma/memory.0 md[4]  -> md[4]/cma/sysdev[255] rma_bw#0\n"
+		       "# | a cfg#1 | active message by ucp_am_send* from host memory |\n",
+		       "lo");
+	ok(path.copies_between, "who prints tables and has one does");
 	path = reading("# | a cfg#1 | active message by ucp_am_send* from host memory |\n# +--+\n"
 		       "# | 0..64K | multi-frag copy-in | tcp/eth0 |\n# | 65537..inf | rendezvous fragmented "
 		       "| x |\n",

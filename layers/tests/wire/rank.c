@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/wire/wire_tests.h"
+
+enum { REASON_BYTES = 256, SKIPPED = 77 };
+
+__attribute__((noreturn)) static void end_rank(const struct rank *rank, int status, const char *format,
+					       va_list list)
+{
+	char reason[REASON_BYTES];
+	int used = snprintf(reason, sizeof(reason), "rank %u: ", rank->number);
+
+	vsnprintf(reason + used, sizeof(reason) - (size_t)used, format, list);
+	if (write(rank->verdict, reason, strlen(reason)) < 0)
+		status = 2;
+	_exit(status);
+}
+
+void rank_fail(const struct rank *rank, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	end_rank(rank, 1, format, list);
+}
+
+void rank_skip(const struct rank *rank, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	end_rank(rank, SKIPPED, format, list);
+}
+
+void say(const struct rank *rank, unsigned int to, const void *data, size_t bytes)
+{
+	EXPECT(rank, send(rank->to[to], data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes,
+	       "rank %u does not hear: %s", to, strerror(errno));
+}
+
+size_t hear(const struct rank *rank, unsigned int from, void *data, size_t room_bytes)
+{
+	ssize_t bytes;
+
+	do {
+		bytes = recv(rank->to[from], data, room_bytes, 0);
+	} while (bytes < 0 && errno == EINTR);
+	EXPECT(rank, bytes > 0, "rank %u has ended", from);
+	return (size_t)bytes;
+}
+
+void meet(const struct rank *rank, unsigned int first, unsigned int count)
+{
+	char byte = 'm';
+
+	for (unsigned int i = first; i < first + count; i++)
+		if (i != rank->number)
+			say(rank, i, &byte, 1);
+	for (unsigned int i = first; i < first + count; i++)
+		if (i != rank->number)
+			hear(rank, i, &byte, 1);
+}
+
+uint64_t clock_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void rest_ms(unsigned int ms)
+{
+	poll(NULL, 0, (int)ms);
+}
+
+void fill(uint8_t *data, size_t bytes, uint32_t seed)
+{
+	uint32_t state = seed * 2654435761u + 12345u;
+
+	for (size_t i = 0; i < bytes; i++) {
+		data[i] = (uint8_t)(state >> 24);
+		state = state * 1664525u + 1013904223u;
+	}
+}
+
+bool is_filled(const void *data, size_t bytes, uint32_t seed)
+{
+	const uint8_t *at = data;
+	uint32_t state = seed * 2654435761u + 12345u;
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (at[i] != (uint8_t)(state >> 24))
+			return false;
+		state = state * 1664525u + 1013904223u;
+	}
+	return true;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Conformance of a wire (common/wire.h): one program a substrate, tests/unit/wire_*.c. Each test runs in processes of its
+ * own, the *ranks*, two or three, within a host and between emulated hosts; a rank that dies or fails spoils no other
+ * test. Ranks speak to each other over sockets beside the wire.
+ */
+#ifndef CADGE_TESTS_WIRE_H
+#define CADGE_TESTS_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/wire.h"
+
+enum { RANKS_MAX = 3, KEPT_MAX = 64 };
+
+struct rank {
+	unsigned int number, count;
+	enum cadge_place place;
+	enum cadge_wait_mode wait_mode;
+	const char *device, *address;
+	int to[RANKS_MAX]; /* -1: itself */
+	int verdict;       /* where the reason of a failure goes */
+};
+
+struct wire_test {
+	const char *name;
+	void (*run)(struct rank *rank); /* of every rank; returns where all is well */
+	unsigned int ranks;
+	unsigned int dies; /* bits of the ranks that others kill */
+	bool block;        /* in block mode */
+};
+
+/* ---- what a rank does (rank.c) ---- */
+
+/* Ends the rank, and with it the test: failed, or not possible here. */
+__attribute__((noreturn, format(printf, 2, 3))) void rank_fail(const struct rank *rank, const char *format,
+							       ...);
+__attribute__((noreturn, format(printf, 2, 3))) void rank_skip(const struct rank *rank, const char *format,
+							       ...);
+#define EXPECT(rank, condition, ...) ((condition) ? (void)0 : rank_fail(rank, __VA_ARGS__))
+
+/* One message beside the wire; hear returns its length, and fails where the other has ended. */
+void say(const struct rank *rank, unsigned int to, const void *data, size_t bytes);
+size_t hear(const struct rank *rank, unsigned int from, void *data, size_t room_bytes);
+/* All of these ranks are here. */
+void meet(const struct rank *rank, unsigned int first, unsigned int count);
+uint64_t clock_ns(void);
+/* Sleeps. */
+void rest_ms(unsigned int ms);
+/* Content that differs by sender, number and place. */
+void fill(uint8_t *data, size_t bytes, uint32_t seed);
+bool is_filled(const void *data, size_t bytes, uint32_t seed);
+
+/* ---- an end of the wire (end.c) ---- */
+
+struct end;
+struct end_peer {
+	struct cadge_link *link;
+	bool up, down;
+	uint64_t packets; /* that came in, of this life */
+	void *kept[KEPT_MAX];
+	size_t kept_bytes[KEPT_MAX];
+	unsigned int kept_count;
+};
+
+struct end {
+	struct rank *rank;
+	struct cadge_wire *wire;
+	const struct cadge_wire_facts *facts;
+	struct end_peer peer[RANKS_MAX]; /* by the rank's number */
+	/* What a test does with packets; NULL: they are counted. */
+	enum cadge_keep (*packet)(struct end *end, uint32_t peer, void *data, size_t bytes);
+	uint64_t number; /* for the test's use */
+	unsigned int ended, failed;
+	uint64_t token; /* of what ended last */
+	int code;
+};
+
+#define PACKETS    16u
+#define KEPT       16u
+#define OPERATIONS 8u
+
+/* Opens with these features, PACKETS, KEPT and OPERATIONS. Where the wire refuses block mode the test is skipped. */
+void end_open(struct end *end, struct rank *rank, uint32_t features);
+void end_close(struct end *end);
+/* Exchanges addresses with rank `other` and connects it as peer `as`; end_up waits for `up`. */
+void end_connect(struct end *end, unsigned int other, uint32_t as);
+void end_up(struct end *end, uint32_t peer);
+/* The three above, for two ranks that are peers of each other. */
+void end_pair(struct end *end, struct rank *rank, uint32_t features);
+/* Meets as meet does, looking meanwhile: what this end has sent may still have to leave. */
+void end_meet(struct end *end, unsigned int first, unsigned int count);
+/* Hears one message beside the wire, and drops it, looking meanwhile. */
+void end_hear(struct end *end, unsigned int from);
+/* One look; fails where the context is broken. */
+int end_look(struct end *end);
+/* Looks until `*value` is at least `wanted`; fails after ten seconds, naming `what`. */
+void end_await(struct end *end, const uint64_t *value, uint64_t wanted, const char *what);
+void end_await_bool(struct end *end, const bool *value, const char *what);
+/* Takes and sends a packet filled with `seed`, looking meanwhile. */
+void end_send(struct end *end, uint32_t peer, size_t bytes, uint32_t seed);
+/* Ends what returned `code`, DONE or QUEUED; what returned BUSY is an error. */
+void end_finish(struct end *end, int code, const char *what);
+/* The same, but gives up after so long: false. */
+bool end_finishes(struct end *end, int code, unsigned int ms);
+
+/* ---- the tests ---- */
+
+void test_order_and_once(struct rank *rank);
+void test_take_drop_send(struct rank *rank);
+void test_up_means_at_once(struct rank *rank);
+void test_all_kept_and_one_more(struct rank *rank);
+void test_sleeps_and_wakes(struct rank *rank);
+void test_peer_dies(struct rank *rank);
+void test_new_life_after_death(struct rank *rank);
+void test_lives_do_not_mix(struct rank *rank);
+void test_put_quiet_packet(struct rank *rank);
+void test_puts_in_order(struct rank *rank);
+void test_rights_and_bounds(struct rank *rank);
+void test_reach_proved(struct rank *rank);
+
+/* ---- the program (main.c) ---- */
+
+int wire_conformance(int argc, char **argv);
+
+#endif

@@ -272,7 +272,8 @@ int pgr_call(struct pgr_peer *peer, uint32_t procedure, const struct pgr_signatu
  * End the calls of this binding that are outstanding under this `arg` of theirs: with E_DEADLINE, unless they have ended
  * `within_ns` from now (the earlier one holds, where it is said twice); with E_CANCELLED. `done` runs in a poll: in the
  * next one after pgr_cancel, at most a quarter of rto_min_ns late after a deadline. Then the buffers are the caller's
- * again. The server is not told: it has executed such a call once, or will, or never. Return how many there are.
+ * again. The server is not told: it has executed such a call once, or will, or never. Where its result lies in our inbox
+ * already, that poll may still end it with the result. Return how many there are.
  */
 unsigned int pgr_deadline(struct pgr_peer *peer, const void *arg, uint64_t within_ns);
 unsigned int pgr_cancel(struct pgr_peer *peer, const void *arg);

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fibers (common/fiber.h): what a function keeps over a yield, many side by side, the end of a stack, no system call. */
+#include "common/fiber.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <linux/seccomp.h>
+
+#include "tests/unit/support/tap.h"
+
+enum { FIBERS = 16, ROUNDS = 2000 };
+
+struct worker {
+	struct cadge_fiber *fiber;
+	unsigned int number, steps;
+	uint64_t sum;
+	double product;
+	char text[64];
+};
+
+/* Keeps more values over each yield than there are registers that a call preserves, whole numbers and others. */
+static void work(void *arg)
+{
+	struct worker *self = arg;
+	uint64_t a = self->number + 1, b = a * 3, c = a * 5, d = a * 7, e = a * 11, f = a * 13, g = a * 17,
+		 h = a * 19;
+	double p = (double)a, q = p * 0.5, r = p * 0.25, s = p * 0.125, t = p + 3, u = p + 5, v = p + 7,
+	       w = p + 9;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		a += b ^ i, b += c, c += d, d += e, e += f, f += g, g += h, h += a;
+		p += q, q = r + 1, r = s + 1, s = t * 0.5, t = u * 0.5, u = v * 0.5, v = w * 0.5,
+			w = p * 0.001;
+		self->steps++;
+		cadge_fiber_yield(self->fiber);
+	}
+	self->sum = a + b + c + d + e + f + g + h;
+	self->product = p + q + r + s + t + u + v + w;
+	/* vector registers are saved at multiples of 16 in there */
+	snprintf(self->text, sizeof(self->text), "%u %.3f", self->number, self->product);
+}
+
+/* The same without a yield. */
+static void expect(struct worker *self)
+{
+	uint64_t a = self->number + 1, b = a * 3, c = a * 5, d = a * 7, e = a * 11, f = a * 13, g = a * 17,
+		 h = a * 19;
+	double p = (double)a, q = p * 0.5, r = p * 0.25, s = p * 0.125, t = p + 3, u = p + 5, v = p + 7,
+	       w = p + 9;
+
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		a += b ^ i, b += c, c += d, d += e, e += f, f += g, g += h, h += a;
+		p += q, q = r + 1, r = s + 1, s = t * 0.5, t = u * 0.5, u = v * 0.5, v = w * 0.5,
+			w = p * 0.001;
+	}
+	self->sum = a + b + c + d + e + f + g + h;
+	self->product = p + q + r + s + t + u + v + w;
+	snprintf(self->text, sizeof(self->text), "%u %.3f", self->number, self->product);
+}
+
+static void side_by_side(void)
+{
+	struct worker workers[FIBERS] = {{NULL, 0, 0, 0, 0, ""}}, wanted;
+	unsigned int good = 0, ended = 0;
+
+	for (unsigned int i = 0; i < FIBERS; i++) {
+		workers[i] = (struct worker){.fiber = cadge_fiber_create(), .number = i};
+		if (!workers[i].fiber)
+			tap_bail("no fiber");
+		cadge_fiber_start(workers[i].fiber, work, &workers[i]);
+	}
+	for (unsigned int round = 0; ended < FIBERS; round++) {
+		struct worker *worker =
+			&workers[(round * 7 + round / FIBERS) % FIBERS]; /* in no fixed order */
+
+		if (!cadge_fiber_is_suspended(worker->fiber))
+			continue;
+		cadge_fiber_resume(worker->fiber);
+		ended += !cadge_fiber_is_suspended(worker->fiber);
+	}
+	for (unsigned int i = 0; i < FIBERS; i++) {
+		wanted = (struct worker){.number = i};
+		expect(&wanted);
+		good += workers[i].steps == ROUNDS && workers[i].sum == wanted.sum &&
+			strcmp(workers[i].text, wanted.text) == 0;
+	}
+	ok(good == FIBERS, "%u of %d fibers side by side keep what they have", good, FIBERS);
+	/* And once more on the same stacks. */
+	for (unsigned int i = 0; i < FIBERS; i++) {
+		workers[i].steps = 0;
+		cadge_fiber_start(workers[i].fiber, work, &workers[i]);
+	}
+	for (good = 0; good < FIBERS && workers[good].steps == 1; good++)
+		;
+	ok(good == FIBERS, "a fiber whose function has returned runs another");
+	for (unsigned int i = 0; i < FIBERS; i++)
+		cadge_fiber_destroy(workers[i].fiber); /* all are suspended */
+	ok(true, "suspended fibers can be destroyed");
+}
+
+static struct cadge_fiber *outer, *inner;
+static unsigned int trail;
+
+static void be_inner(void *arg)
+{
+	(void)arg;
+	trail = trail * 10 + 2;
+	cadge_fiber_yield(inner);
+	trail = trail * 10 + 4;
+}
+
+static void be_outer(void *arg)
+{
+	(void)arg;
+	trail = trail * 10 + 1;
+	cadge_fiber_start(inner, be_inner, NULL);
+	trail = trail * 10 + 3;
+	cadge_fiber_yield(outer);
+	cadge_fiber_resume(inner);
+	trail = trail * 10 + 5;
+}
+
+static void one_in_another(void)
+{
+	outer = cadge_fiber_create();
+	inner = cadge_fiber_create();
+	if (!outer || !inner)
+		tap_bail("no fiber");
+	cadge_fiber_start(outer, be_outer, NULL);
+	cadge_fiber_resume(outer);
+	ok(trail == 12345 && !cadge_fiber_is_suspended(outer) && !cadge_fiber_is_suspended(inner),
+	   "a fiber starts another, and goes on with it later (%u)", trail);
+	cadge_fiber_destroy(outer);
+	cadge_fiber_destroy(inner);
+}
+
+static struct cadge_fiber *lonely;
+
+static void yield_for_ever(void *arg)
+{
+	for (unsigned int *count = arg;; ++*count)
+		cadge_fiber_yield(lonely);
+}
+
+/* In a process that may only read, write, exit and return from signals. */
+static void no_system_call(void)
+{
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__)
+	unsigned int count = 0;
+	int status;
+	pid_t child;
+
+	lonely = cadge_fiber_create();
+	if (!lonely || (child = fork()) < 0)
+		tap_bail("no process");
+	if (!child) {
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) < 0)
+			_exit(77);
+		cadge_fiber_start(lonely, yield_for_ever, &count);
+		for (unsigned int i = 0; i < 10000; i++)
+			cadge_fiber_resume(lonely);
+		syscall(SYS_exit, count == 10000 ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		ok(true, "a switch makes no system call # SKIP no seccomp here");
+	else
+		ok(WIFEXITED(status) && !WEXITSTATUS(status), "a switch makes no system call (%x)",
+		   (unsigned int)status);
+	cadge_fiber_destroy(lonely);
+#else
+	ok(true, "a switch makes no system call # SKIP ucontext here, or a sanitizer");
+	(void)yield_for_ever;
+#endif
+}
+
+/* Touches `bytes` of the stack, from above. (A frame's own arrays may lie elsewhere under a sanitizer.) */
+static void use_stack(void *arg)
+{
+	const size_t bytes = *(size_t *)arg;
+	volatile uint8_t *frame = __builtin_alloca(bytes);
+
+	for (size_t i = bytes; i > 1024; i -= 1024)
+		frame[i - 1] = 1;
+}
+
+static int status_of(size_t bytes)
+{
+	const struct rlimit no_core = {0, 0};
+	int status;
+	pid_t child = fork();
+
+	if (child < 0)
+		tap_bail("no process");
+	if (!child) {
+		struct cadge_fiber *fiber = cadge_fiber_create();
+
+		setrlimit(RLIMIT_CORE, &no_core);
+		if (!freopen("/dev/null", "w", stderr)) /* a sanitizer's words */
+			_exit(1);
+		cadge_fiber_start(fiber, use_stack, &bytes);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	return status;
+}
+
+static void the_end_of_a_stack(void)
+{
+	ok(status_of(CADGE_FIBER_STACK_BYTES / 4) == 0, "a quarter of a stack can be used");
+	ok(status_of(CADGE_FIBER_STACK_BYTES * 2) != 0, "whoever needs more than a stack is ended");
+}
+
+int main(void)
+{
+	side_by_side();
+	one_in_another();
+	no_system_call();
+	the_end_of_a_stack();
+	return tap_done();
+}

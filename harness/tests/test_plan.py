@@ -551,8 +551,38 @@ def test_a_machine_that_is_slow_at_the_moment_is_no_reason_to_refuse() -> None:
 # -- the sweeps that come with Cadge
 
 
-def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> None:
+def shipped(name: str) -> SweepFile:
+    """Return a sweep that comes with Cadge, of whatever layers there are."""
+    sweep, _ = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
+    return sweep.model_copy(update={"without": ()})
+
+
+def test_the_default_sweep_has_every_style_and_no_more_layers_than_fit() -> None:
     sweep, _ = read_sweep(SWEEPS / "default.yml", WORKLOADS)
+    files = sorted((SWEEPS.parents[1] / "layers").glob("*/*.layer.yml"))
+    layers = {f"{file.parent.name}-{file.name.partition('.')[0]}" for file in files} - {"null-self"}
+    layers = {name for name in layers if not name.startswith("shims-")}
+    assert set(sweep.without) <= layers
+    measured = layers - set(sweep.without)
+    assert len(measured) <= 12
+    assert {name.partition("-")[0] for name in measured} == {name.partition("-")[0] for name in layers}
+
+
+def test_layers_that_a_sweep_is_without(catalogue: Catalogue, site: Site) -> None:
+    sweep = tiny(without=["b-two"])
+    plan = make_plan(sweep, catalogue, WORKLOADS, site)
+    assert {point.subject.layer for point in plan.points if point.subject.kind == "layer"} == {"a-one", "c-three"}
+    assert "b-two is left out of this sweep; LAYERS=b-two measures it" in plan.notices
+    plan = make_plan(sweep, catalogue, WORKLOADS, site, only=["b-two"])
+    assert {point.subject.layer for point in plan.points if point.subject.kind == "layer"} == {"b-two"}
+    with pytest.raises(UsageError, match="no-such"):
+        make_plan(tiny(without=["no-such"]), catalogue, WORKLOADS, site)
+    with pytest.raises(ValueError, match="where layers are named it says nothing"):
+        tiny(layers=["a-one"], without=["b-two"])
+
+
+def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> None:
+    sweep = shipped("default")
     plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     assert [block.place for block in plan.blocks] == ["within", "between"]
     layer_points = [point for point in plan.points if point.subject.kind == "layer"]
@@ -571,8 +601,8 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> 
 
 @pytest.mark.parametrize("name", ["smoke", "default", "full"])
 def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: Site) -> None:
-    sweep, text = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
-    plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
+    _, text = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
+    plan = make_plan(shipped(name), built(catalogue), WORKLOADS, site)
     assert plan.launches
     schema = json.loads((SWEEPS.parents[1] / "results/schema/cadge.sweep-2.schema.json").read_text())
     import jsonschema

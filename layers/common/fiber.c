@@ -20,6 +20,7 @@
 #endif
 #endif
 #ifdef FIBER_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -73,6 +74,16 @@ static void tell_outside(struct cadge_fiber *fiber)
 {
 #ifdef FIBER_ASAN
 	__sanitizer_finish_switch_fiber(fiber->fake_outside, NULL, NULL);
+#else
+	(void)fiber;
+#endif
+}
+
+/* Frames that were left for good are still marked as such. */
+static void tell_emptied(struct cadge_fiber *fiber)
+{
+#ifdef FIBER_ASAN
+	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, CADGE_FIBER_STACK_BYTES);
 #else
 	(void)fiber;
 #endif
@@ -230,6 +241,7 @@ void cadge_fiber_destroy(struct cadge_fiber *fiber)
 {
 	if (!fiber)
 		return;
+	tell_emptied(fiber);
 	munmap(fiber->stack - guard_bytes(), guard_bytes() + CADGE_FIBER_STACK_BYTES);
 	free(fiber);
 }
@@ -245,6 +257,8 @@ void cadge_fiber_start(struct cadge_fiber *fiber, void (*function)(void *arg), v
 {
 	fiber->function = function;
 	fiber->arg = arg;
+	if (fiber->suspended)
+		tell_emptied(fiber);
 	fiber->suspended = true;
 	make_stack(fiber);
 	cadge_fiber_resume(fiber);

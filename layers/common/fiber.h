@@ -20,7 +20,10 @@ struct cadge_fiber *cadge_fiber_create(void);
 /* A suspended one may be destroyed: the rest of its function never runs. NULL is legal. */
 void cadge_fiber_destroy(struct cadge_fiber *fiber);
 
-/* Runs `function` until it yields or returns. The fiber must be idle: new, or its last function has returned. */
+/*
+ * Runs `function` until it yields or returns. Not from inside the fiber. Where its last function has yielded, the rest
+ * of that never runs.
+ */
 void cadge_fiber_start(struct cadge_fiber *fiber, void (*function)(void *arg), void *arg);
 /* Goes on after the last yield, until the next one or the end. The fiber must be suspended, and not run this. */
 void cadge_fiber_resume(struct cadge_fiber *fiber);

@@ -99,6 +99,18 @@ static void side_by_side(void)
 	for (good = 0; good < FIBERS && workers[good].steps == 1; good++)
 		;
 	ok(good == FIBERS, "a fiber whose function has returned runs another");
+	/* And again, while they are suspended. */
+	for (unsigned int i = 0; i < FIBERS; i++) {
+		workers[i].steps = 0;
+		cadge_fiber_start(workers[i].fiber, work, &workers[i]);
+		while (cadge_fiber_is_suspended(workers[i].fiber))
+			cadge_fiber_resume(workers[i].fiber);
+		wanted = (struct worker){.number = i};
+		expect(&wanted);
+		good -= workers[i].steps == ROUNDS && workers[i].sum == wanted.sum;
+		cadge_fiber_start(workers[i].fiber, work, &workers[i]);
+	}
+	ok(good == 0, "a suspended fiber runs another function from its beginning");
 	for (unsigned int i = 0; i < FIBERS; i++)
 		cadge_fiber_destroy(workers[i].fiber); /* all are suspended */
 	ok(true, "suspended fibers can be destroyed");

@@ -1,58 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Conformance of a wire (common/wire.h): one program a substrate, tests/unit/wire_*.c. Each test runs in processes of its
- * own, the *ranks*, two or three, within a host and between emulated hosts; a rank that dies or fails spoils no other
- * test. Ranks speak to each other over sockets beside the wire.
- */
+/* Conformance of a wire (common/wire.h): one program a substrate, tests/unit/wire_*.c. */
 #ifndef CADGE_TESTS_WIRE_H
 #define CADGE_TESTS_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "common/wire.h"
+#include "tests/ranks/ranks.h"
 
-enum { RANKS_MAX = 3, KEPT_MAX = 64 };
-
-struct rank {
-	unsigned int number, count;
-	enum cadge_place place;
-	enum cadge_wait_mode wait_mode;
-	const char *device, *address;
-	int to[RANKS_MAX]; /* -1: itself */
-	int verdict;       /* where the reason of a failure goes */
-};
-
-struct wire_test {
-	const char *name;
-	void (*run)(struct rank *rank); /* of every rank; returns where all is well */
-	unsigned int ranks;
-	unsigned int dies; /* bits of the ranks that others kill */
-	bool block;        /* in block mode */
-};
-
-/* ---- what a rank does (rank.c) ---- */
-
-/* Ends the rank, and with it the test: failed, or not possible here. */
-__attribute__((noreturn, format(printf, 2, 3))) void rank_fail(const struct rank *rank, const char *format,
-							       ...);
-__attribute__((noreturn, format(printf, 2, 3))) void rank_skip(const struct rank *rank, const char *format,
-							       ...);
-#define EXPECT(rank, condition, ...) ((condition) ? (void)0 : rank_fail(rank, __VA_ARGS__))
-
-/* One message beside the wire; hear returns its length, and fails where the other has ended. */
-void say(const struct rank *rank, unsigned int to, const void *data, size_t bytes);
-size_t hear(const struct rank *rank, unsigned int from, void *data, size_t room_bytes);
-/* All of these ranks are here. */
-void meet(const struct rank *rank, unsigned int first, unsigned int count);
-uint64_t clock_ns(void);
-/* Sleeps. */
-void rest_ms(unsigned int ms);
-/* Content that differs by sender, number and place. */
-void fill(uint8_t *data, size_t bytes, uint32_t seed);
-bool is_filled(const void *data, size_t bytes, uint32_t seed);
+enum { KEPT_MAX = 64 };
 
 /* ---- an end of the wire (end.c) ---- */
 
@@ -122,7 +80,7 @@ void test_puts_in_order(struct rank *rank);
 void test_rights_and_bounds(struct rank *rank);
 void test_reach_proved(struct rank *rank);
 
-/* ---- the program (main.c) ---- */
+/* ---- the program (list.c) ---- */
 
 int wire_conformance(int argc, char **argv);
 

@@ -183,6 +183,8 @@ class SweepFile(Document):
 
     title: str = Field(min_length=1)
     layers: Layers = ()
+    without: tuple[str, ...] = ()
+    """Of all layers, those that are left out unless they are asked for by name; a layer that comes anew is in."""
     places: Places = ("within", "between")
     waits: Waits = ("poll",)
     vectors: dict[str, Annotated[tuple[Bytes, ...], Field(min_length=1)]] = Field(default_factory=dict)
@@ -195,6 +197,12 @@ class SweepFile(Document):
     """Whether the machine's own limits are measured beside the layers."""
     repeat_hindered: int = Field(default=0, ge=0, le=REPEATS_MAX)
     """How often launches are made again in which something else on the machine hindered an attempt."""
+
+    @model_validator(mode="after")
+    def _without_some_of_all(self) -> Self:
+        if self.without and self.layers:
+            raise ValueError("without leaves out some of all layers; where layers are named it says nothing")
+        return self
 
     @model_validator(mode="after")
     def _vectors_named(self) -> Self:

@@ -227,8 +227,11 @@ def _entries(
     entries = [entry for entry in written.values() if entry.layer in chosen]
     if not sweep.layers:
         places = {item.place for item in wishes}
+        left_out = set() if only else set(select(catalogue, sweep.without))
         for name in chosen:
-            if only or places & set(catalogue.get(name).file.places):
+            if name in left_out:
+                notices.append(f"{name} is left out of this sweep; LAYERS={name} measures it")
+            elif only or places & set(catalogue.get(name).file.places):
                 entries.append(LayerEntry(layer=name))
             else:
                 notices.append(f"{name} is left out: it {runs_only(catalogue.get(name).file.places)}")

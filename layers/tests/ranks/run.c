@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of tests, and what runs them: ranks as processes, in namespaces of their own where that is allowed. */
+/* Runs tests: ranks as processes, in namespaces of their own where that is allowed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -15,24 +15,11 @@
 
 #include "tests/conformance/hosts.h"
 #include "tests/unit/support/tap.h"
-#include "tests/wire/wire_tests.h"
+#include "tests/ranks/ranks.h"
 
 enum { DEADLINE_S = 60, SKIPPED = 77 };
 
-static const struct wire_test tests[] = {
-	{.name = "order_and_once", .run = test_order_and_once, .ranks = 2},
-	{.name = "take_drop_send", .run = test_take_drop_send, .ranks = 2},
-	{.name = "up_means_at_once", .run = test_up_means_at_once, .ranks = 2},
-	{.name = "all_kept_and_one_more", .run = test_all_kept_and_one_more, .ranks = 3},
-	{.name = "lives_do_not_mix", .run = test_lives_do_not_mix, .ranks = 2},
-	{.name = "put_quiet_packet", .run = test_put_quiet_packet, .ranks = 2},
-	{.name = "puts_in_order", .run = test_puts_in_order, .ranks = 3},
-	{.name = "rights_and_bounds", .run = test_rights_and_bounds, .ranks = 2},
-	{.name = "reach_proved", .run = test_reach_proved, .ranks = 2},
-	{.name = "peer_dies", .run = test_peer_dies, .ranks = 2, .dies = 2},
-	{.name = "new_life_after_death", .run = test_new_life_after_death, .ranks = 3, .dies = 2},
-	{.name = "sleeps_and_wakes", .run = test_sleeps_and_wakes, .ranks = 2, .block = true},
-};
+static const struct rank_test *tests;
 
 static bool write_file(const char *path, const char *text)
 {
@@ -79,7 +66,7 @@ static void make_pipe(int ends[2])
 __attribute__((noreturn)) static void become_rank(size_t test, const struct rank *rank, int ready, int go)
 {
 	char words[5 + RANKS_MAX][16],
-		*args[7 + RANKS_MAX] = {(char *)(uintptr_t)"wire", (char *)(uintptr_t)"--rank"};
+		*args[7 + RANKS_MAX] = {(char *)(uintptr_t)"ranks", (char *)(uintptr_t)"--rank"};
 	const int numbers[] = {(int)test,   (int)rank->place, (int)rank->number, rank->verdict,
 			       rank->to[0], rank->to[1],      rank->to[2]};
 
@@ -104,7 +91,7 @@ __attribute__((noreturn)) static void become_rank(size_t test, const struct rank
 static int be_rank(char **words)
 {
 	int numbers[4 + RANKS_MAX];
-	const struct wire_test *test;
+	const struct rank_test *test;
 	struct rank rank;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -177,7 +164,7 @@ static void make_sockets(unsigned int ranks, int sockets[RANKS_MAX][RANKS_MAX])
 }
 
 /* How a rank ended: 0 well, 1 failed, 77 skipped. Its reason is appended where it has one to tell. */
-static int rank_ended(const struct wire_test *test, unsigned int number, struct running *running,
+static int rank_ended(const struct rank_test *test, unsigned int number, struct running *running,
 		      char *reason, size_t reason_bytes)
 {
 	size_t used = strlen(reason);
@@ -207,7 +194,7 @@ static int rank_ended(const struct wire_test *test, unsigned int number, struct 
 static void run(size_t number, enum cadge_place place)
 {
 	static const char *const places[] = {"self", "within", "between"};
-	const struct wire_test *test = &tests[number];
+	const struct rank_test *test = &tests[number];
 	int sockets[RANKS_MAX][RANKS_MAX], worst = 0;
 	struct running running[RANKS_MAX];
 	char reason[1024] = "";
@@ -235,18 +222,19 @@ static void run(size_t number, enum cadge_place place)
 		   worst ? reason : "");
 }
 
-int wire_conformance(int argc, char **argv)
+int ranks_run(int argc, char **argv, const struct rank_test *list, size_t count)
 {
-	const char *only = getenv("CADGE_WIRE_ONLY"); /* one test's name */
+	const char *only = getenv("RANKS_ONLY"); /* one test's name */
 	bool isolated, hosts;
 
+	tests = list;
 	if (argc == 6 + RANKS_MAX && strcmp(argv[1], "--rank") == 0)
 		return be_rank(argv + 2);
 	isolated = isolate();
 	hosts = isolated && hosts_prepare() == 0;
 
 	for (enum cadge_place place = CADGE_PLACE_HOST; place <= CADGE_PLACE_NET; place++)
-		for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+		for (size_t i = 0; i < count; i++) {
 			if (only && strcmp(only, tests[i].name) != 0)
 				continue;
 			if (place == CADGE_PLACE_NET && !hosts)

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/wire/wire_tests.h"
+#include "tests/ranks/ranks.h"
 
 enum { REASON_BYTES = 256, SKIPPED = 77 };
 
@@ -56,6 +56,15 @@ size_t hear(const struct rank *rank, unsigned int from, void *data, size_t room_
 	} while (bytes < 0 && errno == EINTR);
 	EXPECT(rank, bytes > 0, "rank %u has ended", from);
 	return (size_t)bytes;
+}
+
+bool hears(const struct rank *rank, unsigned int from)
+{
+	char data[16];
+	const ssize_t bytes = recv(rank->to[from], data, sizeof(data), MSG_DONTWAIT);
+
+	EXPECT(rank, bytes, "rank %u has ended", from);
+	return bytes > 0;
 }
 
 void meet(const struct rank *rank, unsigned int first, unsigned int count)

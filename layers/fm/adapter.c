@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The contract on Fast Messages. A message of ours is a message of FM: its length, and the caller's pieces. Its handler
+ * pulls the length, then the bytes into a buffer of its sender, and gives that to the sink.
+ */
+#include "fm/adapter.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "common/adapter.h"
+
+#define IOV_MAX_ENTRIES   4u
+#define PACKET_BYTES      8128u
+#define WINDOW            64u
+#define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
+#define LENGTH_BYTES      4u
+#define HANDLER           1u
+
+struct cadge_chan {
+	struct cadge_ctx *ctx;
+	uint32_t peer;
+	struct cadge_state state;
+	struct fm_stream *out;                 /* a message that ran out of credits; NULL: none */
+	struct cadge_iov iov[IOV_MAX_ENTRIES]; /* what is left of it */
+	uint32_t iov_count, iov_at;
+	uint64_t token;
+	uint8_t *landing;
+};
+
+struct cadge_ctx {
+	struct fm *fm;
+	struct cadge_sink *sink;
+	enum cadge_place place;
+	enum cadge_wait_mode wait_mode;
+	uint32_t peers, depth;
+	uint32_t unfinished; /* messages that ran out of credits */
+	int events;
+	uint64_t message_bytes_max;
+	uint8_t *landings;
+	size_t landing_bytes;
+	struct cadge_chan chans[];
+};
+
+/* ---- messages ---- */
+
+static void on_message(struct fm_stream *in, uint32_t sender)
+{
+	struct cadge_ctx *ctx = fm_user(in);
+	struct cadge_chan *chan = &ctx->chans[sender];
+	uint8_t length[LENGTH_BYTES];
+	uint32_t bytes;
+
+	if (fm_receive(in, length, sizeof(length)) < sizeof(length))
+		return;
+	bytes = cadge_load32(length);
+	if (bytes > ctx->message_bytes_max || fm_receive(in, chan->landing, bytes) < bytes)
+		return;
+	ctx->events++;
+	ctx->sink->recv(ctx->sink, sender, chan->landing, bytes, NULL);
+}
+
+/* Goes on with a message. DONE, BUSY: out of credits; E_DOWN. */
+static int send_on(struct cadge_chan *chan)
+{
+	for (; chan->iov_at < chan->iov_count; chan->iov_at++) {
+		struct cadge_iov *iov = &chan->iov[chan->iov_at];
+		const size_t took = fm_send_piece(chan->out, iov->base, iov->bytes);
+
+		iov->base = (uint8_t *)iov->base + took;
+		iov->bytes -= took;
+		if (iov->bytes)
+			return chan->state.broken ? fm_end_message(chan->out) : CADGE_BUSY;
+	}
+	return fm_end_message(chan->out);
+}
+
+int fm_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		 uint64_t token)
+{
+	const size_t bytes = cadge_iov_bytes(iov, count);
+	uint8_t length[LENGTH_BYTES];
+	int code = cadge_usable(&chan->state);
+
+	(void)flags;
+	if (code != CADGE_DONE)
+		return code;
+	if (count > IOV_MAX_ENTRIES)
+		return CADGE_E_ARGUMENT;
+	if (bytes > chan->ctx->message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (chan->out)
+		return CADGE_BUSY;
+	chan->out = fm_begin_message(chan->ctx->fm, chan->peer, HANDLER);
+	if (!chan->out)
+		return CADGE_BUSY;
+	cadge_store32(length, (uint32_t)bytes);
+	fm_send_piece(chan->out, length, sizeof(length)); /* fits: the packet is empty */
+	memcpy(chan->iov, iov, count * sizeof(*iov));
+	chan->iov_count = count;
+	chan->iov_at = 0;
+	code = send_on(chan);
+	if (code != CADGE_BUSY) {
+		chan->out = NULL;
+		return code;
+	}
+	chan->token = token;
+	chan->ctx->unfinished++;
+	return CADGE_QUEUED;
+}
+
+static __attribute__((noinline)) void send_all_on(struct cadge_ctx *ctx)
+{
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		struct cadge_chan *chan = &ctx->chans[i];
+		int code = chan->out ? send_on(chan) : CADGE_BUSY;
+
+		if (code == CADGE_BUSY)
+			continue;
+		chan->out = NULL;
+		ctx->unfinished--;
+		ctx->events++;
+		ctx->sink->sent(ctx->sink, i, chan->token, code);
+	}
+}
+
+int fm_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int code;
+
+	ctx->sink = sink;
+	ctx->events = 0;
+	code = fm_extract(ctx->fm, SIZE_MAX);
+	if (ctx->unfinished)
+		send_all_on(ctx);
+	ctx->sink = NULL;
+	return code < 0 ? code : ctx->events;
+}
+
+int fm_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return fm_may_sleep(ctx->fm) ? cadge_wire_wait(fm_wire(ctx->fm), timeout_ns) : CADGE_DONE;
+}
+
+int fm_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	return fm_may_sleep(ctx->fm) ? cadge_wire_event(fm_wire(ctx->fm), fd_out, due_ns_out) : CADGE_BUSY;
+}
+
+/* ---- channels ---- */
+
+static void on_up(void *arg, uint32_t peer)
+{
+	struct cadge_ctx *ctx = arg;
+
+	ctx->events += cadge_tell_up(&ctx->chans[peer].state, ctx->sink, peer);
+}
+
+static void on_down(void *arg, uint32_t peer, int code)
+{
+	struct cadge_ctx *ctx = arg;
+
+	(void)code;
+	ctx->chans[peer].state.broken = true;
+	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
+}
+
+int fm_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	struct cadge_blob_out out = {.at = blob, .room_bytes = *bytes_inout, .ok = true};
+	int code = fm_address(ctx->fm, peer, &out);
+
+	if (code == CADGE_DONE)
+		*bytes_inout = out.used_bytes;
+	return code;
+}
+
+int fm_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		    struct cadge_chan **chan_out)
+{
+	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
+	int code = fm_connect(ctx->fm, peer, &in);
+
+	if (code != CADGE_DONE)
+		return code;
+	if (in.left_bytes) {
+		fm_disconnect(ctx->fm, peer);
+		return CADGE_E_ARGUMENT;
+	}
+	ctx->chans[peer] = (struct cadge_chan){
+		.ctx = ctx, .peer = peer, .landing = ctx->landings + ctx->landing_bytes * peer};
+	*chan_out = &ctx->chans[peer];
+	return CADGE_DONE;
+}
+
+int fm_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	ctx->unfinished -= chan->out != NULL;
+	chan->out = NULL;
+	chan->state.up = false;
+	return fm_disconnect(ctx->fm, chan->peer);
+}
+
+int fm_slot_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	return fm_describe(chan->ctx->fm, chan->peer, path_out);
+}
+
+/* ---- life ---- */
+
+void fm_slot_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	fm_close(ctx->fm);
+	if (ctx->landings)
+		munmap(ctx->landings, ctx->landing_bytes * ctx->peers);
+	free(ctx);
+}
+
+int fm_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
+	const struct fm_config config = {
+		.packet_bytes = PACKET_BYTES,
+		.window = WINDOW,
+		.events = {.up = on_up, .down = on_down, .arg = ctx},
+	};
+	void *landings;
+	int code;
+
+	if (!ctx)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	ctx->place = args->place;
+	ctx->wait_mode = args->wait_mode;
+	ctx->depth = args->depth_max;
+	ctx->message_bytes_max = cadge_least(args->message_bytes_max, MESSAGE_BYTES_MAX);
+	code = fm_open(args, &config, &ctx->fm);
+	if (code != CADGE_DONE) {
+		free(ctx);
+		return code;
+	}
+	fm_register_handler(ctx->fm, HANDLER, on_message);
+	ctx->peers = args->peers_max;
+	ctx->landing_bytes =
+		((size_t)ctx->message_bytes_max / 4096 + 2) * 4096; /* touched as far as it is used */
+	landings = mmap(NULL, ctx->landing_bytes * ctx->peers, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (landings == MAP_FAILED) {
+		fm_slot_close(ctx);
+		return cadge_refuse(args, CADGE_E_MEMORY, "no room for a message of each of %u peers",
+				    args->peers_max);
+	}
+	ctx->landings = landings;
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+void fm_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	const uint32_t packet_bytes = fm_packet_bytes(ctx->fm);
+	const struct cadge_limits limits = {
+		.caps = cadge_caps_granted(fm_layer.caps, ctx->place, ctx->wait_mode),
+		.message_bytes_max = ctx->message_bytes_max,
+		.depth_max = ctx->depth,
+		.iov_max = IOV_MAX_ENTRIES,
+		.wire_overhead_bytes = cadge_wire_facts(fm_wire(ctx->fm))->wire_overhead_bytes +
+				       LENGTH_BYTES + cadge_wire_facts(fm_wire(ctx->fm))->packet_bytes_max -
+				       packet_bytes,
+		.short_bytes_max = packet_bytes - LENGTH_BYTES,
+		.short_path = "one packet",
+		.long_path = "packets",
+	};
+
+	cadge_fill(limits_out, &limits, sizeof(limits));
+}
+
+void fm_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	struct cadge_traits traits = fm_traits_of_library;
+
+	traits.protection = CADGE_PROTECT_NONE;
+	traits.control_transfer = CADGE_CONTROL_HANDLER;
+	traits.flow = CADGE_FLOW_CREDITS;
+	traits.order = CADGE_ORDER_CHANNEL;
+	if (ctx->wait_mode != CADGE_WAIT_BLOCK)
+		traits.waker = CADGE_WAKER_NONE;
+	traits.granule_bytes = fm_packet_bytes(ctx->fm);
+	traits.multiprogramming = 1;
+	traits.copies_on_send++;
+	traits.copies_on_receive++;
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+void fm_slot_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
+		      void *arg)
+{
+	fm_counters(ctx->fm, each, arg);
+}
+
+const char *fm_slot_why(const struct cadge_ctx *ctx)
+{
+	return cadge_wire_why(fm_wire(ctx->fm));
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fm/fm.h"
+
+#include <stdlib.h>
+
+#include "common/adapter.h"
+#include "common/fiber.h"
+
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define ROUNDS              8u /* looks of an extraction that finds nothing */
+
+/* Of a packet. */
+enum { FIRST = 1, LAST = 2, CREDIT = 4 };
+
+/* In front of each packet: kind, handler, and credits that are given back (16 bits, little-endian). */
+#define HEAD_BYTES 4u
+
+struct fm_stream {
+	struct fm *fm;
+	uint32_t peer;
+	uint8_t handler;
+	bool open; /* out: begun and not ended; in: its handler has not returned */
+	/* out */
+	bool first;
+	uint8_t *packet; /* being filled; its credit is spent */
+	uint32_t used_bytes;
+	/* in */
+	bool last;
+	const uint8_t *at; /* in the packet at hand */
+	size_t left_bytes;
+	struct cadge_fiber *fiber;
+};
+
+struct peer {
+	struct cadge_link *link; /* NULL: not connected */
+	struct fm_stream out, in;
+	uint32_t credits; /* packets that the peer still holds room for */
+	uint32_t owed;    /* packets of it that were handled and not told yet */
+	bool down;
+};
+
+/* A packet that came while nobody wanted to extract it. */
+struct kept {
+	uint32_t peer;
+	uint8_t *data;
+	size_t bytes;
+};
+
+struct fm {
+	struct cadge_wire *wire;
+	struct fm_events events;
+	uint32_t peers, window, packet_bytes;
+	bool debts; /* somebody is owed half a window */
+	bool stuck; /* the wire had no room */
+	int handled;
+	int64_t budget_bytes;
+	struct kept *kept; /* a ring, in the order of their coming */
+	uint32_t kept_first, kept_count, kept_room;
+	fm_handler *handlers[FM_HANDLERS_MAX];
+	uint64_t begins_without_credit, suspensions, credit_packets, packets_kept, packets_refused;
+	struct peer peer[];
+};
+
+/* ---- sending ---- */
+
+static void write_head(struct peer *peer, uint8_t *packet, unsigned int kind, uint8_t handler)
+{
+	packet[0] = (uint8_t)kind;
+	packet[1] = handler;
+	packet[2] = (uint8_t)peer->owed;
+	packet[3] = (uint8_t)(peer->owed >> 8);
+}
+
+/* Sends a packet with what the peer is owed; BUSY: it is still ours. */
+static int send_head(struct fm *fm, struct peer *peer, uint8_t *packet, size_t bytes, unsigned int kind,
+		     uint8_t handler)
+{
+	int code;
+
+	write_head(peer, packet, kind, handler);
+	code = cadge_wire_send(peer->link, packet, bytes);
+	if (UNLIKELY(code == CADGE_BUSY))
+		fm->stuck = true;
+	else
+		peer->owed = 0;
+	return code;
+}
+
+/* A packet, and the credit for it. */
+static bool next_packet(struct fm *fm, struct peer *peer)
+{
+	struct fm_stream *out = &peer->out;
+
+	if (UNLIKELY(!peer->credits)) {
+		fm->begins_without_credit += out->first;
+		return false;
+	}
+	out->packet = cadge_wire_take(peer->link);
+	if (UNLIKELY(!out->packet)) {
+		fm->stuck = true;
+		return false;
+	}
+	peer->credits--;
+	out->used_bytes = HEAD_BYTES;
+	return true;
+}
+
+struct fm_stream *fm_begin_message(struct fm *fm, uint32_t number, uint32_t handler)
+{
+	struct peer *peer = &fm->peer[number];
+	struct fm_stream *out = &peer->out;
+
+	if (UNLIKELY(out->open || !peer->link || peer->down))
+		return NULL;
+	out->first = true;
+	if (UNLIKELY(!next_packet(fm, peer)))
+		return NULL;
+	out->open = true;
+	out->handler = (uint8_t)handler;
+	return out;
+}
+
+static int send_packet(struct fm_stream *out, unsigned int kind)
+{
+	struct peer *peer = &out->fm->peer[out->peer];
+	int code = send_head(out->fm, peer, out->packet, out->used_bytes, kind | (out->first ? FIRST : 0),
+			     out->handler);
+
+	if (UNLIKELY(code == CADGE_BUSY))
+		return code;
+	out->packet = NULL;
+	out->first = false;
+	return code;
+}
+
+size_t fm_send_piece(struct fm_stream *out, const void *piece, size_t bytes)
+{
+	struct fm *fm = out->fm;
+	struct peer *peer = &fm->peer[out->peer];
+	const uint8_t *from = piece;
+	size_t left = bytes;
+
+	while (left && !peer->down) {
+		size_t part;
+
+		if (out->packet && out->used_bytes == fm->packet_bytes && send_packet(out, 0) != CADGE_DONE)
+			break;
+		if (!out->packet && !next_packet(fm, peer))
+			break;
+		part = cadge_least(left, fm->packet_bytes - out->used_bytes);
+		memcpy(out->packet + out->used_bytes, from, part);
+		out->used_bytes += (uint32_t)part;
+		from += part;
+		left -= part;
+	}
+	return bytes - left;
+}
+
+int fm_end_message(struct fm_stream *out)
+{
+	struct peer *peer = &out->fm->peer[out->peer];
+	int code = CADGE_E_DOWN;
+
+	if (!UNLIKELY(peer->down)) {
+		if (UNLIKELY(!out->packet && !next_packet(out->fm, peer)))
+			return CADGE_BUSY;
+		code = send_packet(out, LAST);
+		if (UNLIKELY(code == CADGE_BUSY))
+			return code;
+	}
+	out->open = false;
+	return code;
+}
+
+/* Tells peers that send and hear nothing from us how much they may send. */
+static void pay_debts(struct fm *fm)
+{
+	fm->debts = false;
+	for (uint32_t i = 0; i < fm->peers; i++) {
+		struct peer *peer = &fm->peer[i];
+		uint8_t *packet;
+
+		if (!peer->link || peer->down || peer->owed < fm->window / 2)
+			continue;
+		packet = cadge_wire_take(peer->link);
+		if (packet && send_head(fm, peer, packet, HEAD_BYTES, CREDIT, 0) == CADGE_BUSY) {
+			cadge_wire_drop(peer->link, packet);
+			packet = NULL;
+		}
+		fm->credit_packets += packet != NULL;
+		fm->debts |= packet == NULL;
+	}
+}
+
+/* ---- receiving ---- */
+
+size_t fm_receive(struct fm_stream *in, void *to, size_t bytes)
+{
+	uint8_t *at = to;
+	size_t left = bytes;
+
+	for (;;) {
+		const size_t part = cadge_least(left, in->left_bytes);
+
+		if (part)
+			memcpy(at, in->at, part);
+		in->at += part;
+		in->left_bytes -= part;
+		at += part;
+		left -= part;
+		if (!left || in->last)
+			return bytes - left;
+		in->fm->suspensions++;
+		cadge_fiber_yield(in->fiber);
+	}
+}
+
+static void run_handler(void *arg)
+{
+	struct fm_stream *in = arg;
+
+	in->fm->handlers[in->handler](in, in->peer);
+	in->open = false;
+}
+
+/* Gives a packet to its handler, which takes all of it before it stops. */
+static void handle(struct fm *fm, uint32_t number, const uint8_t *data, size_t bytes)
+{
+	struct peer *peer = &fm->peer[number];
+	struct fm_stream *in = &peer->in;
+	const bool first = data[0] & FIRST;
+
+	fm->handled++;
+	fm->budget_bytes -= (int64_t)bytes;
+	if (++peer->owed >= fm->window / 2)
+		fm->debts = true;
+	if (UNLIKELY(first && (in->open || !fm->handlers[data[1]]))) {
+		fm->packets_refused++;
+		return;
+	}
+	in->at = data + HEAD_BYTES;
+	in->left_bytes = bytes - HEAD_BYTES;
+	in->last = data[0] & LAST;
+	if (!first) {
+		if (in->open) /* else its handler did not want the rest */
+			cadge_fiber_resume(in->fiber);
+		return;
+	}
+	in->handler = data[1];
+	in->open = true;
+	if (in->last) /* all of it is here: the handler cannot stop, and needs no stack of its own */
+		run_handler(in);
+	else
+		cadge_fiber_start(in->fiber, run_handler, in);
+}
+
+static enum cadge_keep on_packet(void *arg, uint32_t number, void *data, size_t bytes)
+{
+	struct fm *fm = arg;
+	const uint8_t *head = data;
+
+	if (UNLIKELY(bytes < HEAD_BYTES)) {
+		fm->packets_refused++;
+		return CADGE_TAKEN;
+	}
+	fm->peer[number].credits += (uint32_t)head[2] | (uint32_t)head[3] << 8;
+	if (UNLIKELY(head[0] & CREDIT))
+		return CADGE_TAKEN;
+	if (fm->budget_bytes > 0 && !fm->kept_count) {
+		handle(fm, number, data, bytes);
+		return CADGE_TAKEN;
+	}
+	if (UNLIKELY(fm->kept_count == fm->kept_room)) { /* a sender that does not keep to its credits */
+		fm->packets_refused++;
+		return CADGE_TAKEN;
+	}
+	fm->kept[(fm->kept_first + fm->kept_count++) % fm->kept_room] =
+		(struct kept){.peer = number, .data = data, .bytes = bytes};
+	fm->packets_kept++;
+	return CADGE_KEEP;
+}
+
+static struct kept take_kept(struct fm *fm)
+{
+	const struct kept kept = fm->kept[fm->kept_first];
+
+	fm->kept_first = (fm->kept_first + 1) % fm->kept_room;
+	fm->kept_count--;
+	return kept;
+}
+
+int fm_extract(struct fm *fm, size_t budget_bytes)
+{
+	int code;
+
+	fm->handled = 0;
+	fm->stuck = false;
+	fm->budget_bytes = budget_bytes < INT64_MAX ? (int64_t)budget_bytes : INT64_MAX;
+	while (UNLIKELY(fm->kept_count) && fm->budget_bytes > 0) {
+		const struct kept kept = take_kept(fm);
+
+		handle(fm, kept.peer, kept.data, kept.bytes);
+		cadge_wire_release(fm->wire, kept.data);
+	}
+	code = cadge_wire_progress(fm->wire, fm->handled ? 1 : ROUNDS);
+	if (UNLIKELY(fm->debts))
+		pay_debts(fm);
+	fm->budget_bytes = 0;
+	return code < 0 ? code : fm->handled;
+}
+
+bool fm_may_sleep(const struct fm *fm)
+{
+	return !fm->kept_count && !fm->debts && !fm->stuck;
+}
+
+/* ---- life ---- */
+
+static void on_up(void *arg, uint32_t peer)
+{
+	struct fm *fm = arg;
+
+	fm->handled++;
+	fm->events.up(fm->events.arg, peer);
+}
+
+static void on_down(void *arg, uint32_t peer, int code)
+{
+	struct fm *fm = arg;
+
+	fm->handled++;
+	fm->peer[peer].down = true;
+	fm->events.down(fm->events.arg, peer, code);
+}
+
+void fm_close(struct fm *fm)
+{
+	if (!fm)
+		return;
+	while (fm->kept_count)
+		cadge_wire_release(fm->wire, take_kept(fm).data);
+	cadge_wire_close(fm->wire);
+	for (uint32_t i = 0; i < fm->peers; i++)
+		cadge_fiber_destroy(fm->peer[i].in.fiber);
+	free(fm->kept);
+	free(fm);
+}
+
+static bool make_peers(struct fm *fm, uint32_t peers)
+{
+	fm->kept_room = peers * fm->window;
+	fm->kept = calloc(fm->kept_room, sizeof(*fm->kept));
+	fm->peers = peers;
+	for (uint32_t i = 0; i < peers; i++) {
+		fm->peer[i].in = fm->peer[i].out = (struct fm_stream){.fm = fm, .peer = i};
+		fm->peer[i].in.fiber = cadge_fiber_create();
+		if (!fm->peer[i].in.fiber)
+			return false;
+	}
+	return fm->kept;
+}
+
+int fm_open(const struct cadge_open_args *args, const struct fm_config *config, struct fm **fm_out)
+{
+	static const struct cadge_wire_calls calls = {.up = on_up, .down = on_down, .packet = on_packet};
+	struct fm *fm = calloc(1, sizeof(*fm) + args->peers_max * sizeof(fm->peer[0]));
+	const struct cadge_wire_needs needs = {
+		.features = CADGE_WIRE_KEEP,
+		.packet_bytes = config->packet_bytes,
+		.packets = config->window + 2, /* one that is being filled, one for credits */
+		.kept = config->window,
+		.calls = &calls,
+		.arg = fm,
+	};
+	int code;
+
+	if (!fm)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	code = cadge_wire_open(args, &needs, &fm->wire);
+	if (code != CADGE_DONE) {
+		free(fm);
+		return code;
+	}
+	fm->events = config->events;
+	fm->window = config->window;
+	fm->packet_bytes = cadge_wire_facts(fm->wire)->packet_bytes_max;
+	if (!make_peers(fm, args->peers_max)) {
+		fm_close(fm);
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	}
+	*fm_out = fm;
+	return CADGE_DONE;
+}
+
+struct cadge_wire *fm_wire(const struct fm *fm)
+{
+	return fm->wire;
+}
+
+uint32_t fm_packet_bytes(const struct fm *fm)
+{
+	return fm->packet_bytes - HEAD_BYTES;
+}
+
+void *fm_user(const struct fm_stream *in)
+{
+	return in->fm->events.arg;
+}
+
+void fm_register_handler(struct fm *fm, uint32_t id, fm_handler *handler)
+{
+	if (id < FM_HANDLERS_MAX)
+		fm->handlers[id] = handler;
+}
+
+int fm_address(struct fm *fm, uint32_t peer, struct cadge_blob_out *blob)
+{
+	cadge_blob_u32(blob, fm->window);
+	return cadge_wire_address(fm->wire, peer, blob);
+}
+
+int fm_connect(struct fm *fm, uint32_t number, struct cadge_blob_in *blob)
+{
+	const uint32_t window = cadge_blob_take_u32(blob);
+	struct peer *peer;
+	int code;
+
+	if (!blob->ok || !window || window > UINT16_MAX / 2 || number >= fm->peers)
+		return CADGE_E_ARGUMENT;
+	peer = &fm->peer[number];
+	code = cadge_wire_connect(fm->wire, number, blob, &peer->link);
+	if (code != CADGE_DONE)
+		return code;
+	peer->credits = window;
+	peer->owed = 0;
+	peer->down = false;
+	return CADGE_DONE;
+}
+
+int fm_disconnect(struct fm *fm, uint32_t number)
+{
+	struct peer *peer = &fm->peer[number];
+	int code = peer->link ? cadge_wire_disconnect(peer->link) : CADGE_E_ARGUMENT;
+
+	if (code != CADGE_DONE)
+		return code;
+	for (uint32_t i = fm->kept_count; i;
+	     i--) { /* once round the ring, without the packets of this peer */
+		const struct kept kept = take_kept(fm);
+
+		if (kept.peer == number)
+			cadge_wire_release(fm->wire, kept.data);
+		else
+			fm->kept[(fm->kept_first + fm->kept_count++) % fm->kept_room] = kept;
+	}
+	/* A handler that stopped in the middle never goes on: its stack begins anew with the next message. */
+	peer->in = (struct fm_stream){.fm = fm, .peer = number, .fiber = peer->in.fiber};
+	peer->out = (struct fm_stream){.fm = fm, .peer = number};
+	peer->link = NULL;
+	return CADGE_DONE;
+}
+
+int fm_describe(struct fm *fm, uint32_t peer, struct cadge_path *path_out)
+{
+	return fm->peer[peer].link ? cadge_wire_describe(fm->peer[peer].link, path_out) : CADGE_E_DOWN;
+}
+
+void fm_counters(const struct fm *fm, void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	each(arg, "begins_without_credit", fm->begins_without_credit);
+	each(arg, "handlers_suspended", fm->suspensions);
+	each(arg, "credit_packets", fm->credit_packets);
+	each(arg, "packets_kept", fm->packets_kept);
+	each(arg, "packets_refused", fm->packets_refused);
+	cadge_wire_counters(fm->wire, each, arg);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests whose parts run in processes of their own, the *ranks*, two or three, within a host and between emulated hosts: one
+ * that dies or fails spoils no other test. Ranks speak to each other over sockets beside what is tested. A program
+ * is a list of tests and a call of ranks_run.
+ */
+#ifndef CADGE_TESTS_RANKS_H
+#define CADGE_TESTS_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cadge/layer.h"
+
+enum { RANKS_MAX = 3 };
+
+struct rank {
+	unsigned int number, count;
+	enum cadge_place place;
+	enum cadge_wait_mode wait_mode;
+	const char *device, *address;
+	int to[RANKS_MAX]; /* -1: itself */
+	int verdict;       /* where the reason of a failure goes */
+};
+
+struct rank_test {
+	const char *name;
+	void (*run)(struct rank *rank); /* of every rank; returns where all is well */
+	unsigned int ranks;
+	unsigned int dies; /* bits of the ranks that others kill */
+	bool block;        /* in block mode */
+};
+
+/* ---- what a rank does (rank.c) ---- */
+
+/* Ends the rank, and with it the test: failed, or not possible here. */
+__attribute__((noreturn, format(printf, 2, 3))) void rank_fail(const struct rank *rank, const char *format,
+							       ...);
+__attribute__((noreturn, format(printf, 2, 3))) void rank_skip(const struct rank *rank, const char *format,
+							       ...);
+#define EXPECT(rank, condition, ...) ((condition) ? (void)0 : rank_fail(rank, __VA_ARGS__))
+
+/* One message beside the wire; hear returns its length, and fails where the other has ended. */
+void say(const struct rank *rank, unsigned int to, const void *data, size_t bytes);
+size_t hear(const struct rank *rank, unsigned int from, void *data, size_t room_bytes);
+/* Hears and drops one message if there is one. */
+bool hears(const struct rank *rank, unsigned int from);
+/* All of these ranks are here. */
+void meet(const struct rank *rank, unsigned int first, unsigned int count);
+uint64_t clock_ns(void);
+/* Sleeps. */
+void rest_ms(unsigned int ms);
+/* Content that differs by sender, number and place. */
+void fill(uint8_t *data, size_t bytes, uint32_t seed);
+bool is_filled(const void *data, size_t bytes, uint32_t seed);
+
+/* ---- the program (run.c) ---- */
+
+/* Runs them all at each place, as TAP; RANKS_ONLY in the environment names one. Returns the exit status. */
+int ranks_run(int argc, char **argv, const struct rank_test *tests, size_t count);
+
+#endif

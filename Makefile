@@ -30,7 +30,7 @@ build: setup ## build the driver and every layer whose library is here
 	@$(build) harness/build.mk
 	@$(cadge) patterns --check
 
-sweep: build ## set-up, build, testbed, sweep over every layer, store, report: one command
+sweep: build ## set-up, build, testbed, sweep over layers of every style, store, report: one command
 	@$(cadge) run --sweep "$$SWEEP" $(options)
 
 report: ## make the report of the last campaign again (RUN=ID for another)

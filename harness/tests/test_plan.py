@@ -29,6 +29,7 @@ from cadge_harness.plan.sweep import read_sweep
 from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
+from cadge_results.errors import FormatError
 from cadge_results.layerfile import Limit, LimitWhen
 from cadge_results.units import format_bytes
 
@@ -577,7 +578,7 @@ def test_layers_that_a_sweep_is_without(catalogue: Catalogue, site: Site) -> Non
     assert {point.subject.layer for point in plan.points if point.subject.kind == "layer"} == {"b-two"}
     with pytest.raises(UsageError, match="no-such"):
         make_plan(tiny(without=["no-such"]), catalogue, WORKLOADS, site)
-    with pytest.raises(ValueError, match="where layers are named it says nothing"):
+    with pytest.raises(FormatError, match="where layers are named it says nothing"):
         tiny(layers=["a-one"], without=["b-two"])
 
 

@@ -43,7 +43,7 @@ struct fm_config {
 	struct fm_events events;
 };
 
-/* As cadge_wire_open and the like; a zeroed fm is legal in close. */
+/* As the functions of the wire with these names; NULL is legal in close. */
 int fm_open(const struct cadge_open_args *args, const struct fm_config *config, struct fm **fm_out);
 void fm_close(struct fm *fm);
 struct cadge_wire *fm_wire(const struct fm *fm);

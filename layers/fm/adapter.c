@@ -3,14 +3,11 @@
  * The contract on Fast Messages. A message of ours is a message of FM: its length, and the caller's pieces. Its handler
  * pulls the length, then the bytes into a buffer of its sender, and gives that to the sink.
  */
-#include "fm/adapter.h"
-
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "common/adapter.h"
+#include "common/style.h"
+#include "fm/fm.h"
 
-#define IOV_MAX_ENTRIES   4u
 #define PACKET_BYTES      8128u
 #define WINDOW            64u
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
@@ -21,8 +18,8 @@ struct cadge_chan {
 	struct cadge_ctx *ctx;
 	uint32_t peer;
 	struct cadge_state state;
-	struct fm_stream *out;                 /* a message that ran out of credits; NULL: none */
-	struct cadge_iov iov[IOV_MAX_ENTRIES]; /* what is left of it */
+	struct fm_stream *out;                     /* a message that ran out of credits; NULL: none */
+	struct cadge_iov iov[CADGE_STYLE_IOV_MAX]; /* what is left of it */
 	uint32_t iov_count, iov_at;
 	uint64_t token;
 	uint8_t *landing;
@@ -31,14 +28,11 @@ struct cadge_chan {
 struct cadge_ctx {
 	struct fm *fm;
 	struct cadge_sink *sink;
-	enum cadge_place place;
-	enum cadge_wait_mode wait_mode;
-	uint32_t peers, depth;
+	struct cadge_style_asked asked;
+	struct cadge_landings landings;
+	uint32_t peers;
 	uint32_t unfinished; /* messages that ran out of credits */
 	int events;
-	uint64_t message_bytes_max;
-	uint8_t *landings;
-	size_t landing_bytes;
 	struct cadge_chan chans[];
 };
 
@@ -54,7 +48,7 @@ static void on_message(struct fm_stream *in, uint32_t sender)
 	if (fm_receive(in, length, sizeof(length)) < sizeof(length))
 		return;
 	bytes = cadge_load32(length);
-	if (bytes > ctx->message_bytes_max || fm_receive(in, chan->landing, bytes) < bytes)
+	if (bytes > ctx->asked.message_bytes_max || fm_receive(in, chan->landing, bytes) < bytes)
 		return;
 	ctx->events++;
 	ctx->sink->recv(ctx->sink, sender, chan->landing, bytes, NULL);
@@ -75,8 +69,8 @@ static int send_on(struct cadge_chan *chan)
 	return fm_end_message(chan->out);
 }
 
-int fm_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
-		 uint64_t token)
+int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
 {
 	const size_t bytes = cadge_iov_bytes(iov, count);
 	uint8_t length[LENGTH_BYTES];
@@ -85,9 +79,9 @@ int fm_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t 
 	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
-	if (count > IOV_MAX_ENTRIES)
+	if (count > CADGE_STYLE_IOV_MAX)
 		return CADGE_E_ARGUMENT;
-	if (bytes > chan->ctx->message_bytes_max)
+	if (bytes > chan->ctx->asked.message_bytes_max)
 		return CADGE_E_TOO_LARGE;
 	if (chan->out)
 		return CADGE_BUSY;
@@ -124,7 +118,7 @@ static __attribute__((noinline)) void send_all_on(struct cadge_ctx *ctx)
 	}
 }
 
-int fm_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	int code;
 
@@ -137,12 +131,12 @@ int fm_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return code < 0 ? code : ctx->events;
 }
 
-int fm_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 {
 	return fm_may_sleep(ctx->fm) ? cadge_wire_wait(fm_wire(ctx->fm), timeout_ns) : CADGE_DONE;
 }
 
-int fm_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 {
 	return fm_may_sleep(ctx->fm) ? cadge_wire_event(fm_wire(ctx->fm), fd_out, due_ns_out) : CADGE_BUSY;
 }
@@ -165,18 +159,15 @@ static void on_down(void *arg, uint32_t peer, int code)
 	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
 }
 
-int fm_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {
-	struct cadge_blob_out out = {.at = blob, .room_bytes = *bytes_inout, .ok = true};
-	int code = fm_address(ctx->fm, peer, &out);
+	struct cadge_blob_out out = cadge_blob_open(blob, *bytes_inout);
 
-	if (code == CADGE_DONE)
-		*bytes_inout = out.used_bytes;
-	return code;
+	return cadge_blob_close(&out, fm_address(ctx->fm, peer, &out), bytes_inout);
 }
 
-int fm_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
-		    struct cadge_chan **chan_out)
+int cadge_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		       struct cadge_chan **chan_out)
 {
 	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
 	int code = fm_connect(ctx->fm, peer, &in);
@@ -188,12 +179,12 @@ int fm_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size
 		return CADGE_E_ARGUMENT;
 	}
 	ctx->chans[peer] = (struct cadge_chan){
-		.ctx = ctx, .peer = peer, .landing = ctx->landings + ctx->landing_bytes * peer};
+		.ctx = ctx, .peer = peer, .landing = cadge_landing_of(&ctx->landings, peer)};
 	*chan_out = &ctx->chans[peer];
 	return CADGE_DONE;
 }
 
-int fm_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+int cadge_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
 	ctx->unfinished -= chan->out != NULL;
 	chan->out = NULL;
@@ -201,24 +192,23 @@ int fm_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	return fm_disconnect(ctx->fm, chan->peer);
 }
 
-int fm_slot_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+int cadge_slot_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	return fm_describe(chan->ctx->fm, chan->peer, path_out);
 }
 
 /* ---- life ---- */
 
-void fm_slot_close(struct cadge_ctx *ctx)
+void cadge_slot_close(struct cadge_ctx *ctx)
 {
 	if (!ctx)
 		return;
 	fm_close(ctx->fm);
-	if (ctx->landings)
-		munmap(ctx->landings, ctx->landing_bytes * ctx->peers);
+	cadge_landings_destroy(&ctx->landings);
 	free(ctx);
 }
 
-int fm_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	const struct fm_config config = {
@@ -226,79 +216,55 @@ int fm_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 		.window = WINDOW,
 		.events = {.up = on_up, .down = on_down, .arg = ctx},
 	};
-	void *landings;
 	int code;
 
 	if (!ctx)
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	ctx->place = args->place;
-	ctx->wait_mode = args->wait_mode;
-	ctx->depth = args->depth_max;
-	ctx->message_bytes_max = cadge_least(args->message_bytes_max, MESSAGE_BYTES_MAX);
+	ctx->peers = args->peers_max;
+	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
 	code = fm_open(args, &config, &ctx->fm);
+	if (code == CADGE_DONE)
+		code = cadge_landings_make(args, ctx->asked.message_bytes_max, &ctx->landings);
 	if (code != CADGE_DONE) {
-		free(ctx);
+		cadge_slot_close(ctx);
 		return code;
 	}
 	fm_register_handler(ctx->fm, HANDLER, on_message);
-	ctx->peers = args->peers_max;
-	ctx->landing_bytes =
-		((size_t)ctx->message_bytes_max / 4096 + 2) * 4096; /* touched as far as it is used */
-	landings = mmap(NULL, ctx->landing_bytes * ctx->peers, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (landings == MAP_FAILED) {
-		fm_slot_close(ctx);
-		return cadge_refuse(args, CADGE_E_MEMORY, "no room for a message of each of %u peers",
-				    args->peers_max);
-	}
-	ctx->landings = landings;
 	*ctx_out = ctx;
 	return CADGE_DONE;
 }
 
-void fm_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
-	const uint32_t packet_bytes = fm_packet_bytes(ctx->fm);
-	const struct cadge_limits limits = {
-		.caps = cadge_caps_granted(fm_layer.caps, ctx->place, ctx->wait_mode),
-		.message_bytes_max = ctx->message_bytes_max,
-		.depth_max = ctx->depth,
-		.iov_max = IOV_MAX_ENTRIES,
-		.wire_overhead_bytes = cadge_wire_facts(fm_wire(ctx->fm))->wire_overhead_bytes +
-				       LENGTH_BYTES + cadge_wire_facts(fm_wire(ctx->fm))->packet_bytes_max -
-				       packet_bytes,
-		.short_bytes_max = packet_bytes - LENGTH_BYTES,
-		.short_path = "one packet",
-		.long_path = "packets",
-	};
+	struct cadge_limits limits = cadge_style_limits(&ctx->asked, fm_wire(ctx->fm));
 
+	limits.wire_overhead_bytes += FM_HEAD_BYTES + LENGTH_BYTES;
+	limits.short_bytes_max = fm_packet_bytes(ctx->fm) - LENGTH_BYTES;
+	limits.short_path = "one packet";
+	limits.long_path = "packets";
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
-void fm_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
-	struct cadge_traits traits = fm_traits_of_library;
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
 
 	traits.protection = CADGE_PROTECT_NONE;
 	traits.control_transfer = CADGE_CONTROL_HANDLER;
 	traits.flow = CADGE_FLOW_CREDITS;
-	traits.order = CADGE_ORDER_CHANNEL;
-	if (ctx->wait_mode != CADGE_WAIT_BLOCK)
-		traits.waker = CADGE_WAKER_NONE;
 	traits.granule_bytes = fm_packet_bytes(ctx->fm);
-	traits.multiprogramming = 1;
 	traits.copies_on_send++;
 	traits.copies_on_receive++;
 	cadge_fill(traits_out, &traits, sizeof(traits));
 }
 
-void fm_slot_counters(const struct cadge_ctx *ctx, void (*each)(void *arg, const char *name, uint64_t value),
-		      void *arg)
+void cadge_slot_counters(const struct cadge_ctx *ctx,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	fm_counters(ctx->fm, each, arg);
 }
 
-const char *fm_slot_why(const struct cadge_ctx *ctx)
+const char *cadge_slot_why(const struct cadge_ctx *ctx)
 {
 	return cadge_wire_why(fm_wire(ctx->fm));
 }

@@ -9,11 +9,8 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define ROUNDS              8u /* looks of an extraction that finds nothing */
 
-/* Of a packet. */
+/* Of a packet, whose head is kind, handler, and credits that are given back (16 bits, little-endian). */
 enum { FIRST = 1, LAST = 2, CREDIT = 4 };
-
-/* In front of each packet: kind, handler, and credits that are given back (16 bits, little-endian). */
-#define HEAD_BYTES 4u
 
 struct fm_stream {
 	struct fm *fm;
@@ -101,7 +98,7 @@ static bool next_packet(struct fm *fm, struct peer *peer)
 		return false;
 	}
 	peer->credits--;
-	out->used_bytes = HEAD_BYTES;
+	out->used_bytes = FM_HEAD_BYTES;
 	return true;
 }
 
@@ -183,7 +180,7 @@ static void pay_debts(struct fm *fm)
 		if (!peer->link || peer->down || peer->owed < fm->window / 2)
 			continue;
 		packet = cadge_wire_take(peer->link);
-		if (packet && send_head(fm, peer, packet, HEAD_BYTES, CREDIT, 0) == CADGE_BUSY) {
+		if (packet && send_head(fm, peer, packet, FM_HEAD_BYTES, CREDIT, 0) == CADGE_BUSY) {
 			cadge_wire_drop(peer->link, packet);
 			packet = NULL;
 		}
@@ -238,8 +235,8 @@ static void handle(struct fm *fm, uint32_t number, const uint8_t *data, size_t b
 		fm->packets_refused++;
 		return;
 	}
-	in->at = data + HEAD_BYTES;
-	in->left_bytes = bytes - HEAD_BYTES;
+	in->at = data + FM_HEAD_BYTES;
+	in->left_bytes = bytes - FM_HEAD_BYTES;
 	in->last = data[0] & LAST;
 	if (!first) {
 		if (in->open) /* else its handler did not want the rest */
@@ -259,7 +256,7 @@ static enum cadge_keep on_packet(void *arg, uint32_t number, void *data, size_t 
 	struct fm *fm = arg;
 	const uint8_t *head = data;
 
-	if (UNLIKELY(bytes < HEAD_BYTES)) {
+	if (UNLIKELY(bytes < FM_HEAD_BYTES)) {
 		fm->packets_refused++;
 		return CADGE_TAKEN;
 	}
@@ -399,7 +396,7 @@ struct cadge_wire *fm_wire(const struct fm *fm)
 
 uint32_t fm_packet_bytes(const struct fm *fm)
 {
-	return fm->packet_bytes - HEAD_BYTES;
+	return fm->packet_bytes - FM_HEAD_BYTES;
 }
 
 void *fm_user(const struct fm_stream *in)

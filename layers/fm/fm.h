@@ -24,6 +24,7 @@ struct fm;
 struct fm_stream; /* a message that is being sent or handled */
 
 #define FM_HANDLERS_MAX 256u
+#define FM_HEAD_BYTES   4u /* of a packet */
 
 /*
  * A handler, on a stack of its own: it may stop inside fm_receive. What it does not pull is dropped when it returns. It

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fm-ucx: Fast Messages on UCX's active messages. */
 #include "common/ucx.h"
-#include "fm/adapter.h"
+#include "common/style.h"
 
-const struct cadge_traits fm_traits_of_library = {
+const struct cadge_traits cadge_style_library_traits = {
 	.copies_on_send =
 		1, /* into shared memory, or the socket's buffers; packets are read where they came */
 	.waker = CADGE_WAKER_LIBRARY,
@@ -11,17 +11,18 @@ const struct cadge_traits fm_traits_of_library = {
 	.threads_max = CADGE_UCX_THREADS,
 };
 
-const struct cadge_layer fm_layer = {
+const struct cadge_layer cadge_style_layer = {
 	.abi = CADGE_ABI,
 	.bytes = sizeof(struct cadge_layer),
 	.name = "fm-ucx",
 	.style = "fm",
 	.substrate = cadge_wire_substrate,
-	.caps = FM_CAPS | CADGE_CAP_OWN_THREADS,
-	FM_SLOTS,
+	.caps = CADGE_STYLE_CAPS | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_OWN_THREADS,
+	.semantics = cadge_semantics_of_messages,
+	CADGE_STYLE_SLOTS,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)
 {
-	return &fm_layer;
+	return &cadge_style_layer;
 }

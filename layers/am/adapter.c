@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts, channels and messages. */
+#include "am/adapter.h"
+
+#include <stdlib.h>
+
+#define PACKET_BYTES      8128u
+#define STRETCH_BYTES_MIN (UINT64_C(1) << 20)
+#define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
+#define TAG               UINT64_C(0x6361646765) /* of all endpoints: nothing keeps layers of one campaign apart but it */
+
+/* ---- messages ---- */
+
+static void on_message(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
+		       size_t bytes)
+{
+	struct cadge_ctx *ctx = am_user(token);
+	const uint32_t peer = am_source(token);
+
+	ctx->events++;
+	ctx->sink->recv(ctx->sink, peer, payload, bytes, NULL);
+	if (count)
+		am_reply(token, FREED, &(struct am_words){.count = 1, .word = {words[0]}}, NULL, 0);
+}
+
+static void on_freed(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
+		     size_t bytes)
+{
+	struct cadge_ctx *ctx = am_user(token);
+
+	(void)payload, (void)bytes;
+	if (count)
+		am_places_give(&ctx->chans[am_source(token)].there, words[0]);
+}
+
+static void on_returned(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
+			size_t bytes)
+{
+	struct cadge_ctx *ctx = am_user(token);
+	struct cadge_chan *chan = &ctx->chans[am_source(token)];
+
+	(void)payload, (void)bytes;
+	if (am_returned_handler(token) == CALL) {
+		am_call_returned(chan, words, count);
+		return;
+	}
+	chan->state.broken = true; /* a message that was accepted did not arrive */
+	ctx->events += cadge_tell_down(&chan->state, ctx->sink, chan->peer);
+}
+
+static int post_long(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, size_t bytes,
+		     uint64_t token)
+{
+	struct am_words words = {.count = 1};
+	uint64_t offset_bytes;
+	int place = am_places_take(&chan->there, bytes, &offset_bytes);
+	int code;
+
+	if (place < 0)
+		return CADGE_BUSY;
+	words.word[0] = (uint32_t)place;
+	code = am_request_xfer(chan->ctx->endpoint, chan->peer, MESSAGE, &words, iov, count,
+			       chan->there_at + offset_bytes, token);
+	if (code != CADGE_DONE && code != CADGE_QUEUED)
+		am_places_give(&chan->there, (uint32_t)place);
+	return code;
+}
+
+int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
+{
+	const struct cadge_ctx *ctx = chan->ctx;
+	const size_t bytes = cadge_iov_bytes(iov, count);
+	int code = cadge_usable(&chan->state);
+
+	(void)flags;
+	if (code != CADGE_DONE)
+		return code;
+	if (count > CADGE_STYLE_IOV_MAX)
+		return CADGE_E_ARGUMENT;
+	if (bytes > ctx->asked.message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (bytes > am_medium_bytes_max(ctx->am, 0))
+		return post_long(chan, iov, count, bytes, token);
+	return am_request(ctx->endpoint, chan->peer, MESSAGE, NULL, iov, count);
+}
+
+int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int code;
+
+	ctx->sink = sink;
+	ctx->events = 0;
+	code = am_poll(ctx->am, UINT32_MAX);
+	if (ctx->fetches)
+		am_calls_fetch(ctx);
+	ctx->sink = NULL;
+	return code < 0 ? code : ctx->events;
+}
+
+int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return am_may_sleep(ctx->am) ? cadge_wire_wait(am_wire(ctx->am), timeout_ns) : CADGE_DONE;
+}
+
+int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	return am_may_sleep(ctx->am) ? cadge_wire_event(am_wire(ctx->am), fd_out, due_ns_out) : CADGE_BUSY;
+}
+
+/* ---- channels ---- */
+
+static void on_up(void *arg, uint32_t peer)
+{
+	struct cadge_ctx *ctx = arg;
+
+	ctx->events += cadge_tell_up(&ctx->chans[peer].state, ctx->sink, peer);
+}
+
+static void on_down(void *arg, uint32_t peer, int code)
+{
+	struct cadge_ctx *ctx = arg;
+
+	ctx->chans[peer].state.broken = true;
+	am_calls_end(&ctx->chans[peer], code);
+	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
+}
+
+static void on_ended(void *arg, uint32_t peer, uint32_t handler, uint64_t token, int code)
+{
+	struct cadge_ctx *ctx = arg;
+
+	if (handler == CALL) /* its result will come */
+		return;
+	ctx->events++;
+	ctx->sink->sent(ctx->sink, peer, token, code);
+}
+
+/* Our stretches for a peer: what it sends, then results of calls to it. */
+static uint64_t stretch_at(const struct cadge_ctx *ctx, uint32_t peer, uint32_t which)
+{
+	return (2 * (uint64_t)peer + which) * ctx->stretch_bytes;
+}
+
+int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	struct cadge_blob_out out = cadge_blob_open(blob, *bytes_inout);
+
+	cadge_blob_u64(&out, stretch_at(ctx, peer, 0));
+	cadge_blob_u64(&out, ctx->stretch_bytes);
+	return cadge_blob_close(&out, am_address(ctx->am, peer, &out), bytes_inout);
+}
+
+int cadge_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		       struct cadge_chan **chan_out)
+{
+	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
+	const uint64_t there_at = cadge_blob_take_u64(&in), there_bytes = cadge_blob_take_u64(&in);
+	int code = am_connect(ctx->am, peer, &in);
+
+	if (code != CADGE_DONE)
+		return code;
+	if (in.left_bytes || am_map(ctx->endpoint, peer, peer, 0, TAG) != CADGE_DONE) {
+		am_disconnect(ctx->am, peer);
+		return CADGE_E_ARGUMENT;
+	}
+	ctx->chans[peer] = (struct cadge_chan){
+		.ctx = ctx,
+		.peer = peer,
+		.there = {.bytes = there_bytes / AM_PLACES_LINE * AM_PLACES_LINE},
+		.there_at = there_at,
+		.here = {.bytes = ctx->stretch_bytes},
+		.here_at = stretch_at(ctx, peer, 1),
+	};
+	*chan_out = &ctx->chans[peer];
+	return CADGE_DONE;
+}
+
+int cadge_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	for (uint32_t i = 0; i < OUTSTANDING; i++)
+		ctx->fetches -= chan->call[i].used && chan->call[i].fetch;
+	chan->state.up = false;
+	return am_disconnect(ctx->am, chan->peer);
+}
+
+int cadge_slot_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	return am_describe(chan->ctx->am, chan->peer, path_out);
+}
+
+/* ---- life ---- */
+
+void cadge_slot_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	am_close(ctx->am);
+	free(ctx);
+}
+
+static int make_endpoint(const struct cadge_open_args *args, struct cadge_ctx *ctx)
+{
+	const uint64_t bytes = ctx->asked.message_bytes_max;
+
+	ctx->endpoint = am_endpoint_allocate(ctx->am);
+	if (!ctx->endpoint)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for an endpoint");
+	am_set_tag(ctx->endpoint, TAG);
+	am_set_handler(ctx->endpoint, AM_RETURNED, on_returned);
+	am_set_handler(ctx->endpoint, MESSAGE, on_message);
+	am_set_handler(ctx->endpoint, FREED, on_freed);
+	am_calls_register(ctx->endpoint);
+	if (bytes <= am_medium_bytes_max(ctx->am, AM_WORDS_MAX))
+		return CADGE_DONE;
+	ctx->stretch_bytes = (2 * bytes > STRETCH_BYTES_MIN ? 2 * bytes : STRETCH_BYTES_MIN) /
+				     AM_PLACES_LINE * AM_PLACES_LINE +
+			     2 * AM_PLACES_LINE;
+	if (am_set_segment(ctx->endpoint, (size_t)stretch_at(ctx, args->peers_max, 0)) != CADGE_DONE)
+		return cadge_refuse(args, CADGE_E_MEMORY, "no segment for long messages of %u peers: %s",
+				    args->peers_max, cadge_wire_why(am_wire(ctx->am)));
+	return CADGE_DONE;
+}
+
+int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
+	const struct am_config config = {
+		.packet_bytes = PACKET_BYTES,
+		.outstanding = OUTSTANDING,
+		.queue = OUTSTANDING,
+		.calls = {.up = on_up, .down = on_down, .ended = on_ended, .arg = ctx},
+	};
+	int code;
+
+	if (!ctx)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	ctx->peers = args->peers_max;
+	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
+	if (args->peers_max > AM_NAMES_MAX)
+		code = cadge_refuse(args, CADGE_E_ARGUMENT, "at most %u peers, not %u", AM_NAMES_MAX,
+				    args->peers_max);
+	else
+		code = am_open(args, &config, &ctx->am);
+	if (code == CADGE_DONE)
+		code = make_endpoint(args, ctx);
+	if (code != CADGE_DONE) {
+		cadge_slot_close(ctx);
+		return code;
+	}
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	struct cadge_limits limits = cadge_style_limits(&ctx->asked, am_wire(ctx->am));
+
+	limits.depth_max = (uint32_t)cadge_least(limits.depth_max, OUTSTANDING);
+	limits.token_bytes = 4 * sizeof(uint32_t);
+	limits.wire_overhead_bytes += AM_HEAD_BYTES;
+	limits.short_bytes_max = am_medium_bytes_max(ctx->am, 0);
+	limits.short_path = "one packet";
+	limits.long_path = "placed in the segment";
+	cadge_fill(limits_out, &limits, sizeof(limits));
+}
+
+void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
+
+	traits.protection = CADGE_PROTECT_RECEIVER_LIBRARY;
+	traits.control_transfer = CADGE_CONTROL_HANDLER;
+	traits.flow = CADGE_FLOW_CREDITS;
+	traits.order = CADGE_ORDER_NONE;
+	traits.copies_on_send++;
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+void cadge_slot_counters(const struct cadge_ctx *ctx,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	am_counters(ctx->am, each, arg);
+}
+
+const char *cadge_slot_why(const struct cadge_ctx *ctx)
+{
+	return cadge_wire_why(am_wire(ctx->am));
+}

@@ -153,10 +153,13 @@ static int make_landings(struct cadge_wire *wire, uint32_t kept)
 	return cadge_wire_post_landings(wire, WIRE_POSTED);
 }
 
-/* Above its eager size ofi_rxm lets a packet be overtaken. */
+/*
+ * Above its eager size ofi_rxm lets a packet be overtaken. Above its inject size shm has the receiver ask the kernel for the
+ * bytes, which takes longer than the two copies of several packets.
+ */
 static uint32_t packet_bytes_max(const struct cadge_wire *wire, uint32_t wanted_bytes)
 {
-	const uint64_t most_bytes = wire->ofi.network ? cadge_ofi_eager_bytes() : PACKET_BYTES_MAX;
+	const uint64_t most_bytes = wire->ofi.network ? cadge_ofi_eager_bytes() : wire->inject_bytes;
 
 	return (uint32_t)cadge_least(wanted_bytes, cadge_least(most_bytes, PACKET_BYTES_MAX));
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "caches.h"
 #include "pattern.h"
 #include "text.h"
 
@@ -24,6 +25,7 @@ void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *c
 {
 	struct cadge_limits limits = {.bytes = sizeof(limits)};
 	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
+	const uint64_t caches = drv_caches_bytes(DRV_CACHES_FOLDER);
 
 	layer->limits(ctx, &limits);
 	layer->semantics(ctx, &semantics);
@@ -35,6 +37,8 @@ void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *c
 		.put = semantics.put,
 		.get = semantics.get,
 		.fetch_add = semantics.fetch_add,
+		.compare_swap = semantics.compare_swap,
+		.caches_bytes = caches ? caches : INT64_MAX,
 	};
 }
 
@@ -44,11 +48,12 @@ json_t *drv_ability_json(const struct drv_ability *ability)
 	char caps[32];
 
 	snprintf(caps, sizeof(caps), "%" PRIx64, ability->caps);
-	return json_pack("{s:s, s:o, s:o, s:I, s:i, s:i, s:i}", "caps", caps, "message_bytes_max",
+	return json_pack("{s:s, s:o, s:o, s:I, s:i, s:i, s:i, s:i, s:o}", "caps", caps, "message_bytes_max",
 			 drv_json_count(ability->message_bytes_max), "rma_bytes_max",
 			 drv_json_count(ability->rma_bytes_max), "depth_max", (json_int_t)ability->depth_max,
 			 "put", (int)ability->put, "get", (int)ability->get, "fetch_add",
-			 (int)ability->fetch_add);
+			 (int)ability->fetch_add, "compare_swap", (int)ability->compare_swap, "caches_bytes",
+			 drv_json_count(ability->caches_bytes));
 }
 
 static enum cadge_progress progress_from(int value)
@@ -59,16 +64,17 @@ static enum cadge_progress progress_from(int value)
 
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail)
 {
-	json_int_t message, rma, depth;
+	json_int_t message, rma, depth, caches;
 	const char *caps;
-	int put, get, add;
+	int put, get, add, swap;
 	char end;
 
-	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:i, s:i, s:i}", "caps", &caps,
+	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "caps", &caps,
 			"message_bytes_max", &message, "rma_bytes_max", &rma, "depth_max", &depth, "put",
-			&put, "get", &get, "fetch_add", &add) ||
+			&put, "get", &get, "fetch_add", &add, "compare_swap", &swap, "caches_bytes",
+			&caches) ||
 	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 ||
-	    depth < 0 || depth > UINT32_MAX)
+	    caches < 0 || depth < 0 || depth > UINT32_MAX)
 		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid limits");
 	ability_out->message_bytes_max = (uint64_t)message;
 	ability_out->rma_bytes_max = (uint64_t)rma;
@@ -76,6 +82,8 @@ int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, str
 	ability_out->put = progress_from(put);
 	ability_out->get = progress_from(get);
 	ability_out->fetch_add = progress_from(add);
+	ability_out->compare_swap = progress_from(swap);
+	ability_out->caches_bytes = (uint64_t)caches;
 	return 0;
 }
 
@@ -102,6 +110,9 @@ struct drv_ability drv_ability_both(const struct drv_ability *left, const struct
 		.put = weaker(left->put, right->put),
 		.get = weaker(left->get, right->get),
 		.fetch_add = weaker(left->fetch_add, right->fetch_add),
+		.compare_swap = weaker(left->compare_swap, right->compare_swap),
+		.caches_bytes =
+			left->caches_bytes > right->caches_bytes ? left->caches_bytes : right->caches_bytes,
 	};
 }
 

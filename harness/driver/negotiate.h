@@ -19,10 +19,12 @@ struct drv_ability {
 	uint64_t caps;
 	uint64_t message_bytes_max, rma_bytes_max;
 	uint32_t depth_max;
-	enum cadge_progress put, get, fetch_add;
+	enum cadge_progress put, get, fetch_add, compare_swap;
+	/* what the caches of its host hold; INT64_MAX: not known */
+	uint64_t caches_bytes;
 };
 
-/* From a live context. */
+/* From a live context, and from its host. */
 void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *ctx,
 		      struct drv_ability *ability_out);
 
@@ -30,7 +32,7 @@ void drv_ability_read(const struct cadge_layer *layer, const struct cadge_ctx *c
 json_t *drv_ability_json(const struct drv_ability *ability);
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail);
 
-/* What both can: the smaller of each. Commutative and associative, so that it folds over all endpoints. */
+/* What both can: the smaller of each, but the larger caches. Commutative and associative, so that it folds over all endpoints. */
 struct drv_ability drv_ability_both(const struct drv_ability *left, const struct drv_ability *right);
 
 /* The channel as a whole: can a layer that has `caps` be opened at this place and wait mode? 0, or -1 with

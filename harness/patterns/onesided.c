@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern onesided. The target exposes a region once a launch; the origin works on it by put, get or fetch_add.
+ * Pattern onesided. The target exposes a region once a launch; the origin works on it by put, get, fetch_add or
+ * compare_swap.
  *
  * put: rounds of `depth` puts and a quiet. Each put gives two samples: hand-over to local completion, and hand-over to
- * the end of its round's quiet, when all of the round is visible to the target's CPU. get and fetch_add: a closed loop
- * at `depth`; one sample each, from hand-over to the result.
+ * the end of its round's quiet, when all of the round is visible to the target's CPU. get and the atomic ones: a closed
+ * loop at `depth`; one sample each, from hand-over to the result.
+ *
+ * With `spread` the buffers of both ends rotate over so many bytes, more than the caches hold; else over as many as are
+ * outstanding.
  *
  * Verification: gets fetch what the target wrote (heads in the loop, whole bodies before and after); puts are read back
- * by the target between the phases (the last round's heads; whole bodies before and after); the values that fetch_add
- * returned add up to what the target's counter says.
+ * by the target between the phases (the last round's heads; whole bodies before and after); the values that the atomic
+ * operations returned add up to what the target's counter says.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "caches.h"
 #include "client.h"
 #include "pattern.h"
 #include "verify.h"
@@ -24,23 +29,30 @@
 #define SETTLE_NS   UINT64_C(500000000)
 #define TOKEN_QUIET (UINT64_C(1) << 62)
 
-enum operation { PUT, GET, FETCH_ADD };
+enum operation { PUT, GET, FETCH_ADD, COMPARE_SWAP };
 enum target { ACTIVE, PASSIVE };
 
-static const char *const operation_words[] = {"put", "get", "fetch_add", NULL};
+static const char *const operation_words[] = {"put", "get", "fetch_add", "compare_swap", NULL};
 static const char *const target_words[] = {"active", "passive", NULL};
 
 struct parameters {
-	uint64_t bytes, depth;
+	uint64_t bytes, depth, spread;
 	uint32_t operation, target;
 };
 
-/* How many slots a point works on in the region: a power of two, so that no loop divides. */
-static uint32_t region_slots(uint64_t depth)
+static bool is_atomic(uint32_t operation)
 {
+	return operation == FETCH_ADD || operation == COMPARE_SWAP;
+}
+
+/* How many slots a point works on in the region: a power of two, so that no loop divides. */
+static uint32_t region_slots(const struct parameters *parameters)
+{
+	const uint64_t apart = drv_memory_stride(parameters->bytes);
+	const uint64_t spread = is_atomic(parameters->operation) ? 0 : parameters->spread;
 	uint32_t slots = 2;
 
-	while (slots < depth)
+	while (slots < parameters->depth || (slots < (1u << 30) && slots * apart < spread))
 		slots *= 2;
 	return slots;
 }
@@ -59,7 +71,7 @@ static void fill_region(const struct target_side *target, const struct parameter
 			uint64_t serial)
 {
 	const size_t stride = drv_memory_stride(parameters->bytes);
-	const uint32_t slots = region_slots(parameters->depth);
+	const uint32_t slots = region_slots(parameters);
 
 	for (uint32_t slot = 0; slot < slots; slot++) {
 		uint8_t *at = target->base + slot * stride;
@@ -83,7 +95,7 @@ static uint64_t inspect_region(const struct target_side *target, const struct pa
 			       bool full, uint64_t puts)
 {
 	const size_t stride = drv_memory_stride(parameters->bytes);
-	const uint32_t slots = region_slots(parameters->depth);
+	const uint32_t slots = region_slots(parameters);
 	const uint64_t wanted =
 		full ? drv_full_messages(parameters->bytes, (uint32_t)parameters->depth) : slots;
 	const uint64_t first = puts > wanted ? puts - wanted : 0;
@@ -123,7 +135,7 @@ static void target_phase(struct target_side *target, const struct parameters *pa
 		snprintf(counts->mismatch, sizeof(counts->mismatch),
 			 "slots of the region that do not hold what was put: %" PRIu64, target->mismatches);
 	counts->mismatches += target->mismatches;
-	if (parameters->operation == FETCH_ADD) {
+	if (is_atomic(parameters->operation)) {
 		counts->executes = counts->exact = true;
 		counts->executed = __atomic_load_n((uint64_t *)(void *)target->base, __ATOMIC_SEQ_CST);
 	}
@@ -136,9 +148,10 @@ static void target_phase(struct target_side *target, const struct parameters *pa
 /* ---- the origin ---- */
 
 struct slot {
-	/* payload; for fetch_add the word that was there before */
+	/* payload; for the atomic ones the word that was there before */
 	uint8_t *local;
 	uint64_t start, number;
+	uint32_t turn; /* in its share of the memory */
 	/* the layer has the payload */
 	bool busy;
 };
@@ -154,15 +167,16 @@ struct origin {
 	uint64_t seed, phase;
 	enum drv_mode mode;
 	bool ending, failed, quiet_due;
-	/* slots in the peer's region, less one */
-	uint32_t region_mask;
+	/* slots in the peer's region, less one; buffers of each slot here */
+	uint32_t region_mask, share;
+	uint8_t *memory;
 	size_t stride;
 	struct slot *slots;
 	/* ring of slots that may start: power of two */
 	uint32_t *ready;
 	uint32_t ready_head, ready_tail, ready_mask, idle;
 	uint64_t next_number, posted, completed, limit;
-	/* of what fetch_add returned */
+	/* of what atomic operations returned */
 	uint64_t before_sum;
 	uint64_t checked, full_checked, mismatches, waits;
 	struct drv_samples *latency, *visible;
@@ -203,7 +217,7 @@ DRV_INLINE void check_result(struct origin *origin, const struct slot *slot)
 	const uint64_t where = slot->number & origin->region_mask;
 	bool good = true;
 
-	if (origin->operation == FETCH_ADD) {
+	if (is_atomic(origin->operation)) {
 		const uint64_t before = drv_load64(slot->local);
 
 		origin->before_sum += before;
@@ -228,7 +242,7 @@ static void __attribute__((noinline)) complete_other(struct origin *origin, uint
 		origin->ending = true;
 }
 
-/* An operation is complete here: for get and fetch_add the result, for put the buffer. */
+/* An operation is complete here: for put the buffer, else the result. */
 DRV_INLINE void complete(struct origin *origin, uint32_t index, const bool put)
 {
 	struct slot *slot = &origin->slots[index];
@@ -301,6 +315,8 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	const uint64_t offset = (number & origin->region_mask) * origin->stride;
 	int code;
 
+	/* each slot has a share of the memory to itself, since another may be late */
+	slot->local = origin->memory + ((uint64_t)index * origin->share + slot->turn) * origin->stride;
 	switch (origin->operation) {
 	case PUT:
 		drv_head_write(slot->local, bytes, origin->seed, number);
@@ -311,6 +327,12 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	case GET:
 		drv_store64(slot->local, ~number); /* so that a get that brings nothing shows */
 		code = engine->layer->get(origin->chan, slot->local, bytes, origin->handle, offset, 0, index);
+		break;
+	case COMPARE_SWAP: /* alone under way: what it expects is what the last one left */
+		drv_store64(slot->local, UINT64_MAX);
+		code = engine->layer->compare_swap(origin->chan, number, number + 1,
+						   (uint64_t *)(void *)slot->local, origin->handle, 0, 0,
+						   index);
 		break;
 	default:
 		drv_store64(slot->local, UINT64_MAX);
@@ -326,6 +348,7 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	}
 	slot->number = number;
 	slot->busy = true;
+	slot->turn = slot->turn + 1 < origin->share ? slot->turn + 1 : 0;
 	origin->next_number++;
 	if (DRV_UNLIKELY(++origin->posted == origin->limit))
 		origin->ending = true;
@@ -334,7 +357,7 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 	return 1;
 }
 
-/* get and fetch_add: a closed loop. */
+/* All but put: a closed loop. */
 static int __attribute__((noinline)) run_results(struct origin *origin, struct drv_fail *fail)
 {
 	const uint64_t depth = origin->depth;
@@ -444,12 +467,13 @@ static int run(struct origin *origin, struct drv_fail *fail)
 	}
 	status = run_results(origin, fail);
 	/* each value below the count was fetched exactly once: their sum says so */
-	if (!status && origin->operation == FETCH_ADD) {
+	if (!status && is_atomic(origin->operation)) {
 		const uint64_t n = origin->posted;
 		const uint64_t sum = n % 2 ? (n - 1) / 2 * n : n / 2 * (n - 1);
 
 		if (n > 0 && origin->before_sum != sum)
-			note_mismatch(origin, "the values fetched are not those of %" PRIu64 " additions", n);
+			note_mismatch(origin, "the values fetched are not those of %" PRIu64 " operations",
+				      n);
 	}
 	return status;
 }
@@ -511,7 +535,6 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 {
 	const struct parameters *parameters = play->parameters;
 	struct drv_engine *engine = play->engine;
-	uint8_t *memory;
 
 	drv_port_start(&origin->port, engine);
 	origin->port.sink.sent = on_sent;
@@ -522,8 +545,10 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->operation = (enum operation)parameters->operation;
 	origin->seed = play->seed;
 	origin->stride = drv_memory_stride(parameters->bytes);
-	origin->region_mask = region_slots(parameters->depth) - 1;
-	origin->ready_mask = origin->region_mask;
+	origin->region_mask = region_slots(parameters) - 1;
+	origin->share = (origin->region_mask + 1) / origin->depth;
+	while (origin->ready_mask + 1 < origin->depth)
+		origin->ready_mask = 2 * origin->ready_mask + 1;
 	origin->latency = drv_record_samples(play->record, 0, fail);
 	if (!origin->latency)
 		return -1;
@@ -533,12 +558,9 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->slots = calloc(origin->depth, sizeof(*origin->slots));
 	if (!origin->ready || !origin->slots)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the slots");
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT, origin->depth * origin->stride, fail);
-	if (!memory)
-		return -1;
-	for (uint32_t index = 0; index < origin->depth; index++)
-		origin->slots[index].local = memory + index * origin->stride;
-	return 0;
+	origin->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
+				       (origin->region_mask + UINT64_C(1)) * origin->stride, fail);
+	return origin->memory ? 0 : -1;
 }
 
 /* ---- the roles ---- */
@@ -660,15 +682,16 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	const struct parameters *parameters = at;
 
 	needs_out->depth = (uint32_t)parameters->depth;
-	needs_out->region_bytes = drv_memory_stride(parameters->bytes) * region_slots(parameters->depth);
+	needs_out->region_bytes = drv_memory_stride(parameters->bytes) * region_slots(parameters);
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
 {
-	static const uint64_t caps[] = {CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD};
+	static const uint64_t caps[] = {CADGE_CAP_PUT, CADGE_CAP_GET, CADGE_CAP_FETCH_ADD,
+					CADGE_CAP_COMPARE_SWAP};
 	const struct parameters *parameters = at;
 	const struct drv_ability *both = &offer->both;
-	const enum cadge_progress progress[] = {both->put, both->get, both->fetch_add};
+	const enum cadge_progress progress[] = {both->put, both->get, both->fetch_add, both->compare_swap};
 	const char *name = operation_words[parameters->operation];
 
 	if (parameters->depth > DRV_CLIENT_DEPTH_MAX)
@@ -680,10 +703,27 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	if (parameters->bytes == 0)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a %s of 0 bytes, which moves nothing that could be seen", name);
-	if (parameters->operation == FETCH_ADD && parameters->bytes != 8)
-		return drv_fail_set(fail, DRV_NO_CAP, "wanted a fetch_add of %" PRIu64 " bytes, a word has 8",
+	if (is_atomic(parameters->operation) && parameters->bytes != 8)
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted a %s of %" PRIu64 " bytes, a word has 8", name,
 				    parameters->bytes);
-	if (parameters->operation != FETCH_ADD && parameters->bytes > both->rma_bytes_max)
+	if (parameters->operation == COMPARE_SWAP && parameters->depth > 1)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %" PRIu64
+				    " compare_swap outstanding, but what each expects is what "
+				    "the last one left",
+				    parameters->depth);
+	if (parameters->spread && both->caches_bytes >= INT64_MAX)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted buffers over %" PRIu64
+				    " bytes, more than the caches hold, but the "
+				    "kernel does not say how much that is (" DRV_CACHES_FOLDER ")",
+				    parameters->spread);
+	if (parameters->spread && parameters->spread < 2 * both->caches_bytes)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted buffers over %" PRIu64 " bytes, less than twice the %" PRIu64
+				    " that the caches hold",
+				    parameters->spread, both->caches_bytes);
+	if (!is_atomic(parameters->operation) && parameters->bytes > both->rma_bytes_max)
 		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
 				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,
 				    parameters->bytes, both->rma_bytes_max);
@@ -713,6 +753,7 @@ static const struct drv_pattern onesided = {
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"operation", DRV_CHOICE, offsetof(struct parameters, operation), operation_words},
 			{"target", DRV_CHOICE, offsetof(struct parameters, target), target_words},
+			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM},

@@ -248,7 +248,7 @@ def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
     ]
     onesided = {**patterns["onesided"], "parameters": {**patterns["onesided"]["parameters"], "operation": ["put"]}}
     assert stale(answer, patterns={**patterns, "onesided": onesided}) == [
-        "onesided: operation is ['put'] in the driver and ['put', 'get', 'fetch_add'] in its file"
+        "onesided: operation is ['put'] in the driver and ['put', 'get', 'fetch_add', 'compare_swap'] in its file"
     ]
     assert stale(answer, patterns={**patterns, "incast": rpc}) == ["the driver has a pattern incast that has no file"]
     assert "the driver has no form exchange" in stale(answer, forms={})

@@ -51,8 +51,9 @@ DECLARED: dict[str, Json] = {
     "onesided": {
         "bytes": SIZE,
         "depth": DEPTH,
-        "operation": {"type": "choice", "values": ["put", "get", "fetch_add"]},
+        "operation": {"type": "choice", "values": ["put", "get", "fetch_add", "compare_swap"]},
         "target": {"type": "choice", "values": ["active", "passive"]},
+        "spread": {"type": "integer", "min": 0, "max": 1 << 30},
     },
 }
 

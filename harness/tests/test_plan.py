@@ -621,6 +621,8 @@ def test_the_full_sweep_is_full(catalogue: Catalogue, site: Site) -> None:
     assert {point.subject.wait for point in points} == {"poll", "block"}
     assert any(one["request_bytes"] != one["reply_bytes"] for one in by_pattern["rpc"])
     assert {one["bytes"] for one in by_pattern["onesided"] if one["operation"] == "fetch_add"} == {8}
+    assert {one["depth"] for one in by_pattern["onesided"] if one["operation"] == "compare_swap"} == {1}
+    assert {one["spread"] for one in by_pattern["onesided"] if one["bytes"] == 1 << 20} == {0, 1 << 27}
 
 
 # -- what blocks are given

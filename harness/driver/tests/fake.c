@@ -114,7 +114,8 @@ static void fake_close(struct cadge_ctx *ctx)
 static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits)
 {
 	(void)ctx;
-	limits->caps = CADGE_CAP_SELF | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD;
+	limits->caps =
+		CADGE_CAP_SELF | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP;
 	limits->caps |= fake.unreliable ? 0 : CADGE_CAP_RELIABLE;
 	limits->caps |= fake.unreliable || fake.unordered ? 0 : CADGE_CAP_ORDERED;
 	limits->caps |= fake.native ? CADGE_CAP_RPC | CADGE_CAP_REPLY_LATER : 0;
@@ -317,7 +318,8 @@ static void fake_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *
 {
 	(void)ctx;
 	semantics->message = CADGE_PROGRESS_LIBRARY;
-	semantics->put = semantics->get = semantics->fetch_add = CADGE_PROGRESS_DIRECT;
+	semantics->put = semantics->get = semantics->fetch_add = semantics->compare_swap =
+		CADGE_PROGRESS_DIRECT;
 }
 
 static int fake_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
@@ -397,6 +399,18 @@ static int fake_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *be
 	return finish(token);
 }
 
+static int fake_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired, uint64_t *before,
+			     struct cadge_remote *at, uint64_t offset, uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)flags;
+	if (busy())
+		return CADGE_BUSY;
+	memcpy(before, at->base + offset, sizeof(*before));
+	if (*before == expected && !due(fake.swap_lost))
+		memcpy(at->base + offset, &desired, sizeof(desired));
+	return finish(token);
+}
+
 static int fake_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 {
 	(void)chan, (void)flags;
@@ -419,7 +433,7 @@ const struct cadge_layer *fake_layer(void)
 		.substrate = "self",
 		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
 			CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT |
-			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_RESERVE,
+			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RESERVE,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,
@@ -445,6 +459,7 @@ const struct cadge_layer *fake_layer(void)
 		.put = fake_put,
 		.get = fake_get,
 		.fetch_add = fake_fetch_add,
+		.compare_swap = fake_compare_swap,
 		.quiet = fake_quiet,
 	};
 

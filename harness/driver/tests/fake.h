@@ -26,6 +26,7 @@ struct fake_orders {
 	uint32_t fail_after;  /* poll fails after so many polls */
 	uint32_t put_lost;    /* every n-th put writes nothing */
 	uint32_t add_twice;   /* every n-th fetch_add adds two */
+	uint32_t swap_lost;   /* every n-th compare_swap writes nothing */
 };
 
 extern struct fake_orders fake; /* what to do from now on */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attempt.h"
+#include "caches.h"
 #include "fake.h"
 #include "points.h"
 #include "tap.h"
@@ -20,7 +21,7 @@ struct outcome {
 	char failed_checks[200]; /* names, each followed by a space */
 };
 
-enum { PUT, GET, FETCH_ADD };
+enum { PUT, GET, FETCH_ADD, COMPARE_SWAP };
 
 /* One launch of one attempt, as the session does it at place self. */
 static struct outcome play(struct drv_point point, struct fake_orders orders)
@@ -256,19 +257,39 @@ static void test_pieces(void)
 	}
 }
 
+/* Buffers over more than the caches hold, where that is known and not too much for a test. */
+static void spread(struct drv_point put, struct drv_point get)
+{
+	const uint64_t caches = drv_caches_bytes(DRV_CACHES_FOLDER);
+
+	point_set(&put, "spread", 4096);
+	tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+	       "the caches hold more than 4 KiB");
+	if (!caches || caches > UINT64_C(1) << 27)
+		return;
+	put.deadline_ns = get.deadline_ns = 20000000000;
+	point_set(&put, "spread", 2 * caches);
+	point_set(&get, "spread", 2 * caches);
+	expect_sound(put, (struct fake_orders){0}, "puts over more than the caches hold");
+	expect_sound(get, (struct fake_orders){.queued = 1}, "gets over more than the caches hold");
+	expect_unsound(put, (struct fake_orders){.put_lost = 3}, "payload", "every third put writes nothing");
+}
+
 static void test_onesided(void)
 {
-	static const char *const operations[] = {"put", "get", "fetch_add"};
+	static const char *const operations[] = {"put", "get", "fetch_add", "compare_swap"};
 	static const uint64_t sizes[] = {1, 8, 15, 16, 100, 8192};
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 4; i++)
 		for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++)
 			for (uint32_t depth = 1; depth <= 5; depth += 4)
 				for (int queued = 0; queued < 2; queued++) {
 					struct drv_point point = point_make("onesided", sizes[j], 0, depth);
 
 					point_set(&point, "operation", i);
-					if (i == FETCH_ADD && sizes[j] != 8)
+					if (i >= FETCH_ADD && sizes[j] != 8)
+						continue;
+					if (i == COMPARE_SWAP && depth > 1)
 						continue;
 					expect_sound(point,
 						     (struct fake_orders){.queued = queued, .busy_every = 7},
@@ -277,11 +298,13 @@ static void test_onesided(void)
 	{
 		struct drv_point put = point_make("onesided", 64, 0, 1);
 		struct drv_point get = point_make("onesided", 64, 0, 1),
-				 add = point_make("onesided", 8, 0, 1);
+				 add = point_make("onesided", 8, 0, 1),
+				 swap = point_make("onesided", 8, 0, 1);
 
 		point_set(&put, "operation", PUT);
 		point_set(&get, "operation", GET);
 		point_set(&add, "operation", FETCH_ADD);
+		point_set(&swap, "operation", COMPARE_SWAP);
 		expect_unsound(put, (struct fake_orders){.put_lost = 1}, "payload",
 			       "puts that write nothing");
 		expect_unsound(get, (struct fake_orders){.flip_every = 900, .flip_at = 3}, "payload",
@@ -290,8 +313,12 @@ static void test_onesided(void)
 			       "a wrong last byte");
 		expect_unsound(add, (struct fake_orders){.add_twice = 500}, "executions",
 			       "an addition that happens twice");
+		expect_unsound(swap, (struct fake_orders){.swap_lost = 500}, "payload",
+			       "a swap that writes nothing");
 		expect_failed(put, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
 			      "a put that is always busy");
+		spread(put, get);
+		point_set(&put, "spread", 0);
 		point_set(&put, "target", 1);
 		tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
 		       "place self has no passive target");

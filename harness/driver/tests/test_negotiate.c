@@ -114,7 +114,8 @@ static int same(const struct drv_ability *left, const struct drv_ability *right)
 {
 	return left->caps == right->caps && left->message_bytes_max == right->message_bytes_max &&
 	       left->rma_bytes_max == right->rma_bytes_max && left->depth_max == right->depth_max &&
-	       left->put == right->put && left->get == right->get && left->fetch_add == right->fetch_add;
+	       left->put == right->put && left->get == right->get && left->fetch_add == right->fetch_add &&
+	       left->compare_swap == right->compare_swap && left->caches_bytes == right->caches_bytes;
 }
 
 static void test_both(void)

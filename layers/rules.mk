@@ -20,7 +20,8 @@ ALL_CXXFLAGS = -std=c++17 -D_GNU_SOURCE $(COMMON_FLAGS) $(WARNINGS) $(INCLUDES) 
 # Clang links its sanitizer runtime into programs only, gcc into both: modules leave those symbols undefined.
 ALL_LDFLAGS = $(COMMON_FLAGS) $(EXTRA_LDFLAGS)
 # A module without one of its functions is found when it is linked, not when it is loaded.
-MODULE_LDFLAGS = $(ALL_LDFLAGS) -shared $(if $(filter asan,$(PROFILE)),,-Wl,-z,defs)
+MODULE_LDFLAGS = $(ALL_LDFLAGS) -shared -Wl,--version-script=$(LAYERS_ROOT)/exports.map $(if $(filter asan,$(PROFILE)),,-Wl$(comma)-z$(comma)defs)
+comma := ,
 Q := $(if $(V),,@)
 
 # Results of pkg-config, asked once for each set of packages. Library headers are not ours to warn about.

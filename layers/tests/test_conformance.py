@@ -394,6 +394,15 @@ def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
         assert (report.verdict(test) == "ok") == (wait == "block"), test
 
 
+@pytest.mark.parametrize("name", BUILDS)
+def test_an_adapter_in_cpp_passes(name: str) -> None:
+    build = BUILDS[name]
+    program(build)
+    path = build / "tests/test-cpp.so"
+    assert path.exists(), f"{path} is not built"
+    check(run(build, path, "--place", "self", "--cycles", "50"))
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize(
     "sleeper",

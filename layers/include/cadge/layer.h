@@ -40,6 +40,9 @@
  * Fixed for ever, and so without `bytes`: cadge_iov, cadge_option, cadge_setting, cadge_reply_to. New behaviour
  * of a slot arrives by a flag, new slots by a capability.
  *
+ * An enumeration that a caller fills ends in a name with _WIDE, which stands for nothing: in C++ a value that an enumeration has
+ * no room for may not even be read, and such a value is how a later caller asks an older adapter for something new.
+ *
  * This header compiles as C11 and as C++17 and needs nothing but the C standard library.
  */
 #ifndef CADGE_LAYER_H
@@ -213,17 +216,20 @@ enum cadge_place {
 	CADGE_PLACE_SELF = 0, /* one context, connected to itself */
 	CADGE_PLACE_HOST = 1, /* two processes of one host ("within") */
 	CADGE_PLACE_NET = 2,  /* two hosts ("between") */
+	CADGE_PLACE_WIDE = INT32_MAX,
 };
 
 /* How the driver will wait for events. Adaptive waiting is the driver's policy and uses BLOCK. */
 enum cadge_wait_mode {
 	CADGE_WAIT_POLL = 0,  /* only poll will be called */
 	CADGE_WAIT_BLOCK = 1, /* wait will be called whenever poll found nothing */
+	CADGE_WAIT_WIDE = INT32_MAX,
 };
 
 /* Where buffers and regions lie. A layer refuses in open what it cannot use (E_UNSUPPORTED). */
 enum cadge_memory_kind {
 	CADGE_MEMORY_HOST = 0, /* the process's own memory; the only kind so far */
+	CADGE_MEMORY_WIDE = INT32_MAX,
 };
 
 /* What a peer may do with an exposed region, and what it intends to: any of these. */

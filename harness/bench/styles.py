@@ -38,9 +38,7 @@ def medians_us(
 ) -> dict[int, float]:
     """Return the median round trip of one launch by size, in us; sizes that a layer cannot do are missing."""
     shuffled = order.sample(list(sizes), len(sizes))
-    points = [
-        ours.point(pattern, 200, touch="write+read", **dict.fromkeys(BYTES[pattern], size)) for size in shuffled
-    ]
+    points = [ours.point(pattern, 200, touch="write+read", **dict.fromkeys(BYTES[pattern], size)) for size in shuffled]
     place = "between" if names else "within"
     document = ours.launch_document(layer, place, {}, points, "direct", names)
     attempts = ours.run(document, port, names=names, some=True)

@@ -600,7 +600,7 @@ def test_the_default_sweep_is_what_it_says(catalogue: Catalogue, site: Site) -> 
     assert beside == {("rpc", "none"), ("stream", "none")}
 
 
-@pytest.mark.parametrize("name", ["smoke", "default", "full"])
+@pytest.mark.parametrize("name", ["smoke", "default", "styles", "full"])
 def test_the_sweeps_can_be_planned(name: str, catalogue: Catalogue, site: Site) -> None:
     _, text = read_sweep(SWEEPS / f"{name}.yml", WORKLOADS)
     plan = make_plan(shipped(name), built(catalogue), WORKLOADS, site)

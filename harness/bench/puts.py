@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes of 1 MiB into another process's memory beside one memcpy, over buffers that the caches do not hold, and that they do.
+"""Writes into another process's memory beside one memcpy, over buffers that the caches do not hold, and that they do.
 
 Each round runs every layer that has put, and the copy, in random order: rounds of 16 puts and a quiet of the pattern
 onesided, within a host, on core 1. The copy is libc's memcpy on the same core, from private memory into shared memory,
-over as many bytes in turn. The share is the copy's time by the layer's, within a round: 1 is as fast as the copy. Printed
-are medians over rounds, with the rank interval of the share. `same` buffers are 16, which rotate as well, but stay in the
-caches where these are larger.
+over as many bytes in turn. The share is the copy's time by the layer's, within a round: 1 is as fast as the copy.
+Printed are medians over rounds, with the rank interval of the share. `same` buffers are 16, which rotate as well, but
+stay in the caches where these are larger.
 
     python harness/bench/puts.py --rounds 11
     python harness/bench/puts.py --layers rdma-ucx vmmc-ucx pm-ucx --bytes 65536

@@ -127,7 +127,10 @@ void cadge_wire_release(struct cadge_wire *wire, void *data);
 
 /* ---- remote memory ---- */
 
-/* Aligned to a page, zeroed, reached directly by puts where anything is; NULL: there is none. */
+/*
+ * Aligned to a page, zeroed, reached directly by puts where anything is; NULL: there is none. What is not freed goes with
+ * close, after the library has stopped: peers that still write to exposed memory do so until then.
+ */
 void *cadge_wire_alloc(struct cadge_wire *wire, size_t bytes);
 void cadge_wire_free(struct cadge_wire *wire, void *base, size_t bytes);
 /*

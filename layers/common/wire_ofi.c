@@ -128,8 +128,7 @@ void cadge_wire_close(struct cadge_wire *wire)
 	cadge_wire_memory_close(wire);
 	cadge_ofi_close(&wire->ofi);
 	cadge_ofi_rma_destroy(&wire->rma);
-	if (wire->words)
-		munmap(wire->words, cadge_wire_words_bytes(wire));
+	cadge_wire_memory_free(wire);
 	if (wire->landing_pool)
 		munmap(wire->landing_pool, wire->landings_count * wire->sets.stride_bytes);
 	cadge_packet_sets_destroy(&wire->sets);

@@ -66,6 +66,7 @@ struct cadge_wire {
 	/* remote memory */
 	struct cadge_ofi_rma rma;
 	struct cadge_region *regions;
+	struct cadge_wire_alloc *allocs;
 	struct fid_mr *words_mr;
 	struct cadge_ofi_far words_far;
 	uint64_t *words; /* two for each peer: what its quiet reads, and where ours goes */
@@ -78,6 +79,8 @@ int cadge_wire_post_landings(struct cadge_wire *wire, uint32_t wanted);
 /* wire_ofi_memory.c: room for operations, and the words; and what is left of regions. DONE or E_MEMORY. */
 int cadge_wire_memory_open(struct cadge_wire *wire, size_t operations);
 void cadge_wire_memory_close(struct cadge_wire *wire);
+/* After the library has stopped: what was allocated and not freed. */
+void cadge_wire_memory_free(struct cadge_wire *wire);
 /* What a peer's quiet needs: who it is, and the word that it reads. Nothing is written or taken without REMOTE. */
 struct cadge_wire_word {
 	struct cadge_ofi_far far;

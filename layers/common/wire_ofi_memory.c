@@ -36,18 +36,41 @@ static int on_ended(void *arg, struct cadge_ofi_link *rma, uint64_t token, void 
 	return 1;
 }
 
+struct cadge_wire_alloc {
+	struct cadge_wire_alloc *next;
+	void *base;
+	size_t bytes;
+};
+
 void *cadge_wire_alloc(struct cadge_wire *wire, size_t bytes)
 {
-	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct cadge_wire_alloc *alloc = malloc(sizeof(*alloc));
 
-	(void)wire;
-	return base == MAP_FAILED ? NULL : base;
+	if (!alloc)
+		return NULL;
+	alloc->bytes = bytes;
+	alloc->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (alloc->base == MAP_FAILED) {
+		free(alloc);
+		return NULL;
+	}
+	alloc->next = wire->allocs;
+	wire->allocs = alloc;
+	return alloc->base;
 }
 
 void cadge_wire_free(struct cadge_wire *wire, void *base, size_t bytes)
 {
-	(void)wire;
-	munmap(base, bytes);
+	struct cadge_wire_alloc **at = &wire->allocs, *alloc;
+
+	(void)bytes;
+	while ((alloc = *at) && alloc->base != base)
+		at = &alloc->next;
+	if (!alloc)
+		return;
+	*at = alloc->next;
+	munmap(alloc->base, alloc->bytes);
+	free(alloc);
 }
 
 int cadge_wire_expose(struct cadge_wire *wire, void *base, size_t bytes, uint32_t rights,
@@ -211,6 +234,12 @@ void cadge_wire_memory_close(struct cadge_wire *wire)
 	cadge_ofi_unexpose(wire->words_mr);
 	while (wire->regions)
 		cadge_wire_unexpose(wire, wire->regions);
+}
+
+void cadge_wire_memory_free(struct cadge_wire *wire)
+{
+	while (wire->allocs)
+		cadge_wire_free(wire, wire->allocs->base, wire->allocs->bytes);
 }
 
 void cadge_wire_word_address(const struct cadge_wire *wire, uint32_t peer, struct cadge_blob_out *blob)

@@ -89,6 +89,26 @@ static int byte_wait(int fd)
 	return n == 1 ? 0 : -1;
 }
 
+/*
+ * Waits until the kernel says that an interface carries. It says so some time after both ends of a cable are up, and
+ * until then has no routes through it; libraries that look for devices do not find it. After 3 s whoever needs it fails.
+ */
+static void interface_carries(const char *name)
+{
+	struct ifreq request = {0};
+	int sock = control_socket();
+
+	if (sock < 0)
+		return;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	for (unsigned int ms = 0; ms < 3000; ms++) {
+		if (ioctl(sock, SIOCGIFFLAGS, &request) < 0 || request.ifr_flags & IFF_RUNNING)
+			break;
+		usleep(1000);
+	}
+	close(sock);
+}
+
 int host_enter(unsigned int number, int ready_fd, int go_fd)
 {
 	char name[32];
@@ -107,7 +127,10 @@ int host_enter(unsigned int number, int ready_fd, int go_fd)
 		return -1;
 	if (interface_up("lo") < 0 || interface_address(HOSTS_DEVICE, host_address(number)) < 0)
 		return -1;
-	return interface_up(HOSTS_DEVICE);
+	if (interface_up(HOSTS_DEVICE) < 0)
+		return -1;
+	interface_carries(HOSTS_DEVICE);
+	return 0;
 }
 
 int host_connect(pid_t pid)

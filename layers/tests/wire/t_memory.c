@@ -420,3 +420,40 @@ void test_reach_proved(struct rank *rank)
 	end_meet(&end, 0, 2);
 	end_close(&end);
 }
+
+static uint64_t mapped_pages(const struct rank *rank)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	EXPECT(rank, file && fscanf(file, "%lu", &pages) == 1, "what is mapped is not told");
+	fclose(file);
+	return pages;
+}
+
+/* What was allocated, exposed and not freed goes with close. */
+void test_memory_goes_with_close(struct rank *rank)
+{
+	enum { TIMES = 20, BYTES = 32 << 20, FEW = 3 };
+	uint64_t before = 0;
+
+	for (unsigned int i = 0; i < TIMES; i++) {
+		struct end end;
+		uint8_t key[1024];
+		struct cadge_blob_out blob = {.at = key, .room_bytes = sizeof(key), .ok = true};
+		struct cadge_region *region;
+		void *base;
+
+		end_open(&end, rank, CADGE_WIRE_REMOTE);
+		base = cadge_wire_alloc(end.wire, BYTES);
+		EXPECT(rank, base, "no memory");
+		EXPECT(rank,
+		       cadge_wire_expose(end.wire, base, BYTES, CADGE_MAY_ALL, &blob, &region) == CADGE_DONE,
+		       "expose");
+		cadge_wire_close(end.wire);
+		if (i == FEW) /* libraries keep some things for the next time */
+			before = mapped_pages(rank);
+	}
+	EXPECT(rank, mapped_pages(rank) < before + (TIMES - FEW) / 2 * (BYTES / PAGE_BYTES),
+	       "memory of contexts that were closed is still mapped");
+}

@@ -79,6 +79,7 @@ void test_put_quiet_packet(struct rank *rank);
 void test_puts_in_order(struct rank *rank);
 void test_rights_and_bounds(struct rank *rank);
 void test_reach_proved(struct rank *rank);
+void test_memory_goes_with_close(struct rank *rank);
 
 /* ---- the program (list.c) ---- */
 

@@ -1,0 +1,854 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What makes BIP what it is, on its own calls: short messages through queues that are not controlled, long ones straight
+ * into the receive that was posted and not before it was, one send and one receive of a tag at a time, any sender.
+ */
+#include "tests/styles/bip.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bip/bip.h"
+#include "cadge/check.h"
+#include "tests/ranks/ranks.h"
+
+enum { TAGS = 8, SHORT_WORDS = 256, QUEUE = 16, PATIENCE_S = 10, PACKETS = 64 };
+#define MOST_WORDS ((uint32_t)1 << 18)
+
+static struct rank *self;
+static struct bip *bip;
+static bool ups[RANKS_MAX];
+static bool may_break; /* an error of the context is what the test is about */
+
+static void on_up(void *arg, uint32_t peer)
+{
+	(void)arg;
+	ups[peer] = true;
+}
+
+static void on_down(void *arg, uint32_t peer, int code)
+{
+	(void)arg, (void)code;
+	rank_fail(self, "peer %u is down", peer);
+}
+
+static int look(void)
+{
+	const int count = bip_progress(bip);
+
+	EXPECT(self, count >= 0 || may_break, "progress: %s, %s", cadge_code_name(count), bip_why(bip));
+	return count;
+}
+
+static uint64_t deadline(void)
+{
+	return clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+}
+
+static void look_for_ms(unsigned int ms)
+{
+	for (const uint64_t until_ns = clock_ns() + ms * UINT64_C(1000000); clock_ns() < until_ns;)
+		look();
+}
+
+/* ---- lives ---- */
+
+static struct bip_config config_of_tests(void)
+{
+	return (struct bip_config){.tags = TAGS,
+				   .short_words = SHORT_WORDS,
+				   .queue = QUEUE,
+				   .kept = 2 * QUEUE,
+				   .events = {.up = on_up, .down = on_down}};
+}
+
+static struct cadge_open_args args_of(struct rank *rank, char *error, size_t error_bytes)
+{
+	return (struct cadge_open_args){
+		.bytes = sizeof(struct cadge_open_args),
+		.place = rank->place,
+		.device = rank->device,
+		.address = rank->address,
+		.peers_max = RANKS_MAX,
+		.depth_max = 1,
+		.message_bytes_max = MOST_WORDS * BIP_WORD_BYTES,
+		.error = error,
+		.error_bytes = error_bytes,
+	};
+}
+
+static void await_up(uint32_t other)
+{
+	for (const uint64_t until_ns = deadline(); !ups[other];) {
+		look();
+		EXPECT(self, clock_ns() < until_ns, "up does not come");
+	}
+}
+
+static void connect_to(uint32_t other)
+{
+	uint8_t ours[2048], theirs[2048];
+	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
+	struct cadge_blob_in in = {.at = theirs, .ok = true};
+
+	ups[other] = false;
+	EXPECT(self, bip_address(bip, other, &out) == CADGE_DONE, "address");
+	say(self, other, ours, out.used_bytes);
+	in.left_bytes = hear(self, other, theirs, sizeof(theirs));
+	EXPECT(self, bip_connect(bip, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
+}
+
+static void open_bip(struct rank *rank)
+{
+	const struct bip_config config = config_of_tests();
+	char error[256] = "";
+	const struct cadge_open_args args = args_of(rank, error, sizeof(error));
+	const int code = bip_open(&args, &config, &bip);
+
+	self = rank;
+	EXPECT(rank, code == CADGE_DONE, "open: %s", error);
+	EXPECT(rank, bip_short_words(bip) == SHORT_WORDS, "short messages have up to %u words",
+	       bip_short_words(bip));
+}
+
+/* All are connected to rank 0. */
+static void begin(struct rank *rank)
+{
+	open_bip(rank);
+	for (uint32_t other = 0; other < rank->count; other++)
+		if (other != rank->number && (other == 0 || rank->number == 0)) {
+			connect_to(other);
+			await_up(other);
+		}
+}
+
+/* Meets the others, looking meanwhile. */
+static void meet_all(void)
+{
+	const uint64_t until_ns = deadline();
+
+	for (unsigned int i = 0; i < self->count; i++)
+		if (i != self->number)
+			say(self, i, "met", 3);
+	for (unsigned int i = 0; i < self->count; i++)
+		while (i != self->number && !hears(self, i)) {
+			look();
+			EXPECT(self, clock_ns() < until_ns, "rank %u does not come", i);
+		}
+}
+
+static void end(void)
+{
+	meet_all();
+	bip_close(bip);
+}
+
+/* ---- counters ---- */
+
+struct count {
+	const char *name;
+	uint64_t value;
+};
+
+static void find_counter(void *arg, const char *name, uint64_t value)
+{
+	struct count *count = arg;
+
+	if (strcmp(name, count->name) == 0)
+		count->value = value;
+}
+
+static uint64_t counter(const char *name)
+{
+	struct count count = {name, UINT64_MAX};
+
+	bip_counters(bip, find_counter, &count);
+	EXPECT(self, count.value != UINT64_MAX, "there is no counter %s", name);
+	return count.value;
+}
+
+/* ---- messages ---- */
+
+static uint8_t *words_alloc(void)
+{
+	uint8_t *words = cadge_wire_alloc(bip_wire(bip), MOST_WORDS * BIP_WORD_BYTES);
+
+	EXPECT(self, words, "no memory");
+	return words;
+}
+
+static int try_send(uint32_t peer, uint32_t tag, uint8_t *data, uint32_t words)
+{
+	const struct cadge_iov piece = {.base = data, .bytes = (size_t)words * BIP_WORD_BYTES};
+
+	return bip_tisend(bip, peer, tag, &piece, 1);
+}
+
+/* Begins to send. DONE or QUEUED. */
+static int start_send(uint32_t peer, uint32_t tag, uint8_t *data, uint32_t words)
+{
+	const uint64_t until_ns = deadline();
+	int code;
+
+	while ((code = try_send(peer, tag, data, words)) == CADGE_BUSY) {
+		look();
+		EXPECT(self, clock_ns() < until_ns, "a send stays BUSY");
+	}
+	EXPECT(self, code == CADGE_DONE || code == CADGE_QUEUED, "send: %s", cadge_code_name(code));
+	return code;
+}
+
+/* What the outstanding send ended with. */
+static int finish_send(void)
+{
+	const uint64_t until_ns = deadline();
+	int code;
+
+	while ((code = bip_stest(bip)) == CADGE_BUSY) {
+		look();
+		EXPECT(self, clock_ns() < until_ns, "a send does not end");
+	}
+	return code;
+}
+
+static void send_words(uint32_t peer, uint32_t tag, uint8_t *data, uint32_t words)
+{
+	if (start_send(peer, tag, data, words) == CADGE_QUEUED)
+		EXPECT(self, finish_send() == CADGE_DONE, "a send of %u words failed", words);
+}
+
+static void post(uint32_t tag, void *buffer, uint32_t words)
+{
+	const int code = bip_tirecv(bip, tag, buffer, words);
+
+	EXPECT(self, code == CADGE_DONE, "receive: %s", cadge_code_name(code));
+}
+
+static int finish_receive(uint32_t tag, struct bip_received *received)
+{
+	const uint64_t until_ns = deadline();
+	int code;
+
+	while ((code = bip_rtest(bip, tag, received)) == CADGE_BUSY) {
+		look();
+		EXPECT(self, clock_ns() < until_ns, "nothing comes for tag %u", tag);
+	}
+	return code;
+}
+
+/* A receive that was posted ends with these words of rank `sender`. */
+static void expect_words(uint32_t tag, const void *buffer, uint32_t sender, uint32_t words, uint32_t seed)
+{
+	struct bip_received received;
+
+	EXPECT(self, finish_receive(tag, &received) == CADGE_DONE, "a receive failed");
+	EXPECT(self, received.sender == sender && received.words == words,
+	       "%u words of rank %u in place of %u of rank %u", received.words, received.sender, words,
+	       sender);
+	EXPECT(self, is_filled(buffer, (size_t)words * BIP_WORD_BYTES, seed), "%u words are wrong", words);
+}
+
+/* The next message of a tag's queue, as soon as it is there. */
+static struct bip_message get(uint32_t tag)
+{
+	const uint64_t until_ns = deadline();
+	struct bip_message message;
+	int code;
+
+	while ((code = bip_tgetmsg(bip, tag, &message)) == CADGE_BUSY) {
+		look();
+		EXPECT(self, clock_ns() < until_ns, "nothing comes into the queue of tag %u", tag);
+	}
+	EXPECT(self, code == CADGE_DONE, "tgetmsg: %s", cadge_code_name(code));
+	return message;
+}
+
+/* Waits until bip_ready has told `tag`. */
+static void await_ready(uint32_t tag)
+{
+	const uint64_t until_ns = deadline();
+	uint32_t told = TAGS;
+
+	while (!bip_ready(bip, &told)) {
+		look();
+		EXPECT(self, clock_ns() < until_ns, "tag %u does not become ready", tag);
+	}
+	EXPECT(self, told == tag, "tag %u became ready in place of %u", told, tag);
+}
+
+/* ---- tests ---- */
+
+/* Lengths around the switch and the longest, in both directions at once, gathered from pieces of odd lengths. */
+static void test_lengths(struct rank *rank)
+{
+	static const uint32_t lengths[] = {0,    1,    2,     SHORT_WORDS - 1, SHORT_WORDS, SHORT_WORDS + 1,
+					   1000, 4097, 65536, MOST_WORDS - 1,  MOST_WORDS};
+	enum { LENGTHS = sizeof(lengths) / sizeof(*lengths), ROUNDS = 12 };
+	const uint32_t other = 1 - rank->number;
+	uint8_t *out, *in;
+
+	begin(rank);
+	out = words_alloc();
+	in = words_alloc();
+	EXPECT(rank, bip_register(bip, in, MOST_WORDS * BIP_WORD_BYTES) == CADGE_DONE, "register");
+	for (unsigned int i = 0; i < LENGTHS * ROUNDS; i++) {
+		const uint32_t words = lengths[i % LENGTHS];
+		const size_t bytes = (size_t)words * BIP_WORD_BYTES, cut = bytes * (i % 7) / 7;
+		const struct cadge_iov pieces[] = {{out, cut}, {NULL, 0}, {out + cut, bytes - cut}};
+		const bool early = (i + rank->number) % 2;
+		int code;
+
+		fill(out, bytes, 2 * i + rank->number);
+		if (early)
+			post(3, in, MOST_WORDS);
+		while ((code = bip_tisend(bip, other, 3, pieces, 3)) == CADGE_BUSY)
+			look();
+		EXPECT(rank, code == (words > SHORT_WORDS ? CADGE_QUEUED : CADGE_DONE),
+		       "%u words: tisend says %s", words, cadge_code_name(code));
+		if (!early) {
+			await_ready(3);
+			post(3, in, MOST_WORDS);
+		}
+		expect_words(3, in, other, words, 2 * i + other);
+		await_ready(3);
+		if (code == CADGE_QUEUED)
+			EXPECT(rank, finish_send() == CADGE_DONE, "a send of %u words failed", words);
+		meet_all();
+	}
+	EXPECT(rank, bip_unregister(bip, in) == CADGE_DONE && bip_unregister(bip, in) == CADGE_E_ARGUMENT,
+	       "unregister");
+	end();
+}
+
+static uint32_t number_in(const struct bip_message *message)
+{
+	return message->count ? cadge_load32(message->words) : UINT32_MAX;
+}
+
+/* A queue takes what it has room for; one more breaks the context, and what had come before is still there. */
+static void test_overflow_is_fatal(struct rank *rank)
+{
+	enum { ROOM = 5 };
+	uint8_t words[8] = {0};
+
+	begin(rank);
+	EXPECT(rank,
+	       bip_taginit(bip, 2, ROOM) == CADGE_DONE && bip_taginit(bip, TAGS, 1) == CADGE_E_ARGUMENT &&
+		       bip_taginit(bip, 2, 0) == CADGE_E_ARGUMENT,
+	       "taginit");
+	for (uint32_t i = 0; rank->number == 1 && i <= ROOM; i++) {
+		if (i == ROOM)
+			meet_all();
+		cadge_store32(words, i);
+		send_words(0, 2, words, 2);
+	}
+	if (rank->number == 0) {
+		const uint64_t until_ns = deadline();
+		int code = CADGE_DONE;
+
+		await_ready(2);
+		look_for_ms(100); /* a full queue is none too full */
+		EXPECT(rank, bip_taginit(bip, 2, ROOM - 1) == CADGE_E_ARGUMENT,
+		       "a queue became shorter than what is in it");
+		EXPECT(rank, counter("queue_most") == ROOM && !*bip_why(bip), "%llu messages wait, why: %s",
+		       (unsigned long long)counter("queue_most"), bip_why(bip));
+		meet_all();
+		may_break = true;
+		while ((code = look()) >= 0)
+			EXPECT(rank, clock_ns() < until_ns, "a message too many is no error");
+		EXPECT(rank, code == CADGE_E_LIBRARY && look() == code && strstr(bip_why(bip), "tag 2"),
+		       "progress says %s, %s", cadge_code_name(code), bip_why(bip));
+		EXPECT(rank,
+		       try_send(1, 0, words, 2) == CADGE_E_LIBRARY &&
+			       bip_tirecv(bip, 0, words, 2) == CADGE_E_LIBRARY && !bip_may_sleep(bip),
+		       "a broken context goes on");
+		for (uint32_t i = 0; i < ROOM; i++) {
+			const struct bip_message message = get(2);
+
+			EXPECT(rank, message.count == 2 && number_in(&message) == i,
+			       "message %u is number %u", i, number_in(&message));
+			bip_tfreemsg(bip, &message);
+		}
+	} else {
+		look_for_ms(100);
+	}
+	end();
+}
+
+/* What is in a queue when it grows stays, in its order; so does what one peer may have waiting. */
+static void test_queue_grows(struct rank *rank)
+{
+	enum { MESSAGES = QUEUE + QUEUE / 2 };
+	uint8_t word[4];
+
+	begin(rank);
+	for (uint32_t i = 0; i < 3 * MESSAGES; i++) {
+		if (i % MESSAGES == QUEUE - 2 && rank->number == 0)
+			EXPECT(rank, bip_taginit(bip, 1, MESSAGES) == CADGE_DONE, "taginit");
+		if (i % MESSAGES == QUEUE - 2 || i % MESSAGES == 0)
+			meet_all();
+		if (rank->number == 1) {
+			cadge_store32(word, i);
+			send_words(0, 1, word, 1);
+		}
+		if (rank->number == 0 && i % MESSAGES == MESSAGES - 1)
+			for (uint32_t j = i + 1 - MESSAGES; j <= i; j++) {
+				const struct bip_message message = get(1);
+
+				EXPECT(rank, number_in(&message) == j, "message %u is number %u", j,
+				       number_in(&message));
+				bip_tfreemsg(bip, &message);
+			}
+	}
+	end();
+}
+
+/* A short one ends before anybody wants it, a long one waits for its receive, whoever looks. */
+static void test_loose_rendezvous(struct rank *rank)
+{
+	enum { LONG_WORDS = 5000 };
+	uint8_t *words;
+
+	begin(rank);
+	words = words_alloc();
+	if (rank->number == 1) {
+		fill(words, LONG_WORDS * BIP_WORD_BYTES, 7);
+		EXPECT(rank, start_send(0, 1, words, SHORT_WORDS) == CADGE_DONE, "a short send waits");
+		EXPECT(rank, start_send(0, 2, words, LONG_WORDS) == CADGE_QUEUED, "a long send is done");
+		look_for_ms(200);
+		EXPECT(rank, bip_stest(bip) == CADGE_BUSY, "a long send ended without a receive");
+		meet_all();
+		EXPECT(rank, finish_send() == CADGE_DONE, "the long send failed");
+	} else {
+		look_for_ms(200);
+		meet_all();
+		EXPECT(rank, bip_tgetmsg(bip, 2, &(struct bip_message){0}) == CADGE_E_TOO_LARGE,
+		       "a long message is in a queue");
+		post(2, words, LONG_WORDS);
+		expect_words(2, words, 1, LONG_WORDS, 7);
+		post(1, words, SHORT_WORDS);
+		expect_words(1, words, 1, SHORT_WORDS, 7);
+	}
+	end();
+}
+
+static void test_one_at_a_time(struct rank *rank)
+{
+	enum { LONG_WORDS = 3000 };
+	struct bip_received received;
+	struct bip_message message;
+	uint8_t *words;
+
+	begin(rank);
+	words = words_alloc();
+	EXPECT(rank, bip_stest(bip) == CADGE_E_ARGUMENT && bip_rtest(bip, 1, &received) == CADGE_E_ARGUMENT,
+	       "a test of nothing says something");
+	if (rank->number == 1) {
+		const struct cadge_iov half = {.base = words, .bytes = 6};
+
+		fill(words, LONG_WORDS * BIP_WORD_BYTES, 8);
+		EXPECT(rank, bip_tisend(bip, 0, 1, &half, 1) == CADGE_E_ARGUMENT, "half a word was sent");
+		EXPECT(rank, start_send(0, 1, words, LONG_WORDS) == CADGE_QUEUED, "a long send is done");
+		EXPECT(rank,
+		       try_send(0, 2, words, LONG_WORDS) == CADGE_E_ARGUMENT &&
+			       try_send(0, 2, words, 1) == CADGE_E_ARGUMENT,
+		       "a second send was taken");
+		meet_all();
+		EXPECT(rank, finish_send() == CADGE_DONE && bip_stest(bip) == CADGE_E_ARGUMENT,
+		       "the long send failed, or ends twice");
+		send_words(0, 2, words, 1);
+	} else {
+		meet_all();
+		post(1, words, LONG_WORDS);
+		EXPECT(rank,
+		       bip_tirecv(bip, 1, words, LONG_WORDS) == CADGE_E_ARGUMENT &&
+			       bip_tgetmsg(bip, 1, &message) == CADGE_E_ARGUMENT,
+		       "a second receive of a tag was taken");
+		post(2, words + LONG_WORDS * BIP_WORD_BYTES, 1); /* of another tag it is */
+		expect_words(1, words, 1, LONG_WORDS, 8);
+		expect_words(2, words + LONG_WORDS * BIP_WORD_BYTES, 1, 1, 8);
+	}
+	end();
+}
+
+/* Messages are read where they lie, some at a time and while others come; what was given back has room for more. */
+static void test_peek(struct rank *rank)
+{
+	enum { LENT = 10, MESSAGES = 20 * QUEUE, WORDS = 100 };
+	uint8_t words[WORDS * BIP_WORD_BYTES];
+	struct bip_message lent[LENT];
+
+	begin(rank);
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		struct bip_message *message = &lent[i % LENT];
+
+		if (rank->number == 1) {
+			fill(words, sizeof(words), i);
+			send_words(0, 4, words, WORDS);
+			if (i % QUEUE == QUEUE - 1)
+				meet_all();
+			continue;
+		}
+		if (i >= LENT) {
+			EXPECT(rank, is_filled(message->words, sizeof(words), i - LENT),
+			       "message %u changed while it was lent", i - LENT);
+			bip_tfreemsg(bip, message);
+		}
+		*message = get(4);
+		EXPECT(rank, message->count == WORDS && message->sender == 1, "%u words of rank %u",
+		       message->count, message->sender);
+		if (i % QUEUE == QUEUE - 1)
+			meet_all();
+	}
+	if (rank->number == 0) {
+		for (unsigned int i = 0; i < LENT; i++)
+			bip_tfreemsg(bip, &lent[i]);
+		EXPECT(rank, counter("short_queued") == MESSAGES && counter("short_copied") == 0,
+		       "messages were copied");
+	}
+	end();
+}
+
+/* One tag, two senders, short and long: a receive takes what is the next, and the order of each sender is kept. */
+static void test_any_sender(struct rank *rank)
+{
+	enum { MESSAGES = 60, TAG = 5 };
+	static const uint32_t lengths[] = {1, SHORT_WORDS + 1, 3, SHORT_WORDS, 20000};
+	uint32_t next[RANKS_MAX] = {0};
+	uint8_t *words;
+
+	begin(rank);
+	words = words_alloc();
+	meet_all();
+	for (uint32_t i = 0; rank->number && i < MESSAGES; i++) {
+		const uint32_t length = lengths[(i + rank->number) % 5];
+
+		/* Long ones among them wait for the receiver, so that its queue is never full. */
+		fill(words, (size_t)length * BIP_WORD_BYTES, 4 * i + rank->number);
+		cadge_store32(words, i);
+		send_words(0, TAG, words, length);
+	}
+	for (uint32_t i = 0; !rank->number && i < 2 * MESSAGES; i++) {
+		struct bip_received received;
+		uint32_t number;
+
+		post(TAG, words, MOST_WORDS);
+		EXPECT(rank, finish_receive(TAG, &received) == CADGE_DONE, "a receive failed");
+		number = next[received.sender]++;
+		EXPECT(rank,
+		       received.words == lengths[(number + received.sender) % 5] &&
+			       cadge_load32(words) == number,
+		       "message %u of rank %u is number %u of %u words", number, received.sender,
+		       cadge_load32(words), received.words);
+		cadge_store32(words, 0);
+	}
+	EXPECT(rank, rank->number || (next[1] == MESSAGES && next[2] == MESSAGES),
+	       "of ranks 1 and 2 came %u and %u", next[1], next[2]);
+	end();
+}
+
+/* Long messages are put where they belong and nowhere else; an announced buffer needs one key, others one each. */
+static void test_straight_into_the_buffer(struct rank *rank)
+{
+	enum { ROUNDS = 6, WORDS = 30001, GUARD_BYTES = 4096 };
+	const size_t bytes = (size_t)WORDS * BIP_WORD_BYTES, room_bytes = bytes + 2 * GUARD_BYTES;
+	uint8_t *of_wire, *other;
+
+	begin(rank);
+	of_wire = words_alloc();
+	other = malloc(room_bytes);
+	EXPECT(rank, other, "no memory");
+	if (rank->number == 0)
+		EXPECT(rank, bip_register(bip, of_wire, room_bytes) == CADGE_DONE, "register");
+	for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+		uint8_t *base = i < ROUNDS ? of_wire : other;
+
+		if (rank->number == 1) {
+			fill(of_wire, bytes, i);
+			send_words(0, i % TAGS, of_wire, WORDS);
+		} else {
+			memset(base, 0x5a, room_bytes);
+			post(i % TAGS, base + GUARD_BYTES, WORDS);
+			expect_words(i % TAGS, base + GUARD_BYTES, 1, WORDS, i);
+			for (size_t j = 0; j < GUARD_BYTES; j++)
+				EXPECT(rank, base[j] == 0x5a && base[room_bytes - 1 - j] == 0x5a,
+				       "byte %zu beside the buffer was written", j);
+		}
+		meet_all();
+		if (i == ROUNDS - 1) {
+			const uint64_t direct = counter("long_direct"),
+				       by_library = counter("long_by_library");
+
+			EXPECT(rank, rank->number || counter("keys_sent") == 1, "%llu keys for one buffer",
+			       (unsigned long long)counter("keys_sent"));
+			EXPECT(rank,
+			       !rank->number ||
+				       (rank->place == CADGE_PLACE_HOST ? direct : by_library) == ROUNDS,
+			       "%llu messages were put directly, %llu by the library",
+			       (unsigned long long)direct, (unsigned long long)by_library);
+		}
+	}
+	EXPECT(rank, counter("short_copied") == 0 && counter("short_queued") == 0, "a message was copied");
+	EXPECT(rank, rank->number || counter("keys_sent") == 1 + ROUNDS, "%llu keys",
+	       (unsigned long long)counter("keys_sent"));
+	EXPECT(rank, !rank->number || counter("long_direct") + counter("long_by_library") == 2 * ROUNDS,
+	       "not all messages were put");
+	meet_all();
+	free(other);
+	end();
+}
+
+/* A message that is longer than the receive breaks the context, a short one as well as a long one. */
+static void too_long(struct rank *rank, uint32_t words)
+{
+	struct bip_received received;
+	uint8_t *data;
+	int code;
+
+	begin(rank);
+	data = words_alloc();
+	if (rank->number == 1) {
+		start_send(0, 6, data, words);
+		look_for_ms(100);
+	} else {
+		const uint64_t until_ns = deadline();
+
+		memset(data, 0x5a, MOST_WORDS);
+		post(6, data, words - 1);
+		may_break = true;
+		while ((code = look()) >= 0)
+			EXPECT(rank, clock_ns() < until_ns, "a message that is too long is no error");
+		EXPECT(rank,
+		       code == CADGE_E_LIBRARY && strstr(bip_why(bip), "tag 6") &&
+			       bip_rtest(bip, 6, &received) == CADGE_E_TOO_LARGE,
+		       "progress says %s, %s", cadge_code_name(code), bip_why(bip));
+		for (size_t i = 0; i < MOST_WORDS; i++)
+			EXPECT(rank, data[i] == 0x5a, "byte %zu of the buffer was written", i);
+	}
+	end();
+}
+
+static void test_too_long_short(struct rank *rank)
+{
+	too_long(rank, 20);
+}
+
+static void test_too_long_long(struct rank *rank)
+{
+	too_long(rank, 2000);
+}
+
+/*
+ * A link ends while a long message is on its way: asked for; granted as well; or written, as far as that goes while its
+ * receiver does not look. Both ends are told, and the next life begins anew.
+ */
+static void test_ends_in_the_middle(struct rank *rank)
+{
+	enum { LIVES = 6, WORDS = 10000, TAG = 7 };
+	const uint32_t other = 1 - rank->number;
+	struct bip_received received;
+	struct bip_message message;
+	uint8_t *words;
+
+	begin(rank);
+	words = words_alloc();
+	if (rank->number == 0)
+		EXPECT(rank, bip_register(bip, words, MOST_WORDS) == CADGE_DONE, "register");
+	for (uint32_t life = 0; life < LIVES; life++) {
+		const bool granted = life % 3, written = life % 3 == 2;
+		int code;
+
+		meet_all();
+		if (rank->number) {
+			fill(words, WORDS * BIP_WORD_BYTES, life);
+			send_words(0, TAG, words, WORDS);
+			send_words(0, 1, words, 3); /* nobody takes it */
+			EXPECT(rank, start_send(0, TAG, words, WORDS) == CADGE_QUEUED, "a long send is done");
+			meet(rank, 0, 2); /* and looks no more: the grant finds nobody */
+		} else {
+			post(TAG, words, WORDS);
+			expect_words(TAG, words, 1, WORDS, life);
+			meet(rank, 0, 2);
+			for (const uint64_t until_ns = deadline();
+			     bip_tgetmsg(bip, TAG, &message) != CADGE_E_TOO_LARGE;) {
+				look();
+				EXPECT(rank, clock_ns() < until_ns, "the second message does not come");
+			}
+			if (granted)
+				post(TAG, words, WORDS);
+			EXPECT(rank, !granted || bip_rtest(bip, TAG, &received) == CADGE_BUSY,
+			       "a receive ended");
+		}
+		meet(rank, 0, 2);
+		if (rank->number && written)
+			look_for_ms(50);
+		meet(rank, 0, 2);
+		EXPECT(rank, bip_disconnect(bip, other) == CADGE_DONE, "disconnect");
+		code = rank->number ? bip_stest(bip) : CADGE_DONE;
+		if (rank->number)
+			EXPECT(rank, code == CADGE_E_DOWN || (written && code == CADGE_DONE),
+			       "the send ended with %s", cadge_code_name(code));
+		else
+			EXPECT(rank,
+			       bip_rtest(bip, TAG, &received) == (granted ? CADGE_E_DOWN : CADGE_E_ARGUMENT),
+			       "the receive did not end");
+		EXPECT(rank,
+		       bip_tgetmsg(bip, TAG, &message) == CADGE_BUSY &&
+			       bip_tgetmsg(bip, 1, &message) == CADGE_BUSY,
+		       "messages of a life that ended are there");
+		EXPECT(rank, try_send(other, 1, words, 1) == CADGE_E_DOWN, "a send to nobody");
+		connect_to(other);
+		await_up(other);
+	}
+	end();
+}
+
+/* ---- a peer that does not keep to anything ---- */
+
+static struct cadge_wire *wire;
+static struct cadge_link *link;
+static bool grant_came;
+
+static void stranger_up(void *arg, uint32_t peer)
+{
+	(void)arg;
+	ups[peer] = true;
+}
+
+static enum cadge_keep stranger_packet(void *arg, uint32_t peer, void *data, size_t bytes)
+{
+	(void)arg, (void)peer, (void)data, (void)bytes;
+	grant_came = true;
+	return CADGE_TAKEN;
+}
+
+static void stranger_ended(void *arg, uint32_t peer, uint64_t token, int code)
+{
+	(void)arg, (void)peer, (void)token, (void)code;
+}
+
+static void be_stranger(struct rank *rank)
+{
+	static const struct cadge_wire_calls calls = {
+		.up = stranger_up, .down = on_down, .packet = stranger_packet, .ended = stranger_ended};
+	const struct cadge_wire_needs needs = {
+		.features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE,
+		.packet_bytes = 2048,
+		.packets = PACKETS,
+		.kept = 1,
+		.operations = 1,
+		.calls = &calls,
+	};
+	char error[256] = "";
+	const struct cadge_open_args args = args_of(rank, error, sizeof(error));
+	uint8_t ours[2048], theirs[2048];
+	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
+	struct cadge_blob_in in = {.at = theirs, .ok = true};
+
+	self = rank;
+	EXPECT(rank, cadge_wire_open(&args, &needs, &wire) == CADGE_DONE, "open: %s", error);
+	cadge_blob_u32(&out, SHORT_WORDS);
+	EXPECT(rank, cadge_wire_address(wire, 0, &out) == CADGE_DONE, "address");
+	say(rank, 0, ours, out.used_bytes);
+	in.left_bytes = hear(rank, 0, theirs, sizeof(theirs));
+	cadge_blob_take_u32(&in);
+	EXPECT(rank, cadge_wire_connect(wire, 0, &in, &link) == CADGE_DONE, "connect");
+	for (const uint64_t until_ns = deadline(); !ups[0];) {
+		cadge_wire_progress(wire, 8);
+		EXPECT(rank, clock_ns() < until_ns, "up does not come");
+	}
+}
+
+static void throw(const void *data, size_t bytes)
+{
+	const uint64_t until_ns = deadline();
+	uint8_t *packet;
+
+	while (!(packet = cadge_wire_take(link))) {
+		cadge_wire_progress(wire, 8);
+		EXPECT(self, clock_ns() < until_ns, "no packet");
+	}
+	memcpy(packet, data, bytes);
+	while (cadge_wire_send(link, packet, bytes) == CADGE_BUSY) {
+		cadge_wire_progress(wire, 8);
+		EXPECT(self, clock_ns() < until_ns, "a packet stays");
+	}
+}
+
+/*
+ * What makes no sense is refused and counted: packets that are cut short, of no kind, for no tag, ends and grants that
+ * nobody waits for, a grant whose key is none, or for more than there is.
+ */
+static void test_nonsense(struct rank *rank)
+{
+	static const struct {
+		uint8_t bytes[24], count;
+	} thrown[] = {
+		{{0}, 1},          {{1}, 1},           {{1, 0, 0}, 3},        {{1, 0, 0, 0, 1, 2}, 6},
+		{{1, 0, 9, 0}, 4}, {{1, 0, 0, 9}, 4},  {{2, 0, 0, 0}, 4},     {{2, 0, 0, 0, 0, 0, 0, 0}, 8},
+		{{2, 0, 99}, 8},   {{4, 0, 0, 0}, 4},  {{4, 0, 255, 255}, 4}, {{99, 0, 0, 0, 1, 1, 1, 1}, 8},
+		{{3, 0, 0, 0}, 4}, {{3, 0, 0, 0}, 16}, {{3, 0, 0, 0}, 24},    {{0}, 24},
+	};
+	enum { THROWN = sizeof(thrown) / sizeof(*thrown), LAST_GRANTS = 3 };
+	static const uint8_t last_grants[LAST_GRANTS][24] = {
+		{3, 0, 5, 0, 0}, {3, 0, 5, 0, 8}, {3, 0, 5, 0, 255, 255, 255, 255}};
+	static const uint8_t lengths[LAST_GRANTS] = {16, 24, 20};
+	static const uint8_t good[] = {1, 0, 2, 0, 'g', 'o', 'o', 'd'};
+	struct bip_message message;
+	uint8_t *words;
+
+	if (rank->number) {
+		be_stranger(rank);
+		for (unsigned int i = 0; i < THROWN; i++)
+			throw(thrown[i].bytes, thrown[i].count);
+		throw(good, sizeof(good));
+		for (unsigned int i = 0; i < LAST_GRANTS; i++) {
+			const uint64_t until_ns = deadline();
+
+			for (grant_came = false; !grant_came;) { /* what came is a request */
+				cadge_wire_progress(wire, 8);
+				EXPECT(rank, clock_ns() < until_ns, "no request comes");
+			}
+			throw(last_grants[i], lengths[i]);
+		}
+		throw(good, sizeof(good));
+		hear(rank, 0, (char[8]){0}, 8);
+		cadge_wire_close(wire);
+		return;
+	}
+	begin(rank);
+	words = words_alloc();
+	message = get(2);
+	EXPECT(rank, message.count == 1 && memcmp(message.words, "good", 4) == 0, "a good message is not");
+	bip_tfreemsg(bip, &message);
+	EXPECT(rank, counter("packets_refused") == THROWN, "%llu packets of %d were refused",
+	       (unsigned long long)counter("packets_refused"), THROWN);
+	for (unsigned int i = 0; i < LAST_GRANTS; i++) {
+		EXPECT(rank, start_send(1, 5, words, 5000) == CADGE_QUEUED, "a long send is done");
+		EXPECT(rank, finish_send() == CADGE_E_REFUSED, "a grant of nothing was taken");
+	}
+	message = get(2);
+	bip_tfreemsg(bip, &message);
+	say(rank, 1, "done", 4);
+	bip_close(bip);
+}
+
+int bip_conformance(int argc, char **argv)
+{
+	static const struct rank_test tests[] = {
+		{.name = "lengths", .run = test_lengths, .ranks = 2},
+		{.name = "overflow_is_fatal", .run = test_overflow_is_fatal, .ranks = 2},
+		{.name = "queue_grows", .run = test_queue_grows, .ranks = 2},
+		{.name = "loose_rendezvous", .run = test_loose_rendezvous, .ranks = 2},
+		{.name = "one_at_a_time", .run = test_one_at_a_time, .ranks = 2},
+		{.name = "peek", .run = test_peek, .ranks = 2},
+		{.name = "any_sender", .run = test_any_sender, .ranks = 3},
+		{.name = "straight_into_the_buffer", .run = test_straight_into_the_buffer, .ranks = 2},
+		{.name = "too_long_short", .run = test_too_long_short, .ranks = 2},
+		{.name = "too_long_long", .run = test_too_long_long, .ranks = 2},
+		{.name = "ends_in_the_middle", .run = test_ends_in_the_middle, .ranks = 2},
+		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
+	};
+
+	return ranks_run(argc, argv, tests, sizeof(tests) / sizeof(*tests));
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bip-ucx: BIP on UCX's active messages. */
+#include "common/ucx.h"
+#include "common/style.h"
+
+const struct cadge_traits cadge_style_library_traits = {
+	.copies_on_send =
+		1, /* into shared memory, or the socket's buffers; packets are read where they came */
+	.waker = CADGE_WAKER_LIBRARY,
+	.thread_role = CADGE_THREADS_HOUSEKEEPING,
+	.threads_max = CADGE_UCX_THREADS,
+};
+
+const struct cadge_layer cadge_style_layer = {
+	.abi = CADGE_ABI,
+	.bytes = sizeof(struct cadge_layer),
+	.name = "bip-ucx",
+	.style = "bip",
+	.substrate = cadge_wire_substrate,
+	.caps = CADGE_STYLE_CAPS | CADGE_CAP_OWN_THREADS,
+	.semantics = cadge_semantics_of_messages,
+	CADGE_STYLE_SLOTS,
+};
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &cadge_style_layer;
+}

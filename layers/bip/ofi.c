@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bip-ofi: BIP on libfabric's messages. */
+/* bip-ofi: BIP on libfabric's messages and remote writes. */
 #include "common/style.h"
 
 const struct cadge_traits cadge_style_library_traits = {

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The contract on VMMC: messages (vmmc/mail.h), channels and life. */
+#include "vmmc/adapter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BYTES_MAX     (UINT64_C(1) << 30)
+#define DEPTH_MAX     4096u
+#define NOTES         128u
+#define CACHE_PAGES   4096u
+#define POLLS_SKIPPED 16u
+
+/* ---- messages ---- */
+
+int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
+{
+	(void)flags;
+	return cadge_mailbox_post(chan->box->mailbox, iov, count, token);
+}
+
+/* What lies in a mailbox needs no library: that looks when they are empty, or every 16th time. */
+int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	int code = 0;
+
+	ctx->sink = sink;
+	ctx->events = vmmc_mail_look(&ctx->mail, sink);
+	if (!ctx->events || ++ctx->skipped >= POLLS_SKIPPED) {
+		ctx->skipped = 0;
+		code = vmmc_progress(ctx->vmmc, 1);
+		if (code > 0)
+			ctx->events += vmmc_mail_look(&ctx->mail, sink);
+	}
+	return code < 0 ? code : ctx->events;
+}
+
+static bool may_sleep(const struct cadge_ctx *ctx)
+{
+	return vmmc_may_sleep(ctx->vmmc) && vmmc_mail_may_sleep(&ctx->mail);
+}
+
+int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return may_sleep(ctx) ? cadge_wire_wait(vmmc_wire(ctx->vmmc), timeout_ns) : CADGE_DONE;
+}
+
+int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	if (ctx->asked.wait_mode == CADGE_WAIT_BLOCK && !may_sleep(ctx))
+		return CADGE_BUSY;
+	return cadge_wire_event(vmmc_wire(ctx->vmmc), fd_out, due_ns_out);
+}
+
+/* ---- what VMMC tells ---- */
+
+static void on_sent(void *arg, uint32_t peer, struct vmmc_token token, int code)
+{
+	struct cadge_ctx *ctx = arg;
+
+	if (token.owner) {
+		cadge_mailbox_done(token.owner, code);
+		return;
+	}
+	ctx->chans[peer].outstanding--;
+	ctx->events++;
+	ctx->sink->sent(ctx->sink, peer, token.number, code);
+}
+
+static void on_notified(void *arg, uint32_t peer, struct vmmc_export *export, uint64_t offset_bytes,
+			uint64_t bytes)
+{
+	struct cadge_ctx *ctx = arg;
+
+	if (export == ctx->mail.boxes[peer].inbox)
+		return; /* it was for waking up: poll looks there now */
+	ctx->events++;
+	ctx->sink->notified(ctx->sink, peer, (struct cadge_region *)(void *)export, offset_bytes, bytes);
+}
+
+/* ---- channels ---- */
+
+/* The mailbox greets over the link, and says `up` to the sink. */
+static void on_up(void *arg, uint32_t peer)
+{
+	struct cadge_ctx *ctx = arg;
+
+	vmmc_mail_begin(&ctx->mail.boxes[peer]);
+}
+
+static void on_down(void *arg, uint32_t peer, int code)
+{
+	struct cadge_ctx *ctx = arg;
+
+	(void)code;
+	cadge_mailbox_fail(ctx->mail.boxes[peer].mailbox);
+	vmmc_mail_begin(&ctx->mail.boxes[peer]);
+}
+
+int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	struct cadge_blob_out out = cadge_blob_open(blob, *bytes_inout);
+	int code = vmmc_address(ctx->vmmc, peer, &out);
+
+	if (code == CADGE_DONE)
+		code = vmmc_mail_address(&ctx->mail.boxes[peer], &out);
+	return cadge_blob_close(&out, code, bytes_inout);
+}
+
+int cadge_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	int code = vmmc_disconnect(ctx->vmmc, chan->peer);
+
+	if (code == CADGE_DONE)
+		vmmc_mail_end(chan->box);
+	return code;
+}
+
+int cadge_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		       struct cadge_chan **chan_out)
+{
+	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true};
+	struct cadge_chan *chan;
+	int code = vmmc_connect(ctx->vmmc, peer, &in);
+
+	if (code != CADGE_DONE)
+		return code;
+	chan = &ctx->chans[peer];
+	*chan = (struct cadge_chan){.ctx = ctx, .box = &ctx->mail.boxes[peer], .peer = peer};
+	code = vmmc_mail_connect(chan->box, &in);
+	if (code != CADGE_DONE) {
+		cadge_slot_disconnect(ctx, chan);
+		return code;
+	}
+	ctx->direct = vmmc_reach(chan->box->outbox) == CADGE_PROGRESS_DIRECT && (ctx->direct || !ctx->proved);
+	ctx->proved = true;
+	*chan_out = chan;
+	return CADGE_DONE;
+}
+
+int cadge_slot_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	struct cadge_path path = {.bytes = sizeof(path)};
+	int code = vmmc_describe(chan->ctx->vmmc, chan->peer, &path);
+
+	if (code != CADGE_DONE)
+		return code;
+	snprintf(path.note, sizeof(path.note), "updates: %s%s",
+		 chan->ctx->direct ? "without the target's doing" : "carried out by the target's library",
+		 chan->ctx->asked.wait_mode == CADGE_WAIT_BLOCK ? "; notification after each write (block)"
+								: "");
+	cadge_fill(path_out, &path, sizeof(path));
+	return CADGE_DONE;
+}
+
+/* ---- life ---- */
+
+void cadge_slot_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	vmmc_close(ctx->vmmc);
+	vmmc_mail_destroy(&ctx->mail);
+	free(ctx);
+}
+
+int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
+	const uint32_t depth = (uint32_t)cadge_least(args->depth_max, DEPTH_MAX);
+	const struct vmmc_config config = {
+		.operations = depth + VMMC_MAIL_OPERATIONS,
+		.notes = NOTES,
+		.cache_pages = CACHE_PAGES,
+		.events =
+			{.up = on_up, .down = on_down, .sent = on_sent, .notified = on_notified, .arg = ctx},
+	};
+	int code;
+
+	if (!ctx)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	ctx->asked = cadge_style_asked_of(args, BYTES_MAX);
+	ctx->asked.depth = depth;
+	code = vmmc_open(args, &config, &ctx->vmmc);
+	if (code == CADGE_DONE) {
+		code = vmmc_mail_create(&ctx->mail, ctx->vmmc, args, &ctx->asked);
+		if (code != CADGE_DONE)
+			cadge_refuse(args, code, "no memory for the mailboxes of %u peers", args->peers_max);
+	}
+	if (code != CADGE_DONE) {
+		cadge_slot_close(ctx);
+		return code;
+	}
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	struct cadge_limits limits = cadge_style_limits(&ctx->asked, vmmc_wire(ctx->vmmc));
+
+	limits.rma_bytes_max = cadge_wire_facts(vmmc_wire(ctx->vmmc))->put_bytes_max;
+	limits.iov_max = CADGE_MAILBOX_IOV_MAX;
+	limits.wire_overhead_bytes = (uint32_t)cadge_mailbox_overhead_bytes();
+	limits.short_bytes_max = ctx->mail.shape.short_bytes;
+	limits.short_path = "mailbox, one update";
+	limits.long_path = "mailbox, updates with pieces, an update that describes each";
+	cadge_fill(limits_out, &limits, sizeof(limits));
+}
+
+void cadge_slot_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	const struct cadge_semantics semantics = {
+		.message = CADGE_PROGRESS_CADGE,
+		.put = ctx->direct ? CADGE_PROGRESS_DIRECT : CADGE_PROGRESS_LIBRARY,
+	};
+
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
+
+	traits.protection = CADGE_PROTECT_SENDER_LIBRARY;
+	traits.control_transfer = CADGE_CONTROL_POLL;
+	traits.flow = CADGE_FLOW_CREDITS;
+	traits.granule_bytes = ctx->mail.shape.chunk_bytes;
+	traits.copies_on_send++; /* a short message is gathered before it is put */
+	if (ctx->asked.wait_mode == CADGE_WAIT_BLOCK)
+		traits.waker = CADGE_WAKER_CADGE;
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+void cadge_slot_counters(const struct cadge_ctx *ctx,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	vmmc_counters(ctx->vmmc, each, arg);
+	for (uint32_t i = 0; i < ctx->mail.peers; i++)
+		cadge_mailbox_counters(ctx->mail.boxes[i].mailbox, each, arg);
+}
+
+const char *cadge_slot_why(const struct cadge_ctx *ctx)
+{
+	return cadge_wire_why(vmmc_wire(ctx->vmmc));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* vmmc-ofi: VMMC-2 on libfabric's remote writes and messages. */
+#include "vmmc/adapter.h"
+
+const struct cadge_traits cadge_style_library_traits = {
+	.copies_on_send = 0, /* within a host the kernel copies, from process to process */
+};
+
+const struct cadge_layer cadge_style_layer = {
+	.abi = CADGE_ABI,
+	.bytes = sizeof(struct cadge_layer),
+	.name = "vmmc-ofi",
+	.style = "vmmc",
+	.substrate = cadge_wire_substrate,
+	.caps = VMMC_CAPS,
+	VMMC_SLOTS,
+};
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &cadge_style_layer;
+}

@@ -212,11 +212,7 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 {
 	if (!ctx)
 		return;
-	if (ctx->landing) {
-		bip_unregister(ctx->bip, ctx->landing);
-		cadge_wire_free(bip_wire(ctx->bip), ctx->landing, ctx->peers * ctx->landing_bytes);
-	}
-	bip_close(ctx->bip);
+	bip_close(ctx->bip); /* and with it the landings, where peers may still write until then */
 	free(ctx);
 }
 

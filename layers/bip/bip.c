@@ -115,10 +115,7 @@ void bip_close(struct bip *bip)
 	if (!bip)
 		return;
 	bip_free_tags(bip);
-	for (struct bip_region *region = bip->region; region < bip->region + BIP_REGIONS_MAX; region++)
-		if (region->region)
-			cadge_wire_unexpose(bip->wire, region->region);
-	cadge_wire_close(bip->wire);
+	cadge_wire_close(bip->wire); /* exposed buffers with it */
 	free(bip);
 }
 

@@ -336,8 +336,6 @@ void bip_free_tags(struct bip *bip)
 
 			release(bip, &entry);
 		}
-		if (tag->exposed)
-			cadge_wire_unexpose(bip->wire, tag->exposed);
 		free(tag->ring);
 	}
 	free(bip->tag);

@@ -4,8 +4,8 @@
 #include "common/style.h"
 
 const struct cadge_traits cadge_style_library_traits = {
-	.copies_on_send =
-		1, /* into shared memory, or the socket's buffers; packets are read where they came */
+	.copies_on_send = 1,    /* into shared memory, or the socket's buffers */
+	.copies_on_receive = 1, /* out of them: a packet that may be kept is UCX's copy, where it is short */
 	.waker = CADGE_WAKER_LIBRARY,
 	.thread_role = CADGE_THREADS_HOUSEKEEPING,
 	.threads_max = CADGE_UCX_THREADS,

@@ -113,7 +113,7 @@ int cadge_wire_event(struct cadge_wire *wire, int *fd_out, uint64_t *due_ns_out)
 
 /*
  * An empty packet of packet_bytes_max bytes, aligned to 64. NULL: none is free, or the link is not up. It ends in
- * exactly one of send and drop, or with its life.
+ * exactly one of send and drop, or with its life; one that is held, in drop or with its life.
  */
 void *cadge_wire_take(struct cadge_link *link);
 void cadge_wire_drop(struct cadge_link *link, void *packet);
@@ -122,6 +122,11 @@ void cadge_wire_drop(struct cadge_link *link, void *packet);
  * caller's. E_DOWN: it is gone.
  */
 int cadge_wire_send(struct cadge_link *link, void *packet, size_t bytes);
+/*
+ * As send, but the packet stays the caller's in every case, unchanged, may be sent again, and ends with drop. BUSY also
+ * while the library still has it; who drops it then gives it to the library.
+ */
+int cadge_wire_send_held(struct cadge_link *link, void *packet, size_t bytes);
 /* Gives back what the upcall `packet` kept, also after its link has ended. */
 void cadge_wire_release(struct cadge_wire *wire, void *data);
 

@@ -26,23 +26,29 @@ void *cadge_wire_take(struct cadge_link *link)
 
 void cadge_wire_drop(struct cadge_link *link, void *at)
 {
-	struct cadge_packet *packet = cadge_packet_of(at);
+	(void)link;
+	cadge_packet_drop(cadge_packet_of(at));
+}
 
-	CADGE_POOL_GIVE(link->packets->idle, packet);
+static inline ssize_t start_send(const struct cadge_link *link, struct cadge_packet *packet, size_t bytes,
+				 bool inject)
+{
+	const uint64_t stamp = stamp_of(link, WIRE_DATA);
+	struct fid_ep *ep = link->wire->ofi.ep;
+	void *at = cadge_packet_data(packet);
+
+	if (inject)
+		return fi_injectdata(ep, at, bytes, stamp, link->addr);
+	return fi_senddata(ep, at, bytes, NULL, stamp, link->addr, packet->library);
 }
 
 int cadge_wire_send(struct cadge_link *link, void *at, size_t bytes)
 {
 	struct cadge_packet *packet = cadge_packet_of(at);
 	struct cadge_wire *wire = link->wire;
-	const uint64_t stamp = stamp_of(link, WIRE_DATA);
 	const bool inject = bytes <= wire->inject_bytes;
-	ssize_t ret;
+	const ssize_t ret = start_send(link, packet, bytes, inject);
 
-	if (inject)
-		ret = fi_injectdata(wire->ofi.ep, at, bytes, stamp, link->addr);
-	else
-		ret = fi_senddata(wire->ofi.ep, at, bytes, NULL, stamp, link->addr, packet->library);
 	if (UNLIKELY(ret)) {
 		if (ret == -FI_EAGAIN) {
 			wire->busy++;
@@ -57,6 +63,28 @@ int cadge_wire_send(struct cadge_link *link, void *at, size_t bytes)
 	}
 	cadge_packet_leaves(packet);
 	wire->sent_late++;
+	return CADGE_DONE;
+}
+
+int cadge_wire_send_held(struct cadge_link *link, void *at, size_t bytes)
+{
+	struct cadge_packet *packet = cadge_packet_of(at);
+	struct cadge_wire *wire = link->wire;
+	const bool inject = bytes <= wire->inject_bytes;
+	ssize_t ret;
+
+	if (UNLIKELY(packet->out))
+		return CADGE_BUSY;
+	packet->held = true;
+	ret = start_send(link, packet, bytes, inject);
+	if (UNLIKELY(ret)) {
+		wire->busy += ret == -FI_EAGAIN;
+		return ret == -FI_EAGAIN ? CADGE_BUSY : cadge_ofi_refused(&wire->ofi, ret);
+	}
+	if (!inject) {
+		cadge_packet_leaves(packet);
+		wire->sent_late++;
+	}
 	return CADGE_DONE;
 }
 

@@ -55,6 +55,7 @@ struct cadge_packet_set *cadge_packet_set_begin(struct cadge_packet_sets *sets, 
 		struct cadge_packet *packet = packet_at(sets, set, i);
 
 		packet->set = set;
+		packet->out = packet->held = false;
 		CADGE_POOL_GIVE(set->idle, packet);
 	}
 	return set;

@@ -20,6 +20,8 @@ struct cadge_packet {
 	unsigned char library[64]; /* what the library asks for: a context of libfabric; first */
 	struct cadge_packet *next; /* among those that are free */
 	struct cadge_packet_set *set;
+	bool out;  /* with the library */
+	bool held; /* its sender keeps it until it drops it: to send it again */
 };
 _Static_assert(sizeof(struct cadge_packet) <= CADGE_PACKET_HEAD_BYTES, "room before a packet");
 
@@ -69,13 +71,23 @@ static inline struct cadge_packet *cadge_packet_of(void *data)
 static inline void cadge_packet_leaves(struct cadge_packet *packet)
 {
 	packet->set->out++;
+	packet->out = true;
+}
+
+/* Its sender wants it no more: it is free, at once or when the library gives it back. */
+static inline void cadge_packet_drop(struct cadge_packet *packet)
+{
+	packet->held = false;
+	if (!packet->out)
+		CADGE_POOL_GIVE(packet->set->idle, packet);
 }
 
 /* Gives it back from the library; returns the `user` of its set: NULL if that life has ended. */
 static inline void *cadge_packet_back(struct cadge_packet *packet)
 {
 	packet->set->out--;
-	if (packet->set->user)
+	packet->out = false;
+	if (packet->set->user && !packet->held)
 		CADGE_POOL_GIVE(packet->set->idle, packet);
 	return packet->set->user;
 }

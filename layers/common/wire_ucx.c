@@ -85,9 +85,8 @@ void *cadge_wire_take(struct cadge_link *link)
 
 void cadge_wire_drop(struct cadge_link *link, void *at)
 {
-	struct cadge_packet *packet = cadge_packet_of(at);
-
-	CADGE_POOL_GIVE(link->packets->idle, packet);
+	(void)link;
+	cadge_packet_drop(cadge_packet_of(at));
 }
 
 /* A request of the library's for a packet has ended; returns its link, NULL where that life has ended. */
@@ -121,7 +120,8 @@ static __attribute__((noinline)) int sent_late(struct cadge_link *link, struct c
 					       void *request)
 {
 	if (UCS_PTR_IS_ERR(request)) {
-		CADGE_POOL_GIVE(link->packets->idle, packet);
+		if (!packet->held)
+			CADGE_POOL_GIVE(link->packets->idle, packet);
 		cadge_ucx_failed(&link->wire->ucx, "a send", UCS_PTR_STATUS(request));
 		cadge_wire_break(link);
 		return CADGE_E_DOWN;
@@ -130,23 +130,44 @@ static __attribute__((noinline)) int sent_late(struct cadge_link *link, struct c
 	return CADGE_DONE;
 }
 
-int cadge_wire_send(struct cadge_link *link, void *at, size_t bytes)
+static inline void *start_send(const struct cadge_link *link, void *at, size_t bytes)
 {
-	struct cadge_packet *packet = cadge_packet_of(at);
 	ucp_request_param_t param;
-	void *request;
 
 	param.op_attr_mask =
 		UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
 	param.cb.send = on_sent;
-	param.user_data = packet;
+	param.user_data = cadge_packet_of(at);
 	param.flags = UCP_AM_SEND_FLAG_EAGER;
-	request = ucp_am_send_nbx(link->ep, link->id_out, NULL, 0, at, bytes, &param);
+	return ucp_am_send_nbx(link->ep, link->id_out, NULL, 0, at, bytes, &param);
+}
+
+int cadge_wire_send(struct cadge_link *link, void *at, size_t bytes)
+{
+	struct cadge_packet *packet = cadge_packet_of(at);
+	void *request = start_send(link, at, bytes);
+
 	if (UNLIKELY(request)) {
 		link->wire->sent_late++;
 		return sent_late(link, packet, request);
 	}
 	CADGE_POOL_GIVE(link->packets->idle, packet);
+	return CADGE_DONE;
+}
+
+int cadge_wire_send_held(struct cadge_link *link, void *at, size_t bytes)
+{
+	struct cadge_packet *packet = cadge_packet_of(at);
+	void *request;
+
+	if (UNLIKELY(packet->out))
+		return CADGE_BUSY;
+	packet->held = true;
+	request = start_send(link, at, bytes);
+	if (UNLIKELY(request)) {
+		link->wire->sent_late++;
+		return sent_late(link, packet, request);
+	}
 	return CADGE_DONE;
 }
 

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The contract on PM. A short message is a message of PM that is built and read in place; a longer one is a remote write:
+ * ASK its length, GRANT the handle of a landing, write, quiet, END. One of these is under way on a channel at a time, and
+ * holds up what is posted behind it. Both ends are locked meanwhile (the pin-down cache).
+ */
+#include "pm/adapter.h"
+
+#include <stdlib.h>
+
+/* ---- what comes in ---- */
+
+/* Returns whether the sink keeps the packet. */
+static enum cadge_keep arrived(struct cadge_ctx *ctx, struct pm_packet *packet)
+{
+	struct cadge_chan *chan = &ctx->chans[packet->peer];
+	const uint8_t *body = packet->data + PM_ADAPTER_HEAD_BYTES;
+	uint64_t head;
+
+	if (UNLIKELY(packet->bytes < PM_ADAPTER_HEAD_BYTES))
+		return CADGE_TAKEN;
+	head = cadge_load64(packet->data);
+	if (UNLIKELY(head != PM_MESSAGE)) {
+		pm_long_arrived(chan, head, body, packet->bytes - PM_ADAPTER_HEAD_BYTES);
+		return CADGE_TAKEN;
+	}
+	ctx->events++;
+	return ctx->sink->recv(ctx->sink, packet->peer, body, packet->bytes - PM_ADAPTER_HEAD_BYTES,
+			       (struct cadge_lend *)(void *)packet);
+}
+
+int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
+{
+	struct pm_packet *packet;
+	int code;
+
+	ctx->sink = sink;
+	ctx->events = 0;
+	for (code = pm_receive(ctx->pm, PM_CHANNEL, &packet); code == CADGE_DONE;
+	     code = pm_next(ctx->pm, PM_CHANNEL, &packet))
+		if (arrived(ctx, packet) == CADGE_TAKEN)
+			pm_release_receive_buffer(ctx->pm, packet);
+	if (UNLIKELY(ctx->unfinished))
+		pm_long_go_on(ctx);
+	ctx->sink = NULL;
+	return code < 0 ? code : ctx->events;
+}
+
+void pm_slot_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	pm_release_receive_buffer(ctx->pm, (struct pm_packet *)(void *)lend);
+}
+
+static bool may_sleep(const struct cadge_ctx *ctx)
+{
+	return !ctx->stuck && pm_may_sleep(ctx->pm);
+}
+
+int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	return may_sleep(ctx) ? cadge_wire_wait(pm_wire(ctx->pm), timeout_ns) : CADGE_DONE;
+}
+
+int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	return may_sleep(ctx) ? cadge_wire_event(pm_wire(ctx->pm), fd_out, due_ns_out) : CADGE_BUSY;
+}
+
+/* ---- sending ---- */
+
+/* A send buffer, behind the head of a message; NULL: none. */
+static uint8_t *message_buffer(struct cadge_chan *chan, size_t bytes)
+{
+	uint8_t *packet =
+		pm_get_send_buffer(chan->ctx->pm, PM_CHANNEL, chan->peer, bytes + PM_ADAPTER_HEAD_BYTES);
+
+	if (UNLIKELY(!packet))
+		return NULL;
+	cadge_store64(packet, PM_MESSAGE);
+	return packet + PM_ADAPTER_HEAD_BYTES;
+}
+
+static int send_message(struct cadge_chan *chan, uint8_t *message, size_t bytes)
+{
+	return pm_send(chan->ctx->pm, PM_CHANNEL, chan->peer, message - PM_ADAPTER_HEAD_BYTES,
+		       bytes + PM_ADAPTER_HEAD_BYTES);
+}
+
+int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		    uint64_t token)
+{
+	const size_t bytes = cadge_iov_bytes(iov, count);
+	int code = cadge_usable(&chan->state);
+	uint8_t *message;
+
+	(void)flags;
+	if (code != CADGE_DONE)
+		return code;
+	if (count > CADGE_STYLE_IOV_MAX)
+		return CADGE_E_ARGUMENT;
+	if (bytes > chan->ctx->asked.message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (UNLIKELY(chan->out.phase != PM_IDLE))
+		return CADGE_BUSY;
+	if (bytes > chan->ctx->short_bytes_max)
+		return pm_long_post(chan, iov, count, token);
+	message = message_buffer(chan, bytes);
+	if (UNLIKELY(!message))
+		return CADGE_BUSY;
+	cadge_iov_gather(iov, count, message);
+	return send_message(chan, message, bytes);
+}
+
+int pm_slot_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void **base_out)
+{
+	int code = cadge_usable(&chan->state);
+	void *base;
+
+	(void)flags;
+	if (code != CADGE_DONE)
+		return code;
+	if (bytes > chan->ctx->asked.message_bytes_max)
+		return CADGE_E_TOO_LARGE;
+	if (bytes > chan->ctx->short_bytes_max)
+		return pm_staging_take(chan, bytes, base_out);
+	base = message_buffer(chan, bytes);
+	if (!base)
+		return CADGE_BUSY;
+	*base_out = base;
+	return CADGE_DONE;
+}
+
+int pm_slot_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32_t flags, uint64_t token)
+{
+	const bool is_long = base == chan->staging;
+	int code = cadge_usable(&chan->state);
+
+	(void)flags;
+	if (code == CADGE_DONE && UNLIKELY(chan->out.phase != PM_IDLE))
+		return CADGE_BUSY;
+	if (code == CADGE_DONE && is_long) {
+		const struct cadge_iov iov = {.base = base, .bytes = bytes};
+
+		code = pm_long_post(chan, &iov, 1, token);
+	} else if (code == CADGE_DONE) {
+		return send_message(chan, base, bytes);
+	}
+	if (code < 0)
+		pm_slot_cancel(chan, base);
+	return code;
+}
+
+void pm_slot_cancel(struct cadge_chan *chan, void *base)
+{
+	if (base == chan->staging)
+		chan->staging_taken = false;
+	else
+		pm_return_send_buffer(chan->ctx->pm, PM_CHANNEL, chan->peer,
+				      (uint8_t *)base - PM_ADAPTER_HEAD_BYTES);
+}
+
+/* ---- channels ---- */
+
+static void on_up(void *arg, uint32_t peer)
+{
+	struct cadge_ctx *ctx = arg;
+
+	ctx->events += cadge_tell_up(&ctx->chans[peer].state, ctx->sink, peer);
+}
+
+static void on_down(void *arg, uint32_t peer, int code)
+{
+	struct cadge_ctx *ctx = arg;
+
+	(void)code;
+	ctx->chans[peer].state.broken = true;
+	ctx->events += cadge_tell_down(&ctx->chans[peer].state, ctx->sink, peer);
+}
+
+int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	struct cadge_blob_out out = cadge_blob_open(blob, *bytes_inout);
+
+	int code = pm_sample_address(ctx, &out);
+
+	if (code == CADGE_DONE)
+		code = pm_address(ctx->pm, peer, &out);
+	return cadge_blob_close(&out, code, bytes_inout);
+}
+
+int cadge_slot_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
+		       struct cadge_chan **chan_out)
+{
+	struct cadge_blob_in in = {.at = blob, .left_bytes = bytes, .ok = true}, sample = {.ok = true};
+	struct cadge_chan *chan;
+	int code;
+
+	sample.at = cadge_blob_take_bytes(&in, &sample.left_bytes);
+	code = pm_connect(ctx->pm, peer, &in);
+	if (code != CADGE_DONE)
+		return code;
+	chan = &ctx->chans[peer];
+	chan->ctx = ctx;
+	chan->peer = peer;
+	chan->state = (struct cadge_state){.up = false};
+	code = in.left_bytes ? CADGE_E_ARGUMENT : pm_sample_take(chan, &sample);
+	if (code != CADGE_DONE) {
+		pm_disconnect(ctx->pm, peer);
+		return code;
+	}
+	*chan_out = chan;
+	return CADGE_DONE;
+}
+
+int cadge_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
+{
+	int code = pm_disconnect(ctx->pm, chan->peer);
+
+	if (code == CADGE_DONE) {
+		pm_memory_forget(chan);
+		chan->state.up = false;
+	}
+	return code;
+}
+
+int cadge_slot_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
+{
+	return pm_describe(chan->ctx->pm, chan->peer, path_out);
+}
+
+/* ---- life ---- */
+
+void cadge_slot_close(struct cadge_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	if (ctx->pm)
+		pm_memory_close(ctx);
+	pm_close(ctx->pm);
+	free(ctx->operations);
+	free(ctx);
+}
+
+int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
+	struct pm_config config = {
+		.packet_bytes = PM_PACKET_BYTES,
+		.window = PM_WINDOW,
+		.buffers = PM_BUFFERS,
+		.channels = 1,
+		.events = {.up = on_up, .down = on_down, .ended = pm_memory_ended, .arg = ctx},
+	};
+	int code = CADGE_E_MEMORY;
+
+	if (!ctx)
+		return cadge_refuse(args, code, "out of memory for %u peers", args->peers_max);
+	ctx->peers = args->peers_max;
+	ctx->asked = cadge_style_asked_of(args, PM_MESSAGE_BYTES_MAX);
+	pm_memory_needs(ctx, args, &config);
+	code = pm_open(args, &config, &ctx->pm);
+	if (code == CADGE_DONE && !pm_memory_open(ctx))
+		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	if (code != CADGE_DONE) {
+		cadge_slot_close(ctx);
+		return code;
+	}
+	ctx->short_bytes_max = pm_packet_bytes(ctx->pm) - PM_ADAPTER_HEAD_BYTES;
+	*ctx_out = ctx;
+	return CADGE_DONE;
+}
+
+void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	struct cadge_limits limits = cadge_style_limits(&ctx->asked, pm_wire(ctx->pm));
+
+	limits.rma_bytes_max = cadge_wire_facts(pm_wire(ctx->pm))->put_bytes_max;
+	limits.wire_overhead_bytes += PM_HEAD_BYTES + PM_ADAPTER_HEAD_BYTES;
+	limits.short_bytes_max = ctx->short_bytes_max;
+	limits.short_path = "one packet";
+	limits.long_path = "remote write";
+	cadge_fill(limits_out, &limits, sizeof(limits));
+}
+
+void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
+{
+	struct cadge_traits traits = cadge_style_traits(&ctx->asked);
+
+	traits.protection = CADGE_PROTECT_SENDER_LIBRARY; /* of what is locked */
+	traits.control_transfer = CADGE_CONTROL_POLL;
+	traits.flow = CADGE_FLOW_ACK_NACK;
+	traits.granule_bytes = pm_packet_bytes(ctx->pm);
+	traits.copies_on_send++; /* what is posted; none where it was reserved */
+	cadge_fill(traits_out, &traits, sizeof(traits));
+}
+
+void pm_slot_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	const struct cadge_semantics semantics = {
+		.message = CADGE_PROGRESS_LIBRARY,
+		.put = ctx->reach == CADGE_PROGRESS_DIRECT ? ctx->reach : CADGE_PROGRESS_LIBRARY,
+	};
+
+	cadge_fill(semantics_out, &semantics, sizeof(semantics));
+}
+
+void cadge_slot_counters(const struct cadge_ctx *ctx,
+			 void (*each)(void *arg, const char *name, uint64_t value), void *arg)
+{
+	pm_counters(ctx->pm, each, arg);
+}
+
+const char *cadge_slot_why(const struct cadge_ctx *ctx)
+{
+	return cadge_wire_why(pm_wire(ctx->pm));
+}

@@ -18,7 +18,7 @@
 /* The head of a packet: what it is, and the length of a long message shifted by PM_LENGTH_SHIFT. */
 enum { PM_MESSAGE, PM_ASK, PM_GRANT, PM_END, PM_KIND_MASK = 0xff, PM_LENGTH_SHIFT = 8 };
 
-/* A long message on its way out. STARTING: what was asked for was granted. */
+/* A long message on its way out. ASKED: not granted yet. */
 enum pm_phase { PM_IDLE, PM_ASKED, PM_WRITING, PM_QUIETING, PM_ENDING };
 
 struct pm_out {

@@ -6,6 +6,7 @@ int wire_conformance(int argc, char **argv)
 	static const struct rank_test tests[] = {
 		{.name = "order_and_once", .run = test_order_and_once, .ranks = 2},
 		{.name = "take_drop_send", .run = test_take_drop_send, .ranks = 2},
+		{.name = "held_sent_again", .run = test_held_sent_again, .ranks = 2},
 		{.name = "up_means_at_once", .run = test_up_means_at_once, .ranks = 2},
 		{.name = "all_kept_and_one_more", .run = test_all_kept_and_one_more, .ranks = 3},
 		{.name = "lives_do_not_mix", .run = test_lives_do_not_mix, .ranks = 2},

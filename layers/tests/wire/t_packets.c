@@ -132,6 +132,64 @@ void test_take_drop_send(struct rank *rank)
 	end_close(&end);
 }
 
+static enum cadge_keep as_held(struct end *end, uint32_t peer, void *data, size_t bytes)
+{
+	EXPECT(end->rank, is_filled(data, bytes, (uint32_t)bytes), "packet %llu of peer %u was changed",
+	       (unsigned long long)end->peer[peer].packets, peer);
+	return CADGE_TAKEN;
+}
+
+/*
+ * A packet that is held comes as often as it is sent, as it was filled once; dropped while the library may have it, it is
+ * free only when the library has not.
+ */
+void test_held_sent_again(struct rank *rank)
+{
+	enum { TIMES = 50 };
+	const uint32_t other = 1 - rank->number;
+	void *packets[PACKETS];
+	struct end end;
+
+	end_pair(&end, rank, 0);
+	end.packet = as_held;
+	end_meet(&end, 0, 2);
+	for (unsigned int round = 0; rank->number == 0 && round < 2; round++) {
+		const size_t bytes = round ? end.facts->packet_bytes_max : 64;
+		const uint64_t until_ns = clock_ns() + UINT64_C(10000000000);
+		void *packet = cadge_wire_take(end.peer[other].link);
+		unsigned int others;
+
+		EXPECT(rank, packet, "no packet");
+		fill(packet, bytes, (uint32_t)bytes);
+		for (unsigned int sent = 0; sent < TIMES;) {
+			int code = cadge_wire_send_held(end.peer[other].link, packet, bytes);
+
+			EXPECT(rank, code == CADGE_DONE || code == CADGE_BUSY, "send_held: %d", code);
+			sent += code == CADGE_DONE;
+			if (code == CADGE_BUSY)
+				end_look(&end);
+			EXPECT(rank, clock_ns() < until_ns, "a held packet is not sent again");
+		}
+		others = take_all(&end, other, packets);
+		EXPECT(rank, others == PACKETS - 1, "%u packets beside one that is held", others);
+		while (others)
+			cadge_wire_drop(end.peer[other].link, packets[--others]);
+		cadge_wire_drop(end.peer[other].link, packet);
+		for (unsigned int count = 0; count < PACKETS;) {
+			count = take_all(&end, other, packets);
+			for (unsigned int i = 0; i < count; i++)
+				cadge_wire_drop(end.peer[other].link, packets[i]);
+			end_look(&end);
+			EXPECT(rank, clock_ns() < until_ns, "%u of %u packets are free", count, PACKETS);
+		}
+	}
+	if (rank->number == 1)
+		end_await(&end, &end.peer[other].packets, 2 * TIMES, "packets");
+	end_meet(&end, 0, 2);
+	EXPECT(rank, rank->number == 0 || end.peer[other].packets == 2 * TIMES, "a packet came twice");
+	end_close(&end);
+}
+
 /*
  * Packets of nine lengths leave at once, though neither library runs: the receiver's from `up` on until all are sent, the
  * sender's from then on.

@@ -69,6 +69,7 @@ bool end_finishes(struct end *end, int code, unsigned int ms);
 
 void test_order_and_once(struct rank *rank);
 void test_take_drop_send(struct rank *rank);
+void test_held_sent_again(struct rank *rank);
 void test_up_means_at_once(struct rank *rank);
 void test_all_kept_and_one_more(struct rank *rank);
 void test_sleeps_and_wakes(struct rank *rank);

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+include $(LAYERS_ROOT)/common/wire_ucx.mk
+include $(LAYERS_ROOT)/tests/ranks/ranks.mk
+TEST_SOURCES := $(WIRE_SOURCES) $(RANKS_SOURCES) pm/pm.c pm/pin.c tests/styles/pm.c
+TEST_PKGS := $(WIRE_PKGS)

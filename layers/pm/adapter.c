@@ -217,6 +217,7 @@ int cadge_slot_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	int code = pm_disconnect(ctx->pm, chan->peer);
 
 	if (code == CADGE_DONE) {
+		pm_long_forget(chan);
 		pm_memory_forget(chan);
 		chan->state.up = false;
 	}
@@ -234,9 +235,7 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 {
 	if (!ctx)
 		return;
-	if (ctx->pm)
-		pm_memory_close(ctx);
-	pm_close(ctx->pm);
+	pm_close(ctx->pm); /* and with it landings, where peers may still write until then */
 	free(ctx->operations);
 	free(ctx);
 }

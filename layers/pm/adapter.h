@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of PM's adapter share: adapter.c has short messages and life, memory.c remote writes and long messages. */
+/* What the files of PM's adapter share: adapter.c has short messages and life, long.c long messages, memory.c remote writes. */
 #ifndef CADGE_PM_ADAPTER_H
 #define CADGE_PM_ADAPTER_H
 
@@ -14,6 +14,8 @@
 #define PM_CHANNEL            0u
 #define PM_MESSAGE_BYTES_MAX  (UINT64_C(1) << 30)
 #define PM_ADAPTER_HEAD_BYTES 8u
+#define PM_PAGE_BYTES         4096u
+#define PM_LONG_TOKEN         UINT64_MAX /* of a long message; others are numbers of operations */
 
 /* The head of a packet: what it is, and the length of a long message shifted by PM_LENGTH_SHIFT. */
 enum { PM_MESSAGE, PM_ASK, PM_GRANT, PM_END, PM_KIND_MASK = 0xff, PM_LENGTH_SHIFT = 8 };
@@ -80,12 +82,12 @@ void pm_memory_needs(struct cadge_ctx *ctx, const struct cadge_open_args *args, 
 bool pm_memory_open(struct cadge_ctx *ctx);
 int pm_sample_address(const struct cadge_ctx *ctx, struct cadge_blob_out *blob);
 int pm_sample_take(struct cadge_chan *chan, struct cadge_blob_in *handle);
-void pm_memory_close(struct cadge_ctx *ctx);
 /* A life of the channel has ended. */
 void pm_memory_forget(struct cadge_chan *chan);
+void pm_long_forget(struct cadge_chan *chan);
 void pm_memory_ended(void *arg, uint32_t peer, uint64_t token, int code);
 
-/* Memory for a long message that is built in place: DONE, or BUSY, E_MEMORY. */
+/* long.c. Memory for a long message that is built in place: DONE, or BUSY, E_MEMORY. */
 int pm_staging_take(struct cadge_chan *chan, size_t bytes, void **base_out);
 /* Of a channel where none is under way: QUEUED, or BUSY or negative. */
 int pm_long_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint64_t token);

@@ -108,7 +108,7 @@ bool pm_may_sleep(const struct pm *pm);
 
 /* ---- remote writes ---- */
 
-/* As the wire's, and to be freed before close. */
+/* As the wire's. */
 void *pm_alloc(struct pm *pm, size_t bytes);
 void pm_free(struct pm *pm, void *base, size_t bytes);
 

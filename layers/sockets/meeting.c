@@ -5,10 +5,8 @@
  * Messages follow at once.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -62,7 +60,7 @@ int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
 		 chan->stream.error ? strerror(chan->stream.error) : "the connection was closed or refused");
 	chan->state = CHAN_DOWN;
 	chan->stream.broken = true;
-	events += sock_stream_abandon(&chan->stream, sink);
+	events += ctx->family->stop(chan, sink);
 	if (chan->fd >= 0)
 		close(chan->fd);
 	chan->fd = -1;
@@ -73,19 +71,10 @@ int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
 static int go_up(struct cadge_chan *chan, struct cadge_sink *sink)
 {
 	struct cadge_ctx *ctx = chan->ctx;
-	const struct timeval timeout = {.tv_usec = (suseconds_t)(SOCK_RECEIVE_TIMEOUT_NS / 1000)};
-	int flags;
+	const int code = ctx->family->start(chan);
 
-	/* Blocking contexts sleep in recv itself, see wait; every other call says MSG_DONTWAIT. */
-	if (ctx->wait_mode == CADGE_WAIT_BLOCK) {
-		flags = fcntl(chan->fd, F_GETFL);
-		if (flags < 0 || fcntl(chan->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
-		    setsockopt(chan->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0)
-			return sock_meeting_end(chan, sink, CADGE_E_DOWN);
-	}
-	if (sock_stream_init(&chan->stream, chan->fd, chan->peer, ctx->depth, ctx->message_bytes_max,
-			     &ctx->blocks) < 0)
-		return sock_meeting_end(chan, sink, CADGE_E_MEMORY);
+	if (code < 0)
+		return sock_meeting_end(chan, sink, code);
 	chan->state = CHAN_UP;
 	ctx->unsettled--;
 	ctx->epoch++;
@@ -224,4 +213,31 @@ int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		expecting |= chan->state == CHAN_EXPECTING;
 	}
 	return expecting ? events + welcome_guests(ctx, sink) : events;
+}
+
+nfds_t sock_meeting_watch(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout_ns_inout)
+{
+	bool expecting = false;
+
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		const struct cadge_chan *chan = ctx->slots[i].chan;
+
+		if (!chan || chan->state == CHAN_UP || chan->state == CHAN_DOWN)
+			continue;
+		expecting |= chan->state == CHAN_EXPECTING;
+		if (chan->state == CHAN_FAILED)
+			*timeout_ns_inout = 0;
+		else if (chan->state == CHAN_DIALLING && chan->fd < 0 && *timeout_ns_inout > 1000000)
+			*timeout_ns_inout = 1000000; /* the peer's backlog is full: try again */
+		else if (chan->fd >= 0)
+			ctx->pollfds[count++] = (struct pollfd){
+				.fd = chan->fd, .events = chan->state == CHAN_DIALLING ? POLLOUT : POLLIN};
+	}
+	if (!expecting)
+		return count;
+	ctx->pollfds[count++] = (struct pollfd){.fd = ctx->listen_fd, .events = POLLIN};
+	for (uint32_t i = 0; i < ctx->guest_count; i++)
+		if (ctx->guests[i].hello_bytes < SOCK_HELLO_BYTES)
+			ctx->pollfds[count++] = (struct pollfd){.fd = ctx->guests[i].fd, .events = POLLIN};
+	return count;
 }

@@ -2,9 +2,11 @@
 #include "sockets/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "sockets/session_state.h"
@@ -43,7 +45,7 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 
 	if (code < 0)
 		return code;
-	ctx = calloc(1, sizeof(*ctx));
+	ctx = calloc(1, family->ctx_bytes);
 	if (!ctx)
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 	ctx->family = family;
@@ -59,7 +61,7 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 		goto close_ctx;
 	ctx->slots = calloc(ctx->peers, sizeof(*ctx->slots));
 	ctx->up = calloc(ctx->peers, sizeof(struct cadge_chan *));
-	ctx->pollfds = calloc(ctx->peers + SOCK_GUESTS_MAX + 1, sizeof(*ctx->pollfds));
+	ctx->pollfds = calloc(ctx->peers + SOCK_POLLFDS_MORE, sizeof(*ctx->pollfds));
 	if (!ctx->slots || !ctx->up || !ctx->pollfds) {
 		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
@@ -129,7 +131,7 @@ int sock_session_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 	order = memcmp(ctx->endpoint, theirs.endpoint, SOCK_ENDPOINT_BYTES);
 	if (order == 0)
 		return CADGE_E_UNSUPPORTED;
-	chan = calloc(1, sizeof(*chan));
+	chan = calloc(1, ctx->family->chan_bytes);
 	if (!chan)
 		return CADGE_E_MEMORY;
 	*chan = (struct cadge_chan){
@@ -155,13 +157,38 @@ int sock_session_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 		sock_meeting_leave(ctx, chan);
 	else if (chan->state != CHAN_DOWN)
 		ctx->unsettled--;
-	sock_stream_free(&chan->stream);
+	ctx->family->stop(chan, NULL);
 	if (chan->fd >= 0)
 		close(chan->fd);
 	ctx->slots[chan->peer].chan = NULL;
 	ctx->slots[chan->peer].given = false;
 	free(chan);
 	return CADGE_DONE;
+}
+
+int sock_session_start(struct cadge_chan *chan)
+{
+	struct cadge_ctx *ctx = chan->ctx;
+	const struct timeval timeout = {.tv_usec = (suseconds_t)(SOCK_RECEIVE_TIMEOUT_NS / 1000)};
+	int flags;
+
+	/* Blocking contexts sleep in recv itself, see wait; every other call says MSG_DONTWAIT. */
+	if (ctx->wait_mode == CADGE_WAIT_BLOCK) {
+		flags = fcntl(chan->fd, F_GETFL);
+		if (flags < 0 || fcntl(chan->fd, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+		    setsockopt(chan->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0)
+			return CADGE_E_DOWN;
+	}
+	return sock_stream_init(&chan->stream, chan->fd, chan->peer, ctx->depth, ctx->message_bytes_max,
+				&ctx->blocks);
+}
+
+int sock_session_stop(struct cadge_chan *chan, struct cadge_sink *sink)
+{
+	if (sink)
+		return sock_stream_abandon(&chan->stream, sink);
+	sock_stream_free(&chan->stream);
+	return 0;
 }
 
 int sock_session_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
@@ -233,34 +260,6 @@ int sock_session_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return events;
 }
 
-/* Adds what the channels that are not up wait for. Returns the new number of pollfds. */
-static nfds_t watch_unsettled(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout_ns_inout)
-{
-	bool expecting = false;
-
-	for (uint32_t i = 0; i < ctx->peers; i++) {
-		const struct cadge_chan *chan = ctx->slots[i].chan;
-
-		if (!chan || chan->state == CHAN_UP || chan->state == CHAN_DOWN)
-			continue;
-		expecting |= chan->state == CHAN_EXPECTING;
-		if (chan->state == CHAN_FAILED)
-			*timeout_ns_inout = 0;
-		else if (chan->state == CHAN_DIALLING && chan->fd < 0 && *timeout_ns_inout > 1000000)
-			*timeout_ns_inout = 1000000; /* the peer's backlog is full: try again */
-		else if (chan->fd >= 0)
-			ctx->pollfds[count++] = (struct pollfd){
-				.fd = chan->fd, .events = chan->state == CHAN_DIALLING ? POLLOUT : POLLIN};
-	}
-	if (!expecting)
-		return count;
-	ctx->pollfds[count++] = (struct pollfd){.fd = ctx->listen_fd, .events = POLLIN};
-	for (uint32_t i = 0; i < ctx->guest_count; i++)
-		if (ctx->guests[i].hello_bytes < SOCK_HELLO_BYTES)
-			ctx->pollfds[count++] = (struct pollfd){.fd = ctx->guests[i].fd, .events = POLLIN};
-	return count;
-}
-
 static bool has_work(const struct cadge_ctx *ctx)
 {
 	for (uint32_t i = 0; i < ctx->up_count; i++)
@@ -281,13 +280,13 @@ int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 		return CADGE_BUSY;
 	watch_up(ctx);
 	if (ctx->unsettled) {
-		count = watch_unsettled(ctx, count, &due_ns);
+		count = sock_meeting_watch(ctx, count, &due_ns);
 		ctx->epoch++; /* who connects now comes and goes in poll */
 	}
 	if (!due_ns)
 		return CADGE_BUSY;
 	if (ctx->watch.fd < 0)
-		code = cadge_watch_open(&ctx->watch, ctx->peers + SOCK_GUESTS_MAX + 1);
+		code = cadge_watch_open(&ctx->watch, ctx->peers + SOCK_POLLFDS_MORE);
 	if (code == CADGE_DONE)
 		code = cadge_watch_set(&ctx->watch, ctx->pollfds, count, ctx->epoch);
 	if (code < 0)
@@ -317,7 +316,7 @@ int sock_session_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
 	}
 	watch_up(ctx);
 	if (ctx->unsettled)
-		count = watch_unsettled(ctx, count, &timeout_ns);
+		count = sock_meeting_watch(ctx, count, &timeout_ns);
 	return cadge_sleep(ctx->pollfds, count, timeout_ns);
 }
 

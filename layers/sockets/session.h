@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slots that sockets-tcp and sockets-unix share: contexts, the meeting of peers, poll and wait over
+ * The slots that the stream layers share (sockets-tcp, sockets-unix; sockets-uring all but those that move bytes): contexts, the meeting of peers, poll and wait over
  * streams. Each has a listening socket; of two peers the one with the smaller endpoint dials. The dialler
  * says hello with the slot and the nonce of the address blob it was given; the listener drops whoever does
  * not know them, and answers with the nonce of the dialler's own blob.
@@ -11,16 +11,25 @@
 #include "cadge/layer.h"
 #include "sockets/settings.h"
 
-/* What differs between the two. */
+/* What differs between them. */
 struct sock_family {
 	uint64_t caps;
 	const struct cadge_option *options;
+	/* Sizes of what completes cadge_ctx and cadge_chan, which stand at its front. */
+	size_t ctx_bytes, chan_bytes;
 	/* Opens a non-blocking listening socket. DONE or a code, with the reason in args->error. */
 	int (*listen)(const struct cadge_open_args *args, int *fd_out);
 	/* Sets the options of a connection before it is used. DONE or a code of the contract. */
 	int (*tune)(const struct sock_settings *settings, int fd);
 	/* Fills path_out, whose `bytes` is set and the rest zero. */
 	int (*describe)(int fd, enum cadge_place place, const char *device, struct cadge_path *path_out);
+	/* The channel's socket is connected: gets ready to move bytes. DONE or a code that ends the channel. */
+	int (*start)(struct cadge_chan *chan);
+	/*
+	 * Nothing may touch the caller's memory any more. With a sink: ends what waits with sent(E_DOWN) and returns
+	 * the number of events. NULL: frees what start made, started or not.
+	 */
+	int (*stop)(struct cadge_chan *chan, struct cadge_sink *sink);
 };
 
 int sock_session_open(const struct sock_family *family, const struct cadge_open_args *args,
@@ -43,5 +52,9 @@ int sock_session_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 void sock_session_library(struct cadge_library *library_out);
 void sock_session_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 const char *sock_session_why(const struct cadge_ctx *ctx);
+
+/* start and stop of those that call the kernel for each read and write. */
+int sock_session_start(struct cadge_chan *chan);
+int sock_session_stop(struct cadge_chan *chan, struct cadge_sink *sink);
 
 #endif

@@ -18,6 +18,7 @@ enum {
 	SOCK_PEERS_MAX = 1024,
 	SOCK_GUESTS_MAX = 16,  /* accepted connections that have not said who they are */
 	SOCK_HELLO_BYTES = 16, /* magic, slot, nonce */
+	SOCK_POLLFDS_MORE = SOCK_GUESTS_MAX + 2,
 };
 /* How long a blocking recv sleeps at a time, see wait. */
 #define SOCK_RECEIVE_TIMEOUT_NS UINT64_C(50000000)
@@ -73,7 +74,7 @@ struct cadge_ctx {
 	uint32_t up_count, unsettled; /* unsettled: neither up nor down */
 	struct guest guests[SOCK_GUESTS_MAX];
 	uint32_t guest_count;
-	struct pollfd *pollfds;   /* peers + guests + the listening socket */
+	struct pollfd *pollfds;   /* peers + guests + the listening socket + one of the family's */
 	struct cadge_watch watch; /* for event; made when it is first called */
 	uint64_t epoch;           /* of the sockets: changes when one is opened */
 	char why[128];            /* what ended the last channel that broke */
@@ -95,5 +96,11 @@ int sock_meeting_end(struct cadge_chan *chan, struct cadge_sink *sink, int code)
 
 /* Goes on with the channels that are neither up nor down. Returns the number of events. */
 int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink);
+
+/*
+ * Adds to pollfds what the channels that are not up wait for; *timeout_ns_inout shrinks to when they want a poll in any
+ * case. Returns the new number of pollfds.
+ */
+nfds_t sock_meeting_watch(struct cadge_ctx *ctx, nfds_t count, uint64_t *timeout_ns_inout);
 
 #endif

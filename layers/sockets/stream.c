@@ -9,8 +9,6 @@
 #include "common/bytes.h"
 
 enum {
-	/* The first header of a block ends on a cache line, so that the first payload begins on one. */
-	BLOCK_START = 64 - SOCK_HEADER_BYTES,
 	ROOM_LEAST = 4096, /* less room than this at the end of a block is not worth a system call */
 	/* Up to here header and payload are copied together: a plain send takes the kernel 0.15 us less than
 	   sendmsg. */
@@ -26,14 +24,14 @@ int sock_stream_init(struct sock_stream *stream, int fd, uint32_t peer, uint32_t
 		.depth = depth,
 		.message_bytes_max = message_bytes_max,
 		.blocks = blocks,
-		.head = BLOCK_START,
-		.tail = BLOCK_START,
+		.head = SOCK_BLOCK_START,
+		.tail = SOCK_BLOCK_START,
 		.chunk_bytes = SOCK_BLOCK_BYTES,
 	};
 	stream->unsent = calloc(depth, sizeof(*stream->unsent));
 	if (!stream->unsent)
 		return CADGE_E_MEMORY;
-	stream->block = sock_block_take(blocks, BLOCK_START + SOCK_BLOCK_BYTES);
+	stream->block = sock_block_take(blocks, SOCK_BLOCK_START + SOCK_BLOCK_BYTES);
 	if (!stream->block) {
 		free(stream->unsent);
 		stream->unsent = NULL;
@@ -77,8 +75,7 @@ static ssize_t send_copied(int fd, const struct iovec *iov, uint32_t count, size
 	return sent_bytes(send(fd, packet, frame, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-/* Takes `bytes` sent bytes off the front of iov[*first_inout..count). */
-static void advance(struct iovec *iov, uint32_t count, uint32_t *first_inout, size_t bytes)
+void sock_iov_advance(struct iovec *iov, uint32_t count, uint32_t *first_inout, size_t bytes)
 {
 	uint32_t first = *first_inout;
 
@@ -142,7 +139,7 @@ int sock_stream_post(struct sock_stream *stream, const struct cadge_iov *iov, ui
 			stream->error = errno;
 			return CADGE_E_DOWN;
 		}
-		advance(gather, count + 1, &first, (size_t)sent);
+		sock_iov_advance(gather, count + 1, &first, (size_t)sent);
 	}
 	enqueue(stream, gather, first, count + 1, header, token);
 	return CADGE_QUEUED;
@@ -172,7 +169,7 @@ int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink)
 			stream->error = errno;
 			break;
 		}
-		advance(unsent->iov, unsent->count, &unsent->first, (size_t)sent);
+		sock_iov_advance(unsent->iov, unsent->count, &unsent->first, (size_t)sent);
 		if (unsent->first < unsent->count)
 			break;
 		finish_first(stream, sink, CADGE_DONE);
@@ -190,8 +187,7 @@ int sock_stream_abandon(struct sock_stream *stream, struct cadge_sink *sink)
 	return events;
 }
 
-/* Bytes of the frame that begins at head, or 0 while its length is not there. */
-static size_t frame_bytes(const struct sock_stream *stream)
+size_t sock_stream_frame_bytes(const struct sock_stream *stream)
 {
 	if (stream->tail - stream->head < SOCK_HEADER_BYTES)
 		return 0;
@@ -199,14 +195,13 @@ static size_t frame_bytes(const struct sock_stream *stream)
 }
 
 /*
- * Makes room behind tail and returns how many bytes to read now, 0 when memory ran out. Reads end where a
- * message is expected to end: then the block is empty afterwards, the next message starts at its front, and
- * nothing is moved.
+ * Reads end where a message is expected to end: then the block is empty afterwards, the next message starts at its
+ * front, and nothing is moved.
  */
-static size_t make_room(struct sock_stream *stream)
+size_t sock_stream_room(struct sock_stream *stream)
 {
 	struct cadge_lend *block = stream->block;
-	const size_t have_bytes = stream->tail - stream->head, frame = frame_bytes(stream);
+	const size_t have_bytes = stream->tail - stream->head, frame = sock_stream_frame_bytes(stream);
 	const size_t goal_bytes =
 		frame > stream->chunk_bytes ? frame : stream->chunk_bytes; /* from head on */
 	size_t need_bytes = ROOM_LEAST, room_bytes;
@@ -216,24 +211,24 @@ static size_t make_room(struct sock_stream *stream)
 	else if (!frame && goal_bytes > SOCK_BLOCK_BYTES)
 		need_bytes = goal_bytes - have_bytes;
 	if (!have_bytes && !block->keeps)
-		stream->head = stream->tail = BLOCK_START;
+		stream->head = stream->tail = SOCK_BLOCK_START;
 	if (block->room_bytes - stream->tail < need_bytes) {
 		size_t least_bytes =
-			BLOCK_START + (goal_bytes > SOCK_BLOCK_BYTES ? goal_bytes : SOCK_BLOCK_BYTES);
+			SOCK_BLOCK_START + (goal_bytes > SOCK_BLOCK_BYTES ? goal_bytes : SOCK_BLOCK_BYTES);
 
 		if (block->keeps || block->room_bytes < least_bytes) {
 			struct cadge_lend *fresh = sock_block_take(stream->blocks, least_bytes);
 
 			if (!fresh)
 				return 0;
-			memcpy(fresh->data + BLOCK_START, block->data + stream->head, have_bytes);
+			memcpy(fresh->data + SOCK_BLOCK_START, block->data + stream->head, have_bytes);
 			sock_block_detach(stream->blocks, block);
 			stream->block = block = fresh;
 		} else {
-			memmove(block->data + BLOCK_START, block->data + stream->head, have_bytes);
+			memmove(block->data + SOCK_BLOCK_START, block->data + stream->head, have_bytes);
 		}
-		stream->head = BLOCK_START;
-		stream->tail = BLOCK_START + have_bytes;
+		stream->head = SOCK_BLOCK_START;
+		stream->tail = SOCK_BLOCK_START + have_bytes;
 	}
 	room_bytes = block->room_bytes - stream->tail;
 	return room_bytes < goal_bytes - have_bytes ? room_bytes : goal_bytes - have_bytes;
@@ -241,7 +236,7 @@ static size_t make_room(struct sock_stream *stream)
 
 int sock_stream_fill(struct sock_stream *stream, int flags)
 {
-	const size_t room_bytes = make_room(stream);
+	const size_t room_bytes = sock_stream_room(stream);
 	ssize_t got;
 
 	if (!room_bytes)
@@ -260,7 +255,7 @@ int sock_stream_fill(struct sock_stream *stream, int flags)
 
 bool sock_stream_ready(const struct sock_stream *stream)
 {
-	const size_t frame = frame_bytes(stream);
+	const size_t frame = sock_stream_frame_bytes(stream);
 
 	return frame && (frame <= stream->tail - stream->head ||
 			 frame > stream->message_bytes_max + SOCK_HEADER_BYTES);
@@ -279,7 +274,7 @@ int sock_stream_deliver(struct sock_stream *stream, struct cadge_sink *sink, int
 
 	while (events < most) {
 		struct cadge_lend *block = stream->block;
-		const size_t frame = frame_bytes(stream);
+		const size_t frame = sock_stream_frame_bytes(stream);
 		const unsigned char *data = block->data + stream->head + SOCK_HEADER_BYTES;
 
 		if (frame > stream->message_bytes_max + SOCK_HEADER_BYTES)

@@ -24,6 +24,8 @@ enum {
 	SOCK_IOV_MAX = 8,
 	SOCK_BLOCK_BYTES = 64 * 1024, /* messages up to about this share a block, longer ones get their own */
 	SOCK_DEPTH_MAX = 4096,
+	/* The first header of a block ends on a cache line, so that the first payload begins on one. */
+	SOCK_BLOCK_START = 64 - SOCK_HEADER_BYTES,
 };
 #define SOCK_SHORT_BYTES_MAX   (UINT64_C(65536) - 4)
 #define SOCK_MESSAGE_BYTES_MAX (UINT64_C(64) << 20)
@@ -78,6 +80,12 @@ int sock_stream_drain(struct sock_stream *stream, struct cadge_sink *sink);
  */
 int sock_stream_fill(struct sock_stream *stream, int flags);
 
+/* Makes room behind tail. Returns how many bytes to read there now, or 0 when memory ran out. */
+size_t sock_stream_room(struct sock_stream *stream);
+
+/* Bytes of the frame that begins at head, its length among them, or 0 while that is not there. */
+size_t sock_stream_frame_bytes(const struct sock_stream *stream);
+
 /* Is a whole message (or a broken length) there without reading? */
 bool sock_stream_ready(const struct sock_stream *stream);
 
@@ -86,6 +94,9 @@ bool sock_stream_ready(const struct sock_stream *stream);
  * no honest peer sends.
  */
 int sock_stream_deliver(struct sock_stream *stream, struct cadge_sink *sink, int most);
+
+/* Takes `bytes` sent bytes off the front of iov[*first_inout..count). */
+void sock_iov_advance(struct iovec *iov, uint32_t count, uint32_t *first_inout, size_t bytes);
 
 /* Ends everything that waits with sent(E_DOWN). Returns the number of events. */
 int sock_stream_abandon(struct sock_stream *stream, struct cadge_sink *sink);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "sockets/endpoint.h"
-#include "sockets/session.h"
+#include "sockets/session_state.h"
 
 static int unix_listen(const struct cadge_open_args *args, int *fd_out)
 {
@@ -60,6 +60,10 @@ static const uint64_t unix_caps = CADGE_CAP_HOST | CADGE_CAP_RELIABLE | CADGE_CA
 static const struct sock_family unix_family = {
 	.caps = unix_caps,
 	.options = unix_options,
+	.ctx_bytes = sizeof(struct cadge_ctx),
+	.chan_bytes = sizeof(struct cadge_chan),
+	.start = sock_session_start,
+	.stop = sock_session_stop,
 	.listen = unix_listen,
 	.tune = unix_tune,
 	.describe = unix_describe,

@@ -173,6 +173,10 @@ int main(void)
 	stream_strangers("sockets-tcp");
 	stream_strangers("sockets-unix");
 	hostile_peer("sockets-tcp");
+	if (pair_here("sockets-uring")) {
+		stream_strangers("sockets-uring");
+		hostile_peer("sockets-uring");
+	}
 	hostile_peer("sockets-unix");
 	datagram_strangers();
 	return tap_done();

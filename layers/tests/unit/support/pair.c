@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cadge/check.h"
 #include "tests/unit/support/pair.h"
@@ -34,6 +35,23 @@ const struct cadge_layer *pair_load(const char *name)
 	    cadge_layer_take(entry(), layer, reason, sizeof(reason)) < 0)
 		tap_bail(reason);
 	return layer;
+}
+
+bool pair_here(const char *name)
+{
+	const struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+	const struct cadge_layer *layer;
+	struct cadge_ctx *ctx;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s.so", getenv("CADGE_MODULES"), name);
+	if (access(path, R_OK) < 0)
+		return false;
+	layer = pair_load(name);
+	if (layer->open(&args, &ctx) < 0)
+		return false;
+	layer->close(ctx);
+	return true;
 }
 
 struct cadge_open_args pair_args(enum cadge_wait_mode wait_mode)

@@ -46,6 +46,9 @@ struct pair_end {
 /* The table of a module, checked; ends the program when there is none. */
 const struct cadge_layer *pair_load(const char *name);
 
+/* Is this module here, and does the machine let it open? */
+bool pair_here(const char *name);
+
 /* Arguments of open as the tests use them; error is a static buffer. */
 struct cadge_open_args pair_args(enum cadge_wait_mode wait_mode);
 

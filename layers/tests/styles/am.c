@@ -644,9 +644,9 @@ static void test_new_life(struct rank *rank)
 	am_set_handler(endpoint, LONG, on_long);
 	am_set_handler(endpoint, LONG_BACK, on_long_back);
 	for (unsigned int life = 0; life < 5; life++) {
+		answered = returned = handled = 0;
 		meet_other();
 		meet_polling(UINT32_MAX);
-		answered = returned = handled = 0;
 		if (rank->number) {
 			for (unsigned int i = 0; i < WINDOW; i++)
 				request(0, ECHO, NULL, &(struct cadge_iov){content, 3500}, 1);

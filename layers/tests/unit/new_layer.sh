@@ -68,7 +68,7 @@ check "and its module is gone" lacks "$work/out/layers/am-lost.so"
 rm "$work"/layers/am/drop.*
 (cd "$work" && make -s -f layers/build.mk BUILD=out LAYERS=am-lost CC="${CADGE_CC:-cc}") >"$work/log" 2>&1
 check "a layer whose files went leaves no module" lacks "$work/out/layers/am-drop.so"
-rm -rf "$work/layers/am"
+rm "$work"/layers/am/lost.*
 (cd "$work/layers" && find . -type f ! -name '*.o' -exec cksum {} + | sort) >"$work/after"
 check "no file of the tree was touched" cmp -s "$work/before" "$work/after"
 echo "1..$count"

@@ -18,7 +18,7 @@
 #include "tests/sketches/end.h"
 
 /* A call: which, who made it, and its argument, 8 bytes each. A result: which, who answered, and the value. */
-enum { WORD_BYTES = 8, CALL_BYTES = 3 * WORD_BYTES, CALLS = 300 };
+enum { WORD_BYTES = 8, CALL_BYTES = 3 * WORD_BYTES, CALLS = 100 };
 
 static void write_words(uint8_t *to, uint64_t first, uint64_t second, uint64_t third)
 {

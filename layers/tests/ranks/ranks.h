@@ -60,5 +60,10 @@ bool is_filled(const void *data, size_t bytes, uint32_t seed);
 
 /* Runs them all at each place, as TAP; RANKS_ONLY in the environment names one. Returns the exit status. */
 int ranks_run(int argc, char **argv, const struct rank_test *tests, size_t count);
+/*
+ * The same for what stands on the wire, whose own tests run at both places: with CADGE_TEST_SHARE in the environment (the
+ * short form of the tests) each test runs at one place, in turn.
+ */
+int ranks_run_styles(int argc, char **argv, const struct rank_test *tests, size_t count);
 
 #endif

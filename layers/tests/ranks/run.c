@@ -222,7 +222,7 @@ static void run(size_t number, enum cadge_place place)
 		   worst ? reason : "");
 }
 
-int ranks_run(int argc, char **argv, const struct rank_test *list, size_t count)
+static int run_all(int argc, char **argv, const struct rank_test *list, size_t count, bool in_turn)
 {
 	const char *only = getenv("RANKS_ONLY"); /* one test's name */
 	bool isolated, hosts;
@@ -237,6 +237,8 @@ int ranks_run(int argc, char **argv, const struct rank_test *list, size_t count)
 		for (size_t i = 0; i < count; i++) {
 			if (only && strcmp(only, tests[i].name) != 0)
 				continue;
+			if (in_turn && hosts && (place == CADGE_PLACE_NET) != i % 2)
+				continue;
 			if (place == CADGE_PLACE_NET && !hosts)
 				ok(true, "%s, between # SKIP no namespaces for two hosts here",
 				   tests[i].name);
@@ -247,4 +249,14 @@ int ranks_run(int argc, char **argv, const struct rank_test *list, size_t count)
 				run(i, place);
 		}
 	return tap_done();
+}
+
+int ranks_run(int argc, char **argv, const struct rank_test *list, size_t count)
+{
+	return run_all(argc, argv, list, count, false);
+}
+
+int ranks_run_styles(int argc, char **argv, const struct rank_test *list, size_t count)
+{
+	return run_all(argc, argv, list, count, getenv("CADGE_TEST_SHARE") && !getenv("RANKS_ONLY"));
 }

@@ -682,5 +682,5 @@ int am_conformance(int argc, char **argv)
 		{.name = "new_life", .run = test_new_life, .ranks = 2},
 	};
 
-	return ranks_run(argc, argv, tests, sizeof(tests) / sizeof(*tests));
+	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));
 }

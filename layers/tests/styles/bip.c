@@ -923,5 +923,5 @@ int bip_conformance(int argc, char **argv)
 		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
 	};
 
-	return ranks_run(argc, argv, tests, sizeof(tests) / sizeof(*tests));
+	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));
 }

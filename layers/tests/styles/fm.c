@@ -404,5 +404,5 @@ int fm_conformance(int argc, char **argv)
 		{.name = "ends_in_the_middle", .run = test_ends_in_the_middle, .ranks = 2},
 	};
 
-	return ranks_run(argc, argv, tests, sizeof(tests) / sizeof(*tests));
+	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));
 }

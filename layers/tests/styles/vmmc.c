@@ -1029,5 +1029,5 @@ int vmmc_conformance(int argc, char **argv)
 		{.name = "strange_letters", .run = test_strange_letters, .ranks = 2},
 	};
 
-	return ranks_run(argc, argv, tests, sizeof(tests) / sizeof(*tests));
+	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));
 }

@@ -391,5 +391,5 @@ int main(int argc, char **argv)
 		{.name = "comes_back_sockets", .run = comes_back_tcp, .ranks = 3, .dies = 2},
 	};
 
-	return ranks_run(argc, argv, tests, sizeof(tests) / sizeof(*tests));
+	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));
 }

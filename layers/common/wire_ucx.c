@@ -360,11 +360,25 @@ const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
 	return &wire->facts;
 }
 
+/*
+ * Within a host UCX 1.18 lets the kernel copy, in pieces, which our own progress ends whatever the peer does; and it aborts
+ * where a worker ends in the middle. What needs the peer is waited for no longer than so many looks, some 10 ms.
+ */
+#define CLOSE_ROUNDS 100000u
+
+static void finish_operations(struct cadge_wire *wire)
+{
+	for (unsigned int round = 0; round < CLOSE_ROUNDS && cadge_wire_operations_out(wire); round++)
+		ucp_worker_progress(wire->ucx.worker);
+}
+
 /* What is unfinished is not carried on with: see ucx_close of native-ucx. */
 void cadge_wire_close(struct cadge_wire *wire)
 {
 	if (!wire)
 		return;
+	if (wire->ucx.worker && wire->ucx.place == CADGE_PLACE_HOST)
+		finish_operations(wire);
 	wire->ucx.unfinished = cadge_packets_out(&wire->sets) || cadge_wire_operations_out(wire);
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		struct cadge_link *link = &wire->links[i];

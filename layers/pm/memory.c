@@ -162,8 +162,9 @@ void pm_memory_needs(struct cadge_ctx *ctx, const struct cadge_open_args *args, 
 	const uint64_t messages_bytes = 2 * (ctx->asked.message_bytes_max + PM_PAGE_BYTES) * args->peers_max;
 
 	config->operations = args->depth_max + 8; /* and what a long message has under way */
-	config->quota_bytes[PM_SEND] = messages_bytes + SPARE_BYTES;
-	config->quota_bytes[PM_RECEIVE] = messages_bytes + args->region_bytes_max * REGIONS + SPARE_BYTES;
+	/* Of each: callers announce buffers as long as their regions, too. */
+	config->quota_bytes[PM_SEND] = config->quota_bytes[PM_RECEIVE] =
+		messages_bytes + args->region_bytes_max * REGIONS + SPARE_BYTES;
 	ctx->operations_count = args->depth_max * args->peers_max;
 }
 

@@ -291,6 +291,19 @@ def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
     assert "RESERVE" in result["adapter"]["caps"]
 
 
+@pytest.mark.parametrize("layer", ["rdma-ucx", "vmmc-ucx", "pm-ucx"])
+def test_puts_over_more_than_the_caches_hold(pair: Pair, layer: str) -> None:
+    need(layer)
+    put = {"bytes": 1 << 20, "depth": 4, "operation": "put", "target": "active"}
+    points = [point("onesided", 50, **put, spread=spread) for spread in (0, 1 << 27)]
+    swap = {"bytes": 8, "depth": 1, "operation": "compare_swap", "target": "active", "spread": 0}
+    document = launch(layer, [*points, point("onesided", 50, **swap)])
+    same, spread, swapped = pair.run(document)["attempts"]
+    assert same["status"] == "done"
+    assert spread["status"] == "done" or "caches" in spread["reason"]["text"], spread["reason"]
+    assert swapped["status"] == ("done" if layer == "rdma-ucx" else "refused")
+
+
 def test_delay_shim_moves_the_median(pair: Pair) -> None:
     need("null-self", "shim-delay")
     medians: dict[str, list[int]] = {"0": [], "20000": []}

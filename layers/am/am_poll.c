@@ -177,7 +177,8 @@ enum cadge_keep am_on_packet(void *arg, uint32_t number, void *packet, size_t by
 		break;
 	case KIND_REPLY:
 	case KIND_RETURNED: handle_answer(am, number, &in); break;
-	default: break;
+	case KIND_ACK: break;
+	default: am->packets_refused++; break;
 	}
 	return CADGE_TAKEN;
 }

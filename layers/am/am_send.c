@@ -211,7 +211,9 @@ static int transfer(struct am *am, uint32_t number, const struct message *messag
 	const uint64_t bytes = cadge_iov_bytes(pieces, pieces_count);
 	struct am_xfer *xfer;
 
-	if (!peer->segment[message->to] || bytes > peer->segment_bytes[message->to] ||
+	if (message->to >= AM_ENDPOINTS_MAX ||
+	    !peer->segment[message->to] || /* a reply's comes from the peer */
+	    bytes > peer->segment_bytes[message->to] ||
 	    offset_bytes > peer->segment_bytes[message->to] - bytes)
 		return CADGE_E_REFUSED;
 	xfer = am_xfer_take(am, number);

@@ -667,6 +667,181 @@ static void test_new_life(struct rank *rank)
 	end();
 }
 
+/* ---- a peer that does not keep to anything ---- */
+
+static struct cadge_wire *wire;
+static struct cadge_link *to_victim;
+
+static enum cadge_keep stranger_packet(void *arg, uint32_t peer, void *data, size_t bytes)
+{
+	(void)arg, (void)peer, (void)data, (void)bytes;
+	return CADGE_TAKEN;
+}
+
+static void stranger_ended(void *arg, uint32_t peer, uint64_t token, int code)
+{
+	(void)arg, (void)peer, (void)token, (void)code;
+}
+
+static void look_as_stranger(uint64_t until_ns)
+{
+	EXPECT(self, cadge_wire_progress(wire, 8) >= 0, "the wire is broken");
+	EXPECT(self, clock_ns() < until_ns, "the victim does not look");
+}
+
+/* On the wire alone, with a bundle that has no endpoint. */
+static void be_stranger(struct rank *rank)
+{
+	static const struct cadge_wire_calls calls = {
+		.up = on_up, .down = on_down, .packet = stranger_packet, .ended = stranger_ended};
+	const struct cadge_wire_needs needs = {
+		.features = CADGE_WIRE_REMOTE,
+		.packet_bytes = 2048,
+		.packets = 64,
+		.operations = 1,
+		.calls = &calls,
+	};
+	char error[256] = "";
+	const struct cadge_open_args args = {
+		.bytes = sizeof(args),
+		.place = rank->place,
+		.device = rank->device,
+		.address = rank->address,
+		.peers_max = 1,
+		.depth_max = 1,
+		.error = error,
+		.error_bytes = sizeof(error),
+	};
+	uint8_t ours[2048], theirs[2048];
+	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
+	struct cadge_blob_in in = {.at = theirs, .ok = true};
+	const uint64_t until_ns = deadline();
+	size_t key_bytes;
+
+	self = rank;
+	EXPECT(rank, cadge_wire_open(&args, &needs, &wire) == CADGE_DONE, "open: %s", error);
+	cadge_blob_u32(&out, WINDOW);
+	cadge_blob_u32(&out, 0);
+	EXPECT(rank, cadge_wire_address(wire, 0, &out) == CADGE_DONE, "address");
+	say(rank, 0, ours, out.used_bytes);
+	in.left_bytes = hear(rank, 0, theirs, sizeof(theirs));
+	cadge_blob_take_u64(&in); /* its window, and one endpoint */
+	cadge_blob_take_u64(&in);
+	cadge_blob_take_bytes(&in, &key_bytes);
+	EXPECT(rank, cadge_wire_connect(wire, 0, &in, &to_victim) == CADGE_DONE, "connect");
+	while (!ups[0])
+		look_as_stranger(until_ns);
+}
+
+struct thrown {
+	uint8_t kind, handler, words, to, from, acks;
+	uint64_t tag, offset_bytes, long_bytes;
+	uint32_t bytes; /* of the packet */
+};
+
+static void throw(const struct thrown *thrown)
+{
+	const uint64_t until_ns = deadline();
+	uint8_t *packet;
+
+	while (!(packet = cadge_wire_take(to_victim)))
+		look_as_stranger(until_ns);
+	memset(packet, 0, 128);
+	packet[0] = thrown->kind;
+	packet[1] = thrown->handler;
+	packet[2] = thrown->words;
+	packet[3] = thrown->to;
+	packet[4] = thrown->from;
+	packet[6] = thrown->acks;
+	cadge_store64(packet + 8, thrown->tag);
+	cadge_store64(packet + AM_HEAD_BYTES, thrown->offset_bytes);
+	cadge_store64(packet + AM_HEAD_BYTES + 8, thrown->long_bytes);
+	while (cadge_wire_send(to_victim, packet, thrown->bytes) == CADGE_BUSY)
+		look_as_stranger(until_ns);
+}
+
+/* The endpoint that asked is none. */
+static void on_from_nowhere(struct am_token *token, const uint32_t *words, uint32_t count, void *payload,
+			    size_t bytes)
+{
+	const struct cadge_iov piece = {am_segment(endpoint), 8};
+
+	(void)words, (void)count, (void)payload, (void)bytes;
+	handled++;
+	wrong += am_reply_xfer(token, LONG_BACK, NULL, &piece, 1, 0, 0) != CADGE_E_REFUSED;
+	wrong += am_reply(token, LONG_BACK, NULL, NULL, 0) != CADGE_DONE;
+}
+
+/* What makes no sense is refused and counted, or comes back; nothing outside of a packet, table or segment is looked at. */
+static void test_nonsense(struct rank *rank)
+{
+	enum { REQUEST, REPLY, RETURNED, ACK, LONGER = 16, WHOLE = AM_HEAD_BYTES };
+	static const struct thrown refused[] = {
+		{.bytes = 1},
+		{.bytes = WHOLE - 1},
+		{.handler = COUNT, .words = 17, .tag = TAG, .bytes = 100},
+		{.handler = COUNT, .words = 3, .tag = TAG, .bytes = WHOLE + 11},
+		{.kind = REQUEST | LONGER, .handler = COUNT, .tag = TAG, .bytes = WHOLE + 15},
+		{.kind = REPLY, .handler = ANSWER, .bytes = WHOLE},
+		{.kind = RETURNED, .handler = ECHO, .bytes = WHOLE},
+		{.kind = ACK, .acks = 5, .bytes = WHOLE},
+		{.kind = 9, .bytes = WHOLE},
+	};
+	static const struct thrown back[] = {
+		{.handler = ECHO, .to = 9, .tag = TAG, .bytes = WHOLE},
+		{.handler = ECHO, .tag = TAG + 1, .bytes = WHOLE},
+		{.handler = AM_RETURNED, .tag = TAG, .bytes = WHOLE},
+		{.handler = NOBODY, .tag = TAG, .bytes = WHOLE},
+		{.kind = LONGER,
+		 .handler = ECHO,
+		 .tag = TAG,
+		 .offset_bytes = SEGMENT_BYTES,
+		 .long_bytes = 1,
+		 .bytes = 32},
+		{.kind = LONGER,
+		 .handler = ECHO,
+		 .tag = TAG,
+		 .offset_bytes = UINT64_MAX,
+		 .long_bytes = 2,
+		 .bytes = 32},
+	};
+	static const struct thrown good[] = {
+		{.handler = LONG, .from = 255, .tag = TAG, .bytes = WHOLE},
+		{.handler = LONG, .from = AM_ENDPOINTS_MAX, .tag = TAG, .bytes = WHOLE},
+		{.handler = LONG, .tag = TAG, .bytes = WHOLE},
+	};
+	enum {
+		REFUSED = sizeof(refused) / sizeof(*refused),
+		BACK = sizeof(back) / sizeof(*back),
+		GOOD = sizeof(good) / sizeof(*good),
+	};
+
+	if (rank->number) {
+		be_stranger(rank);
+		for (unsigned int i = 0; i < REFUSED; i++)
+			throw(&refused[i]);
+		for (unsigned int i = 0; i < BACK; i++)
+			throw(&back[i]);
+		for (unsigned int i = 0; i < GOOD; i++)
+			throw(&good[i]);
+		for (const uint64_t until_ns = deadline(); !hears(rank, 0);)
+			look_as_stranger(until_ns);
+		cadge_wire_close(wire);
+		return;
+	}
+	begin(rank);
+	am_set_handler(endpoint, LONG, on_from_nowhere);
+	connect_to(1);
+	await(&handled, GOOD, "requests from nowhere");
+	EXPECT(rank, counter_of("packets_refused") == REFUSED && counter_of("requests_returned") == BACK,
+	       "%llu packets of %d were refused, %llu of %d returned",
+	       (unsigned long long)counter_of("packets_refused"), REFUSED,
+	       (unsigned long long)counter_of("requests_returned"), BACK);
+	EXPECT(rank, !wrong && !answered && !returned, "something of it was taken");
+	say(rank, 1, "done", 4);
+	am_close(am);
+}
+
 int am_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
@@ -680,6 +855,7 @@ int am_conformance(int argc, char **argv)
 		{.name = "long", .run = test_long, .ranks = 2},
 		{.name = "long_outside", .run = test_long_outside, .ranks = 2},
 		{.name = "new_life", .run = test_new_life, .ranks = 2},
+		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
 	};
 
 	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));

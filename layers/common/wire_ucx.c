@@ -362,7 +362,7 @@ const struct cadge_wire_facts *cadge_wire_facts(const struct cadge_wire *wire)
 
 /*
  * Within a host UCX 1.18 lets the kernel copy, in pieces, which our own progress ends whatever the peer does; and it aborts
- * where a worker ends in the middle. What needs the peer is waited for no longer than so many looks, some 10 ms.
+ * where a worker ends in the middle. What needs the peer is waited for no longer than so many looks.
  */
 #define CLOSE_ROUNDS 100000u
 

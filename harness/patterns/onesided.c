@@ -7,6 +7,8 @@
  * the end of its round's quiet, when all of the round is visible to the target's CPU. get and the atomic ones: a closed
  * loop at `depth`; one sample each, from hand-over to the result.
  *
+ * With `notify` each put tells the target, which polls and counts: it has to be told of each put once.
+ *
  * With `spread` the buffers of both ends rotate over so many bytes, more than the caches hold; else over as many as are
  * outstanding.
  *
@@ -31,13 +33,15 @@
 
 enum operation { PUT, GET, FETCH_ADD, COMPARE_SWAP };
 enum target { ACTIVE, PASSIVE };
+enum notify { NONE, EACH };
 
 static const char *const operation_words[] = {"put", "get", "fetch_add", "compare_swap", NULL};
 static const char *const target_words[] = {"active", "passive", NULL};
+static const char *const notify_words[] = {"none", "each", NULL};
 
 struct parameters {
 	uint64_t bytes, depth, spread;
-	uint32_t operation, target;
+	uint32_t operation, target, notify;
 };
 
 static bool is_atomic(uint32_t operation)
@@ -64,6 +68,8 @@ struct target_side {
 	uint8_t *base;
 	uint64_t seed, serial;
 	uint64_t full_checked, mismatches;
+	/* so many puts the layer told of */
+	uint64_t notified;
 };
 
 /* What gets will find, or zeroes. */
@@ -119,11 +125,33 @@ static void target_start(struct target_side *target, const struct drv_play *play
 	fill_region(target, play->parameters, 1);
 }
 
-static void target_phase(struct target_side *target, const struct parameters *parameters,
+/* A put that is visible may be told of a little later: waits for what was put so far, and no longer than SETTLE_NS. */
+static void await_notified(struct target_side *target, const struct drv_play *play, uint64_t puts,
+			   struct drv_counts *counts)
+{
+	const struct drv_engine *engine = play->engine;
+	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+
+	while (target->notified < puts && !engine->down_code && drv_now_ns() < until_ns)
+		if (engine->layer->poll(engine->ctx, engine->sink) < 0)
+			break;
+	if (target->notified == puts)
+		return;
+	if (!counts->mismatches)
+		snprintf(counts->mismatch, sizeof(counts->mismatch),
+			 "the target was told of %" PRIu64 " puts, there were %" PRIu64, target->notified,
+			 puts);
+	counts->mismatches++;
+}
+
+static void target_phase(struct target_side *target, const struct drv_play *play,
 			 const struct drv_phase *phase, uint64_t puts, struct drv_counts *counts)
 {
+	const struct parameters *parameters = play->parameters;
 	const bool full = phase->ended == DRV_STEP_VERIFY;
 
+	if (parameters->notify == EACH && !phase->cancelled)
+		await_notified(target, play, puts, counts);
 	if (parameters->operation == PUT && !phase->cancelled && phase->ended != DRV_STEP_WARMUP) {
 		target->mismatches += inspect_region(target, parameters, full, puts);
 		if (full)
@@ -164,6 +192,7 @@ struct origin {
 	size_t bytes;
 	uint32_t depth;
 	enum operation operation;
+	unsigned put_flags;
 	uint64_t seed, phase;
 	enum drv_mode mode;
 	bool ending, failed, quiet_due;
@@ -283,6 +312,15 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 		note_failure(origin, "one-sided operation", code);
 }
 
+static void on_notified_self(struct cadge_sink *sink, uint32_t peer, struct cadge_region *region,
+			     uint64_t offset_bytes, uint64_t bytes)
+{
+	struct origin *origin = (struct origin *)sink;
+
+	(void)peer, (void)region, (void)offset_bytes, (void)bytes;
+	origin->target.notified++;
+}
+
 /* Polls once; sleeps or looks around when nothing came of it. */
 DRV_INLINE int turn(struct origin *origin, struct drv_fail *fail)
 {
@@ -322,7 +360,8 @@ DRV_INLINE int issue(struct origin *origin, uint32_t index)
 		drv_head_write(slot->local, bytes, origin->seed, number);
 		if (DRV_UNLIKELY(origin->mode == DRV_MODE_VERIFY))
 			drv_body_fill(slot->local, bytes, origin->seed, origin->phase, number);
-		code = engine->layer->put(origin->chan, slot->local, bytes, origin->handle, offset, 0, index);
+		code = engine->layer->put(origin->chan, slot->local, bytes, origin->handle, offset,
+					  origin->put_flags, index);
 		break;
 	case GET:
 		drv_store64(slot->local, ~number); /* so that a get that brings nothing shows */
@@ -543,6 +582,7 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->bytes = parameters->bytes;
 	origin->depth = (uint32_t)parameters->depth;
 	origin->operation = (enum operation)parameters->operation;
+	origin->put_flags = parameters->notify == EACH ? CADGE_NOTIFY : 0;
 	origin->seed = play->seed;
 	origin->stride = drv_memory_stride(parameters->bytes);
 	origin->region_mask = region_slots(parameters) - 1;
@@ -583,14 +623,26 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 
 	target_start(&origin->target, play);
 	origin->plays_both = true;
-	return prepare_client(play, fail);
+	if (prepare_client(play, fail))
+		return -1;
+	origin->port.sink.notified = on_notified_self;
+	return 0;
 }
 
-/* The target's side has a port only so that the layer's events go somewhere. */
 struct target_role {
+	/* first: callbacks get a pointer to it */
 	struct drv_port port;
 	struct target_side target;
 };
+
+static void on_notified(struct cadge_sink *sink, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	struct target_role *role = (struct target_role *)sink;
+
+	(void)peer, (void)region, (void)offset_bytes, (void)bytes;
+	role->target.notified++;
+}
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
@@ -599,6 +651,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 
 	(void)fail;
 	drv_port_start(&role->port, play->engine);
+	role->port.sink.notified = on_notified;
 	play->engine->sink = &role->port.sink;
 	play->sleep = parameters->target == PASSIVE ? DRV_SLEEP_UNJUDGED : DRV_SLEEP_FREE;
 	target_start(&role->target, play);
@@ -661,14 +714,14 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	counts_out->waits = origin->waits;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%.158s", origin->mismatch);
 	if (origin->plays_both)
-		target_phase(&origin->target, play->parameters, phase, origin->next_number, counts_out);
+		target_phase(&origin->target, play, phase, origin->next_number, counts_out);
 }
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
 	struct target_role *role = play->state;
 
-	target_phase(&role->target, play->parameters, phase, phase->told, counts_out);
+	target_phase(&role->target, play, phase, phase->told, counts_out);
 }
 
 /* How many puts there were: the target has to know where to look. */
@@ -727,6 +780,16 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
 				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,
 				    parameters->bytes, both->rma_bytes_max);
+	if (parameters->notify == EACH && parameters->operation != PUT)
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted a %s that tells its target; only put does",
+				    name);
+	if (parameters->notify == EACH && !(both->caps & CADGE_CAP_NOTIFY))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted puts that tell their target, the layer has none");
+	if (parameters->notify == EACH && parameters->target == PASSIVE)
+		return drv_fail_set(
+			fail, DRV_NO_CAP,
+			"wanted a passive target to be told of puts: who does not poll hears nothing");
 	if (parameters->target == PASSIVE && offer->place == DRV_PLACE_SELF)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a passive target, but at place self the target is the caller");
@@ -753,6 +816,7 @@ static const struct drv_pattern onesided = {
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"operation", DRV_CHOICE, offsetof(struct parameters, operation), operation_words},
 			{"target", DRV_CHOICE, offsetof(struct parameters, target), target_words},
+			{"notify", DRV_CHOICE, offsetof(struct parameters, notify), notify_words},
 			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
 			{.name = NULL},
 		},

@@ -53,6 +53,7 @@ DECLARED: dict[str, Json] = {
         "depth": DEPTH,
         "operation": {"type": "choice", "values": ["put", "get", "fetch_add", "compare_swap"]},
         "target": {"type": "choice", "values": ["active", "passive"]},
+        "notify": {"type": "choice", "values": ["none", "each"]},
         "spread": {"type": "integer", "min": 0, "max": 1 << 30},
     },
 }
@@ -294,14 +295,22 @@ def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
 @pytest.mark.parametrize("layer", ["rdma-ucx", "vmmc-ucx", "pm-ucx"])
 def test_puts_over_more_than_the_caches_hold(pair: Pair, layer: str) -> None:
     need(layer)
-    put = {"bytes": 1 << 20, "depth": 4, "operation": "put", "target": "active"}
+    put = {"bytes": 1 << 20, "depth": 4, "operation": "put", "target": "active", "notify": "none"}
     points = [point("onesided", 50, **put, spread=spread) for spread in (0, 1 << 27)]
-    swap = {"bytes": 8, "depth": 1, "operation": "compare_swap", "target": "active", "spread": 0}
+    swap = {"bytes": 8, "depth": 1, "operation": "compare_swap", "target": "active", "notify": "none", "spread": 0}
     document = launch(layer, [*points, point("onesided", 50, **swap)])
     same, spread, swapped = pair.run(document)["attempts"]
     assert same["status"] == "done"
     assert spread["status"] == "done" or "caches" in spread["reason"]["text"], spread["reason"]
     assert swapped["status"] == ("done" if layer == "rdma-ucx" else "refused")
+
+
+@pytest.mark.parametrize("layer", ["vmmc-ucx", "vmmc-ofi", "rdma-ucx"])
+def test_puts_that_tell_their_target(pair: Pair, layer: str) -> None:
+    need(layer)
+    put = {"bytes": 64, "depth": 4, "operation": "put", "target": "active", "notify": "each", "spread": 0}
+    (told,) = pair.run(launch(layer, [point("onesided", 50, **put)]))["attempts"]
+    assert told["status"] == ("refused" if layer == "rdma-ucx" else "done"), told
 
 
 def test_delay_shim_moves_the_median(pair: Pair) -> None:

@@ -11,7 +11,7 @@
 struct fake_orders fake;
 uint64_t fake_messages, fake_scattered;
 
-enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY };
+enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY, ENTRY_NOTE };
 
 struct entry {
 	enum entry_kind kind;
@@ -114,8 +114,8 @@ static void fake_close(struct cadge_ctx *ctx)
 static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits)
 {
 	(void)ctx;
-	limits->caps =
-		CADGE_CAP_SELF | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP;
+	limits->caps = CADGE_CAP_SELF | CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD |
+		       CADGE_CAP_COMPARE_SWAP | CADGE_CAP_NOTIFY;
 	limits->caps |= fake.unreliable ? 0 : CADGE_CAP_RELIABLE;
 	limits->caps |= fake.unreliable || fake.unordered ? 0 : CADGE_CAP_ORDERED;
 	limits->caps |= fake.native ? CADGE_CAP_RPC | CADGE_CAP_REPLY_LATER : 0;
@@ -253,6 +253,7 @@ static void deliver(struct entry *entry, struct cadge_sink *sink)
 	switch (entry->kind) {
 	case ENTRY_MESSAGE: sink->recv(sink, 0, entry->data, entry->bytes, NULL); break;
 	case ENTRY_SENT: sink->sent(sink, 0, entry->token, CADGE_DONE); break;
+	case ENTRY_NOTE: sink->notified(sink, 0, &region, entry->token, entry->bytes); break;
 	case ENTRY_CALL: sink->call(sink, 0, 1, entry->data, entry->bytes, &to); break;
 	case ENTRY_REPLY:
 		if (entry->place.base) {
@@ -364,11 +365,15 @@ static int finish(uint64_t token)
 static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *to,
 		    uint64_t offset, uint32_t flags, uint64_t token)
 {
-	(void)chan, (void)flags;
+	(void)chan;
 	if (busy())
 		return CADGE_BUSY;
 	if (!due(fake.put_lost))
 		memcpy(to->base + offset, local, bytes);
+	if (flags & CADGE_NOTIFY && !due(fake.note_lost))
+		append(ENTRY_NOTE, offset)->bytes = bytes;
+	if (flags & CADGE_NOTIFY && due(fake.note_twice))
+		append(ENTRY_NOTE, offset)->bytes = bytes;
 	return finish(token);
 }
 
@@ -433,7 +438,8 @@ const struct cadge_layer *fake_layer(void)
 		.substrate = "self",
 		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
 			CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT |
-			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RESERVE,
+			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RESERVE |
+			CADGE_CAP_NOTIFY,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,

@@ -275,6 +275,20 @@ static void spread(struct drv_point put, struct drv_point get)
 	expect_unsound(put, (struct fake_orders){.put_lost = 3}, "payload", "every third put writes nothing");
 }
 
+static void notification(struct drv_point put)
+{
+	put.deadline_ns = 20000000000;
+	point_set(&put, "notify", 1);
+	expect_sound(put, (struct fake_orders){.busy_every = 7}, "puts that tell their target");
+	expect_sound(put, (struct fake_orders){.queued = 1}, "the same, completed later");
+	expect_unsound(put, (struct fake_orders){.note_lost = 501}, "payload", "a put that tells nobody");
+	expect_unsound(put, (struct fake_orders){.note_twice = 501}, "payload", "a put that tells twice");
+	point_set(&put, "operation", GET);
+	tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "a get tells nobody");
+	point_set(&put, "operation", PUT);
+	point_set(&put, "notify", 0);
+}
+
 static void test_onesided(void)
 {
 	static const char *const operations[] = {"put", "get", "fetch_add", "compare_swap"};
@@ -317,6 +331,7 @@ static void test_onesided(void)
 			       "a swap that writes nothing");
 		expect_failed(put, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
 			      "a put that is always busy");
+		notification(put);
 		spread(put, get);
 		point_set(&put, "spread", 0);
 		point_set(&put, "target", 1);

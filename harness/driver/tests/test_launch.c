@@ -26,14 +26,15 @@ static const char good[] =
 	"\"onesided\":{\"bytes\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"depth\":{\"type\":"
 	"\"integer\",\"min\":1,\"max\":64},"
 	"\"operation\":{\"type\":\"choice\",\"values\":[\"get\",\"put\"]},\"target\":{\"type\":\"choice\","
-	"\"values\":[\"active\",\"passive\"]},\"spread\":{\"type\":\"integer\",\"min\":0,\"max\":1048576}}},"
+	"\"values\":[\"active\",\"passive\"]},\"notify\":{\"type\":\"choice\",\"values\":[\"none\",\"each\"]}"
+	",\"spread\":{\"type\":\"integer\",\"min\":0,\"max\":1048576}}},"
 	"\"points\":[{\"attempt_id\":\"1\",\"point_id\":\"0123456789abcdef\",\"duration_ms\":250,\"deadline_"
 	"ms\":3000,"
 	"\"workload\":{\"pattern\":\"rpc\",\"parameters\":{\"request_bytes\":8,\"reply_bytes\":64,\"depth\":"
 	"4,\"touch\":\"write+read\"}}},"
 	"{\"attempt_id\":\"2\",\"point_id\":\"x\",\"duration_ms\":25,\"deadline_ms\":3000,"
 	"\"workload\":{\"pattern\":\"onesided\",\"parameters\":{\"bytes\":64,\"depth\":1,\"operation\":"
-	"\"get\",\"target\":\"passive\",\"spread\":0}}}]}";
+	"\"get\",\"target\":\"passive\",\"notify\":\"none\",\"spread\":0}}}]}";
 /* clang-format on */
 
 static uint32_t choice_of(const struct drv_point *point, const char *name)

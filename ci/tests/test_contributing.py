@@ -87,6 +87,21 @@ def test_the_commands_of_the_page_do_what_it_says(tree: Path, chosen: slice) -> 
     assert written == {"foo.c", "foo.mk", "foo.layer.yml"}
 
 
+def test_slots_have_no_names_of_the_library(tree: Path) -> None:
+    """A layer called after its library, whose functions have its name: here mq_open, mq_close."""
+    environment = {**os.environ, "NAME": "posix-mq", "LAYERS": "posix-mq"}
+    subprocess.run(["make", "-s", "new-layer"], cwd=tree, env=environment, timeout=30, check=True)
+    adapter = tree / "layers/posix/mq.c"
+    try:
+        adapter.write_text("#include <mqueue.h>\n" + adapter.read_text())
+        built = ["make", "-s", "-f", "layers/build.mk", "LAYERS=posix-mq"]
+        done = subprocess.run(built, cwd=tree, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert (tree / "build/layers/posix-mq.so").exists()
+    finally:
+        shutil.rmtree(adapter.parent)
+
+
 def test_what_is_no_name_is_refused(tree: Path) -> None:
     for name in ("", "foo", "Am-foo", "am-foo-bar", "am/../x-y", "am-foo; touch x", "null-self"):
         done = subprocess.run(

@@ -15,7 +15,8 @@ const char *drv_progress_name(enum cadge_progress progress)
 	case CADGE_PROGRESS_DIRECT: return "direct";
 	case CADGE_PROGRESS_LIBRARY: return "library";
 	case CADGE_PROGRESS_CADGE: return "cadge";
-	case CADGE_PROGRESS_NONE: break;
+	case CADGE_PROGRESS_NONE:
+	case CADGE_PROGRESS_WIDE: break;
 	}
 	return "none";
 }

@@ -27,11 +27,23 @@
  * cadge_lend for itself; they never cross from one layer to another. A shim hands its inner layer only
  * handles that this inner layer made.
  *
- * Growth. ABI 1 is append-only once it is frozen. A struct that may grow begins with `bytes`, its size as the
- * side that owns its memory was compiled:
+ * Growth. ABI 1 is frozen, as of version 0.2.0: a layer that was built against this header runs under every
+ * later caller, and a caller under every later layer. Nothing that stands here changes: no slot, field, value or
+ * argument moves, goes, or gets another meaning, and no rule becomes stricter. What may be added:
+ *
+ * - a slot at the end of the table, with a capability of its own, and a callback at the end of the sink, which a
+ *   layer calls only where it granted that capability and the sink reaches so far;
+ * - a capability, a flag, a right, a return code within its group, a value of an enumeration. A caller takes a code
+ *   that it does not know as the worst of its group, and shows a value that it does not know as unknown;
+ * - a field at the end of a struct that begins with `bytes`: its size as the side that owns its memory was compiled.
+ *
+ * Whatever else has to change makes ABI 2, under another entry symbol. `ci/abi-1` keeps the header of that day, a
+ * layer and a caller that were written for it, and the tests hold today's header and layers against them. How a
+ * struct grows:
  *
  * - What a slot fills (limits, path, library, semantics, traits): the caller sets `bytes` and zeroes the rest.
- *   The slot writes no further than that and leaves `bytes` alone: cadge_fill() of cadge/fill.h.
+ *   The slot writes no further than that and leaves `bytes` alone: cadge_fill() of cadge/fill.h. Zero in a later
+ *   field means that the layer says nothing of it.
  * - What a slot reads (open_args, sink): the fields of ABI 1 are always there; for a later one the slot looks at
  *   `bytes` first, with CADGE_HAS() of cadge/fill.h.
  * - The table: a caller takes any table from the size of ABI 1 on, and works on a zeroed copy of its own:
@@ -40,8 +52,9 @@
  * Fixed for ever, and so without `bytes`: cadge_iov, cadge_option, cadge_setting, cadge_reply_to. New behaviour
  * of a slot arrives by a flag, new slots by a capability.
  *
- * An enumeration that a caller fills ends in a name with _WIDE, which stands for nothing: in C++ a value that an enumeration has
- * no room for may not even be read, and such a value is how a later caller asks an older adapter for something new.
+ * An enumeration that crosses the table ends in a name with _WIDE, which stands for nothing: in C++ a value that an
+ * enumeration has no room for may not even be read, and such a value is how a later caller asks an older adapter for
+ * something new, or a later adapter tells an older caller of it. What is appended stands before it.
  *
  * This header compiles as C11 and as C++17 and needs nothing but the C standard library.
  */
@@ -156,6 +169,7 @@ enum cadge_protection {
 	CADGE_PROTECT_SENDER_LIBRARY,
 	CADGE_PROTECT_RECEIVER_LIBRARY,
 	CADGE_PROTECT_KERNEL_OR_NIC,
+	CADGE_PROTECT_WIDE = INT32_MAX,
 };
 /* How a message comes to the receiver's code. */
 enum cadge_control_transfer {
@@ -163,6 +177,7 @@ enum cadge_control_transfer {
 	CADGE_CONTROL_HANDLER,   /* a handler runs inside the receiver's poll */
 	CADGE_CONTROL_INTERRUPT, /* the kernel wakes the receiver */
 	CADGE_CONTROL_NONE,      /* one-sided: the receiver is not told */
+	CADGE_CONTROL_WIDE = INT32_MAX,
 };
 /* What stops a sender that is faster than its receiver. */
 enum cadge_flow {
@@ -170,10 +185,12 @@ enum cadge_flow {
 	CADGE_FLOW_CREDITS,  /* it sends as much as the receiver has room for */
 	CADGE_FLOW_ACK_NACK, /* it sends, and sends again what the receiver refused */
 	CADGE_FLOW_LIBRARY,  /* the library or the kernel below, in a way of its own */
+	CADGE_FLOW_WIDE = INT32_MAX,
 };
 enum cadge_order {
 	CADGE_ORDER_NONE,
 	CADGE_ORDER_CHANNEL, /* the messages of one channel, in the order of their posts */
+	CADGE_ORDER_WIDE = INT32_MAX,
 };
 /* Who ends the sleep of a receiver in `wait`. */
 enum cadge_waker {
@@ -181,12 +198,14 @@ enum cadge_waker {
 	CADGE_WAKER_KERNEL,  /* a descriptor that becomes readable */
 	CADGE_WAKER_LIBRARY, /* the sender's or the receiver's library */
 	CADGE_WAKER_CADGE,   /* a notification that the adapter adds to what it sends */
+	CADGE_WAKER_WIDE = INT32_MAX,
 };
 /* What threads of the library are for. */
 enum cadge_thread_role {
 	CADGE_THREADS_NONE,
 	CADGE_THREADS_HOUSEKEEPING, /* timers, connections, rare events: no message waits for one */
 	CADGE_THREADS_PROGRESS,     /* they move messages: a message may wait until one gets a processor */
+	CADGE_THREADS_WIDE = INT32_MAX,
 };
 
 /*
@@ -312,6 +331,7 @@ enum cadge_medium {
 	CADGE_MEDIUM_MEMORY,   /* shared memory, or one process reading another's */
 	CADGE_MEDIUM_LOOPBACK, /* the kernel's sockets within one host */
 	CADGE_MEDIUM_NETWORK,  /* leaves through `device` */
+	CADGE_MEDIUM_WIDE = INT32_MAX,
 };
 
 /* What the library really uses on a channel, read back from the library, not from what was asked. */
@@ -340,6 +360,7 @@ enum cadge_progress {
 	CADGE_PROGRESS_DIRECT,  /* completes and is visible although the target's processes are stopped */
 	CADGE_PROGRESS_LIBRARY, /* the target's library has to run */
 	CADGE_PROGRESS_CADGE,   /* layers/common or the driver supplies it */
+	CADGE_PROGRESS_WIDE = INT32_MAX,
 };
 
 struct cadge_semantics {
@@ -351,12 +372,14 @@ struct cadge_semantics {
 enum cadge_keep {
 	CADGE_TAKEN = 0, /* done with the data; it may vanish now */
 	CADGE_KEEP = 1,  /* only with CADGE_CAP_LEND: data stays valid until release(lend) */
+	CADGE_KEEP_WIDE = INT32_MAX,
 };
 
 /* How the bytes of a reply came to the caller. */
 enum cadge_placement {
 	CADGE_PLACED, /* they are in the out_iov of the call */
 	CADGE_LENT,   /* they are at `data`, as in recv */
+	CADGE_PLACEMENT_WIDE = INT32_MAX,
 };
 
 /*
@@ -601,8 +624,8 @@ struct cadge_layer {
 	const char *(*why)(const struct cadge_ctx *ctx);
 };
 
-/* The size of the table in ABI 1, today all of it: what lies behind its last slot came later. */
-#define CADGE_LAYER_BYTES_ABI1 ((uint32_t)sizeof(struct cadge_layer))
+/* The size of the table in ABI 1: what lies behind its last slot came later. */
+#define CADGE_LAYER_BYTES_ABI1 ((uint32_t)(offsetof(struct cadge_layer, why) + sizeof(void (*)(void))))
 
 /* The one exported symbol. The table is constant for the life of the process. */
 CADGE_EXPORT const struct cadge_layer *cadge_layer_entry(void);

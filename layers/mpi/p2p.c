@@ -117,7 +117,7 @@ static int p2p_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return code;
 	if (args->message_bytes_max > INT_MAX)
 		return cadge_refuse(args, CADGE_E_TOO_LARGE, "MPI counts bytes in an int");
-	code = mpi_world_enter(args);
+	code = mpi_world_enter(args, NULL);
 	if (code)
 		return code;
 	ctx = calloc(1, sizeof(*ctx));
@@ -300,23 +300,6 @@ static int p2p_describe_path(struct cadge_chan *chan, struct cadge_path *path_ou
 	return CADGE_DONE;
 }
 
-static void p2p_library(struct cadge_library *library_out)
-{
-	static char text[MPI_MAX_LIBRARY_VERSION_STRING], *version;
-	int bytes;
-
-	struct cadge_library library = {.name = "Open MPI", .symbol = (const void *)(uintptr_t)&MPI_Init};
-
-	/* "Open MPI v4.1.4, package: ..." */
-	if (!version && MPI_Get_library_version(text, &bytes) == MPI_SUCCESS) {
-		text[strcspn(text, ",")] = '\0';
-		version = strstr(text, " v");
-		version = version ? version + 2 : text;
-	}
-	library.stated_version = version ? version : "unknown";
-	cadge_fill(library_out, &library, sizeof(library));
-}
-
 /* Short messages: into a shared fragment or the socket, out of it into the posted buffer. */
 static void p2p_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
 {
@@ -364,7 +347,7 @@ static const struct cadge_layer p2p_layer = {
 	.post = mpi_p2p_post,
 	.poll = mpi_p2p_poll,
 	.describe_path = p2p_describe_path,
-	.library = p2p_library,
+	.library = mpi_world_library,
 	.semantics = cadge_semantics_of_messages,
 	.traits = p2p_traits,
 	.release = mpi_p2p_release,

@@ -8,15 +8,8 @@
 /* True where the call went well; else keeps MPI's words for what happened. */
 static bool p2p_went_well(struct cadge_ctx *ctx, const char *call, int ret)
 {
-	char text[MPI_MAX_ERROR_STRING];
-	int bytes;
-
-	if (__builtin_expect(ret == MPI_SUCCESS, 1))
-		return true;
-	if (MPI_Error_string(ret, text, &bytes) != MPI_SUCCESS)
-		snprintf(text, sizeof(text), "error %d", ret);
-	snprintf(ctx->why, sizeof(ctx->why), "%s: %.120s", call, text);
-	return false;
+	return __builtin_expect(ret == MPI_SUCCESS, 1) ||
+	       mpi_world_why(call, ret, ctx->why, sizeof(ctx->why));
 }
 
 /* Posts receives until so many are posted. */

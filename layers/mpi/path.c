@@ -9,6 +9,7 @@
 
 #include "mpi/world.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,8 +144,10 @@ bool mpi_path_memory_refused(pid_t pid)
 #include <ompi/communicator/communicator.h>
 #include <ompi/mca/bml/bml.h>
 #include <ompi/mca/mtl/base/base.h>
+#include <ompi/mca/osc/osc.h>
 #include <ompi/mca/pml/base/base.h>
 #include <ompi/proc/proc.h>
+#include <ompi/win/win.h>
 #include <opal/mca/btl/btl.h>
 
 #if OMPI_MAJOR_VERSION >= 5 && __has_include(<opal/mca/smsc/base/base.h>)
@@ -246,7 +249,31 @@ void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 	}
 }
 
+/* A window's module does not name its component, but its functions do. */
+void mpi_path_window(MPI_Win win, char *text, size_t text_bytes)
+{
+	static const char begin[] = "ompi_osc_";
+	const void *put;
+	Dl_info info;
+	const char *name;
+
+	text[0] = '\0';
+	if (!path_same_release())
+		return;
+	memcpy(&put, &win->w_osc_module->osc_put, sizeof(put));
+	if (!dladdr(put, &info) || !info.dli_sname || strncmp(info.dli_sname, begin, sizeof(begin) - 1) != 0)
+		return;
+	name = info.dli_sname + sizeof(begin) - 1;
+	snprintf(text, text_bytes, "%.*s", (int)strcspn(name, "_"), name);
+}
+
 #else
+
+void mpi_path_window(MPI_Win win, char *text, size_t text_bytes)
+{
+	(void)win, (void)text_bytes;
+	text[0] = '\0';
+}
 
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out)
 {

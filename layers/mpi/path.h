@@ -25,6 +25,9 @@ struct mpi_path {
 /* Fills *path_out for messages from here to `rank` of `comm`. Only after MPI_Init; does not communicate. */
 void mpi_path_read(MPI_Comm comm, int rank, struct mpi_path *path_out);
 
+/* Writes the name of the component that serves a window, e.g. "rdma"; "" where it cannot be told. */
+void mpi_path_window(MPI_Win win, char *text, size_t text_bytes);
+
 struct mpi_limits {
 	uint64_t eager_bytes;            /* longest message that is sent together with its envelope */
 	uint64_t rendezvous_eager_bytes; /* most of a longer one that is sent with its announcement */

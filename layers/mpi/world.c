@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ static struct {
 	bool unclean;  /* something is unfinished: MPI_Finalize could wait for ever */
 	uint32_t open; /* contexts */
 	int tag;       /* the next to use */
+	void (*end)(void);
 	int exit_status;
 } world;
 
@@ -55,6 +57,8 @@ static void world_exit(int status, void *argument)
 	if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &limit, NULL))
 		return;
 	mpi_world_hide_leaks(true);
+	if (world.end)
+		world.end();
 	if (MPI_Finalize() != MPI_SUCCESS)
 		fprintf(stderr, "cadge: MPI_Finalize failed\n");
 	mpi_world_hide_leaks(false);
@@ -63,7 +67,7 @@ static void world_exit(int status, void *argument)
 		fprintf(stderr, "cadge: the timer cannot be stopped\n");
 }
 
-static int world_start(const struct cadge_open_args *args)
+static int world_start(const struct cadge_open_args *args, const char *osc)
 {
 	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE");
 	int ret;
@@ -80,7 +84,8 @@ static int world_start(const struct cadge_open_args *args)
 	/* Placement, not tuning: the data network, and the network even where both ranks share a host.
 	 * mpirun's word stays. */
 	if (setenv("OMPI_MCA_btl_tcp_if_include", args->device, 0) ||
-	    (args->place == CADGE_PLACE_NET && setenv("OMPI_MCA_btl", "^vader,sm", 0)))
+	    (args->place == CADGE_PLACE_NET && setenv("OMPI_MCA_btl", "^vader,sm", 0)) ||
+	    (osc && setenv("OMPI_MCA_osc", osc, 0)))
 		return cadge_refuse(args, CADGE_E_MEMORY, "the environment cannot be extended");
 	/*
 	 * As most programs start it. MPI_THREAD_FUNNELED would allow the caller further threads without MPI,
@@ -109,9 +114,9 @@ int mpi_world_new_tag(void)
 	return world.tag;
 }
 
-int mpi_world_enter(const struct cadge_open_args *args)
+int mpi_world_enter(const struct cadge_open_args *args, const char *osc)
 {
-	int code = world_start(args);
+	int code = world_start(args, osc);
 
 	if (!code)
 		world.open++;
@@ -131,4 +136,48 @@ void mpi_world_spoil(void)
 bool mpi_world_spoiled(void)
 {
 	return world.unclean;
+}
+
+void mpi_world_before_end(void (*end)(void))
+{
+	world.end = end;
+}
+
+bool mpi_world_why(const char *call, int ret, char *text, size_t text_bytes)
+{
+	char said[MPI_MAX_ERROR_STRING];
+	int bytes;
+
+	if (MPI_Error_string(ret, said, &bytes) != MPI_SUCCESS)
+		snprintf(said, sizeof(said), "error %d", ret);
+	snprintf(text, text_bytes, "%s: %.120s", call, said);
+	return false;
+}
+
+/* "4.1.4" of "Open MPI v4.1.4, package: ..." */
+static const char *world_version(void)
+{
+	static char text[MPI_MAX_LIBRARY_VERSION_STRING], *version;
+	int bytes;
+
+	if (!version && MPI_Get_library_version(text, &bytes) == MPI_SUCCESS) {
+		text[strcspn(text, ",")] = '\0';
+		version = strstr(text, " v");
+		version = version ? version + 2 : text;
+	}
+	return version ? version : "unknown";
+}
+
+int mpi_world_major_version(void)
+{
+	return atoi(world_version());
+}
+
+void mpi_world_library(struct cadge_library *library_out)
+{
+	const struct cadge_library library = {.name = "Open MPI",
+					      .stated_version = world_version(),
+					      .symbol = (const void *)(uintptr_t)&MPI_Init};
+
+	cadge_fill(library_out, &library, sizeof(library));
 }

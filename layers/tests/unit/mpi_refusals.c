@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mpi-p2p refuses when it is opened, without ever starting MPI. */
+/* What the layers of MPI refuse when they are opened, without ever starting MPI. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +18,13 @@ static void refuses(const struct cadge_open_args *args, int code, const char *wo
 		       word);
 }
 
-int main(void)
+static void refusals(const char *name)
 {
 	const struct cadge_setting any = {.name = "pml", .value = "ob1"};
 	struct cadge_library library = {.bytes = sizeof(library)};
 	struct cadge_open_args args;
 
-	layer = pair_load("mpi-p2p");
+	layer = pair_load(name);
 	if (unsetenv("OMPI_COMM_WORLD_SIZE"))
 		tap_bail("the environment cannot be changed");
 	args = pair_args(CADGE_WAIT_POLL);
@@ -38,7 +38,7 @@ int main(void)
 	args.wait_mode = CADGE_WAIT_POLL;
 	args.settings = &any;
 	args.settings_count = 1;
-	refuses(&args, CADGE_E_ARGUMENT, "settings", "settings are refused");
+	refuses(&args, CADGE_E_ARGUMENT, "setting", "settings are refused");
 	args.settings_count = 0;
 	args.place = CADGE_PLACE_NET;
 	args.device = "cadge-none0";
@@ -48,5 +48,28 @@ int main(void)
 	layer->library(&library);
 	ok(library.symbol && strchr("0123456789", library.stated_version[0]), "the version is a number: %s",
 	   library.stated_version);
+}
+
+/* Between hosts what Open MPI 4 chooses by itself cannot make a window. */
+static void refuses_the_default_component(void)
+{
+	struct cadge_library library = {.bytes = sizeof(library)};
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+
+	layer->library(&library);
+	args.place = CADGE_PLACE_NET;
+	if (setenv("OMPI_MCA_osc", "rdma", 1))
+		tap_bail("the environment cannot be changed");
+	if (library.stated_version[0] < '5')
+		refuses(&args, CADGE_E_UNSUPPORTED, "MPI_ERR_WIN", "osc rdma is refused between hosts");
+	else
+		refuses(&args, CADGE_E_TRANSPORT, "mpirun", "osc rdma is as good as any from version 5");
+}
+
+int main(void)
+{
+	refusals("mpi-p2p");
+	refusals("mpi-rma");
+	refuses_the_default_component();
 	return tap_done();
 }

@@ -76,8 +76,15 @@ int mpi_window_enter(const struct cadge_open_args *args, size_t bytes)
 	 */
 	const bool lacks_rdma = args->place == CADGE_PLACE_NET && mpi_world_major_version() < 5;
 	const char *asked = getenv("OMPI_MCA_osc");
+	const char *ranks = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
 	int code;
 
+	if (args->place == CADGE_PLACE_NET && !lacks_rdma && ranks && here && strcmp(ranks, "1") != 0 &&
+	    strcmp(ranks, here) == 0)
+		return cadge_refuse(
+			args, CADGE_E_UNSUPPORTED,
+			"all ranks are on one host, where the window of Open MPI 5 is shared memory, "
+			"whatever transports are allowed");
 	if (lacks_rdma && asked && strcmp(asked, "rdma") == 0)
 		return cadge_refuse(
 			args, CADGE_E_UNSUPPORTED,

@@ -7,6 +7,7 @@
 #define PACKET_BYTES      8128u
 #define STRETCH_BYTES_MIN (UINT64_C(1) << 20)
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
+#define AM_SEPARABLE      (CADGE_PART_PROTECTION | CADGE_PART_FLOW_CONTROL | CADGE_PART_ZERO_COPY_RECEIVE)
 #define TAG               UINT64_C(0x6361646765) /* of all endpoints: nothing keeps layers of one campaign apart but it */
 
 /* ---- messages ---- */
@@ -18,7 +19,7 @@ static void on_message(struct am_token *token, const uint32_t *words, uint32_t c
 	const uint32_t peer = am_source(token);
 
 	ctx->events++;
-	ctx->sink->recv(ctx->sink, peer, payload, bytes, NULL);
+	ctx->sink->recv(ctx->sink, peer, cadge_style_received(ctx->received, payload, bytes), bytes, NULL);
 	if (count)
 		am_reply(token, FREED, &(struct am_words){.count = 1, .word = {words[0]}}, NULL, 0);
 }
@@ -196,6 +197,7 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 	if (!ctx)
 		return;
 	am_close(ctx->am);
+	free(ctx->received);
 	free(ctx);
 }
 
@@ -206,6 +208,10 @@ static int make_endpoint(const struct cadge_open_args *args, struct cadge_ctx *c
 	ctx->endpoint = am_endpoint_allocate(ctx->am);
 	if (!ctx->endpoint)
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for an endpoint");
+	if (ctx->asked.off & CADGE_PART_ZERO_COPY_RECEIVE)
+		ctx->received = malloc(bytes + 1);
+	if (ctx->asked.off & CADGE_PART_ZERO_COPY_RECEIVE && !ctx->received)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for a message");
 	am_set_tag(ctx->endpoint, TAG);
 	am_set_handler(ctx->endpoint, AM_RETURNED, on_returned);
 	am_set_handler(ctx->endpoint, MESSAGE, on_message);
@@ -225,7 +231,7 @@ static int make_endpoint(const struct cadge_open_args *args, struct cadge_ctx *c
 int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	const struct am_config config = {
+	struct am_config config = {
 		.packet_bytes = PACKET_BYTES,
 		.outstanding = OUTSTANDING,
 		.queue = OUTSTANDING,
@@ -241,6 +247,10 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		code = cadge_refuse(args, CADGE_E_ARGUMENT, "at most %u peers, not %u", AM_NAMES_MAX,
 				    args->peers_max);
 	else
+		code = cadge_style_off(args, AM_SEPARABLE, &ctx->asked.off);
+	config.untagged = ctx->asked.off & CADGE_PART_PROTECTION;
+	config.uncredited = ctx->asked.off & CADGE_PART_FLOW_CONTROL;
+	if (code == CADGE_DONE)
 		code = am_open(args, &config, &ctx->am);
 	if (code == CADGE_DONE)
 		code = make_endpoint(args, ctx);
@@ -274,7 +284,7 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 	traits.flow = CADGE_FLOW_CREDITS;
 	traits.order = CADGE_ORDER_NONE;
 	traits.copies_on_send++;
-	cadge_fill(traits_out, &traits, sizeof(traits));
+	cadge_style_fill_traits(&ctx->asked, &traits, traits_out);
 }
 
 void cadge_slot_counters(const struct cadge_ctx *ctx,

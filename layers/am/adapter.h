@@ -66,6 +66,7 @@ struct cadge_ctx {
 	struct am_endpoint *endpoint;
 	struct cadge_sink *sink;
 	struct cadge_style_asked asked;
+	void *received; /* see cadge_style_received; NULL: messages are read where they came */
 	struct serving serving;
 	uint64_t stretch_bytes; /* of messages, and of results, of a peer */
 	uint32_t peers;

@@ -175,6 +175,8 @@ int am_open(const struct cadge_open_args *args, const struct am_config *config, 
 	am->peers = args->peers_max;
 	am->outstanding = config->outstanding;
 	am->queue = config->queue;
+	am->untagged = config->untagged;
+	am->uncredited = config->uncredited;
 	am->packet_bytes = cadge_wire_facts(am->wire)->packet_bytes_max;
 	*am_out = am;
 	return CADGE_DONE;

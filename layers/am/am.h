@@ -70,6 +70,8 @@ struct am_config {
 	uint32_t outstanding;  /* requests to a peer without an answer, at most; 2 to 4096 */
 	uint32_t
 		queue; /* requests of a peer that wait here for a poll, at most; what comes beyond is returned */
+	bool untagged;   /* a message's tag is not looked at */
+	bool uncredited; /* requests are not counted: what bounds them is the wire's packets, and `queue` */
 	struct am_calls calls;
 };
 

@@ -70,7 +70,7 @@ static enum am_status check_request(const struct am *am, const uint8_t *data, st
 	if (UNLIKELY(in->to >= am->endpoints_count))
 		return AM_BAD_ENDPOINT;
 	endpoint = am->endpoints[in->to];
-	if (UNLIKELY(cadge_load64(data + 8) != endpoint->tag))
+	if (UNLIKELY(cadge_load64(data + 8) != endpoint->tag && !am->untagged))
 		return AM_BAD_TAG;
 	if (UNLIKELY(in->handler == AM_RETURNED || !endpoint->handlers[in->handler]))
 		return AM_BAD_HANDLER;
@@ -112,7 +112,7 @@ static void handle_request(struct am *am, uint32_t number, uint8_t *data, size_t
 	}
 	token.endpoint = am->endpoints[in->to];
 	run(am, &token, token.endpoint->handlers[in->handler], in);
-	if (!token.replied && ++peer->owed >= peer->window / 2)
+	if (!token.replied && !am->uncredited && ++peer->owed >= peer->window / 2)
 		am->debts = true;
 }
 
@@ -163,11 +163,13 @@ enum cadge_keep am_on_packet(void *arg, uint32_t number, void *packet, size_t by
 	}
 	given = ((uint32_t)data[6] | (uint32_t)data[7] << 8) +
 		((in.kind & KIND_MASK) == KIND_REPLY || (in.kind & KIND_MASK) == KIND_RETURNED);
-	if (UNLIKELY(given > am->outstanding - peer->credits)) { /* answers that nobody asked for */
-		am->packets_refused++;
-		return CADGE_TAKEN;
+	if (!am->uncredited) {
+		if (UNLIKELY(given > am->outstanding - peer->credits)) { /* answers that nobody asked for */
+			am->packets_refused++;
+			return CADGE_TAKEN;
+		}
+		peer->credits += given;
 	}
-	peer->credits += given;
 	switch (in.kind & KIND_MASK) {
 	case KIND_REQUEST:
 		if (UNLIKELY(!am->budget || peer->queue.count))

@@ -198,7 +198,7 @@ int am_request(struct am_endpoint *from, uint32_t name, uint32_t handler, const 
 								 .tag = to->tag,
 								 .words = words}),
 			      pieces, pieces_count);
-	am->peer[to->peer].credits -= code == CADGE_DONE;
+	am->peer[to->peer].credits -= code == CADGE_DONE && !am->uncredited;
 	return code;
 }
 
@@ -251,7 +251,7 @@ int am_request_xfer(struct am_endpoint *from, uint32_t name, uint32_t handler, c
 					  .tag = to->tag,
 					  .words = words},
 			pieces, pieces_count, offset_bytes, token);
-	am->peer[to->peer].credits -= code >= 0;
+	am->peer[to->peer].credits -= code >= 0 && !am->uncredited;
 	return code;
 }
 

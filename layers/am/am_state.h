@@ -98,6 +98,7 @@ struct am {
 	struct am_xfer *idle_xfers, *all_xfers, *waiting_xfers;
 	uint32_t endpoints_count;
 	struct am_endpoint *endpoints[AM_ENDPOINTS_MAX];
+	bool untagged, uncredited; /* see am_config */
 	uint64_t requests_without_credit, replies_unsent, returned_here, returned_to_us, acks_sent,
 		packets_refused;
 	struct am_peer peer[];

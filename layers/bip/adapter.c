@@ -240,7 +240,9 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	config.events = (struct bip_events){.up = on_up, .down = on_down, .arg = ctx};
 	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
 	ctx->asked.depth = 1; /* BIP has one send outstanding */
-	code = bip_open(args, &config, &ctx->bip);
+	code = cadge_style_off(args, 0, &ctx->asked.off);
+	if (code == CADGE_DONE)
+		code = bip_open(args, &config, &ctx->bip);
 	if (code == CADGE_DONE)
 		code = make_landings(args, ctx);
 	if (code == CADGE_DONE)
@@ -270,7 +272,7 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 	traits.flow = CADGE_FLOW_NONE;
 	traits.granule_bytes = BIP_WORD_BYTES;
 	traits.copies_on_send++; /* into a packet; the receiver reads it in place */
-	cadge_fill(traits_out, &traits, sizeof(traits));
+	cadge_style_fill_traits(&ctx->asked, &traits, traits_out);
 }
 
 void cadge_slot_counters(const struct cadge_ctx *ctx,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/style.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE_BYTES 4096u
@@ -37,10 +38,67 @@ struct cadge_style_asked cadge_style_asked_of(const struct cadge_open_args *args
 	};
 }
 
+static const struct {
+	const char *name;
+	uint32_t part;
+	uint64_t caps; /* that are not granted without it */
+} parts[] = {
+	{"protection", CADGE_PART_PROTECTION, CADGE_CAP_RIGHTS},
+	{"flow_control", CADGE_PART_FLOW_CONTROL, CADGE_CAP_FLOW_CONTROL},
+	{"zero_copy_send", CADGE_PART_ZERO_COPY_SEND, CADGE_CAP_RESERVE},
+	{"zero_copy_receive", CADGE_PART_ZERO_COPY_RECEIVE, CADGE_CAP_LEND},
+};
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+static int refuse_off(const struct cadge_open_args *args, uint32_t separable, const char *given,
+		      size_t given_bytes)
+{
+	char list[96] = "";
+
+	for (size_t i = 0; i < PARTS; i++)
+		if (separable & parts[i].part) {
+			strcat(list, list[0] ? ", " : "");
+			strcat(list, parts[i].name);
+		}
+	return cadge_refuse(args, CADGE_E_ARGUMENT, "setting off cannot be '%.*s' here; %s%s",
+			    (int)cadge_least(given_bytes, 60), given,
+			    separable ? "it can be " : "nothing of this layer can be switched off", list);
+}
+
+int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint32_t *off_out)
+{
+	const char *at = cadge_setting_of(args, "off", "");
+	uint32_t off = 0;
+
+	while (*at) {
+		const size_t bytes = strcspn(at, "+");
+		size_t i = 0;
+
+		while (i < PARTS && (strlen(parts[i].name) != bytes || memcmp(parts[i].name, at, bytes) != 0))
+			i++;
+		if (i == PARTS || !(parts[i].part & separable))
+			return refuse_off(args, separable, at, bytes);
+		off |= parts[i].part;
+		at += bytes + (at[bytes] == '+');
+	}
+	*off_out = off;
+	return CADGE_DONE;
+}
+
+static uint64_t caps_off(uint32_t off)
+{
+	uint64_t caps = 0;
+
+	for (size_t i = 0; i < PARTS; i++)
+		caps |= off & parts[i].part ? parts[i].caps : 0;
+	return caps;
+}
+
 struct cadge_limits cadge_style_limits(const struct cadge_style_asked *asked, const struct cadge_wire *wire)
 {
 	return (struct cadge_limits){
-		.caps = cadge_caps_granted(cadge_style_layer.caps, asked->place, asked->wait_mode),
+		.caps = cadge_caps_granted(cadge_style_layer.caps, asked->place, asked->wait_mode) &
+			~caps_off(asked->off),
 		.message_bytes_max = asked->message_bytes_max,
 		.depth_max = asked->depth,
 		.iov_max = CADGE_STYLE_IOV_MAX,
@@ -57,4 +115,15 @@ struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked)
 	if (asked->wait_mode != CADGE_WAIT_BLOCK)
 		traits.waker = CADGE_WAKER_NONE;
 	return traits;
+}
+
+void cadge_style_fill_traits(const struct cadge_style_asked *asked, struct cadge_traits *traits,
+			     struct cadge_traits *traits_out)
+{
+	if (asked->off & CADGE_PART_PROTECTION)
+		traits->protection = CADGE_PROTECT_NONE;
+	if (asked->off & CADGE_PART_FLOW_CONTROL)
+		traits->flow = CADGE_FLOW_NONE;
+	traits->copies_on_receive += (asked->off & CADGE_PART_ZERO_COPY_RECEIVE) != 0;
+	cadge_fill(traits_out, traits, sizeof(*traits));
 }

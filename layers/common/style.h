@@ -6,6 +6,8 @@
 #ifndef CADGE_COMMON_STYLE_H
 #define CADGE_COMMON_STYLE_H
 
+#include <string.h>
+
 #include "cadge/layer.h"
 #include "common/adapter.h"
 #include "common/wire.h"
@@ -79,6 +81,19 @@ static inline int cadge_blob_close(const struct cadge_blob_out *out, int code, s
 	return code;
 }
 
+/* What some styles can do without, so that its price can be measured. Values of the setting `off`, by their names there. */
+enum cadge_style_part {
+	CADGE_PART_PROTECTION = 1,
+	CADGE_PART_FLOW_CONTROL = 2,
+	CADGE_PART_ZERO_COPY_SEND = 4,
+	CADGE_PART_ZERO_COPY_RECEIVE = 8,
+};
+/*
+ * Reads the setting `off` into bits of enum cadge_style_part. `separable`: those that this style can do without. DONE, or
+ * E_ARGUMENT with a sentence in args->error.
+ */
+int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint32_t *off_out);
+
 /*
  * Limits and traits of a context as far as the table, the library and what was asked for say; the adapter changes what
  * is otherwise with it.
@@ -88,9 +103,22 @@ struct cadge_style_asked {
 	enum cadge_wait_mode wait_mode;
 	uint32_t depth;
 	uint64_t message_bytes_max;
+	uint32_t off; /* bits of enum cadge_style_part; what it takes away is not granted */
 };
 struct cadge_style_asked cadge_style_asked_of(const struct cadge_open_args *args, uint64_t message_bytes_max);
 struct cadge_limits cadge_style_limits(const struct cadge_style_asked *asked, const struct cadge_wire *wire);
 struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked);
+/* Fills *traits_out with the adapter's traits, less what is switched off. */
+void cadge_style_fill_traits(const struct cadge_style_asked *asked, struct cadge_traits *traits,
+			     struct cadge_traits *traits_out);
+
+/*
+ * What came in, where the caller is to see it: where it lies, or, without zero copy on receive, in room of the adapter's
+ * (else NULL) for the longest message.
+ */
+static inline const void *cadge_style_received(void *room, const void *data, size_t bytes)
+{
+	return __builtin_expect(room && bytes, 0) ? memcpy(room, data, bytes) : data;
+}
 
 #endif

@@ -60,6 +60,7 @@ struct cadge_wire_needs {
 	 */
 	uint32_t kept;
 	uint32_t operations; /* REMOTE: puts, gets, quiets of a link that are under way at a time, at most */
+	bool trusting;       /* REMOTE: rights and bounds are not looked at before a write */
 	const struct cadge_option *options; /* all settings that are legal; NULL: cadge_wire_options */
 	const struct cadge_wire_calls *calls;
 	void *arg;
@@ -73,6 +74,13 @@ struct cadge_wire_facts {
 	bool any_memory; /* puts are always as direct to any exposed memory as to that of cadge_wire_alloc */
 	uint32_t wire_overhead_bytes;
 };
+
+/* The option that every style has, read by its adapter: see cadge_style_off of common/style.h. */
+#define CADGE_WIRE_OPTION_OFF                                                                                \
+	{"off", "",                                                                                          \
+	 "what is switched off, to see its price, joined by '+', where the style can do without: "           \
+	 "protection, "                                                                                      \
+	 "flow_control, zero_copy_send, zero_copy_receive"}
 
 /* "ucx" or "ofi", and the settings of the substrate. */
 extern const char cadge_wire_substrate[];

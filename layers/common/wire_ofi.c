@@ -11,6 +11,7 @@
 const char cadge_wire_substrate[] = "ofi";
 const struct cadge_option cadge_wire_options[] = {
 	CADGE_OFI_OPTION_PROVIDER,
+	CADGE_WIRE_OPTION_OFF,
 	{NULL, NULL, NULL},
 };
 
@@ -217,6 +218,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->calls = needs->calls;
 	wire->arg = needs->arg;
 	wire->features = needs->features;
+	wire->trusting = needs->trusting;
 	wire->peers = args->peers_max;
 	for (uint32_t i = 0; i < wire->peers; i++) {
 		wire->links[i].wire = wire;

@@ -53,6 +53,7 @@ struct cadge_wire {
 	void *arg;
 	int events;
 	uint32_t features, peers;
+	bool trusting;    /* see cadge_wire_needs */
 	uint32_t pending; /* links that are connected and not announced */
 	struct cadge_wire_facts facts;
 	size_t inject_bytes;

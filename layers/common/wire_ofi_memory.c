@@ -159,8 +159,8 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 		return cadge_usable(&link->state);
 	if (UNLIKELY(remote->link != link))
 		return CADGE_E_ARGUMENT;
-	if (UNLIKELY(!(remote->rights & right) || offset_bytes > remote->bytes ||
-		     bytes > remote->bytes - offset_bytes))
+	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
+					       bytes > remote->bytes - offset_bytes)))
 		return CADGE_E_REFUSED;
 	return UNLIKELY(bytes > CADGE_OFI_RMA_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }

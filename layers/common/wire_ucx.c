@@ -19,6 +19,7 @@
 const char cadge_wire_substrate[] = "ucx";
 const struct cadge_option cadge_wire_options[] = {
 	CADGE_UCX_OPTION_TRANSPORTS,
+	CADGE_WIRE_OPTION_OFF,
 	{NULL, NULL, NULL},
 };
 
@@ -413,6 +414,7 @@ int cadge_wire_open(const struct cadge_open_args *args, const struct cadge_wire_
 	wire->calls = needs->calls;
 	wire->arg = needs->arg;
 	wire->features = needs->features;
+	wire->trusting = needs->trusting;
 	code = cadge_ucx_open(args, features, &wire->ucx);
 	if (code != CADGE_DONE) {
 		free(wire);

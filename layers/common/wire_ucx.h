@@ -52,6 +52,7 @@ struct cadge_wire {
 	bool inside; /* progress */
 	bool news;   /* something waits for tell_news */
 	uint32_t features, peers;
+	bool trusting; /* see cadge_wire_needs */
 	struct cadge_wire_facts facts;
 	struct cadge_packet_sets sets;
 	struct cadge_ucx_memory memory;

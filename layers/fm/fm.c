@@ -47,8 +47,9 @@ struct fm {
 	struct cadge_wire *wire;
 	struct fm_events events;
 	uint32_t peers, window, packet_bytes;
-	bool debts; /* somebody is owed half a window */
-	bool stuck; /* the wire had no room */
+	bool uncredited; /* see fm_config */
+	bool debts;      /* somebody is owed half a window */
+	bool stuck;      /* the wire had no room */
 	int handled;
 	int64_t budget_bytes;
 	struct kept *kept; /* a ring, in the order of their coming */
@@ -88,7 +89,7 @@ static bool next_packet(struct fm *fm, struct peer *peer)
 {
 	struct fm_stream *out = &peer->out;
 
-	if (UNLIKELY(!peer->credits)) {
+	if (UNLIKELY(!peer->credits) && !fm->uncredited) {
 		fm->begins_without_credit += out->first;
 		return false;
 	}
@@ -97,7 +98,7 @@ static bool next_packet(struct fm *fm, struct peer *peer)
 		fm->stuck = true;
 		return false;
 	}
-	peer->credits--;
+	peer->credits -= !fm->uncredited;
 	out->used_bytes = FM_HEAD_BYTES;
 	return true;
 }
@@ -229,7 +230,7 @@ static void handle(struct fm *fm, uint32_t number, const uint8_t *data, size_t b
 
 	fm->handled++;
 	fm->budget_bytes -= (int64_t)bytes;
-	if (++peer->owed >= fm->window / 2)
+	if (!fm->uncredited && ++peer->owed >= fm->window / 2)
 		fm->debts = true;
 	if (UNLIKELY(first && (in->open || !fm->handlers[data[1]]))) {
 		fm->packets_refused++;
@@ -380,6 +381,7 @@ int fm_open(const struct cadge_open_args *args, const struct fm_config *config, 
 	}
 	fm->events = config->events;
 	fm->window = config->window;
+	fm->uncredited = config->uncredited;
 	fm->packet_bytes = cadge_wire_facts(fm->wire)->packet_bytes_max;
 	if (!make_peers(fm, args->peers_max)) {
 		fm_close(fm);

@@ -41,6 +41,7 @@ struct fm_events {
 struct fm_config {
 	uint32_t packet_bytes; /* longest packet, header included; may be granted less */
 	uint32_t window;       /* packets of each sender that are held for handlers here; 4 to 32767 */
+	bool uncredited;       /* packets are not counted: what bounds them is the wire */
 	struct fm_events events;
 };
 

@@ -25,8 +25,9 @@ static enum cadge_keep arrived(struct cadge_ctx *ctx, struct pm_packet *packet)
 		return CADGE_TAKEN;
 	}
 	ctx->events++;
+	body = cadge_style_received(ctx->received, body, packet->bytes - PM_ADAPTER_HEAD_BYTES);
 	return ctx->sink->recv(ctx->sink, packet->peer, body, packet->bytes - PM_ADAPTER_HEAD_BYTES,
-			       (struct cadge_lend *)(void *)packet);
+			       ctx->received ? NULL : (struct cadge_lend *)(void *)packet);
 }
 
 int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
@@ -117,6 +118,8 @@ int pm_slot_reserve(struct cadge_chan *chan, size_t bytes, uint32_t flags, void 
 	void *base;
 
 	(void)flags;
+	if (chan->ctx->asked.off & CADGE_PART_ZERO_COPY_SEND)
+		return CADGE_E_UNSUPPORTED;
 	if (code != CADGE_DONE)
 		return code;
 	if (bytes > chan->ctx->asked.message_bytes_max)
@@ -237,6 +240,7 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 		return;
 	pm_close(ctx->pm); /* and with it landings, where peers may still write until then */
 	free(ctx->operations);
+	free(ctx->received);
 	free(ctx);
 }
 
@@ -256,8 +260,11 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return cadge_refuse(args, code, "out of memory for %u peers", args->peers_max);
 	ctx->peers = args->peers_max;
 	ctx->asked = cadge_style_asked_of(args, PM_MESSAGE_BYTES_MAX);
+	code = cadge_style_off(args, CADGE_PART_ZERO_COPY_SEND | CADGE_PART_ZERO_COPY_RECEIVE,
+			       &ctx->asked.off);
 	pm_memory_needs(ctx, args, &config);
-	code = pm_open(args, &config, &ctx->pm);
+	if (code == CADGE_DONE)
+		code = pm_open(args, &config, &ctx->pm);
 	if (code == CADGE_DONE && !pm_memory_open(ctx))
 		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
 	if (code != CADGE_DONE) {
@@ -265,6 +272,13 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return code;
 	}
 	ctx->short_bytes_max = pm_packet_bytes(ctx->pm) - PM_ADAPTER_HEAD_BYTES;
+	if (ctx->asked.off & CADGE_PART_ZERO_COPY_RECEIVE) {
+		ctx->received = malloc(ctx->short_bytes_max);
+		if (!ctx->received) {
+			cadge_slot_close(ctx);
+			return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for a message");
+		}
+	}
 	*ctx_out = ctx;
 	return CADGE_DONE;
 }
@@ -290,7 +304,7 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 	traits.flow = CADGE_FLOW_ACK_NACK;
 	traits.granule_bytes = pm_packet_bytes(ctx->pm);
 	traits.copies_on_send++; /* what is posted; none where it was reserved */
-	cadge_fill(traits_out, &traits, sizeof(traits));
+	cadge_style_fill_traits(&ctx->asked, &traits, traits_out);
 }
 
 void pm_slot_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)

@@ -63,6 +63,7 @@ struct cadge_ctx {
 	struct pm *pm;
 	struct cadge_sink *sink;
 	struct cadge_style_asked asked;
+	void *received; /* see cadge_style_received; NULL: messages are read where they came */
 	uint64_t short_bytes_max;
 	uint32_t peers;
 	uint32_t unfinished; /* long messages that go out, or were asked for and not granted */

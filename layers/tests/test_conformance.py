@@ -341,6 +341,22 @@ def test_layer_does_not_grow(module: str) -> None:
         check(run(build, path, "--place", place, "--only", "no_growth", "--cycles", "1000"))
 
 
+@pytest.mark.parametrize(
+    ("layer", "part", "words"),
+    [
+        ("am-ucx", "zero_copy_send", "it can be protection, flow_control, zero_copy_receive"),
+        ("fm-ucx", "flow_control+credits", "cannot be 'credits' here; it can be flow_control"),
+        ("bip-ucx", "protection", "nothing of this layer can be switched off"),
+    ],
+)
+def test_what_cannot_be_switched_off_is_refused(layer: str, part: str, words: str) -> None:
+    module = BUILDS["release"] / f"layers/{layer}.so"
+    if not module.exists():
+        pytest.skip(f"{layer} is not built")
+    report = run(BUILDS["release"], module, "--set", f"off={part}", *only("opens_and_limits"))
+    assert words in report.failed["opens_and_limits"]
+
+
 def test_one_test_of_a_layer_that_does_not_open_here_is_a_skip() -> None:
     module = BUILDS["release"] / "layers/peregrine-ip.so"
     powerless = ("setpriv", "--bounding-set", "-net_raw") if os.geteuid() == 0 else ()

@@ -169,7 +169,7 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	const uint32_t depth = (uint32_t)cadge_least(args->depth_max, DEPTH_MAX);
-	const struct vmmc_config config = {
+	struct vmmc_config config = {
 		.operations = depth + VMMC_MAIL_OPERATIONS,
 		.notes = NOTES,
 		.cache_pages = CACHE_PAGES,
@@ -182,7 +182,10 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
 	ctx->asked = cadge_style_asked_of(args, BYTES_MAX);
 	ctx->asked.depth = depth;
-	code = vmmc_open(args, &config, &ctx->vmmc);
+	code = cadge_style_off(args, CADGE_PART_PROTECTION, &ctx->asked.off);
+	config.trusting = ctx->asked.off & CADGE_PART_PROTECTION;
+	if (code == CADGE_DONE)
+		code = vmmc_open(args, &config, &ctx->vmmc);
 	if (code == CADGE_DONE) {
 		code = vmmc_mail_create(&ctx->mail, ctx->vmmc, args, &ctx->asked);
 		if (code != CADGE_DONE)
@@ -230,7 +233,7 @@ void cadge_slot_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_
 	traits.copies_on_send++; /* a short message is gathered before it is put */
 	if (ctx->asked.wait_mode == CADGE_WAIT_BLOCK)
 		traits.waker = CADGE_WAKER_CADGE;
-	cadge_fill(traits_out, &traits, sizeof(traits));
+	cadge_style_fill_traits(&ctx->asked, &traits, traits_out);
 }
 
 void cadge_slot_counters(const struct cadge_ctx *ctx,

@@ -25,6 +25,8 @@ int cadge_slot_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t 
 	int code;
 
 	(void)flags;
+	if (ctx->asked.off & CADGE_PART_PROTECTION && (rights != CADGE_MAY_ALL || peer != CADGE_ALL_PEERS))
+		return CADGE_E_UNSUPPORTED; /* RIGHTS: nobody looks at them */
 	code = vmmc_export(ctx->vmmc, base, bytes, rights, peer, 0, &out, &export);
 	if (code == CADGE_DONE)
 		*region_out = (struct cadge_region *)(void *)export;

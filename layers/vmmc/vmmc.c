@@ -428,6 +428,7 @@ int vmmc_open(const struct cadge_open_args *args, const struct vmmc_config *conf
 		.packet_bytes = HEAD_BYTES + MORE_BYTES,
 		.packets = config->notes + 2,
 		.operations = config->operations + 1, /* and the quiet of letters */
+		.trusting = config->trusting,
 		.calls = &calls,
 		.arg = vmmc,
 	};

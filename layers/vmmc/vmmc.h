@@ -70,6 +70,7 @@ struct vmmc_config {
 	uint32_t operations;  /* updates and quiets of a link that are under way at a time, at most */
 	uint32_t notes;       /* notifications of a link that have not left, at most; >= 1 */
 	uint32_t cache_pages; /* of the translation cache; a power of two */
+	bool trusting;        /* updates are not checked against the export's rights and bounds */
 	struct vmmc_events events;
 };
 

@@ -139,12 +139,16 @@ static void on_count(struct am_token *token, const uint32_t *words, uint32_t cou
 	handled++;
 }
 
+static bool untagged, uncredited;
+
 static void begin(struct rank *rank)
 {
 	const struct am_config config = {
 		.packet_bytes = 8128,
 		.outstanding = outstanding,
 		.queue = QUEUE,
+		.untagged = untagged,
+		.uncredited = uncredited,
 		.calls = {.up = on_up, .down = on_down, .ended = on_ended},
 	};
 	char error[256] = "";
@@ -356,6 +360,31 @@ static void test_credits(struct rank *rank)
 	meet_polling(UINT32_MAX);
 	if (rank->number == 0)
 		EXPECT(rank, counter_of("acknowledgements") >= MESSAGES / WINDOW, "who told the sender?");
+	end();
+}
+
+/* Without tags a wrong one is taken; without credits more than a window leaves although nobody polls there. */
+static void test_switched_off(struct rank *rank)
+{
+	enum { MESSAGES = 2 * WINDOW };
+	struct am_words words = {.count = 1};
+	unsigned int sent = 0;
+
+	untagged = uncredited = true;
+	begin(rank);
+	meet_other();
+	EXPECT(rank, am_map(endpoint, 0, 1 - rank->number, 0, TAG + 1) == CADGE_DONE, "map");
+	meet(rank, 0, 2); /* nobody polls meanwhile */
+	for (const uint64_t until_ns = deadline(); rank->number && sent < MESSAGES;) {
+		words.word[0] = sent;
+		sent += am_request(endpoint, 0, COUNT, &words, NULL, 0) == CADGE_DONE;
+		EXPECT(rank, clock_ns() < until_ns, "%u requests left, no more than a window of %d", sent,
+		       WINDOW);
+	}
+	meet(rank, 0, 2);
+	if (rank->number == 0)
+		await(&handled, MESSAGES, "requests");
+	EXPECT(rank, !returned && !counter_of("requests_without_credit"), "something was looked at");
 	end();
 }
 
@@ -848,6 +877,7 @@ int am_conformance(int argc, char **argv)
 		{.name = "words_and_payloads", .run = test_words_and_payloads, .ranks = 2},
 		{.name = "one_reply_and_no_more", .run = test_one_reply_and_no_more, .ranks = 2},
 		{.name = "credits", .run = test_credits, .ranks = 2},
+		{.name = "switched_off", .run = test_switched_off, .ranks = 2},
 		{.name = "returned", .run = test_returned, .ranks = 2},
 		{.name = "endpoints", .run = test_endpoints, .ranks = 2},
 		{.name = "full_endpoint", .run = test_full_endpoint, .ranks = 2},

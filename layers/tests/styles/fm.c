@@ -75,11 +75,15 @@ static void connect_to(uint32_t other)
 	EXPECT(self, fm_connect(fm, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
 }
 
+static bool uncredited;
+
 /* Rank 0 receives from all others. */
 static void begin(struct rank *rank, uint32_t packet_bytes)
 {
-	const struct fm_config config = {
-		.packet_bytes = packet_bytes, .window = WINDOW, .events = {.up = on_up, .down = on_down}};
+	const struct fm_config config = {.packet_bytes = packet_bytes,
+					 .window = WINDOW,
+					 .uncredited = uncredited,
+					 .events = {.up = on_up, .down = on_down}};
 	char error[256] = "";
 	const struct cadge_open_args args = {
 		.bytes = sizeof(args),
@@ -394,12 +398,43 @@ static void test_ends_in_the_middle(struct rank *rank)
 	end();
 }
 
+/* Without credits more than a window leaves although nobody extracts there, and all of it is handled later. */
+static void test_switched_off(struct rank *rank)
+{
+	enum { MESSAGES = WINDOW + 2 };
+	const uint64_t until_ns = deadline();
+
+	uncredited = true;
+	begin(rank, 1024);
+	register_all();
+	meet(rank, 0, 2);
+	for (unsigned int sent = 0; rank->number && sent < MESSAGES;) {
+		struct fm_stream *out = fm_begin_message(fm, 0, SHORT);
+		uint8_t number[8];
+
+		EXPECT(rank, clock_ns() < until_ns, "%u messages left, no more than a window of %d", sent,
+		       WINDOW);
+		if (!out) {
+			extract(0);
+			continue;
+		}
+		cadge_store64(number, ++sent);
+		send_piece(out, number, sizeof(number));
+		end_message(out);
+	}
+	meet(rank, 0, 2); /* so far nobody extracted */
+	if (!rank->number)
+		await(&handled, MESSAGES, "messages");
+	end();
+}
+
 int fm_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "pieces", .run = test_pieces, .ranks = 2},
 		{.name = "handlers_interleave", .run = test_handlers_interleave, .ranks = 3},
 		{.name = "budget_paces", .run = test_budget_paces, .ranks = 2},
+		{.name = "switched_off", .run = test_switched_off, .ranks = 2},
 		{.name = "what_nobody_wants", .run = test_what_nobody_wants, .ranks = 2},
 		{.name = "ends_in_the_middle", .run = test_ends_in_the_middle, .ranks = 2},
 	};

@@ -95,9 +95,9 @@ static int ofi_none(const struct cadge_ofi *ofi, const struct cadge_open_args *a
 	return CADGE_E_TRANSPORT;
 }
 
-static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *args)
+static int ofi_settings(struct cadge_ofi *ofi, const struct cadge_open_args *args, const char *otherwise)
 {
-	const char *provider = cadge_setting_of(args, "provider", "");
+	const char *provider = cadge_setting_of(args, "provider", otherwise ? otherwise : "");
 
 	if (!provider[0])
 		provider = args->place == CADGE_PLACE_HOST ? OFI_SHM : OFI_NETWORK;
@@ -136,14 +136,14 @@ static int ofi_getinfo(const struct cadge_ofi *ofi, const struct cadge_open_args
 		return -FI_ENOMEM;
 	hints->caps = caps;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->ep_attr->type = FI_EP_RDM;
+	hints->ep_attr->type = needs->datagrams ? FI_EP_DGRAM : FI_EP_RDM;
 	hints->domain_attr->mr_mode = needs->mr_mode;
-	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->resource_mgmt = needs->datagrams ? FI_RM_UNSPEC : FI_RM_ENABLED;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
-	hints->domain_attr->cq_data_size = sizeof(uint32_t);
+	hints->domain_attr->cq_data_size = needs->datagrams ? 0 : sizeof(uint32_t);
 	hints->tx_attr->msg_order = needs->msg_order;
 	hints->rx_attr->msg_order = needs->msg_order;
-	hints->tx_attr->op_flags = FI_COMPLETION;
+	hints->tx_attr->op_flags = needs->datagrams ? 0 : FI_COMPLETION; /* udp has no such flag */
 	hints->fabric_attr->prov_name = strdup(ofi->asked);
 	if (!hints->fabric_attr->prov_name) {
 		fi_freeinfo(hints);
@@ -408,7 +408,7 @@ int cadge_ofi_open(struct cadge_ofi *ofi, const struct cadge_open_args *args,
 
 	memset(ofi, 0, sizeof(*ofi));
 	ofi->wait_fd = -1;
-	code = ofi_settings(ofi, args);
+	code = ofi_settings(ofi, args, needs->provider);
 	if (code)
 		return code;
 	ret = ofi_getinfo(ofi, args, needs, needs->caps | needs->caps_wanted, &ofi->info);

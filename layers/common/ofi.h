@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libfabric bring-up, shared by the adapters that use libfabric: from the arguments of open to one enabled
- * reliable datagram endpoint with one completion queue, on the provider and interface that were asked for,
+ * endpoint, FI_EP_RDM or FI_EP_DGRAM, with one completion queue, on the provider and interface that were asked for,
  * and back.
  *
  * One struct cadge_ofi belongs to one context and one thread. Nothing here runs while operations are measured
@@ -43,6 +43,8 @@ struct cadge_ofi_needs {
 	uint64_t caps_wanted; /* asked for first, done without where the provider lacks them */
 	uint64_t msg_order;   /* FI_ORDER_*: required */
 	int mr_mode;          /* FI_MR_*: what the adapter can cope with */
+	const char *provider; /* where the setting names none; NULL: as cadge_ofi_open says */
+	bool datagrams;       /* FI_EP_DGRAM, without immediate data, in place of FI_EP_RDM */
 	size_t completions;   /* most completions that can be in the queue at a time */
 };
 

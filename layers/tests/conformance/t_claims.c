@@ -197,6 +197,13 @@ static int sink_post_loop(struct endpoint *ep, struct sink_post *sp)
 	}
 }
 
+static enum cadge_keep too_late(struct endpoint *ep, uint32_t peer, const void *data, size_t bytes,
+				struct cadge_lend *lend)
+{
+	(void)ep, (void)peer, (void)data, (void)bytes, (void)lend;
+	return CADGE_TAKEN;
+}
+
 void test_post_in_sink_as_claimed(struct rank *r)
 {
 	struct sink_post sp = {.seed = 35, .messages = 256};
@@ -228,6 +235,7 @@ void test_post_in_sink_as_claimed(struct rank *r)
 	}
 	if (sink_post_loop(ep, &sp) < 0 || endpoint_drain(ep) < 0 || oob_barrier(r) < 0)
 		return;
+	ep->on_recv = too_late; /* of an unreliable layer, what was given up */
 	buffer_free(ep, requests, sp.messages * 64);
 	buffer_free(ep, sp.replies, sp.messages * 64);
 	endpoint_stop(ep);

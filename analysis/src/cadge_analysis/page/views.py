@@ -21,7 +21,8 @@ from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
 
-def _keys(looks: Mapping[Series, Identity]) -> dict[Series, Key]:
+def keys_of(looks: Mapping[Series, Identity]) -> dict[Series, Key]:
+    """Return the key of each series, from its look."""
     return {
         series: Key(
             label=series.label,
@@ -137,7 +138,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     data = comparison.data
     series = data.layers
     looks = palette.identities(series)
-    keys = _keys(looks)
+    keys = keys_of(looks)
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
     sections: dict[tuple[str, str], Section] = {}

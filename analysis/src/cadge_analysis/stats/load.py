@@ -335,6 +335,8 @@ class LaunchFacts:
     adapter_build_id: str
     rpc: str
     semantics: Mapping[str, str]
+    caps: tuple[str, ...]
+    traits: Mapping[str, object]
     used: str
     short_bytes: int
     short_path: str
@@ -372,6 +374,8 @@ def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFac
             adapter_build_id=(adapter.build_id or "") if adapter else "",
             rpc=(adapter.rpc or "") if adapter else "",
             semantics=dict(adapter.semantics) if adapter else {},
+            caps=adapter.caps if adapter else (),
+            traits=dict(adapter.traits) if adapter else {},
             used=distinct_paths(path.used for path in result.path if path.used),
             short_bytes=limits.short_bytes_max if limits else 0,
             short_path=limits.short_path if limits else "",

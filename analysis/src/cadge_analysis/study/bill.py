@@ -47,9 +47,9 @@ def _exact(value_ns: float) -> Estimate:
     return Estimate(value=value_ns, low=None, high=None, coverage=0.0, launches=1)
 
 
-def published_item(published: Published) -> Item:
+def published_item(published: Published, bill: BillOf) -> Item:
     """Return the published bill, which knows two parts."""
-    bill, figures = published.bill, published.figures
+    figures = published.figures
     total, floor, above = (_exact(figures[name].value * 1e3) for name in (bill.total, bill.floor, bill.above))
     return Item(
         label=f"{published.system}, {published.year}",
@@ -108,17 +108,17 @@ def _item(cell: Cell, row: Row | None, bill: BillOf, bench: EngineBench | None) 
     return Item(label=label, detail=detail, total=total, parts=parts, remark=remark)
 
 
-def items(comparison: Comparison, published: Published, bench: EngineBench | None) -> Sequence[Item]:
+def items(comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None) -> Sequence[Item]:
     """Return the published bill and one for each of our layers, place and wait mode that was planned."""
     rows = {row.cell.point_id: row for row in comparison.rows}
     cells = [
         cell
         for cell in comparison.data.cells
-        if belongs(cell, published.layers) and is_plain(cell.case, published.bill.pattern, published.bill.bytes)
+        if belongs(cell, published.layers) and is_plain(cell.case, bill.pattern, bill.bytes)
     ]
     cells.sort(key=lambda c: (words.PLACE_ORDER.index(c.case.place), words.WAIT_ORDER.index(c.case.wait), c.series))
-    ours = [_item(cell, rows.get(cell.point_id), published.bill, bench) for cell in cells]
-    return published_item(published), *ours
+    ours = [_item(cell, rows.get(cell.point_id), bill, bench) for cell in cells]
+    return published_item(published, bill), *ours
 
 
 def summary(item: Item) -> str:

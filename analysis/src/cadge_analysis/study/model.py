@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from cadge_analysis.page.viewmodel import Fact, Remark, Sheet, Value
+from cadge_analysis.page.viewmodel import Fact, Figure, Remark, Sheet, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,64 @@ class AblationTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRow:
+    """One style on one substrate: at each size its value, and its ratio to the base style."""
+
+    label: str
+    detail: str
+    is_base: bool
+    cells: tuple[tuple[Value, Value | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixTable:
+    """Every style on one substrate at one place, with its figure where there is enough to draw."""
+
+    title: str
+    unit: str
+    sizes: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+    figure: Figure | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticsRow:
+    """One property: of each system what was published, and what our layers of its style were tested to do."""
+
+    name: str
+    cells: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Semantics:
+    """The systems, and a row a property."""
+
+    systems: tuple[str, ...]
+    rows: tuple[SemanticsRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRow:
+    """A range: the fastest and the slowest, and how far they lie apart."""
+
+    label: str
+    detail: str
+    published: bool
+    cells: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A published range above ours, place by place. `missing` says why there is none of ours."""
+
+    title: str
+    note: str
+    heads: tuple[str, str]
+    rows: tuple[RangeRow, ...]
+    missing: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPage:
     """The whole page of a study."""
 
@@ -92,7 +150,12 @@ class StudyPage:
     figures: tuple[FigureRow, ...]
     tags: tuple[Fact, ...]
     distances: tuple[Distance, ...]
-    bill: Bill
+    answers: tuple[str, ...]
+    matrix: tuple[MatrixTable, ...]
+    ranges: tuple[Range, ...]
+    semantics: Semantics | None
+    bill: Bill | None
+    has_ablation: bool
     base_name: str
     ablations: tuple[AblationTable, ...]
     ablation_note: str

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from cadge_analysis.errors import BadInputError
 from cadge_results import ResultsError
@@ -27,7 +27,7 @@ class Figure(Frozen):
 
     name: str = Field(min_length=1)
     value: float
-    unit: Literal["us", "Mb/s", "share"]
+    unit: Literal["us", "Mb/s", "MB/s", "share"]
     tag: Tag
     source: str = Field(min_length=1)
 
@@ -80,8 +80,71 @@ class SettingOf(Frozen):
     values: dict[str, str]
 
 
+class MeasureOf(Frozen):
+    """A workload of the matrix: a pattern at some values of its axis."""
+
+    title: str = Field(min_length=1)
+    pattern: str
+    bytes: tuple[PositiveInt, ...] = Field(min_length=1)
+
+
+class MatrixOf(Frozen):
+    """Styles on substrates: each layer is called `style-substrate`."""
+
+    base: str
+    """The style that each of them is divided by, on the same substrate."""
+    styles: dict[str, str]
+    """In their order, each with its name for people."""
+    substrates: dict[str, str]
+    measures: tuple[MeasureOf, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _base_is_a_style(self) -> Self:
+        if self.base not in self.styles:
+            raise ValueError(f"base: {self.base} is none of the styles")
+        return self
+
+
+class PropertyOf(Frozen):
+    """One row of what systems can do: ours as its layers were tested, the published ones in a word or two."""
+
+    name: str = Field(min_length=1)
+    trait: str = ""
+    """A trait that the layers state, or, instead, a capability."""
+    cap: str = ""
+    published: dict[str, str] = Field(default_factory=dict)
+    """By style; what was not seen is not here."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if bool(self.trait) == bool(self.cap):
+            raise ValueError(f"{self.name}: give either trait or cap")
+        return self
+
+
+class SemanticsOf(Frozen):
+    """What the systems of the paper could do, beside ours. `systems` are their names, by our style."""
+
+    systems: dict[str, str]
+    properties: tuple[PropertyOf, ...] = Field(min_length=1)
+
+
+class RangeOf(Frozen):
+    """A range that was published for several systems, and the workload of ours whose spread stands beside it."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    low: str
+    high: str
+    pattern: str
+    what: str = Field(min_length=1)
+    bytes: int = Field(ge=0)
+    layers: tuple[str, ...] = Field(min_length=1)
+    """Which of ours, as patterns with `*`."""
+
+
 class Published(Document):
-    """All of a paper that a study shows."""
+    """All of a paper that a study shows. What a study does not have has no section on its page."""
 
     NAME: ClassVar[str] = "cadge.study"
 
@@ -92,14 +155,20 @@ class Published(Document):
     """Which of our layers stand beside it, as a pattern with `*`."""
     facts: dict[str, str]
     figures: dict[str, Figure]
-    comparisons: tuple[Against, ...]
-    bill: BillOf
-    ablation: SettingOf
+    comparisons: tuple[Against, ...] = ()
+    matrix: MatrixOf | None = None
+    ranges: tuple[RangeOf, ...] = ()
+    semantics: SemanticsOf | None = None
+    bill: BillOf | None = None
+    ablation: SettingOf | None = None
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
         used = {name for one in self.comparisons for name in one.names}
-        unknown = sorted((used | {self.bill.total, self.bill.floor, self.bill.above}) - set(self.figures))
+        used |= {name for one in self.ranges for name in (one.low, one.high)}
+        if self.bill is not None:
+            used |= {self.bill.total, self.bill.floor, self.bill.above}
+        unknown = sorted(used - set(self.figures))
         if unknown:
             raise ValueError(f"no figure is called {', '.join(unknown)}")
         return self

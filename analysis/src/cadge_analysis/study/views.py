@@ -19,12 +19,12 @@ from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import launch_facts
-from cadge_analysis.study import stack
+from cadge_analysis.study import matrix, ranges, semantics, stack
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
 from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, StudyPage
-from cadge_analysis.study.published import TAGS, Published, SettingOf
+from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
 
 MINIMUM_PX = 620
 
@@ -40,11 +40,11 @@ def _bill_row(item: Item, parts: Sequence[str]) -> BillRow:
     return BillRow(label=item.label, detail=item.detail, cells=tuple(cells), remark=item.remark)
 
 
-def _bill(comparison: Comparison, published: Published, bench: EngineBench | None) -> Bill:
-    found = items(comparison, published, bench)
+def _bill(comparison: Comparison, published: Published, bill: BillOf, bench: EngineBench | None) -> Bill:
+    found = items(comparison, published, bill, bench)
     parts = [name for name in PARTS if any(name in item.parts for item in found)]
     drawn = [item for item in found if item.drawn]
-    title = published.bill.title
+    title = bill.title
     told = "; ".join(f"{item.label}, {item.detail}: {summary(item)}" for item in drawn)
     picture = svg.render(stack.figure(drawn), name="bill", title=title, description=f"{told}.", minimum_px=MINIMUM_PX)
     return Bill(
@@ -113,10 +113,11 @@ def page(comparison: Comparison, published: Published, bench: EngineBench | None
     data = comparison.data
     found = remarks(comparison, launch_facts(data))
     grave = tuple(remark for remark in found if remark.grave)
+    setting, spec = published.ablation, published.matrix
     mine = [
         one
         for one in ablations(comparison)
-        if one.setting == published.ablation.setting and fnmatchcase(one.base.layer, published.layers)
+        if setting and one.setting == setting.setting and fnmatchcase(one.base.layer, published.layers)
     ]
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     return StudyPage(
@@ -133,9 +134,14 @@ def page(comparison: Comparison, published: Published, bench: EngineBench | None
         figures=_figures(published),
         tags=tuple(Fact(name=tag, text=TAGS[tag]) for tag in tags),
         distances=tuple(distances(comparison, published)),
-        bill=_bill(comparison, published, bench),
-        base_name=published.ablation.default,
-        ablations=tuple(_ablation_tables(mine, published.ablation)),
+        answers=tuple(matrix.answers(comparison, spec)) if spec else (),
+        matrix=tuple(matrix.tables(comparison, spec)) if spec else (),
+        ranges=ranges.ranges(comparison, published),
+        semantics=semantics.matrix(data, published.semantics) if published.semantics else None,
+        bill=_bill(comparison, published, published.bill, bench) if published.bill else None,
+        has_ablation=setting is not None,
+        base_name=setting.default if setting else "",
+        ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
         ablation_note=note(mine),
         sheet=sheet(comparison, generated=generated),
     )

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The matrix of a study: every style on every substrate over the same link, each beside the base style's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from cadge_analysis import units, words
+from cadge_analysis.draw import palette
+from cadge_analysis.page.figures import figure
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Figure, Value
+from cadge_analysis.page.views import keys_of
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.ablation import reason
+from cadge_analysis.stats.compare import Comparison, Row, decided
+from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
+from cadge_analysis.study.distance import belongs, is_plain
+from cadge_analysis.study.model import MatrixRow, MatrixTable
+from cadge_analysis.study.published import MatrixOf, MeasureOf
+
+DRAWN_MIN = 2
+"""Sizes of a figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One table: a measure at one place and in one wait mode on one substrate. Cells and rows are by layer and size."""
+
+    measure: MeasureOf
+    place: str
+    wait: str
+    substrate: str
+    cells: Mapping[tuple[str, int], Cell]
+    rows: Mapping[tuple[str, int], Row]
+
+    def row(self, style: str, size: int) -> Row | None:
+        return self.rows.get((f"{style}-{self.substrate}", size))
+
+
+def _parts(comparison: Comparison, spec: MatrixOf) -> Iterator[_Part]:
+    rows = {row.cell.point_id: row for row in comparison.rows}
+    layers = {f"{style}-{substrate}" for style in spec.styles for substrate in spec.substrates}
+    plain = [cell for cell in comparison.data.cells if cell.series.layer in layers and belongs(cell, "*")]
+    for measure in spec.measures:
+        for place in words.PLACE_ORDER:
+            for wait in words.WAIT_ORDER:
+                here = {
+                    (cell.series.layer, cell.case.size): cell
+                    for cell in plain
+                    if (cell.case.place, cell.case.wait) == (place, wait)
+                    and any(is_plain(cell.case, measure.pattern, size) for size in measure.bytes)
+                }
+                for substrate in spec.substrates:
+                    cells = {key: cell for key, cell in here.items() if key[0].endswith(f"-{substrate}")}
+                    found = {key: rows[cell.point_id] for key, cell in cells.items() if cell.point_id in rows}
+                    if found:
+                        yield _Part(
+                            measure=measure, place=place, wait=wait, substrate=substrate, cells=cells, rows=found
+                        )
+
+
+def _ratio(row: Row | None, base: Row | None) -> Value | None:
+    if row is None or base is None:
+        return None
+    ratio = intervals.ratio(row.numbers.by_round, base.numbers.by_round)
+    flag = "differs" if decided(ratio) else "same"
+    return estimate_value(ratio, scale=1.0, reason="", sign=units.TIMES, flag=flag)
+
+
+def _value(part: _Part, style: str, size: int) -> Value:
+    row = part.row(style, size)
+    if row is not None:
+        return estimate_value(row.numbers.central, scale=words.shown(row.numbers.quantity).scale, reason="")
+    cell = part.cells.get((f"{style}-{part.substrate}", size))
+    return Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}" if cell else "not planned")
+
+
+def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int]) -> MatrixRow:
+    is_base = style == spec.base
+    return MatrixRow(
+        label=f"{style}-{part.substrate}",
+        detail=spec.styles[style],
+        is_base=is_base,
+        cells=tuple(
+            (
+                _value(part, style, size),
+                None if is_base else _ratio(part.row(style, size), part.row(spec.base, size)),
+            )
+            for size in sizes
+        ),
+    )
+
+
+def _figure(part: _Part, comparison: Comparison, facts: Mapping[tuple[Series, str, str], LaunchFacts]) -> Figure | None:
+    members = [row for row in part.rows.values() if row.cell.case.size in part.measure.bytes]
+    if len({row.cell.case.size for row in members}) < DRAWN_MIN:
+        return None
+    looks = palette.identities(comparison.data.layers)
+    name = f"{part.measure.pattern}-{part.place}-{part.wait}-{part.substrate}"
+    return figure(members, keys_of(looks), looks, facts, data=comparison.data, name=name)
+
+
+def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
+    """Yield a table for each measure, place, wait mode and substrate that has a number."""
+    facts = {key: found[0] for key, found in launch_facts(comparison.data).items()}
+    for part in _parts(comparison, spec):
+        sizes = [size for size in part.measure.bytes if any(size == key[1] for key in part.cells)]
+        some = next(iter(part.rows.values()))
+        shown = words.shown(some.numbers.quantity)
+        styles = [style for style in spec.styles if any(f"{style}-{part.substrate}" == key[0] for key in part.cells)]
+        yield MatrixTable(
+            title=f"{part.measure.title} on {spec.substrates[part.substrate]}, {words.PLACES[part.place]}, "
+            f"{words.WAITS[part.wait]}",
+            unit=f"{some.numbers.quantity.heading}, {shown.unit}; below each its ratio to {spec.base}-{part.substrate}",
+            sizes=tuple(units.size(size) for size in sizes),
+            rows=tuple(_row(part, spec, style, sizes) for style in styles),
+            figure=_figure(part, comparison, facts),
+        )
+
+
+def _spread(values: Sequence[float]) -> float:
+    return max(values) / min(values)
+
+
+def answers(comparison: Comparison, spec: MatrixOf) -> Iterator[str]:
+    """Yield, place by place, whether the style or the substrate makes the difference, for the ends of each measure."""
+    grouped: dict[tuple[MeasureOf, str, str], dict[str, _Part]] = {}
+    for part in _parts(comparison, spec):
+        grouped.setdefault((part.measure, part.place, part.wait), {})[part.substrate] = part
+    for (measure, place, wait), parts in grouped.items():
+        for size in dict.fromkeys((measure.bytes[0], measure.bytes[-1])):
+            values = {
+                (style, substrate): row.numbers.central.value
+                for substrate, part in parts.items()
+                for style in spec.styles
+                if (row := part.row(style, size)) is not None
+            }
+            sentence = _sentence(values, spec)
+            if sentence:
+                where = f"{words.PLACES[place]}, {words.WAITS[wait]}"
+                yield f"{measure.title}, {units.size(size)}, {where}: {sentence}"
+
+
+def _sentence(values: Mapping[tuple[str, str], float], spec: MatrixOf) -> str:
+    """Return what of the differences is the style's and what the substrate's, by medians over launches."""
+    by_substrate = {
+        substrate: [value for (_, on), value in values.items() if on == substrate] for substrate in spec.substrates
+    }
+    spreads = {spec.substrates[name]: _spread(found) for name, found in by_substrate.items() if len(found) > 1}
+    across = [
+        _spread(found)
+        for style in spec.styles
+        if len(found := [value for (of, _), value in values.items() if of == style]) > 1
+    ]
+    if not spreads or not across:
+        return ""
+    told = ", ".join(f"{units.times(spread)} on {name}" for name, spread in spreads.items())
+    substrate = median(across)
+    most = max(spreads.values())
+    verdict = (
+        "the substrate makes more of a difference than the style"
+        if substrate > most
+        else "the style makes more of a difference than the substrate"
+    )
+    return (
+        f"the styles lie within {told}; the same style on another substrate, at the median of styles, "
+        f"{units.times(substrate)} apart: {verdict}."
+    )

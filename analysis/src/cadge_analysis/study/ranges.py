@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A published range of several systems above the spread of ours: how far the best and the worst lie apart.
+
+Absolute values of machines decades apart say nothing of the software; their ratio does, and ours have a floor as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.study.distance import belongs, is_plain, shown
+from cadge_analysis.study.model import Range, RangeRow
+from cadge_analysis.study.published import Published, RangeOf
+
+
+def _rows(comparison: Comparison, spec: RangeOf, place: str, wait: str) -> list[Row]:
+    found = [
+        row
+        for row in comparison.rows
+        if belongs(row.cell, "*")
+        and any(fnmatchcase(row.cell.series.layer, layers) for layers in spec.layers)
+        and (row.cell.case.place, row.cell.case.wait) == (place, wait)
+        and is_plain(row.cell.case, spec.pattern, spec.bytes)
+    ]
+    return sorted(found, key=lambda row: row.numbers.central.value)
+
+
+def _end(row: Row) -> Value:
+    value = estimate_value(row.numbers.central, scale=words.shown(row.numbers.quantity).scale, reason="")
+    floor = f"; {units.times(row.ratio.value)} floor" if row.ratio is not None else ""
+    return Value(text=value.text, detail=f"{row.cell.series.label}{floor}", raw=value.raw)
+
+
+def _ours(comparison: Comparison, spec: RangeOf) -> Iterator[RangeRow]:
+    for place in words.PLACE_ORDER:
+        for wait in words.WAIT_ORDER:
+            rows = _rows(comparison, spec, place, wait)
+            if len(rows) < 2:
+                continue
+            low, high = rows[0], rows[-1]
+            spread = intervals.ratio(high.numbers.by_round, low.numbers.by_round)
+            yield RangeRow(
+                label=f"{words.PLACES[place]}, {words.WAITS[wait]}",
+                detail=f"{units.count_of(len(rows), 'layer')}, {words.shown(low.numbers.quantity).unit}",
+                published=False,
+                cells=(_end(low), _end(high), estimate_value(spread, scale=1.0, reason="", sign=units.TIMES)),
+            )
+
+
+def _range(comparison: Comparison, published: Published, spec: RangeOf) -> Range:
+    low, high = published.figures[spec.low], published.figures[spec.high]
+    rows = tuple(_ours(comparison, spec))
+    return Range(
+        title=spec.title,
+        note=spec.note,
+        heads=("lowest", "highest"),
+        rows=(
+            RangeRow(
+                label=f"{published.system}, {published.year}",
+                detail="published",
+                published=True,
+                cells=(
+                    Value(text=shown(low), detail=low.tag, raw=f"{low.value:.12g}"),
+                    Value(text=shown(high), detail=high.tag, raw=f"{high.value:.12g}"),
+                    Value(text=units.times(high.value / low.value), detail="derived"),
+                ),
+            ),
+            *rows,
+        ),
+        missing=""
+        if rows
+        else f"Ours is blank: this campaign has no two of {', '.join(spec.layers)} with {spec.what} "
+        f"of {units.size(spec.bytes)}.",
+    )
+
+
+def ranges(comparison: Comparison, published: Published) -> tuple[Range, ...]:
+    """Return every range of the study, in its order."""
+    return tuple(_range(comparison, published, one) for one in published.ranges)

@@ -83,6 +83,11 @@ struct cadge_ctx {
 	CADGE_STYLE_SLOTS, .semantics = cadge_semantics_of_messages, .call = cadge_slot_call,                \
 		.reply = cadge_slot_reply, .fail = cadge_slot_fail
 
+/* ---- messages.c ---- */
+
+/* Its handlers, and that of what comes back: of calls too, which it passes on. */
+void am_messages_register(struct am_endpoint *endpoint);
+
 /* ---- calls.c ---- */
 
 int cadge_slot_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov *in_iov, uint32_t in_count,

@@ -520,6 +520,131 @@ static void test_new_life(struct rank *rank)
 	end(0);
 }
 
+static struct cadge_wire *wire;
+static struct cadge_link *to_victim;
+
+static enum cadge_keep stranger_packet(void *arg, uint32_t peer, void *data, size_t bytes)
+{
+	(void)arg, (void)peer, (void)data, (void)bytes;
+	return CADGE_TAKEN;
+}
+
+static void look_as_stranger(uint64_t until_ns)
+{
+	EXPECT(self, cadge_wire_progress(wire, 8) >= 0, "the wire is broken");
+	EXPECT(self, clock_ns() < until_ns, "the victim does not look");
+}
+
+/* On the wire alone, where what is sent need not be PM's. */
+static void be_stranger(struct rank *rank)
+{
+	static const struct cadge_wire_calls calls = {
+		.up = on_up, .down = on_down, .packet = stranger_packet, .ended = on_ended};
+	const struct cadge_wire_needs needs = {
+		.features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE,
+		.packet_bytes = 1024,
+		.packets = 64,
+		.kept = BUFFERS,
+		.operations = 4,
+		.calls = &calls,
+	};
+	char error[256] = "";
+	const struct cadge_open_args args = {
+		.bytes = sizeof(args),
+		.place = rank->place,
+		.device = rank->device,
+		.address = rank->address,
+		.peers_max = 1,
+		.depth_max = 1,
+		.error = error,
+		.error_bytes = sizeof(error),
+	};
+	uint8_t ours[2048], theirs[2048];
+	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
+	struct cadge_blob_in in = {.at = theirs, .ok = true};
+	const uint64_t until_ns = deadline();
+
+	self = rank;
+	EXPECT(rank, cadge_wire_open(&args, &needs, &wire) == CADGE_DONE, "open: %s", error);
+	EXPECT(rank, cadge_wire_address(wire, 0, &out) == CADGE_DONE, "address");
+	say(rank, 0, ours, out.used_bytes);
+	in.left_bytes = hear(rank, 0, theirs, sizeof(theirs));
+	EXPECT(rank, cadge_wire_connect(wire, 0, &in, &to_victim) == CADGE_DONE, "connect");
+	while (!ups[0])
+		look_as_stranger(until_ns);
+}
+
+struct thrown {
+	uint8_t kind, channel, number, ack;
+	uint32_t bytes; /* of the packet */
+};
+
+/* What follows the head is message 1 of rank 1. */
+static void throw(const struct thrown *thrown)
+{
+	const uint64_t until_ns = deadline();
+	uint8_t *packet;
+
+	while (!(packet = cadge_wire_take(to_victim)))
+		look_as_stranger(until_ns);
+	memset(packet, 0, 128);
+	packet[0] = thrown->kind;
+	packet[1] = thrown->channel;
+	packet[2] = thrown->number;
+	packet[4] = thrown->ack;
+	cadge_store32(packet + PM_HEAD_BYTES, 1);
+	fill(packet + PM_HEAD_BYTES + 4, 60, 1 * 8 + 1);
+	while (cadge_wire_send(to_victim, packet, thrown->bytes) == CADGE_BUSY)
+		look_as_stranger(until_ns);
+}
+
+/* What makes no sense is refused and counted, what is out of turn is dropped; what comes after is taken all the same. */
+static void test_nonsense(struct rank *rank)
+{
+	enum { DATA, ACK, NACK, ROOM, WHOLE = PM_HEAD_BYTES };
+	static const struct thrown refused[] = {
+		{.bytes = 1},
+		{.bytes = WHOLE - 1},
+		{.channel = 2, .bytes = WHOLE + 64},
+		{.channel = 255, .bytes = WHOLE + 64},
+		{.kind = 9, .bytes = WHOLE},
+		{.kind = ACK, .ack = 5, .bytes = WHOLE}, /* of what was never sent */
+		{.kind = NACK, .ack = 5, .bytes = WHOLE},
+		{.kind = ROOM, .ack = 5, .bytes = WHOLE},
+	};
+	static const struct thrown dropped[] = {
+		{.kind = DATA, .number = 7, .bytes = WHOLE + 64},
+		{.kind = DATA, .number = 1, .bytes = WHOLE + 64},
+	};
+	static const struct thrown good = {.kind = DATA, .bytes = WHOLE + 64};
+	enum { REFUSED = sizeof(refused) / sizeof(*refused), DROPPED = sizeof(dropped) / sizeof(*dropped) };
+
+	if (rank->number) {
+		be_stranger(rank);
+		for (unsigned int i = 0; i < REFUSED; i++)
+			throw(&refused[i]);
+		for (unsigned int i = 0; i < DROPPED; i++)
+			throw(&dropped[i]);
+		throw(&good);
+		for (const uint64_t until_ns = deadline(); !hears(rank, 0);)
+			look_as_stranger(until_ns);
+		cadge_wire_close(wire);
+		return;
+	}
+	begin(rank);
+	for (const uint64_t until_ns = deadline(); !came;) {
+		look(0);
+		EXPECT(rank, clock_ns() < until_ns, "what was good does not come");
+	}
+	EXPECT(rank,
+	       counter("packets_refused") == REFUSED && counter("packets_dropped_after_nack") == DROPPED,
+	       "%llu packets of %d were refused, %llu of %d dropped",
+	       (unsigned long long)counter("packets_refused"), REFUSED,
+	       (unsigned long long)counter("packets_dropped_after_nack"), DROPPED);
+	say(rank, 1, "done", 4);
+	pm_close(pm);
+}
+
 int pm_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
@@ -531,6 +656,7 @@ int pm_conformance(int argc, char **argv)
 		{.name = "pin_cache", .run = test_pin_cache, .ranks = 2},
 		{.name = "remote_write", .run = test_remote_write, .ranks = 2},
 		{.name = "new_life", .run = test_new_life, .ranks = 2},
+		{.name = "nonsense", .run = test_nonsense, .ranks = 2},
 	};
 
 	return ranks_run_styles(argc, argv, tests, sizeof(tests) / sizeof(*tests));

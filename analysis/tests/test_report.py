@@ -287,7 +287,7 @@ def test_other_patterns_depths_and_zero_bytes(tmp_path: Path) -> None:
     assert put.fields["visible"].numbers[0] > put.fields["p50"].numbers[0]
     assert put.fields["work"].text == "direct"
     assert "no floor of its kind" in put.fields["ratio"].smalls[0]
-    assert rows["pingpong/within/0/write+read"].fields["p50"].numbers[0] > 0
+    assert rows["pingpong/within/0/write+read/1"].fields["p50"].numbers[0] > 0
     assert root.one("section", id="pingpong-self")
     assert "0 B" in root.one("figure", id="fig-pingpong-within-poll").text
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pattern pingpong: a bare message there and one of the same size back, one at a time. */
+/*
+ * Pattern pingpong: a bare message there and one of the same size back, one at a time. Several pairs do so at the same
+ * time, each on a channel of its own, and know nothing of each other: what they share is the layer.
+ */
 #include "caller.h"
 #include "pattern.h"
 
 struct parameters {
 	uint64_t bytes;
 	uint32_t touch;
+	/* read by the plan alone, which makes so many clients and servers */
+	uint64_t pairs;
 };
 
 static struct drv_exchange exchange_of(const struct drv_play *play)
@@ -49,6 +54,7 @@ static const struct drv_pattern pingpong = {
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},

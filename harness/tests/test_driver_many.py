@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_driver_run import BUILD, DECLARED, SIZE, Json, Pair, endpoint, launch, need, point, rpc, stream
+from .test_driver_run import BUILD, DECLARED, SIZE, Json, Pair, endpoint, launch, need, pingpong, point, rpc, stream
 
 pytestmark = pytest.mark.alone
 
@@ -74,6 +74,24 @@ def test_a_ring_that_sleeps(many: Pair, count: int) -> None:
     refused = result["attempts"].pop(2)
     assert (refused["status"], refused["reason_code"]) == ("refused", "NO_CAP")
     check_ring(result, count)
+
+
+def test_two_pairs_at_a_time(many: Pair) -> None:
+    """Each client with a server of its own, and one histogram of each."""
+    need("sockets-tcp")
+    ends = [
+        *(endpoint(n, "client", [2 + n], pin=False) for n in range(2)),
+        *(endpoint(2 + n, "server", [n], pin=False) for n in range(2)),
+    ]
+    result = many.run(launch("sockets-tcp", [pingpong(64, pairs=2)], wait="block", endpoints=ends))
+    assert (result["status"], result["reason"]) == ("done", None)
+    [attempt] = result["attempts"]
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    assert attempt["status"] == "done", (attempt["reason"], failed)
+    trips = [(each["endpoint"], each["count"]) for each in attempt["quantities"]["latency"]]
+    assert [number for number, _ in trips] == [0, 1]
+    assert min(count for _, count in trips) > 0
+    assert sum(count for _, count in trips) == attempt["operations"]
 
 
 @pytest.mark.long  # the agent's tests have such a ring, too

@@ -40,7 +40,7 @@ SIZE = {"type": "integer", "min": 0, "max": 1 << 30}
 DEPTH = {"type": "integer", "min": 1, "max": 4096}
 TOUCH: Json = {"type": "choice", "values": ["none", "write+read"]}
 DECLARED: dict[str, Json] = {
-    "pingpong": {"bytes": SIZE, "touch": TOUCH},
+    "pingpong": {"bytes": SIZE, "touch": TOUCH, "pairs": {"type": "integer", "min": 1, "max": 32}},
     "rpc": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": DEPTH, "touch": TOUCH},
     "stream": {
         "bytes": SIZE,
@@ -69,8 +69,8 @@ def point(pattern: str, duration: int = 30, **parameters: int | str) -> Json:
     }
 
 
-def pingpong(size: int, touch: str = "none", **more: int) -> Json:
-    return point("pingpong", bytes=size, touch=touch, **more)
+def pingpong(size: int, touch: str = "none", pairs: int = 1, **more: int) -> Json:
+    return point("pingpong", bytes=size, touch=touch, pairs=pairs, **more)
 
 
 def rpc(request: int = 8, reply: int = 8, depth: int = 1, touch: str = "none", **more: int) -> Json:

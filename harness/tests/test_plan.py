@@ -740,6 +740,16 @@ def test_a_ring_has_neighbours() -> None:
     assert cast("ring", "self", 4) == [("member", "h1", (0,))]
 
 
+def test_pairs_have_channels_to_themselves() -> None:
+    assert cast("pingpong", "between", 3, pairs=2) == [
+        ("client", "h1", (2,)),
+        ("client", "h1", (3,)),
+        ("server", "h2", (0,)),
+        ("server", "h3", (1,)),
+    ]
+    assert cast("pingpong", "self", 1, pairs=2) == [("client", "h1", (0,))]
+
+
 def test_others_are_spread_over_the_other_hosts() -> None:
     assert cast("fan", "between", 3, members=3) == [
         ("sink", "h1", (1, 2, 3)),

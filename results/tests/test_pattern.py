@@ -110,6 +110,7 @@ def test_values_outside_are_refused(given_values: dict[str, int | str], message:
         (("roles", "client", "acts"), False, "one of them has to act"),
         (("roles", "client", "peers"), ["boss"], "client has peers boss, which is no role"),
         (("roles", "server", "peers"), [], "client has channels to server, but server has none to client"),
+        (("roles", "client", "paired"), True, "client is paired with server, which has to be paired, and as many"),
         (("roles", "client", "count"), "many", "there is no number many among the parameters"),
         (("roles", "client", "count"), 65, "65 is more than 64"),
         (("roles", "client", "colour"), "red", "roles.client.colour"),

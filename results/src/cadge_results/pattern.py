@@ -126,6 +126,8 @@ class Role(Frozen):
     """How many endpoints, or the name of the integer parameter that says so."""
     peers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     """Roles to whose endpoints it has channels, or `neighbours`: the previous and the next of its own, in a ring."""
+    paired: bool = False
+    """It has channels only to the endpoint of the same number in each of those roles, which are paired as well."""
     hosts: Literal["first", "others", "all"] = "all"
     """On the first host, on the others in turn (the first where it is the only one), or on all in turn."""
     acts: bool
@@ -490,6 +492,8 @@ class PatternFile(Document):
                     yield f"roles: {name} has peers {peer}, which is no role; there are {', '.join(names)}"
                 elif name not in self.roles[peer].peers:
                     yield f"roles: {name} has channels to {peer}, but {peer} has none to {name}"
+                elif role.paired and (not self.roles[peer].paired or role.count != self.roles[peer].count):
+                    yield f"roles: {name} is paired with {peer}, which has to be paired, and as many"
 
 
 def holds(when: Mapping[str, Value], workload: Workload) -> bool:

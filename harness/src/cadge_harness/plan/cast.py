@@ -52,6 +52,8 @@ def _peers(pattern: PatternFile, members: dict[str, list[int]], role: str, numbe
             ring = members[role]
             at = ring.index(number)
             found += [ring[at - 1], ring[(at + 1) % len(ring)]]
+        elif pattern.roles[role].paired:
+            found.append(members[peer][members[role].index(number)])
         else:
             found += members[peer]
     return tuple(dict.fromkeys(other for other in found if other != number))

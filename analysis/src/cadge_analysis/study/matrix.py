@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette
@@ -23,6 +24,8 @@ from cadge_analysis.study.published import MatrixOf, MeasureOf
 
 DRAWN_MIN = 2
 """Sizes of a figure."""
+TABLE_MIN = 2
+"""Styles, and substrates, between which differences are divided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,28 +147,31 @@ def answers(comparison: Comparison, spec: MatrixOf) -> Iterator[str]:
                 yield f"{measure.title}, {units.size(size)}, {where}: {sentence}"
 
 
+def _shares(table: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Return which share of the variance of the logarithm is of the rows, of the columns, and of single pairs of them.
+
+    Two-way analysis of variance with one value a cell (Fisher 1925); logarithms, since costs multiply.
+    """
+    logs = [[math.log(value) for value in row] for row in table]
+    grand = fmean(value for row in logs for value in row)
+    rows = sum((fmean(row) - grand) ** 2 for row in logs) * len(logs[0])
+    columns = sum((fmean(column) - grand) ** 2 for column in zip(*logs, strict=True)) * len(logs)
+    total = sum((value - grand) ** 2 for row in logs for value in row)
+    return (rows / total, columns / total, max(0.0, total - rows - columns) / total) if total else (0.0, 0.0, 0.0)
+
+
 def _sentence(values: Mapping[tuple[str, str], float], spec: MatrixOf) -> str:
     """Return what of the differences is the style's and what the substrate's, by medians over launches."""
-    by_substrate = {
-        substrate: [value for (_, on), value in values.items() if on == substrate] for substrate in spec.substrates
-    }
-    spreads = {spec.substrates[name]: _spread(found) for name, found in by_substrate.items() if len(found) > 1}
-    across = [
-        _spread(found)
-        for style in spec.styles
-        if len(found := [value for (of, _), value in values.items() if of == style]) > 1
-    ]
-    if not spreads or not across:
+    substrates = [name for name in spec.substrates if any(on == name for _, on in values)]
+    whole = [style for style in spec.styles if all((style, on) in values for on in substrates)]
+    if min(len(substrates), len(whole)) < TABLE_MIN:
         return ""
-    told = ", ".join(f"{units.times(spread)} on {name}" for name, spread in spreads.items())
-    substrate = median(across)
-    most = max(spreads.values())
-    verdict = (
-        "the substrate makes more of a difference than the style"
-        if substrate > most
-        else "the style makes more of a difference than the substrate"
+    style, substrate, rest = _shares([[values[style, on] for on in substrates] for style in whole])
+    spreads = [_spread([values[one, on] for one in whole]) for on in substrates]
+    told = ", ".join(
+        f"{units.times(spread)} on {spec.substrates[on]}" for on, spread in zip(substrates, spreads, strict=True)
     )
     return (
-        f"the styles lie within {told}; the same style on another substrate, at the median of styles, "
-        f"{units.times(substrate)} apart: {verdict}."
+        f"the styles lie within {told}. Of the variance of the logarithm the style explains {units.percent(style, 0)}, "
+        f"the substrate {units.percent(substrate, 0)}, and {units.percent(rest, 0)} belongs to single pairs of both."
     )

@@ -140,6 +140,25 @@ static bool make_sockets(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	       zmq_socket_monitor(chan->socket, name, events) == 0 && zmq_connect(chan->monitor, name) == 0;
 }
 
+/* Reads what the monitor told of our connection: that it is there, or gone. An event is two frames. */
+static void look(struct cadge_chan *chan)
+{
+	unsigned char event[6];
+	uint16_t what;
+	int fd;
+
+	chan->polls = 0;
+	while (zmq_recv(chan->monitor, event, sizeof(event), ZMQ_DONTWAIT) == (int)sizeof(event)) {
+		zmq_recv(chan->monitor, NULL, 0, ZMQ_DONTWAIT);
+		memcpy(&what, event, sizeof(what));
+		memcpy(&fd, event + sizeof(what), sizeof(fd));
+		if (!(what & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)))
+			chan->fd = chan->fd < 0 ? fd : chan->fd;
+		else if (chan->fd < 0 || chan->fd == fd) /* not a stranger's, whom PAIR sent away */
+			chan->lost = true;
+	}
+}
+
 static int try_port(void *arg, uint16_t port)
 {
 	struct cadge_chan *chan = arg;
@@ -170,6 +189,8 @@ static int pair_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t
 	}
 	if (code < 0 || zmq_getsockopt(chan->socket, ZMQ_LAST_ENDPOINT, chan->mine.endpoint, &bytes) < 0)
 		return code < 0 ? code : CADGE_E_LIBRARY;
+	look(chan); /* a port that was taken: the monitor told of a socket that was closed again */
+	chan->lost = false;
 	memcpy(blob, &chan->mine, sizeof(chan->mine));
 	*bytes_inout = sizeof(chan->mine);
 	return code;
@@ -286,25 +307,6 @@ static int pair_commit(struct cadge_chan *chan, void *base, size_t bytes, uint32
 	if (code != CADGE_BUSY)
 		pair_cancel(chan, base);
 	return code;
-}
-
-/* Reads what the monitor told of our connection: that it is there, or gone. An event is two frames. */
-static void look(struct cadge_chan *chan)
-{
-	unsigned char event[6];
-	uint16_t what;
-	int fd;
-
-	chan->polls = 0;
-	while (zmq_recv(chan->monitor, event, sizeof(event), ZMQ_DONTWAIT) == (int)sizeof(event)) {
-		zmq_recv(chan->monitor, NULL, 0, ZMQ_DONTWAIT);
-		memcpy(&what, event, sizeof(what));
-		memcpy(&fd, event + sizeof(what), sizeof(fd));
-		if (!(what & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)))
-			chan->fd = chan->fd < 0 ? fd : chan->fd;
-		else if (chan->fd < 0 || chan->fd == fd) /* not a stranger's, whom PAIR sent away */
-			chan->lost = true;
-	}
 }
 
 static bool have_spare(struct cadge_ctx *ctx)

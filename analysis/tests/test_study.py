@@ -30,7 +30,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 def page(campaign: Campaign, out: Path, bench: Path | None = None) -> pagereader.Node:
-    build(campaign, PEREGRINE, out, engine_bench=bench)
+    build([campaign], PEREGRINE, out, engine_bench=bench)
     return pagereader.read(out.read_text())
 
 

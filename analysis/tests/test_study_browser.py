@@ -25,7 +25,7 @@ def study_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bench.write_text(
         json.dumps({"readings": [{"name": "shm 8 B", "unit": "us", "median": 4, "low": 3.9, "high": 4.1}]})
     )
-    build(ablated.make(folder), PEREGRINE, folder / "study.html", engine_bench=bench)
+    build([ablated.make(folder)], PEREGRINE, folder / "study.html", engine_bench=bench)
     return folder / "study.html"
 
 

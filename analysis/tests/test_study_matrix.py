@@ -53,7 +53,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 @pytest.fixture(scope="module")
 def path(campaign: Campaign, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("page") / "sc98.html"
-    build(campaign, SC98, out)
+    build([campaign], SC98, out)
     return out
 
 

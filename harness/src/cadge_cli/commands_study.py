@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge study`: a campaign beside the published figures of one paper, as one HTML page."""
+"""`cadge study`: campaigns beside the published figures of one paper, as one HTML page."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ PUBLISHED = "published.yml"
 @click.command(
     epilog=EXAMPLES
     + "  cadge study peregrine\n  cadge study peregrine 20261121T013042Z-1f3a9c2e -o peregrine.html\n"
-    + "  cadge study peregrine last --engine-bench bench.json"
+    + "  cadge study peregrine last --engine-bench bench.json\n"
+    + "  cadge study sc98 20261124T101530Z-5be1f08a last -o sc98.html"
 )
 @click.argument("name")
-@click.argument("campaign", default="last")
+@click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
 @out_option()
 @click.option(
     "--engine-bench",
@@ -36,15 +37,16 @@ PUBLISHED = "published.yml"
 def study(
     ctx: click.Context,
     name: str,
-    campaign: str,
+    campaigns: tuple[str, ...],
     out: Path | None,
     engine_bench: Path | None,
     results: Path | None,
     as_json: bool,
 ) -> int:
-    """Compare a campaign with the published figures of a paper: one HTML page that works offline.
+    """Compare campaigns with the published figures of a paper: one HTML page that works offline.
 
-    NAME is a folder of analysis/studies. Nothing is measured.
+    NAME is a folder of analysis/studies, CAMPAIGN the last one where none is given. Of several, each section is made of
+    the first that has something for it. Nothing is measured.
     """
     from cadge_analysis.study.build import build
     from cadge_harness.yamlfile import nearest
@@ -55,10 +57,20 @@ def study(
     known = sorted(path.parent.name for path in checkout.studies.glob(f"*/{PUBLISHED}"))
     if name not in known:
         raise UsageError(f"unknown study {name!r}{nearest(name, known)}")
-    found = Store(results or checkout.campaigns).open(campaign)
-    if not found.launch_ids():
-        raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
-    path = out or found.layout.study(name)
+    store = Store(results or checkout.campaigns)
+    found = [store.open(campaign) for campaign in campaigns or ("last",)]
+    ids = [one.campaign_id for one in found]
+    for one in found:
+        if ids.count(one.campaign_id) > 1:
+            raise UsageError(f"campaign {one.campaign_id} was given twice")
+        if not one.launch_ids():
+            raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
+    path = out or found[0].layout.study(name)
     written = build(found, checkout.studies / name, path, engine_bench=engine_bench)
-    data: dict[str, JsonValue] = {"campaign_id": found.campaign_id, "study": str(path), "bytes": written.size_bytes}
+    data: dict[str, JsonValue] = {
+        "campaign_id": ids[0],
+        "campaign_ids": list(ids),
+        "study": str(path),
+        "bytes": written.size_bytes,
+    }
     return output.finish(EXIT_OK, data, output.wrote(written, path, "one file, opens offline"))

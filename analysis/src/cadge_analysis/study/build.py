@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
@@ -17,12 +18,16 @@ from cadge_results import Campaign, Written, write_output
 TEMPLATE = "page.html.j2"
 
 
-def build(campaign: Campaign, folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Written:
-    """Write the page of the study in `folder` for a campaign. Raises AnalysisError, cadge_results.ResultsError."""
+def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Written:
+    """Write the page of the study in `folder` for one or more campaigns.
+
+    Each section is made of the first campaign that has something for it.
+    Raises AnalysisError, cadge_results.ResultsError.
+    """
     figures = published.read(folder)
     bench = engine.read(engine_bench) if engine_bench is not None else None
-    data = load.read(campaign)
-    page = views.page(compare.compare(data), figures, bench, generated=stamp(data))
+    data = [load.read(campaign) for campaign in campaigns]
+    page = views.page([compare.compare(one) for one in data], figures, bench, generated=stamp(data[0]))
     try:
         text = render.environment(folder).get_template(TEMPLATE).render(page=page)
     except jinja2.TemplateError as error:

@@ -137,6 +137,37 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRow:
+    """Layers with a price each column, or one reason why there is none."""
+
+    label: str
+    detail: str
+    cells: tuple[Value, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What one feature costs: a column a place and pattern."""
+
+    name: str
+    note: str
+    heads: tuple[str, ...]
+    rows: tuple[FeatureRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One of the campaigns that a page is made of, and the sections that are made of it."""
+
+    campaign_id: str
+    deck: str
+    sections: tuple[str, ...]
+    command: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPage:
     """The whole page of a study."""
 
@@ -159,4 +190,6 @@ class StudyPage:
     base_name: str
     ablations: tuple[AblationTable, ...]
     ablation_note: str
+    features: tuple[Feature, ...]
+    sources: tuple[Source, ...]
     sheet: Sheet

@@ -129,6 +129,50 @@ class SemanticsOf(Frozen):
     properties: tuple[PropertyOf, ...] = Field(min_length=1)
 
 
+class SeriesOf(Frozen):
+    """A layer as it was opened: its settings by name."""
+
+    layer: str
+    settings: dict[str, str] = Field(default_factory=dict)
+
+
+class PairOf(Frozen):
+    """Two series of which one has a feature and the other does not."""
+
+    on: SeriesOf
+    off: SeriesOf
+
+
+class ParameterOf(Frozen):
+    """A parameter of a workload that switches a feature, with its two values."""
+
+    name: str
+    on: int
+    off: int
+
+
+class ReasonOf(Frozen):
+    """Why a feature of some layers has no price. `layers` are patterns with `*`."""
+
+    layers: tuple[str, ...] = Field(min_length=1)
+    why: str = Field(min_length=1)
+
+
+class FeatureOf(Frozen):
+    """A feature: what switches it, and why it cannot be switched where it cannot.
+
+    It is switched by a value of the ablation's setting, between pairs of series, or by a parameter of the workload.
+    """
+
+    name: str = Field(min_length=1)
+    note: str = ""
+    switched: str = ""
+    pairs: tuple[PairOf, ...] = ()
+    parameter: ParameterOf | None = None
+    reasons: tuple[ReasonOf, ...] = ()
+    """Of several that fit a layer the first one counts."""
+
+
 class RangeOf(Frozen):
     """A range that was published for several systems, and the workload of ours whose spread stands beside it."""
 
@@ -161,6 +205,7 @@ class Published(Document):
     semantics: SemanticsOf | None = None
     bill: BillOf | None = None
     ablation: SettingOf | None = None
+    features: tuple[FeatureOf, ...] = ()
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
@@ -171,6 +216,10 @@ class Published(Document):
         unknown = sorted(used - set(self.figures))
         if unknown:
             raise ValueError(f"no figure is called {', '.join(unknown)}")
+        values = self.ablation.values if self.ablation else {}
+        for one in self.features:
+            if one.switched and one.switched not in values:
+                raise ValueError(f"{one.name}: {one.switched} is no value of the ablation\u2019s setting")
         return self
 
 

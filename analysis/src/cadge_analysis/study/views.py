@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import groupby
+from typing import TypeVar
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import svg
@@ -14,19 +16,20 @@ from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.tables import estimate_value
-from cadge_analysis.page.viewmodel import Fact, Value
+from cadge_analysis.page.viewmodel import Fact, Remark, Value
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import launch_facts
-from cadge_analysis.study import matrix, ranges, semantics, stack
+from cadge_analysis.study import features, matrix, ranges, semantics, stack
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
-from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, StudyPage
+from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, Source, StudyPage
 from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
 
 MINIMUM_PX = 620
+T = TypeVar("T")
 
 
 def _time(estimate: Estimate | None, why: str) -> Value:
@@ -108,40 +111,81 @@ def _figures(published: Published) -> tuple[FigureRow, ...]:
     )
 
 
-def page(comparison: Comparison, published: Published, bench: EngineBench | None, *, generated: str) -> StudyPage:
-    """Return the page. `generated` is its own time stamp, which the caller decides."""
-    data = comparison.data
-    found = remarks(comparison, launch_facts(data))
-    grave = tuple(remark for remark in found if remark.grave)
-    setting, spec = published.ablation, published.matrix
-    mine = [
+def _mine(comparison: Comparison, published: Published) -> list[Ablation]:
+    setting = published.ablation
+    return [
         one
         for one in ablations(comparison)
         if setting and one.setting == setting.setting and fnmatchcase(one.base.layer, published.layers)
     ]
+
+
+def _verdict(found: Sequence[Remark], grave: Sequence[Remark], campaigns: int) -> str:
+    if not found:
+        return "Our side is valid without warnings or notes"
+    own = "the campaign\u2019s own report" if campaigns == 1 else "the campaigns\u2019 own reports"
+    rest = f"; the notes stand in {own}" if len(grave) < len(found) else ""
+    return f"Our side is valid with {counted(found)}{rest}"
+
+
+def _first(comparisons: Sequence[Comparison], section: Callable[[Comparison], T]) -> tuple[T, Comparison]:
+    """Return a section made of the first campaign that has something for it, and that campaign."""
+    made = [section(comparison) for comparison in comparisons]
+    return next(((one, of) for one, of in zip(made, comparisons, strict=True) if one), (made[0], comparisons[0]))
+
+
+def page(
+    comparisons: Sequence[Comparison], published: Published, bench: EngineBench | None, *, generated: str
+) -> StudyPage:
+    """Return the page. `generated` is its own time stamp, which the caller decides.
+
+    Each section is made of the first campaign that has something for it; the prices of features, of all of them.
+    """
+    comparison = comparisons[0]
+    remarked = [(one, remarks(one, launch_facts(one.data))) for one in comparisons]
+    found = tuple(remark for _, some in remarked for remark in some)
+    grave = tuple(
+        replace(remark, title=f"{remark.title} ({one.data.meta.campaign_id})") if len(comparisons) > 1 else remark
+        for one, some in remarked
+        for remark in some
+        if remark.grave
+    )
+    setting, spec, properties = published.ablation, published.matrix, published.semantics
+    mine, of_ablation = _first(comparisons, lambda one: _mine(one, published))
+    tables, of_matrix = _first(comparisons, lambda one: tuple(matrix.tables(one, spec)) if spec else ())
+    sections = {"Then and now": of_matrix, "Matrix": of_matrix, "Semantics": of_matrix, "Switched off": of_ablation}
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     return StudyPage(
         title=published.title,
-        deck=f"Ours: {provenance.deck(data)}",
+        deck=f"Ours: {provenance.deck(comparison.data)}"
+        + (f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""),
         system=published.system,
         year=str(published.year),
-        verdict=f"Our side is valid with {counted(found)}"
-        + ("; the notes stand in the campaign\u2019s own report" if len(grave) < len(found) else "")
-        if found
-        else "Our side is valid without warnings or notes",
+        verdict=_verdict(found, grave, len(comparisons)),
         remarks=grave,
         paper=tuple(Fact(name=name, text=text) for name, text in published.facts.items()),
         figures=_figures(published),
         tags=tuple(Fact(name=tag, text=TAGS[tag]) for tag in tags),
         distances=tuple(distances(comparison, published)),
-        answers=tuple(matrix.answers(comparison, spec)) if spec else (),
-        matrix=tuple(matrix.tables(comparison, spec)) if spec else (),
-        ranges=ranges.ranges(comparison, published),
-        semantics=semantics.matrix(data, published.semantics) if published.semantics else None,
+        answers=tuple(matrix.answers(of_matrix, spec)) if spec else (),
+        matrix=tables,
+        ranges=ranges.ranges(of_matrix, published),
+        semantics=semantics.matrix(of_matrix.data, properties) if properties else None,
         bill=_bill(comparison, published, published.bill, bench) if published.bill else None,
         has_ablation=setting is not None,
         base_name=setting.default if setting else "",
         ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
         ablation_note=note(mine),
+        features=features.features(comparisons, published),
+        sources=tuple(
+            Source(
+                campaign_id=one.data.meta.campaign_id,
+                deck=provenance.deck(one.data),
+                sections=tuple(name for name, of in sections.items() if of is one),
+                command=provenance.command(one.data),
+                facts=provenance.campaign_facts(one.data),
+            )
+            for one in comparisons
+        ),
         sheet=sheet(comparison, generated=generated),
     )

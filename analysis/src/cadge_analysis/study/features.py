@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each feature of a layer costs: without it \u00f7 with it, by round; or why that cannot be had.
+
+A layer has a price where a campaign holds it with and without the feature in the same case. What has none is never
+left out: the study\u2019s own reason stands there, or that of the harness, which refused it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.ablation import ablations, reason
+from cadge_analysis.stats.compare import Comparison, decided
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.load import Case, Cell, Series
+from cadge_analysis.study.model import Feature, FeatureRow
+from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
+
+NOT_SAID = "no reason is given"
+NOT_HERE = "the campaigns do not have this layer without it"
+
+Where = tuple[str, str]
+"""Place and pattern: a column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Price:
+    """One case of one layer: the ratio, or why there is none."""
+
+    label: str
+    case: Case
+    ratio: Estimate | None
+    why: str
+
+    @property
+    def where(self) -> Where:
+        return self.case.place, self.case.pattern
+
+
+def _ratio(without: Cell, with_it: Cell, comparison: Comparison, label: str) -> _Price:
+    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
+    off, on = numbers.get(without.point_id), numbers.get(with_it.point_id)
+    ratio = intervals.ratio(off.by_round, on.by_round) if off and on else None
+    bare = with_it if on is None else without
+    why = "" if ratio is not None else reason(bare) if off is None or on is None else "no two of the same round"
+    return _Price(label=label, case=with_it.case, ratio=ratio, why=why)
+
+
+def _by_setting(comparison: Comparison, setting: str, value: str) -> Iterator[_Price]:
+    for one in ablations(comparison):
+        if one.setting != setting or one.base.settings or one.base.shims:
+            continue
+        for variant in one.variants:
+            if variant.value == value:
+                why = "" if variant.ratio is not None else reason(variant.cell if one.numbers else one.cell)
+                yield _Price(label=one.base.layer, case=one.case, ratio=variant.ratio, why=why)
+
+
+def _is(series: Series, wanted: SeriesOf) -> bool:
+    return (
+        series.kind == "layer"
+        and not series.shims
+        and series.layer == wanted.layer
+        and dict(series.settings) == wanted.settings
+    )
+
+
+def _by_pair(comparison: Comparison, pair: PairOf) -> Iterator[_Price]:
+    cells = comparison.data.cells
+    without = {cell.case: cell for cell in cells if _is(cell.series, pair.off)}
+    for cell in cells:
+        if _is(cell.series, pair.on) and cell.case in without:
+            label = f"{cell.series.label}; without: {without[cell.case].series.label}"
+            yield _ratio(without[cell.case], cell, comparison, label)
+
+
+def _by_parameter(comparison: Comparison, parameter: ParameterOf) -> Iterator[_Price]:
+    def rest(cell: Cell) -> tuple[object, ...]:
+        kept = tuple((name, value) for name, value in cell.case.workload.items() if name != parameter.name)
+        return cell.series, cell.case.place, cell.case.wait, cell.case.pattern, kept
+
+    plain = [
+        cell
+        for cell in comparison.data.cells
+        if cell.series.kind == "layer" and not cell.series.settings and not cell.series.shims
+    ]
+    without = {rest(cell): cell for cell in plain if cell.case.workload.values.get(parameter.name) == parameter.off}
+    for cell in plain:
+        if cell.case.workload.values.get(parameter.name) == parameter.on and rest(cell) in without:
+            yield _ratio(without[rest(cell)], cell, comparison, cell.series.layer)
+
+
+def _prices(comparison: Comparison, feature: FeatureOf, setting: str) -> Iterator[_Price]:
+    if feature.switched:
+        yield from _by_setting(comparison, setting, feature.switched)
+    for pair in feature.pairs:
+        yield from _by_pair(comparison, pair)
+    if feature.parameter:
+        yield from _by_parameter(comparison, feature.parameter)
+
+
+def _value(prices: Sequence[_Price]) -> Value:
+    """Return one ratio with its interval, or the range of several medians and how many differ from 1."""
+    ratios = [price.ratio for price in prices if price.ratio is not None]
+    if not ratios:
+        return Value(text=units.MISSING, reason=prices[0].why if prices else "not planned")
+    differing = sum(decided(ratio) for ratio in ratios)
+    if len(ratios) == 1:
+        flag = "differs" if differing else "same"
+        return estimate_value(ratios[0], scale=1.0, reason="", sign=units.TIMES, flag=flag)
+    low, high = min(ratio.value for ratio in ratios), max(ratio.value for ratio in ratios)
+    return Value(
+        text=f"{units.sig3(low)} to {units.times(high)}",
+        detail=f"{differing} of {len(ratios)} sizes differ from 1",
+        raw=f"{low:.12g} {high:.12g}",
+        flag="differs" if differing else "same",
+    )
+
+
+def _why(layer: str, reasons: Sequence[ReasonOf]) -> str:
+    return next((one.why for one in reasons if any(fnmatchcase(layer, glob) for glob in one.layers)), "")
+
+
+def _rows(
+    by_layer: Mapping[str, Sequence[_Price]], columns: Sequence[Where], layers: Sequence[str], feature: FeatureOf
+) -> Iterator[FeatureRow]:
+    priced = {label: found for label, found in by_layer.items() if any(price.ratio for price in found)}
+    for label, found in priced.items():
+        by_column = [[price for price in found if price.where == column] for column in columns]
+        name, _, other = label.partition("; without: ")
+        detail = f"without it: {other}" if other else ""
+        yield FeatureRow(label=name, detail=detail, cells=tuple(map(_value, by_column)), reason="")
+    bare: dict[str, list[str]] = defaultdict(list)
+    for layer in layers:
+        if layer not in priced:
+            refused = next((price.why for price in by_layer.get(layer, ())), "")
+            can = NOT_HERE if feature.switched or feature.parameter else NOT_SAID
+            bare[refused or _why(layer, feature.reasons) or can].append(layer)
+    for why, members in bare.items():
+        yield FeatureRow(label=", ".join(members), detail="", cells=(), reason=why)
+
+
+def features(comparisons: Sequence[Comparison], published: Published) -> tuple[Feature, ...]:
+    """Return each feature with the prices of all campaigns, the first campaign that has one counting."""
+    setting = published.ablation.setting if published.ablation else ""
+    seen = {
+        cell.series.layer
+        for comparison in comparisons
+        for cell in comparison.data.cells
+        if cell.series.kind == "layer" and fnmatchcase(cell.series.layer, published.layers)
+    }
+    found = []
+    for feature in published.features:
+        by_layer: dict[str, list[_Price]] = {}
+        for comparison in comparisons:
+            own: dict[str, list[_Price]] = defaultdict(list)
+            for price in _prices(comparison, feature, setting):
+                own[price.label].append(price)
+            for label, prices in own.items():
+                by_layer.setdefault(label, prices)
+        measured = {price.where for prices in by_layer.values() for price in prices if price.ratio}
+        columns = sorted(measured, key=lambda column: (column[1], words.PLACE_ORDER.index(column[0])))
+        patterns = {price.where: price.case.file.title for prices in by_layer.values() for price in prices}
+        found.append(
+            Feature(
+                name=feature.name,
+                note=feature.note,
+                heads=tuple(f"{patterns[column]}, {words.PLACES[column[0]]}" for column in columns),
+                rows=tuple(_rows(by_layer, columns, sorted(seen), feature)),
+            )
+        )
+    return tuple(found)

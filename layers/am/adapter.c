@@ -154,7 +154,6 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	struct am_config config = {
-		.packet_bytes = PACKET_BYTES,
 		.outstanding = OUTSTANDING,
 		.queue = OUTSTANDING,
 		.calls = {.up = on_up, .down = on_down, .ended = on_ended, .arg = ctx},
@@ -172,6 +171,8 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 		code = cadge_style_off(args, AM_SEPARABLE, &ctx->asked.off);
 	config.untagged = ctx->asked.off & CADGE_PART_PROTECTION;
 	config.uncredited = ctx->asked.off & CADGE_PART_FLOW_CONTROL;
+	if (code == CADGE_DONE)
+		code = cadge_style_packet_bytes(args, PACKET_BYTES, &config.packet_bytes);
 	if (code == CADGE_DONE)
 		code = am_open(args, &config, &ctx->am);
 	if (code == CADGE_DONE)

@@ -8,7 +8,7 @@
 #include "bip/bip.h"
 #include "common/style.h"
 
-#define SHORT_WORDS 256u
+#define PACKET_BYTES (BIP_HEAD_BYTES + 256u * BIP_WORD_BYTES) /* longer messages are long */
 /* More than one look brings: 16 messages, and over UCX's TCP what a read of 8 KiB holds, 390 of the shortest. */
 #define QUEUE             1024u
 #define PAGE_BYTES        4096u
@@ -231,7 +231,8 @@ static int make_landings(const struct cadge_open_args *args, struct cadge_ctx *c
 int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	struct bip_config config = {.short_words = SHORT_WORDS, .queue = QUEUE, .kept = QUEUE};
+	struct bip_config config = {.queue = QUEUE, .kept = QUEUE};
+	uint32_t packet_bytes;
 	int code;
 
 	if (!ctx)
@@ -242,7 +243,11 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->asked.depth = 1; /* BIP has one send outstanding */
 	code = cadge_style_off(args, 0, &ctx->asked.off);
 	if (code == CADGE_DONE)
+		code = cadge_style_packet_bytes(args, PACKET_BYTES, &packet_bytes);
+	if (code == CADGE_DONE) {
+		config.short_words = (packet_bytes - BIP_HEAD_BYTES) / BIP_WORD_BYTES;
 		code = bip_open(args, &config, &ctx->bip);
+	}
 	if (code == CADGE_DONE)
 		code = make_landings(args, ctx);
 	if (code == CADGE_DONE)

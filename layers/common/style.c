@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/style.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -82,6 +83,29 @@ int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint
 		at += bytes + (at[bytes] == '+');
 	}
 	*off_out = off;
+	return CADGE_DONE;
+}
+
+int cadge_style_packet_bytes(const struct cadge_open_args *args, uint32_t usual_bytes, uint32_t *bytes_out)
+{
+	const char *given = cadge_setting_of(args, "packet_bytes", "");
+	char *end;
+	unsigned long bytes;
+
+	*bytes_out = usual_bytes;
+	if (!*given)
+		return CADGE_DONE;
+	if (!usual_bytes)
+		return cadge_refuse(
+			args, CADGE_E_ARGUMENT,
+			"setting packet_bytes cannot be had here: the style's packets have one size");
+	bytes = strtoul(given, &end, 10);
+	if (*given < '0' || *given > '9' || *end || bytes < CADGE_PACKET_BYTES_LEAST ||
+	    bytes > cadge_wire_packet_bytes_max || bytes % 8)
+		return cadge_refuse(args, CADGE_E_ARGUMENT,
+				    "setting packet_bytes is '%.20s', not a multiple of 8 from %u to %u",
+				    given, CADGE_PACKET_BYTES_LEAST, cadge_wire_packet_bytes_max);
+	*bytes_out = (uint32_t)bytes;
 	return CADGE_DONE;
 }
 

@@ -95,6 +95,14 @@ enum cadge_style_part {
 int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint32_t *off_out);
 
 /*
+ * Reads the setting packet_bytes: the longest packet, header included, from CADGE_PACKET_BYTES_LEAST to what the substrate
+ * grants, so that the price of a packet's boundary, and of what is done for longer messages, can be measured. `usual_bytes`
+ * where it was not set; 0: this style's packets have one size. DONE, or E_ARGUMENT with a sentence in args->error.
+ */
+#define CADGE_PACKET_BYTES_LEAST 512u
+int cadge_style_packet_bytes(const struct cadge_open_args *args, uint32_t usual_bytes, uint32_t *bytes_out);
+
+/*
  * Limits and traits of a context as far as the table, the library and what was asked for say; the adapter changes what
  * is otherwise with it.
  */

@@ -82,8 +82,14 @@ struct cadge_wire_facts {
 	 "protection, "                                                                                      \
 	 "flow_control, zero_copy_send, zero_copy_receive"}
 
-/* "ucx" or "ofi", and the settings of the substrate. */
+/* See cadge_style_packet_bytes of common/style.h. */
+#define CADGE_WIRE_OPTION_PACKET_BYTES                                                                       \
+	{"packet_bytes", "",                                                                                 \
+	 "longest packet, where the style's packets may differ; empty: the style's usual one"}
+
+/* "ucx" or "ofi", the longest packet that can be granted, and the settings of the substrate. */
 extern const char cadge_wire_substrate[];
+extern const uint32_t cadge_wire_packet_bytes_max;
 extern const struct cadge_option cadge_wire_options[];
 
 /* As open of the contract, refusals of settings, place and wait mode included. */

@@ -9,9 +9,11 @@
 #define PACKET_BYTES_MAX 16384u
 
 const char cadge_wire_substrate[] = "ofi";
+const uint32_t cadge_wire_packet_bytes_max = PACKET_BYTES_MAX;
 const struct cadge_option cadge_wire_options[] = {
 	CADGE_OFI_OPTION_PROVIDER,
 	CADGE_WIRE_OPTION_OFF,
+	CADGE_WIRE_OPTION_PACKET_BYTES,
 	{NULL, NULL, NULL},
 };
 

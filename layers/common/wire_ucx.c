@@ -17,9 +17,11 @@
 #define WIRE_OVERHEAD_BYTES 8u /* UCX's own header */
 
 const char cadge_wire_substrate[] = "ucx";
+const uint32_t cadge_wire_packet_bytes_max = PACKET_BYTES_MAX;
 const struct cadge_option cadge_wire_options[] = {
 	CADGE_UCX_OPTION_TRANSPORTS,
 	CADGE_WIRE_OPTION_OFF,
+	CADGE_WIRE_OPTION_PACKET_BYTES,
 	{NULL, NULL, NULL},
 };
 

@@ -212,7 +212,6 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	struct fm_config config = {
-		.packet_bytes = PACKET_BYTES,
 		.window = WINDOW,
 		.events = {.up = on_up, .down = on_down, .arg = ctx},
 	};
@@ -224,6 +223,8 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
 	code = cadge_style_off(args, CADGE_PART_FLOW_CONTROL, &ctx->asked.off);
 	config.uncredited = ctx->asked.off & CADGE_PART_FLOW_CONTROL;
+	if (code == CADGE_DONE)
+		code = cadge_style_packet_bytes(args, PACKET_BYTES, &config.packet_bytes);
 	if (code == CADGE_DONE)
 		code = fm_open(args, &config, &ctx->fm);
 	if (code == CADGE_DONE)

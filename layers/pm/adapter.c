@@ -153,7 +153,6 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 {
 	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	struct pm_config config = {
-		.packet_bytes = PM_PACKET_BYTES,
 		.window = PM_WINDOW,
 		.buffers = PM_BUFFERS,
 		.channels = 1,
@@ -167,6 +166,9 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	ctx->asked = cadge_style_asked_of(args, PM_MESSAGE_BYTES_MAX);
 	code = cadge_style_off(args, CADGE_PART_ZERO_COPY_SEND | CADGE_PART_ZERO_COPY_RECEIVE,
 			       &ctx->asked.off);
+	if (code == CADGE_DONE)
+		code = cadge_style_packet_bytes(args, 0, &config.packet_bytes);
+	config.packet_bytes = PM_PACKET_BYTES;
 	pm_memory_needs(ctx, args, &config);
 	if (code == CADGE_DONE)
 		code = pm_open(args, &config, &ctx->pm);

@@ -342,19 +342,36 @@ def test_layer_does_not_grow(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "part", "words"),
+    ("layer", "setting", "words"),
     [
-        ("am-ucx", "zero_copy_send", "it can be protection, flow_control, zero_copy_receive"),
-        ("fm-ucx", "flow_control+credits", "cannot be 'credits' here; it can be flow_control"),
-        ("bip-ucx", "protection", "nothing of this layer can be switched off"),
+        ("fm-ucx", "packet_bytes=513", "is '513', not a multiple of 8 from 512 to 8128"),
+        ("fm-ofi", "packet_bytes=16392", "from 512 to 16384"),
+        ("am-ucx", "packet_bytes=1k", "is '1k', not a multiple of 8"),
+        ("pm-ucx", "packet_bytes=1024", "the style's packets have one size"),
+        ("vmmc-ucx", "packet_bytes=1024", "the style's packets have one size"),
+        ("am-ucx", "off=zero_copy_send", "it can be protection, flow_control, zero_copy_receive"),
+        ("fm-ucx", "off=flow_control+credits", "cannot be 'credits' here; it can be flow_control"),
+        ("bip-ucx", "off=protection", "nothing of this layer can be switched off"),
     ],
 )
-def test_what_cannot_be_switched_off_is_refused(layer: str, part: str, words: str) -> None:
+def test_a_setting_that_a_style_does_not_have_is_refused(layer: str, setting: str, words: str) -> None:
     module = BUILDS["release"] / f"layers/{layer}.so"
     if not module.exists():
         pytest.skip(f"{layer} is not built")
-    report = run(BUILDS["release"], module, "--set", f"off={part}", *only("opens_and_limits"))
+    report = run(BUILDS["release"], module, "--set", setting, *only("opens_and_limits"))
     assert words in report.failed["opens_and_limits"]
+
+
+@pytest.mark.parametrize("layer", ["am-ucx", "bip-ofi", "fm-ucx"])
+@pytest.mark.parametrize("packet_bytes", [512, 8128])
+def test_packets_of_other_lengths(layer: str, packet_bytes: int) -> None:
+    """What is longer than a packet goes another way, which begins at another length."""
+    build = BUILDS["asan"]
+    module = build / f"layers/{layer}.so"
+    if not module.exists():
+        pytest.skip(f"{layer} is not built")
+    tests = only("message_odd_sizes", "message_max", "payload_intact", "depth_max", "order_as_claimed")
+    check(run(build, module, "--place", "within", "--set", f"packet_bytes={packet_bytes}", *tests))
 
 
 def test_one_test_of_a_layer_that_does_not_open_here_is_a_skip() -> None:

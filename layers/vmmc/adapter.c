@@ -185,6 +185,8 @@ int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	code = cadge_style_off(args, CADGE_PART_PROTECTION, &ctx->asked.off);
 	config.trusting = ctx->asked.off & CADGE_PART_PROTECTION;
 	if (code == CADGE_DONE)
+		code = cadge_style_packet_bytes(args, 0, &(uint32_t){0});
+	if (code == CADGE_DONE)
 		code = vmmc_open(args, &config, &ctx->vmmc);
 	if (code == CADGE_DONE) {
 		code = vmmc_mail_create(&ctx->mail, ctx->vmmc, args, &ctx->asked);

@@ -120,6 +120,7 @@ def test_no_layer_is_left_out(path: Path) -> None:
         assert names - {"native-ofi"} <= shown
         for row in rows.values():
             assert re.search(r"\d|[a-z]{4}", row.one("td").text)  # a price, or words
+    assert "no campaign of this page switches it" in next(iter(table(path, "Multiprogramming").values())).text
     assert "is what frees the sender" in table(path, "Flow control")["pm-ofi"].text
 
 

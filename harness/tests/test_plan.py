@@ -558,14 +558,15 @@ def shipped(name: str) -> SweepFile:
     return sweep.model_copy(update={"without": ()})
 
 
-def test_the_default_sweep_has_every_style_and_no_more_layers_than_fit() -> None:
+def test_the_default_sweep_has_every_style_once() -> None:
+    """Whoever adds a layer edits no sweep: it joins this one, which leaves out sizes where too many have joined."""
     sweep, _ = read_sweep(SWEEPS / "default.yml", WORKLOADS)
     files = sorted((SWEEPS.parents[1] / "layers").glob("*/*.layer.yml"))
     layers = {f"{file.parent.name}-{file.name.partition('.')[0]}" for file in files} - {"null-self"}
     layers = {name for name in layers if not name.startswith("shims-")}
     assert set(sweep.without) <= layers
     measured = layers - set(sweep.without)
-    assert len(measured) <= 12
+    assert not {f"{style}-ofi" for style in ("am", "bip", "fm", "pm", "vmmc", "rdma")} & measured
     assert {name.partition("-")[0] for name in measured} == {name.partition("-")[0] for name in layers}
 
 

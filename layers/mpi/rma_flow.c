@@ -37,7 +37,7 @@ static int rma_write(struct cadge_chan *chan, const void *local, size_t bytes, u
 	struct cadge_ctx *ctx = chan->ctx;
 	MPI_Request request;
 
-	if (!ctx->free)
+	if (!ctx->free || chan->held)
 		return CADGE_BUSY;
 	if (!rma_went_well(ctx, "MPI_Rput",
 			   MPI_Rput(local, (int)bytes, MPI_BYTE, chan->rank, (MPI_Aint)offset_bytes,
@@ -59,7 +59,9 @@ static int rma_flush(struct cadge_chan *chan)
 
 /*
  * Where the target's library has to run, a flush would wait for it, and no slot may. So the quiet waits until a get that
- * was begun after the writes has come back: the target has just run, and the flush is short.
+ * was begun after all writes has come back: the target has just run and has them all, and the flush is short. A flush
+ * is of every write of the target, and so would wait for those that were begun after that get: where there are
+ * some, no more are begun until a get has come back that was begun after them.
  */
 static int rma_quiet(struct cadge_chan *chan, uint64_t token, struct cadge_mailbox_op *owner)
 {
@@ -112,6 +114,9 @@ static int rma_reached(struct cadge_chan *chan, uint64_t covers)
 
 	chan->reached = covers > chan->reached ? covers : chan->reached;
 	if (!quiets || quiets->covers > chan->reached)
+		return 0;
+	chan->held = chan->reached < chan->begun;
+	if (chan->held)
 		return 0;
 	code = rma_flush(chan);
 	chan->quiets = NULL;
@@ -194,9 +199,21 @@ static int rma_push(struct cadge_ctx *ctx)
 	return events;
 }
 
+/* Any call will do: it is what lets the library answer others. */
+static int rma_serve(struct cadge_ctx *ctx)
+{
+	int unused;
+
+	return rma_went_well(
+		       ctx, "MPI_Iprobe",
+		       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &unused, MPI_STATUS_IGNORE))
+		       ? 0
+		       : CADGE_E_LIBRARY;
+}
+
 int mpi_rma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
-	int events = 0, completed, unused;
+	int events = 0, completed;
 	uint32_t peer;
 
 	ctx->sink = sink;
@@ -211,10 +228,7 @@ int mpi_rma_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 			return completed;
 		events += completed;
 	} else if (!ctx->direct || ++ctx->idle_polls % RMA_IDLE_POLLS == 0) {
-		/* any call will do: it is what lets the library answer others */
-		if (!rma_went_well(ctx, "MPI_Iprobe",
-				   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &unused,
-					      MPI_STATUS_IGNORE)))
+		if (rma_serve(ctx) < 0)
 			return CADGE_E_LIBRARY;
 	}
 	for (peer = 0; peer < ctx->peers; peer++)
@@ -232,15 +246,19 @@ void mpi_rma_forget(struct cadge_ctx *ctx, struct cadge_chan *chan)
 	}
 	chan->quiets_end = &chan->quiets;
 	chan->begun = chan->probed = chan->reached = 0;
+	chan->held = false;
 	for (int i = 0; i < ctx->outstanding; i++)
 		if (ctx->ops[i]->chan == chan)
 			ctx->ops[i]->chan = NULL;
 }
 
+/* Peers whose flush has just begun wait for this library, and cannot go on without it: so it answers for a moment more. */
 bool mpi_rma_drain(struct cadge_ctx *ctx)
 {
-	for (int rounds = 0; ctx->outstanding && rounds < RMA_DRAIN_MS; rounds++)
-		if (rma_completions(ctx, NULL) < 0 || (ctx->outstanding && poll(NULL, 0, 1) < 0))
+	const int lingers = ctx->direct ? 0 : RMA_LINGER_MS;
+
+	for (int rounds = 0; rounds < (ctx->outstanding ? RMA_DRAIN_MS : lingers); rounds++)
+		if (rma_completions(ctx, NULL) < 0 || rma_serve(ctx) < 0 || poll(NULL, 0, 1) < 0)
 			return false;
 	return !ctx->outstanding;
 }

@@ -16,6 +16,7 @@ enum {
 	RMA_IDLE_POLLS = 64, /* where nothing needs it, MPI is given the processor every so many polls */
 	RMA_THREADS_MAX = 8, /* of Open MPI and PMIx: connections to mpirun, timers */
 	RMA_DRAIN_MS = 200,
+	RMA_LINGER_MS = 20,
 	RMA_BYTES_MAX = 1 << 30,
 };
 
@@ -52,6 +53,7 @@ struct cadge_chan {
 	bool connected;
 	/* writes: begun, before the newest probe, before the newest probe that has come back */
 	uint64_t begun, probed, reached;
+	bool held; /* no more is begun until a probe has come back that covers all */
 	struct rma_op *quiets, **quiets_end; /* oldest first */
 	char *area;                          /* of our mailbox, in the window */
 	uint64_t area_offset_bytes;          /* of the peer's mailbox, in its window */

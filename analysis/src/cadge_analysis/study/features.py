@@ -24,6 +24,7 @@ from cadge_analysis.study.model import Feature, FeatureRow
 from cadge_analysis.study.published import FeatureOf, PairOf, ParameterOf, Published, ReasonOf, SeriesOf
 
 NOT_SAID = "no reason is given"
+NOT_SWITCHED = "no campaign of this page switches it"
 NOT_HERE = "the campaigns do not have this layer without it"
 
 Where = tuple[str, str]
@@ -141,6 +142,8 @@ def _rows(
     for layer in layers:
         if layer not in priced:
             refused = next((price.why for price in by_layer.get(layer, ())), "")
+            if feature.parameter and not by_layer:
+                refused = NOT_SWITCHED
             can = NOT_HERE if feature.switched or feature.parameter else NOT_SAID
             bare[refused or _why(layer, feature.reasons) or can].append(layer)
     for why, members in bare.items():

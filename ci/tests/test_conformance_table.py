@@ -49,6 +49,15 @@ def test_a_failure_stands_out(tmp_path: Path) -> None:
     assert "- null-self self, poll: table_is_sound" in text
 
 
+def test_a_layer_that_does_not_open_there(tmp_path: Path) -> None:
+    log = suite(tmp_path, "null-self", "self", "--only", "opens_and_limits")
+    log = log.replace("- opens_and_limits", "- opens_and_limits # SKIP open refused (unsupported): no descriptor")
+    (tmp_path / "null-self.self.poll.tap").write_text(log)
+    text = table(tmp_path).stdout
+    assert "| null-self | not offered |" in text
+    assert "- open refused (unsupported): no descriptor: null-self self, poll" in text
+
+
 def test_a_folder_without_logs(tmp_path: Path) -> None:
     done = table(tmp_path)
     assert done.returncode == 1

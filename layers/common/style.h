@@ -38,13 +38,16 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
 	(CADGE_CAP_HOST | CADGE_CAP_NET | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |  \
 	 CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD | CADGE_CAP_COUNTERS | CADGE_CAP_WHY)
 
-#define CADGE_STYLE_SLOTS                                                                                    \
+/* Of a substrate that cannot sleep anywhere; the others have CADGE_STYLE_SLOTS. */
+#define CADGE_STYLE_CAPS_AWAKE (CADGE_STYLE_CAPS & ~(CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD))
+#define CADGE_STYLE_SLOTS_AWAKE                                                                              \
 	.options = cadge_wire_options, .open = cadge_slot_open, .close = cadge_slot_close,                   \
 	.limits = cadge_slot_limits, .address = cadge_slot_address, .connect = cadge_slot_connect,           \
 	.disconnect = cadge_slot_disconnect, .post = cadge_slot_post, .poll = cadge_slot_poll,               \
 	.describe_path = cadge_slot_describe_path, .library = cadge_wire_library,                            \
-	.traits = cadge_slot_traits, .wait = cadge_slot_wait, .event = cadge_slot_event,                     \
-	.counters = cadge_slot_counters, .why = cadge_slot_why
+	.traits = cadge_slot_traits, .counters = cadge_slot_counters, .why = cadge_slot_why
+
+#define CADGE_STYLE_SLOTS CADGE_STYLE_SLOTS_AWAKE, .wait = cadge_slot_wait, .event = cadge_slot_event
 
 /*
  * What a substrate's file defines beside its entry: the table, and what its library does to a short message, beside what

@@ -154,7 +154,8 @@ void *cadge_wire_alloc(struct cadge_wire *wire, size_t bytes);
 void cadge_wire_free(struct cadge_wire *wire, void *base, size_t bytes);
 /*
  * `rights` are CADGE_MAY_*, and travel in the key, as address and length do. The sender's library holds itself to
- * them, the NIC as well where there is one. DONE, E_MEMORY, E_TOO_LARGE (no room for the key), E_LIBRARY.
+ * them, the NIC as well where there is one. DONE, E_MEMORY, E_TOO_LARGE (no room for the key), E_LIBRARY; E_ARGUMENT: this
+ * wire exposes only memory of cadge_wire_alloc.
  */
 int cadge_wire_expose(struct cadge_wire *wire, void *base, size_t bytes, uint32_t rights,
 		      struct cadge_blob_out *key, struct cadge_region **region_out);

@@ -19,7 +19,9 @@ __attribute__((noreturn)) static void end_rank(const struct rank *rank, int stat
 	char reason[REASON_BYTES];
 	int used = snprintf(reason, sizeof(reason), "rank %u: ", rank->number);
 
-	vsnprintf(reason + used, sizeof(reason) - (size_t)used, format, list);
+	used += vsnprintf(reason + used, sizeof(reason) - 1 - (size_t)used, format, list);
+	if (rank->verdict == STDERR_FILENO && used < (int)sizeof(reason) - 1)
+		strcpy(reason + used, "\n");
 	if (write(rank->verdict, reason, strlen(reason)) < 0)
 		status = 2;
 	_exit(status);

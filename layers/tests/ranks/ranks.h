@@ -58,6 +58,9 @@ bool is_filled(const void *data, size_t bytes, uint32_t seed);
 
 /* ---- the program (run.c) ---- */
 
+/* Set by main: mpirun starts the ranks, within a host alone; tests in which a rank dies or sleeps are skipped. */
+extern bool ranks_by_mpirun;
+
 /* Runs them all at each place, as TAP; RANKS_ONLY in the environment names one. Returns the exit status. */
 int ranks_run(int argc, char **argv, const struct rank_test *tests, size_t count);
 /*

@@ -15,9 +15,12 @@
 
 #include "tests/conformance/hosts.h"
 #include "tests/unit/support/tap.h"
+#include "tests/ranks/mpirun.h"
 #include "tests/ranks/ranks.h"
 
 enum { DEADLINE_S = 60, SKIPPED = 77 };
+
+bool ranks_by_mpirun;
 
 static const struct rank_test *tests;
 
@@ -110,6 +113,51 @@ static int be_rank(char **words)
 	};
 	test->run(&rank);
 	return 0; /* and not _exit: sanitizers speak at exit */
+}
+
+/* The rank that mpirun made this process; its reasons go to stderr. */
+static int be_rank_of_mpirun(char **words)
+{
+	const struct rank_test *test = &tests[atoi(words[0])];
+	const char *number = getenv("OMPI_COMM_WORLD_RANK");
+	struct rank rank = {
+		.number = number ? (unsigned int)atoi(number) : RANKS_MAX,
+		.count = test->ranks,
+		.place = (enum cadge_place)atoi(words[1]),
+		.device = "lo",
+		.address = "127.0.0.1",
+		.verdict = STDERR_FILENO,
+	};
+
+	alarm(DEADLINE_S);
+	if (rank.number >= RANKS_MAX || !mpirun_meet(&rank, words[2])) {
+		perror("a rank of mpirun");
+		return 1;
+	}
+	test->run(&rank);
+	return 0;
+}
+
+/* All ranks of a test, by mpirun. */
+static void run_by_mpirun(size_t number, enum cadge_place place)
+{
+	const struct rank_test *test = &tests[number];
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		tap_bail("no process");
+	if (!pid)
+		mpirun_become(number, place, test->ranks);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			tap_bail("mpirun is lost");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+		ok(true, "%s, within # SKIP as said on stderr, or there is no mpirun", test->name);
+	else
+		ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s, within", test->name);
 }
 
 static struct running start_rank(size_t test, struct rank *rank, int sockets[RANKS_MAX][RANKS_MAX])
@@ -230,6 +278,8 @@ static int run_all(int argc, char **argv, const struct rank_test *list, size_t c
 	tests = list;
 	if (argc == 6 + RANKS_MAX && strcmp(argv[1], "--rank") == 0)
 		return be_rank(argv + 2);
+	if (argc == 5 && strcmp(argv[1], "--mpirun") == 0)
+		return be_rank_of_mpirun(argv + 2);
 	isolated = isolate();
 	hosts = isolated && hosts_prepare() == 0;
 
@@ -237,7 +287,14 @@ static int run_all(int argc, char **argv, const struct rank_test *list, size_t c
 		for (size_t i = 0; i < count; i++) {
 			if (only && strcmp(only, tests[i].name) != 0)
 				continue;
-			if (in_turn && hosts && (place == CADGE_PLACE_NET) != i % 2)
+			if (ranks_by_mpirun && place == CADGE_PLACE_NET)
+				continue;
+			if (ranks_by_mpirun && (tests[i].dies || tests[i].block)) {
+				ok(true, "%s, within # SKIP %s", tests[i].name,
+				   tests[i].dies ? "mpirun ends what is left of a job" : "MPI cannot sleep");
+				continue;
+			}
+			if (in_turn && hosts && !ranks_by_mpirun && (place == CADGE_PLACE_NET) != i % 2)
 				continue;
 			if (place == CADGE_PLACE_NET && !hosts)
 				ok(true, "%s, between # SKIP no namespaces for two hosts here",
@@ -245,6 +302,8 @@ static int run_all(int argc, char **argv, const struct rank_test *list, size_t c
 			else if (tests[i].dies && !isolated)
 				ok(true, "%s, within # SKIP what a killed process leaves would stay",
 				   tests[i].name);
+			else if (ranks_by_mpirun)
+				run_by_mpirun(i, place);
 			else
 				run(i, place);
 		}

@@ -3,7 +3,7 @@
 # Unit tests: each layers/tests/unit/<name>.c is a program (TAP on stdout; exit 0 passed, 1 failed, 77 skipped), and each
 # <name>.sh a script of the same kind. An engine that is of use without Cadge keeps its own beside it, in
 # layers/<style>/engine/tests/; their names begin with the style. An optional <name>.mk beside a program sets TEST_SOURCES (what
-# else to link, relative to layers/), TEST_PKGS and TEST_LIBS; a program whose package is missing is not built. Programs find
+# else to link, relative to layers/), TEST_PKGS, TEST_CFLAGS and TEST_LIBS; a program whose package is missing is not built. Programs find
 # the layers through the environment: CADGE_MODULES is the folder of the built modules.
 
 UNIT_SECONDS ?= 120
@@ -20,12 +20,13 @@ unit-file = $(firstword $(foreach f,$(UNIT_FILES),$(if $(filter $(1),$(call unit
 define unit-read
 TEST_SOURCES :=
 TEST_PKGS :=
+TEST_CFLAGS :=
 TEST_LIBS :=
 -include $(2:.c=.mk)
 UNIT_SOURCES_$(1) := $(patsubst $(LAYERS_ROOT)/%,%,$(2)) $$(TEST_SOURCES)
 UNIT_PKGS_$(1) := $$(TEST_PKGS)
-UNIT_SET_$(1) := $$(call object-set,unit-$(1),,$$(TEST_PKGS))
-UNIT_CFLAGS_$(1) := $$(call packages-cflags,$$(TEST_PKGS))
+UNIT_SET_$(1) := $$(call object-set,unit-$(1),$$(TEST_CFLAGS),$$(TEST_PKGS))
+UNIT_CFLAGS_$(1) := $$(TEST_CFLAGS) $$(call packages-cflags,$$(TEST_PKGS))
 UNIT_LIBS_$(1) := $$(TEST_LIBS) $$(call packages-libs,$$(TEST_PKGS))
 ifeq ($$(call packages-missing,$$(TEST_PKGS)),)
 UNIT_PROGRAMS += $(BUILD)/tests/unit-$(1)

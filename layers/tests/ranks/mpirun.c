@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that mpirun starts: it hands on no descriptor, so they call each other by names. */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/ranks/mpirun.h"
+
+enum { PATIENCE_MS = 10000 };
+
+/* The leaks of mpi/p2p.supp, in the ranks. */
+CADGE_EXPORT const char *__lsan_default_options(void);
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
+}
+
+CADGE_EXPORT const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:pmix_hash_fetch\nleak:libpmix.so\n";
+}
+
+void mpirun_become(size_t test, enum cadge_place place, unsigned int ranks)
+{
+	char words[4][16];
+	char *args[] = {(char *)(uintptr_t)"mpirun",
+			(char *)(uintptr_t)"-n",
+			words[0],
+			(char *)(uintptr_t)"/proc/self/exe",
+			(char *)(uintptr_t)"--mpirun",
+			words[1],
+			words[2],
+			words[3],
+			NULL};
+	char self[4096];
+	const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (bytes <= 0)
+		_exit(1);
+	self[bytes] = '\0';
+	args[3] = self;
+	snprintf(words[0], sizeof(words[0]), "%u", ranks);
+	snprintf(words[1], sizeof(words[1]), "%zu", test);
+	snprintf(words[2], sizeof(words[2]), "%d", (int)place);
+	snprintf(words[3], sizeof(words[3]), "%d", (int)getpid()); /* a name that nobody else has */
+	/* Open MPI 4 and 5 each read their own and ignore the other's. */
+	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+	setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
+	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGALRM, SIG_DFL);
+	dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for TAP */
+	execvp(args[0], args);
+	_exit(errno == ENOENT ? 77 : 1); /* no mpirun here: skipped */
+}
+
+/* A name of the kernel's, without a file. */
+static socklen_t name_rank(const char *run, unsigned int number, struct sockaddr_un *name)
+{
+	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1,
+					    "cadge-ranks-%s-%u", run, number));
+}
+
+static int call(const char *run, unsigned int other, unsigned int number)
+{
+	struct sockaddr_un name;
+	const socklen_t bytes = name_rank(run, other, &name);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	for (int ms = 0; fd >= 0 && ms < PATIENCE_MS; ms++) {
+		if (connect(fd, (const struct sockaddr *)&name, bytes) == 0)
+			return send(fd, &number, sizeof(number), MSG_NOSIGNAL) == sizeof(number) ? fd : -1;
+		rest_ms(1);
+	}
+	return -1;
+}
+
+bool mpirun_meet(struct rank *rank, const char *run)
+{
+	struct sockaddr_un name;
+	const socklen_t bytes = name_rank(run, rank->number, &name);
+	const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	unsigned int other;
+
+	rank->to[rank->number] = -1;
+	if (listener < 0 || bind(listener, (const struct sockaddr *)&name, bytes) < 0 ||
+	    listen(listener, RANKS_MAX) < 0)
+		return false;
+	for (other = 0; other < rank->number; other++) {
+		rank->to[other] = call(run, other, rank->number);
+		if (rank->to[other] < 0)
+			return false;
+	}
+	for (unsigned int i = rank->number + 1; i < rank->count; i++) {
+		const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd < 0 || recv(fd, &other, sizeof(other), 0) != sizeof(other) || other >= RANKS_MAX)
+			return false;
+		rank->to[other] = fd;
+	}
+	close(listener);
+	return true;
+}

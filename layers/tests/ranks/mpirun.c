@@ -30,23 +30,21 @@ const char *__lsan_default_suppressions(void)
 
 void mpirun_become(size_t test, enum cadge_place place, unsigned int ranks)
 {
+	/* not /proc/self/exe: in a chroot that may name a path outside of it */
+	char *const self = realpath(program_invocation_name, NULL);
 	char words[4][16];
 	char *args[] = {(char *)(uintptr_t)"mpirun",
 			(char *)(uintptr_t)"-n",
 			words[0],
-			(char *)(uintptr_t)"/proc/self/exe",
+			self,
 			(char *)(uintptr_t)"--mpirun",
 			words[1],
 			words[2],
 			words[3],
 			NULL};
-	char self[4096];
-	const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (bytes <= 0)
+	if (!self)
 		_exit(1);
-	self[bytes] = '\0';
-	args[3] = self;
 	snprintf(words[0], sizeof(words[0]), "%u", ranks);
 	snprintf(words[1], sizeof(words[1]), "%zu", test);
 	snprintf(words[2], sizeof(words[2]), "%d", (int)place);

@@ -201,6 +201,18 @@ def test_one_host_refuses_what_takes_two(catalogue: Catalogue) -> None:
     assert reasons == {"testbed local has one host; place between needs two"}
 
 
+def test_roles_that_need_a_host_each_are_refused_on_fewer(catalogue: Catalogue) -> None:
+    delegated = {"pattern": "delegated", "reply_bytes": "8B", "route": "relay"}
+    sweep = tiny(patterns=[delegated], waits="block", floors=False)
+    few = make_plan(sweep, built(catalogue), WORKLOADS, make_site(2), only=["a-one"])
+    assert {(point.subject.place, point.reason) for point in few.points} == {
+        ("within", None),
+        ("between", "testbed emulated has 2 hosts; delegated needs 3 at place between, one for each role"),
+    }
+    enough = make_plan(sweep, built(catalogue), WORKLOADS, make_site(3), only=["a-one"])
+    assert {point.reason for point in enough.points} == {None}
+
+
 def test_words_of_a_place_hold_for_any_number_of_hosts() -> None:
     assert runs_only(("self", "within")) == "runs only in one process or within one host"
     assert runs_only(("between",)) == "runs only between hosts"
@@ -617,7 +629,7 @@ def test_the_full_sweep_is_full(catalogue: Catalogue, site: Site) -> None:
     plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
     points = [point for point in plan.points if point.subject.layer == "a-one"]
     by_pattern = {name: [p.workload for p in points if p.workload.pattern == name] for name in WORKLOADS.patterns}
-    assert all(by_pattern.values())
+    assert all(by_pattern[name] for name in ("rpc", "pingpong", "stream", "onesided", "delegated"))
     assert len({one["request_bytes"] for one in by_pattern["rpc"] if one["depth"] == 1}) == 24
     assert {point.subject.wait for point in points} == {"poll", "block"}
     assert any(one["request_bytes"] != one["reply_bytes"] for one in by_pattern["rpc"])

@@ -29,19 +29,32 @@ def raw() -> dict[str, Any]:
 
 def test_an_older_plan_keeps_its_hash() -> None:
     """What a plan of earlier files does not have is not written into it either: its hash is that of what it holds."""
-    for file, new in ((WORKLOADS.floors["floor-tcp"], "copies"), (RPC, "copied")):
+    for file, new in (
+        (WORKLOADS.floors["floor-tcp"], "copies"),
+        (RPC, "copied"),
+        (RPC, "call_caps"),
+        (RPC, "hosts_between"),
+    ):
         assert new not in file.to_object()
         assert type(file).from_object(file.to_object(), source="x") == file
 
 
 def test_what_there_is() -> None:
-    assert WORKLOADS.ordered == ("rpc", "pingpong", "stream", "onesided")
+    known = ("rpc", "pingpong", "stream", "onesided")
+    assert tuple(name for name in WORKLOADS.ordered if name in known) == known
     assert set(WORKLOADS.forms) == {"exchange", "flow"}
     assert "floor-tcp" in WORKLOADS.floors
     assert WORKLOADS.floors["floor-tcp"].reference
     for name, floor in WORKLOADS.floors.items():
         assert name == floor.name
         assert set(floor.forms) <= set(WORKLOADS.forms)
+
+
+def test_calls_are_a_layers_own_where_it_grants_all_that_they_take() -> None:
+    delegated = WORKLOADS.patterns["delegated"]
+    assert RPC.calls_are_native({"RPC", "RELIABLE"})
+    assert not delegated.calls_are_native({"RPC", "RELIABLE"})
+    assert delegated.calls_are_native({"RPC", "DELEGATE"})
 
 
 @pytest.mark.parametrize("name", EVERY)

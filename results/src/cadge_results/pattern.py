@@ -9,7 +9,7 @@ of floors (`harness/floors/FORM.pattern.yml`) are described in the same way.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -26,6 +26,8 @@ NEIGHBOURS = "neighbours"
 FOLLOWS = "follows"
 
 Name = Annotated[str, Field(pattern=WORD)]
+Capability = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")]
+"""A capability of the contract, without its prefix."""
 CHOICE = r"^[a-z][a-z0-9_+]*$"
 """A word of a choice."""
 Kind = Literal["histogram", "rate", "count", "fit"]
@@ -181,7 +183,7 @@ class Need(Frozen):
     """What a layer has to have (capabilities of the contract, without their prefix) where `when` holds."""
 
     when: When = Field(default_factory=dict)
-    caps: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")], ...] = Field(min_length=1)
+    caps: tuple[Capability, ...] = Field(min_length=1)
 
 
 class Alike(Frozen):
@@ -286,6 +288,8 @@ class PatternFile(Document):
     measures: Measures
     roles: dict[Name, Role] = Field(min_length=1)
     places: tuple[Place, ...] = ("self", "within", "between")
+    hosts_between: int = Field(default=2, ge=2, exclude_if=lambda value: value == 2)
+    """How many hosts it needs at place between, so that a role shares none with another that it has channels to."""
     self_channels: PositiveInt | str = 1
     """At place self one endpoint plays every role, over so many channels to itself."""
     parameters: dict[Name, Parameter] = Field(min_length=1)
@@ -305,6 +309,8 @@ class PatternFile(Document):
     loop: Literal["closed", "open"] = "closed"
     calls: bool = False
     """Whether its operations are the layer's RPC, native or emulated."""
+    call_caps: tuple[Capability, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What a layer has to grant beside RPC for these calls to be its own; else they are emulated."""
     first_screen: FirstScreen = Field(default_factory=FirstScreen)
     words: Words = Field(default_factory=Words)
 
@@ -373,6 +379,10 @@ class PatternFile(Document):
     def exists(self, workload: Workload) -> bool:
         """Tell whether a combination of values is one that the pattern has."""
         return all(holds(one.then, workload) for one in self.constraints if holds(one.when, workload))
+
+    def calls_are_native(self, caps: Collection[str]) -> bool:
+        """Tell whether a layer that grants these capabilities carries out the operations with calls of its own."""
+        return {"RPC", *self.call_caps} <= set(caps)
 
     def caps_needed(self, workload: Workload) -> tuple[str, ...]:
         """Return the capabilities that a layer needs for a workload."""

@@ -151,11 +151,18 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
         **{f"switches_{role}": _plain(switches.by_role.get(role) if switches else None) for role in file.roles},
         "lost": _lost(numbers),
-        "calls": Value(text=(facts.rpc if facts and file.calls else "") or units.MISSING),
+        "calls": Value(text=_calls(facts, file) or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
         "launches": _count(numbers.central.launches, _launches_detail(numbers)),
         "samples": _samples(numbers, noun),
     }
+
+
+def _calls(facts: LaunchFacts | None, file: PatternFile) -> str:
+    """Tell whose calls the operations are: the layer's own, or made of messages."""
+    if facts is None or not file.calls:
+        return ""
+    return "native" if file.calls_are_native(facts.caps) else "emulated"
 
 
 def _references(row: Row, data: Dataset) -> Value:

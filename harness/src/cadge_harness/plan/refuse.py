@@ -9,7 +9,7 @@ from cadge_harness.plan.cast import Cast
 from cadge_harness.plan.catalogue import LayerInfo, Refusal
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sweep import Wanted
-from cadge_harness.words import runs_only
+from cadge_harness.words import count_of, runs_only
 from cadge_results import PatternFile, Reason
 from cadge_results.layerfile import Limit
 from cadge_results.pattern import holds
@@ -25,6 +25,7 @@ def refuse_point(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Ca
     return (
         _of_the_layer(info, wanted, pattern)
         or refuse_place(site, wanted.place)
+        or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
         or _described(info, wanted, pattern)
     )
@@ -39,6 +40,18 @@ def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refu
     if wanted.place not in pattern.places:
         return Refusal(code=Reason.PLACE, reason=f"{wanted.workload.pattern} {runs_only(pattern.places)}")
     return info.absent
+
+
+def _few_hosts(wanted: Wanted, pattern: PatternFile, site: Site) -> Refusal | None:
+    if wanted.place != "between" or len(site.hosts) >= pattern.hosts_between:
+        return None
+    return Refusal(
+        code=Reason.NODE_LACKS,
+        reason=(
+            f"testbed {site.name} has {count_of(len(site.hosts), 'host')}; {wanted.workload.pattern} needs "
+            f"{pattern.hosts_between} at place between, one for each role"
+        ),
+    )
 
 
 def _sleeps(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> bool:

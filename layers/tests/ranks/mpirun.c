@@ -15,7 +15,7 @@
 
 enum { PATIENCE_MS = 10000 };
 
-/* The leaks of mpi/p2p.supp, in the ranks. */
+/* The leaks of vmmc/mpi.supp, in the ranks. */
 CADGE_EXPORT const char *__lsan_default_options(void);
 const char *__lsan_default_options(void)
 {
@@ -25,7 +25,7 @@ const char *__lsan_default_options(void)
 CADGE_EXPORT const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:pmix_hash_fetch\nleak:libpmix.so\n";
+	return "leak:pmix_hash_fetch\nleak:libpmix.so\nleak:mca_allocator_bucket\n";
 }
 
 void mpirun_become(size_t test, enum cadge_place place, unsigned int ranks)

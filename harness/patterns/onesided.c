@@ -12,6 +12,10 @@
  * With `spread` the buffers of both ends rotate over so many bytes, more than the caches hold; else over as many as are
  * outstanding.
  *
+ * With `registration` warm or cold operations go one at a time, from memory that the driver maps itself (fresh.h): warm
+ * always from the same, which a layer with mem_reg was told of before; cold each from memory mapped anew, which such a
+ * layer is told of inside the time. Mapping, writing and unmapping are outside it, and the same work in both.
+ *
  * Verification: gets fetch what the target wrote (heads in the loop, whole bodies before and after); puts are read back
  * by the target between the phases (the last round's heads; whole bodies before and after); the values that the atomic
  * operations returned add up to what the target's counter says.
@@ -24,6 +28,7 @@
 
 #include "caches.h"
 #include "client.h"
+#include "fresh.h"
 #include "pattern.h"
 #include "verify.h"
 
@@ -34,14 +39,16 @@
 enum operation { PUT, GET, FETCH_ADD, COMPARE_SWAP };
 enum target { ACTIVE, PASSIVE };
 enum notify { NONE, EACH };
+enum registration { LIBRARY, WARM, COLD };
 
 static const char *const operation_words[] = {"put", "get", "fetch_add", "compare_swap", NULL};
 static const char *const target_words[] = {"active", "passive", NULL};
 static const char *const notify_words[] = {"none", "each", NULL};
+static const char *const registration_words[] = {"library", "warm", "cold", NULL};
 
 struct parameters {
 	uint64_t bytes, depth, spread;
-	uint32_t operation, target, notify;
+	uint32_t operation, target, notify, registration;
 };
 
 static bool is_atomic(uint32_t operation)
@@ -216,6 +223,11 @@ struct origin {
 	/* place self */
 	struct target_side target;
 	bool plays_both;
+	/* registration warm or cold: its buffers; whether the layer is told of them, and of which it knows now */
+	enum registration registration;
+	struct drv_fresh buffers;
+	bool registers;
+	uint8_t *registered;
 };
 
 static void __attribute__((cold, noinline, format(printf, 2, 3))) note_mismatch(struct origin *origin,
@@ -427,7 +439,7 @@ static int __attribute__((noinline)) run_results(struct origin *origin, struct d
 }
 
 /* Waits until a round's puts are complete here and visible there. */
-static int make_visible(struct origin *origin, struct drv_fail *fail)
+DRV_INLINE int make_visible(struct origin *origin, struct drv_fail *fail)
 {
 	struct drv_engine *engine = origin->port.engine;
 	int code;
@@ -444,6 +456,25 @@ static int make_visible(struct origin *origin, struct drv_fail *fail)
 		if (turn(origin, fail))
 			return -1;
 	return 0;
+}
+
+/* The first `puts` slots are visible there. */
+DRV_INLINE uint64_t end_round(struct origin *origin, uint64_t round, uint32_t puts)
+{
+	const struct drv_clock *clock = &origin->port.engine->clock;
+	const uint64_t now = drv_clock_now(clock);
+
+	origin->last = now;
+	if (DRV_LIKELY(origin->mode == DRV_MODE_MEASURE)) {
+		for (uint32_t i = 0; i < puts; i++)
+			drv_histogram_record(&origin->visible->histogram,
+					     drv_clock_to_ns(clock, now - origin->slots[i].start));
+		if (now >= origin->end)
+			origin->ending = true;
+	} else {
+		complete_other(origin, round, now);
+	}
+	return now;
 }
 
 /* put: rounds. */
@@ -471,22 +502,104 @@ static int __attribute__((noinline)) run_puts(struct origin *origin, struct drv_
 		}
 		if (make_visible(origin, fail))
 			return -1;
-		now = drv_clock_now(&engine->clock);
-		origin->last = now;
-		if (DRV_LIKELY(origin->mode == DRV_MODE_MEASURE)) {
-			for (uint32_t i = 0; i < puts; i++)
-				drv_histogram_record(
-					&origin->visible->histogram,
-					drv_clock_to_ns(&engine->clock, now - origin->slots[i].start));
-			if (now >= origin->end)
-				origin->ending = true;
-		} else {
-			complete_other(origin, round, now);
-		}
+		now = end_round(origin, round, puts);
 		if (DRV_UNLIKELY(drv_stop_signal))
 			return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
 	}
 	return 0;
+}
+
+/* ---- registration warm or cold ---- */
+
+static int tell_of(struct origin *origin, uint8_t *buffer, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = origin->port.engine;
+	const int code = engine->layer->mem_reg(engine->ctx, buffer, origin->buffers.bytes);
+
+	if (code < 0)
+		return drv_engine_fail("mem_reg", code, fail);
+	origin->registered = buffer;
+	return 0;
+}
+
+static int take_back(struct origin *origin, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = origin->port.engine;
+	const int code = engine->layer->mem_dereg(engine->ctx, origin->registered, origin->buffers.bytes);
+
+	origin->registered = NULL;
+	return code < 0 ? drv_engine_fail("mem_dereg", code, fail) : 0;
+}
+
+/* Hands the one operation over and waits for its end. */
+static int work_alone(struct origin *origin, struct drv_fail *fail)
+{
+	int status;
+
+	while ((status = issue(origin, 0)) == 0)
+		if (turn(origin, fail))
+			return -1;
+	if (status < 0) {
+		*fail = origin->fail;
+		return -1;
+	}
+	if (origin->operation == PUT)
+		return make_visible(origin, fail);
+	while (origin->posted != origin->completed)
+		if (turn(origin, fail))
+			return -1;
+	return 0;
+}
+
+/* One operation after the other, each with its buffer prepared before its time begins. */
+static int __attribute__((noinline)) run_prepared(struct origin *origin, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &origin->port.engine->clock;
+	const bool cold = origin->registration == COLD;
+
+	while (!origin->ending) {
+		if (drv_fresh_renew(&origin->buffers, cold, fail))
+			return -1;
+		origin->memory = cold ? origin->buffers.fresh : origin->buffers.kept;
+		origin->slots[0].start = drv_clock_now(clock);
+		if (cold && origin->registers && tell_of(origin, origin->memory, fail))
+			return -1;
+		if (work_alone(origin, fail))
+			return -1;
+		if (origin->operation == PUT)
+			end_round(origin, origin->slots[0].start, 1);
+		if (cold && origin->registers && take_back(origin, fail))
+			return -1;
+		if (DRV_UNLIKELY(drv_stop_signal))
+			return drv_fail_set(fail, DRV_STOPPED, "stopped by signal %d", (int)drv_stop_signal);
+	}
+	return 0;
+}
+
+static int start_buffers(struct origin *origin, struct drv_fail *fail)
+{
+	const struct drv_engine *engine = origin->port.engine;
+
+	origin->share = 1;
+	origin->registers = engine->offer.both.caps & CADGE_CAP_MEM_REG;
+	/* a get of less than a word marks a whole one */
+	if (drv_fresh_start(&origin->buffers, origin->stride, fail))
+		return -1;
+	if (origin->registration == WARM && origin->registers)
+		return tell_of(origin, origin->buffers.kept, fail);
+	return 0;
+}
+
+/* What the layer never gave back stays mapped: it may still read it. */
+static void end_buffers(struct origin *origin)
+{
+	struct drv_fail fail;
+
+	if (origin->posted != origin->completed)
+		return;
+	if (origin->registered && take_back(origin, &fail))
+		fprintf(stderr, "cadge: %s\n", fail.text);
+	drv_fresh_end(&origin->buffers);
 }
 
 static int run(struct origin *origin, struct drv_fail *fail)
@@ -498,13 +611,13 @@ static int run(struct origin *origin, struct drv_fail *fail)
 	origin->ready_head = origin->ready_tail = 0;
 	origin->ending = false;
 	origin->last = now;
-	if (origin->operation == PUT)
+	if (origin->operation == PUT && origin->registration == LIBRARY)
 		return run_puts(origin, fail);
 	for (uint32_t index = 0; index < origin->depth; index++) {
 		origin->slots[index].start = now;
 		origin->ready[origin->ready_tail++ & origin->ready_mask] = index;
 	}
-	status = run_results(origin, fail);
+	status = origin->registration == LIBRARY ? run_results(origin, fail) : run_prepared(origin, fail);
 	/* each value below the count was fetched exactly once: their sum says so */
 	if (!status && is_atomic(origin->operation)) {
 		const uint64_t n = origin->posted;
@@ -583,6 +696,7 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->depth = (uint32_t)parameters->depth;
 	origin->operation = (enum operation)parameters->operation;
 	origin->put_flags = parameters->notify == EACH ? CADGE_NOTIFY : 0;
+	origin->registration = (enum registration)parameters->registration;
 	origin->seed = play->seed;
 	origin->stride = drv_memory_stride(parameters->bytes);
 	origin->region_mask = region_slots(parameters) - 1;
@@ -598,6 +712,8 @@ static int origin_start(struct origin *origin, const struct drv_play *play, stru
 	origin->slots = calloc(origin->depth, sizeof(*origin->slots));
 	if (!origin->ready || !origin->slots)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the slots");
+	if (origin->registration != LIBRARY)
+		return start_buffers(origin, fail);
 	origin->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
 				       (origin->region_mask + UINT64_C(1)) * origin->stride, fail);
 	return origin->memory ? 0 : -1;
@@ -666,6 +782,7 @@ static void stop_client(struct drv_play *play)
 	free(origin->slots);
 	origin->ready = NULL;
 	origin->slots = NULL;
+	end_buffers(origin);
 }
 
 static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
@@ -765,6 +882,17 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 				    " compare_swap outstanding, but what each expects is what "
 				    "the last one left",
 				    parameters->depth);
+	if (parameters->registration != LIBRARY && parameters->depth > 1)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted %" PRIu64
+				    " operations outstanding with registration %s, which takes "
+				    "one: to prepare a buffer would fall into another's time",
+				    parameters->depth, registration_words[parameters->registration]);
+	if (parameters->registration != LIBRARY && parameters->spread)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted buffers over %" PRIu64
+				    " bytes with registration %s, which has one at a time",
+				    parameters->spread, registration_words[parameters->registration]);
 	if (parameters->spread && both->caches_bytes >= INT64_MAX)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted buffers over %" PRIu64
@@ -787,9 +915,9 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted puts that tell their target, the layer has none");
 	if (parameters->notify == EACH && parameters->target == PASSIVE)
-		return drv_fail_set(
-			fail, DRV_NO_CAP,
-			"wanted a passive target to be told of puts: who does not poll hears nothing");
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted a passive target to be told of puts: who does "
+				    "not poll hears nothing");
 	if (parameters->target == PASSIVE && offer->place == DRV_PLACE_SELF)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted a passive target, but at place self the target is the caller");
@@ -818,6 +946,8 @@ static const struct drv_pattern onesided = {
 			{"target", DRV_CHOICE, offsetof(struct parameters, target), target_words},
 			{"notify", DRV_CHOICE, offsetof(struct parameters, notify), notify_words},
 			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
+			{"registration", DRV_CHOICE, offsetof(struct parameters, registration),
+			 registration_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM},

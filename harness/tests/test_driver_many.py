@@ -7,7 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from .test_driver_run import BUILD, DECLARED, SIZE, Json, Pair, endpoint, launch, need, pingpong, point, rpc, stream
+from .test_driver_run import (
+    BUILD,
+    DECLARED,
+    SIZE,
+    Json,
+    Pair,
+    endpoint,
+    launch,
+    need,
+    onesided,
+    pingpong,
+    rpc,
+    stream,
+)
 
 pytestmark = pytest.mark.alone
 
@@ -213,7 +226,7 @@ def test_channels_that_a_role_has_no_use_for(many: Pair) -> None:
     document = launch("sockets-tcp", [rpc()], endpoints=star)
     process = many.start(0, document)
     assert "cannot be played on 2 channels" in process.communicate(timeout=10)[1]
-    put = point("onesided", bytes=8, depth=1, operation="put", target="active")
+    put = onesided(8)
     swapped = [endpoint(0, "server", [1]), endpoint(1, "client", [0])]
     other = many.start(0, launch("sockets-tcp", [put], endpoints=swapped))
     assert "gives endpoint 1 the role 'client', which must be endpoint 0's" in other.communicate(timeout=10)[1]

@@ -55,6 +55,7 @@ DECLARED: dict[str, Json] = {
         "target": {"type": "choice", "values": ["active", "passive"]},
         "notify": {"type": "choice", "values": ["none", "each"]},
         "spread": {"type": "integer", "min": 0, "max": 1 << 30},
+        "registration": {"type": "choice", "values": ["library", "warm", "cold"]},
     },
 }
 
@@ -79,6 +80,11 @@ def rpc(request: int = 8, reply: int = 8, depth: int = 1, touch: str = "none", *
 
 def stream(size: int, depth: int = 1, touch: str = "none", buffers: str = "rotated", **more: int) -> Json:
     return point("stream", bytes=size, depth=depth, touch=touch, buffers=buffers, **more)
+
+
+def onesided(size: int, operation: str = "put", depth: int = 1, duration: int = 50, **more: int | str) -> Json:
+    given = {"target": "active", "notify": "none", "spread": 0, "registration": "library", **more}
+    return point("onesided", duration, bytes=size, depth=depth, operation=operation, **given)
 
 
 def endpoint(number: int, role: str, peers: list[int], pin: bool = True) -> Json:
@@ -295,10 +301,8 @@ def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
 @pytest.mark.parametrize("layer", ["rdma-ucx", "vmmc-ucx", "pm-ucx"])
 def test_puts_over_more_than_the_caches_hold(pair: Pair, layer: str) -> None:
     need(layer)
-    put = {"bytes": 1 << 20, "depth": 4, "operation": "put", "target": "active", "notify": "none"}
-    points = [point("onesided", 50, **put, spread=spread) for spread in (0, 1 << 27)]
-    swap = {"bytes": 8, "depth": 1, "operation": "compare_swap", "target": "active", "notify": "none", "spread": 0}
-    document = launch(layer, [*points, point("onesided", 50, **swap)])
+    points = [onesided(1 << 20, depth=4, spread=spread) for spread in (0, 1 << 27)]
+    document = launch(layer, [*points, onesided(8, "compare_swap")])
     same, spread, swapped = pair.run(document)["attempts"]
     assert same["status"] == "done"
     assert spread["status"] == "done" or "caches" in spread["reason"]["text"], spread["reason"]
@@ -308,9 +312,39 @@ def test_puts_over_more_than_the_caches_hold(pair: Pair, layer: str) -> None:
 @pytest.mark.parametrize("layer", ["vmmc-ucx", "vmmc-ofi", "rdma-ucx"])
 def test_puts_that_tell_their_target(pair: Pair, layer: str) -> None:
     need(layer)
-    put = {"bytes": 64, "depth": 4, "operation": "put", "target": "active", "notify": "each", "spread": 0}
-    (told,) = pair.run(launch(layer, [point("onesided", 50, **put)]))["attempts"]
+    (told,) = pair.run(launch(layer, [onesided(64, depth=4, notify="each")]))["attempts"]
     assert told["status"] == ("refused" if layer == "rdma-ucx" else "done"), told
+
+
+@pytest.mark.parametrize(
+    ("layer", "build"),
+    [
+        *((layer, "release") for layer in ("rdma-ucx", "rdma-ofi", "vmmc-ucx", "pm-ucx", "pm-ofi")),
+        ("rdma-ofi", "asan"),
+        ("pm-ucx", "asan"),
+    ],
+)
+def test_memory_that_the_layer_knows_and_memory_that_it_does_not(
+    pair: Pair, layer: str, build: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(layer)
+    if build == "asan":
+        pair.driver, pair.modules = BUILD / "asan/bin/cadge-driver", BUILD / "asan/layers"
+        monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # of the libraries: the conformance suite looks for ours
+        if not pair.driver.exists() or not (pair.modules / f"{layer}.so").exists():
+            pytest.skip("there is no sanitized build")
+    operations = ("put", "get") if layer.startswith("rdma") else ("put",)
+    points = [
+        onesided(size, operation, duration=20, registration=registration)
+        for operation in operations
+        for size in (1, 8, 4096, 1 << 20)
+        for registration in ("warm", "cold", "library")
+    ]
+    *done, deep = pair.run(launch(layer, [*points, onesided(8, depth=4, registration="cold")]))["attempts"]
+    assert [attempt["status"] for attempt in done] == ["done"] * len(points), done
+    assert all(attempt["verified"]["mismatches"] == 0 for attempt in done)
+    assert (deep["status"], deep["reason_code"]) == ("refused", "DEPTH_TOO_DEEP")
+    assert "registration cold, which takes one" in deep["reason"]
 
 
 def test_delay_shim_moves_the_median(pair: Pair) -> None:

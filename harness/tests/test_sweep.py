@@ -77,6 +77,19 @@ def test_streams_and_one_sided_operations(tmp_path: Path) -> None:
     )
 
 
+def test_buffers_are_prepared_for_one_operation_at_a_time(tmp_path: Path) -> None:
+    text = (
+        "patterns:\n- {pattern: onesided, bytes: 8B, operation: put, depth: [1, 4], spread: [0B, 1MiB], "
+        "registration: [library, warm, cold]}\n"
+    )
+    found = workloads(text, tmp_path)
+    assert sorted((one["registration"], one["depth"], one["spread"]) for one in found) == [
+        ("cold", 1, 0),
+        *(("library", depth, spread) for depth in (1, 4) for spread in (0, 1 << 20)),
+        ("warm", 1, 0),
+    ]
+
+
 def test_a_buffer_that_is_sent_from_is_not_written(tmp_path: Path) -> None:
     """The default is to write, so that whoever wants one buffer for all messages has to say that none is touched."""
     head = "patterns:\n- {pattern: stream, bytes: 8B, buffers: "
@@ -135,6 +148,10 @@ GOOD = "patterns:\n- {pattern: rpc, request_bytes: 8B}\n"
         ("patterns:\n- {pattern: onesided, bytes: 8B, operation: pot}\n", r"'pot' is not allowed; did you mean put\?"),
         (
             "patterns:\n- {pattern: onesided, bytes: 64B, operation: fetch_add}\n",
+            "s.yml:6:3: patterns.0: onesided has none of these combinations",
+        ),
+        (
+            "patterns:\n- {pattern: onesided, bytes: 8B, operation: put, depth: 4, registration: cold}\n",
             "s.yml:6:3: patterns.0: onesided has none of these combinations",
         ),
         (

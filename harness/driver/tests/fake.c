@@ -7,9 +7,11 @@
 
 #define QUEUE    4096u
 #define PER_POLL 8u
+#define RANGES   8u
 
 struct fake_orders fake;
-uint64_t fake_messages, fake_scattered;
+uint64_t fake_messages, fake_scattered, fake_buffers, fake_mem_regs;
+uint32_t fake_registered;
 
 enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY, ENTRY_NOTE };
 
@@ -26,6 +28,9 @@ struct cadge_ctx {
 	uint32_t head, tail, polls;
 	uint64_t operations, reserves;
 	void *reserved; /* one at a time: whoever asks again has forgotten it */
+	/* what is registered, fake_registered of them; the buffer of the last put or get */
+	struct cadge_iov ranges[RANGES];
+	const void *buffer;
 	bool up_due;
 };
 
@@ -98,7 +103,8 @@ static int fake_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 {
 	(void)args;
 	memset(&context, 0, sizeof(context));
-	fake_messages = fake_scattered = 0;
+	fake_messages = fake_scattered = fake_buffers = fake_mem_regs = 0;
+	fake_registered = 0;
 	*ctx_out = &context;
 	return CADGE_DONE;
 }
@@ -122,6 +128,7 @@ static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 	limits->caps |= fake.in_sink ? CADGE_CAP_POST_IN_SINK : 0;
 	limits->caps |= fake.native && fake.in_sink ? CADGE_CAP_REPLY_IN_SINK : 0;
 	limits->caps |= fake.reserve ? CADGE_CAP_RESERVE : 0;
+	limits->caps |= fake.registers ? CADGE_CAP_MEM_REG : 0;
 	limits->message_bytes_max = 1 << 20;
 	limits->rma_bytes_max = 1 << 20;
 	limits->depth_max = 64;
@@ -362,10 +369,47 @@ static int finish(uint64_t token)
 	return CADGE_QUEUED;
 }
 
+static int fake_mem_reg(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	fake_mem_regs++;
+	if (fake_registered == RANGES || (fake.reg_fails && fake_mem_regs % fake.reg_fails == 0))
+		return CADGE_E_MEMORY;
+	ctx->ranges[fake_registered++] = (struct cadge_iov){base, bytes};
+	return CADGE_DONE;
+}
+
+static int fake_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes)
+{
+	for (uint32_t i = 0; i < fake_registered; i++)
+		if (ctx->ranges[i].base == base && ctx->ranges[i].bytes == bytes) {
+			ctx->ranges[i] = ctx->ranges[--fake_registered];
+			return CADGE_DONE;
+		}
+	return CADGE_E_ARGUMENT;
+}
+
+/* Whether a buffer may be used: it has to lie in what is registered. */
+static bool may_use(const void *buffer, size_t bytes)
+{
+	const uintptr_t from = (uintptr_t)buffer;
+
+	fake_buffers += buffer != context.buffer;
+	context.buffer = buffer;
+	for (uint32_t i = 0; i < fake_registered; i++) {
+		const uintptr_t base = (uintptr_t)context.ranges[i].base;
+
+		if (from >= base && from + bytes <= base + context.ranges[i].bytes)
+			return true;
+	}
+	return !fake.registers;
+}
+
 static int fake_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *to,
 		    uint64_t offset, uint32_t flags, uint64_t token)
 {
 	(void)chan;
+	if (!may_use(local, bytes))
+		return CADGE_E_ARGUMENT;
 	if (busy())
 		return CADGE_BUSY;
 	if (!due(fake.put_lost))
@@ -381,6 +425,8 @@ static int fake_get(struct cadge_chan *chan, void *local, size_t bytes, struct c
 		    uint64_t offset, uint32_t flags, uint64_t token)
 {
 	(void)chan, (void)flags;
+	if (!may_use(local, bytes))
+		return CADGE_E_ARGUMENT;
 	if (busy())
 		return CADGE_BUSY;
 	memcpy(local, from->base + offset, bytes);
@@ -439,7 +485,7 @@ const struct cadge_layer *fake_layer(void)
 		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
 			CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT |
 			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RESERVE |
-			CADGE_CAP_NOTIFY,
+			CADGE_CAP_NOTIFY | CADGE_CAP_MEM_REG,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,
@@ -467,6 +513,8 @@ const struct cadge_layer *fake_layer(void)
 		.fetch_add = fake_fetch_add,
 		.compare_swap = fake_compare_swap,
 		.quiet = fake_quiet,
+		.mem_reg = fake_mem_reg,
+		.mem_dereg = fake_mem_dereg,
 	};
 
 	return &layer;

@@ -12,16 +12,17 @@
 #include "cadge/layer.h"
 
 struct fake_orders {
-	bool queued;          /* post is QUEUED, sent comes one poll later */
-	bool native;          /* grants native calls */
-	bool in_sink;         /* grants POST_IN_SINK */
-	bool reserve;         /* grants RESERVE, and takes no message that is posted */
-	bool unreliable;      /* does not grant RELIABLE and ORDERED */
-	bool unordered;       /* delivers the newest message first */
-	uint32_t busy_every;  /* every n-th operation is BUSY once; 1: always */
-	uint32_t flip_every;  /* flips a byte of every n-th message */
-	uint32_t flip_at;     /* which byte */
-	uint32_t drop_every;  /* drops every n-th message */
+	bool queued;         /* post is QUEUED, sent comes one poll later */
+	bool native;         /* grants native calls */
+	bool in_sink;        /* grants POST_IN_SINK */
+	bool reserve;        /* grants RESERVE, and takes no message that is posted */
+	bool registers;      /* grants MEM_REG, and takes no buffer for put and get that was not registered */
+	bool unreliable;     /* does not grant RELIABLE and ORDERED */
+	bool unordered;      /* delivers the newest message first */
+	uint32_t busy_every; /* every n-th operation is BUSY once; 1: always */
+	uint32_t flip_every; /* flips a byte of every n-th message */
+	uint32_t flip_at;    /* which byte */
+	uint32_t drop_every; /* drops every n-th message */
 	uint32_t twice_every; /* delivers every n-th message twice */
 	uint32_t fail_after;  /* poll fails after so many polls */
 	uint32_t put_lost;    /* every n-th put writes nothing */
@@ -29,11 +30,15 @@ struct fake_orders {
 	uint32_t note_twice;  /* every n-th put with NOTIFY tells twice */
 	uint32_t add_twice;   /* every n-th fetch_add adds two */
 	uint32_t swap_lost;   /* every n-th compare_swap writes nothing */
+	uint32_t reg_fails;   /* every n-th mem_reg fails */
 };
 
 extern struct fake_orders fake; /* what to do from now on */
 extern uint64_t fake_messages;  /* accepted so far */
 extern uint64_t fake_scattered; /* of these: in several pieces, or not from the start of a line */
+extern uint64_t fake_buffers;   /* puts and gets with another buffer than the one before */
+extern uint64_t fake_mem_regs;  /* of which mem_reg was called since open; what is registered now */
+extern uint32_t fake_registered;
 const struct cadge_layer *fake_layer(void);
 
 #endif

@@ -17,6 +17,8 @@ struct outcome {
 	struct drv_attempt attempt;
 	/* of its record, which is gone */
 	uint64_t operations, lost, elapsed_ns;
+	/* see fake.h */
+	uint64_t mem_regs, buffers, left_registered;
 	bool broken;
 	char failed_checks[200]; /* names, each followed by a space */
 };
@@ -52,6 +54,7 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 	fake = (struct fake_orders){.native = orders.native,
 				    .in_sink = orders.in_sink,
 				    .reserve = orders.reserve,
+				    .registers = orders.registers,
 				    .unreliable = orders.unreliable,
 				    .unordered = orders.unordered};
 	drv_port_start(&port, &engine);
@@ -77,8 +80,11 @@ static struct outcome play(struct drv_point point, struct fake_orders orders)
 	}
 	fake = orders;
 	outcome.broken = drv_attempt_run(&engine, 0, &outcome.attempt, &phases) != 0;
-	fake = (struct fake_orders){0};
+	fake = (struct fake_orders){.registers = orders.registers};
+	outcome.mem_regs = fake_mem_regs;
+	outcome.buffers = fake_buffers;
 	drv_engine_close(&engine);
+	outcome.left_registered = fake_registered;
 	for (size_t i = 0; i < outcome.attempt.checks.count; i++)
 		if (!outcome.attempt.checks.list[i].ok) {
 			const size_t used = strlen(outcome.failed_checks);
@@ -289,6 +295,57 @@ static void notification(struct drv_point put)
 	point_set(&put, "notify", 0);
 }
 
+/* Each operation from memory that the layer knows, or from memory that it does not. */
+static void test_registration(void)
+{
+	static const uint64_t sizes[] = {1, 8, 100, 8192};
+	enum { LIBRARY, WARM, COLD };
+	struct drv_point point;
+
+	for (int registers = 0; registers < 2; registers++)
+		for (uint64_t operation = PUT; operation <= COMPARE_SWAP; operation++)
+			for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+				for (uint64_t which = WARM; which <= COLD; which++) {
+					const struct fake_orders orders = {
+						.queued = i % 2, .busy_every = 7, .registers = registers};
+					const bool atomic = operation >= FETCH_ADD;
+					struct outcome outcome;
+
+					if (atomic && sizes[i] != 8)
+						continue;
+					point = point_make("onesided", sizes[i], 0, 1);
+					point_set(&point, "operation", operation);
+					point_set(&point, "registration", which);
+					expect_sound(point, orders, which == WARM ? "warm" : "cold");
+					outcome = play(point, orders);
+					/* the region of the target is registered as well */
+					tap_ok(!registers || (which == WARM ? outcome.mem_regs == 2
+									    : outcome.mem_regs >
+										      outcome.operations),
+					       "%" PRIu64 " calls of mem_reg", outcome.mem_regs);
+					tap_ok(outcome.left_registered == 0, "nothing stays registered");
+					tap_ok(atomic ||
+						       (which == WARM ? outcome.buffers == 1
+								      : outcome.buffers > outcome.operations),
+					       "%" PRIu64 " buffers, one after the other", outcome.buffers);
+				}
+	expect_unsound(point, (struct fake_orders){.swap_lost = 50}, "payload", "a swap that is lost, cold");
+	point = point_make("onesided", 64, 0, 1);
+	for (uint64_t which = WARM; which <= COLD; which++) {
+		point_set(&point, "registration", which);
+		expect_unsound(point, (struct fake_orders){.put_lost = 1}, "payload", "puts that are lost");
+		expect_failed(point, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
+			      "a put that is always busy");
+	}
+	expect_failed(point, (struct fake_orders){.registers = true, .reg_fails = 50}, DRV_MEMORY, false,
+		      "memory that cannot be registered");
+	tap_ok(play(point, (struct fake_orders){.registers = true, .reg_fails = 50}).left_registered == 0,
+	       "nothing stays registered after a failure");
+	point_set(&point, "operation", GET);
+	expect_unsound(point, (struct fake_orders){.flip_every = 1, .flip_at = 63}, "payload",
+		       "a wrong last byte of a get, cold");
+}
+
 static void test_onesided(void)
 {
 	static const char *const operations[] = {"put", "get", "fetch_add", "compare_swap"};
@@ -411,6 +468,7 @@ int main(void)
 	test_same_buffer();
 	test_pieces();
 	test_onesided();
+	test_registration();
 	test_faults();
 	test_losses();
 	return tap_done();

@@ -27,14 +27,16 @@ static const char good[] =
 	"\"integer\",\"min\":1,\"max\":64},"
 	"\"operation\":{\"type\":\"choice\",\"values\":[\"get\",\"put\"]},\"target\":{\"type\":\"choice\","
 	"\"values\":[\"active\",\"passive\"]},\"notify\":{\"type\":\"choice\",\"values\":[\"none\",\"each\"]}"
-	",\"spread\":{\"type\":\"integer\",\"min\":0,\"max\":1048576}}},"
+	",\"spread\":{\"type\":\"integer\",\"min\":0,\"max\":1048576},\"registration\":{\"type\":"
+	"\"choice\",\"values\":[\"library\",\"warm\",\"cold\"]}}},"
 	"\"points\":[{\"attempt_id\":\"1\",\"point_id\":\"0123456789abcdef\",\"duration_ms\":250,\"deadline_"
 	"ms\":3000,"
 	"\"workload\":{\"pattern\":\"rpc\",\"parameters\":{\"request_bytes\":8,\"reply_bytes\":64,\"depth\":"
 	"4,\"touch\":\"write+read\"}}},"
 	"{\"attempt_id\":\"2\",\"point_id\":\"x\",\"duration_ms\":25,\"deadline_ms\":3000,"
 	"\"workload\":{\"pattern\":\"onesided\",\"parameters\":{\"bytes\":64,\"depth\":1,\"operation\":"
-	"\"get\",\"target\":\"passive\",\"notify\":\"none\",\"spread\":0}}}]}";
+	"\"get\",\"target\":\"passive\",\"notify\":\"none\",\"spread\":0,\"registration\":"
+	"\"library\"}}}]}";
 /* clang-format on */
 
 static uint32_t choice_of(const struct drv_point *point, const char *name)

@@ -90,6 +90,30 @@ static void test_points(void)
 	}
 }
 
+/* Prepared buffers: one operation at a time, from one buffer. */
+static void test_registration(void)
+{
+	const struct drv_offer offer = {.place = DRV_PLACE_WITHIN, .both = with(RMA, CADGE_PROGRESS_LIBRARY)};
+
+	for (uint64_t which = 1; which <= 2; which++) {
+		const char *said = which == 1 ? "registration warm" : "registration cold";
+		struct drv_fail fail = {0};
+		struct drv_point point = point_make("onesided", 64, 0, 1);
+
+		point_set(&point, "registration", which);
+		tap_ok(drv_negotiate_point(&point, &offer, &fail) == 0, "%s %s", said, fail.text);
+		point_set(&point, "depth", 2);
+		tap_ok(drv_negotiate_point(&point, &offer, &fail) && fail.reason == DRV_DEPTH_TOO_DEEP &&
+			       strstr(fail.text, said),
+		       "depth 2: %s", fail.text);
+		point_set(&point, "depth", 1);
+		point_set(&point, "spread", 1 << 27);
+		tap_ok(drv_negotiate_point(&point, &offer, &fail) && fail.reason == DRV_NO_CAP &&
+			       strstr(fail.text, said),
+		       "spread: %s", fail.text);
+	}
+}
+
 static void test_launches(void)
 {
 	struct drv_fail fail = {0};
@@ -149,6 +173,7 @@ static void test_both(void)
 int main(void)
 {
 	test_points();
+	test_registration();
 	test_launches();
 	test_both();
 	return tap_done();

@@ -54,6 +54,8 @@ class Options:
     troubles: bool = True
     status: str = "finished"
     settings: Sequence[Mapping[str, str]] = ({},)
+    given: Sequence[Mapping[str, int | str]] = ({},)
+    """Values of further parameters: a point for each of them."""
     seed: int = 7
     virtual: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -135,11 +137,13 @@ def _point(
     depth: int,
     settings: Mapping[str, str] | None = None,
     touch: str = "write+read",
+    further: Mapping[str, int | str] | None = None,
 ) -> dict[str, Any]:
     settings = dict(settings or {})
     values: dict[str, Any] = {WORKLOADS.file(pattern).axis: size, "depth": depth, "operation": "put", "touch": touch}
+    values |= further or {}
     given = {key: value for key, value in values.items() if key in WORKLOADS.file(pattern).parameters}
-    beside = [] if touch == "write+read" else [touch]
+    beside = ([] if touch == "write+read" else [touch]) + sorted(map(str, (further or {}).items()))
     return {
         "point_id": point_id(kind, layer, place, wait, pattern, size, depth, *sorted(settings.items()), *beside),
         "subject": {"kind": kind, "layer": layer, "settings": settings, "place": place, "wait": wait},
@@ -163,8 +167,8 @@ def _layer_points(
     points = []
     for pattern, depth in options.patterns:
         touches = options.touches if "touch" in WORKLOADS.file(pattern).parameters else options.touches[:1]
-        for size, touch in product(options.sizes, touches):
-            point = _point("layer", layer, place, wait, pattern, size, depth, settings, touch)
+        for size, touch, further in product(options.sizes, touches, options.given):
+            point = _point("layer", layer, place, wait, pattern, size, depth, settings, touch, further)
             if options.troubles:
                 refused: tuple[str, str] | None = REFUSED.get((layer, place, wait))
                 if layer == "peregrine-shm" and place == "between":

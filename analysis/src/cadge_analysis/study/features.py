@@ -82,7 +82,9 @@ def _by_pair(comparison: Comparison, pair: PairOf) -> Iterator[_Price]:
             yield _ratio(without[cell.case], cell, comparison, label)
 
 
-def _by_parameter(comparison: Comparison, parameter: ParameterOf) -> Iterator[_Price]:
+def by_parameter(comparison: Comparison, parameter: ParameterOf) -> Iterator[tuple[Cell, Cell]]:
+    """Return cells of plain layers that differ in a parameter alone: that with its `off`, that with its `on`."""
+
     def rest(cell: Cell) -> tuple[object, ...]:
         kept = tuple((name, value) for name, value in cell.case.workload.items() if name != parameter.name)
         return cell.series, cell.case.place, cell.case.wait, cell.case.pattern, kept
@@ -95,7 +97,7 @@ def _by_parameter(comparison: Comparison, parameter: ParameterOf) -> Iterator[_P
     without = {rest(cell): cell for cell in plain if cell.case.workload.values.get(parameter.name) == parameter.off}
     for cell in plain:
         if cell.case.workload.values.get(parameter.name) == parameter.on and rest(cell) in without:
-            yield _ratio(without[rest(cell)], cell, comparison, cell.series.layer)
+            yield without[rest(cell)], cell
 
 
 def _prices(comparison: Comparison, feature: FeatureOf, setting: str) -> Iterator[_Price]:
@@ -104,7 +106,8 @@ def _prices(comparison: Comparison, feature: FeatureOf, setting: str) -> Iterato
     for pair in feature.pairs:
         yield from _by_pair(comparison, pair)
     if feature.parameter:
-        yield from _by_parameter(comparison, feature.parameter)
+        for without, with_it in by_parameter(comparison, feature.parameter):
+            yield _ratio(without, with_it, comparison, with_it.series.layer)
 
 
 def _value(prices: Sequence[_Price]) -> Value:

@@ -157,6 +157,36 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastRow:
+    """A layer at each size and what follows from it, or layers with one reason why there is nothing."""
+
+    label: str
+    cells: tuple[Value, ...]
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastTable:
+    """One operation at one place: a row a layer, a column a size."""
+
+    title: str
+    sizes: tuple[str, ...]
+    rows: tuple[ContrastRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """What one value of a parameter costs beside another, what was published of it, and what is called free."""
+
+    title: str
+    note: str
+    criterion: str
+    published: tuple[Fact, ...]
+    tables: tuple[ContrastTable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One of the campaigns that a page is made of, and the sections that are made of it."""
 
@@ -191,5 +221,6 @@ class StudyPage:
     ablations: tuple[AblationTable, ...]
     ablation_note: str
     features: tuple[Feature, ...]
+    contrast: Contrast | None
     sources: tuple[Source, ...]
     sheet: Sheet

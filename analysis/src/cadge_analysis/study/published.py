@@ -147,8 +147,8 @@ class ParameterOf(Frozen):
     """A parameter of a workload that switches a feature, with its two values."""
 
     name: str
-    on: int
-    off: int
+    on: int | str
+    off: int | str
 
 
 class ReasonOf(Frozen):
@@ -171,6 +171,34 @@ class FeatureOf(Frozen):
     parameter: ParameterOf | None = None
     reasons: tuple[ReasonOf, ...] = ()
     """Of several that fit a layer the first one counts."""
+
+
+class FreeOf(Frozen):
+    """What counts as no cost: an interval of the ratio, or of the difference, that ends at this or below."""
+
+    times: float = Field(gt=1)
+    ns: int = Field(ge=0)
+
+
+class ContrastOf(Frozen):
+    """One value of a parameter (`on`) beside another (`off`): what it costs, size by size."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    parameter: ParameterOf
+    ratio: str = Field(min_length=1)
+    """What a number is: on \u00f7 off, in words."""
+    free: FreeOf
+    said: dict[Literal["free", "costs", "open"], str]
+    """What is said of a layer: nothing it costs, it costs, or neither can be told."""
+    figures: tuple[str, ...] = ()
+    """Names of the published figures that stand with it."""
+
+    @model_validator(mode="after")
+    def _all_said(self) -> Self:
+        if len(self.said) < 3:
+            raise ValueError("said: give free, costs and open")
+        return self
 
 
 class RangeOf(Frozen):
@@ -206,6 +234,7 @@ class Published(Document):
     bill: BillOf | None = None
     ablation: SettingOf | None = None
     features: tuple[FeatureOf, ...] = ()
+    contrast: ContrastOf | None = None
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
@@ -213,6 +242,8 @@ class Published(Document):
         used |= {name for one in self.ranges for name in (one.low, one.high)}
         if self.bill is not None:
             used |= {self.bill.total, self.bill.floor, self.bill.above}
+        if self.contrast is not None:
+            used |= set(self.contrast.figures)
         unknown = sorted(used - set(self.figures))
         if unknown:
             raise ValueError(f"no figure is called {', '.join(unknown)}")

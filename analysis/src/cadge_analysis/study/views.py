@@ -21,7 +21,7 @@ from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import launch_facts
-from cadge_analysis.study import features, matrix, ranges, semantics, stack
+from cadge_analysis.study import contrast, features, matrix, ranges, semantics, stack
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
@@ -153,7 +153,13 @@ def page(
     setting, spec, properties = published.ablation, published.matrix, published.semantics
     mine, of_ablation = _first(comparisons, lambda one: _mine(one, published))
     tables, of_matrix = _first(comparisons, lambda one: tuple(matrix.tables(one, spec)) if spec else ())
+    beside = published.contrast
+    contrasted, of_contrast = _first(
+        comparisons, lambda one: contrast.contrast(one, published, beside) if beside else None
+    )
     sections = {"Then and now": of_matrix, "Matrix": of_matrix, "Semantics": of_matrix, "Switched off": of_ablation}
+    if contrasted:
+        sections[contrasted.title] = of_contrast
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     return StudyPage(
         title=published.title,
@@ -177,6 +183,7 @@ def page(
         ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
         ablation_note=note(mine),
         features=features.features(comparisons, published),
+        contrast=contrasted,
         sources=tuple(
             Source(
                 campaign_id=one.data.meta.campaign_id,

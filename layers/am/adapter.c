@@ -7,7 +7,6 @@
 #define PACKET_BYTES      8128u
 #define STRETCH_BYTES_MIN (UINT64_C(1) << 20)
 #define MESSAGE_BYTES_MAX (UINT64_C(1) << 30)
-#define AM_SEPARABLE      (CADGE_PART_PROTECTION | CADGE_PART_FLOW_CONTROL | CADGE_PART_ZERO_COPY_RECEIVE)
 #define TAG               UINT64_C(0x6361646765) /* of all endpoints: nothing keeps layers of one campaign apart but it */
 
 int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
@@ -23,14 +22,9 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return code < 0 ? code : ctx->events;
 }
 
-int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 {
-	return am_may_sleep(ctx->am) ? cadge_wire_wait(am_wire(ctx->am), timeout_ns) : CADGE_DONE;
-}
-
-int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
-{
-	return am_may_sleep(ctx->am) ? cadge_wire_event(am_wire(ctx->am), fd_out, due_ns_out) : CADGE_BUSY;
+	return am_may_sleep(ctx->am) ? am_wire(ctx->am) : NULL;
 }
 
 /* ---- channels ---- */
@@ -150,46 +144,41 @@ static int make_endpoint(const struct cadge_open_args *args, struct cadge_ctx *c
 	return CADGE_DONE;
 }
 
-int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+const struct cadge_style_facts cadge_style_facts = {
+	.ctx_bytes = sizeof(struct cadge_ctx),
+	.chan_bytes = sizeof(struct cadge_chan),
+	.message_bytes_max = MESSAGE_BYTES_MAX,
+	.depth_max = OUTSTANDING,
+	.separable = CADGE_PART_PROTECTION | CADGE_PART_FLOW_CONTROL | CADGE_PART_ZERO_COPY_RECEIVE,
+	.packet_bytes = PACKET_BYTES,
+};
+
+int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
+		     struct cadge_ctx *ctx)
 {
-	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	struct am_config config = {
+	const struct am_config config = {
+		.packet_bytes = asked->packet_bytes,
 		.outstanding = OUTSTANDING,
 		.queue = OUTSTANDING,
+		.untagged = asked->off & CADGE_PART_PROTECTION,
+		.uncredited = asked->off & CADGE_PART_FLOW_CONTROL,
 		.calls = {.up = on_up, .down = on_down, .ended = on_ended, .arg = ctx},
 	};
 	int code;
 
-	if (!ctx)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	ctx->peers = args->peers_max;
-	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
 	if (args->peers_max > AM_NAMES_MAX)
-		code = cadge_refuse(args, CADGE_E_ARGUMENT, "at most %u peers, not %u", AM_NAMES_MAX,
+		return cadge_refuse(args, CADGE_E_ARGUMENT, "at most %u peers, not %u", AM_NAMES_MAX,
 				    args->peers_max);
-	else
-		code = cadge_style_off(args, AM_SEPARABLE, &ctx->asked.off);
-	config.untagged = ctx->asked.off & CADGE_PART_PROTECTION;
-	config.uncredited = ctx->asked.off & CADGE_PART_FLOW_CONTROL;
-	if (code == CADGE_DONE)
-		code = cadge_style_packet_bytes(args, PACKET_BYTES, &config.packet_bytes);
-	if (code == CADGE_DONE)
-		code = am_open(args, &config, &ctx->am);
-	if (code == CADGE_DONE)
-		code = make_endpoint(args, ctx);
-	if (code != CADGE_DONE) {
-		cadge_slot_close(ctx);
-		return code;
-	}
-	*ctx_out = ctx;
-	return CADGE_DONE;
+	ctx->peers = args->peers_max;
+	ctx->asked = *asked;
+	code = am_open(args, &config, &ctx->am);
+	return code == CADGE_DONE ? make_endpoint(args, ctx) : code;
 }
 
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
 {
 	struct cadge_limits limits = cadge_style_limits(&ctx->asked, am_wire(ctx->am));
 
-	limits.depth_max = (uint32_t)cadge_least(limits.depth_max, OUTSTANDING);
 	limits.token_bytes = 4 * sizeof(uint32_t);
 	limits.wire_overhead_bytes += AM_HEAD_BYTES;
 	limits.short_bytes_max = am_medium_bytes_max(ctx->am, 0);

@@ -59,15 +59,13 @@ int cadge_slot_call(struct cadge_chan *chan, uint32_t op, const struct cadge_iov
 	const struct cadge_ctx *ctx = chan->ctx;
 	const size_t bytes = cadge_iov_bytes(in_iov, in_count), room = cadge_iov_bytes(out_iov, out_count);
 	struct am_words words = {.count = 4, .word = {op, 0, 0, 0}};
-	int code = cadge_usable(&chan->state);
+	int code = cadge_style_may_post(&chan->state, in_count, bytes, ctx->asked.message_bytes_max);
 	struct call *call;
 
 	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
-	if (in_count > CADGE_STYLE_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	if (bytes > ctx->asked.message_bytes_max || room > ctx->asked.message_bytes_max)
+	if (room > ctx->asked.message_bytes_max)
 		return CADGE_E_TOO_LARGE;
 	call = take_call(chan);
 	if (!call)

@@ -62,15 +62,11 @@ int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 {
 	const struct cadge_ctx *ctx = chan->ctx;
 	const size_t bytes = cadge_iov_bytes(iov, count);
-	int code = cadge_usable(&chan->state);
+	const int code = cadge_style_may_post(&chan->state, count, bytes, ctx->asked.message_bytes_max);
 
 	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
-	if (count > CADGE_STYLE_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	if (bytes > ctx->asked.message_bytes_max)
-		return CADGE_E_TOO_LARGE;
 	if (bytes > am_medium_bytes_max(ctx->am, 0))
 		return post_long(chan, iov, count, bytes, token);
 	return am_request(ctx->endpoint, chan->peer, MESSAGE, NULL, iov, count);

@@ -9,16 +9,8 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "am-ofi",
 	.style = "am",
-	.substrate = cadge_wire_substrate,
 	.caps = AM_CAPS,
 	AM_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

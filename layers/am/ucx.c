@@ -12,16 +12,8 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "am-ucx",
 	.style = "am",
-	.substrate = cadge_wire_substrate,
 	.caps = AM_CAPS | CADGE_CAP_OWN_THREADS,
 	AM_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

@@ -45,15 +45,11 @@ int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 	struct cadge_ctx *ctx = chan->ctx;
 	const size_t bytes = cadge_iov_bytes(iov, count), fill_bytes = -bytes % BIP_WORD_BYTES;
 	struct cadge_iov pieces[CADGE_STYLE_IOV_MAX + 1];
-	int code = cadge_usable(&chan->state);
+	int code = cadge_style_may_post(&chan->state, count, bytes, chan->bytes_max);
 
 	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
-	if (count > CADGE_STYLE_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	if (bytes > chan->bytes_max)
-		return CADGE_E_TOO_LARGE;
 	if (ctx->sending)
 		return CADGE_BUSY;
 	memcpy(pieces, iov, count * sizeof(*iov));
@@ -130,16 +126,9 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return code < 0 ? code : ctx->events;
 }
 
-int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 {
-	return bip_may_sleep(ctx->bip) ? cadge_wire_wait(bip_wire(ctx->bip), timeout_ns) : CADGE_DONE;
-}
-
-int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
-{
-	struct bip *bip = ctx->bip;
-
-	return bip_may_sleep(bip) ? cadge_wire_event(bip_wire(bip), fd_out, due_ns_out) : CADGE_BUSY;
+	return bip_may_sleep(ctx->bip) ? bip_wire(ctx->bip) : NULL;
 }
 
 /* ---- channels ---- */
@@ -228,33 +217,30 @@ static int make_landings(const struct cadge_open_args *args, struct cadge_ctx *c
 	return code == CADGE_DONE ? code : cadge_refuse(args, code, "no room for a message of each peer");
 }
 
-int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+const struct cadge_style_facts cadge_style_facts = {
+	.ctx_bytes = sizeof(struct cadge_ctx),
+	.chan_bytes = sizeof(struct cadge_chan),
+	.message_bytes_max = MESSAGE_BYTES_MAX,
+	.depth_max = 1, /* BIP has one send outstanding */
+	.packet_bytes = PACKET_BYTES,
+};
+
+int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
+		     struct cadge_ctx *ctx)
 {
-	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	struct bip_config config = {.queue = QUEUE, .kept = QUEUE};
-	uint32_t packet_bytes;
+	const struct bip_config config = {
+		.tags = args->peers_max,
+		.short_words = (asked->packet_bytes - BIP_HEAD_BYTES) / BIP_WORD_BYTES,
+		.queue = QUEUE,
+		.kept = QUEUE,
+		.events = {.up = on_up, .down = on_down, .arg = ctx},
+	};
 	int code;
 
-	if (!ctx)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	config.tags = ctx->peers = args->peers_max;
-	config.events = (struct bip_events){.up = on_up, .down = on_down, .arg = ctx};
-	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
-	ctx->asked.depth = 1; /* BIP has one send outstanding */
-	code = cadge_style_off(args, 0, &ctx->asked.off);
-	if (code == CADGE_DONE)
-		code = cadge_style_packet_bytes(args, PACKET_BYTES, &packet_bytes);
-	if (code == CADGE_DONE) {
-		config.short_words = (packet_bytes - BIP_HEAD_BYTES) / BIP_WORD_BYTES;
-		code = bip_open(args, &config, &ctx->bip);
-	}
-	if (code == CADGE_DONE)
-		code = make_landings(args, ctx);
-	if (code == CADGE_DONE)
-		*ctx_out = ctx;
-	else
-		cadge_slot_close(ctx);
-	return code;
+	ctx->peers = args->peers_max;
+	ctx->asked = *asked;
+	code = bip_open(args, &config, &ctx->bip);
+	return code == CADGE_DONE ? make_landings(args, ctx) : code;
 }
 
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)

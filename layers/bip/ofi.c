@@ -9,17 +9,9 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "bip-ofi",
 	.style = "bip",
-	.substrate = cadge_wire_substrate,
 	.caps = CADGE_STYLE_CAPS,
 	.semantics = cadge_semantics_of_messages,
 	CADGE_STYLE_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

@@ -29,16 +29,6 @@ void cadge_landings_destroy(struct cadge_landings *landings)
 	landings->base = NULL;
 }
 
-struct cadge_style_asked cadge_style_asked_of(const struct cadge_open_args *args, uint64_t message_bytes_max)
-{
-	return (struct cadge_style_asked){
-		.place = args->place,
-		.wait_mode = args->wait_mode,
-		.depth = args->depth_max,
-		.message_bytes_max = cadge_least(args->message_bytes_max, message_bytes_max),
-	};
-}
-
 static const struct {
 	const char *name;
 	uint32_t part;
@@ -51,9 +41,9 @@ static const struct {
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-static int refuse_off(const struct cadge_open_args *args, uint32_t separable, const char *given,
-		      size_t given_bytes)
+static int refuse_off(const struct cadge_open_args *args, const char *given, size_t given_bytes)
 {
+	const uint32_t separable = cadge_style_facts.separable;
 	char list[96] = "";
 
 	for (size_t i = 0; i < PARTS; i++)
@@ -66,7 +56,7 @@ static int refuse_off(const struct cadge_open_args *args, uint32_t separable, co
 			    separable ? "it can be " : "nothing of this layer can be switched off", list);
 }
 
-int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint32_t *off_out)
+static int read_off(const struct cadge_open_args *args, uint32_t *off_out)
 {
 	const char *at = cadge_setting_of(args, "off", "");
 	uint32_t off = 0;
@@ -77,8 +67,8 @@ int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint
 
 		while (i < PARTS && (strlen(parts[i].name) != bytes || memcmp(parts[i].name, at, bytes) != 0))
 			i++;
-		if (i == PARTS || !(parts[i].part & separable))
-			return refuse_off(args, separable, at, bytes);
+		if (i == PARTS || !(parts[i].part & cadge_style_facts.separable))
+			return refuse_off(args, at, bytes);
 		off |= parts[i].part;
 		at += bytes + (at[bytes] == '+');
 	}
@@ -86,16 +76,16 @@ int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint
 	return CADGE_DONE;
 }
 
-int cadge_style_packet_bytes(const struct cadge_open_args *args, uint32_t usual_bytes, uint32_t *bytes_out)
+static int read_packet_bytes(const struct cadge_open_args *args, uint32_t *bytes_out)
 {
 	const char *given = cadge_setting_of(args, "packet_bytes", "");
 	char *end;
 	unsigned long bytes;
 
-	*bytes_out = usual_bytes;
+	*bytes_out = cadge_style_facts.packet_bytes;
 	if (!*given)
 		return CADGE_DONE;
-	if (!usual_bytes)
+	if (!*bytes_out)
 		return cadge_refuse(
 			args, CADGE_E_ARGUMENT,
 			"setting packet_bytes cannot be had here: the style's packets have one size");
@@ -107,6 +97,47 @@ int cadge_style_packet_bytes(const struct cadge_open_args *args, uint32_t usual_
 				    given, CADGE_PACKET_BYTES_LEAST, cadge_wire_packet_bytes_max);
 	*bytes_out = (uint32_t)bytes;
 	return CADGE_DONE;
+}
+
+int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+{
+	struct cadge_ctx *ctx =
+		calloc(1, cadge_style_facts.ctx_bytes + args->peers_max * cadge_style_facts.chan_bytes);
+	struct cadge_style_asked asked = {
+		.place = args->place,
+		.wait_mode = args->wait_mode,
+		.depth = (uint32_t)cadge_least(args->depth_max, cadge_style_facts.depth_max),
+		.message_bytes_max =
+			cadge_least(args->message_bytes_max, cadge_style_facts.message_bytes_max),
+	};
+	int code;
+
+	if (!ctx)
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
+	code = read_off(args, &asked.off);
+	if (code == CADGE_DONE)
+		code = read_packet_bytes(args, &asked.packet_bytes);
+	if (code == CADGE_DONE)
+		code = cadge_style_open(args, &asked, ctx);
+	if (code == CADGE_DONE)
+		*ctx_out = ctx;
+	else
+		cadge_slot_close(ctx);
+	return code;
+}
+
+int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+{
+	struct cadge_wire *wire = cadge_style_idle_wire(ctx);
+
+	return wire ? cadge_wire_wait(wire, timeout_ns) : CADGE_DONE;
+}
+
+int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
+{
+	struct cadge_wire *wire = cadge_style_idle_wire(ctx);
+
+	return wire ? cadge_wire_event(wire, fd_out, due_ns_out) : CADGE_BUSY;
 }
 
 static uint64_t caps_off(uint32_t off)
@@ -150,4 +181,9 @@ void cadge_style_fill_traits(const struct cadge_style_asked *asked, struct cadge
 		traits->flow = CADGE_FLOW_NONE;
 	traits->copies_on_receive += (asked->off & CADGE_PART_ZERO_COPY_RECEIVE) != 0;
 	cadge_fill(traits_out, traits, sizeof(*traits));
+}
+
+const struct cadge_layer *cadge_layer_entry(void)
+{
+	return &cadge_style_layer;
 }

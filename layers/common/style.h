@@ -12,7 +12,7 @@
 #include "common/adapter.h"
 #include "common/wire.h"
 
-/* Slots of every style, in layers/<style>/adapter.c. */
+/* Slots of every style. style.c has open, wait and event, layers/<style>/adapter.c the others. */
 int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out);
 void cadge_slot_close(struct cadge_ctx *ctx);
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out);
@@ -41,6 +41,7 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
 /* Of a substrate that cannot sleep anywhere; the others have CADGE_STYLE_SLOTS. */
 #define CADGE_STYLE_CAPS_AWAKE (CADGE_STYLE_CAPS & ~(CADGE_CAP_WAIT | CADGE_CAP_EVENT_FD))
 #define CADGE_STYLE_SLOTS_AWAKE                                                                              \
+	.abi = CADGE_ABI, .bytes = sizeof(struct cadge_layer), .substrate = cadge_wire_substrate,            \
 	.options = cadge_wire_options, .open = cadge_slot_open, .close = cadge_slot_close,                   \
 	.limits = cadge_slot_limits, .address = cadge_slot_address, .connect = cadge_slot_connect,           \
 	.disconnect = cadge_slot_disconnect, .post = cadge_slot_post, .poll = cadge_slot_poll,               \
@@ -50,8 +51,8 @@ const char *cadge_slot_why(const struct cadge_ctx *ctx);
 #define CADGE_STYLE_SLOTS CADGE_STYLE_SLOTS_AWAKE, .wait = cadge_slot_wait, .event = cadge_slot_event
 
 /*
- * What a substrate's file defines beside its entry: the table, and what its library does to a short message, beside what
- * the style does.
+ * What a substrate's file defines: the table, which the module's entry returns, and what its library does to a short message,
+ * beside what the style does.
  */
 extern const struct cadge_layer cadge_style_layer;
 extern const struct cadge_traits cadge_style_library_traits;
@@ -91,37 +92,68 @@ enum cadge_style_part {
 	CADGE_PART_ZERO_COPY_SEND = 4,
 	CADGE_PART_ZERO_COPY_RECEIVE = 8,
 };
-/*
- * Reads the setting `off` into bits of enum cadge_style_part. `separable`: those that this style can do without. DONE, or
- * E_ARGUMENT with a sentence in args->error.
- */
-int cadge_style_off(const struct cadge_open_args *args, uint32_t separable, uint32_t *off_out);
 
-/*
- * Reads the setting packet_bytes: the longest packet, header included, from CADGE_PACKET_BYTES_LEAST to what the substrate
- * grants, so that the price of a packet's boundary, and of what is done for longer messages, can be measured. `usual_bytes`
- * where it was not set; 0: this style's packets have one size. DONE, or E_ARGUMENT with a sentence in args->error.
- */
-#define CADGE_PACKET_BYTES_LEAST 512u
-int cadge_style_packet_bytes(const struct cadge_open_args *args, uint32_t usual_bytes, uint32_t *bytes_out);
+/* ---- what an adapter defines beside its slots ---- */
 
-/*
- * Limits and traits of a context as far as the table, the library and what was asked for say; the adapter changes what
- * is otherwise with it.
- */
+struct cadge_style_facts {
+	size_t ctx_bytes;  /* of struct cadge_ctx, without its channels */
+	size_t chan_bytes; /* of struct cadge_chan */
+	uint64_t message_bytes_max;
+	uint32_t depth_max;
+	uint32_t separable; /* bits of enum cadge_style_part: what this style can do without */
+	/* The usual longest packet, header included; 0: this style's packets have one size, which is not asked for. */
+	uint32_t packet_bytes;
+};
+extern const struct cadge_style_facts cadge_style_facts;
+
+/* What was asked for, as far as the style can do it. */
 struct cadge_style_asked {
 	enum cadge_place place;
 	enum cadge_wait_mode wait_mode;
 	uint32_t depth;
 	uint64_t message_bytes_max;
-	uint32_t off; /* bits of enum cadge_style_part; what it takes away is not granted */
+	uint32_t off; /* setting `off`: bits of enum cadge_style_part; what it takes away is not granted */
+	/*
+	 * Setting packet_bytes: the longest packet, from CADGE_PACKET_BYTES_LEAST to what the substrate grants, so that the
+	 * price of a packet's boundary, and of what is done for longer messages, can be measured.
+	 */
+	uint32_t packet_bytes;
 };
-struct cadge_style_asked cadge_style_asked_of(const struct cadge_open_args *args, uint64_t message_bytes_max);
+#define CADGE_PACKET_BYTES_LEAST 512u
+
+/*
+ * Opens the style in *ctx, which is zero and has room for args->peers_max channels. DONE, or negative with a sentence in
+ * args->error; then close takes back what there is.
+ */
+int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
+		     struct cadge_ctx *ctx);
+/* The wire that wait and event sleep on; NULL: something is left to do that needs no news of it. */
+struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx);
+
+/* ---- limits, traits, messages ---- */
+
+/*
+ * Limits and traits of a context as far as the table, the library and what was asked for say; the adapter changes what
+ * is otherwise with it.
+ */
 struct cadge_limits cadge_style_limits(const struct cadge_style_asked *asked, const struct cadge_wire *wire);
 struct cadge_traits cadge_style_traits(const struct cadge_style_asked *asked);
 /* Fills *traits_out with the adapter's traits, less what is switched off. */
 void cadge_style_fill_traits(const struct cadge_style_asked *asked, struct cadge_traits *traits,
 			     struct cadge_traits *traits_out);
+
+/* Whether post may go on with a message of so many pieces and bytes: DONE, BUSY, E_DOWN, E_ARGUMENT, E_TOO_LARGE. */
+static inline int cadge_style_may_post(const struct cadge_state *state, uint32_t count, uint64_t bytes,
+				       uint64_t bytes_max)
+{
+	const int code = cadge_usable(state);
+
+	if (code != CADGE_DONE)
+		return code;
+	if (count > CADGE_STYLE_IOV_MAX)
+		return CADGE_E_ARGUMENT;
+	return bytes > bytes_max ? CADGE_E_TOO_LARGE : CADGE_DONE;
+}
 
 /*
  * What came in, where the caller is to see it: where it lies, or, without zero copy on receive, in room of the adapter's

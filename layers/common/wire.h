@@ -75,14 +75,14 @@ struct cadge_wire_facts {
 	uint32_t wire_overhead_bytes;
 };
 
-/* The option that every style has, read by its adapter: see cadge_style_off of common/style.h. */
+/* The option that every style has: see `off` of struct cadge_style_asked in common/style.h. */
 #define CADGE_WIRE_OPTION_OFF                                                                                \
 	{"off", "",                                                                                          \
 	 "what is switched off, to see its price, joined by '+', where the style can do without: "           \
 	 "protection, "                                                                                      \
 	 "flow_control, zero_copy_send, zero_copy_receive"}
 
-/* See cadge_style_packet_bytes of common/style.h. */
+/* See packet_bytes there. */
 #define CADGE_WIRE_OPTION_PACKET_BYTES                                                                       \
 	{"packet_bytes", "",                                                                                 \
 	 "longest packet, where the style's packets may differ; empty: the style's usual one"}

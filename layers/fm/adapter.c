@@ -74,15 +74,11 @@ int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 {
 	const size_t bytes = cadge_iov_bytes(iov, count);
 	uint8_t length[LENGTH_BYTES];
-	int code = cadge_usable(&chan->state);
+	int code = cadge_style_may_post(&chan->state, count, bytes, chan->ctx->asked.message_bytes_max);
 
 	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
-	if (count > CADGE_STYLE_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	if (bytes > chan->ctx->asked.message_bytes_max)
-		return CADGE_E_TOO_LARGE;
 	if (chan->out)
 		return CADGE_BUSY;
 	chan->out = fm_begin_message(chan->ctx->fm, chan->peer, HANDLER);
@@ -131,14 +127,9 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return code < 0 ? code : ctx->events;
 }
 
-int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
+struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 {
-	return fm_may_sleep(ctx->fm) ? cadge_wire_wait(fm_wire(ctx->fm), timeout_ns) : CADGE_DONE;
-}
-
-int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
-{
-	return fm_may_sleep(ctx->fm) ? cadge_wire_event(fm_wire(ctx->fm), fd_out, due_ns_out) : CADGE_BUSY;
+	return fm_may_sleep(ctx->fm) ? fm_wire(ctx->fm) : NULL;
 }
 
 /* ---- channels ---- */
@@ -208,34 +199,33 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
-int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+const struct cadge_style_facts cadge_style_facts = {
+	.ctx_bytes = sizeof(struct cadge_ctx),
+	.chan_bytes = sizeof(struct cadge_chan),
+	.message_bytes_max = MESSAGE_BYTES_MAX,
+	.depth_max = UINT32_MAX,
+	.separable = CADGE_PART_FLOW_CONTROL,
+	.packet_bytes = PACKET_BYTES,
+};
+
+int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
+		     struct cadge_ctx *ctx)
 {
-	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	struct fm_config config = {
+	const struct fm_config config = {
+		.packet_bytes = asked->packet_bytes,
 		.window = WINDOW,
+		.uncredited = asked->off & CADGE_PART_FLOW_CONTROL,
 		.events = {.up = on_up, .down = on_down, .arg = ctx},
 	};
 	int code;
 
-	if (!ctx)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
 	ctx->peers = args->peers_max;
-	ctx->asked = cadge_style_asked_of(args, MESSAGE_BYTES_MAX);
-	code = cadge_style_off(args, CADGE_PART_FLOW_CONTROL, &ctx->asked.off);
-	config.uncredited = ctx->asked.off & CADGE_PART_FLOW_CONTROL;
-	if (code == CADGE_DONE)
-		code = cadge_style_packet_bytes(args, PACKET_BYTES, &config.packet_bytes);
-	if (code == CADGE_DONE)
-		code = fm_open(args, &config, &ctx->fm);
-	if (code == CADGE_DONE)
-		code = cadge_landings_make(args, ctx->asked.message_bytes_max, &ctx->landings);
-	if (code != CADGE_DONE) {
-		cadge_slot_close(ctx);
+	ctx->asked = *asked;
+	code = fm_open(args, &config, &ctx->fm);
+	if (code != CADGE_DONE)
 		return code;
-	}
 	fm_register_handler(ctx->fm, HANDLER, on_message);
-	*ctx_out = ctx;
-	return CADGE_DONE;
+	return cadge_landings_make(args, asked->message_bytes_max, &ctx->landings);
 }
 
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)

@@ -12,17 +12,9 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "fm-ucx",
 	.style = "fm",
-	.substrate = cadge_wire_substrate,
 	.caps = CADGE_STYLE_CAPS | CADGE_CAP_FLOW_CONTROL | CADGE_CAP_OWN_THREADS,
 	.semantics = cadge_semantics_of_messages,
 	CADGE_STYLE_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

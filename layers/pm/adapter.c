@@ -52,19 +52,9 @@ void pm_slot_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 	pm_release_receive_buffer(ctx->pm, (struct pm_packet *)(void *)lend);
 }
 
-static bool may_sleep(const struct cadge_ctx *ctx)
+struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 {
-	return !ctx->stuck && pm_may_sleep(ctx->pm);
-}
-
-int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
-{
-	return may_sleep(ctx) ? cadge_wire_wait(pm_wire(ctx->pm), timeout_ns) : CADGE_DONE;
-}
-
-int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
-{
-	return may_sleep(ctx) ? cadge_wire_event(pm_wire(ctx->pm), fd_out, due_ns_out) : CADGE_BUSY;
+	return !ctx->stuck && pm_may_sleep(ctx->pm) ? pm_wire(ctx->pm) : NULL;
 }
 
 /* ---- channels ---- */
@@ -88,7 +78,6 @@ static void on_down(void *arg, uint32_t peer, int code)
 int cadge_slot_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
 {
 	struct cadge_blob_out out = cadge_blob_open(blob, *bytes_inout);
-
 	int code = pm_sample_address(ctx, &out);
 
 	if (code == CADGE_DONE)
@@ -149,45 +138,39 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
-int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+const struct cadge_style_facts cadge_style_facts = {
+	.ctx_bytes = sizeof(struct cadge_ctx),
+	.chan_bytes = sizeof(struct cadge_chan),
+	.message_bytes_max = PM_MESSAGE_BYTES_MAX,
+	.depth_max = UINT32_MAX,
+	.separable = CADGE_PART_ZERO_COPY_SEND | CADGE_PART_ZERO_COPY_RECEIVE,
+};
+
+int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
+		     struct cadge_ctx *ctx)
 {
-	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
 	struct pm_config config = {
+		.packet_bytes = PM_PACKET_BYTES,
 		.window = PM_WINDOW,
 		.buffers = PM_BUFFERS,
 		.channels = 1,
 		.events = {.up = on_up, .down = on_down, .ended = pm_memory_ended, .arg = ctx},
 	};
-	int code = CADGE_E_MEMORY;
+	int code;
 
-	if (!ctx)
-		return cadge_refuse(args, code, "out of memory for %u peers", args->peers_max);
 	ctx->peers = args->peers_max;
-	ctx->asked = cadge_style_asked_of(args, PM_MESSAGE_BYTES_MAX);
-	code = cadge_style_off(args, CADGE_PART_ZERO_COPY_SEND | CADGE_PART_ZERO_COPY_RECEIVE,
-			       &ctx->asked.off);
-	if (code == CADGE_DONE)
-		code = cadge_style_packet_bytes(args, 0, &config.packet_bytes);
-	config.packet_bytes = PM_PACKET_BYTES;
+	ctx->asked = *asked;
 	pm_memory_needs(ctx, args, &config);
-	if (code == CADGE_DONE)
-		code = pm_open(args, &config, &ctx->pm);
-	if (code == CADGE_DONE && !pm_memory_open(ctx))
-		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	if (code != CADGE_DONE) {
-		cadge_slot_close(ctx);
+	code = pm_open(args, &config, &ctx->pm);
+	if (code != CADGE_DONE)
 		return code;
-	}
+	if (!pm_memory_open(ctx))
+		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
 	ctx->short_bytes_max = pm_packet_bytes(ctx->pm) - PM_ADAPTER_HEAD_BYTES;
-	if (ctx->asked.off & CADGE_PART_ZERO_COPY_RECEIVE) {
-		ctx->received = malloc(ctx->short_bytes_max);
-		if (!ctx->received) {
-			cadge_slot_close(ctx);
-			return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for a message");
-		}
-	}
-	*ctx_out = ctx;
-	return CADGE_DONE;
+	if (!(asked->off & CADGE_PART_ZERO_COPY_RECEIVE))
+		return CADGE_DONE;
+	ctx->received = malloc(ctx->short_bytes_max);
+	return ctx->received ? CADGE_DONE : cadge_refuse(args, CADGE_E_MEMORY, "out of memory for a message");
 }
 
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)

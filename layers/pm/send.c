@@ -24,16 +24,12 @@ int cadge_slot_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32
 		    uint64_t token)
 {
 	const size_t bytes = cadge_iov_bytes(iov, count);
-	int code = cadge_usable(&chan->state);
+	const int code = cadge_style_may_post(&chan->state, count, bytes, chan->ctx->asked.message_bytes_max);
 	uint8_t *message;
 
 	(void)flags;
 	if (code != CADGE_DONE)
 		return code;
-	if (count > CADGE_STYLE_IOV_MAX)
-		return CADGE_E_ARGUMENT;
-	if (bytes > chan->ctx->asked.message_bytes_max)
-		return CADGE_E_TOO_LARGE;
 	if (UNLIKELY(chan->out.phase != PM_IDLE))
 		return CADGE_BUSY;
 	if (bytes > chan->ctx->short_bytes_max)

@@ -12,16 +12,8 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "pm-ucx",
 	.style = "pm",
-	.substrate = cadge_wire_substrate,
 	.caps = PM_CAPS | CADGE_CAP_OWN_THREADS,
 	PM_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

@@ -36,21 +36,12 @@ int cadge_slot_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	return code < 0 ? code : ctx->events;
 }
 
-static bool may_sleep(const struct cadge_ctx *ctx)
+struct cadge_wire *cadge_style_idle_wire(const struct cadge_ctx *ctx)
 {
-	return vmmc_may_sleep(ctx->vmmc) && vmmc_mail_may_sleep(&ctx->mail);
-}
+	const bool busy = ctx->asked.wait_mode == CADGE_WAIT_BLOCK &&
+			  !(vmmc_may_sleep(ctx->vmmc) && vmmc_mail_may_sleep(&ctx->mail));
 
-int cadge_slot_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
-{
-	return may_sleep(ctx) ? cadge_wire_wait(vmmc_wire(ctx->vmmc), timeout_ns) : CADGE_DONE;
-}
-
-int cadge_slot_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
-{
-	if (ctx->asked.wait_mode == CADGE_WAIT_BLOCK && !may_sleep(ctx))
-		return CADGE_BUSY;
-	return cadge_wire_event(vmmc_wire(ctx->vmmc), fd_out, due_ns_out);
+	return busy ? NULL : vmmc_wire(ctx->vmmc);
 }
 
 /* ---- what VMMC tells ---- */
@@ -165,40 +156,35 @@ void cadge_slot_close(struct cadge_ctx *ctx)
 	free(ctx);
 }
 
-int cadge_slot_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
+const struct cadge_style_facts cadge_style_facts = {
+	.ctx_bytes = sizeof(struct cadge_ctx),
+	.chan_bytes = sizeof(struct cadge_chan),
+	.message_bytes_max = BYTES_MAX,
+	.depth_max = DEPTH_MAX,
+	.separable = CADGE_PART_PROTECTION,
+};
+
+int cadge_style_open(const struct cadge_open_args *args, const struct cadge_style_asked *asked,
+		     struct cadge_ctx *ctx)
 {
-	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx) + args->peers_max * sizeof(ctx->chans[0]));
-	const uint32_t depth = (uint32_t)cadge_least(args->depth_max, DEPTH_MAX);
-	struct vmmc_config config = {
-		.operations = depth + VMMC_MAIL_OPERATIONS,
+	const struct vmmc_config config = {
+		.operations = asked->depth + VMMC_MAIL_OPERATIONS,
 		.notes = NOTES,
 		.cache_pages = CACHE_PAGES,
+		.trusting = asked->off & CADGE_PART_PROTECTION,
 		.events =
 			{.up = on_up, .down = on_down, .sent = on_sent, .notified = on_notified, .arg = ctx},
 	};
 	int code;
 
-	if (!ctx)
-		return cadge_refuse(args, CADGE_E_MEMORY, "out of memory for %u peers", args->peers_max);
-	ctx->asked = cadge_style_asked_of(args, BYTES_MAX);
-	ctx->asked.depth = depth;
-	code = cadge_style_off(args, CADGE_PART_PROTECTION, &ctx->asked.off);
-	config.trusting = ctx->asked.off & CADGE_PART_PROTECTION;
-	if (code == CADGE_DONE)
-		code = cadge_style_packet_bytes(args, 0, &(uint32_t){0});
-	if (code == CADGE_DONE)
-		code = vmmc_open(args, &config, &ctx->vmmc);
-	if (code == CADGE_DONE) {
-		code = vmmc_mail_create(&ctx->mail, ctx->vmmc, args, &ctx->asked);
-		if (code != CADGE_DONE)
-			cadge_refuse(args, code, "no memory for the mailboxes of %u peers", args->peers_max);
-	}
-	if (code != CADGE_DONE) {
-		cadge_slot_close(ctx);
+	ctx->asked = *asked;
+	code = vmmc_open(args, &config, &ctx->vmmc);
+	if (code != CADGE_DONE)
 		return code;
-	}
-	*ctx_out = ctx;
-	return CADGE_DONE;
+	code = vmmc_mail_create(&ctx->mail, ctx->vmmc, args, asked);
+	if (code != CADGE_DONE)
+		cadge_refuse(args, code, "no memory for the mailboxes of %u peers", args->peers_max);
+	return code;
 }
 
 void cadge_slot_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)

@@ -9,18 +9,10 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "vmmc-mpi",
 	.style = "vmmc",
-	.substrate = cadge_wire_substrate,
 	.caps = (CADGE_STYLE_CAPS_AWAKE & ~CADGE_CAP_NET) | VMMC_OWN_CAPS | CADGE_CAP_OWN_THREADS |
 		CADGE_CAP_ONE_INIT,
 	CADGE_STYLE_SLOTS_AWAKE,
 	VMMC_OWN_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

@@ -10,16 +10,8 @@ const struct cadge_traits cadge_style_library_traits = {
 };
 
 const struct cadge_layer cadge_style_layer = {
-	.abi = CADGE_ABI,
-	.bytes = sizeof(struct cadge_layer),
 	.name = "vmmc-ucx",
 	.style = "vmmc",
-	.substrate = cadge_wire_substrate,
 	.caps = VMMC_CAPS | CADGE_CAP_OWN_THREADS,
 	VMMC_SLOTS,
 };
-
-const struct cadge_layer *cadge_layer_entry(void)
-{
-	return &cadge_style_layer;
-}

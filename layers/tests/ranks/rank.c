@@ -81,6 +81,26 @@ void meet(const struct rank *rank, unsigned int first, unsigned int count)
 			hear(rank, i, &byte, 1);
 }
 
+struct cadge_open_args rank_open_args(const struct rank *rank, uint32_t depth_max)
+{
+	static char error[REASON_BYTES];
+
+	error[0] = '\0';
+	return (struct cadge_open_args){
+		.bytes = sizeof(struct cadge_open_args),
+		.place = rank->place,
+		.wait_mode = rank->wait_mode,
+		.device = rank->device,
+		.address = rank->address,
+		.peers_max = RANKS_MAX,
+		.depth_max = depth_max,
+		.message_bytes_max = 1 << 20,
+		.region_bytes_max = 1 << 20,
+		.error = error,
+		.error_bytes = sizeof(error),
+	};
+}
+
 uint64_t clock_ns(void)
 {
 	struct timespec time;

@@ -49,6 +49,11 @@ size_t hear(const struct rank *rank, unsigned int from, void *data, size_t room_
 bool hears(const struct rank *rank, unsigned int from);
 /* All of these ranks are here. */
 void meet(const struct rank *rank, unsigned int first, unsigned int count);
+/*
+ * What a layer, a style or a wire is opened with: where this rank is, all ranks as peers, messages and regions of a MiB. `error`
+ * is one for all, empty now.
+ */
+struct cadge_open_args rank_open_args(const struct rank *rank, uint32_t depth_max);
 uint64_t clock_ns(void);
 /* Sleeps. */
 void rest_ms(unsigned int ms);

@@ -49,19 +49,8 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 void end_open(struct end *end, struct rank *rank, const char *layer)
 {
 	const char *modules = getenv("CADGE_MODULES");
-	char path[512], reason[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.wait_mode = rank->wait_mode,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = DEPTH,
-		.message_bytes_max = MESSAGE_BYTES,
-		.error = reason,
-		.error_bytes = sizeof(reason),
-	};
+	char path[512];
+	struct cadge_open_args args = rank_open_args(rank, DEPTH);
 	cadge_layer_entry_fn entry;
 	void *module;
 
@@ -74,15 +63,17 @@ void end_open(struct end *end, struct rank *rank, const char *layer)
 		.rank = rank,
 		.limits = {.bytes = sizeof(end->limits)},
 	};
+	args.message_bytes_max = MESSAGE_BYTES;
+	args.region_bytes_max = 0;
 	snprintf(path, sizeof(path), "%s/%s.so", modules ? modules : "build/layers", layer);
 	if (access(path, R_OK))
 		rank_skip(rank, "%s is not built", layer);
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	EXPECT(rank, module, "%s", dlerror());
 	*(void **)(&entry) = dlsym(module, CADGE_ENTRY_SYMBOL);
-	EXPECT(rank, entry && cadge_layer_take(entry(), &end->layer, reason, sizeof(reason)) == 0, "%s",
-	       reason);
-	EXPECT(rank, end->layer.open(&args, &end->ctx) == CADGE_DONE, "open: %s", reason);
+	EXPECT(rank, entry && cadge_layer_take(entry(), &end->layer, args.error, args.error_bytes) == 0, "%s",
+	       args.error);
+	EXPECT(rank, end->layer.open(&args, &end->ctx) == CADGE_DONE, "open: %s", args.error);
 	end->layer.limits(end->ctx, &end->limits);
 }
 

@@ -4,23 +4,20 @@
  * has at most one reply and a reply none, credits bound what is outstanding, what cannot be delivered comes back with all
  * it carried, and a long message lies in the segment before its handler runs.
  */
-#include "tests/styles/am.h"
 
 #include <string.h>
 
 #include "am/am.h"
-#include "cadge/check.h"
-#include "tests/ranks/ranks.h"
+#include "tests/styles/frame.h"
 
-enum { WINDOW = 8, QUEUE = 4, PATIENCE_S = 10, SEGMENT_BYTES = 1 << 20, GUARD_BYTES = 64 };
+enum { WINDOW = 8, QUEUE = 4, SEGMENT_BYTES = 1 << 20, GUARD_BYTES = 64 };
 enum { ECHO = 1, ANSWER, COUNT, BREAK_RULES, BREAK_MORE, LONG, LONG_BACK, BIG, NOBODY = 77 };
 #define TAG UINT64_C(0x1122334455667788)
 
-static struct rank *self;
 static uint32_t outstanding = WINDOW;
 static struct am *am;
 static struct am_endpoint *endpoint;
-static bool ups[RANKS_MAX];
+static uint32_t budget = UINT32_MAX; /* of requests, of a look */
 
 /* What handlers and upcalls have seen. */
 static unsigned int handled, answered, returned, ended, wrong;
@@ -32,18 +29,6 @@ static uint32_t handler_seen;
 
 /* ---- frame ---- */
 
-static void on_up(void *arg, uint32_t peer)
-{
-	(void)arg;
-	ups[peer] = true;
-}
-
-static void on_down(void *arg, uint32_t peer, int code)
-{
-	(void)arg, (void)code;
-	rank_fail(self, "peer %u is down", peer);
-}
-
 static void on_ended(void *arg, uint32_t peer, uint32_t handler, uint64_t token, int code)
 {
 	(void)arg, (void)peer, (void)handler;
@@ -51,45 +36,14 @@ static void on_ended(void *arg, uint32_t peer, uint32_t handler, uint64_t token,
 	ended++;
 }
 
-static uint64_t deadline(void)
+static void poll_once(void)
 {
-	return clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-}
-
-static void poll_once(uint32_t budget)
-{
-	int count = am_poll(am, budget);
+	const int count = am_poll(am, budget);
 
 	EXPECT(self, count >= 0, "poll: %s", cadge_code_name(count));
 }
 
-/* Polls until `*count` is at least `wanted`. */
-static void await(const unsigned int *count, unsigned int wanted, const char *what)
-{
-	const uint64_t until_ns = deadline();
-
-	while (*count < wanted) {
-		poll_once(UINT32_MAX);
-		EXPECT(self, clock_ns() < until_ns, "waited in vain for %s: %u of %u", what, *count, wanted);
-	}
-}
-
-static void connect_to(uint32_t other)
-{
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-	const uint64_t until_ns = deadline();
-
-	EXPECT(self, am_address(am, other, &out) == CADGE_DONE, "address");
-	say(self, other, ours, out.used_bytes);
-	in.left_bytes = hear(self, other, theirs, sizeof(theirs));
-	EXPECT(self, am_connect(am, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
-	while (!ups[other]) {
-		poll_once(UINT32_MAX);
-		EXPECT(self, clock_ns() < until_ns, "up does not come");
-	}
-}
+FRAME_CALLS(am, poll_once);
 
 static void keep_what_came(const uint32_t *words, uint32_t count, const void *payload, size_t bytes)
 {
@@ -149,25 +103,12 @@ static void begin(struct rank *rank)
 		.queue = QUEUE,
 		.untagged = untagged,
 		.uncredited = uncredited,
-		.calls = {.up = on_up, .down = on_down, .ended = on_ended},
+		.calls = {.up = frame_up, .down = frame_down, .ended = on_ended},
 	};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = WINDOW,
-		.message_bytes_max = 1 << 20,
-		.region_bytes_max = SEGMENT_BYTES,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	int code = am_open(&args, &config, &am);
+	const struct cadge_open_args args = rank_open_args(rank, WINDOW);
 
-	self = rank;
-	EXPECT(rank, code == CADGE_DONE, "open: %s", error);
+	frame_begin(rank, &frame_calls);
+	EXPECT(rank, am_open(&args, &config, &am) == CADGE_DONE, "open: %s", args.error);
 	endpoint = am_endpoint_allocate(am);
 	am_set_tag(endpoint, TAG);
 	am_set_handler(endpoint, AM_RETURNED, on_returned);
@@ -186,55 +127,20 @@ static void meet_other(void)
 	EXPECT(self, am_map(endpoint, 0, other, 0, TAG) == CADGE_DONE, "map");
 }
 
-/* Meets the other, polling meanwhile. */
-static void meet_polling(uint32_t budget)
-{
-	const uint32_t other = 1 - self->number;
-	const uint64_t until_ns = deadline();
-
-	say(self, other, "met", 3);
-	while (!hears(self, other)) {
-		poll_once(budget);
-		EXPECT(self, clock_ns() < until_ns, "the other does not come");
-	}
-}
-
 static void end(void)
 {
-	meet_polling(UINT32_MAX);
+	meet_all();
 	EXPECT(self, !wrong, "%u things were not as they must be", wrong);
 	am_close(am);
-}
-
-static uint64_t counter;
-static const char *counter_wanted;
-
-static void look(void *arg, const char *name, uint64_t value)
-{
-	(void)arg;
-	if (strcmp(name, counter_wanted) == 0)
-		counter = value;
-}
-
-static uint64_t counter_of(const char *name)
-{
-	counter = UINT64_MAX;
-	counter_wanted = name;
-	am_counters(am, look, NULL);
-	EXPECT(self, counter != UINT64_MAX, "there is no counter %s", name);
-	return counter;
 }
 
 static void request(uint32_t name, uint32_t handler, const struct am_words *words,
 		    const struct cadge_iov *pieces, uint32_t count)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = am_request(endpoint, name, handler, words, pieces, count)) == CADGE_BUSY) {
-		poll_once(UINT32_MAX);
-		EXPECT(self, clock_ns() < until_ns, "a request does not leave");
-	}
+	AWAIT((code = am_request(endpoint, name, handler, words, pieces, count)) != CADGE_BUSY,
+	      "a request does not leave");
 	EXPECT(self, code == CADGE_DONE, "request: %s", cadge_code_name(code));
 }
 
@@ -256,7 +162,7 @@ static void test_words_and_payloads(struct rank *rank)
 
 	begin(rank);
 	meet_other();
-	meet_polling(UINT32_MAX);
+	meet_all();
 	for (uint32_t count = 0; rank->number && count <= AM_WORDS_MAX; count++) {
 		const size_t most = am_medium_bytes_max(am, count);
 		const size_t lengths[] = {0, 1, 7, 100, 2053, most - 1, most};
@@ -316,14 +222,14 @@ static void test_one_reply_and_no_more(struct rank *rank)
 	am_set_handler(endpoint, BREAK_RULES, on_break_rules);
 	am_set_handler(endpoint, BREAK_MORE, on_break_more);
 	meet_other();
-	meet_polling(UINT32_MAX);
+	meet_all();
 	if (rank->number) {
 		request(0, BREAK_RULES, NULL, NULL, 0);
 		await(&answered, 1, "a reply");
 	} else {
 		await(&handled, 1, "a request");
 	}
-	meet_polling(UINT32_MAX);
+	meet_all();
 	EXPECT(rank, handled + answered == 1, "what was refused was sent: %u requests and %u replies",
 	       handled, answered);
 	end();
@@ -345,10 +251,10 @@ static void test_credits(struct rank *rank)
 		while (clock_ns() < until_ns) {
 			words.word[0] = sent;
 			sent += am_request(endpoint, 0, COUNT, &words, NULL, 0) == CADGE_DONE;
-			poll_once(UINT32_MAX);
+			look();
 		}
 		EXPECT(rank, sent == WINDOW, "%u requests left, of a window of %d", sent, WINDOW);
-		EXPECT(rank, counter_of("requests_without_credit") > 0, "refusals are not counted");
+		EXPECT(rank, counter("requests_without_credit") > 0, "refusals are not counted");
 	}
 	meet(rank, 0, 2);
 	for (; rank->number && sent < MESSAGES; sent++) {
@@ -357,9 +263,9 @@ static void test_credits(struct rank *rank)
 	}
 	if (rank->number == 0)
 		await(&handled, MESSAGES, "requests");
-	meet_polling(UINT32_MAX);
+	meet_all();
 	if (rank->number == 0)
-		EXPECT(rank, counter_of("acknowledgements") >= MESSAGES / WINDOW, "who told the sender?");
+		EXPECT(rank, counter("acknowledgements") >= MESSAGES / WINDOW, "who told the sender?");
 	end();
 }
 
@@ -384,7 +290,7 @@ static void test_switched_off(struct rank *rank)
 	meet(rank, 0, 2);
 	if (rank->number == 0)
 		await(&handled, MESSAGES, "requests");
-	EXPECT(rank, !returned && !counter_of("requests_without_credit"), "something was looked at");
+	EXPECT(rank, !returned && !counter("requests_without_credit"), "something was looked at");
 	end();
 }
 
@@ -410,7 +316,7 @@ static void test_returned(struct rank *rank)
 
 	begin(rank);
 	meet_other();
-	meet_polling(UINT32_MAX);
+	meet_all();
 	fill_words(&words, 5);
 	fill(payload, sizeof(payload), 9);
 	for (unsigned int i = 0; rank->number && i < 3 * WINDOW; i++) {
@@ -441,7 +347,7 @@ static void test_endpoints(struct rank *rank)
 	am_set_handler(second, ANSWER, on_answer);
 	meet_other();
 	am_map(endpoint, 1, 1 - rank->number, 1, TAG + 7);
-	meet_polling(UINT32_MAX);
+	meet_all();
 	if (rank->number) {
 		struct am_words words;
 
@@ -468,7 +374,8 @@ static void test_full_endpoint(struct rank *rank)
 
 	begin(rank);
 	meet_other();
-	meet_polling(0);
+	budget = rank->number ? UINT32_MAX : 0;
+	meet_all();
 	for (unsigned int i = 0; rank->number && i < WINDOW; i++) {
 		words.word[0] = i;
 		request(0, COUNT, &words, NULL, 0);
@@ -479,22 +386,19 @@ static void test_full_endpoint(struct rank *rank)
 		EXPECT(rank, status_seen == AM_CONGESTION && handler_seen == COUNT, "status %d",
 		       (int)status_seen);
 	} else {
-		const uint64_t until_ns = deadline();
-
-		while (counter_of("requests_returned") < WINDOW - QUEUE) {
-			poll_once(0);
-			EXPECT(rank, clock_ns() < until_ns, "nothing is returned");
-		}
+		AWAIT(counter("requests_returned") >= WINDOW - QUEUE, "nothing is returned");
 	}
-	meet_polling(0);
+	meet_all();
 	EXPECT(rank, !handled, "a budget of 0 ran %u handlers", handled);
 	if (rank->number == 0) {
-		poll_once(1);
+		budget = 1;
+		look();
 		EXPECT(rank, handled == 1, "a budget of 1 ran %u handlers", handled);
-		poll_once(UINT32_MAX);
+		budget = UINT32_MAX;
+		look();
 		EXPECT(rank, handled == QUEUE, "%u requests were in the queue of %d", handled, QUEUE);
 	}
-	meet_polling(UINT32_MAX);
+	meet_all();
 	EXPECT(rank, returned == (rank->number ? WINDOW - QUEUE : 0), "%u were returned", returned);
 	end();
 }
@@ -536,7 +440,7 @@ static void test_replies_find_room(struct rank *rank)
 	am_set_handler(endpoint, ANSWER, on_big_answer);
 	meet_other();
 	for (unsigned int round = 0; round < ROUNDS; round++) {
-		meet_polling(UINT32_MAX);
+		meet_all();
 		for (unsigned int i = 0; rank->number && i < MANY; i++)
 			request(0, BIG, &(struct am_words){.count = 1, .word = {i}}, NULL, 0);
 		if (rank->number)
@@ -544,7 +448,7 @@ static void test_replies_find_room(struct rank *rank)
 		await(rank->number ? &answered : &handled, (round + 1) * MANY, "the other");
 	}
 	if (rank->number == 0)
-		EXPECT(rank, counter_of("answers_unsent") > 0, "there was room for %d replies", MANY);
+		EXPECT(rank, counter("answers_unsent") > 0, "there was room for %d replies", MANY);
 	end();
 }
 
@@ -596,15 +500,12 @@ static void send_long(uint8_t *content, uint32_t offset_bytes, uint32_t bytes)
 {
 	const struct am_words words = {.count = 2, .word = {offset_bytes, bytes}};
 	const struct cadge_iov pieces[] = {{content, bytes / 4}, {content + bytes / 4, bytes - bytes / 4}};
-	const uint64_t until_ns = deadline();
 	int code;
 
 	fill(content, bytes, seed_of(offset_bytes, bytes));
-	while ((code = am_request_xfer(endpoint, 0, LONG, &words, pieces, 2, offset_bytes, 4711)) ==
-	       CADGE_BUSY) {
-		poll_once(UINT32_MAX);
-		EXPECT(self, clock_ns() < until_ns, "a transfer does not begin");
-	}
+	AWAIT((code = am_request_xfer(endpoint, 0, LONG, &words, pieces, 2, offset_bytes, 4711)) !=
+		      CADGE_BUSY,
+	      "a transfer does not begin");
 	EXPECT(self, code == CADGE_DONE || code == CADGE_QUEUED, "transfer: %s", cadge_code_name(code));
 	ended += code == CADGE_DONE;
 }
@@ -622,7 +523,7 @@ static void test_long(struct rank *rank)
 	am_set_handler(endpoint, LONG, on_long);
 	am_set_handler(endpoint, LONG_BACK, on_long_back);
 	meet_other();
-	meet_polling(UINT32_MAX);
+	meet_all();
 	for (unsigned int i = 0; rank->number && i < SPOTS * ROUNDS; i++) {
 		send_long(content, spots[i % SPOTS].offset_bytes, spots[i % SPOTS].bytes);
 		await(&ended, i + 1, "the end of a transfer");
@@ -651,7 +552,7 @@ static void test_long_outside(struct rank *rank)
 
 	begin(rank);
 	meet_other();
-	meet_polling(UINT32_MAX);
+	meet_all();
 	memset(content, 0x77, sizeof(content));
 	for (unsigned int i = 0; rank->number && i < sizeof(spots) / sizeof(*spots); i++)
 		EXPECT(rank,
@@ -659,7 +560,7 @@ static void test_long_outside(struct rank *rank)
 				       1, spots[i].offset_bytes, 0) == CADGE_E_REFUSED,
 		       "%u bytes at %llu are not refused", spots[i].bytes,
 		       (unsigned long long)spots[i].offset_bytes);
-	meet_polling(UINT32_MAX);
+	meet_all();
 	EXPECT(rank, is_zero(am_segment(endpoint), SEGMENT_BYTES) && !handled, "something was written");
 	end();
 }
@@ -675,7 +576,7 @@ static void test_new_life(struct rank *rank)
 	for (unsigned int life = 0; life < 5; life++) {
 		answered = returned = handled = 0;
 		meet_other();
-		meet_polling(UINT32_MAX);
+		meet_all();
 		if (rank->number) {
 			for (unsigned int i = 0; i < WINDOW; i++)
 				request(0, ECHO, NULL, &(struct cadge_iov){content, 3500}, 1);
@@ -688,7 +589,6 @@ static void test_new_life(struct rank *rank)
 		}
 		meet(rank, 0, 2);
 		EXPECT(rank, am_disconnect(am, 1 - rank->number) == CADGE_DONE, "disconnect");
-		ups[1 - rank->number] = false;
 		meet(rank, 0, 2);
 		memset(am_segment(endpoint), 0, SEGMENT_BYTES);
 	}
@@ -698,68 +598,21 @@ static void test_new_life(struct rank *rank)
 
 /* ---- a peer that does not keep to anything ---- */
 
-static struct cadge_wire *wire;
-static struct cadge_link *to_victim;
-
-static enum cadge_keep stranger_packet(void *arg, uint32_t peer, void *data, size_t bytes)
+/* As a bundle that has no endpoint. */
+static void write_head(struct cadge_blob_out *address)
 {
-	(void)arg, (void)peer, (void)data, (void)bytes;
-	return CADGE_TAKEN;
+	cadge_blob_u32(address, WINDOW);
+	cadge_blob_u32(address, 0);
 }
 
-static void stranger_ended(void *arg, uint32_t peer, uint64_t token, int code)
+/* The victim's window, and one endpoint. */
+static void read_head(struct cadge_blob_in *address)
 {
-	(void)arg, (void)peer, (void)token, (void)code;
-}
-
-static void look_as_stranger(uint64_t until_ns)
-{
-	EXPECT(self, cadge_wire_progress(wire, 8) >= 0, "the wire is broken");
-	EXPECT(self, clock_ns() < until_ns, "the victim does not look");
-}
-
-/* On the wire alone, with a bundle that has no endpoint. */
-static void be_stranger(struct rank *rank)
-{
-	static const struct cadge_wire_calls calls = {
-		.up = on_up, .down = on_down, .packet = stranger_packet, .ended = stranger_ended};
-	const struct cadge_wire_needs needs = {
-		.features = CADGE_WIRE_REMOTE,
-		.packet_bytes = 2048,
-		.packets = 64,
-		.operations = 1,
-		.calls = &calls,
-	};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = 1,
-		.depth_max = 1,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-	const uint64_t until_ns = deadline();
 	size_t key_bytes;
 
-	self = rank;
-	EXPECT(rank, cadge_wire_open(&args, &needs, &wire) == CADGE_DONE, "open: %s", error);
-	cadge_blob_u32(&out, WINDOW);
-	cadge_blob_u32(&out, 0);
-	EXPECT(rank, cadge_wire_address(wire, 0, &out) == CADGE_DONE, "address");
-	say(rank, 0, ours, out.used_bytes);
-	in.left_bytes = hear(rank, 0, theirs, sizeof(theirs));
-	cadge_blob_take_u64(&in); /* its window, and one endpoint */
-	cadge_blob_take_u64(&in);
-	cadge_blob_take_bytes(&in, &key_bytes);
-	EXPECT(rank, cadge_wire_connect(wire, 0, &in, &to_victim) == CADGE_DONE, "connect");
-	while (!ups[0])
-		look_as_stranger(until_ns);
+	cadge_blob_take_u64(address);
+	cadge_blob_take_u64(address);
+	cadge_blob_take_bytes(address, &key_bytes);
 }
 
 struct thrown {
@@ -770,23 +623,13 @@ struct thrown {
 
 static void throw(const struct thrown *thrown)
 {
-	const uint64_t until_ns = deadline();
-	uint8_t *packet;
+	uint8_t packet[128] = {thrown->kind, thrown->handler, thrown->words, thrown->to, thrown->from, 0,
+			       thrown->acks};
 
-	while (!(packet = cadge_wire_take(to_victim)))
-		look_as_stranger(until_ns);
-	memset(packet, 0, 128);
-	packet[0] = thrown->kind;
-	packet[1] = thrown->handler;
-	packet[2] = thrown->words;
-	packet[3] = thrown->to;
-	packet[4] = thrown->from;
-	packet[6] = thrown->acks;
 	cadge_store64(packet + 8, thrown->tag);
 	cadge_store64(packet + AM_HEAD_BYTES, thrown->offset_bytes);
 	cadge_store64(packet + AM_HEAD_BYTES + 8, thrown->long_bytes);
-	while (cadge_wire_send(to_victim, packet, thrown->bytes) == CADGE_BUSY)
-		look_as_stranger(until_ns);
+	stranger_throw(packet, thrown->bytes);
 }
 
 /* The endpoint that asked is none. */
@@ -846,32 +689,30 @@ static void test_nonsense(struct rank *rank)
 	};
 
 	if (rank->number) {
-		be_stranger(rank);
+		stranger_begin(rank, write_head, read_head);
 		for (unsigned int i = 0; i < REFUSED; i++)
 			throw(&refused[i]);
 		for (unsigned int i = 0; i < BACK; i++)
 			throw(&back[i]);
 		for (unsigned int i = 0; i < GOOD; i++)
 			throw(&good[i]);
-		for (const uint64_t until_ns = deadline(); !hears(rank, 0);)
-			look_as_stranger(until_ns);
-		cadge_wire_close(wire);
+		stranger_end();
 		return;
 	}
 	begin(rank);
 	am_set_handler(endpoint, LONG, on_from_nowhere);
 	connect_to(1);
 	await(&handled, GOOD, "requests from nowhere");
-	EXPECT(rank, counter_of("packets_refused") == REFUSED && counter_of("requests_returned") == BACK,
+	EXPECT(rank, counter("packets_refused") == REFUSED && counter("requests_returned") == BACK,
 	       "%llu packets of %d were refused, %llu of %d returned",
-	       (unsigned long long)counter_of("packets_refused"), REFUSED,
-	       (unsigned long long)counter_of("requests_returned"), BACK);
+	       (unsigned long long)counter("packets_refused"), REFUSED,
+	       (unsigned long long)counter("requests_returned"), BACK);
 	EXPECT(rank, !wrong && !answered && !returned, "something of it was taken");
 	say(rank, 1, "done", 4);
 	am_close(am);
 }
 
-int am_conformance(int argc, char **argv)
+int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "words_and_payloads", .run = test_words_and_payloads, .ranks = 2},

@@ -3,7 +3,6 @@
  * What makes BIP what it is, on its own calls: short messages through queues that are not controlled, long ones straight
  * into the receive that was posted and not before it was, one send and one receive of a tag at a time, any sender.
  */
-#include "tests/styles/bip.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -11,163 +10,50 @@
 #include <unistd.h>
 
 #include "bip/bip.h"
-#include "cadge/check.h"
-#include "tests/ranks/ranks.h"
+#include "tests/styles/frame.h"
 
-enum { TAGS = 8, SHORT_WORDS = 256, QUEUE = 16, PATIENCE_S = 10, PACKETS = 64 };
+enum { TAGS = 8, SHORT_WORDS = 256, QUEUE = 16 };
 #define MOST_WORDS ((uint32_t)1 << 18)
 
-static struct rank *self;
 static struct bip *bip;
-static bool ups[RANKS_MAX];
 /* What a test is about: an error of the context; the end of a peer. */
 static bool may_break, may_lose_peer;
 
-static void on_up(void *arg, uint32_t peer)
-{
-	(void)arg;
-	ups[peer] = true;
-}
-
 static void on_down(void *arg, uint32_t peer, int code)
 {
-	(void)arg, (void)code;
-	EXPECT(self, may_lose_peer, "peer %u is down", peer);
+	if (!may_lose_peer)
+		frame_down(arg, peer, code);
 }
 
-static int look(void)
+static void look_once(void)
 {
 	const int count = bip_progress(bip);
 
 	EXPECT(self, count >= 0 || may_break, "progress: %s, %s", cadge_code_name(count), bip_why(bip));
-	return count;
 }
 
-static uint64_t deadline(void)
-{
-	return clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-}
+FRAME_CALLS(bip, look_once);
 
-static void look_for_ms(unsigned int ms)
-{
-	for (const uint64_t until_ns = clock_ns() + ms * UINT64_C(1000000); clock_ns() < until_ns;)
-		look();
-}
-
-/* ---- lives ---- */
-
-static struct bip_config config_of_tests(void)
-{
-	return (struct bip_config){.tags = TAGS,
-				   .short_words = SHORT_WORDS,
-				   .queue = QUEUE,
-				   .kept = 2 * QUEUE,
-				   .events = {.up = on_up, .down = on_down}};
-}
-
-static struct cadge_open_args args_of(struct rank *rank, char *error, size_t error_bytes)
-{
-	return (struct cadge_open_args){
-		.bytes = sizeof(struct cadge_open_args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = 1,
-		.message_bytes_max = MOST_WORDS * BIP_WORD_BYTES,
-		.error = error,
-		.error_bytes = error_bytes,
-	};
-}
-
-static void await_up(uint32_t other)
-{
-	for (const uint64_t until_ns = deadline(); !ups[other];) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "up does not come");
-	}
-}
-
-static void connect_to(uint32_t other)
-{
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-
-	ups[other] = false;
-	EXPECT(self, bip_address(bip, other, &out) == CADGE_DONE, "address");
-	say(self, other, ours, out.used_bytes);
-	in.left_bytes = hear(self, other, theirs, sizeof(theirs));
-	EXPECT(self, bip_connect(bip, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
-}
-
-static void open_bip(struct rank *rank)
-{
-	const struct bip_config config = config_of_tests();
-	char error[256] = "";
-	const struct cadge_open_args args = args_of(rank, error, sizeof(error));
-	const int code = bip_open(&args, &config, &bip);
-
-	self = rank;
-	EXPECT(rank, code == CADGE_DONE, "open: %s", error);
-	EXPECT(rank, bip_short_words(bip) == SHORT_WORDS, "short messages have up to %u words",
-	       bip_short_words(bip));
-}
-
-/* All are connected to rank 0. */
 static void begin(struct rank *rank)
 {
-	open_bip(rank);
-	for (uint32_t other = 0; other < rank->count; other++)
-		if (other != rank->number && (other == 0 || rank->number == 0)) {
-			connect_to(other);
-			await_up(other);
-		}
-}
+	const struct bip_config config = {.tags = TAGS,
+					  .short_words = SHORT_WORDS,
+					  .queue = QUEUE,
+					  .kept = 2 * QUEUE,
+					  .events = {.up = frame_up, .down = on_down}};
+	const struct cadge_open_args args = rank_open_args(rank, 1);
 
-/* Meets the others, looking meanwhile. */
-static void meet_all(void)
-{
-	const uint64_t until_ns = deadline();
-
-	for (unsigned int i = 0; i < self->count; i++)
-		if (i != self->number)
-			say(self, i, "met", 3);
-	for (unsigned int i = 0; i < self->count; i++)
-		while (i != self->number && !hears(self, i)) {
-			look();
-			EXPECT(self, clock_ns() < until_ns, "rank %u does not come", i);
-		}
+	frame_begin(rank, &frame_calls);
+	EXPECT(rank, bip_open(&args, &config, &bip) == CADGE_DONE, "open: %s", args.error);
+	EXPECT(rank, bip_short_words(bip) == SHORT_WORDS, "short messages have up to %u words",
+	       bip_short_words(bip));
+	connect_all();
 }
 
 static void end(void)
 {
 	meet_all();
 	bip_close(bip);
-}
-
-/* ---- counters ---- */
-
-struct count {
-	const char *name;
-	uint64_t value;
-};
-
-static void find_counter(void *arg, const char *name, uint64_t value)
-{
-	struct count *count = arg;
-
-	if (strcmp(name, count->name) == 0)
-		count->value = value;
-}
-
-static uint64_t counter(const char *name)
-{
-	struct count count = {name, UINT64_MAX};
-
-	bip_counters(bip, find_counter, &count);
-	EXPECT(self, count.value != UINT64_MAX, "there is no counter %s", name);
-	return count.value;
 }
 
 /* ---- messages ---- */
@@ -190,13 +76,9 @@ static int try_send(uint32_t peer, uint32_t tag, uint8_t *data, uint32_t words)
 /* Begins to send. DONE or QUEUED. */
 static int start_send(uint32_t peer, uint32_t tag, uint8_t *data, uint32_t words)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = try_send(peer, tag, data, words)) == CADGE_BUSY) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "a send stays BUSY");
-	}
+	AWAIT((code = try_send(peer, tag, data, words)) != CADGE_BUSY, "a send stays BUSY");
 	EXPECT(self, code == CADGE_DONE || code == CADGE_QUEUED, "send: %s", cadge_code_name(code));
 	return code;
 }
@@ -204,13 +86,9 @@ static int start_send(uint32_t peer, uint32_t tag, uint8_t *data, uint32_t words
 /* What the outstanding send ended with. */
 static int finish_send(void)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = bip_stest(bip)) == CADGE_BUSY) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "a send does not end");
-	}
+	AWAIT((code = bip_stest(bip)) != CADGE_BUSY, "a send does not end");
 	return code;
 }
 
@@ -229,13 +107,9 @@ static void post(uint32_t tag, void *buffer, uint32_t words)
 
 static int finish_receive(uint32_t tag, struct bip_received *received)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = bip_rtest(bip, tag, received)) == CADGE_BUSY) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "nothing comes for tag %u", tag);
-	}
+	AWAIT((code = bip_rtest(bip, tag, received)) != CADGE_BUSY, "nothing comes for tag %u", tag);
 	return code;
 }
 
@@ -254,14 +128,11 @@ static void expect_words(uint32_t tag, const void *buffer, uint32_t sender, uint
 /* The next message of a tag's queue, as soon as it is there. */
 static struct bip_message get(uint32_t tag)
 {
-	const uint64_t until_ns = deadline();
 	struct bip_message message;
 	int code;
 
-	while ((code = bip_tgetmsg(bip, tag, &message)) == CADGE_BUSY) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "nothing comes into the queue of tag %u", tag);
-	}
+	AWAIT((code = bip_tgetmsg(bip, tag, &message)) != CADGE_BUSY,
+	      "nothing comes into the queue of tag %u", tag);
 	EXPECT(self, code == CADGE_DONE, "tgetmsg: %s", cadge_code_name(code));
 	return message;
 }
@@ -269,13 +140,9 @@ static struct bip_message get(uint32_t tag)
 /* Waits until bip_ready has told `tag`. */
 static void await_ready(uint32_t tag)
 {
-	const uint64_t until_ns = deadline();
 	uint32_t told = TAGS;
 
-	while (!bip_ready(bip, &told)) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "tag %u does not become ready", tag);
-	}
+	AWAIT(bip_ready(bip, &told), "tag %u does not become ready", tag);
 	EXPECT(self, told == tag, "tag %u became ready in place of %u", told, tag);
 }
 
@@ -357,9 +224,10 @@ static void test_overflow_is_fatal(struct rank *rank)
 		       (unsigned long long)counter("queue_most"), bip_why(bip));
 		meet_all();
 		may_break = true;
-		while ((code = look()) >= 0)
+		while ((code = bip_progress(bip)) >= 0)
 			EXPECT(rank, clock_ns() < until_ns, "a message too many is no error");
-		EXPECT(rank, code == CADGE_E_LIBRARY && look() == code && strstr(bip_why(bip), "tag 2"),
+		EXPECT(rank,
+		       code == CADGE_E_LIBRARY && bip_progress(bip) == code && strstr(bip_why(bip), "tag 2"),
 		       "progress says %s, %s", cadge_code_name(code), bip_why(bip));
 		EXPECT(rank,
 		       try_send(1, 0, words, 2) == CADGE_E_LIBRARY &&
@@ -376,14 +244,6 @@ static void test_overflow_is_fatal(struct rank *rank)
 		look_for_ms(100);
 	}
 	end();
-}
-
-static void await_counter(const char *name, uint64_t wanted)
-{
-	for (const uint64_t until_ns = deadline(); counter(name) < wanted;) {
-		look();
-		EXPECT(self, clock_ns() < until_ns, "%s stays %llu", name, (unsigned long long)counter(name));
-	}
 }
 
 static void send_numbers(uint32_t tag, uint32_t first, uint32_t count)
@@ -408,7 +268,7 @@ static void test_queue_grows(struct rank *rank)
 			send_numbers(1, sent, FEW);
 		sent += FEW;
 		if (rank->number == 0) {
-			await_counter("short_queued", sent);
+			AWAIT(counter("short_queued") >= sent, "messages do not come into the queue");
 			EXPECT(rank, bip_taginit(bip, 1, FEW + MORE + round) == CADGE_DONE, "taginit");
 		}
 		meet_all();
@@ -418,7 +278,7 @@ static void test_queue_grows(struct rank *rank)
 		while (rank->number == 0 && got < sent) {
 			struct bip_message message;
 
-			await_counter("short_queued", sent);
+			AWAIT(counter("short_queued") >= sent, "messages do not come into the queue");
 			message = get(1);
 			EXPECT(rank, number_in(&message) == got, "message %u is number %u", got,
 			       number_in(&message));
@@ -643,7 +503,7 @@ static void too_long(struct rank *rank, uint32_t words)
 		memset(data, 0x5a, MOST_WORDS);
 		post(6, data, words - 1);
 		may_break = true;
-		while ((code = look()) >= 0)
+		while ((code = bip_progress(bip)) >= 0)
 			EXPECT(rank, clock_ns() < until_ns, "a message that is too long is no error");
 		EXPECT(rank,
 		       code == CADGE_E_LIBRARY && strstr(bip_why(bip), "tag 6") &&
@@ -696,11 +556,8 @@ static void test_ends_in_the_middle(struct rank *rank)
 			post(TAG, words, WORDS);
 			expect_words(TAG, words, 1, WORDS, life);
 			meet(rank, 0, 2);
-			for (const uint64_t until_ns = deadline();
-			     bip_tgetmsg(bip, TAG, &message) != CADGE_E_TOO_LARGE;) {
-				look();
-				EXPECT(rank, clock_ns() < until_ns, "the second message does not come");
-			}
+			AWAIT(bip_tgetmsg(bip, TAG, &message) == CADGE_E_TOO_LARGE,
+			      "the second message does not come");
 			if (granted)
 				post(TAG, words, WORDS);
 			EXPECT(rank, !granted || bip_rtest(bip, TAG, &received) == CADGE_BUSY,
@@ -725,7 +582,6 @@ static void test_ends_in_the_middle(struct rank *rank)
 		       "messages of a life that ended are there");
 		EXPECT(rank, try_send(other, 1, words, 1) == CADGE_E_DOWN, "a send to nobody");
 		connect_to(other);
-		await_up(other);
 	}
 	end();
 }
@@ -776,74 +632,14 @@ static void test_receiver_of_a_key_dies(struct rank *rank)
 
 /* ---- a peer that does not keep to anything ---- */
 
-static struct cadge_wire *wire;
-static struct cadge_link *to_victim;
-static bool grant_came;
-
-static void stranger_up(void *arg, uint32_t peer)
+static void write_head(struct cadge_blob_out *address)
 {
-	(void)arg;
-	ups[peer] = true;
+	cadge_blob_u32(address, SHORT_WORDS);
 }
 
-static enum cadge_keep stranger_packet(void *arg, uint32_t peer, void *data, size_t bytes)
+static void read_head(struct cadge_blob_in *address)
 {
-	(void)arg, (void)peer, (void)data, (void)bytes;
-	grant_came = true;
-	return CADGE_TAKEN;
-}
-
-static void stranger_ended(void *arg, uint32_t peer, uint64_t token, int code)
-{
-	(void)arg, (void)peer, (void)token, (void)code;
-}
-
-static void be_stranger(struct rank *rank)
-{
-	static const struct cadge_wire_calls calls = {
-		.up = stranger_up, .down = on_down, .packet = stranger_packet, .ended = stranger_ended};
-	const struct cadge_wire_needs needs = {
-		.features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE,
-		.packet_bytes = 2048,
-		.packets = PACKETS,
-		.kept = 1,
-		.operations = 1,
-		.calls = &calls,
-	};
-	char error[256] = "";
-	const struct cadge_open_args args = args_of(rank, error, sizeof(error));
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-
-	self = rank;
-	EXPECT(rank, cadge_wire_open(&args, &needs, &wire) == CADGE_DONE, "open: %s", error);
-	cadge_blob_u32(&out, SHORT_WORDS);
-	EXPECT(rank, cadge_wire_address(wire, 0, &out) == CADGE_DONE, "address");
-	say(rank, 0, ours, out.used_bytes);
-	in.left_bytes = hear(rank, 0, theirs, sizeof(theirs));
-	cadge_blob_take_u32(&in);
-	EXPECT(rank, cadge_wire_connect(wire, 0, &in, &to_victim) == CADGE_DONE, "connect");
-	for (const uint64_t until_ns = deadline(); !ups[0];) {
-		cadge_wire_progress(wire, 8);
-		EXPECT(rank, clock_ns() < until_ns, "up does not come");
-	}
-}
-
-static void throw(const void *data, size_t bytes)
-{
-	const uint64_t until_ns = deadline();
-	uint8_t *packet;
-
-	while (!(packet = cadge_wire_take(to_victim))) {
-		cadge_wire_progress(wire, 8);
-		EXPECT(self, clock_ns() < until_ns, "no packet");
-	}
-	memcpy(packet, data, bytes);
-	while (cadge_wire_send(to_victim, packet, bytes) == CADGE_BUSY) {
-		cadge_wire_progress(wire, 8);
-		EXPECT(self, clock_ns() < until_ns, "a packet stays");
-	}
+	cadge_blob_take_u32(address);
 }
 
 /*
@@ -869,22 +665,16 @@ static void test_nonsense(struct rank *rank)
 	uint8_t *words;
 
 	if (rank->number) {
-		be_stranger(rank);
+		stranger_begin(rank, write_head, read_head);
 		for (unsigned int i = 0; i < THROWN; i++)
-			throw(thrown[i].bytes, thrown[i].count);
-		throw(good, sizeof(good));
+			stranger_throw(thrown[i].bytes, thrown[i].count);
+		stranger_throw(good, sizeof(good));
 		for (unsigned int i = 0; i < LAST_GRANTS; i++) {
-			const uint64_t until_ns = deadline();
-
-			for (grant_came = false; !grant_came;) { /* what came is a request */
-				cadge_wire_progress(wire, 8);
-				EXPECT(rank, clock_ns() < until_ns, "no request comes");
-			}
-			throw(last_grants[i], lengths[i]);
+			await(&stranger_heard, i + 1, "a request");
+			stranger_throw(last_grants[i], lengths[i]);
 		}
-		throw(good, sizeof(good));
-		hear(rank, 0, (char[8]){0}, 8);
-		cadge_wire_close(wire);
+		stranger_throw(good, sizeof(good));
+		stranger_end();
 		return;
 	}
 	begin(rank);
@@ -904,7 +694,7 @@ static void test_nonsense(struct rank *rank)
 	bip_close(bip);
 }
 
-int bip_conformance(int argc, char **argv)
+int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "lengths", .run = test_lengths, .ranks = 2},

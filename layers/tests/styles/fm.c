@@ -4,40 +4,24 @@
  * two senders are in the middle of their messages at a time, an extraction has a budget, and who is not extracted from
  * runs out of credits.
  */
-#include "tests/styles/fm.h"
 
 #include <string.h>
 
-#include "cadge/check.h"
 #include "fm/fm.h"
-#include "tests/ranks/ranks.h"
+#include "tests/styles/frame.h"
 
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-enum { WINDOW = 8, PATIENCE_S = 10, WHOLE = 1, ODD = 2, SHORT = 3, NOBODY = 9 };
+enum { WINDOW = 8, WHOLE = 1, ODD = 2, SHORT = 3, NOBODY = 9 };
 
-static struct rank *self;
 static struct fm *fm;
-static bool ups[RANKS_MAX];
 
 /* What handlers have seen. */
 static unsigned int handled, wrong, open_now, open_most;
 static uint64_t last_of[RANKS_MAX];
-
-static void on_up(void *arg, uint32_t peer)
-{
-	(void)arg;
-	ups[peer] = true;
-}
-
-static void on_down(void *arg, uint32_t peer, int code)
-{
-	(void)arg, (void)code;
-	rank_fail(self, "peer %u is down", peer);
-}
 
 static int extract(size_t budget_bytes)
 {
@@ -47,83 +31,26 @@ static int extract(size_t budget_bytes)
 	return count;
 }
 
-static uint64_t deadline(void)
+static void look_once(void)
 {
-	return clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+	extract(SIZE_MAX);
 }
 
-/* Extracts until `*count` is `wanted`. */
-static void await(const unsigned int *count, unsigned int wanted, const char *what)
-{
-	const uint64_t until_ns = deadline();
-
-	while (*count < wanted) {
-		extract(SIZE_MAX);
-		EXPECT(self, clock_ns() < until_ns, "waited in vain for %s: %u of %u", what, *count, wanted);
-	}
-}
-
-static void connect_to(uint32_t other)
-{
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-
-	EXPECT(self, fm_address(fm, other, &out) == CADGE_DONE, "address");
-	say(self, other, ours, out.used_bytes);
-	in.left_bytes = hear(self, other, theirs, sizeof(theirs));
-	EXPECT(self, fm_connect(fm, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
-}
+FRAME_CALLS(fm, look_once);
 
 static bool uncredited;
 
-/* Rank 0 receives from all others. */
 static void begin(struct rank *rank, uint32_t packet_bytes)
 {
 	const struct fm_config config = {.packet_bytes = packet_bytes,
 					 .window = WINDOW,
 					 .uncredited = uncredited,
-					 .events = {.up = on_up, .down = on_down}};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = WINDOW,
-		.message_bytes_max = 1 << 20,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	const uint64_t until_ns = deadline();
-	int code = fm_open(&args, &config, &fm);
+					 .events = {.up = frame_up, .down = frame_down}};
+	const struct cadge_open_args args = rank_open_args(rank, WINDOW);
 
-	self = rank;
-	EXPECT(rank, code == CADGE_DONE, "open: %s", error);
-	for (uint32_t other = 0; other < rank->count; other++)
-		if (other != rank->number && (other == 0 || rank->number == 0)) {
-			connect_to(other);
-			while (!ups[other]) {
-				extract(SIZE_MAX);
-				EXPECT(rank, clock_ns() < until_ns, "up does not come");
-			}
-		}
-}
-
-/* Meets the others, extracting meanwhile. */
-static void meet_all(void)
-{
-	const uint64_t until_ns = deadline();
-
-	for (unsigned int i = 0; i < self->count; i++)
-		if (i != self->number)
-			say(self, i, "met", 3);
-	for (unsigned int i = 0; i < self->count; i++)
-		while (i != self->number && !hears(self, i)) {
-			extract(SIZE_MAX);
-			EXPECT(self, clock_ns() < until_ns, "rank %u does not come", i);
-		}
+	frame_begin(rank, &frame_calls);
+	EXPECT(rank, fm_open(&args, &config, &fm) == CADGE_DONE, "open: %s", args.error);
+	connect_all();
 }
 
 static void end(void)
@@ -136,40 +63,24 @@ static void end(void)
 /* Sends a whole piece and extracts while it has to wait. */
 static void send_piece(struct fm_stream *out, const uint8_t *piece, size_t bytes)
 {
-	const uint64_t until_ns = deadline();
+	size_t at = 0;
 
-	while (bytes) {
-		const size_t took = fm_send_piece(out, piece, bytes);
-
-		piece += took;
-		bytes -= took;
-		if (bytes)
-			extract(SIZE_MAX);
-		EXPECT(self, clock_ns() < until_ns, "a piece stays");
-	}
+	AWAIT((at += fm_send_piece(out, piece + at, bytes - at)) == bytes, "a piece stays");
 }
 
 static struct fm_stream *begin_message(uint32_t peer, uint32_t handler)
 {
-	const uint64_t until_ns = deadline();
 	struct fm_stream *out;
 
-	while (!(out = fm_begin_message(fm, peer, handler))) {
-		extract(SIZE_MAX);
-		EXPECT(self, clock_ns() < until_ns, "no credit comes");
-	}
+	AWAIT((out = fm_begin_message(fm, peer, handler)), "no credit comes");
 	return out;
 }
 
 static void end_message(struct fm_stream *out)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = fm_end_message(out)) == CADGE_BUSY) {
-		extract(SIZE_MAX);
-		EXPECT(self, clock_ns() < until_ns, "a message does not end");
-	}
+	AWAIT((code = fm_end_message(out)) != CADGE_BUSY, "a message does not end");
 	EXPECT(self, code == CADGE_DONE, "end: %s", cadge_code_name(code));
 }
 
@@ -377,23 +288,14 @@ static void test_ends_in_the_middle(struct rank *rank)
 			send_piece(out, head, sizeof(head));
 			send_piece(out, content, sizeof(content));
 		} else {
-			const uint64_t until_ns = deadline();
-
 			await(&handled, life + 1, "a message");
-			while (open_now == life) { /* those of former lives never ended */
-				extract(SIZE_MAX);
-				EXPECT(rank, clock_ns() < until_ns, "the second message does not begin");
-			}
+			/* Those of former lives never ended. */
+			AWAIT(open_now > life, "the second message does not begin");
 		}
 		meet_all();
 		last_of[1] = 0;
 		EXPECT(rank, fm_disconnect(fm, other) == CADGE_DONE, "disconnect");
-		ups[other] = false;
 		connect_to(other);
-		for (const uint64_t until_ns = deadline(); !ups[other];) {
-			extract(SIZE_MAX);
-			EXPECT(rank, clock_ns() < until_ns, "up does not come");
-		}
 	}
 	end();
 }
@@ -428,7 +330,7 @@ static void test_switched_off(struct rank *rank)
 	end();
 }
 
-int fm_conformance(int argc, char **argv)
+int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "pieces", .run = test_pieces, .ranks = 2},

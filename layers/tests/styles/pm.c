@@ -3,33 +3,18 @@
  * What makes PM what it is, on its own calls: buffers that are built and read in place, order when a receiver has none,
  * the pin-down cache with its quotas, the context switch, remote writes.
  */
-#include "tests/styles/pm.h"
 
 #include <string.h>
 
-#include "cadge/check.h"
 #include "pm/pm.h"
-#include "tests/ranks/ranks.h"
+#include "tests/styles/frame.h"
 
-enum { WINDOW = 16, BUFFERS = 8, PATIENCE_S = 10, PAGE = 4096 };
+enum { WINDOW = 16, BUFFERS = 8, PAGE = 4096 };
 
-static struct rank *self;
 static struct pm *pm;
-static bool ups[RANKS_MAX];
 static uint32_t last_of[2][RANKS_MAX]; /* by channel and sender: the number of the message that came last */
 static unsigned int came;
-
-static void on_up(void *arg, uint32_t peer)
-{
-	(void)arg;
-	ups[peer] = true;
-}
-
-static void on_down(void *arg, uint32_t peer, int code)
-{
-	(void)arg, (void)code;
-	rank_fail(self, "peer %u is down", peer);
-}
+static uint32_t running; /* the channel that is looked at */
 
 static unsigned int ended;
 
@@ -38,33 +23,6 @@ static void on_ended(void *arg, uint32_t peer, uint64_t token, int code)
 	(void)arg, (void)peer, (void)token;
 	EXPECT(self, code == CADGE_DONE, "ended: %s", cadge_code_name(code));
 	ended++;
-}
-
-struct wanted {
-	const char *name;
-	uint64_t value;
-};
-
-static void pick(void *arg, const char *name, uint64_t value)
-{
-	struct wanted *wanted = arg;
-
-	if (!strcmp(name, wanted->name))
-		wanted->value = value;
-}
-
-static uint64_t counter(const char *name)
-{
-	struct wanted wanted = {.name = name, .value = UINT64_MAX};
-
-	pm_counters(pm, pick, &wanted);
-	EXPECT(self, wanted.value != UINT64_MAX, "there is no counter %s", name);
-	return wanted.value;
-}
-
-static uint64_t deadline(void)
-{
-	return clock_ns() + PATIENCE_S * UINT64_C(1000000000);
 }
 
 /* The next message, checked: its number, and content. NULL: none. */
@@ -90,32 +48,16 @@ static struct pm_packet *receive(uint32_t channel)
 }
 
 /* Looks once, and gives back what came. */
-static void look(uint32_t channel)
+static void look_once(void)
 {
-	struct pm_packet *packet = receive(channel);
+	struct pm_packet *packet = receive(running);
 
 	if (packet)
 		pm_release_receive_buffer(pm, packet);
 }
 
-static void connect_to(uint32_t other)
-{
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-	const uint64_t until_ns = deadline();
+FRAME_CALLS(pm, look_once);
 
-	EXPECT(self, pm_address(pm, other, &out) == CADGE_DONE, "address");
-	say(self, other, ours, out.used_bytes);
-	in.left_bytes = hear(self, other, theirs, sizeof(theirs));
-	EXPECT(self, pm_connect(pm, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
-	while (!ups[other]) {
-		look(0);
-		EXPECT(self, clock_ns() < until_ns, "up does not come");
-	}
-}
-
-/* Rank 0 is connected to all others. */
 static void begin(struct rank *rank)
 {
 	const struct pm_config config = {
@@ -125,48 +67,18 @@ static void begin(struct rank *rank)
 		.channels = 2,
 		.operations = 4,
 		.quota_bytes = {4 * PAGE, 4 * PAGE},
-		.events = {.up = on_up, .down = on_down, .ended = on_ended},
+		.events = {.up = frame_up, .down = frame_down, .ended = on_ended},
 	};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = WINDOW,
-		.message_bytes_max = 1 << 20,
-		.region_bytes_max = 1 << 20,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	int code = pm_open(&args, &config, &pm);
+	const struct cadge_open_args args = rank_open_args(rank, WINDOW);
 
-	self = rank;
-	EXPECT(rank, code == CADGE_DONE, "open: %s", error);
-	for (uint32_t other = 0; other < rank->count; other++)
-		if (other != rank->number && (other == 0 || rank->number == 0))
-			connect_to(other);
+	frame_begin(rank, &frame_calls);
+	EXPECT(rank, pm_open(&args, &config, &pm) == CADGE_DONE, "open: %s", args.error);
+	connect_all();
 }
 
-/* Meets the others, receiving meanwhile. */
-static void meet_all(uint32_t channel)
+static void end(void)
 {
-	const uint64_t until_ns = deadline();
-
-	for (unsigned int i = 0; i < self->count; i++)
-		if (i != self->number)
-			say(self, i, "met", 3);
-	for (unsigned int i = 0; i < self->count; i++)
-		while (i != self->number && !hears(self, i)) {
-			look(channel);
-			EXPECT(self, clock_ns() < until_ns, "rank %u does not come", i);
-		}
-}
-
-static void end(uint32_t channel)
-{
-	meet_all(channel);
+	meet_all();
 	pm_close(pm);
 }
 
@@ -186,12 +98,7 @@ static bool try_send(uint32_t channel, uint32_t to, uint32_t number, size_t byte
 
 static void send_one(uint32_t channel, uint32_t to, uint32_t number, size_t bytes)
 {
-	const uint64_t until_ns = deadline();
-
-	while (!try_send(channel, to, number, bytes)) {
-		look(channel);
-		EXPECT(self, clock_ns() < until_ns, "no buffer for message %u", number);
-	}
+	AWAIT(try_send(channel, to, number, bytes), "no buffer for message %u", number);
 }
 
 static size_t length_of(uint32_t number)
@@ -208,7 +115,7 @@ static void test_order_without_buffers(struct rank *rank)
 	const uint64_t until_ns = deadline();
 
 	begin(rank);
-	meet_all(0);
+	meet_all();
 	for (uint32_t i = 1; rank->number && i <= MESSAGES; i++)
 		send_one(0, 0, i, length_of(i));
 	while (!rank->number && came < 2 * MESSAGES) {
@@ -227,11 +134,11 @@ static void test_order_without_buffers(struct rank *rank)
 			pm_release_receive_buffer(pm, held[--count]);
 		EXPECT(rank, clock_ns() < until_ns, "%u messages came", came);
 	}
-	meet_all(0);
+	meet_all();
 	EXPECT(rank, rank->number || came == 2 * MESSAGES, "a message came twice");
 	EXPECT(rank, rank->number || counter("nacks_sent") > 0, "nothing was refused");
 	EXPECT(rank, !rank->number || counter("nacks_received") > 0, "nothing was refused");
-	end(0);
+	end();
 }
 
 /* A ping-pong acknowledges in the messages themselves; who only receives acknowledges alone. */
@@ -239,32 +146,28 @@ static void test_acks_ride_along(struct rank *rank)
 {
 	enum { ROUNDS = 500 };
 	const uint32_t other = 1 - rank->number;
-	const uint64_t until_ns = deadline();
 	uint64_t before;
 
 	begin(rank);
-	meet_all(0);
+	meet_all();
 	if (rank->number == 0)
 		send_one(0, other, 1, 8);
 	before = counter("acks_alone");
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
-		while (last_of[0][other] < i) {
-			look(0);
-			EXPECT(rank, clock_ns() < until_ns, "message %u does not come", i);
-		}
+		AWAIT(last_of[0][other] >= i, "message %u does not come", i);
 		if (rank->number || i < ROUNDS)
 			send_one(0, other, rank->number ? i : i + 1, 8);
 	}
 	EXPECT(rank, counter("acks_alone") == before, "%llu packets for acknowledgements",
 	       (unsigned long long)(counter("acks_alone") - before));
-	meet_all(0);
+	meet_all();
 	for (uint32_t i = ROUNDS + 1; rank->number == 0 && i < ROUNDS + 3 * WINDOW; i++)
 		send_one(0, other, i, 8);
-	meet_all(0);
+	meet_all();
 	/* What found no buffer was acknowledged by the refusal. */
 	EXPECT(rank, !rank->number || counter("acks_alone") + counter("nacks_sent") > before,
 	       "nothing was acknowledged");
-	end(0);
+	end();
 }
 
 /* No buffer where the window is taken, no copy between the caller's pointers and the packets, and back again. */
@@ -274,7 +177,7 @@ static void test_buffers_in_place(struct rank *rank)
 	void *buffers[WINDOW];
 
 	begin(rank);
-	meet_all(0);
+	meet_all();
 	meet(rank, 0, 2); /* nobody looks any more, and so takes what this test is about */
 	EXPECT(rank, !pm_get_send_buffer(pm, 0, 1 - rank->number, pm_packet_bytes(pm) + 1), "too long");
 	for (unsigned int round = 0; round < 3; round++) {
@@ -307,19 +210,16 @@ static void test_buffers_in_place(struct rank *rank)
 		pm_release_receive_buffer(pm, second);
 		pm_release_receive_buffer(pm, first);
 	}
-	end(0);
+	end();
 }
 
-static void switch_to(uint32_t from, uint32_t to)
+static void switch_to(uint32_t channel)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = pm_context_switch(pm, from, to)) == CADGE_BUSY) {
-		look(from);
-		EXPECT(self, clock_ns() < until_ns, "the channel is not drained");
-	}
+	AWAIT((code = pm_context_switch(pm, running, channel)) != CADGE_BUSY, "the channel is not drained");
 	EXPECT(self, code == CADGE_DONE, "switch: %s", cadge_code_name(code));
+	running = channel;
 }
 
 /* Both switch in the middle of traffic, out of step; what is out is silent, and nothing is lost. */
@@ -327,13 +227,13 @@ static void test_context_switch(struct rank *rank)
 {
 	enum { MESSAGES = 400 };
 	const uint32_t other = 1 - rank->number;
-	uint32_t sent[2] = {0, 0}, on = 0;
+	uint32_t sent[2] = {0, 0};
 	bool done = false;
 	const uint64_t until_ns = deadline();
 	struct pm_packet *packet;
 
 	begin(rank);
-	meet_all(0);
+	meet_all();
 	EXPECT(rank, pm_context_switch(pm, 1, 0) == CADGE_E_ARGUMENT,
 	       "a channel that does not run was switched");
 	/* Whoever has all goes on switching until the other has: its own last messages may have been refused. */
@@ -342,54 +242,50 @@ static void test_context_switch(struct rank *rank)
 			done = true;
 			say(rank, other, "done", 4);
 		}
-		if (sent[on] < MESSAGES && try_send(on, other, sent[on] + 1, length_of(sent[on] + 1)))
-			sent[on]++;
-		look(on);
+		if (sent[running] < MESSAGES &&
+		    try_send(running, other, sent[running] + 1, length_of(sent[running] + 1)))
+			sent[running]++;
+		look();
 		EXPECT(rank,
-		       !pm_get_send_buffer(pm, 1 - on, other, 8) &&
-			       pm_next(pm, 1 - on, &packet) == CADGE_BUSY,
+		       !pm_get_send_buffer(pm, 1 - running, other, 8) &&
+			       pm_next(pm, 1 - running, &packet) == CADGE_BUSY,
 		       "a channel that is switched out works");
-		if (step % (rank->number ? 97 : 61) == 60) {
-			switch_to(on, 1 - on);
-			on = 1 - on;
-		}
+		if (step % (rank->number ? 97 : 61) == 60)
+			switch_to(1 - running);
 		EXPECT(rank, clock_ns() < until_ns, "%u and %u came, %u and %u were sent", last_of[0][other],
 		       last_of[1][other], sent[0], sent[1]);
 	}
-	if (on)
-		switch_to(1, 0);
+	if (running)
+		switch_to(0);
 	EXPECT(rank, last_of[0][other] == MESSAGES && last_of[1][other] == MESSAGES, "too many came");
-	end(0);
+	end();
 }
 
 /* What is sent while the receiver's channel is out is refused, and comes when it is in again. */
 static void test_switched_out_is_silent(struct rank *rank)
 {
 	begin(rank);
-	meet_all(0);
+	meet_all();
 	if (rank->number) {
-		switch_to(0, 1);
-		meet_all(1);
-		meet_all(1); /* all was sent meanwhile */
+		switch_to(1);
+		meet_all();
+		meet_all(); /* all was sent meanwhile */
 		for (unsigned int i = 0; i < 300; i++)
-			look(1);
+			look();
 		EXPECT(rank, !came && counter("nacks_sent") == 1, "%u messages came, %llu refusals", came,
 		       (unsigned long long)counter("nacks_sent"));
-		switch_to(1, 0);
+		switch_to(0);
+		await(&came, BUFFERS, "messages");
 	} else {
-		meet_all(0);
+		meet_all();
 		for (uint32_t i = 1; i <= BUFFERS; i++)
 			send_one(0, 1, i, 50);
-		meet_all(0);
+		meet_all();
 	}
-	for (const uint64_t until_ns = deadline(); rank->number && came < BUFFERS;) {
-		look(0);
-		EXPECT(rank, clock_ns() < until_ns, "%u messages came", came);
-	}
-	meet_all(0);
+	meet_all();
 	EXPECT(rank, rank->number || counter("packets_sent_late_or_again") >= BUFFERS,
 	       "nothing was sent again");
-	end(0);
+	end();
 }
 
 static void test_pin_cache(struct rank *rank)
@@ -431,7 +327,7 @@ static void test_pin_cache(struct rank *rank)
 	for (unsigned int i = 1; i < 4; i++)
 		pm_munlock(pm, pin[i]);
 	pm_free(pm, memory, (size_t)8 * PAGE);
-	end(0);
+	end();
 }
 
 /* A remote write lands, and one outside of what is locked is refused and writes nothing. */
@@ -450,7 +346,7 @@ static void test_remote_write(struct rank *rank)
 		EXPECT(rank, pm_mlock(pm, PM_RECEIVE, memory + PAGE, PAGE, &pin) == CADGE_DONE, "lock");
 		EXPECT(rank, pm_handle(pin, &out) == CADGE_DONE, "handle");
 		say(rank, 0, raw, out.used_bytes);
-		meet_all(0);
+		meet_all();
 		EXPECT(rank, is_filled(memory + PAGE + 17, sizeof(content), 77), "the write did not land");
 		for (unsigned int i = 0; i < 3 * PAGE; i++)
 			EXPECT(rank, !memory[i] || (i >= PAGE + 17 && i < PAGE + 17 + sizeof(content)),
@@ -458,7 +354,6 @@ static void test_remote_write(struct rank *rank)
 		pm_munlock(pm, pin);
 	} else {
 		struct cadge_blob_in in = {.at = raw, .ok = true};
-		const uint64_t until_ns = deadline();
 		struct cadge_remote *remote;
 		unsigned int wanted = 0;
 
@@ -470,15 +365,12 @@ static void test_remote_write(struct rank *rank)
 			       pm_write(pm, 1, remote, UINT64_MAX - 8, content, 100, 3) == CADGE_E_REFUSED,
 		       "a write outside was not refused");
 		wanted += pm_quiet(pm, 1, 4) == CADGE_QUEUED;
-		while (ended < wanted) {
-			look(0);
-			EXPECT(rank, clock_ns() < until_ns, "quiet does not end");
-		}
+		AWAIT(ended >= wanted, "quiet does not end");
 		pm_detach(remote);
-		meet_all(0);
+		meet_all();
 	}
 	pm_free(pm, memory, (size_t)3 * PAGE);
-	end(0);
+	end();
 }
 
 /* A life ends with messages that were refused, not received and not acknowledged; the next begins anew. */
@@ -492,7 +384,7 @@ static void test_new_life(struct rank *rank)
 		unsigned int count = 0;
 		const uint64_t until_ns = deadline();
 
-		meet_all(0);
+		meet_all();
 		for (uint32_t i = 1; rank->number && i <= WINDOW; i++)
 			send_one(0, 0, i, length_of(i));
 		while (!rank->number && count < BUFFERS) {
@@ -514,65 +406,12 @@ static void test_new_life(struct rank *rank)
 		while (count)
 			pm_release_receive_buffer(pm, held[--count]); /* after its link */
 		last_of[0][other] = 0;
-		ups[other] = false;
 		connect_to(other);
 	}
-	end(0);
+	end();
 }
 
-static struct cadge_wire *wire;
-static struct cadge_link *to_victim;
-
-static enum cadge_keep stranger_packet(void *arg, uint32_t peer, void *data, size_t bytes)
-{
-	(void)arg, (void)peer, (void)data, (void)bytes;
-	return CADGE_TAKEN;
-}
-
-static void look_as_stranger(uint64_t until_ns)
-{
-	EXPECT(self, cadge_wire_progress(wire, 8) >= 0, "the wire is broken");
-	EXPECT(self, clock_ns() < until_ns, "the victim does not look");
-}
-
-/* On the wire alone, where what is sent need not be PM's. */
-static void be_stranger(struct rank *rank)
-{
-	static const struct cadge_wire_calls calls = {
-		.up = on_up, .down = on_down, .packet = stranger_packet, .ended = on_ended};
-	const struct cadge_wire_needs needs = {
-		.features = CADGE_WIRE_KEEP | CADGE_WIRE_REMOTE,
-		.packet_bytes = 1024,
-		.packets = 64,
-		.kept = BUFFERS,
-		.operations = 4,
-		.calls = &calls,
-	};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = 1,
-		.depth_max = 1,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-	const uint64_t until_ns = deadline();
-
-	self = rank;
-	EXPECT(rank, cadge_wire_open(&args, &needs, &wire) == CADGE_DONE, "open: %s", error);
-	EXPECT(rank, cadge_wire_address(wire, 0, &out) == CADGE_DONE, "address");
-	say(rank, 0, ours, out.used_bytes);
-	in.left_bytes = hear(rank, 0, theirs, sizeof(theirs));
-	EXPECT(rank, cadge_wire_connect(wire, 0, &in, &to_victim) == CADGE_DONE, "connect");
-	while (!ups[0])
-		look_as_stranger(until_ns);
-}
+/* ---- a peer that does not keep to anything ---- */
 
 struct thrown {
 	uint8_t kind, channel, number, ack;
@@ -582,20 +421,11 @@ struct thrown {
 /* What follows the head is message 1 of rank 1. */
 static void throw(const struct thrown *thrown)
 {
-	const uint64_t until_ns = deadline();
-	uint8_t *packet;
+	uint8_t packet[128] = {thrown->kind, thrown->channel, thrown->number, 0, thrown->ack};
 
-	while (!(packet = cadge_wire_take(to_victim)))
-		look_as_stranger(until_ns);
-	memset(packet, 0, 128);
-	packet[0] = thrown->kind;
-	packet[1] = thrown->channel;
-	packet[2] = thrown->number;
-	packet[4] = thrown->ack;
 	cadge_store32(packet + PM_HEAD_BYTES, 1);
 	fill(packet + PM_HEAD_BYTES + 4, 60, 1 * 8 + 1);
-	while (cadge_wire_send(to_victim, packet, thrown->bytes) == CADGE_BUSY)
-		look_as_stranger(until_ns);
+	stranger_throw(packet, thrown->bytes);
 }
 
 /* What makes no sense is refused and counted, what is out of turn is dropped; what comes after is taken all the same. */
@@ -620,22 +450,17 @@ static void test_nonsense(struct rank *rank)
 	enum { REFUSED = sizeof(refused) / sizeof(*refused), DROPPED = sizeof(dropped) / sizeof(*dropped) };
 
 	if (rank->number) {
-		be_stranger(rank);
+		stranger_begin(rank, NULL, NULL);
 		for (unsigned int i = 0; i < REFUSED; i++)
 			throw(&refused[i]);
 		for (unsigned int i = 0; i < DROPPED; i++)
 			throw(&dropped[i]);
 		throw(&good);
-		for (const uint64_t until_ns = deadline(); !hears(rank, 0);)
-			look_as_stranger(until_ns);
-		cadge_wire_close(wire);
+		stranger_end();
 		return;
 	}
 	begin(rank);
-	for (const uint64_t until_ns = deadline(); !came;) {
-		look(0);
-		EXPECT(rank, clock_ns() < until_ns, "what was good does not come");
-	}
+	AWAIT(came, "what was good does not come");
 	EXPECT(rank,
 	       counter("packets_refused") == REFUSED && counter("packets_dropped_after_nack") == DROPPED,
 	       "%llu packets of %d were refused, %llu of %d dropped",
@@ -645,7 +470,7 @@ static void test_nonsense(struct rank *rank)
 	pm_close(pm);
 }
 
-int pm_conformance(int argc, char **argv)
+int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "order_without_buffers", .run = test_order_without_buffers, .ranks = 3},

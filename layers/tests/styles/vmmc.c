@@ -4,39 +4,23 @@
  * they were allowed to; notifications come after the bytes, once and in order; redirection lands where it was asked to, and
  * copies what had landed and nothing else; the translation cache counts what it says. Rank 0 exports, the others import.
  */
-#include "tests/styles/vmmc.h"
 
 #include <string.h>
 
-#include "cadge/check.h"
-#include "tests/ranks/ranks.h"
+#include "tests/styles/frame.h"
 #include "vmmc/state.h"
 
 #define PAGE ((size_t)4096)
 
-enum { PATIENCE_S = 10, OPERATIONS = 32, NOTES = 16, CACHE_PAGES = 8 };
+enum { OPERATIONS = 32, NOTES = 16, CACHE_PAGES = 8 };
 
-static struct rank *self;
 static struct vmmc *vmmc;
-static bool ups[RANKS_MAX];
 static unsigned int ended, failed, noticed, redirected;
 static int redirected_code;
 static uint64_t redirected_bytes;
 
 /* What a test does with a notification; NULL: it is counted. */
 static void (*on_notice)(struct vmmc_export *export, uint64_t offset_bytes, uint64_t bytes);
-
-static void on_up(void *arg, uint32_t peer)
-{
-	(void)arg;
-	ups[peer] = true;
-}
-
-static void on_down(void *arg, uint32_t peer, int code)
-{
-	(void)arg, (void)code;
-	rank_fail(self, "peer %u is down", peer);
-}
 
 static void on_sent(void *arg, uint32_t peer, struct vmmc_token token, int code)
 {
@@ -63,122 +47,34 @@ static void on_redirected(void *arg, struct vmmc_export *export, int code, uint6
 	redirected_bytes = copied_bytes;
 }
 
-/* ---- looking and waiting ---- */
+/* ---- life ---- */
 
-static void look(void)
+static void look_once(void)
 {
-	int count = vmmc_progress(vmmc, 1);
+	const int count = vmmc_progress(vmmc, 1);
 
 	EXPECT(self, count >= 0, "progress: %s", cadge_code_name(count));
 }
 
-static uint64_t deadline(void)
-{
-	return clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-}
+FRAME_CALLS(vmmc, look_once);
 
-static void look_until(uint64_t until_ns, const char *what)
-{
-	look();
-	EXPECT(self, clock_ns() < until_ns, "waited in vain for %s", what);
-}
-
-static void await(const unsigned int *count, unsigned int wanted, const char *what)
-{
-	for (const uint64_t until_ns = deadline(); *count < wanted;)
-		look_until(until_ns, what);
-}
-
-/* Meets the others, looking meanwhile; afterwards what had come with a packet has been seen. */
-static void meet_all(void)
-{
-	const uint64_t until_ns = deadline();
-
-	for (unsigned int i = 0; i < self->count; i++)
-		if (i != self->number)
-			say(self, i, "met", 3);
-	for (unsigned int i = 0; i < self->count; i++)
-		while (i != self->number && !hears(self, i))
-			look_until(until_ns, "another rank");
-}
-
-struct counted {
-	const char *name;
-	uint64_t value;
-};
-
-static void on_counter(void *arg, const char *name, uint64_t value)
-{
-	struct counted *counted = arg;
-
-	if (!strcmp(name, counted->name))
-		counted->value = value;
-}
-
-static uint64_t counter(const char *name)
-{
-	struct counted counted = {.name = name, .value = UINT64_MAX};
-
-	vmmc_counters(vmmc, on_counter, &counted);
-	return counted.value;
-}
-
-static void await_counter(const char *name, uint64_t wanted)
-{
-	for (const uint64_t until_ns = deadline(); counter(name) < wanted;)
-		look_until(until_ns, name);
-}
-
-/* ---- life ---- */
-
-static void connect_to(uint32_t other)
-{
-	uint8_t ours[2048], theirs[2048];
-	struct cadge_blob_out out = {.at = ours, .room_bytes = sizeof(ours), .ok = true};
-	struct cadge_blob_in in = {.at = theirs, .ok = true};
-	const uint64_t until_ns = deadline();
-
-	EXPECT(self, vmmc_address(vmmc, other, &out) == CADGE_DONE, "address");
-	say(self, other, ours, out.used_bytes);
-	in.left_bytes = hear(self, other, theirs, sizeof(theirs));
-	EXPECT(self, vmmc_connect(vmmc, other, &in) == CADGE_DONE && !in.left_bytes, "connect");
-	while (!ups[other])
-		look_until(until_ns, "up");
-}
-
-/* Rank 0 is connected to all others. */
 static void begin(struct rank *rank)
 {
 	const struct vmmc_config config = {
 		.operations = OPERATIONS,
 		.notes = NOTES,
 		.cache_pages = CACHE_PAGES,
-		.events = {.up = on_up,
-			   .down = on_down,
+		.events = {.up = frame_up,
+			   .down = frame_down,
 			   .sent = on_sent,
 			   .notified = on_notified,
 			   .redirected = on_redirected},
 	};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = OPERATIONS,
-		.message_bytes_max = 1 << 20,
-		.region_bytes_max = 1 << 20,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
-	int code = vmmc_open(&args, &config, &vmmc);
+	const struct cadge_open_args args = rank_open_args(rank, OPERATIONS);
 
-	self = rank;
-	EXPECT(rank, code == CADGE_DONE, "open: %s", error);
-	for (uint32_t other = 0; other < rank->count; other++)
-		if (other != rank->number && (other == 0 || rank->number == 0))
-			connect_to(other);
+	frame_begin(rank, &frame_calls);
+	EXPECT(rank, vmmc_open(&args, &config, &vmmc) == CADGE_DONE, "open: %s", args.error);
+	connect_all();
 }
 
 static void end(void)
@@ -248,11 +144,10 @@ static const struct vmmc_token token = {.owner = &ended, .number = 7};
 static unsigned int begin_update(struct vmmc_import *to, uint64_t offset_bytes, const void *from,
 				 size_t bytes, uint32_t flags)
 {
-	const uint64_t until_ns = deadline();
 	int code;
 
-	while ((code = vmmc_send(to, offset_bytes, from, bytes, flags, token)) == CADGE_BUSY)
-		look_until(until_ns, "an update that is BUSY");
+	AWAIT((code = vmmc_send(to, offset_bytes, from, bytes, flags, token)) != CADGE_BUSY,
+	      "waited in vain for an update that is BUSY");
 	EXPECT(self, code >= 0, "an update of %zu bytes: %s", bytes, cadge_code_name(code));
 	return code == CADGE_QUEUED;
 }
@@ -268,12 +163,10 @@ static void update(struct vmmc_import *to, uint64_t offset_bytes, const void *fr
 
 static void quiet(void)
 {
-	const uint64_t until_ns = deadline();
 	const unsigned int wanted = ended + 1;
 	int code;
 
-	while ((code = vmmc_quiet(vmmc, 0, token)) == CADGE_BUSY)
-		look_until(until_ns, "quiet that is BUSY");
+	AWAIT((code = vmmc_quiet(vmmc, 0, token)) != CADGE_BUSY, "waited in vain for quiet that is BUSY");
 	if (code == CADGE_QUEUED)
 		await(&ended, wanted, "quiet");
 	EXPECT(self, code >= 0, "quiet: %s", cadge_code_name(code));
@@ -449,12 +342,10 @@ static void test_notified_when_there(struct rank *rank)
 		struct vmmc_import *import = import_from(0);
 
 		for (unsigned int i = 0; i < NOTICES; i++) {
-			const uint64_t until_ns = deadline();
-
 			fill(notice_base, notice_bytes(i), i);
 			update(import, i, notice_base, notice_bytes(i), notifies(i) ? VMMC_NOTIFY : 0);
-			while (notifies(i) && !hears(rank, 0))
-				look_until(until_ns, "a notification to be seen");
+			if (notifies(i))
+				AWAIT(hears(rank, 0), "notification %u is not seen", i);
 		}
 		quiet();
 		meet_all();
@@ -659,7 +550,8 @@ static void test_late_redirection_copies(struct rank *rank)
 	while ((code = vmmc_send(import, 0, base, 10, 0, token)) != CADGE_BUSY) {
 		EXPECT(rank, code >= 0, "an update: %s", cadge_code_name(code));
 		queued += code == CADGE_QUEUED;
-		look_until(until_ns, "an update of what is copied to be BUSY");
+		look();
+		EXPECT(rank, clock_ns() < until_ns, "an update of what is copied is never BUSY");
 	}
 	fill(to, 500, 60);
 	queued += begin_update(import, 20000, to, 500, VMMC_NOTIFY);
@@ -864,7 +756,6 @@ static void test_unexported(struct rank *rank)
 	} else {
 		const struct key key = hear_key(0);
 		struct vmmc_import *import, *other = import_from(0), *again;
-		const uint64_t until_ns = deadline();
 
 		EXPECT(rank, import_as(0, &key, CADGE_MAY_WRITE, &import) == CADGE_DONE, "import");
 		fill(base, 50, 1);
@@ -873,8 +764,8 @@ static void test_unexported(struct rank *rank)
 		quiet();
 		meet_all();
 		meet_all();
-		while (vmmc_send(import, 0, base, 0, 0, token) == CADGE_DONE)
-			look_until(until_ns, "the end of the export");
+		AWAIT(vmmc_send(import, 0, base, 0, 0, token) != CADGE_DONE,
+		      "waited in vain for the end of the export");
 		fill(base, 50, 2);
 		refused(import, 0, base, 50, "an update after the end");
 		EXPECT(rank, import_as(0, &key, CADGE_MAY_WRITE, &again) == CADGE_E_REFUSED,
@@ -930,7 +821,6 @@ static void test_new_life(struct rank *rank)
 		}
 		meet_all();
 		EXPECT(rank, vmmc_disconnect(vmmc, other) == CADGE_DONE, "disconnect");
-		ups[other] = false;
 		if (rank->number == 0) {
 			EXPECT(rank, vmmc_redirect(one, to, PAGE) != CADGE_QUEUED, "redirect without a peer");
 			vmmc_unexport(one);
@@ -948,11 +838,9 @@ static void send_letter(uint32_t kind, uint32_t slot, uint32_t generation, uint6
 			uint64_t bytes, size_t length)
 {
 	struct cadge_link *link = vmmc->links[0].wire;
-	const uint64_t until_ns = deadline();
 	uint8_t *packet;
 
-	while (!(packet = cadge_wire_take(link)))
-		look_until(until_ns, "a packet");
+	AWAIT((packet = cadge_wire_take(link)), "waited in vain for a packet");
 	memset(packet, 0xff, length);
 	if (length >= HEAD_BYTES) {
 		cadge_store32(packet, kind);
@@ -961,8 +849,7 @@ static void send_letter(uint32_t kind, uint32_t slot, uint32_t generation, uint6
 		cadge_store64(packet + 16, offset_bytes);
 		cadge_store64(packet + 24, bytes);
 	}
-	while (cadge_wire_send(link, packet, length) == CADGE_BUSY)
-		look_until(until_ns, "a packet to leave");
+	AWAIT(cadge_wire_send(link, packet, length) != CADGE_BUSY, "waited in vain for a packet to leave");
 }
 
 /* Notifications of what is not exported, not for this peer, or outside; answers to nothing; pieces outside; other bytes. */
@@ -1006,13 +893,13 @@ static void test_strange_letters(struct rank *rank)
 		send_letter(LETTER_REDIRECT, 6, 1, 0, 0,
 			    HEAD_BYTES + 3); /* is answered: it cannot be followed */
 		send_letter(LETTER_NOTE, 0, 1, 0, 1, HEAD_BYTES);
-		await_counter("letters_refused", 1);
+		AWAIT(counter("letters_refused"), "no answer to a letter comes");
 		meet_all();
 	}
 	end();
 }
 
-int vmmc_conformance(int argc, char **argv)
+int style_conformance(int argc, char **argv)
 {
 	static const struct rank_test tests[] = {
 		{.name = "outside_is_refused", .run = test_outside_is_refused, .ranks = 2},

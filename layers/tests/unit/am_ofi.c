@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active Messages on libfabric keep what makes them Active Messages. */
-#include "tests/styles/am.h"
+#include "tests/styles/frame.h"
 
 int main(int argc, char **argv)
 {
-	return am_conformance(argc, argv);
+	return style_conformance(argc, argv);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include $(LAYERS_ROOT)/common/wire_ofi.mk
-include $(LAYERS_ROOT)/tests/ranks/ranks.mk
-TEST_SOURCES := $(WIRE_SOURCES) $(RANKS_SOURCES) am/am.c am/am_poll.c am/am_send.c am/am_xfer.c tests/styles/am.c
+include $(LAYERS_ROOT)/tests/styles/frame.mk
+TEST_SOURCES := $(WIRE_SOURCES) $(FRAME_SOURCES) am/am.c am/am_poll.c am/am_send.c am/am_xfer.c tests/styles/am.c
 TEST_PKGS := $(WIRE_PKGS)

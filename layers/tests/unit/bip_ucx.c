@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* BIP on UCX keeps what makes it BIP. */
-#include "cadge/layer.h"
-#include "tests/styles/bip.h"
-
-/* The leaks of common/ucx.supp. */
-CADGE_EXPORT const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-	return "fast_unwind_on_malloc=0";
-}
+#include "tests/styles/frame.h"
 
 int main(int argc, char **argv)
 {
-	return bip_conformance(argc, argv);
+	return style_conformance(argc, argv);
 }

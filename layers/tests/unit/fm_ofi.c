@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fast Messages on libfabric keep what makes them Fast Messages. */
-#include "tests/styles/fm.h"
+#include "tests/styles/frame.h"
 
 int main(int argc, char **argv)
 {
-	return fm_conformance(argc, argv);
+	return style_conformance(argc, argv);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* VMMC on libfabric keeps what makes it VMMC. */
-#include "tests/styles/vmmc.h"
+#include "tests/styles/frame.h"
 
 int main(int argc, char **argv)
 {
-	return vmmc_conformance(argc, argv);
+	return style_conformance(argc, argv);
 }

@@ -58,28 +58,16 @@ void end_open(struct end *end, struct rank *rank, uint32_t features)
 		.calls = &calls,
 		.arg = end,
 	};
-	char error[256] = "";
-	const struct cadge_open_args args = {
-		.bytes = sizeof(args),
-		.place = rank->place,
-		.wait_mode = rank->wait_mode,
-		.device = rank->device,
-		.address = rank->address,
-		.peers_max = RANKS_MAX,
-		.depth_max = PACKETS,
-		.message_bytes_max = 1 << 20,
-		.region_bytes_max = 4 << 20,
-		.error = error,
-		.error_bytes = sizeof(error),
-	};
+	struct cadge_open_args args = rank_open_args(rank, PACKETS);
 	int code;
 
+	args.region_bytes_max = 4 << 20;
 	memset(end, 0, sizeof(*end));
 	end->rank = rank;
 	code = cadge_wire_open(&args, &needs, &end->wire);
-	if (code == CADGE_E_UNSUPPORTED && *error)
-		rank_skip(rank, "%s", error);
-	EXPECT(rank, code == CADGE_DONE, "open: %s: %s", cadge_code_name(code), error);
+	if (code == CADGE_E_UNSUPPORTED && *args.error)
+		rank_skip(rank, "%s", args.error);
+	EXPECT(rank, code == CADGE_DONE, "open: %s: %s", cadge_code_name(code), args.error);
 	end->facts = cadge_wire_facts(end->wire);
 	EXPECT(rank, end->facts->packet_bytes_max >= 1024, "packets of %u bytes",
 	       end->facts->packet_bytes_max);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The frame of a style's tests: an end of the style in this rank, which is opened by the test, connected to other ranks, looks,
+ * waits with patience and meets them.
+ */
+#ifndef CADGE_TESTS_STYLES_FRAME_H
+#define CADGE_TESTS_STYLES_FRAME_H
+
+#include "cadge/check.h"
+#include "common/bytes.h"
+#include "tests/ranks/ranks.h"
+
+typedef void frame_counter(void *arg, const char *name, uint64_t value);
+
+/* The calls that the frame makes, on the context that the test has opened. */
+struct frame_calls {
+	void (*look)(void); /* once; fails where the context is broken */
+	int (*address)(uint32_t peer, struct cadge_blob_out *blob);
+	int (*connect)(uint32_t peer, struct cadge_blob_in *blob);
+	void (*counters)(frame_counter *each, void *arg);
+};
+
+/* Defines `frame_calls` of a style whose context is the variable of its name: style_address(style, peer, blob), and so on. */
+#define FRAME_CALLS(style, look_once)                                                                        \
+	static int frame_address(uint32_t peer, struct cadge_blob_out *blob)                                 \
+	{                                                                                                    \
+		return style##_address(style, peer, blob);                                                   \
+	}                                                                                                    \
+	static int frame_connect(uint32_t peer, struct cadge_blob_in *blob)                                  \
+	{                                                                                                    \
+		return style##_connect(style, peer, blob);                                                   \
+	}                                                                                                    \
+	static void frame_counters(frame_counter *each, void *arg)                                           \
+	{                                                                                                    \
+		style##_counters(style, each, arg);                                                          \
+	}                                                                                                    \
+	static const struct frame_calls frame_calls = {look_once, frame_address, frame_connect,              \
+						       frame_counters}
+
+extern struct rank *self; /* since frame_begin */
+
+void frame_begin(struct rank *rank, const struct frame_calls *calls);
+
+/* Upcalls of a style. No peer may go down but in meet_all, when it has come there before us. */
+void frame_up(void *arg, uint32_t peer);
+void frame_down(void *arg, uint32_t peer, int code);
+
+/* Exchanges addresses with a rank, which does the same, connects to it and waits for `up`. */
+void connect_to(uint32_t other);
+/* Connects rank 0 to all others. */
+void connect_all(void);
+
+void look(void);
+void look_for_ms(unsigned int ms);
+/* The time at which patience ends. */
+uint64_t deadline(void);
+/* Looks until the condition holds; fails, as printf says, where it does not before patience ends. */
+#define AWAIT(condition, ...)                                                                                \
+	do {                                                                                                 \
+		for (const uint64_t until_ns_ = deadline(); !(condition);) {                                 \
+			look();                                                                              \
+			EXPECT(self, clock_ns() < until_ns_, __VA_ARGS__);                                   \
+		}                                                                                            \
+	} while (0)
+/* Looks until `*count` is at least `wanted`. */
+void await(const unsigned int *count, unsigned int wanted, const char *what);
+/* Meets all other ranks, looking meanwhile. */
+void meet_all(void);
+
+/* The style's counter of this name, which there has to be. */
+uint64_t counter(const char *name);
+
+/* ---- a peer that does not keep to anything (stranger.c) ---- */
+
+/*
+ * Begins as a stranger: on the wire alone, connected to rank 0. `write_head` and `read_head` are for what the style puts into
+ * an address before the wire's part; NULL: nothing.
+ */
+void stranger_begin(struct rank *rank, void (*write_head)(struct cadge_blob_out *address),
+		    void (*read_head)(struct cadge_blob_in *address));
+/* Sends a packet of these bytes. */
+void stranger_throw(const void *data, size_t bytes);
+extern unsigned int stranger_heard; /* packets that came */
+/* Waits for rank 0 to say something beside the wire, and closes. */
+void stranger_end(void);
+
+/* ---- the program ---- */
+
+/* The tests of the style that the program is linked with: tests/styles/<style>.c. */
+int style_conformance(int argc, char **argv);
+
+#endif

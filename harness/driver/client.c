@@ -18,6 +18,8 @@
 #define WAIT_NS        UINT64_C(10000000)
 #define SETTLE_NS      UINT64_C(500000000)
 
+const char *const drv_payload_words[] = {"usual", "solicited", "unsolicited", "copied", NULL};
+
 _Static_assert(DRV_CLIENT_DEPTH_MAX <= 1u << SLOT_BITS, "a slot number fits its bits of the token");
 
 uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth)
@@ -66,15 +68,19 @@ static void __attribute__((noinline)) complete_other(struct drv_client *client, 
 
 /* The reply of a slot is here: the one time stamp of an iteration. */
 DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *data, size_t bytes,
-			 const bool touch)
+			 const bool touch, const bool copies)
 {
 	struct drv_slot *slot = &client->slots[index];
 	struct drv_engine *engine = client->port.engine;
-	/* a full comparison reads all as well, and finds other bytes */
-	const bool whole = !touch || DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY) ||
-			   drv_touch_read(data, bytes, ~client->exchange.seed, slot->key);
-	const uint64_t now = drv_clock_now(&engine->clock);
+	bool whole;
+	uint64_t now;
 
+	if (copies && DRV_LIKELY(bytes && bytes <= client->exchange.reply_bytes))
+		data = memcpy(slot->result, data, bytes);
+	/* a full comparison reads all as well, and finds other bytes */
+	whole = !touch || DRV_UNLIKELY(client->mode == DRV_MODE_VERIFY) ||
+		drv_touch_read(data, bytes, ~client->exchange.seed, slot->key);
+	now = drv_clock_now(&engine->clock);
 	slot->waiting = false;
 	client->completed++;
 	client->last = now;
@@ -115,7 +121,7 @@ static void __attribute__((cold, noinline)) stray_reply(struct drv_client *clien
 
 /* Bare messages have no identity but their place in the order, and from 1 byte on what they hold. */
 DRV_INLINE enum cadge_keep recv_bare(struct drv_client *client, const void *data, size_t bytes,
-				     const bool touch)
+				     const bool touch, const bool copies)
 {
 	const struct drv_slot *slot = &client->slots[0];
 
@@ -123,12 +129,12 @@ DRV_INLINE enum cadge_keep recv_bare(struct drv_client *client, const void *data
 					    !drv_head_holds(data, bytes, ~client->exchange.seed, slot->key))))
 		stray_reply(client, "an unexpected message", bytes);
 	else
-		complete(client, 0, data, bytes, touch);
+		complete(client, 0, data, bytes, touch, copies);
 	return CADGE_TAKEN;
 }
 
 DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *data, size_t bytes,
-					 const bool touch)
+					 const bool touch, const bool copies)
 {
 	uint64_t token, index;
 
@@ -141,13 +147,13 @@ DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *
 			 client->slots[index].number != token >> SLOT_BITS))
 		stray_reply(client, "an unexpected reply", bytes);
 	else
-		complete(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES, touch);
+		complete(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES, touch, copies);
 	return CADGE_TAKEN;
 }
 
 DRV_INLINE enum cadge_keep replied(struct drv_client *client, uint64_t token, int code,
 				   enum cadge_placement placement, const void *data, size_t bytes,
-				   const bool touch)
+				   const bool touch, const bool copies)
 {
 	const uint64_t index = token & SLOT_MASK;
 
@@ -163,32 +169,37 @@ DRV_INLINE enum cadge_keep replied(struct drv_client *client, uint64_t token, in
 		return CADGE_TAKEN;
 	}
 	complete(client, (uint32_t)index, placement == CADGE_PLACED ? client->slots[index].result : data,
-		 bytes, touch);
+		 bytes, touch, copies);
 	return CADGE_TAKEN;
 }
 
-/* Callbacks: those that read a message whole, and those that do not, so that nothing is asked in them. */
-#define RECEIVE(name, receive, touch)                                                                        \
+/* Callbacks: those that copy a message, or read it whole, and those that do not, so that nothing is asked in them. */
+#define RECEIVE(name, receive, touch, copies)                                                                \
 	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,  \
 				    struct cadge_lend *lend)                                                 \
 	{                                                                                                    \
 		(void)peer, (void)lend;                                                                      \
-		return receive((struct drv_client *)sink, data, bytes, touch);                               \
+		return receive((struct drv_client *)sink, data, bytes, touch, copies);                       \
 	}
-#define REPLIED(name, touch)                                                                                 \
+#define REPLIED(name, touch, copies)                                                                         \
 	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,        \
 				    enum cadge_placement placement, const void *data, size_t bytes,          \
 				    struct cadge_lend *lend)                                                 \
 	{                                                                                                    \
 		(void)peer, (void)lend;                                                                      \
-		return replied((struct drv_client *)sink, token, code, placement, data, bytes, touch);       \
+		return replied((struct drv_client *)sink, token, code, placement, data, bytes, touch,        \
+			       copies);                                                                      \
 	}
-RECEIVE(on_recv_bare, recv_bare, false)
-RECEIVE(on_recv_bare_whole, recv_bare, true)
-RECEIVE(on_recv_emulated, recv_emulated, false)
-RECEIVE(on_recv_emulated_whole, recv_emulated, true)
-REPLIED(on_replied, false)
-REPLIED(on_replied_whole, true)
+RECEIVE(on_recv_bare, recv_bare, false, false)
+RECEIVE(on_recv_bare_whole, recv_bare, true, false)
+RECEIVE(on_recv_emulated, recv_emulated, false, false)
+RECEIVE(on_recv_emulated_whole, recv_emulated, true, false)
+RECEIVE(on_recv_emulated_copied, recv_emulated, false, true)
+RECEIVE(on_recv_emulated_copied_whole, recv_emulated, true, true)
+REPLIED(on_replied, false, false)
+REPLIED(on_replied_whole, true, false)
+REPLIED(on_replied_copied, false, true)
+REPLIED(on_replied_copied_whole, true, true)
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
@@ -242,7 +253,7 @@ static int __attribute__((noinline)) hand_over_written(struct drv_client *client
 		drv_touch_write(iov.base, bytes, exchange->seed, number);
 	slot->filled = true;
 	if (exchange->form == DRV_FORM_NATIVE)
-		return engine->layer->call(client->chan, 1, &iov, 1, &result, result.bytes ? 1 : 0, 0, token);
+		return engine->layer->call(client->chan, 1, &iov, 1, &result, client->places, 0, token);
 	return reserves ? drv_in_place_end(engine->layer, client->chan, &iov, token)
 			: engine->layer->post(client->chan, &iov, 1, 0, token);
 }
@@ -266,7 +277,7 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	} else if (form == DRV_FORM_NATIVE) {
 		const struct cadge_iov result = {slot->result, (size_t)client->exchange.reply_bytes};
 
-		code = engine->layer->call(client->chan, 1, &iov, 1, &result, result.bytes ? 1 : 0, 0, token);
+		code = engine->layer->call(client->chan, 1, &iov, 1, &result, client->places, 0, token);
 	} else {
 		code = engine->layer->post(client->chan, &iov, 1, 0, token);
 	}
@@ -532,11 +543,19 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 {
 	const size_t request_stride =
 		drv_memory_stride(drv_form_bytes(exchange.form, exchange.request_bytes));
-	enum cadge_keep (*const receivers[2][2])(struct cadge_sink *, uint32_t, const void *, size_t,
+	enum cadge_keep (*const receivers[2][3])(struct cadge_sink *, uint32_t, const void *, size_t,
 						 struct cadge_lend *) = {
-		{on_recv_bare, on_recv_emulated}, {on_recv_bare_whole, on_recv_emulated_whole}};
-	const size_t result_stride = drv_memory_stride(exchange.reply_bytes);
-	const bool native = exchange.form == DRV_FORM_NATIVE;
+		{on_recv_bare, on_recv_emulated, on_recv_emulated_copied},
+		{on_recv_bare_whole, on_recv_emulated_whole, on_recv_emulated_copied_whole}};
+	enum cadge_keep (*const replies[2][2])(struct cadge_sink *, uint32_t, uint64_t, int,
+					       enum cadge_placement, const void *, size_t,
+					       struct cadge_lend *) = {
+		{on_replied, on_replied_copied}, {on_replied_whole, on_replied_copied_whole}};
+	const bool native = exchange.form == DRV_FORM_NATIVE, copies = exchange.payload == DRV_PAYLOAD_COPIED;
+	const bool places =
+		native && exchange.reply_bytes &&
+		(exchange.payload == DRV_PAYLOAD_USUAL || exchange.payload == DRV_PAYLOAD_SOLICITED);
+	const size_t result_stride = native || copies ? drv_memory_stride(exchange.reply_bytes) : 0;
 	const uint32_t depth = exchange.depth;
 	uint32_t ring = 1;
 
@@ -547,9 +566,12 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 				    DRV_CLIENT_DEPTH_MAX);
 	drv_port_start(&client->port, engine);
 	client->exchange = exchange;
-	client->port.sink.recv = receivers[exchange.touch][exchange.form == DRV_FORM_BARE ? 0 : 1];
+	client->port.sink.recv = receivers[exchange.touch][exchange.form == DRV_FORM_BARE ? 0
+							   : copies                       ? 2
+											  : 1];
 	client->port.sink.sent = on_sent;
-	client->port.sink.replied = exchange.touch == DRV_TOUCH_NONE ? on_replied : on_replied_whole;
+	client->port.sink.replied = replies[exchange.touch][copies];
+	client->places = places;
 	client->sink = &client->port.sink;
 	client->chan = engine->channels[0].chan;
 	client->server = server;
@@ -565,8 +587,8 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 		drv_client_stop(client);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the client's slots");
 	}
-	client->memory = drv_pool_take(engine, DRV_POOL_CLIENT,
-				       depth * (request_stride + (native ? result_stride : 0)), fail);
+	client->memory =
+		drv_pool_take(engine, DRV_POOL_CLIENT, depth * (request_stride + result_stride), fail);
 	if (!client->memory) {
 		drv_client_stop(client);
 		return -1;
@@ -575,7 +597,7 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 		struct drv_slot *slot = &client->slots[index];
 
 		slot->payload = client->memory + index * request_stride;
-		if (native)
+		if (result_stride)
 			slot->result = client->memory + depth * request_stride + index * result_stride;
 	}
 	return 0;

@@ -23,7 +23,7 @@ enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE };
 
 struct drv_slot {
 	uint8_t *payload; /* the trailer of an emulated call follows it */
-	uint8_t *result;  /* native calls: where the reply is placed */
+	uint8_t *result;  /* where the reply is placed, or copied to; NULL: neither */
 	uint64_t start;   /* ticks */
 	uint64_t number, key;
 	bool waiting; /* for a reply */
@@ -36,6 +36,7 @@ struct drv_client {
 	struct cadge_chan *chan;
 	struct drv_exchange exchange;
 	enum drv_mode mode;
+	uint32_t places; /* native calls: entries of out_iov, 0 or 1 */
 	bool writes; /* bodies of messages are written: in full comparisons, or since the exchange touches them */
 	uint64_t phase;
 	bool reliable;

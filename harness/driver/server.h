@@ -28,6 +28,19 @@ enum drv_form {
 	DRV_FORM_NATIVE,
 };
 
+/* How the bytes of a reply come to the caller. In the order of drv_payload_words. */
+enum drv_payload {
+	/* as the layer likes best: its own calls place them, messages are looked at where the layer has them */
+	DRV_PAYLOAD_USUAL,
+	/* placed where the caller said; only by calls of the layer's own */
+	DRV_PAYLOAD_SOLICITED,
+	/* looked at where the layer has them */
+	DRV_PAYLOAD_UNSOLICITED,
+	/* the same, and copied from there to where the caller wants them */
+	DRV_PAYLOAD_COPIED,
+};
+extern const char *const drv_payload_words[];
+
 /* What both sides of an exchange agree on. */
 struct drv_exchange {
 	enum drv_form form;
@@ -37,6 +50,7 @@ struct drv_exchange {
 	uint64_t seed;
 	/* requests and replies are written anew and read whole */
 	enum drv_touch touch;
+	enum drv_payload payload;
 };
 
 /* The trailer, little endian: id (8 bytes), kind (4), magic (4). */

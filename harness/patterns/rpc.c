@@ -8,7 +8,7 @@
 
 struct parameters {
 	uint64_t request_bytes, reply_bytes, depth;
-	uint32_t touch;
+	uint32_t touch, payload;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -19,7 +19,8 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 				     .reply_bytes = parameters->reply_bytes,
 				     .depth = (uint32_t)parameters->depth,
 				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+				     .touch = (enum drv_touch)parameters->touch,
+				     .payload = (enum drv_payload)parameters->payload};
 }
 
 static struct drv_exchange exchange_in(const struct drv_play *play)
@@ -58,6 +59,10 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 {
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
+	if (exchange.payload == DRV_PAYLOAD_SOLICITED && exchange.form != DRV_FORM_NATIVE)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "only calls of the layer's own place a reply where the caller said, and "
+				    "it grants none");
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 
@@ -72,6 +77,7 @@ static const struct drv_pattern rpc = {
 			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"payload", DRV_CHOICE, offsetof(struct parameters, payload), drv_payload_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},

@@ -16,7 +16,10 @@ pytestmark = pytest.mark.alone
 ROUTES = {"direct": 2, "delegated": 3, "relay": 4}
 """How many messages an operation takes."""
 PATTERNS = {
-    "delegated": {**DECLARED["rpc"], "route": {"type": "choice", "values": ["delegated", "relay", "direct"]}},
+    "delegated": {
+        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
+        "route": {"type": "choice", "values": ["delegated", "relay", "direct"]},
+    },
 }
 
 

@@ -41,7 +41,13 @@ DEPTH = {"type": "integer", "min": 1, "max": 4096}
 TOUCH: Json = {"type": "choice", "values": ["none", "write+read"]}
 DECLARED: dict[str, Json] = {
     "pingpong": {"bytes": SIZE, "touch": TOUCH, "pairs": {"type": "integer", "min": 1, "max": 32}},
-    "rpc": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": DEPTH, "touch": TOUCH},
+    "rpc": {
+        "request_bytes": SIZE,
+        "reply_bytes": SIZE,
+        "depth": DEPTH,
+        "touch": TOUCH,
+        "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
+    },
     "stream": {
         "bytes": SIZE,
         "depth": DEPTH,
@@ -74,8 +80,10 @@ def pingpong(size: int, touch: str = "none", pairs: int = 1, **more: int) -> Jso
     return point("pingpong", bytes=size, touch=touch, pairs=pairs, **more)
 
 
-def rpc(request: int = 8, reply: int = 8, depth: int = 1, touch: str = "none", **more: int) -> Json:
-    return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, touch=touch, **more)
+def rpc(
+    request: int = 8, reply: int = 8, depth: int = 1, touch: str = "none", payload: str = "usual", **more: int
+) -> Json:
+    return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, touch=touch, payload=payload, **more)
 
 
 def stream(size: int, depth: int = 1, touch: str = "none", buffers: str = "rotated", **more: int) -> Json:
@@ -296,6 +304,27 @@ def test_messages_built_in_the_librarys_memory(pair: Pair, wait: str) -> None:
     result = pair.run(launch("bad-nothing", PATTERNS, wait=wait))
     check_sound(result)
     assert "RESERVE" in result["adapter"]["caps"]
+
+
+REPLIES = ((0, "none"), (8, "write+read"), (4096, "none"), (100000, "write+read"))
+
+
+@pytest.mark.parametrize(("layer", "own_calls"), [("peregrine-shm", True), ("am-ofi", True), ("sockets-unix", False)])
+def test_each_way_in_which_a_reply_can_come(pair: Pair, layer: str, own_calls: bool) -> None:
+    """Placed where the caller said only by calls of the layer's own; looked at and copied everywhere."""
+    need(layer)
+    ways = ("usual", "solicited", "unsolicited", "copied")
+    points = [rpc(16, reply, depth=4, touch=touch, payload=way) for way in ways for reply, touch in REPLIES]
+    attempts = iter(pair.run(launch(layer, points))["attempts"])
+    for way in ways:
+        for reply, _ in REPLIES:
+            attempt = next(attempts)
+            if way == "solicited" and not own_calls:
+                assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
+                assert "place a reply" in attempt["reason"]
+                continue
+            assert attempt["status"] == "done", (way, reply, attempt["reason"])
+            assert attempt["verified"]["full_after"] > 0
 
 
 @pytest.mark.parametrize("layer", ["rdma-ucx", "vmmc-ucx", "pm-ucx"])

@@ -66,7 +66,8 @@ def test_its_document_can_be_stored(name: str) -> None:
 
 def test_defaults_and_followers_are_filled_in() -> None:
     found = RPC.workload("rpc", {"request_bytes": 64})
-    assert dict(found.items()) == {"request_bytes": 64, "reply_bytes": 64, "depth": 1, "touch": "write+read"}
+    usual = {"depth": 1, "touch": "write+read", "payload": "usual"}
+    assert dict(found.items()) == {"request_bytes": 64, "reply_bytes": 64, **usual}
     assert RPC.moved_bytes(found) == (64, 64)
     assert RPC.deep(found) == 1
     other = RPC.workload("rpc", {"request_bytes": 64, "reply_bytes": 8, "depth": 4})

@@ -21,6 +21,7 @@ from cadge_results import Campaign
 pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
 
 SC98 = Path(__file__).parents[1] / "studies" / "sc98"
+TRAPEZE = SC98.parent / "trapeze"
 LAYERS = ("mpi-rma", "pm-ucx", "rdma-ofi", "rdma-ucx", "vmmc-ofi", "vmmc-ucx")
 FREE, COSTS, OPEN = "registration is free here", "registration costs", "cannot be told"
 TITLE = "Put within one host, target active, polling"
@@ -78,7 +79,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def section(path: Path) -> pagereader.Node:
-    return pagereader.read(path.read_text()).one("section", id="contrast")
+    return pagereader.read(path.read_text()).one("section", id="contrast-1")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_no_layer_is_left_out(rows: dict[str, pagereader.Node]) -> None:
 def test_the_criterion_and_what_was_published_stand_with_it(section: pagereader.Node, path: Path) -> None:
     assert "the whole interval lies at 1.05\u00d7 or below, or that of the difference at 20 ns or below" in section.text
     assert "108.8 MB/s (found; the paper on the pin-down cache, IPPS'98)" in section.text
-    assert 'href="#contrast"' in path.read_text()
+    assert 'href="#contrast-1"' in path.read_text()
 
 
 def test_a_campaign_without_it_has_no_section(tmp_path: Path) -> None:
@@ -124,13 +125,13 @@ def test_a_campaign_without_it_has_no_section(tmp_path: Path) -> None:
     build(
         [make(tmp_path / "c", given=({"target": "active", "registration": "warm"},), layers=("rdma-ucx",))], SC98, out
     )
-    assert 'id="contrast"' not in out.read_text()
+    assert 'id="contrast-1"' not in out.read_text()
 
 
 def test_one_launch_tells_nothing(tmp_path: Path) -> None:
     out = tmp_path / "sc98.html"
     build([make(tmp_path / "c", layers=("rdma-ucx",), launches=1)], SC98, out)
-    table = pagereader.read(out.read_text()).one("section", id="contrast").one("tbody")
+    table = pagereader.read(out.read_text()).one("section", id="contrast-1").one("tbody")
     assert verdict(table.one("tr")) == OPEN
 
 
@@ -145,7 +146,7 @@ def test_sections_say_which_campaign_they_are_of(tmp_path: Path) -> None:
 
 def test_the_sweep_measures_both_values() -> None:
     sweep = yaml.safe_load((SC98.parents[2] / "harness/sweeps/registration.yml").read_text())
-    spec = published.read(SC98).contrast
+    spec = published.read(SC98).contrasts[0]
     assert spec is not None
     for pattern in sweep["patterns"]:
         assert {spec.parameter.on, spec.parameter.off} == set(pattern[spec.parameter.name])
@@ -154,7 +155,7 @@ def test_the_sweep_measures_both_values() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("    open: cannot be told\n", "", "said: give free, costs and open"),
+        ("      open: cannot be told\n", "", "said: give free, costs and open"),
         ("free: {times: 1.05", "free: {times: 1", "greater than 1"),
         ("figures: [pm_hit", "figures: [pm_hot", "no figure is called pm_hot"),
     ],
@@ -173,3 +174,51 @@ def test_the_page_never_scrolls_sideways(browser: Browser, path: Path, width: in
     assert browser.value("document.documentElement.scrollWidth") == width
     assert browser.value(TOO_WIDE) == []
     assert browser.complaints() == []
+
+
+def copied_by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    """A copy of 4 KiB takes half as long again, one of nothing takes nothing."""
+    known = synthetic.flat(point)
+    value = round(5000 * 1.5**number)
+    if known["kind"] == "layer" and known["payload"] == "copied" and known["reply_bytes"]:
+        value = value * 3 // 2
+    synthetic.set_samples(attempt, [(value, 200)])
+    attempt["operations"] = 200
+    attempt["elapsed_ns"] = value * 200
+
+
+def test_columns_are_of_another_parameter_where_a_study_says_so(tmp_path: Path) -> None:
+    given = tuple(
+        {"payload": payload, "reply_bytes": reply} for payload in ("unsolicited", "copied") for reply in (0, 4096)
+    )
+    campaign = make(
+        tmp_path,
+        layers=("sockets-unix",),
+        sizes=(16,),
+        patterns=(("rpc", 1),),
+        given=given,
+        attempt_hook=copied_by_hand,
+    )
+    out = tmp_path / "trapeze.html"
+    build([campaign], TRAPEZE, out)
+    root = pagereader.read(out.read_text())
+    copy = root.one("section", id="contrast-3")
+    heads = [" ".join(head.text.split()) for head in copy.one("thead").all("th")]
+    assert heads == ["layer", "0 B", "4 KiB", "verdict"]
+    [row] = copy.one("tbody").all("tr")
+    said = " ".join(row.text.split())
+    assert "1.50" in said
+    assert said.endswith("0 B: the copy is free here; 4 KiB: the copy costs")
+    assert root.one("section", id="contrast-1").one("h3").text == "RPC within one host, polling"
+
+
+def test_the_sweep_has_what_the_study_sets_side_by_side() -> None:
+    sweep = yaml.safe_load((SC98.parents[2] / "harness" / "sweeps" / "trapeze.yml").read_text())
+    by_name = {pattern["pattern"]: pattern for pattern in sweep["patterns"]}
+    for spec in published.read(TRAPEZE).contrasts:
+        measured = [sizes_of(value) for value in by_name[spec.pattern][spec.parameter.name]]
+        assert {spec.parameter.on, spec.parameter.off} <= set(measured)
+
+
+def sizes_of(value: str) -> int | str:
+    return {"0B": 0, "4KiB": 4096, "8KiB": 8192}.get(value, value)

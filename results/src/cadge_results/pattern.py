@@ -269,6 +269,11 @@ class Words(Frozen):
     work: str = "message"
     """Under which of the layer's operations `done by` is looked up: its name, or {parameter}."""
 
+    @property
+    def names_work(self) -> bool:
+        """Tell whether the operation depends on the workload, and so says more than the pattern's title."""
+        return bool(_PLACEHOLDER.search(self.work))
+
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _SECTION = re.compile(r"\[([^\[\]]*)\]")

@@ -28,6 +28,8 @@ from cadge_analysis.study.published import ContrastOf, FreeOf, Published
 
 Verdict = Literal["free", "costs", "open"]
 VERDICTS: tuple[Verdict, ...] = ("free", "costs", "open")
+Column = tuple[int, str]
+"""Its place among the columns, and its heading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +66,29 @@ def _found(one: Cell, base: Cell, numbers: Mapping[str, Numbers]) -> _Found:
     )
 
 
+def _across(case: Case, spec: ContrastOf) -> str:
+    return spec.across or case.file.axis
+
+
+def _column(case: Case, spec: ContrastOf) -> Column:
+    """Return the column that a case belongs to: its place among them, and its heading."""
+    name = _across(case, spec)
+    parameter, value = case.file.parameters[name], case.workload[name]
+    place = value if isinstance(value, int) else parameter.values.index(value)
+    return place, words.value(parameter, value)
+
+
 def _title(case: Case, spec: ContrastOf) -> str:
     """Return which operation, where, and what else is not as usual."""
     file = case.file
-    apart = {spec.parameter.name, file.axis}
+    apart = {spec.parameter.name, _across(case, spec)}
     said = [
         f"{one.title} {words.value(one, case.workload[name])}"
         for name, one in file.parameters.items()
         if name not in apart and not one.is_required and not file.is_usual(name, case.workload)
     ]
-    work = file.fill(file.words.work, case.workload, words.value)
-    return ", ".join((f"{work.capitalize()} {words.PLACES[case.place]}", *said, words.WAITS[case.wait]))
+    work = file.fill(file.words.work, case.workload, words.value).capitalize() if file.words.names_work else file.title
+    return ", ".join((f"{work} {words.PLACES[case.place]}", *said, words.WAITS[case.wait]))
 
 
 def _cell(found: _Found | None, free: FreeOf) -> Value:
@@ -86,45 +100,45 @@ def _cell(found: _Found | None, free: FreeOf) -> Value:
     return Value(text=value.text, detail=f"{value.detail} {extra}\u00a0\u00b5s", raw=value.raw, flag=flag)
 
 
-def _verdict(by_size: Mapping[int, _Found], spec: ContrastOf) -> str:
-    sizes: dict[Verdict, list[str]] = {}
-    for size, found in sorted(by_size.items()):
+def _verdict(by_column: Mapping[Column, _Found], spec: ContrastOf) -> str:
+    columns: dict[Verdict, list[str]] = {}
+    for (_, heading), found in sorted(by_column.items()):
         verdict = found.verdict(spec.free)
         if verdict:
-            sizes.setdefault(verdict, []).append(units.size(size))
-    if len(sizes) == 1:
-        return spec.said[next(iter(sizes))]
-    return "; ".join(f"{words.listing(found)}: {spec.said[verdict]}" for verdict, found in sizes.items())
+            columns.setdefault(verdict, []).append(heading)
+    if len(columns) == 1:
+        return spec.said[next(iter(columns))]
+    return "; ".join(f"{words.listing(found)}: {spec.said[verdict]}" for verdict, found in columns.items())
 
 
 def _rows(
-    by_layer: Mapping[str, Mapping[int, _Found]], sizes: Sequence[int], spec: ContrastOf
+    by_layer: Mapping[str, Mapping[Column, _Found]], columns: Sequence[Column], spec: ContrastOf
 ) -> Iterator[ContrastRow]:
     bare: dict[str, list[str]] = defaultdict(list)
-    for layer, by_size in sorted(by_layer.items()):
-        if any(one.ratio for one in by_size.values()):
-            cells = tuple(_cell(by_size.get(size), spec.free) for size in sizes)
-            yield ContrastRow(label=layer, cells=cells, verdict=_verdict(by_size, spec), reason="")
+    for layer, by_column in sorted(by_layer.items()):
+        if any(one.ratio for one in by_column.values()):
+            cells = tuple(_cell(by_column.get(column), spec.free) for column in columns)
+            yield ContrastRow(label=layer, cells=cells, verdict=_verdict(by_column, spec), reason="")
         else:
-            bare[next(iter(by_size.values())).why].append(layer)
+            bare[next(iter(by_column.values())).why].append(layer)
     for why, layers in bare.items():
         yield ContrastRow(label=", ".join(layers), cells=(), verdict="", reason=why)
 
 
 def _tables(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[ContrastTable]:
     numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
-    groups: dict[str, dict[str, dict[int, _Found]]] = defaultdict(lambda: defaultdict(dict))
+    groups: dict[str, dict[str, dict[Column, _Found]]] = defaultdict(lambda: defaultdict(dict))
     places: dict[str, int] = {}
     for base, one in by_parameter(comparison, spec.parameter):
-        if fnmatchcase(one.series.layer, layers):
+        if fnmatchcase(one.series.layer, layers) and spec.pattern in ("", one.case.pattern):
             title = _title(one.case, spec)
             places[title] = words.PLACE_ORDER.index(one.case.place)
-            groups[title][one.series.layer][one.case.size] = _found(one, base, numbers)
+            groups[title][one.series.layer][_column(one.case, spec)] = _found(one, base, numbers)
     for title in sorted(groups, key=lambda title: (places[title], title)):
         by_layer = groups[title]
-        sizes = sorted({size for by_size in by_layer.values() for size in by_size})
-        rows = tuple(_rows(by_layer, sizes, spec))
-        yield ContrastTable(title=title, sizes=tuple(map(units.size, sizes)), rows=rows)
+        columns = sorted({column for by_column in by_layer.values() for column in by_column})
+        rows = tuple(_rows(by_layer, columns, spec))
+        yield ContrastTable(title=title, columns=tuple(heading for _, heading in columns), rows=rows)
 
 
 def _criterion(spec: ContrastOf) -> str:
@@ -137,13 +151,14 @@ def _criterion(spec: ContrastOf) -> str:
     )
 
 
-def contrast(comparison: Comparison, published: Published, spec: ContrastOf) -> Contrast | None:
+def contrast(comparison: Comparison, published: Published, spec: ContrastOf, number: int) -> Contrast | None:
     """Return what a campaign says of a contrast, a table for each place and operation; None where it has none."""
     tables = tuple(_tables(comparison, published.layers, spec))
     if not tables:
         return None
     figures = [published.figures[name] for name in spec.figures]
     return Contrast(
+        anchor=f"contrast-{number}",
         title=spec.title,
         note=spec.note,
         criterion=_criterion(spec),

@@ -158,7 +158,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastRow:
-    """A layer at each size and what follows from it, or layers with one reason why there is nothing."""
+    """A layer in each column and what follows from it, or layers with one reason why there is nothing."""
 
     label: str
     cells: tuple[Value, ...]
@@ -168,17 +168,21 @@ class ContrastRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastTable:
-    """One operation at one place: a row a layer, a column a size."""
+    """One operation at one place: a row a layer, a column a size, or a value of another parameter."""
 
     title: str
-    sizes: tuple[str, ...]
+    columns: tuple[str, ...]
     rows: tuple[ContrastRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """What one value of a parameter costs beside another, what was published of it, and what is called free."""
+    """What one value of a parameter costs beside another, what was published of it, and what is called free.
 
+    `anchor` is its place on the page.
+    """
+
+    anchor: str
     title: str
     note: str
     criterion: str
@@ -221,6 +225,6 @@ class StudyPage:
     ablations: tuple[AblationTable, ...]
     ablation_note: str
     features: tuple[Feature, ...]
-    contrast: Contrast | None
+    contrasts: tuple[Contrast, ...]
     sources: tuple[Source, ...]
     sheet: Sheet

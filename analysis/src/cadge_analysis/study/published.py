@@ -185,7 +185,11 @@ class ContrastOf(Frozen):
 
     title: str = Field(min_length=1)
     note: str = ""
+    pattern: str = ""
+    """The only one that counts; every pattern that has the parameter where it is not given."""
     parameter: ParameterOf
+    across: str = ""
+    """The parameter whose values are the columns; the pattern's axis where it is not given."""
     ratio: str = Field(min_length=1)
     """What a number is: on \u00f7 off, in words."""
     free: FreeOf
@@ -234,7 +238,7 @@ class Published(Document):
     bill: BillOf | None = None
     ablation: SettingOf | None = None
     features: tuple[FeatureOf, ...] = ()
-    contrast: ContrastOf | None = None
+    contrasts: tuple[ContrastOf, ...] = ()
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
@@ -242,8 +246,7 @@ class Published(Document):
         used |= {name for one in self.ranges for name in (one.low, one.high)}
         if self.bill is not None:
             used |= {self.bill.total, self.bill.floor, self.bill.above}
-        if self.contrast is not None:
-            used |= set(self.contrast.figures)
+        used |= {name for one in self.contrasts for name in one.figures}
         unknown = sorted(used - set(self.figures))
         if unknown:
             raise ValueError(f"no figure is called {', '.join(unknown)}")

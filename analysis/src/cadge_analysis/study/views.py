@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
@@ -153,13 +154,12 @@ def page(
     setting, spec, properties = published.ablation, published.matrix, published.semantics
     mine, of_ablation = _first(comparisons, lambda one: _mine(one, published))
     tables, of_matrix = _first(comparisons, lambda one: tuple(matrix.tables(one, spec)) if spec else ())
-    beside = published.contrast
-    contrasted, of_contrast = _first(
-        comparisons, lambda one: contrast.contrast(one, published, beside) if beside else None
-    )
+    contrasts = [
+        _first(comparisons, partial(contrast.contrast, published=published, spec=one, number=number))
+        for number, one in enumerate(published.contrasts, 1)
+    ]
     sections = {"Then and now": of_matrix, "Matrix": of_matrix, "Semantics": of_matrix, "Switched off": of_ablation}
-    if contrasted:
-        sections[contrasted.title] = of_contrast
+    sections |= {found.title: of for found, of in contrasts if found}
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     return StudyPage(
         title=published.title,
@@ -183,7 +183,7 @@ def page(
         ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
         ablation_note=note(mine),
         features=features.features(comparisons, published),
-        contrast=contrasted,
+        contrasts=tuple(found for found, _ in contrasts if found),
         sources=tuple(
             Source(
                 campaign_id=one.data.meta.campaign_id,

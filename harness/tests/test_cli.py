@@ -295,6 +295,21 @@ def test_patterns(checkout: Checkout, cadge: Cadge) -> None:
     assert "there is no pattern rpx; did you mean rpc?" in wrong.err
 
 
+def test_where_patterns_run(checkout: Checkout, cadge: Cadge) -> None:
+    assert checkout
+    said = cadge("patterns", "rpc", "--here", "--testbed", "local")
+    assert said.code == 0
+    assert said.out.startswith("rpc: runs in ")
+    assert "[1] " in said.out
+    cells = json.loads(cadge("patterns", "rpc", "--here", "--testbed", "local", "--json").out)["data"]["cells"]
+    assert {cell["pattern"] for cell in cells} == {"rpc"}
+    assert all(cell["runs"] or cell["why"] for cell in cells)
+    between = [cell["why"] for cell in cells if cell["place"] == "between" and not cell["runs"]]
+    assert ["testbed local has one host; place between needs two"] in between
+    everything = json.loads(cadge("patterns", "--here", "--testbed", "local", "--json").out)["data"]["cells"]
+    assert {cell["pattern"] for cell in everything} == set(WORKLOADS.patterns)
+
+
 def test_a_plan_names_hosts_and_roles(checkout: Checkout, cadge: Cadge, runner: object) -> None:
     assert checkout
     assert runner

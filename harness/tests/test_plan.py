@@ -20,8 +20,9 @@ from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend
 from cadge_harness.plan.cast import cast_of, say_cast
-from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.plan.catalogue import Catalogue, Description
 from cadge_harness.plan.describe import read_description
+from cadge_harness.plan.here import where_it_runs
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import Site, site_of
 from cadge_harness.plan.sizes import SIZES_LEAST, left_out
@@ -232,6 +233,34 @@ def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:
     assert codes["a-one", "within", "block"] == codes["a-one", "between", "poll"] == (None, None)
     with pytest.raises(NothingSelectedError, match="would share 1 core and starve each other"):
         make_plan(tiny(), catalogue, WORKLOADS, make_site(2, 1), only=["b-two"])
+
+
+def test_what_a_layer_does_not_even_claim_is_refused_unopened(catalogue: Catalogue, site: Site) -> None:
+    """As for layers that only mpirun can start."""
+    sweep = tiny(patterns=[{"pattern": "onesided", "bytes": "8B", "operation": ["put", "get"]}], floors=False)
+    said = Description(claims=frozenset({"PUT"}))
+    layers = tuple(replace(info, description=said) for info in built(catalogue).layers)
+    plan = make_plan(sweep, replace(catalogue, layers=layers), WORKLOADS, site, only=["a-one"])
+    assert {(point.workload["operation"], point.reason) for point in plan.points if point.subject.layer == "a-one"} == {
+        ("put", None),
+        ("get", "a-one has no get"),
+    }
+
+
+def test_where_a_pattern_runs(catalogue: Catalogue, site: Site) -> None:
+    found = where_it_runs("rpc", built(catalogue), WORKLOADS, site)
+    cells = {(cell.layer, cell.place, cell.wait): cell for cell in found}
+    assert len(cells) == len(catalogue.layers) * 3 * 2
+    assert (cells["a-one", "within", "poll"].runs, cells["a-one", "within", "poll"].why) == (("",), ())
+    assert cells["b-two", "within", "block"].runs == ()
+    assert cells["b-two", "within", "block"].why == ("b-two only polls",)
+    routes = {
+        (cell.place, cell.wait): cell
+        for cell in where_it_runs("delegated", built(catalogue), WORKLOADS, site)
+        if cell.layer == "a-one"
+    }
+    assert routes["within", "block"].runs == ("delegated", "relay", "direct")
+    assert "starve each other" in routes["within", "poll"].why[0]
 
 
 def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Site) -> None:

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 from pydantic import JsonValue
 
-from cadge_cli.options import json_option, output_of
+from cadge_cli.options import json_option, output_of, testbed_options
 from cadge_cli.output import table
 from cadge_harness.errors import UsageError
-from cadge_harness.paths import find_checkout
+from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.plan.here import Cell, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
+from cadge_harness.words import count_of
 from cadge_harness.yamlfile import nearest
-from cadge_results import PatternFile
+from cadge_results import PatternFile, Workloads
 from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
@@ -24,23 +27,42 @@ WIDTH = 100
 
 
 @click.command(
-    epilog=EXAMPLES + "  cadge patterns\n  cadge patterns NAME\n  cadge patterns --json | jq '.data.patterns'"
+    epilog=EXAMPLES
+    + "  cadge patterns\n  cadge patterns NAME\n  cadge patterns --here\n"
+    + "  cadge patterns --json | jq '.data.patterns'"
 )
 @click.argument("name", required=False)
 @click.option("--check", is_flag=True, help="Print nothing; exit code 3 where the built driver has others.")
+@click.option("--here", is_flag=True, help="Show where each layer runs them on this testbed, and why not elsewhere.")
+@testbed_options
 @json_option
 @click.pass_context
-def patterns(ctx: click.Context, name: str | None, check: bool, as_json: bool) -> int:
-    """List the patterns, or show what one of them measures: clock, side, synchronisation, reduction."""
+def patterns(
+    ctx: click.Context,
+    name: str | None,
+    check: bool,
+    here: bool,
+    testbed_name: str,
+    inventory: Path | None,
+    as_json: bool,
+) -> int:
+    """List the patterns, or show what one of them measures: clock, side, synchronisation, reduction.
+
+    With --here nothing is measured: it is what a sweep would refuse on this testbed beforehand.
+    """
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     workloads = read_patterns(checkout)
     if check:
         check_driver(checkout)
         return output.finish(0, {}, [])
+    if name is not None and name not in workloads.patterns:
+        raise UsageError(f"there is no pattern {name}{nearest(name, workloads.patterns)}")
+    if here:
+        names = (name,) if name is not None else workloads.ordered
+        cells = _cells(names, checkout, workloads, testbed_name, inventory)
+        return output.finish(0, {"cells": [_cell_data(one) for one in cells]}, list(_here(names, cells)))
     if name is not None:
-        if name not in workloads.patterns:
-            raise UsageError(f"there is no pattern {name}{nearest(name, workloads.patterns)}")
         file = workloads.patterns[name]
         return output.finish(0, {"name": name, "pattern": file.to_object()}, list(page(name, file)))
     rows = [("pattern", "title", "roles", "parameters")]
@@ -51,6 +73,56 @@ def patterns(ctx: click.Context, name: str | None, check: bool, as_json: bool) -
     data: dict[str, JsonValue] = {key: workloads.patterns[key].to_object() for key in workloads.ordered}
     lines = [*table(rows), "What one of them measures:  cadge patterns NAME"]
     return output.finish(0, {"patterns": data}, lines)
+
+
+def _cells(
+    names: Sequence[str], checkout: Checkout, workloads: Workloads, testbed_name: str, inventory: Path | None
+) -> list[Cell]:
+    from cadge_harness.plan.catalogue import read_catalogue
+    from cadge_harness.plan.describe import describe_layers
+    from cadge_harness.plan.site import site_of
+    from cadge_harness.testbed import testbeds
+
+    testbed = testbeds.resolve(testbed_name, inventory, start=False)
+    catalogue = read_catalogue(checkout)
+    catalogue = describe_layers(catalogue, checkout, set(catalogue.names()), testbed.hosts[0].stated_variables)
+    site = site_of(testbed)
+    return [cell for name in names for cell in where_it_runs(name, catalogue, workloads, site)]
+
+
+def _cell_data(cell: Cell) -> dict[str, JsonValue]:
+    return {
+        "pattern": cell.pattern,
+        "layer": cell.layer,
+        "place": cell.place,
+        "wait": cell.wait,
+        "runs": list(cell.runs),
+        "why": list(cell.why),
+    }
+
+
+def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield a table a pattern: what runs, and a number for each reason, which stand below."""
+    for name in names:
+        mine = [cell for cell in cells if cell.pattern == name]
+        columns = list(dict.fromkeys((cell.place, cell.wait) for cell in mine))
+        reasons: dict[str, int] = {}
+        rows: dict[str, list[str]] = {}
+        for cell in mine:
+            # so that layers share a reason
+            why = [text.replace(cell.layer, "it") for text in cell.why]
+            notes = [f"[{reasons.setdefault(text, len(reasons) + 1)}]" for text in why]
+            said = "runs" if cell.runs and not notes else ", ".join(cell.runs)
+            rows.setdefault(cell.layer, []).append(" ".join([*([said] if said else []), *notes]))
+        running = sum(bool(cell.runs) for cell in mine)
+        yield f"{name}: runs in {running} of {count_of(len(mine), 'cell')}"
+        yield from table(
+            [("layer", *(f"{place} {wait}" for place, wait in columns)), *((k, *v) for k, v in rows.items())]
+        )
+        for text, number in reasons.items():
+            yield from textwrap.wrap(text, WIDTH, initial_indent=f"[{number}] ", subsequent_indent="    ")
+        yield ""
+    yield "With every parameter as it is unless given, and small; what a sweep has to choose is tried word by word."
 
 
 def _role(name: str, role: Role) -> str:

@@ -40,6 +40,8 @@ class Description:
     version: str | None = None
     options: tuple[str, ...] = ()
     contexts: Mapping[tuple[Place, Wait], Context | Refusal] = field(default_factory=dict)
+    claims: frozenset[str] | None = None
+    """Capabilities that its table claims, of which a context grants some; None where it did not say."""
     trouble: str | None = None
     """Why the layer cannot even be loaded; None where it can."""
 

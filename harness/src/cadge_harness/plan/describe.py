@@ -96,18 +96,24 @@ def read_description(raw: Mapping[str, object]) -> Description:
         version=next((version for version in versions if version), None),
         options=tuple(str(item.get("name")) for item in _list(table.get("options"))),
         contexts=contexts,
+        claims=_caps(table),
         trouble=_text(raw.get("reason")),
     )
 
 
 def _context(entry: Mapping[str, object]) -> Context | Refusal | None:
     if entry.get("opens") is True:
-        caps = entry.get("caps")
-        return Context(caps=frozenset(str(item) for item in caps)) if isinstance(caps, list) else None
+        caps = _caps(entry)
+        return None if caps is None else Context(caps=caps)
     code = _text(entry.get("reason_code"))
     if code not in _OF_THE_LAYER or code is None:
         return None
     return Refusal(code=Reason(code), reason=_text(entry.get("reason")) or "the layer does not have it")
+
+
+def _caps(entry: Mapping[str, object]) -> frozenset[str] | None:
+    caps = entry.get("caps")
+    return frozenset(str(item) for item in caps) if isinstance(caps, list) else None
 
 
 def _list(value: object) -> list[Mapping[str, object]]:

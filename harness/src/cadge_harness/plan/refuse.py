@@ -84,9 +84,13 @@ def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal
     if info.description is None:
         return None
     context = info.description.contexts.get((wanted.place, wanted.wait))
-    if isinstance(context, Refusal) or context is None:
+    if isinstance(context, Refusal):
         return context
-    lacking = [cap for cap in pattern.caps_needed(wanted.workload) if cap not in context.caps]
+    # a layer that mpirun starts cannot be opened beforehand; what it does not even claim it lacks all the same
+    granted = info.description.claims if context is None else context.caps
+    if granted is None:
+        return None
+    lacking = [cap for cap in pattern.caps_needed(wanted.workload) if cap not in granted]
     if lacking:
         return Refusal(code=Reason.NO_CAP, reason=f"{info.name} has no {', '.join(cap.lower() for cap in lacking)}")
     return None

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a pattern runs: each layer at each place and in each wait mode, or why not. Nothing is measured for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from cadge_harness.plan.cast import cast_of
+from cadge_harness.plan.catalogue import Catalogue
+from cadge_harness.plan.refuse import refuse_point
+from cadge_harness.plan.site import Site
+from cadge_harness.plan.sweep import Wanted
+from cadge_results import PatternFile, Workload, Workloads
+from cadge_results.base import Place, Wait
+from cadge_results.pattern import Parameter
+from cadge_results.point import Value
+
+WAITS: tuple[Wait, ...] = ("poll", "block")
+SIZE_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One layer with one pattern at one place in one wait mode.
+
+    `runs` names the choices that run (one empty name where the pattern has none to make), `why` each reason of those
+    that do not.
+    """
+
+    pattern: str
+    layer: str
+    place: Place
+    wait: Wait
+    runs: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site: Site) -> Iterator[Cell]:
+    """Yield every cell of one pattern, layer by layer. `catalogue` should say what its layers grant."""
+    file = workloads.patterns[pattern]
+    trials = list(_trials(pattern, file))
+    for info in catalogue.layers:
+        for place in file.places:
+            for wait in WAITS:
+                runs: list[str] = []
+                why: dict[str, None] = {}
+                for name, workload in trials:
+                    wanted = Wanted(workload=workload, place=place, wait=wait)
+                    found = refuse_point(info, wanted, file, cast_of(file, workload, place, site.host_names), site)
+                    if found is None:
+                        runs.append(name)
+                    else:
+                        why[found.reason] = None
+                yield Cell(pattern=pattern, layer=info.name, place=place, wait=wait, runs=tuple(runs), why=tuple(why))
+
+
+def _trials(name: str, file: PatternFile) -> Iterator[tuple[str, Workload]]:
+    """Yield the smallest workload of each choice that a sweep has to make, with the choice in words."""
+    asked = {key: one for key, one in file.parameters.items() if one.is_required}
+    choices = [key for key, one in asked.items() if one.type == "choice"]
+    numbers: dict[str, Value] = {key: _small(one) for key, one in asked.items() if one.type == "integer"}
+    for words in product(*(asked[key].values for key in choices)):
+        workload = file.workload(name, {**numbers, **dict(zip(choices, words, strict=True))})
+        if file.exists(workload):
+            yield ", ".join(words), workload
+
+
+def _small(one: Parameter) -> int:
+    low, high = one.min or 0, one.max or 0
+    return min(max(SIZE_BYTES, low), high) if one.unit == "bytes" else low

@@ -3,6 +3,10 @@
  * shim-delay: holds each message back for delay_ns, counted from its post, before the inner layer sees it.
  * With the shim on both sides a round trip takes 2 * delay_ns longer.
  *
+ * It can stall as well: with stall_ns and stall_every_ns it lets nothing out for the first stall_ns of every
+ * stall_every_ns of CLOCK_MONOTONIC, so that all ends of one host stall together. What is due in a stall
+ * leaves when it is over, in order; what arrives is handed over all the while.
+ *
  * Option delay_ns arrives as setting "delay.delay_ns"; settings without the prefix "delay." go on to the
  * inner layer. See shims/shim.h; the caller has nothing to strip.
  *
@@ -23,7 +27,7 @@
 #include "shims/shim.h"
 
 enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
-#define DELAY_NS_MAX  UINT64_C(10000000000)
+#define DELAY_NS_MAX  UINT64_C(10000000000) /* of stalls as well */
 #define PERIOD_NS_MAX UINT64_C(2000) /* the longest time between two polls that still counts as polling */
 /* closer than this, wait does not sleep: waking up may take that long */
 #define NO_SLEEP_NS UINT64_C(200000)
@@ -55,6 +59,7 @@ struct cadge_ctx {
 	const struct cadge_layer *inner;
 	struct cadge_ctx *inner_ctx;
 	uint64_t delay_ns, hold_ns, message_bytes_max, late_messages, held_messages;
+	uint64_t stall_ns, stall_every_ns; /* 0: it never stalls */
 	uint32_t depth, iov_max, peers;
 	uint64_t polled_ns, half_period_ns; /* time of the last poll; half the usual time between two */
 	int further_events;                 /* delivered by the shim itself during an inner poll */
@@ -69,9 +74,25 @@ static struct cadge_ctx *ctx_of(struct cadge_sink *sink)
 static int take_setting(void *arg, const char *name, const char *value)
 {
 	struct cadge_ctx *ctx = arg;
+	const struct {
+		const char *name;
+		uint64_t *number;
+	} known[] = {{"delay_ns", &ctx->delay_ns},
+		     {"stall_ns", &ctx->stall_ns},
+		     {"stall_every_ns", &ctx->stall_every_ns}};
 
-	return strcmp(name, "delay_ns") == 0 ? shim_number(value, DELAY_NS_MAX, &ctx->delay_ns)
-					     : CADGE_E_ARGUMENT;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strcmp(name, known[i].name) == 0)
+			return shim_number(value, DELAY_NS_MAX, known[i].number);
+	return CADGE_E_ARGUMENT;
+}
+
+/* When a message may leave that is due at a time: then, or at the end of the stall that it falls into. */
+static uint64_t after_stall(const struct cadge_ctx *ctx, uint64_t due_ns)
+{
+	const uint64_t into_ns = ctx->stall_ns ? due_ns % ctx->stall_every_ns : 0;
+
+	return into_ns < ctx->stall_ns ? due_ns + ctx->stall_ns - into_ns : due_ns;
 }
 
 /* ---- from the inner layer ---- */
@@ -202,6 +223,11 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 	ctx->chans = calloc(ctx->peers ? ctx->peers : 1, sizeof(struct cadge_chan *));
 	code = ctx->chans ? shim_open_inner(args, "delay", take_setting, ctx, &ctx->inner_ctx)
 			  : shim_refuse(args, CADGE_E_MEMORY, "out of memory");
+	if (code == CADGE_DONE && (ctx->stall_ns || ctx->stall_every_ns) &&
+	    (!ctx->stall_ns || ctx->stall_ns >= ctx->stall_every_ns))
+		code = shim_refuse(args, CADGE_E_ARGUMENT,
+				   "shim-delay stalls for delay.stall_ns in every delay.stall_every_ns: give "
+				   "both, and the second larger than the first");
 	if (code < 0) {
 		delay_close(ctx);
 		return code;
@@ -292,7 +318,7 @@ static int delay_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint
 		return CADGE_BUSY;
 	at = chan->head + chan->held_count++;
 	held = &chan->held[at < ctx->depth ? at : at - ctx->depth];
-	held->due_ns = time_ns + ctx->hold_ns;
+	held->due_ns = after_stall(ctx, time_ns + ctx->hold_ns);
 	held->token = token;
 	held->flags = flags & ~CADGE_MORE; /* one by one, each at its own time */
 	held->count = count;
@@ -379,6 +405,11 @@ static int delay_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 	snprintf(path.note + used_bytes, sizeof(path.note) - used_bytes,
 		 "%smessages are held back for %llu ns", used_bytes ? "; " : "",
 		 (unsigned long long)chan->ctx->delay_ns);
+	used_bytes = strlen(path.note);
+	if (chan->ctx->stall_ns)
+		snprintf(path.note + used_bytes, sizeof(path.note) - used_bytes,
+			 "; none leaves for %llu of every %llu ns", (unsigned long long)chan->ctx->stall_ns,
+			 (unsigned long long)chan->ctx->stall_every_ns);
 	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
@@ -486,6 +517,8 @@ static void delay_counters(const struct cadge_ctx *ctx,
 
 static const struct cadge_option delay_options[] = {
 	{"delay_ns", "0", "How long each message is held back before it is sent, in nanoseconds."},
+	{"stall_ns", "0", "For how long nothing is sent, again and again, in nanoseconds; 0: never."},
+	{"stall_every_ns", "0", "From the beginning of one stall to that of the next, in nanoseconds."},
 	{0},
 };
 

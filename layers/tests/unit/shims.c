@@ -154,11 +154,48 @@ static void delay_keeps_order(void)
 	pair_close(&a);
 }
 
+/* Stalls of 5 in 20 ms: nothing arrives in one, and what was posted in it arrives when it is over. */
+static void delay_stalls(void)
+{
+	enum { STALL_NS = 5000000, EVERY_NS = 20000000 };
+	static const struct cadge_setting settings[] = {{"delay.stall_ns", "5000000"},
+							{"delay.stall_every_ns", "20000000"}};
+	const struct cadge_layer *shim = pair_load("shim-delay");
+	const uint64_t begin_ns = pair_now_ns();
+	unsigned char payload[8] = {0};
+	const struct cadge_iov iov = {payload, sizeof(payload)};
+	int early = 0, stalled = 0, others = 0, quick = 0;
+	struct pair_end end;
+
+	open_self(&end, shim, pair_load("null-self"), settings, 2);
+	for (int i = 0; pair_now_ns() - begin_ns < 10 * (uint64_t)EVERY_NS; i++) {
+		const uint64_t posted_ns = pair_now_ns(), into_ns = posted_ns % EVERY_NS;
+		uint64_t arrived_ns;
+
+		if (shim->post(end.chan, &iov, 1, 0, 1) < 0)
+			tap_bail("post failed");
+		while (end.seen.received <= i)
+			if (shim->poll(end.ctx, &end.seen.sink) < 0)
+				tap_bail("poll failed");
+		arrived_ns = pair_now_ns();
+		stalled += into_ns < STALL_NS;
+		/* it leaves at the poll that is nearest to its time */
+		early += into_ns < STALL_NS && arrived_ns - posted_ns + 10000 < STALL_NS - into_ns;
+		others += into_ns >= STALL_NS;
+		quick += into_ns >= STALL_NS && arrived_ns - posted_ns < 1000000;
+	}
+	ok(stalled > 3 && !early, "shim-delay: of %d messages posted in a stall, %d left before its end",
+	   stalled, early);
+	ok(others > 100 && quick * 10 > others * 9,
+	   "shim-delay: outside of stalls %d of %d messages leave at once", quick, others);
+	pair_close(&end);
+}
+
 static void settings_and_inner(void)
 {
 	const struct cadge_layer *shim = pair_load("shim-delay"), *null = pair_load("null-self");
 	static const struct cadge_setting unknown = {"delay.height", "1"}, word = {"delay.delay_ns", "long"},
-					  inner = {"delay_ns", "1"};
+					  inner = {"delay_ns", "1"}, alone = {"delay.stall_ns", "5"};
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 	struct cadge_ctx *ctx;
 
@@ -171,6 +208,8 @@ static void settings_and_inner(void)
 	args.settings_count = 1;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
 	args.settings = &word;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
+	args.settings = &alone;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
 	args.settings = &inner;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "a setting without prefix is the inner layer's: %s",
@@ -231,6 +270,7 @@ int main(void)
 {
 	delay_is_exact();
 	delay_keeps_order();
+	delay_stalls();
 	settings_and_inner();
 	trace_counts();
 	return tap_done();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The closed loop of requests and replies, compiled for each form and way of waiting. */
+/* The loop of requests and replies, closed or open, compiled for each form and way of waiting. */
 #include "client.h"
 
 #include <inttypes.h>
@@ -58,11 +58,13 @@ DRV_INLINE void make_ready(struct drv_client *client, uint32_t index)
 	client->ready[client->ready_tail++ & client->ready_mask] = index;
 }
 
-/* What a completion means outside the measurement. */
+/* What a completion means outside the closed loop's measurement. */
 static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot,
 						     uint64_t now)
 {
-	if (client->mode == DRV_MODE_WARMUP && drv_warmup_add(&client->warmup, now, now - slot->start))
+	if (client->mode == DRV_MODE_PACED)
+		drv_pace_done(client->pace, &client->port.engine->clock, slot->due, slot->start, now);
+	else if (client->mode == DRV_MODE_WARMUP && drv_warmup_add(&client->warmup, now, now - slot->start))
 		client->ending = true;
 }
 
@@ -302,6 +304,61 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	return 1;
 }
 
+/* Hands over all that may start. 1: nothing is left that may; 0: the layer is busy, or the client is ending. */
+DRV_INLINE int issue_ready(struct drv_client *client, const enum drv_form form)
+{
+	while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->ending)) {
+		const int status =
+			issue(client, form, client->ready[client->ready_head & client->ready_mask]);
+
+		if (DRV_UNLIKELY(status <= 0))
+			return 0;
+		client->ready_head++;
+	}
+	return 1;
+}
+
+/* The same in the open loop: hands over what is due. */
+DRV_INLINE int issue_due(struct drv_client *client, const enum drv_form form)
+{
+	struct drv_pace *pace = client->pace;
+
+	while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->ending)) {
+		const uint32_t index = client->ready[client->ready_head & client->ready_mask];
+		const uint64_t now = drv_clock_now(&client->port.engine->clock);
+		struct drv_slot *slot = &client->slots[index];
+
+		if (now < pace->due)
+			return 1;
+		/* the slot that has been free for longest was not yet */
+		pace->holds |= slot->start > pace->due;
+		slot->start = now;
+		slot->due = pace->due;
+		if (DRV_UNLIKELY(issue(client, form, index) <= 0)) {
+			pace->holds = true;
+			return 0;
+		}
+		client->ready_head++;
+		drv_pace_sent(pace);
+		if (DRV_UNLIKELY(drv_pace_over(pace)))
+			client->ending = true;
+	}
+	return 1;
+}
+
+/* How long the open loop may sleep: until a call is due that has a slot, or for `most_ns`. */
+static uint64_t until_due_ns(const struct drv_client *client, uint64_t most_ns)
+{
+	const struct drv_clock *clock = &client->port.engine->clock;
+	const uint64_t now = drv_clock_now(clock), due = client->pace->due;
+	uint64_t due_ns;
+
+	if (client->ending || client->ready_head == client->ready_tail)
+		return most_ns;
+	due_ns = due > now ? drv_clock_to_ns(clock, due - now) : 0;
+	return due_ns < most_ns ? due_ns : most_ns;
+}
+
 static uint64_t outstanding(const struct drv_client *client)
 {
 	return client->posted - client->completed - client->lost;
@@ -365,9 +422,9 @@ static int __attribute__((noinline)) look_around(struct drv_client *client, stru
 	return drv_engine_look(engine, now, NULL, fail);
 }
 
-/* The loop. Compiled for each form and way of waiting, so that none of these is asked inside. */
+/* The loop. Compiled for each form and way of waiting, closed and open, so that none of these is asked inside. */
 DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block, const bool self,
-		    struct drv_fail *fail)
+		    const bool open, struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
@@ -376,17 +433,10 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 					 : drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
 
 	for (;;) {
+		const int taken = open ? issue_due(client, form) : issue_ready(client, form);
 		uint64_t before;
 		int events;
 
-		while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->ending)) {
-			const int status =
-				issue(client, form, client->ready[client->ready_head & client->ready_mask]);
-
-			if (DRV_UNLIKELY(status <= 0))
-				break;
-			client->ready_head++;
-		}
 		if (DRV_UNLIKELY(client->ending)) {
 			if (client->failed) {
 				*fail = client->fail;
@@ -406,8 +456,11 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 		if (DRV_UNLIKELY(events < 0))
 			return drv_engine_fail("poll", events, fail);
 		if (block && events == 0) {
-			client->waits++;
-			if (drv_engine_wait(engine, wait_ns, fail))
+			/* a busy layer is waited for like a reply: it ends the wait when it takes more */
+			const uint64_t sleep_ns = open && taken ? until_due_ns(client, wait_ns) : wait_ns;
+
+			client->waits += sleep_ns > 0;
+			if (sleep_ns && drv_engine_wait(engine, sleep_ns, fail))
 				return -1;
 		} else if (DRV_LIKELY(++client->idle & 63)) {
 			continue;
@@ -417,44 +470,52 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	}
 }
 
-#define LOOP(name, form, block, self)                                                                        \
+#define LOOP(name, form, block, self, open)                                                                  \
 	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)          \
 	{                                                                                                    \
-		return loop(client, form, block, self, fail);                                                \
+		return loop(client, form, block, self, open, fail);                                          \
 	}
-LOOP(loop_bare_poll, DRV_FORM_BARE, false, false)
-LOOP(loop_bare_block, DRV_FORM_BARE, true, false)
-LOOP(loop_bare_self, DRV_FORM_BARE, false, true)
-LOOP(loop_bare_self_block, DRV_FORM_BARE, true, true)
-LOOP(loop_emulated_poll, DRV_FORM_EMULATED, false, false)
-LOOP(loop_emulated_block, DRV_FORM_EMULATED, true, false)
-LOOP(loop_emulated_self, DRV_FORM_EMULATED, false, true)
-LOOP(loop_emulated_self_block, DRV_FORM_EMULATED, true, true)
-LOOP(loop_native_poll, DRV_FORM_NATIVE, false, false)
-LOOP(loop_native_block, DRV_FORM_NATIVE, true, false)
-LOOP(loop_native_self, DRV_FORM_NATIVE, false, true)
-LOOP(loop_native_self_block, DRV_FORM_NATIVE, true, true)
+#define LOOPS(name, form, open)                                                                              \
+	LOOP(name##_poll, form, false, false, open)                                                          \
+	LOOP(name##_block, form, true, false, open)                                                          \
+	LOOP(name##_self, form, false, true, open)                                                           \
+	LOOP(name##_self_block, form, true, true, open)
+LOOPS(bare, DRV_FORM_BARE, false)
+LOOPS(emulated, DRV_FORM_EMULATED, false)
+LOOPS(native, DRV_FORM_NATIVE, false)
+LOOPS(open_emulated, DRV_FORM_EMULATED, true)
+LOOPS(open_native, DRV_FORM_NATIVE, true)
+
+/* For polling, blocking, and both at place self. */
+typedef int (*loop_fn)(struct drv_client *client, struct drv_fail *fail);
+static const loop_fn closed_loops[][4] = {
+	{bare_poll, bare_block, bare_self, bare_self_block},
+	{emulated_poll, emulated_block, emulated_self, emulated_self_block},
+	{native_poll, native_block, native_self, native_self_block},
+};
+static const loop_fn open_loops[][4] = {
+	{NULL}, /* messages without identity have one outstanding at a time: nothing to be opened */
+	{open_emulated_poll, open_emulated_block, open_emulated_self, open_emulated_self_block},
+	{open_native_poll, open_native_block, open_native_self, open_native_self_block},
+};
 
 /* Starts all slots at this moment and runs. */
 static int run(struct drv_client *client, struct drv_fail *fail)
 {
-	static int (*const loops[3][4])(struct drv_client *, struct drv_fail *) = {
-		{loop_bare_poll, loop_bare_block, loop_bare_self, loop_bare_self_block},
-		{loop_emulated_poll, loop_emulated_block, loop_emulated_self, loop_emulated_self_block},
-		{loop_native_poll, loop_native_block, loop_native_self, loop_native_self_block},
-	};
+	const loop_fn *loops =
+		(client->mode == DRV_MODE_PACED ? open_loops : closed_loops)[client->exchange.form];
 	struct drv_engine *engine = client->port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
 
 	client->ready_head = client->ready_tail = 0;
-	client->ending = false;
+	client->ending = client->mode == DRV_MODE_PACED && drv_pace_over(client->pace);
 	client->last = now;
 	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		client->slots[index].start = now;
 		client->slots[index].filled = false; /* what an earlier phase did not get rid of */
 		make_ready(client, index);
 	}
-	if (loops[client->exchange.form][(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
+	if (loops[(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
 		return -1;
 	/* what was given up as lost must not turn up in a later phase */
 	return client->lost > client->late ? quieten(client, fail) : 0;
@@ -493,28 +554,48 @@ int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fai
 	return 0;
 }
 
-int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
-		       struct drv_fail *fail)
+/* Measures, as the mode says, and fills the totals. */
+static int measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
+		   struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
 	const uint64_t completed = client->completed, lost = client->lost, late = client->late;
 	uint64_t started, ended;
 	int status;
 
-	client->mode = DRV_MODE_MEASURE;
 	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
 	client->limit = UINT64_MAX;
 	started = drv_clock_now(&engine->clock);
 	client->end = started + drv_clock_to_ticks(&engine->clock, duration_ns);
+	if (client->mode == DRV_MODE_PACED)
+		drv_pace_begin(client->pace, started, client->end);
 	status = run(client, fail);
 	/* a loss at the end took time as well, which no completion marks */
 	ended = client->lost == lost ? client->last : drv_clock_now(&engine->clock);
+	/* after the last call of an open loop none was due until its end: that is time that it took as well */
+	if (client->mode == DRV_MODE_PACED && ended < client->end)
+		ended = client->end;
 	record->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
 	record->operations = client->completed - completed;
 	record->bytes = record->operations * (client->exchange.request_bytes + client->exchange.reply_bytes);
 	record->lost = client->lost - lost;
 	record->late = client->late - late;
 	return status;
+}
+
+int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
+		       struct drv_fail *fail)
+{
+	client->mode = DRV_MODE_MEASURE;
+	return measure(client, duration_ns, record, fail);
+}
+
+int drv_client_pace(struct drv_client *client, struct drv_pace *pace, uint64_t duration_ns,
+		    struct drv_record *record, struct drv_fail *fail)
+{
+	client->mode = DRV_MODE_PACED;
+	client->pace = pace;
+	return measure(client, duration_ns, record, fail);
 }
 
 bool drv_client_settle(struct drv_client *client)

@@ -5,6 +5,9 @@
  * serves both, and waiting for a busy layer counts) to the moment its reply is there. The same loop runs the
  * verification phases, the warm-up and the measurement.
  *
+ * The loop can be opened as well: operations are handed over when they are due, however many are outstanding, up to
+ * `depth`; see pace.h.
+ *
  * Over an unreliable layer each operation has a deadline. One that passes it is lost: counted, not timed. A
  * reply that comes after is late: counted, dropped.
  */
@@ -12,6 +15,7 @@
 #define DRV_CLIENT_H
 
 #include "engine.h"
+#include "pace.h"
 #include "record.h"
 #include "server.h"
 #include "warmup.h"
@@ -19,12 +23,13 @@
 /* more than a token has room for cannot be outstanding */
 #define DRV_CLIENT_DEPTH_MAX 4096u
 
-enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE };
+enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE, DRV_MODE_PACED };
 
 struct drv_slot {
 	uint8_t *payload; /* the trailer of an emulated call follows it */
 	uint8_t *result;  /* where the reply is placed, or copied to; NULL: neither */
-	uint64_t start;   /* ticks */
+	uint64_t start;   /* ticks; paced: when it was handed over, and once it is free again, since when */
+	uint64_t due;     /* ticks; paced */
 	uint64_t number, key;
 	bool waiting; /* for a reply */
 	bool lent;    /* the layer has the payload */
@@ -59,10 +64,11 @@ struct drv_client {
 	/* measure: where they go */
 	struct drv_samples *samples;
 	struct drv_warmup warmup;
-	uint64_t end;         /* measure: ticks */
-	uint64_t last;        /* time stamp of the latest completion */
-	uint64_t op_deadline; /* unreliable: span in ticks */
-	uint64_t waits;       /* calls of the layer's wait */
+	struct drv_pace *pace; /* paced */
+	uint64_t end;          /* measure: ticks */
+	uint64_t last;         /* time stamp of the latest completion */
+	uint64_t op_deadline;  /* unreliable: span in ticks */
+	uint64_t waits;        /* calls of the layer's wait */
 
 	struct drv_server *server; /* place self: the other role, in this process */
 	struct cadge_sink *sink;   /* its own, or that of both roles */
@@ -84,6 +90,14 @@ int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fai
 /* Fills the totals of the record as well. */
 int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
 		       struct drv_fail *fail);
+
+/*
+ * The open loop, of calls alone: hands over what is due within the duration, and waits for all of it, so that it takes
+ * longer where more is due than the layer does. The pace's arrivals were started, with nothing taken from them, and it
+ * has where samples go. Fills the totals of the record; their time is the duration at least.
+ */
+int drv_client_pace(struct drv_client *client, struct drv_pace *pace, uint64_t duration_ns,
+		    struct drv_record *record, struct drv_fail *fail);
 
 /* After a failure: polls for up to half a second until the layer has given everything back. False: it has
  * not. */

@@ -159,7 +159,7 @@ struct drv_role {
 	uint64_t (*tell)(const struct drv_play *play);
 };
 
-#define DRV_QUANTITIES_MAX 4
+#define DRV_QUANTITIES_MAX DRV_RECORD_MAX
 #define DRV_ROLES_MAX      8
 #define DRV_PARAMETERS_MAX 16
 

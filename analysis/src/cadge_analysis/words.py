@@ -64,12 +64,19 @@ def floor_name(floor: Floor, data: Dataset) -> str:
 
 
 def value(parameter: Parameter, found: Value) -> str:
-    """Return a parameter's value for people: 8 B, 4 KiB, 16, 20 \u00b5s, fetch-add."""
+    """Return a parameter's value for people: 8 B, 4 KiB, 16, 20 \u00b5s, 50 %, fetch-add."""
     if isinstance(found, str):
         return found.replace("_", "-")
     if parameter.unit == "bytes":
         return units.size(found)
+    if parameter.unit == "percent":
+        return f"{units.grouped(found)}{units.THIN}%"
     return f"{units.us(found)} \u00b5s" if parameter.unit == "ns" else units.grouped(found)
+
+
+def size(case: Case) -> str:
+    """Return where a case stands on its axis, for people: 8 B, 50 %."""
+    return value(case.file.parameters[case.file.axis], case.size)
 
 
 def workload(case: Case) -> str:

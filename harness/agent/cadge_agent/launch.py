@@ -92,7 +92,7 @@ class _Making:
             "reason_code": reason_code,
             "counters": [report["counters"] for report in reports],
             "link": [report["link"] for report in reports],
-            "load": [report["load"] for report in reports],
+            "load": [report["load"] for report in reports],  # cadge: another load, that of the hosts
             "shared_memory": [report["shared_memory"] for report in reports],
             "environment": [report["environment"] for report in reports],
             "exit_codes": [codes.get(number) for number in numbers],

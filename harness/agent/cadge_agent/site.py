@@ -196,7 +196,7 @@ class Site:
                 "uncounted": self._uncounted(before["counters"].keys() | after["counters"].keys()),
             },
             "link": {"host": self.name, "before": before["link"], "after": after["link"]},
-            "load": {
+            "load": {  # cadge: another load, that of the host
                 "host": self.name,
                 "loadavg": before["loadavg"],
                 "steal_ns": max(0, after["steal_ns"] - before["steal_ns"]),

@@ -31,7 +31,7 @@ Capability = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")]
 CHOICE = r"^[a-z][a-z0-9_+]*$"
 """A word of a choice."""
 Kind = Literal["histogram", "rate", "count", "fit"]
-Unit = Literal["bytes", "operations", "ns", "count"]
+Unit = Literal["bytes", "operations", "ns", "percent", "count"]
 Better = Literal["low", "high"]
 RATE_UNITS = ("MB/s", "1/s")
 Say = Callable[["Parameter", Value], str]
@@ -154,6 +154,11 @@ class Quantity(Frozen):
     """The unit of replication."""
     head: str = ""
     """Heading of its column; p50 for a histogram and the title otherwise where it is not given."""
+    caveat: str = Field(default="", exclude_if=lambda value: not value)
+    """Of a count: what the figures of an attempt do not say in which it is not 0.
+
+    Such attempts are counted, row by row and in the notes; it has no column.
+    """
 
     @model_validator(mode="after")
     def _unit_fits(self) -> Self:
@@ -161,6 +166,8 @@ class Quantity(Frozen):
             raise ValueError("a histogram is in ns")
         if self.kind == "rate" and self.unit not in RATE_UNITS:
             raise ValueError(f"a rate is in {' or '.join(RATE_UNITS)}")
+        if self.caveat and self.kind != "count":
+            raise ValueError("a caveat is of a count")
         return self
 
     @property
@@ -469,6 +476,8 @@ class PatternFile(Document):
         for name, alike in self.floor.alike.items():
             if alike.is_ == FOLLOWS and self.parameters[name].follows is None:
                 yield f"floor: {name} follows nothing"
+        if self.main_quantity.caveat:
+            yield f"quantities: {self.main} is the main one, and cannot be a caveat"
         for text in (self.words.workload, self.words.figure, self.words.work):
             for name in _PLACEHOLDER.findall(text):
                 if name not in self.parameters:
@@ -520,7 +529,8 @@ def plain(parameter: Parameter, value: Value) -> str:
     """Return a value for a line of text: a number with its unit, a word with blanks."""
     if isinstance(value, str):
         return value.replace("_", "-")
-    return f"{value} B" if parameter.unit == "bytes" else f"{value} ns" if parameter.unit == "ns" else str(value)
+    signs = {"bytes": " B", "ns": " ns", "percent": " %"}
+    return f"{value}{signs.get(parameter.unit or '', '')}"
 
 
 def declared(files: Mapping[str, PatternFile]) -> dict[str, dict[str, DeclaredInteger | DeclaredChoice]]:

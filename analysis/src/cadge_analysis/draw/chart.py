@@ -49,7 +49,8 @@ class FloorMark:
 class Chart:
     """All that one figure shows.
 
-    `sizes` names every value of the axis that `along` is called; a linear chart begins at zero, another is logarithmic.
+    `sizes` names every value of the axis that `along` is called, which is logarithmic unless it is `proportional`. The
+    values of a linear chart begin at zero, those of another are logarithmic.
     """
 
     more_is_better: bool
@@ -59,6 +60,7 @@ class Chart:
     title: str
     along: str
     along_title: str
+    proportional: bool
     sizes: Mapping[int, str]
     lines: tuple[Line, ...]
     floor: tuple[FloorMark, ...]

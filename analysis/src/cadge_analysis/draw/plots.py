@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Charts as Vega-Lite specifications (plain dicts): a quantity against size, above its ratio to the floor.
 
-Sizes stand on a binary logarithm, 0 B apart on the left; latency is logarithmic in microseconds, anything else linear
-from zero. A marker is a measured size with its interval over launches; a line only joins markers, and is broken where
-the layer changes its path and beside 0 B. Series are labelled at their right end; nothing is told by colour alone.
+Sizes stand on a binary logarithm, 0 B apart on the left, and shares in percent in proportion; latency is logarithmic in
+microseconds, anything else linear from zero. A marker is a measured size with its interval over launches; a line only
+joins markers, and is broken where the layer changes its path and beside 0 B. Series are labelled at their right end;
+nothing is told by colour alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SMALL_WIDTH, SMALL_HEIGHT = 190, 112
 
 def _spots(chart: Chart) -> dict[int, float]:
     sizes = [mark.size for line in chart.lines for mark in line.marks]
-    return positions([*sizes, *(mark.size for mark in chart.floor)])
+    return positions([*sizes, *(mark.size for mark in chart.floor)], proportional=chart.proportional)
 
 
 def _ends(lines: Sequence[Line], pick: Callable[[Mark], Sequence[float | None]]) -> list[float]:

@@ -76,9 +76,14 @@ def spread(wanted: Sequence[float], room: float) -> list[float]:
     return result
 
 
-def positions(sizes: Iterable[int]) -> dict[int, float]:
-    """Return where each size stands on the x axis: log2 of bytes, zero one and a half steps left of the rest."""
+def positions(sizes: Iterable[int], *, proportional: bool = False) -> dict[int, float]:
+    """Return where each size stands on the x axis: at its log2, zero one and a half steps left of the rest.
+
+    Of what is `proportional`, at its own value.
+    """
     every = set(sizes)
+    if proportional:
+        return {size: float(size) for size in sorted(every)}
     positive = sorted(size for size in every if size)
     spots = {size: math.log2(size) for size in positive}
     if 0 in every:

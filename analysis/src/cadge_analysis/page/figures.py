@@ -89,6 +89,7 @@ def chart_of(
     first = rows[0].cell.case
     quantity, axis = rows[0].numbers.quantity, first.file.parameters[first.file.axis]
     shown = words.shown(quantity)
+    is_size = axis.unit == "bytes"
     by_series: dict[Series, list[Row]] = defaultdict(list)
     for row in rows:
         by_series[row.cell.series].append(row)
@@ -100,7 +101,7 @@ def chart_of(
                 label=series.label,
                 look=looks[series],
                 marks=tuple(sorted(map(_mark, members), key=lambda m: m.size)),
-                short_bytes=known.short_bytes if known and known.long_path != known.short_path else 0,
+                short_bytes=known.short_bytes if is_size and known and known.long_path != known.short_path else 0,
             )
         )
     floor = {}
@@ -110,7 +111,6 @@ def chart_of(
             name = words.floor_name(row.floor, data)
             floor[size] = FloorMark(size=size, value=row.floor.central.value * shown.scale, name=name)
     sizes = sorted({mark.size for line in lines for mark in line.marks} | set(floor))
-    is_size = axis.unit == "bytes"
     return Chart(
         more_is_better=quantity.better == "high",
         linear=quantity.kind != "histogram",
@@ -119,6 +119,7 @@ def chart_of(
         title=first.file.words.axis or f"{quantity.title}, {shown.unit}",
         along="size" if is_size else axis.title,
         along_title="message size" if is_size else axis.title,
+        proportional=axis.unit == "percent",
         sizes={size: words.value(axis, size) for size in sizes},
         lines=tuple(lines),
         floor=tuple(floor[size] for size in sorted(floor)),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Remark
@@ -12,6 +12,7 @@ from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, without_numbers
+from cadge_results.pattern import Quantity
 
 _STEAL_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1
@@ -149,17 +150,21 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
         )
 
 
+def _by_size(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row.cell.case.size)
+
+
 def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
     """Say in how many attempts times had not become steady, and for which sizes that is many."""
-    attempts: Counter[int] = Counter()
-    unsteady: Counter[int] = Counter()
-    for row in rows:
-        attempts[row.cell.case.size] += row.numbers.central.launches
-        unsteady[row.cell.case.size] += row.numbers.unsteady
+    attempts: Counter[str] = Counter()
+    unsteady: Counter[str] = Counter()
+    for row in _by_size(rows):
+        attempts[words.size(row.cell.case)] += row.numbers.central.launches
+        unsteady[words.size(row.cell.case)] += row.numbers.unsteady
     if not unsteady.total():
         return
-    share = {size: unsteady[size] / attempts[size] for size in sorted(attempts)}
-    often = [f"{units.size(size)} {units.percent(one)}" for size, one in share.items() if one > _UNSTEADY_SHARE]
+    share = {size: unsteady[size] / often for size, often in attempts.items()}
+    often = [f"{size} {units.percent(one)}" for size, one in share.items() if one > _UNSTEADY_SHARE]
     where = f" By size: {', '.join(often)}." if often else ""
     yield Remark(
         grave=bool(often),
@@ -174,7 +179,7 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
     few = [row for row in rows if row.numbers.thin]
     if not few:
         return
-    sizes = dict.fromkeys(units.size(row.cell.case.size) for row in sorted(few, key=lambda row: row.cell.case.size))
+    sizes = dict.fromkeys(words.size(row.cell.case) for row in _by_size(few))
     yield Remark(
         grave=False,
         title=f"{units.count_of(len(few), 'row')} on few operations",
@@ -183,23 +188,64 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
     )
 
 
+def _layer(row: Row) -> str:
+    return row.cell.series.label
+
+
+def _tally(rows: Iterable[Row], count: Callable[[Row], int], group: Callable[[Row], str]) -> tuple[int, int, str]:
+    """Return of how many attempts something holds, of how many, and by group: "sockets-tcp 3 of 18"."""
+    attempts: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for row in rows:
+        attempts[group(row)] += row.numbers.central.launches
+        found[group(row)] += count(row)
+    listed = ", ".join(f"{name} {often} of {attempts[name]}" for name, often in found.items() if often)
+    return found.total(), attempts.total(), listed
+
+
 def _hindered(rows: tuple[Row, ...]) -> Iterator[Remark]:
     """Say by layer how many attempts something else on the machine hindered."""
-    attempts: Counter[str] = Counter()
-    hindered: Counter[str] = Counter()
-    for row in rows:
-        attempts[row.cell.series.label] += row.numbers.central.launches
-        hindered[row.cell.series.label] += row.numbers.hindered
-    if not hindered.total():
+    hindered, attempts, listed = _tally(sorted(rows, key=_layer), lambda row: row.numbers.hindered, _layer)
+    if not hindered:
         return
-    share = hindered.total() / attempts.total()
-    listed = ", ".join(f"{label} {often} of {attempts[label]}" for label, often in sorted(hindered.items()) if often)
+    share = hindered / attempts
     yield Remark(
         grave=share > _HINDERED_SHARE,
-        title=f"{units.count_of(hindered.total(), 'attempt')} hindered",
+        title=f"{units.count_of(hindered, 'attempt')} hindered",
         text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
         f"processor, or the host took it away: {listed}. None of them is dropped.",
     )
+
+
+def _caveats(rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Say of how many attempts a pattern's own caveat holds, by size and by layer."""
+    patterns = {row.cell.case.pattern: row.cell.case.file for row in rows}
+    for pattern, file in patterns.items():
+        members = [row for row in rows if row.cell.case.pattern == pattern]
+        for name, quantity in file.quantities.items():
+            if quantity.caveat:
+                yield from _caveat(members, name, quantity)
+
+
+def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Remark]:
+    def count(row: Row) -> int:
+        return row.numbers.caveats.get(name, 0)
+
+    often, _, by_size = _tally(_by_size(rows), count, lambda row: words.size(row.cell.case))
+    _, _, by_layer = _tally(sorted(rows, key=_layer), count, _layer)
+    if often:
+        yield Remark(
+            grave=False,
+            title=f"{units.count_of(often, 'attempt')} {quantity.title}",
+            text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. Rows are marked where it "
+            "holds of more than half of the launches; none is dropped.",
+        )
+
+
+def _along(rows: Sequence[Row]) -> str:
+    file = rows[0].cell.case.file
+    axis = file.parameters[file.axis]
+    return "size" if axis.unit == "bytes" else axis.title
 
 
 def _machine(data: Dataset) -> Iterator[Remark]:
@@ -263,6 +309,7 @@ def remarks(
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
         *_hindered(comparison.rows),
+        *_caveats(comparison.rows),
         *_machine(data),
         *(Remark(grave=True, title="Problem reported by the harness", text=text) for text in data.meta.problems),
         *(Remark(grave=False, title="Note of the planner", text=text) for text in data.plan.notices),

@@ -38,7 +38,7 @@ def columns_of(file: PatternFile) -> tuple[Column, ...]:
     if main.kind == "rate":
         columns.append(Column(key="pooled", head="all launches together", unit=shown.unit))
     for name, quantity in file.quantities.items():
-        if name != file.main:
+        if name != file.main and not quantity.caveat:
             columns.append(Column(key=name, head=quantity.heading, unit=words.shown(quantity).unit))
     if main.kind == "histogram":
         columns.append(Column(key="p99", head="p99", unit=shown.unit))
@@ -100,10 +100,18 @@ def _lost(numbers: Numbers) -> Value:
 
 
 def _launches_detail(numbers: Numbers) -> str:
-    """Return how sure their interval is, and how many were hindered."""
+    """Return how sure their interval is, how many were hindered, and of how many a caveat holds."""
     coverage = numbers.central.coverage
-    sure = units.percent(coverage) if coverage else "no interval"
-    return f"{sure}, {numbers.hindered} hindered" if numbers.hindered else sure
+    parts = [units.percent(coverage) if coverage else "no interval"]
+    parts += [f"{numbers.hindered} hindered"] * bool(numbers.hindered)
+    quantities = numbers.cell.case.file.quantities
+    parts += [f"{often} {quantities[name].title}" for name, often in numbers.caveats.items()]
+    return ", ".join(parts)
+
+
+def _mark(numbers: Numbers) -> str:
+    """Return how the main number is marked: as one to be read with care, or not at all."""
+    return "few" if numbers.thin or numbers.often_caveat else ""
 
 
 def _samples(numbers: Numbers, noun: str) -> Value:
@@ -131,7 +139,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
     noun = file.words.operations.partition("/")[0]
     return {
         "wait": Value(text=case.wait),
-        "p50": estimate_value(numbers.central, scale=scale, reason="", flag="few" if numbers.thin else ""),
+        "p50": estimate_value(numbers.central, scale=scale, reason="", flag=_mark(numbers)),
         "pooled": _plain(numbers.pooled, scale=scale),
         **{
             name: estimate_value(

@@ -61,6 +61,8 @@ class Numbers:
     late: int
     unsteady: int
     hindered: int
+    caveats: Mapping[str, int]
+    """In how many launches each quantity that is a caveat was not 0; those that never were are absent."""
     thin: bool
     """Fewer than OPERATIONS_MIN operations in some launch."""
 
@@ -68,6 +70,11 @@ class Numbers:
     def quantity(self) -> Quantity:
         """The main quantity."""
         return self.cell.case.file.main_quantity
+
+    @property
+    def often_caveat(self) -> bool:
+        """True where a caveat holds of more than half of the launches."""
+        return any(2 * often > self.central.launches for often in self.caveats.values())
 
     @property
     def more_is_better(self) -> bool:
@@ -160,11 +167,13 @@ def numbers_of(cell: Cell) -> Numbers | None:
         sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)
     }
     histograms = [measured.counts for measured in main if measured.counts]
-    others = {}
+    others, caveats = {}, {}
     for name, quantity in file.quantities.items():
-        found = [sample.quantities[name] for sample in samples if name in sample.quantities]
+        found = [per_launch(s.quantities[name], quantity) for s in samples if name in s.quantities]
         if name != file.main and found:
-            others[name] = intervals.over_launches([per_launch(measured, quantity) for measured in found])
+            others[name] = intervals.over_launches(found)
+        if quantity.caveat and any(found):
+            caveats[name] = sum(value > 0 for value in found)
     operations = sum(sample.operations for sample in samples)
     elapsed = sum(sample.elapsed_ns for sample in samples)
     return Numbers(
@@ -184,6 +193,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         late=sum(sample.late for sample in samples),
         unsteady=sum(not sample.steady for sample in samples),
         hindered=sum(sample.hindered for sample in samples),
+        caveats=caveats,
         thin=bool(histograms) and any(sample.operations < OPERATIONS_MIN for sample in samples),
     )
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The open side of the client's loop: which call is due when, and what became of it. Instants are fixed beforehand. A
+ * call that cannot be handed over when it is due (as many as may be are outstanding, the layer is busy, or the caller
+ * is late itself) waits in a queue, which is nothing but the gap between the present and the instant of the next call;
+ * it has no bound, and its time counts. All spans are in ticks.
+ */
+#ifndef DRV_PACE_H
+#define DRV_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arrivals.h"
+#include "clock.h"
+#include "record.h"
+
+struct drv_pace {
+	struct drv_arrivals arrivals;
+	/* of a record: from the instant of a call to its reply, from handing it over to that, from the instant to handing over */
+	struct drv_samples *response, *service, *lag;
+	/* calls are due from here on, before there */
+	uint64_t begin, end;
+	/* instant of the next call */
+	uint64_t due;
+	/* calls handed over: in the end, all that were due */
+	uint64_t offered;
+	/* of these, for which no slot was free when they were due, or the layer was busy; and whether that holds of the next */
+	uint64_t held;
+	bool holds;
+};
+
+/* Begins now; arrivals were started, and there is where samples go. */
+static inline void drv_pace_begin(struct drv_pace *pace, uint64_t now, uint64_t end)
+{
+	pace->begin = now;
+	pace->end = end;
+	pace->due = now + drv_arrivals_next(&pace->arrivals);
+	pace->offered = pace->held = 0;
+	pace->holds = false;
+}
+
+/* No further call is due. */
+static inline bool drv_pace_over(const struct drv_pace *pace)
+{
+	return pace->due >= pace->end;
+}
+
+/* The next call was handed over. */
+static inline void drv_pace_sent(struct drv_pace *pace)
+{
+	pace->offered++;
+	pace->held += pace->holds;
+	pace->holds = false;
+	pace->due = pace->begin + drv_arrivals_next(&pace->arrivals);
+}
+
+/* The reply of a call is here. */
+static inline void drv_pace_done(struct drv_pace *pace, const struct drv_clock *clock, uint64_t due,
+				 uint64_t sent, uint64_t now)
+{
+	drv_sample(pace->response, drv_clock_to_ns(clock, now - due));
+	drv_sample(pace->service, drv_clock_to_ns(clock, now - sent));
+	drv_sample(pace->lag, drv_clock_to_ns(clock, sent - due));
+}
+
+#endif

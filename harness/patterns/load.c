@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern load: an open loop of calls. They are due at instants that are fixed beforehand, at a rate that is a share of
+ * what a closed loop of as many outstanding reaches in the same attempt; times are taken from those instants, so that a
+ * call that had to wait before it was sent is not measured as if it had been due later (coordinated omission).
+ */
+#include "caller.h"
+#include "pattern.h"
+
+enum quantity { RESPONSE, SERVICE, LAG, OFFERED, ACHIEVED, CLOSED_LOOP, HELD, GENERATOR_BOUND };
+
+struct parameters {
+	uint64_t request_bytes, reply_bytes, depth, load_percent;
+	uint32_t arrivals, touch;
+};
+
+/* The state of the acting roles. `caller` is first: the functions of its roles take a pointer to it. */
+struct load {
+	struct drv_caller caller;
+	struct drv_pace pace;
+	/* of the closed loop, in the warm-up */
+	uint64_t calls, span_ns;
+};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+/* Whoever prepared the caller has made the histogram of responses. */
+static int prepare_pace(struct drv_play *play, struct drv_fail *fail)
+{
+	struct drv_pace *pace = &((struct load *)play->state)->pace;
+
+	pace->response = play->record->values[RESPONSE].samples;
+	pace->service = drv_record_samples(play->record, SERVICE, fail);
+	pace->lag = drv_record_samples(play->record, LAG, fail);
+	/* whether it has to wait is up to the instants */
+	play->sleep = DRV_SLEEP_FREE;
+	return pace->service && pace->lag ? 0 : -1;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_caller_prepare(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
+}
+
+static int prepare_self(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_caller_prepare_self(play, exchange_in(play), fail) ? -1 : prepare_pace(play, fail);
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	return drv_answerer_prepare(play, exchange_in(play), fail);
+}
+
+/* Warms up, and then finds out what a closed loop reaches; it takes as long as a warm-up may. */
+static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	struct load *load = play->state;
+	struct drv_record closed = {0};
+
+	if (drv_caller_warmup(play, cap_ns, fail) ||
+	    drv_client_measure(&load->caller.client, cap_ns, &closed, fail))
+		return -1;
+	if (!closed.operations || !closed.elapsed_ns)
+		return drv_fail_set(
+			fail, DRV_DEADLINE,
+			"a closed loop completed no call, so there is no rate to offer a share of");
+	load->calls = closed.operations;
+	load->span_ns = closed.elapsed_ns;
+	drv_record_rate(play->record, CLOSED_LOOP, load->calls, load->span_ns);
+	/* its samples are of no use: the histogram becomes empty */
+	return drv_record_samples(play->record, RESPONSE, fail) ? 0 : -1;
+}
+
+/* Whether calls came late rather than slowly: by the tail of the lag, or since not all offered ones were done in time. */
+static bool is_generator_bound(const struct drv_pace *pace, const struct drv_record *record,
+			       uint64_t duration_ns)
+{
+	const uint64_t lag_ns = drv_histogram_quantile(&pace->lag->histogram, 990000);
+	const uint64_t response_ns = drv_histogram_quantile(&pace->response->histogram, 990000);
+
+	return lag_ns * 10 > response_ns ||
+	       (unsigned __int128)record->operations * duration_ns * 100 <
+		       (unsigned __int128)pace->offered * record->elapsed_ns * 99;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	struct load *load = play->state;
+	const struct parameters *parameters = play->parameters;
+	struct drv_pace *pace = &load->pace;
+	struct drv_record *record = play->record;
+	const uint64_t span_ticks = drv_clock_to_ticks(&play->engine->clock, load->span_ns);
+
+	drv_arrivals_start(&pace->arrivals, (enum drv_arrival_process)parameters->arrivals, play->seed,
+			   load->calls * parameters->load_percent, span_ticks * 100);
+	if (drv_client_pace(&load->caller.client, pace, play->duration_ns, record, fail))
+		return -1;
+	drv_record_rate(record, OFFERED, pace->offered, play->duration_ns);
+	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
+	if (!pace->offered)
+		return 0;
+	drv_record_fit(record, HELD, 100.0 * (double)pace->held / (double)pace->offered);
+	drv_record_count(record, GENERATOR_BOUND, is_generator_bound(pace, record, play->duration_ns));
+	return 0;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+	const uint64_t larger = parameters->request_bytes > parameters->reply_bytes
+					? parameters->request_bytes
+					: parameters->reply_bytes;
+
+	/* whether the layer has calls of its own is not known before it is opened */
+	needs_out->message_bytes = larger + DRV_RPC_TRAILER_BYTES;
+	needs_out->depth = (uint32_t)parameters->depth;
+}
+
+static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+#define ACTING                                                                                               \
+	.acts = true, .state_bytes = sizeof(struct load), .stop = drv_caller_stop,                           \
+	.verify = drv_caller_verify, .warmup = warm_up, .measure = measure, .settle = drv_caller_settle,     \
+	.phase = drv_caller_phase
+
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, ACTING};
+
+static const struct drv_pattern load = {
+	.name = "load",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"load_percent", DRV_INTEGER, offsetof(struct parameters, load_percent), NULL},
+			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities = (const struct drv_quantity[]){[RESPONSE] = {"response", DRV_HISTOGRAM},
+						    [SERVICE] = {"service", DRV_HISTOGRAM},
+						    [LAG] = {"lag", DRV_HISTOGRAM},
+						    [OFFERED] = {"offered", DRV_RATE},
+						    [ACHIEVED] = {"achieved", DRV_RATE},
+						    [CLOSED_LOOP] = {"closed_loop", DRV_RATE},
+						    [HELD] = {"held", DRV_FIT},
+						    [GENERATOR_BOUND] = {"generator_bound", DRV_COUNT},
+						    {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client", .prepare = prepare_client, .channels_most = 1, ACTING},
+			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
+			{.name = NULL},
+		},
+	.self = &self,
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(load);

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `load`: every call that was due is accounted for, and a known stall shows in it and in no closed loop."""
+
+import math
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_results.histogram import decode
+
+from .test_driver_run import DECLARED, Json, Pair, launch, need, point, quantile, rpc
+
+pytestmark = pytest.mark.alone
+
+OWN = ("request_bytes", "reply_bytes", "depth", "touch")
+PATTERNS = {
+    "load": {
+        **{name: DECLARED["rpc"][name] for name in OWN},
+        "load_percent": {"type": "integer", "min": 1, "max": 150},
+        "arrivals": {"type": "choice", "values": ["poisson", "fixed"]},
+    },
+    "rpc": DECLARED["rpc"],
+}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def load(
+    percent: int,
+    size: int = 8,
+    depth: int = 64,
+    arrivals: str = "poisson",
+    touch: str = "write+read",
+    duration: int = 50,
+) -> Json:
+    given = {"request_bytes": size, "reply_bytes": size, "depth": depth, "arrivals": arrivals, "touch": touch}
+    return point("load", duration, load_percent=percent, **given)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def rate(attempt: Json, name: str) -> float:
+    found = only(attempt, name)
+    return float(found["amount"] * 1e9 / found["elapsed_ns"])
+
+
+def p99_ms(attempt: Json, name: str) -> float:
+    return decode(only(attempt, name)["histogram"]).percentile(99) / 1e6
+
+
+def check_accounts(attempt: Json, given: Json) -> None:
+    """What was due was handed over, and is done or lost; times add up; the rate is the share that was asked for."""
+    assert attempt["status"] == "done", attempt["reason"]
+    parameters = given["workload"]["parameters"]
+    offered, achieved, closed = only(attempt, "offered"), only(attempt, "achieved"), only(attempt, "closed_loop")
+    assert offered["amount"] == attempt["operations"] + attempt["lost"] == attempt["executions"]["expected"]
+    assert attempt["executions"]["server"] <= attempt["executions"]["expected"]
+    assert achieved["amount"] == attempt["operations"]
+    assert offered["elapsed_ns"] == given["duration_ms"] * 1_000_000 <= achieved["elapsed_ns"] + 1
+    assert closed["elapsed_ns"] >= 10_000_000
+    for name in ("response", "service", "lag"):
+        assert only(attempt, name)["count"] == attempt["operations"], name
+    sums = [only(attempt, name)["sum_ns"] for name in ("response", "service", "lag")]
+    assert sums[0] == pytest.approx(sums[1] + sums[2], abs=2 * attempt["operations"])
+    expected = rate(attempt, "closed_loop") * parameters["load_percent"] / 100 * offered["elapsed_ns"] / 1e9
+    most = 1.01 if parameters["arrivals"] == "fixed" else 6 * math.sqrt(expected)
+    assert offered["amount"] == pytest.approx(expected, abs=most)
+    assert 0 <= only(attempt, "held")["value"] <= 100
+    late = p99_ms(attempt, "lag") * 10 > p99_ms(attempt, "response")
+    slow = rate(attempt, "achieved") < 0.99 * rate(attempt, "offered")
+    assert only(attempt, "generator_bound")["value"] == (late or slow)
+
+
+@pytest.mark.parametrize("wait", ["poll", "block"])
+@pytest.mark.parametrize("layer", ["sockets-unix", "native-ucx", "sockets-udp"])
+def test_every_call_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
+    """Over messages, native calls and what may lose them; from rest to more than the layer does."""
+    need(layer)
+    points = [
+        load(percent, size, depth, arrivals, touch)
+        for percent in (10, 80, 150)
+        for size, depth, arrivals, touch in (
+            (8, 64, "poisson", "write+read"),
+            (0, 1, "fixed", "none"),
+            (4096, 16, "fixed", "write+read"),
+        )
+    ]
+    result = two.run(launch(layer, points, wait=wait, patterns=PATTERNS))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_the_layer_that_does_nothing_shows_what_the_client_can_offer(two: Pair) -> None:
+    """At place self one thread asks and answers. What it achieves where more is offered is the client's own limit."""
+    need("null-self")
+    points = [load(percent, arrivals=arrivals) for percent in (1, 150) for arrivals in ("poisson", "fixed")]
+    result = two.run(launch("null-self", points, "self", patterns=PATTERNS))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+        if given["workload"]["parameters"]["load_percent"] == 150:
+            assert rate(attempt, "achieved") < 0.99 * rate(attempt, "offered")
+            assert only(attempt, "held")["value"] > 50
+
+
+def test_the_seed_decides_when_calls_are_due(two: Pair) -> None:
+    """Equal seeds give equal gaps in units of the mean; another seed gives other numbers of calls."""
+    need("null-self")
+    counts = []
+    for seed in (1, 2):
+        document = launch("null-self", [load(10)], "self", patterns=PATTERNS, seed=seed)
+        [attempt] = two.run(document)["attempts"]
+        check_accounts(attempt, load(10))
+        counts.append(only(attempt, "offered")["amount"])
+    assert counts[0] != counts[1]
+
+
+def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
+    """5 ms in every 100 ms nothing leaves. Who waits for a reply before it asks again is held up but once a stall."""
+    need("null-self", "shim-delay")
+    steady = {"delay.delay_ns": "20000"}
+    stalling = {**steady, "delay.stall_ns": "5000000", "delay.stall_every_ns": "100000000"}
+    points = [rpc(duration=500), load(10, duration=500)]
+    found: dict[str, list[float]] = {"closed": [], "undisturbed": [], "response": [], "service": []}
+    for _ in range(3):
+        before, after = (
+            two.run(launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS))[
+                "attempts"
+            ]
+            for settings in (steady, stalling)
+        )
+        check_accounts(after[1], points[1])
+        found["closed"].append(quantile(after[0], 99) / quantile(before[0], 99))
+        found["response"].append(p99_ms(after[1], "response"))
+        found["service"].append(p99_ms(after[1], "service"))
+        found["undisturbed"].append(p99_ms(before[1], "response"))
+    assert min(found["undisturbed"]) < 2.5 < statistics.median(found["response"]), found
+    assert statistics.median(found["closed"]) < 1.2, found
+    # of the many that were due in a stall only as many as may be outstanding were sent into it
+    assert statistics.median(found["service"]) < 2.5, found

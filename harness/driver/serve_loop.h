@@ -37,8 +37,8 @@ DRV_INLINE int drv_serve_loop(struct drv_engine *engine, struct cadge_sink *sink
 		} else if (DRV_UNLIKELY(events < 0)) {
 			return drv_engine_fail("poll", events, fail);
 		} else if (engine->block) {
-			if (!due(arg) &&
-			    drv_engine_wait(engine, DRV_SERVE_WAIT_NS * engine->nap_factor, fail))
+			/* also while work is due: the layer's wait ends when it has room again */
+			if (drv_engine_wait(engine, DRV_SERVE_WAIT_NS * engine->nap_factor, fail))
 				return -1;
 			if (++idle < 2)
 				continue;

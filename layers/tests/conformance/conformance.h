@@ -236,7 +236,7 @@ int endpoint_close(struct endpoint *ep);
 /* The smallest time that close may not exceed, including what a loaded machine adds. */
 #define CLOSE_LIMIT_NS (3 * NS_PER_S)
 int endpoint_poll(struct endpoint *ep); /* events delivered, or -1 */
-void endpoint_idle(struct endpoint *ep, unsigned int *spins);
+void endpoint_idle(struct endpoint *ep);
 uint64_t token_new(struct endpoint *ep, void *arg);
 void token_drop(struct endpoint *ep, uint64_t token);
 /* Posts; while BUSY polls. *code_out: DONE or QUEUED. `arg` comes back in on_sent (only when QUEUED). */

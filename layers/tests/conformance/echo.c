@@ -100,7 +100,7 @@ static int echo_answer(struct endpoint *ep, uint32_t peer, struct echo_state *st
 static int echo_one(struct endpoint *ep, uint32_t peer, struct echo_state *st, size_t i)
 {
 	uint64_t posted_ns = now_ns();
-	unsigned int spins = 0, tries = 1;
+	unsigned int tries = 1;
 	int got;
 
 	if (echo_post(ep, peer, st, 0, i) < 0)
@@ -111,7 +111,7 @@ static int echo_one(struct endpoint *ep, uint32_t peer, struct echo_state *st, s
 			return -1;
 		if (got)
 			continue;
-		endpoint_idle(ep, &spins);
+		endpoint_idle(ep);
 		if (st->lossy && now_ns() - posted_ns > RESEND_NS && tries < 20) {
 			tries++;
 			posted_ns = now_ns();
@@ -132,7 +132,6 @@ int echo_run(struct endpoint *ep, uint32_t peer, uint64_t seed, const size_t *si
 				.lossy = !(ep->limits.caps & CADGE_CAP_RELIABLE)};
 	struct rank *r = ep->r;
 	size_t largest = 0;
-	unsigned int spins = 0;
 	char said[8];
 	int got;
 
@@ -158,7 +157,7 @@ int echo_run(struct endpoint *ep, uint32_t peer, uint64_t seed, const size_t *si
 			if (got < 0 || echo_answer(ep, peer, &st) < 0)
 				return -1;
 			if (!got)
-				endpoint_idle(ep, &spins);
+				endpoint_idle(ep);
 		}
 		if (got < 0)
 			return -1;

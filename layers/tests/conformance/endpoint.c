@@ -253,7 +253,7 @@ int endpoint_poll(struct endpoint *ep)
 }
 
 /* Called after a poll that found nothing: gives the processor away, in the way of the wait mode. */
-void endpoint_idle(struct endpoint *ep, unsigned int *spins)
+void endpoint_idle(struct endpoint *ep)
 {
 	if (ep->r->opt->wait_mode == CADGE_WAIT_BLOCK && ep->layer->wait) {
 		int rc = ep->layer->wait(ep->ctx, ep->sleeps_long ? LONG_WAIT_NS : NS_PER_MS);
@@ -262,10 +262,7 @@ void endpoint_idle(struct endpoint *ep, unsigned int *spins)
 			fail(ep->r, "wait returned %d (%s)", rc, cadge_code_name(rc));
 		return;
 	}
-	if (++*spins >= 64) {
-		*spins = 0;
-		sched_yield();
-	}
+	sched_yield(); /* the peer may have no core of its own */
 }
 
 uint64_t token_new(struct endpoint *ep, void *arg)
@@ -313,7 +310,6 @@ int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *io
 		  uint32_t flags, void *arg, int *code_out)
 {
 	uint64_t began = 0, token;
-	unsigned int spins = 0;
 	int busy, got;
 
 	for (;;) {
@@ -332,14 +328,13 @@ int endpoint_post(struct endpoint *ep, uint32_t peer, const struct cadge_iov *io
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 	}
 }
 
 int endpoint_drain(struct endpoint *ep)
 {
 	uint64_t began = now_ns();
-	unsigned int spins = 0;
 	int got;
 
 	while (ep->outstanding) {
@@ -347,7 +342,7 @@ int endpoint_drain(struct endpoint *ep)
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 10 * NS_PER_S)
 			return fail(ep->r, "%u operations were QUEUED, but their events never came",
 				    ep->outstanding);
@@ -361,7 +356,6 @@ int endpoint_connect(struct endpoint *ep)
 	struct rank *r = ep->r;
 	uint64_t began;
 	size_t bytes;
-	unsigned int spins = 0;
 	int rc;
 
 	note(r, "address");
@@ -396,7 +390,7 @@ int endpoint_connect(struct endpoint *ep)
 			if (rc < 0)
 				return -1;
 			if (!rc)
-				endpoint_idle(ep, &spins);
+				endpoint_idle(ep);
 			if (now_ns() - began > 8 * NS_PER_S)
 				return fail(r, "sink.up never came");
 		}

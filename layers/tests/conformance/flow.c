@@ -134,7 +134,7 @@ static int flow_loop(struct endpoint *ep, uint32_t peer, struct flow_state *st)
 	struct flow *f = st->f;
 	bool all_out = !f->send, all_in = !f->receive, peer_is_out = false;
 	uint64_t next = 0, peer_out_ns = 0, moved_ns = now_ns();
-	unsigned int spins = 0, other = ep->peer[peer].rank;
+	unsigned int other = ep->peer[peer].rank;
 	int got;
 
 	while (!all_out || !all_in) {
@@ -152,7 +152,7 @@ static int flow_loop(struct endpoint *ep, uint32_t peer, struct flow_state *st)
 		if (got || posted) {
 			moved_ns = now_ns();
 		} else {
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 			if (now_ns() - moved_ns > 8 * NS_PER_S)
 				return fail(ep->r,
 					    "nothing moved for 8 s (%llu of %llu posted, %u outstanding, "

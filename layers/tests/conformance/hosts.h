@@ -14,6 +14,11 @@
 
 /* Brings up interface `name` in this process's network namespace. 0 or -1. */
 int interface_up(const char *name);
+/*
+ * In a mount namespace of one's own: the kernel's list of its symbols is empty. libfabric's verbs provider reads all of it, a
+ * hundred thousand lines, in every process, for what only the memory of GPUs needs; that was half of a short test's time.
+ */
+void hide_kernel_symbols(void);
 /* In the referee, inside its own network namespace. 0, or -1: not possible here. */
 int hosts_prepare(void);
 /*

@@ -290,6 +290,7 @@ static bool isolate(void)
 	    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") < 0)
 		return false;
 	setenv("CADGE_CONFORMANCE_ISOLATED", "1", 1);
+	hide_kernel_symbols();
 	return true;
 }
 

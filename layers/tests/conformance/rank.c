@@ -146,7 +146,6 @@ int oob_try(struct rank *r, unsigned int from, void *data, size_t bytes_max, siz
 int oob_recv(struct rank *r, unsigned int from, void *data, size_t bytes_max, size_t *bytes_out)
 {
 	struct timespec nap = {.tv_nsec = 200000};
-	unsigned int spins = 0;
 	int got;
 
 	for (;;) {
@@ -161,7 +160,7 @@ int oob_recv(struct rank *r, unsigned int from, void *data, size_t bytes_max, si
 		if (got < 0)
 			return -1;
 		if (got == 0)
-			endpoint_idle(r->polled, &spins);
+			endpoint_idle(r->polled);
 	}
 }
 

@@ -77,14 +77,14 @@ int rma_close(struct rma *rma)
 }
 
 /* After BUSY: makes progress; -1 when that takes too long. */
-static int again(struct rma *rma, const char *what, uint64_t *began_ns, unsigned int *spins)
+static int again(struct rma *rma, const char *what, uint64_t *began_ns)
 {
 	int got = endpoint_poll(rma->ep);
 
 	if (got < 0)
 		return -1;
 	if (!got)
-		endpoint_idle(rma->ep, spins);
+		endpoint_idle(rma->ep);
 	if (!*began_ns)
 		*began_ns = now_ns();
 	else if (now_ns() - *began_ns > 8 * NS_PER_S)
@@ -100,7 +100,6 @@ int rma_put(struct rma *rma, const void *local, size_t bytes, uint64_t offset_by
 int rma_put_with(struct rma *rma, const void *local, size_t bytes, uint64_t offset_bytes, uint32_t flags)
 {
 	struct endpoint *ep = rma->ep;
-	unsigned int spins = 0;
 	uint64_t began = 0, token;
 	int busy;
 
@@ -110,7 +109,7 @@ int rma_put_with(struct rma *rma, const void *local, size_t bytes, uint64_t offs
 					ep->layer->put(ep->peer[0].chan, local, bytes, rma->remote,
 						       offset_bytes, flags, token),
 					token, "put");
-		if (busy > 0 && again(rma, "put", &began, &spins) < 0)
+		if (busy > 0 && again(rma, "put", &began) < 0)
 			return -1;
 	} while (busy > 0);
 	return busy;
@@ -119,7 +118,6 @@ int rma_put_with(struct rma *rma, const void *local, size_t bytes, uint64_t offs
 int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes)
 {
 	struct endpoint *ep = rma->ep;
-	unsigned int spins = 0;
 	uint64_t began = 0, token;
 	int busy;
 
@@ -129,7 +127,7 @@ int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes)
 			ep,
 			ep->layer->get(ep->peer[0].chan, local, bytes, rma->remote, offset_bytes, 0, token),
 			token, "get");
-		if (busy > 0 && again(rma, "get", &began, &spins) < 0)
+		if (busy > 0 && again(rma, "get", &began) < 0)
 			return -1;
 	} while (busy > 0);
 	return busy;
@@ -138,7 +136,6 @@ int rma_get(struct rma *rma, void *local, size_t bytes, uint64_t offset_bytes)
 int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64_t offset_bytes)
 {
 	struct endpoint *ep = rma->ep;
-	unsigned int spins = 0;
 	uint64_t began = 0, token;
 	int busy;
 
@@ -148,7 +145,7 @@ int rma_fetch_add(struct rma *rma, uint64_t addend, uint64_t *before_out, uint64
 					ep->layer->fetch_add(ep->peer[0].chan, addend, before_out,
 							     rma->remote, offset_bytes, 0, token),
 					token, "fetch_add");
-		if (busy > 0 && again(rma, "fetch_add", &began, &spins) < 0)
+		if (busy > 0 && again(rma, "fetch_add", &began) < 0)
 			return -1;
 	} while (busy > 0);
 	return busy;
@@ -158,7 +155,6 @@ int rma_compare_swap(struct rma *rma, uint64_t expected, uint64_t desired, uint6
 		     uint64_t offset_bytes)
 {
 	struct endpoint *ep = rma->ep;
-	unsigned int spins = 0;
 	uint64_t began = 0, token;
 	int busy;
 
@@ -169,7 +165,7 @@ int rma_compare_swap(struct rma *rma, uint64_t expected, uint64_t desired, uint6
 								before_out, rma->remote, offset_bytes, 0,
 								token),
 					token, "compare_swap");
-		if (busy > 0 && again(rma, "compare_swap", &began, &spins) < 0)
+		if (busy > 0 && again(rma, "compare_swap", &began) < 0)
 			return -1;
 	} while (busy > 0);
 	return busy;
@@ -178,14 +174,13 @@ int rma_compare_swap(struct rma *rma, uint64_t expected, uint64_t desired, uint6
 int rma_quiet(struct rma *rma)
 {
 	struct endpoint *ep = rma->ep;
-	unsigned int spins = 0;
 	uint64_t began = 0, token;
 	int busy;
 
 	do {
 		token = token_new(ep, NULL);
 		busy = endpoint_account(ep, ep->layer->quiet(ep->peer[0].chan, 0, token), token, "quiet");
-		if (busy > 0 && again(rma, "quiet", &began, &spins) < 0)
+		if (busy > 0 && again(rma, "quiet", &began) < 0)
 			return -1;
 	} while (busy > 0);
 	return busy;

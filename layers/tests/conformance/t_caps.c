@@ -175,7 +175,7 @@ static enum cadge_keep batch_recv(struct endpoint *ep, uint32_t peer, const void
 /* Messages posted with MORE arrive after flush, without another post. */
 static int batch_claim(struct endpoint *ep)
 {
-	unsigned int arrived = 0, spins = 0, messages = 5;
+	unsigned int arrived = 0, messages = 5;
 	unsigned char *base = buffer_new(ep, 5 * 64);
 	struct cadge_iov iov = {.bytes = 64};
 	struct rank *r = ep->r;
@@ -207,7 +207,7 @@ static int batch_claim(struct endpoint *ep)
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 3 * NS_PER_S * r->opt->scale) {
 			if (!(ep->limits.caps & CADGE_CAP_RELIABLE) && arrived)
 				break;

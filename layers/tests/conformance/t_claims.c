@@ -163,7 +163,6 @@ static enum cadge_keep sink_post_recv(struct endpoint *ep, uint32_t peer, const 
 static int sink_post_loop(struct endpoint *ep, struct sink_post *sp)
 {
 	uint64_t began = now_ns();
-	unsigned int spins = 0;
 	bool lossy = !(ep->limits.caps & CADGE_CAP_RELIABLE);
 	struct rank *r = ep->r;
 	char said[8];
@@ -174,7 +173,7 @@ static int sink_post_loop(struct endpoint *ep, struct sink_post *sp)
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		for (unsigned int i = 0; i < sp->messages; i++)
 			if (sp->due[i] && sink_answer(ep, sp, i) == 0) {
 				sp->due[i] = false;
@@ -293,7 +292,7 @@ static int lends_round(struct endpoint *ep, struct lends *l, unsigned char *base
 {
 	struct rank *r = ep->r;
 	uint64_t began = now_ns();
-	unsigned int messages = 200, spins = 0;
+	unsigned int messages = 200;
 	struct cadge_iov iov = {.bytes = bytes};
 	int code, got;
 
@@ -312,7 +311,7 @@ static int lends_round(struct endpoint *ep, struct lends *l, unsigned char *base
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (got)
 			began = now_ns();
 		if (!(ep->limits.caps & CADGE_CAP_RELIABLE) && now_ns() - began > NS_PER_S / 2)

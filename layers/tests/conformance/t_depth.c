@@ -54,7 +54,7 @@ static enum cadge_keep pile_recv(struct endpoint *ep, uint32_t peer, const void 
 static int pile_wait(struct endpoint *ep, struct pile *pile, unsigned int want, const char *what)
 {
 	uint64_t moved_ns = now_ns();
-	unsigned int spins = 0, last = pile->arrived;
+	unsigned int last = pile->arrived;
 	int got;
 
 	while (pile->arrived < want) {
@@ -62,7 +62,7 @@ static int pile_wait(struct endpoint *ep, struct pile *pile, unsigned int want, 
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (pile->arrived != last) {
 			last = pile->arrived;
 			moved_ns = now_ns();

@@ -260,7 +260,6 @@ static enum cadge_keep built_recv(struct endpoint *ep, uint32_t peer, const void
 static void *reserve(struct endpoint *ep, size_t bytes)
 {
 	const uint64_t began = now_ns();
-	unsigned int spins = 0;
 	void *base = NULL;
 	int rc;
 
@@ -270,7 +269,7 @@ static void *reserve(struct endpoint *ep, size_t bytes)
 		if (got < 0)
 			return NULL;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 8 * NS_PER_S) {
 			fail(ep->r, "reserve stayed BUSY for 8 s");
 			return NULL;
@@ -288,7 +287,6 @@ static void *reserve(struct endpoint *ep, size_t bytes)
 static int commit(struct endpoint *ep, void *base, size_t bytes)
 {
 	const uint64_t began = now_ns();
-	unsigned int spins = 0;
 	int busy, got;
 
 	for (;;) {
@@ -302,7 +300,7 @@ static int commit(struct endpoint *ep, void *base, size_t bytes)
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 8 * NS_PER_S)
 			return fail(ep->r, "commit stayed BUSY for 8 s");
 	}
@@ -335,7 +333,6 @@ void test_reserve_and_commit(struct rank *r)
 	const unsigned int messages = 200;
 	uint64_t began;
 	struct endpoint *ep;
-	unsigned int spins = 0;
 	void *base;
 	int rc;
 
@@ -376,7 +373,7 @@ void test_reserve_and_commit(struct rank *r)
 		if (got < 0)
 			return;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 8 * NS_PER_S * r->opt->scale) {
 			fail(r, "%u of %u messages that were built in place arrived", b.arrived, messages);
 			return;

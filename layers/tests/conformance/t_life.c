@@ -248,7 +248,7 @@ static enum cadge_keep two_recv(struct endpoint *ep, uint32_t peer, const void *
 void test_two_peers(struct rank *r)
 {
 	struct two two = {.seed = 120, .want = 200};
-	unsigned int sent[2] = {0, 0}, spins = 0;
+	unsigned int sent[2] = {0, 0};
 	unsigned char *base;
 	struct cadge_iov iov;
 	struct endpoint *ep;
@@ -287,7 +287,7 @@ void test_two_peers(struct rank *r)
 		if (got)
 			moved_ns = now_ns();
 		else
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - moved_ns >
 		    (ep->limits.caps & CADGE_CAP_RELIABLE ? 8 * NS_PER_S : NS_PER_S / 2)) {
 			if (!(ep->limits.caps & CADGE_CAP_RELIABLE) && two.arrived[0] && two.arrived[1])

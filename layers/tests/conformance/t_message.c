@@ -107,7 +107,7 @@ static enum cadge_keep count_recv(struct endpoint *ep, uint32_t peer, const void
 void test_message_over_max_refused(struct rank *r)
 {
 	static const size_t after[] = {64, 64};
-	unsigned int arrived = 0, spins = 0;
+	unsigned int arrived = 0;
 	struct cadge_iov iov[2];
 	struct endpoint *ep;
 	uint64_t token, until;
@@ -153,7 +153,7 @@ void test_message_over_max_refused(struct rank *r)
 		if (rc < 0)
 			return;
 		if (!rc)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 	}
 	if (oob_barrier(r) < 0)
 		return;
@@ -219,7 +219,7 @@ void test_message_gathered(struct rank *r)
 {
 	struct gathered g = {.seed = 16};
 	struct endpoint *ep;
-	unsigned int parts_max, i = 0, spins = 0;
+	unsigned int parts_max, i = 0;
 	unsigned char *base;
 	int rc;
 
@@ -254,7 +254,7 @@ void test_message_gathered(struct rank *r)
 				if (rc < 0)
 					return;
 				if (!rc)
-					endpoint_idle(ep, &spins);
+					endpoint_idle(ep);
 				if (now_ns() > until) {
 					fail(r, "a message of %zu bytes in %u parts did not arrive in 8 s",
 					     bytes, parts);

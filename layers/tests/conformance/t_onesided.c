@@ -324,7 +324,6 @@ void test_quiet_is_visible(struct rank *r)
 static int poll_for(struct endpoint *ep, uint64_t limit_ns)
 {
 	uint64_t began = now_ns();
-	unsigned int spins = 0;
 	int got;
 
 	while (ep->outstanding && now_ns() - began < limit_ns) {
@@ -332,7 +331,7 @@ static int poll_for(struct endpoint *ep, uint64_t limit_ns)
 		if (got < 0)
 			return -1;
 		if (!got && ep->r->opt->wait_mode == CADGE_WAIT_POLL)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 	}
 	return !ep->outstanding;
 }
@@ -653,7 +652,6 @@ void test_put_notifies(struct rank *r)
 	struct endpoint *ep;
 	struct rma rma;
 	struct notices n = {.rma = &rma};
-	unsigned int spins = 0;
 	uint64_t began;
 
 	if (begin(r, CADGE_CAP_NOTIFY, &ep, &rma) != 0)
@@ -677,7 +675,7 @@ void test_put_notifies(struct rank *r)
 		if (got < 0)
 			return;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 8 * NS_PER_S) {
 			fail(r, "%u of %u notifications came", n.seen, NOTICES - NOTICES / 4);
 			return;

@@ -163,7 +163,6 @@ static int call_one(struct endpoint *ep, uint32_t peer, struct rpc *rpc, unsigne
 	size_t bytes = call_bytes(rpc, i, 0), room = call_bytes(rpc, i, 1);
 	struct cadge_iov in[2], out = {.base = rpc->out + i * rpc->bytes_max, .bytes = room};
 	uint64_t token, began = now_ns();
-	unsigned int spins = 0;
 	int rc, busy, got;
 
 	in[0] = (struct cadge_iov){.base = rpc->args + i * rpc->bytes_max, .bytes = bytes / 3};
@@ -186,7 +185,7 @@ static int call_one(struct endpoint *ep, uint32_t peer, struct rpc *rpc, unsigne
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (now_ns() - began > 8 * NS_PER_S)
 			return fail(ep->r, "call stayed BUSY for 8 s");
 	}
@@ -194,7 +193,7 @@ static int call_one(struct endpoint *ep, uint32_t peer, struct rpc *rpc, unsigne
 
 static int rpc_loop(struct endpoint *ep, uint32_t peer, struct rpc *rpc, bool client, bool server)
 {
-	unsigned int made = 0, spins = 0, answered = 0;
+	unsigned int made = 0, answered = 0;
 	uint64_t moved_ns = now_ns();
 	int got, busy;
 
@@ -209,7 +208,7 @@ static int rpc_loop(struct endpoint *ep, uint32_t peer, struct rpc *rpc, bool cl
 		if (got)
 			moved_ns = now_ns();
 		else
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		/*
 		 * The last first. Outside the sink, and only when a few have gathered or nothing else
 		 * happens.
@@ -322,7 +321,7 @@ static void delegate_on_call(struct endpoint *ep, uint32_t peer, uint32_t op, co
 static int delegate_loop(struct endpoint *ep, struct rpc *rpc)
 {
 	uint64_t moved_ns = now_ns(), token;
-	unsigned int passed = 0, spins = 0;
+	unsigned int passed = 0;
 	struct cadge_iov iov;
 	int got, busy;
 
@@ -331,7 +330,7 @@ static int delegate_loop(struct endpoint *ep, struct rpc *rpc)
 		if (got < 0)
 			return -1;
 		if (!got)
-			endpoint_idle(ep, &spins);
+			endpoint_idle(ep);
 		if (passed < rpc->calls_count) {
 			struct served *call = &rpc->calls[passed];
 			unsigned int id = call->op % OP_FAIL;

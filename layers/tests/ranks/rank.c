@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,12 @@ uint64_t clock_ns(void)
 void rest_ms(unsigned int ms)
 {
 	poll(NULL, 0, (int)ms);
+}
+
+void give_way(int found)
+{
+	if (!found)
+		sched_yield();
 }
 
 void fill(uint8_t *data, size_t bytes, uint32_t seed)

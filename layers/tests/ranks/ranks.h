@@ -57,6 +57,8 @@ struct cadge_open_args rank_open_args(const struct rank *rank, uint32_t depth_ma
 uint64_t clock_ns(void);
 /* Sleeps. */
 void rest_ms(unsigned int ms);
+/* After a look that found so much: where that is nothing, another rank may have no core of its own. */
+void give_way(int found);
 /* Content that differs by sender, number and place. */
 void fill(uint8_t *data, size_t bytes, uint32_t seed);
 bool is_filled(const void *data, size_t bytes, uint32_t seed);

@@ -46,8 +46,10 @@ static bool isolate(void)
 	    (unshare(kinds | CLONE_NEWUSER) < 0 || !write_file("/proc/self/setgroups", "deny") ||
 	     !write_file("/proc/self/uid_map", users) || !write_file("/proc/self/gid_map", groups)))
 		return false;
-	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0 &&
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return false;
+	hide_kernel_symbols();
+	return mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0 &&
 	       interface_up("lo") == 0;
 }
 

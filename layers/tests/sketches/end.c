@@ -82,6 +82,7 @@ int end_poll(struct end *end)
 	const int events = end->layer.poll(end->ctx, &end->sink);
 
 	EXPECT(end->rank, events >= 0, "poll: %s", cadge_code_name(events));
+	give_way(events);
 	return events;
 }
 

@@ -41,6 +41,7 @@ static void poll_once(void)
 	const int count = am_poll(am, budget);
 
 	EXPECT(self, count >= 0, "poll: %s", cadge_code_name(count));
+	give_way(count);
 }
 
 FRAME_CALLS(am, poll_once);

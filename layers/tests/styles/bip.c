@@ -30,6 +30,7 @@ static void look_once(void)
 	const int count = bip_progress(bip);
 
 	EXPECT(self, count >= 0 || may_break, "progress: %s, %s", cadge_code_name(count), bip_why(bip));
+	give_way(count);
 }
 
 FRAME_CALLS(bip, look_once);

@@ -28,6 +28,7 @@ static int extract(size_t budget_bytes)
 	int count = fm_extract(fm, budget_bytes);
 
 	EXPECT(self, count >= 0, "extract: %s", cadge_code_name(count));
+	give_way(count);
 	return count;
 }
 

@@ -33,6 +33,7 @@ static struct pm_packet *receive(uint32_t channel)
 	uint32_t number;
 
 	EXPECT(self, code >= 0, "receive: %s", cadge_code_name(code));
+	give_way(code == CADGE_DONE);
 	if (code != CADGE_DONE)
 		return NULL;
 	EXPECT(self, packet->bytes >= 4, "a message of %zu bytes", packet->bytes);

@@ -54,6 +54,7 @@ static void look_once(void)
 	const int count = vmmc_progress(vmmc, 1);
 
 	EXPECT(self, count >= 0, "progress: %s", cadge_code_name(count));
+	give_way(count);
 }
 
 FRAME_CALLS(vmmc, look_once);

@@ -139,6 +139,7 @@ int end_look(struct end *end)
 
 	EXPECT(end->rank, events >= 0, "progress: %s (%s)", cadge_code_name(events),
 	       cadge_wire_why(end->wire));
+	give_way(events);
 	return events;
 }
 

@@ -451,7 +451,7 @@ static uint64_t mapped_pages(const struct rank *rank)
 /* What was allocated, exposed and not freed goes with close. */
 void test_memory_goes_with_close(struct rank *rank)
 {
-	enum { TIMES = 20, BYTES = 32 << 20, FEW = 3 };
+	enum { TIMES = 20, BYTES = 8 << 20, FEW = 3 };
 	uint64_t before = 0;
 
 	for (unsigned int i = 0; i < TIMES; i++) {

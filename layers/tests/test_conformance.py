@@ -2,8 +2,10 @@
 """Every layer and shim runs the conformance suite; adapters that are wrong in one way fail the test of that name.
 
 The short form, for `make test`, is under sanitizers and has every test of the suite once for each layer: within one
-host polling, but for the tests that sleep, which all layers do side by side; between hosts what the way matters to. The
-long form, for `make long`: everything in both builds, at every place, in both wait modes, one after the other.
+host polling, but for the tests that sleep, which all layers do side by side; between hosts what the way matters to.
+What grows is looked for without sanitizers, in a run of its own: they hide it and make each open costly, and what is
+leaked they tell at the end whatever ran. The long form, for `make long`: everything in both builds, at every place, in
+both wait modes, one after the other.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ WAY_TESTS = (
 )
 """Tests whose outcome most depends on the way between the peers: all that the short form has between hosts."""
 
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 6
 """So many runs of tests that sleep go on at once."""
 
 whole_suite_too = pytest.mark.parametrize(
@@ -203,12 +205,12 @@ def known_faults(module: Path, place: str) -> dict[str, str]:
     return {fault["test"]: fault["reason"] for fault in listed if fault["place"] == place}
 
 
-def counts_growth(module: Path, place: str, wait: str) -> bool:
-    """Whether leaks of this case are looked for: a layer opens and closes in the same way at each of its places."""
+def place_to_open(module: Path) -> str:
+    """Return the place where growth is looked for: a layer opens and closes in the same way at each of its places."""
     style, _, substrate = module.stem.partition("-")
     file = ROOT / "layers" / style / f"{substrate}.layer.yml"
     places = yaml.safe_load(file.read_text(encoding="utf-8"))["places"]
-    return (place, wait) == ("within" if "within" in places else places[0], "poll")
+    return "within" if "within" in places else str(places[0])
 
 
 def check(report: Report, known: Mapping[str, str] | None = None) -> None:
@@ -303,16 +305,11 @@ def test_what_sleeps(sleeper: Sleeper, asleep: Asleep) -> None:
 def test_layer(name: str, module: str, place: str, wait: str, few: bool) -> None:
     build = BUILDS[name]
     path = build / "layers" / module
-    cycles = 50 if name == "asan" else 100
     known = known_faults(path, place)
     # A known hang lasts until its deadline: it is waited for in the release build alone.
     left_out = [word for test in known if name == "asan" and test != ENDS_CLEAN for word in ("--skip", test)]
-    if few:
-        left_out += only(*WAY_TESTS)
-    elif not counts_growth(path, place, wait):
-        left_out += ["--skip", "no_growth"]
-    report = run(build, path, "--place", place, "--wait", wait, "--cycles", str(cycles), *left_out)
-    check(report, known)
+    chosen = only(*WAY_TESTS) if few else ["--skip", "no_growth"]
+    check(run(build, path, "--place", place, "--wait", wait, *left_out, *chosen), known)
 
 
 def test_a_known_fault_that_has_gone_is_noticed() -> None:
@@ -328,14 +325,28 @@ def test_peregrine_in_place() -> None:
     check(run(build, build / "layers" / "peregrine-shm.so", "--set", "in_place_bytes=1", "--cycles", "30"))
 
 
-@pytest.mark.paired
-@pytest.mark.parametrize("module", [path.name for path in layers_of(BUILDS["release"])])
-def test_layer_does_not_grow(module: str) -> None:
+def growth_cases() -> list[object]:
+    """Return every built layer in both builds; the short form has those within one host, without sanitizers."""
+    return [
+        pytest.param(
+            name,
+            module.name,
+            place,
+            id=f"{name}-{module.stem}",
+            marks=[pytest.mark.paired, *[pytest.mark.long] * (name == "asan" or place == "between")],
+        )
+        for name, build in BUILDS.items()
+        for module in layers_of(build)
+        for place in [place_to_open(module)]
+    ]
+
+
+@pytest.mark.parametrize(("name", "module", "place"), growth_cases())
+def test_layer_does_not_grow(name: str, module: str, place: str) -> None:
     """Resident memory can be judged without sanitizers only. Cheap layers are opened a thousand times at once."""
-    build = BUILDS["release"]
+    build = BUILDS[name]
     path = build / "layers" / module
-    place = "self" if module.startswith("null-") else "within"
-    report = run(build, path, "--place", place, "--only", "no_growth", "--cycles", "100")
+    report = run(build, path, "--place", place, "--only", "no_growth", "--cycles", "50" if name == "asan" else "100")
     check(report)
     if all(each.took_ns < 100_000_000 for each in report.outcomes if each.test == "no_growth"):
         check(run(build, path, "--place", place, "--only", "no_growth", "--cycles", "1000"))

@@ -56,7 +56,7 @@ MISSING_$(1) := $$(strip $$(patsubst %,pkg-config finds no %;,$$(call packages-m
 	$$(patsubst %,there is no header %;,$$(call headers-missing,$$(LAYER_HEADERS))))
 CFLAGS_$(1) := $$(LAYER_CFLAGS) $$(call packages-cflags,$$(LAYER_PKGS))
 LIBS_$(1) := $$(LAYER_LIBS) $$(call packages-libs,$$(LAYER_PKGS))
-SET_$(1) := $$(call object-set,$(1),$$(LAYER_CFLAGS),$$(LAYER_PKGS))
+SET_$(1) := $$(call object-set,$$(LAYER_CFLAGS),$$(LAYER_PKGS))
 OBJECTS_$(1) := $$(call objects-of,$$(SET_$(1)),$$(LAYER_SOURCES))
 ifeq ($$(MISSING_$(1)),)
 LAYER_MODULES += $(BUILD)/layers/$(1).so

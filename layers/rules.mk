@@ -34,10 +34,10 @@ packages-cflags = $(if $(strip $(1)),$(patsubst -I%,-isystem %,$(shell $(PKG_CON
 packages-libs = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
 packages-versions = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --modversion $(1) 2>/dev/null))
 
-# The set that the objects of a module belong to: $(1) its name, $(2) flags of its own, $(3) packages. Who has no flags of its own
-# shares its objects with all that use the same packages.
+# The set that the objects of a module belong to: $(1) flags of its own, $(2) packages. Whoever uses the same packages with the
+# same flags shares its objects.
 empty :=
-object-set = $(if $(strip $(2)),$(1),$(subst $(empty) $(empty),+,$(or $(strip $(3)),plain)))
+object-set = $(subst $(empty) $(empty),+,$(or $(strip $(2)),plain))$(if $(strip $(1)),-$(firstword $(shell echo '$(strip $(1))' | cksum)))
 
 # $(1) set, $(2) sources relative to layers/
 objects-of = $(foreach s,$(2),$(BUILD)/obj/$(1)/$(subst /,_,$(basename $(s))).o)

@@ -25,7 +25,7 @@ TEST_LIBS :=
 -include $(2:.c=.mk)
 UNIT_SOURCES_$(1) := $(patsubst $(LAYERS_ROOT)/%,%,$(2)) $$(TEST_SOURCES)
 UNIT_PKGS_$(1) := $$(TEST_PKGS)
-UNIT_SET_$(1) := $$(call object-set,unit-$(1),$$(TEST_CFLAGS),$$(TEST_PKGS))
+UNIT_SET_$(1) := $$(call object-set,$$(TEST_CFLAGS),$$(TEST_PKGS))
 UNIT_CFLAGS_$(1) := $$(TEST_CFLAGS) $$(call packages-cflags,$$(TEST_PKGS))
 UNIT_LIBS_$(1) := $$(TEST_LIBS) $$(call packages-libs,$$(TEST_PKGS))
 ifeq ($$(call packages-missing,$$(TEST_PKGS)),)

@@ -59,7 +59,7 @@ class Copy:
             if (ROOT / name).is_file():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, root / name)
-        shutil.copytree(BUILD, root / "build", symlinks=True)
+        shutil.copytree(BUILD, root / "build", symlinks=True, ignore=shutil.ignore_patterns("asan"))
         state = root.parent / "state"
         state.mkdir(mode=0o700)
         own = {"CADGE_ROOT": str(root), "CADGE_STATE": str(state), "CADGE_LOCK": str(state / "lock"), "NO_COLOR": "1"}

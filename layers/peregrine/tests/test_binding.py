@@ -104,7 +104,7 @@ def test_a_binding_that_nobody_names_any_more(both: tuple[Any, Any], pgr: Module
     results: list[Any] = []
     for _ in range(20):
         client.bind(server.address).start(UPPER, b"falcon", results.append)
-        gc.collect()
+    gc.collect()
     pgr.poll_all([server, client], lambda: len(results) == 20)
     assert results == [b"FALCON"] * 20
 

@@ -42,7 +42,7 @@ static struct gaps gaps_of(enum drv_arrival_process process, uint64_t seed)
 	found.mean = sum / CALLS;
 	found.variance = squares / CALLS - found.mean * found.mean;
 	found.correlation =
-		(products / CALLS - found.mean * found.mean) / (found.variance ? found.variance : 1);
+		(products / CALLS - found.mean * found.mean) / (found.variance > 0 ? found.variance : 1);
 	for (int bin = 0; bin < BINS; bin++)
 		found.below[bin] /= CALLS;
 	return found;

@@ -44,7 +44,13 @@ def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **
                 "point_id": "a" * 16,
                 "workload": {
                     "pattern": "rpc",
-                    "parameters": {"request_bytes": SIZE, "reply_bytes": SIZE, "depth": 1, "touch": "write+read"},
+                    "parameters": {
+                        "request_bytes": SIZE,
+                        "reply_bytes": SIZE,
+                        "depth": 1,
+                        "payload": "usual",
+                        "touch": "write+read",
+                    },
                 },
                 "duration_ms": 20,
                 "deadline_ms": 1000,

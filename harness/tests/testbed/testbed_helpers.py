@@ -70,13 +70,16 @@ def real_launch(name: str, layer: str) -> Json:
     """A launch of the real driver: one small rpc point between two endpoints of this host."""
     number = {"type": "integer", "min": 0, "max": 4096}
     touch = {"type": "choice", "values": ["none", "write+read"]}
+    payload = {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]}
     values = {"request_bytes": 8, "reply_bytes": 8, "depth": 1}
     point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 20, "deadline_ms": 5000}
     launch = make_launch(name, ["localhost", "localhost"], layer=layer)
     return {
         **launch,
-        "patterns": {"rpc": {**dict.fromkeys(values, number), "touch": touch}},
-        "points": [{**point, "workload": {"pattern": "rpc", "parameters": {**values, "touch": "none"}}}],
+        "patterns": {"rpc": {**dict.fromkeys(values, number), "touch": touch, "payload": payload}},
+        "points": [
+            {**point, "workload": {"pattern": "rpc", "parameters": {**values, "touch": "none", "payload": "usual"}}}
+        ],
     }
 
 

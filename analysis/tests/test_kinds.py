@@ -14,6 +14,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, report
+from cadge_analysis.draw.scales import positions
 from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Measured
 from cadge_results import Campaign, PatternFile
@@ -117,6 +118,78 @@ def test_the_export_has_a_column_for_every_quantity(crowd: Campaign) -> None:
     assert float(row["slope_ns_client"]) == 1.0
     assert float(row["answer_p50_ns"]) == pytest.approx(3500, rel=1e-3)
     assert row["pause_ns"] == "0"
+
+
+SLOPE = {
+    **CROWD,
+    "title": "Slope",
+    "parameters": {"steep": {"title": "steepness", "unit": "percent", "min": 1, "max": 150}},
+    "roles": {"load": {"acts": True}},
+    "quantities": {
+        "answer": {"title": "answer", "unit": "ns", "better": "low", "kind": "histogram"},
+        "slipped": {
+            "title": "slipped",
+            "unit": "attempts",
+            "better": "low",
+            "kind": "count",
+            "caveat": "Its feet gave way.",
+        },
+    },
+    "axis": "steep",
+}
+
+
+def slipping(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    """At 100 % every attempt slips, at 50 % the first, at 10 % none."""
+    steep = point["workload"]["parameters"]["steep"]
+    attempt["quantities"] = {}
+    synthetic.set_samples(attempt, [(1000 * steep, 100)], "answer")
+    slips = steep == 100 or (steep == 50 and number == 0)
+    attempt["quantities"]["slipped"] = [{"endpoint": 0, "value": int(slips)}]
+    attempt["warmup"]["steady"] = steep != 100
+
+
+def test_a_share_in_percent_and_a_caveat(tmp_path: Path) -> None:
+    """Shares stand in proportion; a caveat is told row by row and in the notes, and has no column."""
+    known = synthetic.WORKLOADS
+    file = PatternFile.from_object(SLOPE, source="slope")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(synthetic, "WORKLOADS", replace(known, patterns={**known.patterns, "slope": file}))
+        options = synthetic.Options(
+            layers=("sockets-tcp", "rdma-ucx"),
+            sizes=(10, 50, 100),
+            places=("within",),
+            waits=("poll",),
+            patterns=(("slope", 1),),
+            floors=False,
+            troubles=False,
+            attempt_hook=slipping,
+        )
+        campaign = synthetic.make(tmp_path / "slope", options)
+    report.build(campaign.path, tmp_path / "r.html")
+    root = pagereader.read((tmp_path / "r.html").read_text())
+    rows = {row.case: row for row in pagereader.full_rows(root) if row.layer == "sockets-tcp"}
+    assert set(rows) == {f"slope/within/{steep}" for steep in (10, 50, 100)}
+    details = {case: row.fields["launches"].smalls[0] for case, row in rows.items()}
+    assert "slipped" not in details["slope/within/10"]
+    assert "slipped" not in rows["slope/within/10"].fields
+    assert details["slope/within/50"].endswith(", 1 slipped")
+    assert details["slope/within/100"].endswith(", 6 slipped")
+    said = root.text
+    assert "14 attempts slipped" in said
+    assert f"By steepness: 50{THIN}% 2 of 12, 100{THIN}% 12 of 12; by layer: rdma-ucx 7 of 18" in said
+    assert f"By size: 100{THIN}% 100.0{THIN}%" in said, "what is no size is not said in bytes"
+    figure = root.one("figure", id="fig-slope-within-poll")
+    assert [line.one("th").text for line in figure.one("tbody").all("tr")] == [f"{n}{THIN}%" for n in (10, 50, 100)]
+    assert file.parameters["steep"].refuse(151) == "151 is more than the maximum of 150 percent"
+    for wrong in ({"kind": "fit"}, {"kind": "rate", "unit": "1/s"}):
+        with pytest.raises(ValueError, match="a caveat is of a count"):
+            Quantity(title="t", better="low", caveat="no", **{"unit": "x", **wrong})
+
+
+def test_positions_of_what_is_in_proportion() -> None:
+    assert positions([100, 10, 50], proportional=True) == {10: 10.0, 50: 50.0, 100: 100.0}
+    assert positions([8, 16]) == {8: 3.0, 16: 4.0}
 
 
 def quantity(kind: Any, unit: str) -> Quantity:  # noqa: ANN401 - one of four words

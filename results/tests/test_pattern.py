@@ -37,6 +37,7 @@ def test_an_older_plan_keeps_its_hash() -> None:
     ):
         assert new not in file.to_object()
         assert type(file).from_object(file.to_object(), source="x") == file
+    assert "caveat" not in RPC.to_object()["quantities"]["latency"]
 
 
 def test_what_there_is() -> None:
@@ -111,9 +112,23 @@ def test_values_outside_are_refused(given_values: dict[str, int | str], message:
         RPC.workload("rpc", given_values)
 
 
+def test_a_share_is_said_in_percent() -> None:
+    loaded = WORKLOADS.patterns["load"]
+    found = loaded.workload("load", {"request_bytes": 8, "load_percent": 90, "depth": 16})
+    assert loaded.fill(loaded.workload_words, found, plain) == "8 B at 90 % load, at most 16 in flight"
+    with pytest.raises(ValueError, match="151 is more than the maximum of 150 percent"):
+        loaded.workload("load", {"request_bytes": 8, "load_percent": 151})
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
+        (("quantities", "latency", "caveat"), "It is late.", "a caveat is of a count"),
+        (
+            ("quantities", "latency"),
+            {"title": "t", "unit": "x", "better": "low", "kind": "count", "caveat": "It is."},
+            "latency is the main one, and cannot be a caveat",
+        ),
         (("axis",), "size", "there is no parameter size"),
         (("parameters", "depth", "max"), None, "an integer has unit, min and max"),
         (("parameters", "depth", "default"), 5000, "5000 is more than the maximum"),

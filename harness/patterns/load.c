@@ -66,14 +66,25 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	return drv_answerer_prepare(play, exchange_in(play), fail);
 }
 
-/* Warms up, and then finds out what a closed loop reaches; it takes as long as a warm-up may. */
+/* Of a point's time the closed loop has the first fifth, the open one the rest. */
+static uint64_t closed_ns(const struct drv_play *play)
+{
+	return play->duration_ns / 5;
+}
+
+static uint64_t open_ns(const struct drv_play *play)
+{
+	return play->duration_ns - closed_ns(play);
+}
+
+/* Warms up, and then finds out what a closed loop reaches. */
 static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
 	struct load *load = play->state;
 	struct drv_record closed = {0};
 
 	if (drv_caller_warmup(play, cap_ns, fail) ||
-	    drv_client_measure(&load->caller.client, cap_ns, &closed, fail))
+	    drv_client_measure(&load->caller.client, closed_ns(play), &closed, fail))
 		return -1;
 	if (!closed.operations || !closed.elapsed_ns)
 		return drv_fail_set(
@@ -87,14 +98,13 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 }
 
 /* Whether calls came late rather than slowly: by the tail of the lag, or since not all offered ones were done in time. */
-static bool is_generator_bound(const struct drv_pace *pace, const struct drv_record *record,
-			       uint64_t duration_ns)
+static bool is_generator_bound(const struct drv_pace *pace, const struct drv_record *record, uint64_t span_ns)
 {
 	const uint64_t lag_ns = drv_histogram_quantile(&pace->lag->histogram, 990000);
 	const uint64_t response_ns = drv_histogram_quantile(&pace->response->histogram, 990000);
 
 	return lag_ns * 10 > response_ns ||
-	       (unsigned __int128)record->operations * duration_ns * 100 <
+	       (unsigned __int128)record->operations * span_ns * 100 <
 		       (unsigned __int128)pace->offered * record->elapsed_ns * 99;
 }
 
@@ -104,18 +114,19 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	const struct parameters *parameters = play->parameters;
 	struct drv_pace *pace = &load->pace;
 	struct drv_record *record = play->record;
-	const uint64_t span_ticks = drv_clock_to_ticks(&play->engine->clock, load->span_ns);
+	const uint64_t span_ns = open_ns(play);
 
 	drv_arrivals_start(&pace->arrivals, (enum drv_arrival_process)parameters->arrivals, play->seed,
-			   load->calls * parameters->load_percent, span_ticks * 100);
-	if (drv_client_pace(&load->caller.client, pace, play->duration_ns, record, fail))
+			   load->calls * parameters->load_percent,
+			   drv_clock_to_ticks(&play->engine->clock, load->span_ns) * 100);
+	if (drv_client_pace(&load->caller.client, pace, span_ns, record, fail))
 		return -1;
-	drv_record_rate(record, OFFERED, pace->offered, play->duration_ns);
+	drv_record_rate(record, OFFERED, pace->offered, span_ns);
 	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
 	if (!pace->offered)
 		return 0;
 	drv_record_fit(record, HELD, 100.0 * (double)pace->held / (double)pace->offered);
-	drv_record_count(record, GENERATOR_BOUND, is_generator_bound(pace, record, play->duration_ns));
+	drv_record_count(record, GENERATOR_BOUND, is_generator_bound(pace, record, span_ns));
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 """The pattern `load`: every call that was due is accounted for, and a known stall shows in it and in no closed loop."""
 
 import math
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def load(
     depth: int = 64,
     arrivals: str = "poisson",
     touch: str = "write+read",
-    duration: int = 50,
+    duration: int = 100,
 ) -> Json:
     given = {"request_bytes": size, "reply_bytes": size, "depth": depth, "arrivals": arrivals, "touch": touch}
     return point("load", duration, load_percent=percent, **given)
@@ -71,8 +70,8 @@ def check_accounts(attempt: Json, given: Json) -> None:
     assert offered["amount"] == attempt["operations"] + attempt["lost"] == attempt["executions"]["expected"]
     assert attempt["executions"]["server"] <= attempt["executions"]["expected"]
     assert achieved["amount"] == attempt["operations"]
-    assert offered["elapsed_ns"] == given["duration_ms"] * 1_000_000 <= achieved["elapsed_ns"] + 1
-    assert closed["elapsed_ns"] >= 10_000_000
+    assert offered["elapsed_ns"] == given["duration_ms"] * 800_000 <= achieved["elapsed_ns"] + 1
+    assert closed["elapsed_ns"] >= given["duration_ms"] * 200_000
     for name in ("response", "service", "lag"):
         assert only(attempt, name)["count"] == attempt["operations"], name
     sums = [only(attempt, name)["sum_ns"] for name in ("response", "service", "lag")]
@@ -86,14 +85,23 @@ def check_accounts(attempt: Json, given: Json) -> None:
     assert only(attempt, "generator_bound")["value"] == (late or slow)
 
 
-@pytest.mark.parametrize("wait", ["poll", "block"])
-@pytest.mark.parametrize("layer", ["sockets-unix", "native-ucx", "sockets-udp"])
+@pytest.mark.parametrize(
+    ("layer", "wait"),
+    [
+        ("sockets-unix", "poll"),
+        ("sockets-unix", "block"),
+        ("sockets-tcp", "block"),
+        ("sockets-udp", "poll"),
+        ("native-ucx", "poll"),
+        ("peregrine-shm", "poll"),
+    ],
+)
 def test_every_call_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
-    """Over messages, native calls and what may lose them; from rest to more than the layer does."""
+    """Over messages, calls of the layer's own, and what may lose them; from little to more than the layer does."""
     need(layer)
     points = [
         load(percent, size, depth, arrivals, touch)
-        for percent in (10, 80, 150)
+        for percent in (20, 80, 150)
         for size, depth, arrivals, touch in (
             (8, 64, "poisson", "write+read"),
             (0, 1, "fixed", "none"),
@@ -130,14 +138,22 @@ def test_the_seed_decides_when_calls_are_due(two: Pair) -> None:
     assert counts[0] != counts[1]
 
 
+def was_hindered(attempt: Json) -> bool:
+    """Tell whether the process waited for a processor for more than half a percent of its time."""
+    [use] = attempt["cpu"]
+    return bool((use["run_wait_ns"] or 0) * 200 > use["wall_ns"])
+
+
 def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
-    """5 ms in every 100 ms nothing leaves. Who waits for a reply before it asks again is held up but once a stall."""
+    """5 ms in every 100 ms nothing leaves. Who waits for a reply before it asks again is held up but once a stall.
+
+    Other work on the machine stalls a process as well: a round counts in which there was none.
+    """
     need("null-self", "shim-delay")
     steady = {"delay.delay_ns": "20000"}
     stalling = {**steady, "delay.stall_ns": "5000000", "delay.stall_every_ns": "100000000"}
     points = [rpc(duration=500), load(10, duration=500)]
-    found: dict[str, list[float]] = {"closed": [], "undisturbed": [], "response": [], "service": []}
-    for _ in range(3):
+    for _ in range(8):
         before, after = (
             two.run(launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS))[
                 "attempts"
@@ -145,11 +161,11 @@ def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
             for settings in (steady, stalling)
         )
         check_accounts(after[1], points[1])
-        found["closed"].append(quantile(after[0], 99) / quantile(before[0], 99))
-        found["response"].append(p99_ms(after[1], "response"))
-        found["service"].append(p99_ms(after[1], "service"))
-        found["undisturbed"].append(p99_ms(before[1], "response"))
-    assert min(found["undisturbed"]) < 2.5 < statistics.median(found["response"]), found
-    assert statistics.median(found["closed"]) < 1.2, found
+        if not any(map(was_hindered, (*before, *after))):
+            break
+    else:
+        pytest.skip("something else on the machine held up every round")
+    assert p99_ms(before[1], "response") < 2.5 < p99_ms(after[1], "response")
+    assert quantile(after[0], 99) < 1.2 * quantile(before[0], 99)
     # of the many that were due in a stall only as many as may be outstanding were sent into it
-    assert statistics.median(found["service"]) < 2.5, found
+    assert p99_ms(after[1], "service") < 2.5

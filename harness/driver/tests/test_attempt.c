@@ -463,7 +463,7 @@ static void test_losses(void)
 /* Calls that come at a rate of their own, below and above what the layer does, in every way that it may have. */
 static void test_open_loop(void)
 {
-	static const uint64_t loads[] = {1, 50, 100, 150};
+	static const uint64_t loads[] = {20, 50, 100, 150};
 	const struct fake_orders ways[] = {{0},
 					   {.queued = true},
 					   {.native = true, .queued = true, .in_sink = true},
@@ -476,19 +476,20 @@ static void test_open_loop(void)
 	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
 		for (size_t i = 0; i < 4 * sizeof(loads) / sizeof(loads[0]); i++) {
 			point = point_make("load", i / 4 ? 85 : 0, i / 4 ? 4000 : 8, i % 3 ? 7 : 1);
+			point.duration_ns = 5000000;
 			point_set(&point, "load_percent", loads[i % 4]);
 			point_set(&point, "arrivals", i / 4 % 2);
 			expect_sound(i / 8 ? touched(point) : point, ways[way], "load");
 		}
-	expect_unsound(point, (struct fake_orders){.flip_every = 499, .flip_at = 8}, "payload",
+	expect_unsound(point, (struct fake_orders){.flip_every = 97, .flip_at = 8}, "payload",
 		       "a flipped byte under load");
-	expect_unsound(point, (struct fake_orders){.twice_every = 997}, "payload",
+	expect_unsound(point, (struct fake_orders){.twice_every = 97}, "payload",
 		       "a message delivered twice under load");
-	expect_failed(point, (struct fake_orders){.drop_every = 997}, DRV_DEADLINE, true,
+	expect_failed(point, (struct fake_orders){.drop_every = 97}, DRV_DEADLINE, true,
 		      "a call lost for good");
 	expect_failed(point, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
 		      "a layer that is always busy");
-	expect_failed(point, (struct fake_orders){.fail_after = 30000}, DRV_LIBRARY, true,
+	expect_failed(point, (struct fake_orders){.fail_after = 1000}, DRV_LIBRARY, true,
 		      "a poll that fails under load");
 	point = point_make("load", 8, 8, 7);
 	point_set(&point, "load_percent", 50);

@@ -59,12 +59,23 @@ DRV_INLINE void make_ready(struct drv_client *client, uint32_t index)
 	client->ready[client->ready_tail++ & client->ready_mask] = index;
 }
 
+static void __attribute__((noinline)) complete_tallied(struct drv_client *client, const struct drv_slot *slot,
+						       uint64_t now)
+{
+	drv_tally_done(client->tally, slot->number,
+		       drv_clock_to_ns(&client->port.engine->clock, now - slot->start));
+	if (now >= client->end)
+		client->ending = true;
+}
+
 /* What a completion means outside the closed loop's measurement. */
 static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot,
 						     uint64_t now)
 {
 	if (client->mode == DRV_MODE_PACED)
 		drv_pace_done(client->pace, &client->port.engine->clock, slot->due, slot->start, now);
+	else if (client->mode == DRV_MODE_TALLIED)
+		complete_tallied(client, slot, now);
 	else if (client->mode == DRV_MODE_WARMUP && drv_warmup_add(&client->warmup, now, now - slot->start))
 		client->ending = true;
 }
@@ -408,7 +419,7 @@ static int expire(struct drv_client *client, uint64_t now, struct drv_fail *fail
 	}
 	if (client->mode == DRV_MODE_WARMUP && drv_warmup_expired(&client->warmup, now))
 		client->ending = true;
-	if (client->mode == DRV_MODE_MEASURE && now >= client->end)
+	if ((client->mode == DRV_MODE_MEASURE || client->mode == DRV_MODE_TALLIED) && now >= client->end)
 		client->ending = true;
 	return 0;
 }
@@ -423,9 +434,12 @@ static int __attribute__((noinline)) look_around(struct drv_client *client, stru
 	return drv_engine_look(engine, now, NULL, fail);
 }
 
+/* The server of this process, where there is one. */
+enum own_server { NO_SERVER, SERVER, WORKING_SERVER };
+
 /* The loop. Compiled for each form and way of waiting, closed and open, so that none of these is asked inside. */
-DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block, const bool self,
-		    const bool open, struct drv_fail *fail)
+DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block,
+		    const enum own_server server, const bool open, struct drv_fail *fail)
 {
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
@@ -448,7 +462,9 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 		}
 		before = client->completed;
 		events = layer->poll(engine->ctx, client->sink);
-		if (self && DRV_UNLIKELY(drv_server_drain(client->server))) {
+		if (server != NO_SERVER &&
+		    DRV_UNLIKELY(server == SERVER ? drv_server_drain(client->server)
+						  : drv_server_drain_serving(client->server))) {
 			*fail = client->server->fail;
 			return -1;
 		}
@@ -471,30 +487,36 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	}
 }
 
-#define LOOP(name, form, block, self, open)                                                                  \
+#define LOOP(name, form, block, server, open)                                                                \
 	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)          \
 	{                                                                                                    \
-		return loop(client, form, block, self, open, fail);                                          \
+		return loop(client, form, block, server, open, fail);                                        \
 	}
 #define LOOPS(name, form, open)                                                                              \
-	LOOP(name##_poll, form, false, false, open)                                                          \
-	LOOP(name##_block, form, true, false, open)                                                          \
-	LOOP(name##_self, form, false, true, open)                                                           \
-	LOOP(name##_self_block, form, true, true, open)
+	LOOP(name##_poll, form, false, NO_SERVER, open)                                                      \
+	LOOP(name##_block, form, true, NO_SERVER, open)                                                      \
+	LOOP(name##_self, form, false, SERVER, open)                                                         \
+	LOOP(name##_self_block, form, true, SERVER, open)
 LOOPS(bare, DRV_FORM_BARE, false)
 LOOPS(emulated, DRV_FORM_EMULATED, false)
 LOOPS(native, DRV_FORM_NATIVE, false)
 LOOPS(open_emulated, DRV_FORM_EMULATED, true)
 LOOPS(open_native, DRV_FORM_NATIVE, true)
+LOOP(emulated_working, DRV_FORM_EMULATED, false, WORKING_SERVER, false)
+LOOP(emulated_working_block, DRV_FORM_EMULATED, true, WORKING_SERVER, false)
+LOOP(native_working, DRV_FORM_NATIVE, false, WORKING_SERVER, false)
+LOOP(native_working_block, DRV_FORM_NATIVE, true, WORKING_SERVER, false)
 
-/* For polling, blocking, and both at place self. */
+/* For polling, blocking, and both beside a server of this process; closed, also where that works before it answers. */
 typedef int (*loop_fn)(struct drv_client *client, struct drv_fail *fail);
-static const loop_fn closed_loops[][4] = {
-	{bare_poll, bare_block, bare_self, bare_self_block},
-	{emulated_poll, emulated_block, emulated_self, emulated_self_block},
-	{native_poll, native_block, native_self, native_self_block},
+static const loop_fn closed_loops[][6] = {
+	{bare_poll, bare_block, bare_self,
+	 bare_self_block}, /* bare messages are no calls: nobody works for them */
+	{emulated_poll, emulated_block, emulated_self, emulated_self_block, emulated_working,
+	 emulated_working_block},
+	{native_poll, native_block, native_self, native_self_block, native_working, native_working_block},
 };
-static const loop_fn open_loops[][4] = {
+static const loop_fn open_loops[][6] = {
 	{NULL}, /* messages without identity have one outstanding at a time: nothing to be opened */
 	{open_emulated_poll, open_emulated_block, open_emulated_self, open_emulated_self_block},
 	{open_native_poll, open_native_block, open_native_self, open_native_self_block},
@@ -507,6 +529,9 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 		(client->mode == DRV_MODE_PACED ? open_loops : closed_loops)[client->exchange.form];
 	struct drv_engine *engine = client->port.engine;
 	const uint64_t now = drv_clock_now(&engine->clock);
+	const enum own_server server = !client->server           ? NO_SERVER
+				       : client->server->service ? WORKING_SERVER
+								 : SERVER;
 
 	client->ready_head = client->ready_tail = 0;
 	client->ending = client->mode == DRV_MODE_PACED && drv_pace_over(client->pace);
@@ -516,7 +541,7 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 		client->slots[index].filled = false; /* what an earlier phase did not get rid of */
 		make_ready(client, index);
 	}
-	if (loops[(engine->self ? 2 : 0) + (engine->block ? 1 : 0)](client, fail))
+	if (loops[2 * server + (engine->block ? 1 : 0)](client, fail))
 		return -1;
 	/* what was given up as lost must not turn up in a later phase */
 	return client->lost > client->late ? quieten(client, fail) : 0;
@@ -605,6 +630,15 @@ int drv_client_pace(struct drv_client *client, struct drv_pace *pace, uint64_t d
 	if (client->port.engine->block)
 		prctl(PR_SET_TIMERSLACK, 0UL);
 	return status;
+}
+
+int drv_client_tally(struct drv_client *client, struct drv_tally *tally, uint64_t service_most_ns,
+		     uint64_t duration_ns, struct drv_record *record, struct drv_fail *fail)
+{
+	client->mode = DRV_MODE_TALLIED;
+	client->tally = tally;
+	client->op_deadline += drv_clock_to_ticks(&client->port.engine->clock, service_most_ns);
+	return measure(client, duration_ns, record, fail);
 }
 
 bool drv_client_settle(struct drv_client *client)

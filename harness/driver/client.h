@@ -23,7 +23,7 @@
 /* more than a token has room for cannot be outstanding */
 #define DRV_CLIENT_DEPTH_MAX 4096u
 
-enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE, DRV_MODE_PACED };
+enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE, DRV_MODE_PACED, DRV_MODE_TALLIED };
 
 struct drv_slot {
 	uint8_t *payload; /* the trailer of an emulated call follows it */
@@ -74,6 +74,7 @@ struct drv_client {
 	struct cadge_sink *sink;   /* its own, or that of both roles */
 	struct drv_fail fail;
 	char mismatch[160];
+	struct drv_tally *tally; /* tallied */
 };
 
 /* Makes buffers for one attempt. `server` only where one process plays both. */
@@ -98,6 +99,13 @@ int drv_client_measure(struct drv_client *client, uint64_t duration_ns, struct d
  */
 int drv_client_pace(struct drv_client *client, struct drv_pace *pace, uint64_t duration_ns,
 		    struct drv_record *record, struct drv_fail *fail);
+
+/*
+ * As drv_client_measure, of calls whose time at the server is known beforehand: samples go where the tally says. The
+ * server's work may add up to `service_most_ns` to an operation before it is given up as lost.
+ */
+int drv_client_tally(struct drv_client *client, struct drv_tally *tally, uint64_t service_most_ns,
+		     uint64_t duration_ns, struct drv_record *record, struct drv_fail *fail);
 
 /* After a failure: polls for up to half a second until the layer has given everything back. False: it has
  * not. */

@@ -66,6 +66,7 @@ json_t *drv_facts_traits(const struct cadge_layer *layer, const struct cadge_ctx
 {
 	static const char *const protections[] = {"none", "sender_library", "receiver_library",
 						  "kernel_or_nic"};
+	/* cadge: another handler, the layer's way of giving control */
 	static const char *const controls[] = {"poll", "handler", "interrupt", "none"};
 	static const char *const flows[] = {"none", "credits", "ack_nack", "library"};
 	static const char *const orders[] = {"none", "channel"};

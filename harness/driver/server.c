@@ -107,42 +107,65 @@ static void __attribute__((noinline)) put_off(struct drv_server *server, const s
 				    "more requests at a time than the client has outstanding");
 }
 
-DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *work)
+/* `serves`, here and below: it works before it answers. Compiled with and without, so that it is asked nowhere. */
+DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *work, const bool serves)
 {
-	if (server->in_sink && DRV_LIKELY(server->work_head == server->work_tail) &&
-	    DRV_LIKELY(answer(server, work)))
-		return;
+	if (server->in_sink && DRV_LIKELY(server->work_head == server->work_tail)) {
+		if (serves)
+			drv_service_do(server->service, work->key);
+		if (DRV_LIKELY(answer(server, work)))
+			return;
+		if (serves)
+			server->served = server->work_tail + 1;
+	}
 	put_off(server, work);
 }
 
-int drv_server_drain(struct drv_server *server)
+/* One at a time: what waits for its answer was worked for already. */
+DRV_INLINE int drain_work(struct drv_server *server, const bool serves)
 {
-	while (server->work_head != server->work_tail &&
-	       answer(server, &server->work[server->work_head & server->work_mask]))
+	while (server->work_head != server->work_tail) {
+		const struct drv_work *work = &server->work[server->work_head & server->work_mask];
+
+		if (serves && server->served != server->work_head + 1) {
+			drv_service_do(server->service, work->key);
+			server->served = server->work_head + 1;
+		}
+		if (!answer(server, work))
+			break;
 		server->work_head++;
+	}
 	if (DRV_UNLIKELY(server->failed))
 		return -1;
 	return 0;
 }
 
-enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				   struct cadge_lend *lend)
+int drv_server_drain(struct drv_server *server)
 {
-	struct drv_server *server = (struct drv_server *)sink;
+	return drain_work(server, false);
+}
+
+int drv_server_drain_serving(struct drv_server *server)
+{
+	return drain_work(server, true);
+}
+
+DRV_INLINE enum cadge_keep take_message(struct drv_server *server, const void *data, size_t bytes,
+					const bool serves)
+{
 	struct drv_work work;
 
-	(void)peer, (void)lend;
 	if (server->exchange.form == DRV_FORM_BARE) {
 		if (DRV_LIKELY(bytes == server->exchange.request_bytes)) {
 			work.key = drv_intake_take(&server->intake, data, bytes);
-			accept_work(server, &work);
+			accept_work(server, &work, serves);
 			return CADGE_TAKEN;
 		}
 	} else if (server->exchange.form == DRV_FORM_EMULATED) {
 		if (DRV_LIKELY(bytes == server->exchange.request_bytes + DRV_RPC_TRAILER_BYTES) &&
 		    drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id)) {
 			work.key = drv_intake_take(&server->intake, data, bytes - DRV_RPC_TRAILER_BYTES);
-			accept_work(server, &work);
+			accept_work(server, &work, serves);
 			return CADGE_TAKEN;
 		}
 	}
@@ -150,18 +173,44 @@ enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const
 	return CADGE_TAKEN;
 }
 
-void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
-			const struct cadge_reply_to *reply_to)
+DRV_INLINE void take_call(struct drv_server *server, uint32_t op, const void *args, size_t bytes,
+			  const struct cadge_reply_to *reply_to, const bool serves)
 {
-	struct drv_server *server = (struct drv_server *)sink;
 	struct drv_work work = {.reply_to = *reply_to};
 
-	(void)peer;
 	if (DRV_UNLIKELY(bytes != server->exchange.request_bytes || op != 1 ||
 			 server->exchange.form != DRV_FORM_NATIVE))
 		drv_intake_mismatch(&server->intake, "a call of %zu bytes to procedure %u", bytes, op);
 	work.key = drv_intake_take(&server->intake, args, bytes);
-	accept_work(server, &work);
+	accept_work(server, &work, serves);
+}
+
+enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				   struct cadge_lend *lend)
+{
+	(void)peer, (void)lend;
+	return take_message((struct drv_server *)sink, data, bytes, false);
+}
+
+enum cadge_keep drv_server_on_recv_serving(struct cadge_sink *sink, uint32_t peer, const void *data,
+					   size_t bytes, struct cadge_lend *lend)
+{
+	(void)peer, (void)lend;
+	return take_message((struct drv_server *)sink, data, bytes, true);
+}
+
+void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
+			const struct cadge_reply_to *reply_to)
+{
+	(void)peer;
+	take_call((struct drv_server *)sink, op, args, bytes, reply_to, false);
+}
+
+void drv_server_on_call_serving(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,
+				size_t bytes, const struct cadge_reply_to *reply_to)
+{
+	(void)peer;
+	take_call((struct drv_server *)sink, op, args, bytes, reply_to, true);
 }
 
 void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
@@ -232,6 +281,13 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	return 0;
 }
 
+void drv_server_serve(struct drv_server *server, struct drv_service *service)
+{
+	server->service = service;
+	server->port.sink.recv = drv_server_on_recv_serving;
+	server->port.sink.call = drv_server_on_call_serving;
+}
+
 void drv_server_stop(struct drv_server *server)
 {
 	free(server->free_ring);
@@ -262,7 +318,31 @@ DRV_INLINE int drain(void *arg, struct drv_fail *fail)
 	return -1;
 }
 
-int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail)
+DRV_INLINE int drain_serving(void *arg, struct drv_fail *fail)
+{
+	struct drv_server *server = arg;
+
+	if (!drv_server_drain_serving(server))
+		return 0;
+	*fail = server->fail;
+	return -1;
+}
+
+static int __attribute__((noinline)) run_answering(struct drv_server *server, json_t **message_out,
+						   struct drv_fail *fail)
 {
 	return drv_serve_loop(server->port.engine, &server->port.sink, server, due, drain, message_out, fail);
+}
+
+static int __attribute__((noinline)) run_serving(struct drv_server *server, json_t **message_out,
+						 struct drv_fail *fail)
+{
+	return drv_serve_loop(server->port.engine, &server->port.sink, server, due, drain_serving,
+			      message_out, fail);
+}
+
+int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail)
+{
+	return server->service ? run_serving(server, message_out, fail)
+			       : run_answering(server, message_out, fail);
 }

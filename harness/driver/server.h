@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "intake.h"
+#include "service.h"
 #include "touch.h"
 
 /* Bit of a token: of the serving side, where one process plays both. */
@@ -114,11 +115,21 @@ struct drv_server {
 	bool failed;
 	/* what happened inside a callback */
 	struct drv_fail fail;
+
+	/* what it does before it answers; NULL: nothing */
+	struct drv_service *service;
+	/* index in `work` of the request whose work is done and which has no answer yet, plus one */
+	uint32_t served;
 };
 
 /* Makes buffers for one attempt. */
 int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
 		     struct drv_fail *fail);
+/*
+ * From now on it works before it answers each request: inside the callback where it may answer there, else after poll.
+ * To be called right after drv_server_start, and before drv_both_start. `service` stays the caller's.
+ */
+void drv_server_serve(struct drv_server *server, struct drv_service *service);
 void drv_server_stop(struct drv_server *server);
 
 /* Enters a phase: full comparison or not, and which. */
@@ -129,12 +140,19 @@ int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_f
 
 /* Answers what could not be answered at once. 0, or -1 with server->fail. Called after poll. */
 int drv_server_drain(struct drv_server *server);
+/* The same for a server that works before it answers. */
+int drv_server_drain_serving(struct drv_server *server);
 
 /* Callbacks that the one-process sink hands on. */
 enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				   struct cadge_lend *lend);
 void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 			const struct cadge_reply_to *reply_to);
+/* The same for a server that works before it answers. */
+enum cadge_keep drv_server_on_recv_serving(struct cadge_sink *sink, uint32_t peer, const void *data,
+					   size_t bytes, struct cadge_lend *lend);
+void drv_server_on_call_serving(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,
+				size_t bytes, const struct cadge_reply_to *reply_to);
 void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
 
 #endif

@@ -8,6 +8,7 @@
 #include "caches.h"
 #include "fake.h"
 #include "points.h"
+#include "service.h"
 #include "tap.h"
 #include "touch.h"
 
@@ -505,6 +506,42 @@ static void test_open_loop(void)
 	}
 }
 
+/* Calls whose server works before it answers: once each, in every way that a layer may have. */
+static void test_service(void)
+{
+	const struct fake_orders ways[] = {{0},
+					   {.queued = true},
+					   {.native = true, .queued = true, .in_sink = true},
+					   {.busy_every = 2, .queued = true, .in_sink = true},
+					   {.native = true, .busy_every = 5},
+					   {.reserve = true, .in_sink = true, .busy_every = 2},
+					   {.unordered = true, .queued = true}};
+	struct drv_point point;
+
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (uint64_t work = DRV_SERVICE_SPIN; work <= DRV_SERVICE_TOUCH; work++)
+			for (uint64_t spread = DRV_SERVICE_FIXED; spread <= DRV_SERVICE_BIMODAL; spread++) {
+				point = point_make("handler", way % 2 ? 16 : 85, way % 3 ? 85 : 0,
+						   spread % 2 ? 7 : 1);
+				point_set(&point, "work", work);
+				point_set(&point, "spread", spread);
+				point_set(&point, work == DRV_SERVICE_TOUCH ? "work_bytes" : "service_ns",
+					  2000);
+				expect_sound(way % 2 ? touched(point) : point, ways[way],
+					     "calls that take time");
+			}
+	point = point_make("handler", 85, 85, 7);
+	point_set(&point, "service_ns", 2000);
+	expect_unsound(point, (struct fake_orders){.flip_every = 499, .flip_at = 8}, "payload",
+		       "a flipped byte of a call that takes time");
+	expect_unsound(point, (struct fake_orders){.twice_every = 97}, "payload",
+		       "a call that is delivered twice");
+	expect_failed(point, (struct fake_orders){.drop_every = 97}, DRV_DEADLINE, true,
+		      "a call lost for good");
+	expect_failed(point, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
+		      "a layer that is always busy");
+}
+
 int main(void)
 {
 	drv_clock_start(&shared_clock, true);
@@ -517,5 +554,6 @@ int main(void)
 	test_faults();
 	test_losses();
 	test_open_loop();
+	test_service();
 	return tap_done();
 }

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `handler`: every call is worked for once, for as long as was drawn, and what is above that is told."""
+
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_results.histogram import decode
+
+from .test_driver_run import DECLARED, SIZE, Json, Pair, launch, need, point
+
+pytestmark = pytest.mark.alone
+
+PATTERNS = {
+    "handler": {
+        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
+        "service_ns": {"type": "integer", "min": 0, "max": 10_000_000},
+        "work_bytes": SIZE,
+        "work": {"type": "choice", "values": ["spin", "sleep", "touch"]},
+        "spread": {"type": "choice", "values": ["fixed", "exponential", "bimodal"]},
+    },
+}
+TEN_US = 10_000
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def handled(
+    service: int = TEN_US,
+    spread: str = "fixed",
+    work: str = "spin",
+    depth: int = 1,
+    size: int = 64,
+    touched: int = 0,
+    duration: int = 50,
+    touch: str = "write+read",
+) -> Json:
+    given = {"request_bytes": size, "reply_bytes": size, "depth": depth, "touch": touch}
+    return point("handler", duration, service_ns=service, spread=spread, work=work, work_bytes=touched, **given)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def quantile(attempt: Json, name: str, percent: float = 50) -> float:
+    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
+
+
+def check_accounts(attempt: Json, given: Json) -> None:
+    """Every call has its samples at both ends, and times add up."""
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    assert attempt["status"] == "done", (attempt["reason"], failed)
+    parameters = given["workload"]["parameters"]
+    assert attempt["operations"] > 0
+    assert only(attempt, "latency")["count"] == attempt["operations"]
+    worked = only(attempt, "service")
+    assert worked["count"] == attempt["executions"]["server"]
+    assert attempt["operations"] <= worked["count"] <= attempt["executions"]["expected"]
+    assert worked["endpoint"] == len(attempt["cpu"]) - 1, "the end that works says how long it took"
+    if parameters["work"] == "touch":
+        assert set(attempt["quantities"]) == {"latency", "service"}
+        return
+    overhead = only(attempt, "overhead")
+    assert overhead["count"] == attempt["operations"]
+    assert overhead["sum_ns"] > 0
+    drawn = only(attempt, "latency")["sum_ns"] - overhead["sum_ns"]
+    if attempt["lost"] == 0:
+        # each call of the server's took what was drawn for it, or more; two clocks are as one to 100 ppm
+        assert worked["sum_ns"] >= drawn * 0.9999 - attempt["operations"]
+    if parameters["spread"] == "fixed":
+        assert drawn == pytest.approx(parameters["service_ns"] * attempt["operations"], rel=1e-3)
+    assert ("slowdown" in attempt["quantities"]) == (attempt["operations"] >= 1000 and parameters["service_ns"] > 0)
+
+
+def every_kind(depth: int) -> list[Json]:
+    return [
+        handled(0, depth=depth),
+        *(
+            handled(5000, spread, work, depth)
+            for spread in ("fixed", "exponential", "bimodal")
+            for work in ("spin", "sleep")
+        ),
+        handled(0, work="touch", touched=65536, depth=depth),
+        handled(TEN_US, "exponential", size=16, depth=depth, touch="none"),
+    ]
+
+
+@pytest.mark.parametrize("wait", ["poll", "block"])
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
+def test_every_call_is_worked_for(two: Pair, layer: str, wait: str) -> None:
+    """Over messages, native calls and what may lose them, whatever the work is; how both ends wait is judged."""
+    need(layer)
+    points = [*every_kind(1), *every_kind(16)]
+    result = two.run(launch(layer, points, wait=wait, patterns=PATTERNS))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_one_process_plays_both(two: Pair) -> None:
+    need("null-self")
+    points = [*every_kind(1), *every_kind(16)]
+    result = two.run(launch("null-self", points, "self", patterns=PATTERNS))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_ten_microseconds_are_seen_as_such(two: Pair) -> None:
+    """By the server's own clock, and by the client's: so much longer than a call whose handler does nothing.
+
+    The machine may be at other work: medians, and the nearest of some rounds. A handler is never seen as shorter.
+    """
+    need("null-self")
+    seen = []
+    for _ in range(5):
+        none, ten = two.run(launch("null-self", [handled(0), handled()], "self", patterns=PATTERNS))["attempts"]
+        check_accounts(ten, handled())
+        assert only(ten, "service")["min_ns"] >= TEN_US
+        assert only(ten, "latency")["min_ns"] >= TEN_US
+        assert quantile(ten, "service") == pytest.approx(TEN_US, rel=0.02)
+        seen.append(quantile(ten, "latency") - quantile(none, "latency"))
+        if seen[-1] == pytest.approx(TEN_US, rel=0.02):
+            break
+    else:
+        pytest.fail(f"10 us more take {seen} ns more")
+
+
+def test_a_seed_repeats_the_draws(two: Pair) -> None:
+    """What is drawn for the first calls is the same in every launch of a seed, and other numbers for another."""
+    need("null-self")
+    first = []
+    for seed in (1, 1, 2):
+        document = launch("null-self", [handled(500_000, "exponential")], "self", patterns=PATTERNS, seed=seed)
+        [attempt] = two.run(document)["attempts"]
+        first.append(only(attempt, "service")["first_ns"][:20])
+    same, other = (
+        statistics.median(abs(there_ns - here_ns) / here_ns for here_ns, there_ns in zip(first[0], each, strict=True))
+        for each in first[1:]
+    )
+    assert same < 0.01 < other
+
+
+def test_the_mean_is_that_of_every_spread(two: Pair) -> None:
+    need("null-self")
+    points = [handled(1000, spread, duration=300) for spread in ("fixed", "exponential", "bimodal")]
+    result = two.run(launch("null-self", points, "self", patterns=PATTERNS))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+        drawn = only(attempt, "latency")["sum_ns"] - only(attempt, "overhead")["sum_ns"]
+        # of a hundred thousand calls; a bimodal one deviates by 4.7 means
+        assert drawn / attempt["operations"] == pytest.approx(1000, rel=0.15)
+
+
+def test_calls_wait_for_those_in_front(two: Pair) -> None:
+    """Depth 1 has nobody in front. With 8 in flight a short call may stand behind a long one, whose time it waits."""
+    need("sockets-unix")
+    points = [handled(TEN_US, "bimodal", depth=depth, duration=400) for depth in (1, 8)]
+    alone, crowd = two.run(launch("sockets-unix", points, patterns=PATTERNS))["attempts"]
+    for given, attempt in zip(points, (alone, crowd), strict=True):
+        check_accounts(attempt, given)
+    short_ns = TEN_US * 200 // 299
+    # 8 x 0.5 % of the calls are in flight together with one of 669 us: far more than one in 100
+    assert quantile(crowd, "overhead", 99) > 100 * short_ns / 3
+    assert quantile(crowd, "overhead") > 5 * short_ns, "seven others are in front"
+    assert only(crowd, "slowdown")["value"] > 50
+    assert quantile(crowd, "service") == pytest.approx(quantile(alone, "service"), rel=0.02)
+
+
+def test_more_memory_takes_longer(two: Pair) -> None:
+    """No clock is read, and nothing is drawn: the handler's own time is that of reading and writing."""
+    need("sockets-unix")
+    sizes = (4096, 65536, 1 << 22)
+    points = [handled(0, work="touch", touched=size) for size in sizes]
+    result = two.run(launch("sockets-unix", points, patterns=PATTERNS))
+    medians = []
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+        medians.append(quantile(attempt, "service"))
+        assert medians[-1] < quantile(attempt, "latency")
+    assert medians[0] * 4 < medians[1] < medians[2] / 16

@@ -316,7 +316,7 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	return 1;
 }
 
-/* Hands over all that may start. 1: nothing is left that may; 0: the layer is busy, or the client is ending. */
+/* Hands over all that may start. 0: the layer is busy, or it failed; 1: else. */
 DRV_INLINE int issue_ready(struct drv_client *client, const enum drv_form form)
 {
 	while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->ending)) {

@@ -147,7 +147,7 @@ def was_hindered(attempt: Json) -> bool:
 def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
     """5 ms in every 100 ms nothing leaves. Who waits for a reply before it asks again is held up but once a stall.
 
-    Other work on the machine stalls a process as well: a round counts in which there was none.
+    Other work on the machine stalls a process as well: a round in which there was some proves nothing against it.
     """
     need("null-self", "shim-delay")
     steady = {"delay.delay_ns": "20000"}
@@ -161,11 +161,11 @@ def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
             for settings in (steady, stalling)
         )
         check_accounts(after[1], points[1])
-        if not any(map(was_hindered, (*before, *after))):
-            break
-    else:
-        pytest.skip("something else on the machine held up every round")
-    assert p99_ms(before[1], "response") < 2.5 < p99_ms(after[1], "response")
-    assert quantile(after[0], 99) < 1.2 * quantile(before[0], 99)
-    # of the many that were due in a stall only as many as may be outstanding were sent into it
-    assert p99_ms(after[1], "service") < 2.5
+        undisturbed_ms, stalled_ms = p99_ms(before[1], "response"), p99_ms(after[1], "response")
+        closed = quantile(after[0], 99) / quantile(before[0], 99)
+        # of the many that were due in a stall only as many as may be outstanding were sent into it
+        service_ms = p99_ms(after[1], "service")
+        if undisturbed_ms < 2.5 < stalled_ms and closed < 1.2 and service_ms < 2.5:
+            return
+        assert any(map(was_hindered, (*before, *after))), (undisturbed_ms, stalled_ms, closed, service_ms)
+    pytest.skip("something else on the machine held up every round")

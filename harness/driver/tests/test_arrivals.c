@@ -6,7 +6,8 @@
 #include "arrivals.h"
 #include "tap.h"
 
-enum { CALLS = 1000000, BINS = 4 };
+#define CALLS 1000000
+enum { BINS = 4 };
 
 struct gaps {
 	double mean, variance;

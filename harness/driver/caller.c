@@ -10,6 +10,13 @@ enum drv_form drv_call_form(const struct drv_ability *both)
 	return both->caps & CADGE_CAP_RPC ? DRV_FORM_NATIVE : DRV_FORM_EMULATED;
 }
 
+void drv_calls_need(uint64_t request_bytes, uint64_t reply_bytes, uint64_t depth, struct drv_needs *needs_out)
+{
+	needs_out->message_bytes =
+		(request_bytes > reply_bytes ? request_bytes : reply_bytes) + DRV_RPC_TRAILER_BYTES;
+	needs_out->depth = (uint32_t)depth;
+}
+
 int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *request, const char *reply,
 			   const struct drv_offer *offer, struct drv_fail *fail)
 {

@@ -28,6 +28,10 @@ struct drv_answerer {
 /* The form of a call between ends that can `both`: the layer's own, or made of messages. */
 enum drv_form drv_call_form(const struct drv_ability *both);
 
+/* What calls of these sizes ask of a layer: as messages, since what it grants is not known before it is opened. */
+void drv_calls_need(uint64_t request_bytes, uint64_t reply_bytes, uint64_t depth,
+		    struct drv_needs *needs_out);
+
 /*
  * Whether messages of these sizes, and so many requests at a time, can be exchanged: 0, or -1 with what was wanted.
  * The words are for people: "message", "request", "reply".

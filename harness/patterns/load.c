@@ -133,13 +133,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
-	const uint64_t larger = parameters->request_bytes > parameters->reply_bytes
-					? parameters->request_bytes
-					: parameters->reply_bytes;
 
-	/* whether the layer has calls of its own is not known before it is opened */
-	needs_out->message_bytes = larger + DRV_RPC_TRAILER_BYTES;
-	needs_out->depth = (uint32_t)parameters->depth;
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
 }
 
 static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)

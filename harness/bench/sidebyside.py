@@ -41,8 +41,10 @@ POINTS: dict[str, Json] = {
 CHOICES = {
     "touch": {"type": "choice", "values": ["none", "write+read"]},
     "buffers": {"type": "choice", "values": ["rotated", "same"]},
+    "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
+    "pairs": {"type": "integer", "min": 1, "max": 32},
 }
-"""What older builds do not have, where they did what is now the first value of each."""
+"""What older builds do not have, where they did what is now the first value, or the least, of each."""
 MEDIAN_MAX, UPPER_MAX = 1.02, 1.05
 OOB_PORT = 18600
 """Where an endpoint in a namespace of its own listens; on this host a free port is taken."""
@@ -74,7 +76,7 @@ def point(pattern: str, values: Json, number: int, duration_ms: int, first_schem
     """Return one point of a launch file."""
     head = {"attempt_id": str(number), "point_id": f"{number:016x}", "duration_ms": duration_ms, "deadline_ms": 20000}
     if not first_schema:
-        chosen = {name: CHOICES[name]["values"][0] for name in choices}
+        chosen = {name: CHOICES[name].get("values", [1])[0] for name in choices}
         return {**head, "workload": {"pattern": pattern, "parameters": {**chosen, **values}}}
     size = values.get("request_bytes", values.get("bytes"))
     reply = 0 if pattern == "stream" else size

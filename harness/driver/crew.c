@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hands.h"
 #include "pin.h"
 
 /* how long a thread without a layer sleeps between looks for an order */
@@ -215,6 +216,8 @@ bool drv_crew_pinned(struct drv_engine *engine, char *detail, size_t detail_byte
 	for (uint32_t i = 0; engine->crew && i < engine->crew->size; i++) {
 		const struct drv_pin *pin = &engine->crew->workers[i].pin;
 
+		if (!drv_hands_pinned(&engine->crew->workers[i].engine, detail, detail_bytes))
+			return false;
 		if (!pin->ok) {
 			snprintf(detail, detail_bytes, "thread %u: %.120s", i + 1, pin->detail);
 			return false;

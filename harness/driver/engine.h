@@ -38,6 +38,7 @@ enum drv_pool { DRV_POOL_CLIENT, DRV_POOL_SERVER, DRV_POOLS };
 struct drv_floor;
 struct drv_floor_run;
 struct drv_crew;
+struct drv_hands;
 
 /* One channel, by its number (the `peer` of the contract). */
 struct drv_channel {
@@ -78,6 +79,10 @@ struct drv_engine {
 	uint32_t thread;
 	/* the other threads; NULL where there are none, and in these */
 	struct drv_crew *crew;
+	/* this thread's hands, for the length of an attempt; NULL: none */
+	struct drv_hands *hands;
+	/* the first hand that left its core, in words */
+	char hands_strayed[160];
 	bool block, self;
 	/* by number; `channels_count` of them, `up_count` of which are up */
 	struct drv_channel channels[DRV_PEERS_MAX];
@@ -155,11 +160,17 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail);
  */
 const struct drv_idle *drv_engine_idle(struct drv_engine *engine);
 
-/* Sleeps in the layer's wait; 0 or -1. Block mode only. */
+/* As drv_engine_wait, where there are hands: see hands.h. */
+int drv_hands_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail);
+
+/* Sleeps in the layer's wait, or until a hand gave something; 0 or -1. Block mode only. */
 DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, struct drv_fail *fail)
 {
-	const int code = engine->layer->wait(engine->ctx, timeout_ns);
+	int code;
 
+	if (DRV_UNLIKELY(engine->hands != NULL))
+		return drv_hands_wait(engine, timeout_ns, fail);
+	code = engine->layer->wait(engine->ctx, timeout_ns);
 	return DRV_LIKELY(code >= 0) ? 0 : drv_engine_fail("wait", code, fail);
 }
 

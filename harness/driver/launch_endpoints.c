@@ -8,20 +8,22 @@
 
 #define CPU_MAX 8191
 
-static int read_cpus(const struct drv_reader *reader, struct drv_endpoint *endpoint)
+/* A list of cores, one a thread. */
+static int read_cpus(const struct drv_reader *reader, const char *key, int *cpus, size_t *count_out)
 {
 	const json_t *list;
 
-	if (drv_read_list(reader, "cpus", 0, DRV_THREADS_MAX, &list))
+	if (drv_read_list(reader, key, 0, DRV_THREADS_MAX, &list))
 		return -1;
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *cpu = json_array_get(list, i);
 
 		if (!json_is_integer(cpu) || json_integer_value(cpu) < -1 ||
 		    json_integer_value(cpu) > CPU_MAX)
-			return drv_read_wrong(reader, "cpus", "must hold integers between -1 and 8191");
-		endpoint->cpus[endpoint->cpus_count++] = (int)json_integer_value(cpu);
+			return drv_read_wrong(reader, key, "must hold integers between -1 and 8191");
+		cpus[i] = (int)json_integer_value(cpu);
 	}
+	*count_out = json_array_size(list);
 	return 0;
 }
 
@@ -48,13 +50,16 @@ static int read_peers(const struct drv_reader *reader, size_t endpoints, struct 
 
 static int read_endpoint(const struct drv_reader *reader, size_t endpoints, struct drv_endpoint *endpoint)
 {
-	static const char *const keys[] = {"role",    "host",       "cpus",  "device",
+	static const char *const keys[] = {"role",    "host",       "cpus",  "hands", "device",
 					   "address", "raw_device", "peers", NULL};
 
 	if (!json_is_object(reader->json))
 		return drv_read_wrong(reader, "", "must be an object");
 	if (drv_read_keys(reader, keys) || drv_read_text(reader, "role", false, &endpoint->role) ||
-	    drv_read_text(reader, "host", false, &endpoint->host) || read_cpus(reader, endpoint) ||
+	    drv_read_text(reader, "host", false, &endpoint->host) ||
+	    read_cpus(reader, "cpus", endpoint->cpus, &endpoint->cpus_count) ||
+	    (json_object_get(reader->json, "hands") &&
+	     read_cpus(reader, "hands", endpoint->hands, &endpoint->hands_count)) ||
 	    drv_read_text(reader, "device", false, &endpoint->device) ||
 	    drv_read_text(reader, "address", false, &endpoint->address) ||
 	    drv_read_text(reader, "raw_device", true, &endpoint->raw_device))

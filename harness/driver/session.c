@@ -9,6 +9,7 @@
 
 #include "attempt.h"
 #include "crew.h"
+#include "hands.h"
 #include "engine.h"
 #include "pin.h"
 #include "play.h"
@@ -153,15 +154,17 @@ static int open_with_cores(struct session *session, struct drv_ability *here, st
 	const char *host = launch->endpoints[session->args->endpoint].host;
 	const bool threads =
 		engine->layer && (drv_loaded_adapter(&engine->loaded)->caps & CADGE_CAP_OWN_THREADS);
-	int callers[DRV_ENDPOINTS_MAX * DRV_THREADS_MAX], status;
+	int callers[2 * DRV_ENDPOINTS_MAX * DRV_THREADS_MAX], status;
 	size_t count = 0;
 
 	for (size_t i = 0; i < launch->endpoints_count; i++) {
 		const struct drv_endpoint *endpoint = &launch->endpoints[i];
 
 		if (strcmp(endpoint->host, host) == 0)
-			for (size_t j = 0; j < endpoint->cpus_count; j++)
-				callers[count++] = endpoint->cpus[j];
+			for (size_t j = 0; j < endpoint->cpus_count + endpoint->hands_count; j++)
+				callers[count++] = j < endpoint->cpus_count
+							   ? endpoint->cpus[j]
+							   : endpoint->hands[j - endpoint->cpus_count];
 	}
 	if (threads)
 		drv_pin_lift(&session->pin, callers, count);
@@ -390,7 +393,8 @@ static json_t *own_facts(struct session *session)
 	drv_clock_finish(&session->engine.clock);
 	drv_pin_check(&session->pin);
 	if (session->pin.ok &&
-	    !drv_crew_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)))
+	    (!drv_crew_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail)) ||
+	     !drv_hands_pinned(&session->engine, session->pin.detail, sizeof(session->pin.detail))))
 		session->pin.ok = false;
 	return json_pack("{s:o, s:o, s:s, s:{s:i, s:o}, s:o}", "clock",
 			 drv_result_clock_json(&session->engine.clock), "pinning",

@@ -181,7 +181,7 @@ def test_one_core_and_two_pollers(quiet: Checkout, cadge: Cadge, monkeypatch: py
     narrow = replace(whole, hosts=tuple(replace(host, cpus=(0,)) for host in whole.hosts))
     monkeypatch.setattr(testbeds, "resolve", lambda *_args, **_named: narrow)
     answer = cadge(*RUN)
-    refused(answer, 5, "2 busy-polling processes would share 1 core and starve each other", quiet)
+    refused(answer, 5, "2 busy-polling threads would share 1 core and starve each other", quiet)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")

@@ -226,7 +226,7 @@ def test_more_pollers_than_cores_are_refused(catalogue: Catalogue) -> None:
         (point.subject.layer, point.subject.place, point.subject.wait): (point.reason_code, point.reason)
         for point in plan.points
     }
-    sharing = "2 busy-polling processes would share 1 core of h1 and starve each other"
+    sharing = "2 busy-polling threads would share 1 core of h1 and starve each other"
     offer = "; in block mode a-one sleeps instead (waits: block)"
     assert codes["a-one", "within", "poll"] == ("NODE_LACKS", sharing + offer)
     assert codes["b-two", "within", "poll"] == ("NODE_LACKS", sharing), "b-two cannot block"
@@ -854,11 +854,43 @@ def test_every_thread_has_a_processor_of_its_own(catalogue: Catalogue) -> None:
     plan = make_plan(sweep, catalogue, MORE, site_of(testbed), only=["a-one"])
     refused = [point for point in plan.points if point.state == "refused"]
     assert [point.reason for point in refused] == [
-        "4 busy-polling processes would share 2 cores and starve each other; "
+        "4 busy-polling threads would share 2 cores and starve each other; "
         "in block mode a-one sleeps instead (waits: block)"
     ]
     file = make_blocks(plan, testbed, "c")[0].launches[0]
     assert [end.cpus for end in file.endpoints] == [(0, 1), (0,), (1,)]
+
+
+def test_hands_are_threads_with_processors(catalogue: Catalogue) -> None:
+    testbed = emulated()
+    roles = {**FAN["roles"], "sink": {**FAN["roles"]["sink"], "threads": 1, "hands": 2}}
+    workloads = replace(MORE, patterns={"fan": PatternFile.from_object({**FAN, "roles": roles}, source="fan")})
+    sweep = tiny(patterns=[{"pattern": "fan", "bytes": "8B", "members": 2}], waits=["poll", "block"], floors=False)
+    plan = make_plan(sweep, catalogue, workloads, site_of(testbed), only=["a-one"])
+    sharing = "5 busy-polling threads would share 2 cores and starve each other; "
+    why = {(point.subject.place, point.subject.wait): point.reason for point in plan.points}
+    assert why["within", "poll"] == f"{sharing}in block mode a-one sleeps instead (waits: block)"
+    assert why["within", "block"] is None
+    files = [launch for block in make_blocks(plan, testbed, "c") for launch in block.launches]
+    assert {(end.role, end.cpus, end.hands) for file in files for end in file.endpoints} == {
+        ("sink", (0,), (1, 0)),
+        ("source", (0,), ()),
+        ("source", (1,), ()),
+    }
+
+
+def test_hands_sleep_where_the_layer_has_a_descriptor(catalogue: Catalogue) -> None:
+    roles = {**FAN["roles"], "sink": {**FAN["roles"]["sink"], "threads": 1, "hands": 2}}
+    workloads = replace(MORE, patterns={"fan": PatternFile.from_object({**FAN, "roles": roles}, source="fan")})
+    sweep = tiny(patterns=[{"pattern": "fan", "bytes": "8B", "members": 2}], waits="block", floors=False)
+
+    def plan_of(*caps: str) -> Plan:
+        info = replace(catalogue.get("a-one"), description=Description(claims=frozenset(caps)))
+        return make_plan(sweep, Catalogue((info,), ()), workloads, make_site(2, 8), only=["a-one"])
+
+    assert {point.reason for point in plan_of("WAIT", "EVENT_FD").points} == {None}
+    with pytest.raises(NothingSelectedError, match=r"a-one has no descriptor to wait for \(event_fd\)"):
+        plan_of("WAIT")
 
 
 def test_more_endpoints_than_there_may_be(catalogue: Catalogue, site: Site) -> None:

@@ -18,7 +18,13 @@ Json = dict[str, Any]
 # ------------------------------------------------------------------------------------------------ what is to be done
 
 
-class Endpoint(TypedDict):
+class Hands(TypedDict, total=False):
+    """Only where an endpoint has threads that never touch a context: their processors."""
+
+    hands: list[int]
+
+
+class Endpoint(Hands):
     """Where one driver process runs, and to which other endpoints it has channels."""
 
     role: str

@@ -369,6 +369,18 @@ static void test_channels(void)
 		drv_launch_free(&launch);
 	}
 	free(text);
+	json_object_set_new(json_array_get(ends, 1), "hands", json_loads("[5,-1]", 0, NULL));
+	text = json_dumps(document, 0);
+	tap_ok(drv_launch_parse(text, strlen(text), &launch, &fail) &&
+		       strstr(fail.text, "has no hands, and 2"),
+	       "hands of a role that has none: %s", fail.text);
+	free(text);
+	json_object_set_new(json_array_get(ends, 1), "hands", json_loads("[5,-2]", 0, NULL));
+	text = json_dumps(document, 0);
+	tap_ok(drv_launch_parse(text, strlen(text), &launch, &fail) &&
+		       strstr(fail.text, "endpoints[1].hands must hold integers between -1 and 8191"),
+	       "hands on no core: %s", fail.text);
+	free(text);
 	json_decref(document);
 }
 

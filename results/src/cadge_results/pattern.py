@@ -136,6 +136,12 @@ class Role(Frozen):
     """It runs the measuring loop; others serve until they are told to stop."""
     threads: PositiveInt | str = 1
     """Threads, each with a context and a processor of its own, or the name of the parameter that says so."""
+    hands: NonNegativeInt | str = Field(default=0, exclude_if=lambda value: value == 0)
+    """Threads beside those, which never touch a context, or the name of the parameter that says how many.
+
+    In poll mode each spins on a processor of its own; in block mode they sleep, and the layer has to have a descriptor
+    (EVENT_FD).
+    """
 
 
 class Quantity(Frozen):
@@ -503,7 +509,10 @@ class PatternFile(Document):
         names = list(self.roles)
         if not any(role.acts for role in self.roles.values()):
             yield "roles: one of them has to act"
-        for value in (self.self_channels, *(v for role in self.roles.values() for v in (role.count, role.threads))):
+        for value in (
+            self.self_channels,
+            *(v for role in self.roles.values() for v in (role.count, role.threads, role.hands)),
+        ):
             if isinstance(value, str) and getattr(self.parameters.get(value), "type", "") != "integer":
                 yield f"roles: there is no number {value} among the parameters"
             elif isinstance(value, int) and value > ENDPOINTS_MAX:

@@ -32,12 +32,16 @@ class PlanPoint(Frozen):
 
 
 class PlanEndpoint(Frozen):
-    """One process of a launch: its part, its host, the endpoints that it has channels to, and how many threads."""
+    """One process of a launch: its part, its host, the endpoints that it has channels to, and how many threads.
+
+    `hands` are threads beside those which never touch a context.
+    """
 
     role: str
     host: str
     peers: tuple[NonNegativeInt, ...]
     threads: PositiveInt = 1
+    hands: NonNegativeInt = Field(default=0, exclude_if=lambda value: value == 0)
 
 
 class PlanLaunch(Frozen):

@@ -56,13 +56,14 @@ def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:
         # Emulated hosts share one machine's processors, so every endpoint takes the next ones. Hosts of a cluster begin
         # at the same: the first host at its first processor, the others at their second.
         begun = used.total() if shared else used[seat.host] + (seat.host != first)
-        used[seat.host] += seat.threads
+        used[seat.host] += seat.threads + seat.hands
         between = launch.subject.place == "between"
         found.append(
             Endpoint(
                 role=seat.role,
                 host=seat.host,
                 cpus=tuple(_cpu(host, begun + thread) for thread in range(seat.threads)),
+                hands=tuple(_cpu(host, begun + seat.threads + hand) for hand in range(seat.hands)),
                 device=host.device if between else "lo",
                 address=host.address if between else "127.0.0.1",
                 raw_device=host.raw_device,

@@ -22,20 +22,27 @@ def cast_of(pattern: PatternFile, workload: Workload, place: Place, hosts: Seque
         first = next(iter(pattern.roles))
         channels = pattern.number(pattern.self_channels, workload)
         threads = pattern.number(pattern.roles[first].threads, workload)
-        return (PlanEndpoint(role=first, host=hosts[0], peers=(0,) * channels, threads=threads),)
+        hands = sum(pattern.number(role.hands, workload) for role in pattern.roles.values())
+        return (PlanEndpoint(role=first, host=hosts[0], peers=(0,) * channels, threads=threads, hands=hands),)
     here = list(hosts) if place == "between" else [hosts[0]]
     members: dict[str, list[int]] = {}
-    seats: list[tuple[str, str, int]] = []
+    seats: list[tuple[str, str]] = []
     turns: Counter[str] = Counter()
     for name, role in pattern.roles.items():
         members[name] = []
         for _ in range(pattern.number(role.count, workload)):
             members[name].append(len(seats))
-            seats.append((name, _host(role.hosts, here, turns[role.hosts]), pattern.number(role.threads, workload)))
+            seats.append((name, _host(role.hosts, here, turns[role.hosts])))
             turns[role.hosts] += 1
     return tuple(
-        PlanEndpoint(role=role, host=host, peers=_peers(pattern, members, role, number), threads=threads)
-        for number, (role, host, threads) in enumerate(seats)
+        PlanEndpoint(
+            role=name,
+            host=host,
+            peers=_peers(pattern, members, name, number),
+            threads=pattern.number(pattern.roles[name].threads, workload),
+            hands=pattern.number(pattern.roles[name].hands, workload),
+        )
+        for number, (name, host) in enumerate(seats)
     )
 
 

@@ -21,13 +21,13 @@ def refuse_point(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Ca
     In order: limits of the layer file (tested, and the best explained), places, the build, the testbed, and what the
     driver found that the layer grants there.
     """
-    sleeper = info.name if wanted.wait == "poll" and _sleeps(info, wanted, pattern) else ""
+    sleeper = info.name if wanted.wait == "poll" and _sleeps(info, wanted, pattern, cast) else ""
     return (
         _of_the_layer(info, wanted, pattern)
         or refuse_place(site, wanted.place)
         or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
-        or _described(info, wanted, pattern)
+        or _described(info, wanted, pattern, cast)
     )
 
 
@@ -54,10 +54,10 @@ def _few_hosts(wanted: Wanted, pattern: PatternFile, site: Site) -> Refusal | No
     )
 
 
-def _sleeps(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> bool:
+def _sleeps(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast) -> bool:
     """Tell whether the same point could be measured in block mode."""
     blocking = replace(wanted, wait="block")
-    return _of_the_layer(info, blocking, pattern) is None and _described(info, blocking, pattern) is None
+    return _of_the_layer(info, blocking, pattern) is None and _described(info, blocking, pattern, cast) is None
 
 
 def _matches(limit: Limit, wanted: Wanted, pattern: PatternFile) -> bool:
@@ -80,7 +80,7 @@ def _code_of(limit: Limit) -> Reason:
     return Reason.NO_CAP if limit.when.pattern is not None or limit.when.parameters else Reason.PLACE
 
 
-def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
+def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast) -> Refusal | None:
     if info.description is None:
         return None
     context = info.description.contexts.get((wanted.place, wanted.wait))
@@ -93,4 +93,9 @@ def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal
     lacking = [cap for cap in pattern.caps_needed(wanted.workload) if cap not in granted]
     if lacking:
         return Refusal(code=Reason.NO_CAP, reason=f"{info.name} has no {', '.join(cap.lower() for cap in lacking)}")
+    if wanted.wait == "block" and "EVENT_FD" not in granted and any(endpoint.hands for endpoint in cast):
+        return Refusal(
+            code=Reason.NO_WAIT,
+            reason=f"{info.name} has no descriptor to wait for (event_fd), so another thread cannot end its sleep",
+        )
     return None

@@ -69,14 +69,14 @@ def refuse_cast(site: Site, place: Place, wait: Wait, cast: Cast, *, sleeper: st
     """Return why a cast cannot run here, or None. `sleeper`: who sleeps in block mode, "" where nobody does."""
     if place == "between" and len(hosts_of(cast)) < 2:
         return Refusal(code=Reason.PLACE, reason="all its endpoints would run on one host; use place within")
-    if wait != "poll" or place == "self":
+    if wait != "poll" or (place == "self" and not any(endpoint.hands for endpoint in cast)):
         return None
     for names, cores in _processors(site):
-        threads = sum(endpoint.threads for endpoint in cast if endpoint.host in names)
+        threads = sum(endpoint.threads + endpoint.hands for endpoint in cast if endpoint.host in names)
         if cores is not None and threads > cores:
             where = "" if len(site.hosts) == 1 or site.shared else f" of {names[0]}"
             reason = (
-                f"{threads} busy-polling processes would share {count_of(cores, 'core')}{where} and starve each other"
+                f"{threads} busy-polling threads would share {count_of(cores, 'core')}{where} and starve each other"
             )
             if sleeper:
                 reason += f"; in block mode {sleeper} sleeps instead (waits: block)"

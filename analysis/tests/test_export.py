@@ -7,9 +7,12 @@ import csv
 import io
 import json
 import math
+from pathlib import Path
+from typing import Any
 
 import pagereader
 import pytest
+import synthetic
 
 from cadge_analysis import export
 from cadge_analysis.errors import BadInputError
@@ -63,6 +66,21 @@ def test_json_holds_every_launch(campaign: Campaign) -> None:
         if row["attempts_valid"]:
             middle = row["throughput_mb_s"] if row["throughput_mb_s"] is not None else row["latency_p50_ns"]
             assert min(row["by_launch"].values()) <= middle <= max(row["by_launch"].values())
+
+
+def test_json_says_what_layers_counted(tmp_path: Path) -> None:
+    def counting(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+        if point["subject"]["kind"] != "layer":
+            return
+        attempt["counters"] = [{"copies": attempt["operations"]}, {"copies": attempt["operations"], "retries": 0}]
+
+    options = synthetic.Options(
+        layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), troubles=False, attempt_hook=counting
+    )
+    rows = json.loads(exported(synthetic.make(tmp_path, options), "json"))["rows"]
+    counted = [row["counted_an_operation"] for row in rows if row["attempts_valid"]]
+
+    assert {tuple(one.items()) for one in counted} == {(), (("copies", 2.0),)}  # floors count nothing
 
 
 def test_exports_are_the_same_each_time(campaign: Campaign) -> None:

@@ -35,14 +35,15 @@ static int parse_count(const json_t *object, const char *key, uint64_t *out)
 
 json_t *drv_counts_json(const struct drv_counts *counts)
 {
-	return json_pack(
-		"{s:s, s:b, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "m", "counts",
-		"posts", counts->posts, "posted", drv_json_count(counts->posted), "posted_keys",
-		bits(counts->posted_keys), "executes", counts->executes, "exact", counts->exact, "executed",
-		drv_json_count(counts->executed), "executed_keys", bits(counts->executed_keys), "checked",
-		drv_json_count(counts->checked), "full_checked", drv_json_count(counts->full_checked),
-		"mismatches", drv_json_count(counts->mismatches), "waits", drv_json_count(counts->waits),
-		"mismatch", drv_json_text(counts->mismatch), "usage", drv_usage_json(&counts->usage, 1));
+	return json_pack("{s:s, s:b, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "m",
+			 "counts", "posts", counts->posts, "posted", drv_json_count(counts->posted),
+			 "posted_keys", bits(counts->posted_keys), "executes", counts->executes, "exact",
+			 counts->exact, "executed", drv_json_count(counts->executed), "executed_keys",
+			 bits(counts->executed_keys), "checked", drv_json_count(counts->checked),
+			 "full_checked", drv_json_count(counts->full_checked), "mismatches",
+			 drv_json_count(counts->mismatches), "waits", drv_json_count(counts->waits),
+			 "mismatch", drv_json_text(counts->mismatch), "usage",
+			 drv_usage_json(&counts->usage, 1), "layer", drv_counters_json(&counts->layer));
 }
 
 int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct drv_fail *fail)
@@ -57,7 +58,8 @@ int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct
 	    parse_count(object, "checked", &counts.checked) ||
 	    parse_count(object, "full_checked", &counts.full_checked) ||
 	    parse_count(object, "mismatches", &counts.mismatches) ||
-	    parse_count(object, "waits", &counts.waits) || !mismatch)
+	    parse_count(object, "waits", &counts.waits) || !mismatch ||
+	    drv_counters_parse(json_object_get(object, "layer"), &counts.layer))
 		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid counts");
 	counts.posts = json_is_true(json_object_get(object, "posts"));
 	counts.executes = json_is_true(json_object_get(object, "executes"));

@@ -138,12 +138,20 @@ void drv_judge(struct drv_attempt *attempt, const struct drv_account *accounts, 
 	const uint64_t overflows = drv_record_overflows(&attempt->record) + attempt->overflows;
 
 	attempt->cpu_count = count;
+	attempt->counters = json_array();
 	for (size_t e = 0; e < count; e++) {
 		const struct drv_counts *counts = accounts[e].counts;
 
 		attempt->cpu[e] = accounts[e].acts ? accounts[e].usage
 						   : drv_usage_since(&counts[DRV_BEFORE].usage,
 								     &counts[DRV_AFTER].usage);
+		if (json_array_append_new(
+			    attempt->counters,
+			    drv_counters_since_json(&counts[DRV_BEFORE].layer, &counts[DRV_AFTER].layer))) {
+			/* without memory they are not told at all */
+			json_decref(attempt->counters);
+			attempt->counters = NULL;
+		}
 		attempt->verified_before += counts[DRV_AFTER_VERIFY].full_checked;
 		attempt->verified_in_loop += counts[DRV_AFTER].checked - counts[DRV_BEFORE].checked;
 		attempt->verified_after += counts[DRV_LAST].full_checked - counts[DRV_AFTER].full_checked;

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "cadge/layer.h"
+#include "counters.h"
 #include "engine.h"
 #include "fail.h"
 #include "launch.h"
@@ -83,6 +84,8 @@ struct drv_counts {
 	char mismatch[160];
 	/* filled in by the driver */
 	struct drv_usage usage;
+	/* what the layer counted since it was opened */
+	struct drv_counters layer;
 };
 
 /* What proves that an endpoint waited as asked. */

@@ -215,6 +215,7 @@ static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	memset(counts, 0, sizeof(*counts));
 	play->role->phase(play, job->phase, counts);
 	drv_usage_read(&counts->usage);
+	drv_counters_read(engine->layer, engine->ctx, &counts->layer);
 	return 0;
 }
 
@@ -235,6 +236,7 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 		memcpy(sum->mismatch, more->mismatch, sizeof(sum->mismatch));
 	sum->mismatches += more->mismatches;
 	drv_usage_add_thread(&sum->usage, &more->usage);
+	drv_counters_add(&sum->layer, &more->layer);
 }
 
 void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)

@@ -49,6 +49,8 @@ void drv_attempt_free(struct drv_attempt *attempt)
 	free(attempt->cpu);
 	attempt->cpu = NULL;
 	attempt->cpu_count = 0;
+	json_decref(attempt->counters);
+	attempt->counters = NULL;
 }
 
 void drv_result_start(struct drv_result *result, const struct drv_launch *launch)
@@ -236,6 +238,8 @@ static json_t *attempt_json(const struct drv_attempt *attempt)
 		if (json_array_append_new(cpu, drv_usage_json(&attempt->cpu[i], 0)))
 			object.failed = true;
 	put(&object, "cpu", cpu);
+	if (attempt->counters)
+		put(&object, "counters", json_incref(attempt->counters));
 	put(&object, "checks", checks_json(&attempt->checks));
 	return finish(&object);
 }

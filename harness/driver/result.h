@@ -66,6 +66,8 @@ struct drv_attempt {
 	struct drv_usage *cpu;
 	/* endpoints that reported: 0 or all */
 	size_t cpu_count;
+	/* an object for each of them: what its layer counted meanwhile; owned, NULL: not known */
+	json_t *counters;
 	struct drv_checks checks;
 };
 

@@ -372,6 +372,10 @@ def test_memory_that_the_layer_knows_and_memory_that_it_does_not(
     *done, deep = pair.run(launch(layer, [*points, onesided(8, depth=4, registration="cold")]))["attempts"]
     assert [attempt["status"] for attempt in done] == ["done"] * len(points), done
     assert all(attempt["verified"]["mismatches"] == 0 for attempt in done)
+    if layer.startswith("pm"):  # its own cache: each cold buffer is a miss, no warm one is
+        misses = [attempt["counters"][0].get("pin_send_misses", 0) for attempt in done]
+        cold = [attempt["workload"]["parameters"]["registration"] == "cold" for attempt in done]
+        assert misses == [attempt["operations"] * one for attempt, one in zip(done, cold, strict=True)]
     assert (deep["status"], deep["reason_code"]) == ("refused", "DEPTH_TOO_DEEP")
     assert "registration cold, which takes one" in deep["reason"]
 

@@ -625,7 +625,7 @@ void peregrine_counters(const struct cadge_ctx *ctx,
 	each(arg, "duplicates", stats.duplicates);
 	each(arg, "challenges_sent", stats.challenges_sent);
 	each(arg, "rejects_sent", stats.rejects_sent);
-	each(arg, "rto_ns", stats.rto_ns);
+	each(arg, "rto_ns_now", stats.rto_ns);
 }
 
 const char *peregrine_why(const struct cadge_ctx *ctx)

@@ -145,7 +145,8 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         cell = by_id[str(record["point_id"])]
         numbers = numbers_of(cell)
         own = {s.launch_id: numbers.by_round[s.round] for s in cell.samples} if numbers else {}
-        listed.append({**record, "by_launch": own})
+        counted = {"counted_an_operation": dict(numbers.counted)} if numbers else {}
+        listed.append({**record, **counted, "by_launch": own})
     document = {
         "schema": "cadge.export/2",
         "campaign_id": comparison.data.campaign_id,

@@ -613,8 +613,11 @@ struct cadge_layer {
 	int (*mem_reg)(struct cadge_ctx *ctx, void *base, size_t bytes);
 	int (*mem_dereg)(struct cadge_ctx *ctx, void *base, size_t bytes);
 
-	/* COUNTERS. Calls each(arg, name, value) for what the adapter or library counts: copies, retries,
-	 * drops. */
+	/*
+	 * COUNTERS. Calls each(arg, name, value) for what the adapter or library counts: copies, retries, drops. A name
+	 * of lower-case letters, dots and underscores, below 40 bytes, counts up from open, unless it ends in `_now` or
+	 * `_most`, which is a state. Results hold what was added to counts; other names are for whoever reads them all.
+	 */
 	void (*counters)(const struct cadge_ctx *ctx,
 			 void (*each)(void *arg, const char *name, uint64_t value), void *arg);
 	/*

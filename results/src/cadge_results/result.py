@@ -232,6 +232,8 @@ class Attempt(Frozen):
     executions: Executions | None = None
     verified: Verified | None = None
     cpu: tuple[CpuUse, ...] | None = None
+    counters: tuple[dict[str, NonNegativeInt], ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What the layer of each endpoint counted over the measured region, by the layer's own names; only what grew."""
     checks: tuple[Check, ...] = ()
 
     def samples(self, quantity: str) -> tuple[Samples, ...]:

@@ -8,6 +8,7 @@ and which of its points have a like-for-like floor, its own file says; the other
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -63,6 +64,8 @@ class Numbers:
     hindered: int
     caveats: Mapping[str, int]
     """In how many launches each quantity that is a caveat was not 0; those that never were are absent."""
+    counted: Mapping[str, float]
+    """What the layer counted, an operation, both sides together, by its own names; what stayed 0 is absent."""
     thin: bool
     """Fewer than OPERATIONS_MIN operations in some launch."""
 
@@ -157,6 +160,10 @@ def _per_operation(
     return PerOperation(by_role={role: total / operations for role, total in totals.items()})
 
 
+def _counted(samples: Sequence[Sample]) -> Counter[str]:
+    return sum((Counter(sample.counters) for sample in samples), Counter())
+
+
 def numbers_of(cell: Cell) -> Numbers | None:
     """Return the numbers of a cell, or None where no launch gave a valid sample."""
     samples, file = cell.samples, cell.case.file
@@ -194,6 +201,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         unsteady=sum(not sample.steady for sample in samples),
         hindered=sum(sample.hindered for sample in samples),
         caveats=caveats,
+        counted={name: count / operations for name, count in sorted(_counted(samples).items())} if operations else {},
         thin=bool(histograms) and any(sample.operations < OPERATIONS_MIN for sample in samples),
     )
 

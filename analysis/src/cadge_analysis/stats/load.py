@@ -125,7 +125,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What one valid attempt of one launch gave: quantities by name, and the use of processors by role."""
+    """What one valid attempt of one launch gave: quantities by name, and the use of processors by role.
+
+    counters: what the layers of all endpoints counted meanwhile, together, by the layer's own names.
+    """
 
     launch_id: str
     round: RoundKey
@@ -137,6 +140,7 @@ class Sample:
     cpu: tuple[tuple[str, CpuUse], ...]
     steady: bool
     hindered: bool
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +244,7 @@ def _sample(
         cpu=tuple(zip(roles, attempt.cpu or (), strict=False)),
         steady=attempt.warmup is None or attempt.warmup.steady,
         hindered=is_hindered,
+        counters=sum((Counter(one) for one in attempt.counters), Counter()),
     )
 
 

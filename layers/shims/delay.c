@@ -7,6 +7,11 @@
  * stall_every_ns of CLOCK_MONOTONIC, so that all ends of one host stall together. What is due in a stall
  * leaves when it is over, in order; what arrives is handed over all the while.
  *
+ * It can be a link with all of LogGP's parameters as well, so that what is fitted to measurements can be compared with what is
+ * true: send_ns spins in post (o_s), receive_ns before a message is handed on (o_r); and a channel lets the next
+ * message begin gap_ns (g) after the one before it, and byte_ps (G) times its bytes, but one, after that. A message has
+ * then left when it has begun, those bytes have passed, and delay_ns (L).
+ *
  * Option delay_ns arrives as setting "delay.delay_ns"; settings without the prefix "delay." go on to the
  * inner layer. See shims/shim.h; the caller has nothing to strip.
  *
@@ -27,7 +32,8 @@
 #include "shims/shim.h"
 
 enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
-#define DELAY_NS_MAX  UINT64_C(10000000000) /* of stalls as well */
+#define DELAY_NS_MAX  UINT64_C(10000000000) /* of stalls as well, and of a byte in ps */
+#define PS_PER_NS     1000u
 #define PERIOD_NS_MAX UINT64_C(2000) /* the longest time between two polls that still counts as polling */
 /* closer than this, wait does not sleep: waking up may take that long */
 #define NO_SLEEP_NS UINT64_C(200000)
@@ -49,6 +55,7 @@ struct cadge_chan {
 	struct cadge_chan *inner;
 	uint32_t peer;
 	bool is_up, is_down;
+	uint64_t free_ns;  /* when the next message may begin */
 	struct held *held; /* ring of depth */
 	uint32_t head, held_count;
 };
@@ -60,6 +67,7 @@ struct cadge_ctx {
 	struct cadge_ctx *inner_ctx;
 	uint64_t delay_ns, hold_ns, message_bytes_max, late_messages, held_messages;
 	uint64_t stall_ns, stall_every_ns; /* 0: it never stalls */
+	uint64_t send_ns, receive_ns, gap_ns, byte_ps;
 	uint32_t depth, iov_max, peers;
 	uint64_t polled_ns, half_period_ns; /* time of the last poll; half the usual time between two */
 	int further_events;                 /* delivered by the shim itself during an inner poll */
@@ -79,6 +87,10 @@ static int take_setting(void *arg, const char *name, const char *value)
 		uint64_t *number;
 	} known[] = {{"delay_ns", &ctx->delay_ns},
 		     {"stall_ns", &ctx->stall_ns},
+		     {"send_ns", &ctx->send_ns},
+		     {"receive_ns", &ctx->receive_ns},
+		     {"gap_ns", &ctx->gap_ns},
+		     {"byte_ps", &ctx->byte_ps},
 		     {"stall_every_ns", &ctx->stall_every_ns}};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
@@ -93,6 +105,24 @@ static uint64_t after_stall(const struct cadge_ctx *ctx, uint64_t due_ns)
 	const uint64_t into_ns = ctx->stall_ns ? due_ns % ctx->stall_every_ns : 0;
 
 	return into_ns < ctx->stall_ns ? due_ns + ctx->stall_ns - into_ns : due_ns;
+}
+
+/* Keeps its thread for so long, as a library does that works. */
+static void spin(uint64_t begin_ns, uint64_t span_ns)
+{
+	while (shim_now_ns() - begin_ns < span_ns)
+		;
+}
+
+/* When a message that is posted now will have left; and the channel is taken for as long. */
+static uint64_t due_ns(struct cadge_chan *chan, uint64_t time_ns, uint64_t bytes)
+{
+	const struct cadge_ctx *ctx = chan->ctx;
+	const uint64_t bytes_ns = bytes ? (bytes - 1) * ctx->byte_ps / PS_PER_NS : 0;
+	const uint64_t begin_ns = time_ns > chan->free_ns ? time_ns : chan->free_ns;
+
+	chan->free_ns = begin_ns + ctx->gap_ns + bytes_ns;
+	return after_stall(ctx, begin_ns + bytes_ns + ctx->hold_ns);
 }
 
 /* ---- from the inner layer ---- */
@@ -128,9 +158,11 @@ static void on_down(struct cadge_sink *self, uint32_t peer, int code)
 static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {
-	struct cadge_sink *outer = ctx_of(self)->outer;
+	const struct cadge_ctx *ctx = ctx_of(self);
 
-	return outer->recv(outer, peer, data, bytes, lend);
+	if (ctx->receive_ns)
+		spin(shim_now_ns(), ctx->receive_ns);
+	return ctx->outer->recv(ctx->outer, peer, data, bytes, lend);
 }
 
 static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int code)
@@ -300,7 +332,7 @@ static int delay_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint
 		      uint64_t token)
 {
 	const struct cadge_ctx *ctx = chan->ctx;
-	const uint64_t time_ns = shim_now_ns();
+	uint64_t time_ns = shim_now_ns();
 	struct held *held;
 	uint64_t bytes = 0;
 	uint32_t at;
@@ -318,7 +350,11 @@ static int delay_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint
 		return CADGE_BUSY;
 	at = chan->head + chan->held_count++;
 	held = &chan->held[at < ctx->depth ? at : at - ctx->depth];
-	held->due_ns = after_stall(ctx, time_ns + ctx->hold_ns);
+	if (ctx->send_ns) {
+		spin(time_ns, ctx->send_ns);
+		time_ns += ctx->send_ns;
+	}
+	held->due_ns = due_ns(chan, time_ns, bytes);
 	held->token = token;
 	held->flags = flags & ~CADGE_MORE; /* one by one, each at its own time */
 	held->count = count;
@@ -519,6 +555,11 @@ static const struct cadge_option delay_options[] = {
 	{"delay_ns", "0", "How long each message is held back before it is sent, in nanoseconds."},
 	{"stall_ns", "0", "For how long nothing is sent, again and again, in nanoseconds; 0: never."},
 	{"stall_every_ns", "0", "From the beginning of one stall to that of the next, in nanoseconds."},
+	{"send_ns", "0", "For how long post works, in nanoseconds: LogGP's o of the sender."},
+	{"receive_ns", "0",
+	 "For how long a message is worked at before it is handed on, in nanoseconds: o of the receiver."},
+	{"gap_ns", "0", "From the beginning of one message to that of the next at least, in nanoseconds: g."},
+	{"byte_ps", "0", "How long each further byte of a message takes, in picoseconds: G."},
 	{0},
 };
 

@@ -191,6 +191,57 @@ static void delay_stalls(void)
 	pair_close(&end);
 }
 
+/* A link of LogGP's parameters: when the last of some messages that are posted at once is there. */
+static void delay_is_a_link(void)
+{
+	enum {
+		COUNT = 5,
+		BYTES = 101,
+		SEND = 30000,
+		RECEIVE = 70000,
+		GAP = 200000,
+		BYTE = 1000,
+		DELAY = 400000
+	};
+	/* o_s spans g from post to post, less the first; the receiver works at each, in one thread the last is alone */
+	const double known =
+		SEND + (COUNT - 1) * (GAP + (BYTES - 1) * BYTE) + (BYTES - 1) * BYTE + DELAY + RECEIVE;
+	static const struct cadge_setting settings[] = {{"delay.send_ns", "30000"},
+							{"delay.receive_ns", "70000"},
+							{"delay.gap_ns", "200000"},
+							{"delay.byte_ps", "1000000"},
+							{"delay.delay_ns", "400000"}};
+	const struct cadge_layer *shim = pair_load("shim-delay");
+	unsigned char payload[BYTES] = {0};
+	const struct cadge_iov iov = {payload, sizeof(payload)};
+	uint64_t least_posts_ns = UINT64_MAX, least_ns = UINT64_MAX;
+	struct pair_end end;
+
+	open_self(&end, shim, pair_load("null-self"), settings, 5);
+	for (int i = 1; i <= 30; i++) {
+		const uint64_t begin_ns = pair_now_ns();
+		uint64_t posts_ns, spent_ns;
+
+		for (int message = 0; message < COUNT; message++)
+			if (shim->post(end.chan, &iov, 1, 0, 1) != CADGE_QUEUED)
+				tap_bail("post failed");
+		posts_ns = pair_now_ns() - begin_ns;
+		while (end.seen.received < i * COUNT)
+			if (shim->poll(end.ctx, &end.seen.sink) < 0)
+				tap_bail("poll failed");
+		spent_ns = pair_now_ns() - begin_ns;
+		least_posts_ns = posts_ns < least_posts_ns ? posts_ns : least_posts_ns;
+		least_ns = spent_ns < least_ns ? spent_ns : least_ns;
+	}
+	pair_close(&end);
+	ok(least_posts_ns >= COUNT * SEND && (SANITIZED || least_posts_ns < COUNT * SEND * 1.1),
+	   "shim-delay: %d posts of %d ns each keep their thread for %llu ns", COUNT, SEND,
+	   (unsigned long long)least_posts_ns);
+	ok((double)least_ns > known * 0.98 && (SANITIZED || (double)least_ns < known * 1.02),
+	   "shim-delay: a burst over a link whose parameters say %.0f ns takes %llu ns", known,
+	   (unsigned long long)least_ns);
+}
+
 static void settings_and_inner(void)
 {
 	const struct cadge_layer *shim = pair_load("shim-delay"), *null = pair_load("null-self");
@@ -271,6 +322,7 @@ int main(void)
 	delay_is_exact();
 	delay_keeps_order();
 	delay_stalls();
+	delay_is_a_link();
 	settings_and_inner();
 	trace_counts();
 	return tap_done();

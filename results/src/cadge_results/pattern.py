@@ -241,6 +241,36 @@ class Copied(Frozen):
     """Bounced lines that an operation waits for; 0 where operations follow one another without waiting."""
 
 
+class FitsOf(Frozen):
+    """A model that the pattern's points are measured for: which one, and what its inputs are called here.
+
+    The first three are parameters: size of a message, how many a burst has, and the delay between them in percent of a
+    single round trip. The others are quantities, histograms of times: of a burst until its answer; of a single message
+    until its answer, in the same attempt; of a burst less its delays; of taking a message that is there. Points without
+    a delay give the first two, points with one all four.
+    """
+
+    # cadge: another loggp, the model
+    model: Literal["loggp"]
+    bytes: Name
+    messages: Name
+    delay: Name
+    burst: Name
+    single: Name
+    undelayed: Name
+    receive: Name
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.bytes, self.messages, self.delay
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities."""
+        return self.burst, self.single, self.undelayed, self.receive
+
+
 class Measures(Frozen):
     """The page that `cadge patterns NAME` prints: what is measured, and how."""
 
@@ -320,6 +350,13 @@ class PatternFile(Document):
     """Which value of another number a figure shows where several have as many sizes; the lowest where not given."""
     floor: FloorRule
     copied: Copied | None = Field(default=None, exclude_if=lambda value: value is None)
+    fits: FitsOf | None = Field(default=None, exclude_if=lambda value: value is None)
+    modelled_as: Literal["in_turn"] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What a model of messages takes an operation for, where one is under way at a time.
+
+    in_turn: a message of each size in `moves`, one after the other, and nothing between them. Such patterns show what a
+    fitted model is worth.
+    """
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
     outstanding: Name | None = None
@@ -470,12 +507,14 @@ class PatternFile(Document):
             ("floor", (*self.floor.sizes, *self.floor.carry, *self.floor.alike)),
             ("moves", self.moves),
             ("outstanding", (self.outstanding,) if self.outstanding else ()),
+            ("fits", self.fits.parameters if self.fits else ()),
         ):
             yield from (f"{what}: there is no parameter {name}" for name in names if name not in self.parameters)
         numbers = (self.axis, *self.family, *((self.outstanding,) if self.outstanding else ()))
         for name in numbers:
             if self.parameters[name].type != "integer":
                 yield f"{name} is a choice, and a number was expected"
+        yield from self._fit_problems()
         for name in sizes:
             if self.parameters[name].unit != "bytes":
                 yield f"{name} is no size in bytes"
@@ -488,6 +527,18 @@ class PatternFile(Document):
             for name in _PLACEHOLDER.findall(text):
                 if name not in self.parameters:
                     yield f"words: there is no parameter {name}"
+
+    def _fit_problems(self) -> Iterator[str]:
+        if self.fits is None:
+            return
+        for name in self.fits.quantities:
+            if name not in self.quantities:
+                yield f"fits: there is no quantity {name}"
+            elif self.quantities[name].kind != "histogram":
+                yield f"fits: {name} is no histogram"
+        for name, unit in zip(self.fits.parameters, ("bytes", "count", "percent"), strict=True):
+            if name in self.parameters and self.parameters[name].unit != unit:
+                yield f"fits: {name} is not in {unit}"
 
     def _parameter_problems(self) -> Iterator[str]:
         for name, one in self.parameters.items():

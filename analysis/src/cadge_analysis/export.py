@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A campaign as CSV or JSON: a row for every planned point, floors and refused ones included, units in the names.
 
+As a third form, the models that were fitted to its points (see `models.loggp`).
+
 Values are those of the report, unrounded. An empty field has no value; `state` and `reason` say why.
 """
 
@@ -13,6 +15,7 @@ from typing import TextIO
 
 from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Cell, Dataset, read
@@ -20,7 +23,8 @@ from cadge_results import Campaign
 from cadge_results.catalogue import in_order
 from cadge_results.pattern import Quantity
 
-FORMATS = ("csv", "json")
+# cadge: another loggp, the model
+FORMATS = ("csv", "json", "loggp")
 Record = dict[str, str | int | float | None]
 
 
@@ -159,11 +163,23 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
     stream.write("\n")
 
 
+def _models(data: Dataset, stream: TextIO) -> None:
+    found = fits_of(data)
+    if not found.fits:
+        raise NoDataError(f"campaign {data.campaign_id} holds no points that a model is fitted to")
+    stream.write(found.to_json())
+
+
 def write(campaign: Campaign, kind: str, stream: TextIO) -> None:
-    """Write a campaign to a text stream as "csv" or "json". Raises AnalysisError, cadge_results.ResultsError."""
+    """Write a campaign to a text stream in one of the formats. Raises AnalysisError, cadge_results.ResultsError."""
     if kind not in FORMATS:
         raise BadInputError(f"no format {kind!r}; there are: {', '.join(FORMATS)}")
-    comparison = compare(read(campaign))
+    data = read(campaign)
+    # cadge: another loggp, the model
+    if kind == "loggp":
+        _models(data, stream)
+        return
+    comparison = compare(data)
     if kind == "json":
         _json(comparison, stream)
         return

@@ -41,13 +41,14 @@ def report(ctx: click.Context, campaign: str, out: Path | None, results: Path | 
     epilog=EXAMPLES + "  cadge export --format csv > results.csv\n  cadge export last --format json -o r.json"
 )
 @click.argument("campaign", default="last")
-@click.option("--format", "kind", type=click.Choice(["csv", "json"]), default="csv", show_default=True)
+# cadge: another loggp, the model
+@click.option("--format", "kind", type=click.Choice(["csv", "json", "loggp"]), default="csv", show_default=True)
 @out_option(text="File instead of stdout.")
 @results_option
 @json_option
 @click.pass_context
 def export(ctx: click.Context, campaign: str, kind: str, out: Path | None, results: Path | None, as_json: bool) -> int:
-    """Write a campaign's figures as CSV or JSON: to stdout, or with -o to a file."""
+    """Write a campaign's figures, or the LogGP parameters fitted to them (JSON): to stdout, or with -o to a file."""
     from cadge_analysis.export import write
 
     output = output_of(ctx, as_json, out)

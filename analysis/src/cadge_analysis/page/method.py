@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cadge_analysis import units, words
+from cadge_analysis.models.fit import PIECES_MOST, TOLERANCE
+from cadge_analysis.models.pieces import SIZES_LEAST
 from cadge_analysis.page.viewmodel import Fact
 from cadge_analysis.stats.hindrance import HINDERED_SHARE, WAKE_NS, WAKE_TIMES
 from cadge_analysis.stats.intervals import TAIL_SAMPLES, rank_coverage
@@ -26,6 +28,27 @@ def _ranked(patterns: Mapping[str, PatternFile]) -> str:
     )
 
 
+def _models(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
+    """Return how models are fitted, where a pattern's points are measured for one."""
+    if all(file.fits is None for file in patterns.values()):
+        return ()
+    return (
+        Fact(
+            name="Models",
+            text="LogGP by the method of PRTT(n, d, s) (Hoefler and others, IPDPS 2007). The gap from one message to "
+            "the next is (PRTT(n, 0, s) \u2212 PRTT(1, 0, s)) \u00f7 (n \u2212 1): g is that of the first byte, G what "
+            "each further byte adds. o_s is (PRTT(n, d, s) \u2212 PRTT(1, 0, s)) \u00f7 (n \u2212 1) \u2212 d, with a "
+            "delay no shorter than the gap; o_r what it takes to take a message that lies there; L half a round trip of "
+            "the smallest message less both. Lines are fitted to medians over launches by least squares of relative "
+            "deviations, without negative numbers. The gap and the time one way fall apart into the fewest pieces, at "
+            f"most {PIECES_MOST} of {SIZES_LEAST} sizes or more, whose lines come within {units.percent(TOLERANCE, 0)} "
+            "of every size: where a piece ends the layer changes its protocol. A fit that stays further off, or a time "
+            "that comes out negative, is refused with the reason. Intervals are those of a bootstrap over launches "
+            "(95 %).",
+        ),
+    )
+
+
 def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
     """Return the section on method; what is timed is said for the patterns that were planned."""
     timed = " ".join(f"{file.title}: {file.words.timed}." for file in patterns.values() if file.words.timed)
@@ -38,6 +61,7 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             "has ended, so these are service times: nothing here says how a layer behaves when requests "
             "arrive on their own.",
         ),
+        *_models(patterns),
         Fact(
             name="Ranked by",
             text=f"{_ranked(patterns)}Verdicts, ties, answers and figures are of points that rank; a floor made the "

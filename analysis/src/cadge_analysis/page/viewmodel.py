@@ -154,6 +154,7 @@ class Section:
     summaries: tuple[Summary, ...]
     columns: tuple[Column, ...]
     tables: tuple[CaseTable, ...]
+    models: tuple[FactTable, ...]
     note: str
 
 

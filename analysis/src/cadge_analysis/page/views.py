@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
+from cadge_analysis.models.campaign import fits_of
+from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.figures import beside, figure, in_family, main_family
 from cadge_analysis.page.method import method
+from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.remarks import counted, remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
@@ -90,6 +93,7 @@ def _section(
     keys: dict[Series, Key],
     looks: dict[Series, Identity],
     facts: FirstFacts,
+    fits: Sequence[Fitted],
 ) -> Section | None:
     file = comparison.data.patterns[pattern]
     cells = [
@@ -110,6 +114,7 @@ def _section(
         summaries=_summaries(comparison, cells, rows, keys),
         columns=tables.columns_of(file),
         tables=tables.case_tables(rows, keys, facts, comparison.data),
+        models=model_tables([one for one in fits if (one.pattern, one.place) == (pattern, place)]),
         note=_note(cells, rows),
     )
 
@@ -141,10 +146,11 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     keys = keys_of(looks)
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
+    fits = fits_of(data).fits
     sections: dict[tuple[str, str], Section] = {}
     for pattern in data.patterns:
         for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first)
+            made = _section(comparison, pattern, place, keys, looks, first, fits)
             if made is not None:
                 sections[pattern, place] = made
     found = remarks(comparison, every_fact)

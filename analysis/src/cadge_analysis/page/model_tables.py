@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""LogGP parameters as tables: what was fitted, and what the fits are worth. A fit that was refused says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cadge_analysis import units
+from cadge_analysis.models.loggp import Fitted, Line, Number, Parameters, Piece, Refused
+from cadge_analysis.page.viewmodel import FactTable
+
+MB_PER_S = 1000
+"""A byte a nanosecond, in MB/s."""
+_FIRST = ("layer", "waits by", "choices")
+_FITTED = (
+    *_FIRST,
+    "launches",
+    "sizes",
+    "g, \u00b5s",
+    "G, ns/B",
+    "MB/s",
+    "o_s, \u00b5s",
+    "o_r, \u00b5s",
+    "L, \u00b5s",
+    "worst size off by",
+    "refused",
+)
+_HELD_OUT = (*_FIRST, "points", "of them", "error, median", "error, worst", "at")
+
+
+def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
+    """Return the fits of one pattern at one place, and how well they predict what they did not see."""
+    if not fits:
+        return ()
+    tables = [
+        FactTable(
+            title="LogGP, a row for each protocol; in brackets the bootstrap interval over launches; "
+            "o_s and o_r from the smallest to the largest size",
+            columns=_FITTED,
+            rows=tuple(row for one in fits for row in _rows(one)),
+        )
+    ]
+    judged = tuple((*_first(one), *row) for one in fits for row in _held_out(one))
+    if judged:
+        tables.append(
+            FactTable(title="What the fits predict of points that they did not see", columns=_HELD_OUT, rows=judged)
+        )
+    return tuple(tables)
+
+
+def _first(one: Fitted) -> tuple[str, ...]:
+    settings = [f"{key}={value}" for key, value in one.settings.items()]
+    label = " + ".join((one.layer, *one.shims)) + (f" ({', '.join(settings)})" if settings else "")
+    return label, one.wait, ", ".join(f"{name} {value}" for name, value in one.choices.items())
+
+
+def _rows(one: Fitted) -> Iterator[tuple[str, ...]]:
+    first = (*_first(one), units.grouped(one.launches))
+    if isinstance(one.model, Refused):
+        yield (*first, *(units.MISSING,) * (len(_FITTED) - len(first) - 1), one.model.refused)
+        return
+    for number, piece in enumerate(one.model.pieces):
+        yield (*first, *_piece(one.model, piece, number == 0))
+
+
+def _piece(model: Parameters, piece: Piece, is_first: bool) -> tuple[str, ...]:
+    ends = (piece.from_bytes, piece.to_bytes)
+    latency = model.latency_ns
+    why = [
+        found.refused
+        for found in (piece.send, piece.receive, latency if is_first else None)
+        if isinstance(found, Refused)
+    ]
+    per_byte = piece.gap.per_byte_ns
+    return (
+        f"{units.size(ends[0])} \u2026 {units.size(ends[1])}",
+        _number(piece.gap.start_ns, 1 / units.NS_PER_US),
+        _number(per_byte, 1.0),
+        units.sig3(MB_PER_S / per_byte.value) if per_byte.value else units.MISSING,
+        _line(piece.send, ends),
+        _line(piece.receive, ends),
+        _latency(latency) if is_first else "",
+        units.percent(max(piece.gap.off, piece.one_way.off), 0),
+        "; ".join(why),
+    )
+
+
+def _latency(found: Number | Refused) -> str:
+    return units.MISSING if isinstance(found, Refused) else _number(found, 1 / units.NS_PER_US)
+
+
+def _number(found: Number, scale: float) -> str:
+    text = units.sig3(found.value * scale)
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} {units.interval(units.sig3(found.low * scale), units.sig3(found.high * scale))}"
+
+
+def _line(found: Line | Refused, ends: tuple[int, int]) -> str:
+    if isinstance(found, Refused):
+        return units.MISSING
+    return " \u2026 ".join(units.us(found.at(size)) for size in ends)
+
+
+def _held_out(one: Fitted) -> Iterator[tuple[str, ...]]:
+    for found in one.held_out:
+        worst = units.percent(found.worst_error, 0).replace("-", units.MINUS)
+        yield found.what, units.grouped(found.points), units.percent(found.median_error, 0), worst, found.worst_at

@@ -759,12 +759,22 @@ FAN = {
         "source": {"count": "members", "peers": ["sink"], "hosts": "others", "acts": True},
     },
 }
+GUEST = {
+    **RING,
+    "title": "Guest",
+    "roles": {
+        "host": {"peers": ["guest", "guest", "friend"], "hosts": "first", "acts": True},
+        "guest": {"peers": ["host", "host"], "hosts": "others", "acts": False},
+        "friend": {"when": {"members": 3}, "peers": ["host"], "hosts": "others", "acts": True},
+    },
+}
 MORE = replace(
     WORKLOADS,
     patterns={
         **WORKLOADS.patterns,
         "ring": PatternFile.from_object(RING, source="ring"),
         "fan": PatternFile.from_object(FAN, source="fan"),
+        "guest": PatternFile.from_object(GUEST, source="guest"),
     },
 )
 
@@ -780,6 +790,25 @@ def test_a_ring_has_neighbours() -> None:
     assert [host for _, host, _ in cast("ring", "between", 4, members=6)] == ["h1", "h2", "h3", "h4", "h1", "h2"]
     assert cast("ring", "between", 2, members=2) == [("member", "h1", (1,)), ("member", "h2", (0,))]
     assert cast("ring", "self", 4) == [("member", "h1", (0,))]
+
+
+def test_a_role_may_be_there_for_some_values_alone_and_have_two_channels_to_another() -> None:
+    assert cast("guest", "between", 2, members=2) == [("host", "h1", (1, 1)), ("guest", "h2", (0, 0))]
+    assert cast("guest", "between", 2, members=3) == [
+        ("host", "h1", (1, 1, 2)),
+        ("guest", "h2", (0, 0)),
+        ("friend", "h2", (0,)),
+    ]
+
+
+def test_a_role_of_some_values_is_none_of_the_one_endpoint_at_self(catalogue: Catalogue) -> None:
+    info = replace(catalogue.get("a-one"), absent=None)
+    info = replace(info, file=info.file.model_copy(update={"places": ("self",)}))
+    patterns = [{"pattern": "guest", "bytes": "8B", "members": [2, 3]}]
+    sweep = tiny(patterns=patterns, places="self", floors=False)
+    plan = make_plan(sweep, Catalogue((info,), ()), MORE, make_site(1, 2), only=["a-one"])
+    why = {point.workload["members"]: point.reason for point in plan.points}
+    assert why == {2: None, 3: "place self has one endpoint; friend is another one"}
 
 
 def test_pairs_have_channels_to_themselves() -> None:

@@ -140,6 +140,14 @@ def test_a_share_is_said_in_percent() -> None:
         (("roles", "client", "peers"), ["boss"], "client has peers boss, which is no role"),
         (("roles", "server", "peers"), [], "client has channels to server, but server has none to client"),
         (("roles", "client", "paired"), True, "client is paired with server, which has to be paired, and as many"),
+        (
+            ("roles", "client", "peers"),
+            ["server", "server"],
+            "client lists server more often, or less, than server lists",
+        ),
+        (("roles", "client", "when"), {"width": 1}, "there is no parameter width"),
+        (("baseline",), {"parameter": "depth", "value": 1}, "baseline: there is no choice depth"),
+        (("baseline",), {"parameter": "touch", "value": "read"}, "baseline: touch: 'read' is not one of none"),
         (("roles", "client", "count"), "many", "there is no number many among the parameters"),
         (("roles", "client", "count"), 65, "65 is more than 64"),
         (("roles", "client", "colour"), "red", "roles.client.colour"),
@@ -161,6 +169,23 @@ def test_what_a_pattern_file_may_not_say(path: tuple[str, ...], value: object, m
     inner[path[-1]] = value
     with pytest.raises(FormatError, match=message):
         PatternFile.from_object(document, source="x.pattern.yml")
+
+
+def test_a_baseline_is_alike_but_for_what_does_not_exist_beside_it() -> None:
+    document = copy.deepcopy(raw())
+    document["baseline"] = {"parameter": "payload", "value": "usual"}
+    document["constraints"] = [{"when": {"payload": "usual"}, "then": {"depth": 1}}]
+    file = PatternFile.from_object(document, source="x")
+    given = {"request_bytes": 8, "reply_bytes": 64, "touch": "none"}
+    usual = file.workload("rpc", given)
+    assert file.baseline_of(usual) is None, "it is one itself"
+    assert file.baseline_of(file.workload("rpc", {**given, "payload": "copied", "depth": 4})) == usual
+    assert RPC.baseline_of(RPC.workload("rpc", {"request_bytes": 8})) is None, "this pattern has none"
+    document["constraints"].append({"when": {"touch": "none"}, "then": {"payload": "copied"}})
+    file = PatternFile.from_object(document, source="x")
+    assert file.baseline_of(file.workload("rpc", {**given, "payload": "copied"})) is None, (
+        "there is none with touch none"
+    )
 
 
 def test_files_that_do_not_fit_together(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     yield from table([("parameter", "", "values", "unless given"), *given])
     yield ""
     parts = [
-        (key, str(one.count), ", ".join(one.peers) or "-", str(one.hosts), "measures" if one.acts else "serves")
+        (key, _endpoints(one), ", ".join(one.peers) or "-", str(one.hosts), "measures" if one.acts else "serves")
         for key, one in file.roles.items()
     ]
     yield from table([("role", "endpoints", "channels to", "hosts", ""), *parts])
@@ -158,6 +158,11 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     rule = file.floor
     yield f"Floor: {rule.none}" if rule.none else f"Floor: the fastest {rule.form} of as many bytes or more"
     yield from (f"  not where {alike.otherwise}" for alike in rule.alike.values())
+
+
+def _endpoints(role: Role) -> str:
+    where = ", ".join(f"{name} {value}" for name, value in role.when.items())
+    return f"{role.count}, with {where}" if where else str(role.count)
 
 
 def _values(one: Parameter) -> str:

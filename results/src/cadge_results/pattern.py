@@ -126,8 +126,13 @@ class Role(Frozen):
 
     count: PositiveInt | str = 1
     """How many endpoints, or the name of the integer parameter that says so."""
+    when: dict[str, Value] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """The role is there only where these values hold."""
     peers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    """Roles to whose endpoints it has channels, or `neighbours`: the previous and the next of its own, in a ring."""
+    """Roles to whose endpoints it has channels, or `neighbours`: the previous and the next of its own, in a ring.
+
+    One that stands there twice has two channels to each of this role's endpoints, and has to list it twice as well.
+    """
     paired: bool = False
     """It has channels only to the endpoint of the same number in each of those roles, which are paired as well."""
     hosts: Literal["first", "others", "all"] = "all"
@@ -271,6 +276,13 @@ class FitsOf(Frozen):
         return self.burst, self.single, self.undelayed, self.receive
 
 
+class Baseline(Frozen):
+    """A value of a choice: points with another are also divided by the point that has this one and is alike."""
+
+    parameter: Name
+    value: Value
+
+
 class Measures(Frozen):
     """The page that `cadge patterns NAME` prints: what is measured, and how."""
 
@@ -357,6 +369,8 @@ class PatternFile(Document):
     in_turn: a message of each size in `moves`, one after the other, and nothing between them. Such patterns show what a
     fitted model is worth.
     """
+    baseline: Baseline | None = Field(default=None, exclude_if=lambda value: value is None)
+    """With what points are compared inside the pattern."""
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
     outstanding: Name | None = None
@@ -439,6 +453,21 @@ class PatternFile(Document):
         """Tell whether a layer that grants these capabilities carries out the operations with calls of its own."""
         return {"RPC", *self.call_caps} <= set(caps)
 
+    def baseline_of(self, workload: Workload) -> Workload | None:
+        """Return the workload that one is divided by; None where it is such a one itself, or there is none.
+
+        It is alike but for what a constraint asks for where the baseline's value holds.
+        """
+        if self.baseline is None or workload[self.baseline.parameter] == self.baseline.value:
+            return None
+        own = {self.baseline.parameter: self.baseline.value}
+        values = {**workload.values, **own}
+        for one in self.constraints:
+            if one.when == own:
+                values |= one.then
+        made = Workload(pattern=workload.pattern, parameters=tuple(sorted(values.items())))
+        return made if self.exists(made) else None
+
     def caps_needed(self, workload: Workload) -> tuple[str, ...]:
         """Return the capabilities that a layer needs for a workload."""
         return tuple(cap for need in self.needs if holds(need.when, workload) for cap in need.caps)
@@ -446,6 +475,15 @@ class PatternFile(Document):
     def number(self, value: int | str, workload: Workload) -> int:
         """Return a number that is given as it is or by a parameter's name."""
         return value if isinstance(value, int) else workload.integer(value)
+
+    def count_of(self, name: str, workload: Workload) -> int:
+        """Return how many endpoints play a role; none where it is not there."""
+        role = self.roles[name]
+        return self.number(role.count, workload) if holds(role.when, workload) else 0
+
+    def roles_of(self, workload: Workload) -> tuple[str, ...]:
+        """Return the roles that are there."""
+        return tuple(name for name, role in self.roles.items() if holds(role.when, workload))
 
     def is_usual(self, name: str, workload: Workload) -> bool:
         """Tell whether a parameter is at its default, or has the value of the one that it follows."""
@@ -521,6 +559,12 @@ class PatternFile(Document):
         for name, alike in self.floor.alike.items():
             if alike.is_ == FOLLOWS and self.parameters[name].follows is None:
                 yield f"floor: {name} follows nothing"
+        if self.baseline is not None:
+            one = self.parameters.get(self.baseline.parameter)
+            if one is None or one.type != "choice":
+                yield f"baseline: there is no choice {self.baseline.parameter}"
+            elif why := one.refuse(self.baseline.value):
+                yield f"baseline: {self.baseline.parameter}: {why}"
         if self.main_quantity.caveat:
             yield f"quantities: {self.main} is the main one, and cannot be a caveat"
         for text in (self.words.workload, self.words.figure, self.words.work):
@@ -547,7 +591,8 @@ class PatternFile(Document):
             leader = self.parameters.get(one.follows) if one.follows is not None else None
             if one.follows is not None and (leader is None or leader.follows or leader.type != one.type):
                 yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"
-        conditions = [(one.when, one.then) for one in self.constraints] + [(one.when, {}) for one in self.needs]
+        conditions = [(one.when, one.then) for one in self.constraints]
+        conditions += [(one.when, {}) for one in self.needs] + [(one.when, {}) for one in self.roles.values()]
         for part in conditions:
             for values in part:
                 for name, value in values.items():
@@ -576,6 +621,8 @@ class PatternFile(Document):
                     yield f"roles: {name} has peers {peer}, which is no role; there are {', '.join(names)}"
                 elif name not in self.roles[peer].peers:
                     yield f"roles: {name} has channels to {peer}, but {peer} has none to {name}"
+                elif role.peers.count(peer) != self.roles[peer].peers.count(name):
+                    yield f"roles: {name} lists {peer} more often, or less, than {peer} lists {name}"
                 elif role.paired and (not self.roles[peer].paired or role.count != self.roles[peer].count):
                     yield f"roles: {name} is paired with {peer}, which has to be paired, and as many"
 

@@ -22,7 +22,7 @@ def cast_of(pattern: PatternFile, workload: Workload, place: Place, hosts: Seque
         first = next(iter(pattern.roles))
         channels = pattern.number(pattern.self_channels, workload)
         threads = pattern.number(pattern.roles[first].threads, workload)
-        hands = sum(pattern.number(role.hands, workload) for role in pattern.roles.values())
+        hands = sum(pattern.number(pattern.roles[name].hands, workload) for name in pattern.roles_of(workload))
         return (PlanEndpoint(role=first, host=hosts[0], peers=(0,) * channels, threads=threads, hands=hands),)
     here = list(hosts) if place == "between" else [hosts[0]]
     members: dict[str, list[int]] = {}
@@ -30,7 +30,7 @@ def cast_of(pattern: PatternFile, workload: Workload, place: Place, hosts: Seque
     turns: Counter[str] = Counter()
     for name, role in pattern.roles.items():
         members[name] = []
-        for _ in range(pattern.number(role.count, workload)):
+        for _ in range(pattern.count_of(name, workload)):
             members[name].append(len(seats))
             seats.append((name, _host(role.hosts, here, turns[role.hosts])))
             turns[role.hosts] += 1
@@ -58,12 +58,12 @@ def _peers(pattern: PatternFile, members: dict[str, list[int]], role: str, numbe
         if peer == NEIGHBOURS:
             ring = members[role]
             at = ring.index(number)
-            found += [ring[at - 1], ring[(at + 1) % len(ring)]]
+            found += dict.fromkeys((ring[at - 1], ring[(at + 1) % len(ring)]))
         elif pattern.roles[role].paired:
             found.append(members[peer][members[role].index(number)])
         else:
             found += members[peer]
-    return tuple(dict.fromkeys(other for other in found if other != number))
+    return tuple(other for other in found if other != number)
 
 
 def hosts_of(cast: Cast) -> tuple[str, ...]:

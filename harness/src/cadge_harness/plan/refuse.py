@@ -24,6 +24,7 @@ def refuse_point(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Ca
     sleeper = info.name if wanted.wait == "poll" and _sleeps(info, wanted, pattern, cast) else ""
     return (
         _of_the_layer(info, wanted, pattern)
+        or _another_endpoint(wanted, pattern)
         or refuse_place(site, wanted.place)
         or _few_hosts(wanted, pattern, site)
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
@@ -40,6 +41,13 @@ def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refu
     if wanted.place not in pattern.places:
         return Refusal(code=Reason.PLACE, reason=f"{wanted.workload.pattern} {runs_only(pattern.places)}")
     return info.absent
+
+
+def _another_endpoint(wanted: Wanted, pattern: PatternFile) -> Refusal | None:
+    extra = [name for name in pattern.roles_of(wanted.workload) if pattern.roles[name].when]
+    if wanted.place != "self" or not extra:
+        return None
+    return Refusal(code=Reason.PLACE, reason=f"place self has one endpoint; {extra[0]} is another one")
 
 
 def _few_hosts(wanted: Wanted, pattern: PatternFile, site: Site) -> Refusal | None:

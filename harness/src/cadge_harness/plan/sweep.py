@@ -210,7 +210,7 @@ def _workloads(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> I
         workload = pattern.workload(entry.pattern, given)
         if pattern.exists(workload):
             made = True
-            count = sum(pattern.number(role.count, workload) for role in pattern.roles.values())
+            count = sum(pattern.count_of(role, workload) for role in pattern.roles)
             if count > ENDPOINTS_MAX:
                 raise ValueError(f"{entry.pattern}: {count} endpoints are more than {ENDPOINTS_MAX}")
             yield workload

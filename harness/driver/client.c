@@ -22,6 +22,8 @@
 const char *const drv_payload_words[] = {"usual", "solicited", "unsolicited", "copied", NULL};
 
 _Static_assert(DRV_CLIENT_DEPTH_MAX <= 1u << SLOT_BITS, "a slot number fits its bits of the token");
+_Static_assert(DRV_BESIDE_NUMBER << SLOT_BITS == DRV_TOKEN_BESIDE,
+	       "numbers of a second exchange mark its tokens");
 
 uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth)
 {
@@ -522,25 +524,33 @@ static const loop_fn open_loops[][6] = {
 	{open_native_poll, open_native_block, open_native_self, open_native_self_block},
 };
 
-/* Starts all slots at this moment and runs. */
-static int run(struct drv_client *client, struct drv_fail *fail)
+/* All slots may start at this moment. */
+static void start_slots(struct drv_client *client)
 {
-	const loop_fn *loops =
-		(client->mode == DRV_MODE_PACED ? open_loops : closed_loops)[client->exchange.form];
-	struct drv_engine *engine = client->port.engine;
-	const uint64_t now = drv_clock_now(&engine->clock);
-	const enum own_server server = !client->server           ? NO_SERVER
-				       : client->server->service ? WORKING_SERVER
-								 : SERVER;
+	const uint64_t now = drv_clock_now(&client->port.engine->clock);
 
 	client->ready_head = client->ready_tail = 0;
-	client->ending = client->mode == DRV_MODE_PACED && drv_pace_over(client->pace);
+	client->ending = false;
 	client->last = now;
 	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		client->slots[index].start = now;
 		client->slots[index].filled = false; /* what an earlier phase did not get rid of */
 		make_ready(client, index);
 	}
+}
+
+/* Starts all slots and runs. */
+static int run(struct drv_client *client, struct drv_fail *fail)
+{
+	const loop_fn *loops =
+		(client->mode == DRV_MODE_PACED ? open_loops : closed_loops)[client->exchange.form];
+	struct drv_engine *engine = client->port.engine;
+	const enum own_server server = !client->server           ? NO_SERVER
+				       : client->server->service ? WORKING_SERVER
+								 : SERVER;
+
+	start_slots(client);
+	client->ending = client->mode == DRV_MODE_PACED && drv_pace_over(client->pace);
 	if (loops[2 * server + (engine->block ? 1 : 0)](client, fail))
 		return -1;
 	/* what was given up as lost must not turn up in a later phase */
@@ -641,6 +651,47 @@ int drv_client_tally(struct drv_client *client, struct drv_tally *tally, uint64_
 	return measure(client, duration_ns, record, fail);
 }
 
+void drv_client_open(struct drv_client *client, uint64_t end)
+{
+	client->mode = DRV_MODE_MEASURE;
+	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
+	client->limit = UINT64_MAX;
+	client->end = end;
+	start_slots(client);
+}
+
+bool drv_client_push(struct drv_client *client)
+{
+	int status;
+
+	if (client->ready_head == client->ready_tail || client->ending)
+		return false;
+	status = client->exchange.form == DRV_FORM_NATIVE
+			 ? issue(client, DRV_FORM_NATIVE,
+				 client->ready[client->ready_head & client->ready_mask])
+			 : issue(client, DRV_FORM_EMULATED,
+				 client->ready[client->ready_head & client->ready_mask]);
+	if (status <= 0)
+		return false;
+	client->ready_head++;
+	return true;
+}
+
+bool drv_client_rests(const struct drv_client *client)
+{
+	return outstanding(client) == 0 && client->lents == 0;
+}
+
+int drv_client_look(struct drv_client *client, struct drv_fail *fail)
+{
+	return look_around(client, fail);
+}
+
+int drv_client_close(struct drv_client *client, struct drv_fail *fail)
+{
+	return client->lost > client->late ? quieten(client, fail) : 0;
+}
+
 bool drv_client_settle(struct drv_client *client)
 {
 	struct drv_engine *engine = client->port.engine;
@@ -702,6 +753,7 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 	client->samples = samples;
 	client->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 	client->op_deadline = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
+	client->next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
 	while (ring < depth)
 		ring *= 2;
 	client->ready_mask = ring - 1;
@@ -711,8 +763,8 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 		drv_client_stop(client);
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the client's slots");
 	}
-	client->memory =
-		drv_pool_take(engine, DRV_POOL_CLIENT, depth * (request_stride + result_stride), fail);
+	client->memory = drv_pool_take(engine, exchange.beside ? DRV_POOL_CLIENT_BESIDE : DRV_POOL_CLIENT,
+				       depth * (request_stride + result_stride), fail);
 	if (!client->memory) {
 		drv_client_stop(client);
 		return -1;

@@ -107,6 +107,18 @@ int drv_client_pace(struct drv_client *client, struct drv_pace *pace, uint64_t d
 int drv_client_tally(struct drv_client *client, struct drv_tally *tally, uint64_t service_most_ns,
 		     uint64_t duration_ns, struct drv_record *record, struct drv_fail *fail);
 
+/*
+ * For a loop of the caller's own, which polls the layer itself (see duet.h); calls alone, no bare messages. Open: all
+ * slots may start, and none does any more after an operation that ends at `end` (ticks) or later. Push: hands over one
+ * operation; false: none may start, or the layer is busy. Rests: nothing of it is outstanding. Look: the slow path, to
+ * be taken now and then while nothing happens. Close: what was given up as lost must not turn up in a later phase.
+ */
+void drv_client_open(struct drv_client *client, uint64_t end);
+bool drv_client_push(struct drv_client *client);
+bool drv_client_rests(const struct drv_client *client);
+int drv_client_look(struct drv_client *client, struct drv_fail *fail);
+int drv_client_close(struct drv_client *client, struct drv_fail *fail);
+
 /* After a failure: polls for up to half a second until the layer has given everything back. False: it has
  * not. */
 bool drv_client_settle(struct drv_client *client);

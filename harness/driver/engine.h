@@ -32,8 +32,14 @@ struct drv_memory {
 	bool from_layer, registered;
 };
 
-/* Two at a time: what asks and what answers, where one process plays both. */
-enum drv_pool { DRV_POOL_CLIENT, DRV_POOL_SERVER, DRV_POOLS };
+/* Two at a time: what asks and what answers, where one process plays both; and those of a second exchange (duet.h). */
+enum drv_pool {
+	DRV_POOL_CLIENT,
+	DRV_POOL_SERVER,
+	DRV_POOL_CLIENT_BESIDE,
+	DRV_POOL_SERVER_BESIDE,
+	DRV_POOLS,
+};
 
 struct drv_floor;
 struct drv_floor_run;

@@ -69,7 +69,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 		return 0;
 	index = server->free_ring[server->free_head & server->free_mask];
 	payload = server->replies + (size_t)index * server->stride;
-	token = DRV_TOKEN_SERVER | index;
+	token = server->mark | index;
 	drv_head_write(payload, bytes, ~server->intake.seed, work->key);
 	iov.base = payload;
 	iov.bytes = (size_t)drv_form_bytes(server->exchange.form, bytes);
@@ -216,10 +216,10 @@ void drv_server_on_call_serving(struct cadge_sink *sink, uint32_t peer, uint32_t
 void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct drv_server *server = (struct drv_server *)sink;
-	const uint64_t index = token & ~DRV_TOKEN_SERVER;
+	const uint64_t index = token ^ server->mark;
 
 	(void)peer;
-	if (DRV_UNLIKELY(!(token & DRV_TOKEN_SERVER) || index >= server->buffers ||
+	if (DRV_UNLIKELY(index >= server->buffers ||
 			 server->free_tail - server->free_head >= server->buffers)) {
 		drv_intake_mismatch(&server->intake,
 				    "a completion for token %016" PRIx64 " that is not outstanding", token);
@@ -255,7 +255,9 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	server->exchange = exchange;
 	server->in_sink = (caps & (server->exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 									    : CADGE_CAP_POST_IN_SINK)) != 0;
+	server->mark = DRV_TOKEN_SERVER | (exchange.beside ? DRV_TOKEN_BESIDE : 0);
 	server->intake.seed = exchange.seed;
+	server->intake.next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
 	server->intake.touch = exchange.touch != DRV_TOUCH_NONE;
 	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	server->intake.by_number =
@@ -273,7 +275,8 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	}
 	for (uint32_t i = 0; i < server->buffers; i++)
 		server->free_ring[server->free_tail++] = i;
-	server->replies = drv_pool_take(engine, DRV_POOL_SERVER, server->buffers * server->stride, fail);
+	server->replies = drv_pool_take(engine, exchange.beside ? DRV_POOL_SERVER_BESIDE : DRV_POOL_SERVER,
+					server->buffers * server->stride, fail);
 	if (!server->replies) {
 		drv_server_stop(server);
 		return -1;

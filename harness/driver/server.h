@@ -13,6 +13,12 @@
 
 /* Bit of a token: of the serving side, where one process plays both. */
 #define DRV_TOKEN_SERVER (UINT64_C(1) << 63)
+/*
+ * Bit of a token: of a second exchange on the same engine (see duet.h). A client's tokens hold the number of the
+ * operation, so the numbers of such an exchange begin where that sets the bit.
+ */
+#define DRV_TOKEN_BESIDE  (UINT64_C(1) << 62)
+#define DRV_BESIDE_NUMBER (UINT64_C(1) << 50)
 
 /*
  * What an emulated call puts behind the payload: the payload begins where the buffer is aligned, and both are one piece,
@@ -52,6 +58,8 @@ struct drv_exchange {
 	/* requests and replies are written anew and read whole */
 	enum drv_touch touch;
 	enum drv_payload payload;
+	/* the second of two on one engine: it has buffers, tokens and numbers of its own */
+	bool beside;
 };
 
 /* The trailer, little endian: id (8 bytes), kind (4), magic (4). */
@@ -97,6 +105,8 @@ struct drv_server {
 	struct drv_exchange exchange;
 	/* answers from inside the callback */
 	bool in_sink;
+	/* what tokens hold beside the number of a buffer */
+	uint64_t mark;
 	struct drv_intake intake;
 
 	/* of the engine's pool; the first buffer's payload */

@@ -542,6 +542,68 @@ static void test_service(void)
 		      "a layer that is always busy");
 }
 
+/* Small calls beside a stream on one engine: each is told from the other, whatever the layer does. */
+static void test_duet(void)
+{
+	enum { SAME, CHANNEL, ENDPOINT, NONE };
+	const struct fake_orders ways[] = {{0},
+					   {.queued = true},
+					   {.native = true, .queued = true, .in_sink = true},
+					   {.busy_every = 2, .queued = true, .in_sink = true},
+					   {.native = true, .busy_every = 5},
+					   {.reserve = true, .in_sink = true, .busy_every = 2},
+					   {.unordered = true, .queued = true},
+					   {.native = true, .unordered = true}};
+	struct drv_point point;
+
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (uint64_t window = 1; window <= 16; window += 5) {
+			point = point_make("mixed", way % 3 ? 8 : 0, way % 2 ? 85 : 8, 0);
+			point_set(&point, "bulk_bytes", 9000);
+			point_set(&point, "window", window);
+			point_set(&point, "aggressor", window == 11 ? NONE : SAME);
+			expect_sound(way % 2 ? touched(point) : point, ways[way], "calls beside a stream");
+		}
+	point = point_make("mixed", 8, 8, 0);
+	point_set(&point, "bulk_bytes", 9000);
+	point_set(&point, "window", 4);
+	expect_unsound(point, (struct fake_orders){.flip_every = 97, .flip_at = 3}, "payload",
+		       "a flipped byte beside a stream");
+	/* of a window of four a message in five is a call or its reply: 97 meets both */
+	expect_unsound(point, (struct fake_orders){.twice_every = 97}, "payload",
+		       "a message that is delivered twice");
+	expect_failed(point, (struct fake_orders){.drop_every = 97}, DRV_DEADLINE, true,
+		      "a call, or a message of the stream, lost for good");
+	expect_failed(point, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
+		      "a layer that is always busy");
+	expect_failed(point, (struct fake_orders){.fail_after = 1000}, DRV_LIBRARY, true,
+		      "a poll that fails beside a stream");
+	point.duration_ns = 100000000;
+	point.deadline_ns = 3000000000;
+	{
+		const struct outcome outcome =
+			play(point, (struct fake_orders){.unreliable = true, .drop_every = 997});
+
+		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && outcome.operations > 0,
+		       "losses beside a stream that goes on: %s", show(&outcome));
+	}
+	point_set(&point, "aggressor", ENDPOINT);
+	{
+		const struct outcome outcome = play(point, (struct fake_orders){0});
+
+		tap_ok(outcome.attempt.status == DRV_REFUSED && outcome.attempt.fail.reason == DRV_NO_CAP,
+		       "another endpoint is none of a process that plays all: %s", show(&outcome));
+	}
+	point_set(&point, "aggressor", SAME);
+	point_set(&point, "bulk_bytes", 8);
+	{
+		const struct outcome outcome = play(point, (struct fake_orders){0});
+
+		tap_ok(outcome.attempt.status == DRV_REFUSED && outcome.attempt.fail.reason == DRV_ARGUMENT,
+		       "calls as large as the stream's messages could not be told apart: %s", show(&outcome));
+	}
+}
+
 int main(void)
 {
 	drv_clock_start(&shared_clock, true);
@@ -555,5 +617,6 @@ int main(void)
 	test_losses();
 	test_open_loop();
 	test_service();
+	test_duet();
 	return tap_done();
 }

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `mixed`: calls and stream are told apart and accounted for, and what one waits for the other shows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_results.histogram import decode
+
+from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, launch, need, point
+
+pytestmark = pytest.mark.alone
+
+CALL = {"type": "integer", "min": 0, "max": 4096}
+PATTERNS = {
+    "mixed": {
+        "request_bytes": CALL,
+        "reply_bytes": CALL,
+        "bulk_bytes": SIZE,
+        "window": {"type": "integer", "min": 1, "max": 64},
+        "aggressor": {"type": "choice", "values": ["same", "channel", "endpoint", "none"]},
+        "touch": DECLARED["rpc"]["touch"],
+    },
+}
+BULK = 32768
+
+
+@pytest.fixture
+def ends(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def mixed(
+    aggressor: str, size: int = 8, bulk: int = BULK, window: int = 4, touch: str = "write+read", duration: int = 60
+) -> Json:
+    given = {"request_bytes": size, "reply_bytes": size, "bulk_bytes": bulk, "window": window, "touch": touch}
+    return point("mixed", duration, aggressor=aggressor, **given)
+
+
+def document(layer: str, points: list[Json], wait: str = "poll", third: bool = False, **more: object) -> Json:
+    """Two channels between client and server; with a third endpoint, which streams, one from that to the server."""
+    pin = wait == "poll"
+    made = [endpoint(0, "client", [1, 1], pin=pin), endpoint(1, "server", [0, 0] + [2] * third, pin=pin)]
+    made += [endpoint(2, "aggressor", [1], pin=False)] * third
+    return launch(layer, points, wait=wait, endpoints=made, patterns=PATTERNS, **more)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def p50_us(attempt: Json) -> float:
+    return decode(only(attempt, "latency")["histogram"]).percentile(50) / 1e3
+
+
+def check_accounts(attempt: Json, given: Json) -> None:
+    """Every call has its sample; the stream ran where there is one, and was measured where it left."""
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    parameters = given["workload"]["parameters"]
+    assert attempt["status"] == "done", (parameters, attempt["reason"], failed)
+    assert only(attempt, "latency")["count"] == attempt["operations"] > 0
+    assert attempt["bytes"] == attempt["operations"] * 2 * parameters["request_bytes"]
+    assert attempt["verified"]["full_before"] > 0
+    assert attempt["verified"]["full_after"] > 0
+    assert attempt["elapsed_ns"] >= given["duration_ms"] * 1e6
+    if parameters["aggressor"] == "none":
+        assert set(attempt["quantities"]) == {"latency"}
+        assert attempt["executions"]["expected"] >= attempt["operations"]
+        return
+    where = 2 if parameters["aggressor"] == "endpoint" else 0
+    stream, bulk = only(attempt, "throughput"), only(attempt, "bulk")
+    assert stream["endpoint"] == bulk["endpoint"] == where
+    messages, rest = divmod(stream["amount"], parameters["bulk_bytes"])
+    assert rest == 0
+    assert 0 < messages <= bulk["count"]
+    assert stream["elapsed_ns"] >= given["duration_ms"] * 1e6
+    assert attempt["executions"]["expected"] >= attempt["operations"] + messages
+
+
+WHERE = ("none", "same", "channel")
+
+
+@pytest.mark.parametrize(
+    ("layer", "wait"),
+    [
+        ("sockets-unix", "poll"),
+        ("sockets-tcp", "block"),
+        ("sockets-udp", "poll"),
+        ("native-ucx", "poll"),
+        ("am-ofi", "poll"),
+        ("peregrine-shm", "block"),
+    ],
+)
+def test_calls_and_stream_are_both_accounted_for(ends: Pair, layer: str, wait: str) -> None:
+    """Over messages, calls of the layer's own, and what may lose them; on one channel and on two."""
+    need(layer)
+    points = [
+        mixed(aggressor, size, bulk, window, touch)
+        for aggressor in WHERE
+        for size, bulk, window, touch in ((8, BULK, 4, "write+read"), (0, 8192, 1, "none"), (4096, BULK, 16, "none"))
+    ]
+    result = ends.run(document(layer, points, wait))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm"])
+def test_the_stream_of_another_process(ends: Pair, layer: str) -> None:
+    need(layer)
+    points = [mixed("endpoint", window=window, touch=touch) for window, touch in ((16, "write+read"), (1, "none"))]
+    result = ends.run(document(layer, points, "block", third=True))
+    assert (result["status"], result["reason"]) == ("done", None)
+    assert [end["role"] for end in result["endpoints"]] == ["client", "server", "aggressor"]
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_one_process_plays_all(ends: Pair) -> None:
+    """Over the layer that does nothing; another endpoint is none of its own."""
+    need("null-self")
+    points = [mixed(aggressor) for aggressor in (*WHERE, "endpoint")]
+    alone = [endpoint(0, "client", [0, 0])]
+    *made, other = ends.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
+    for given, attempt in zip(points, made, strict=False):
+        check_accounts(attempt, given)
+    assert (other["status"], other["reason_code"]) == ("refused", "NO_CAP")
+    assert "place self has one endpoint" in other["reason"]
+
+
+def test_a_known_delay_shows_in_calls_and_in_the_stream(ends: Pair) -> None:
+    """The shim holds back each message by 10 ms: a call takes 20, and so does each window of the stream."""
+    need("sockets-unix", "shim-delay")
+    points = [mixed(aggressor, duration=400) for aggressor in WHERE]
+    settings = {"delay.delay_ns": "10000000"}
+    result = ends.run(document("sockets-unix", points, "block", shims=["delay"], settings=settings))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+        assert 19.9 < p50_us(attempt) / 1e3 < 28
+        if given["workload"]["parameters"]["aggressor"] != "none":
+            stream = only(attempt, "throughput")
+            windows = stream["amount"] / (4 * BULK)
+            assert 0.7 < windows * 20e6 / stream["elapsed_ns"] < 1.05
+
+
+def test_a_call_waits_for_the_message_that_its_thread_writes(ends: Pair) -> None:
+    """Where nothing else takes time: one message of 1 MiB is written and read between two looks at the layer."""
+    need("null-self")
+    points = [mixed("none"), *(mixed(aggressor, bulk=1 << 20) for aggressor in ("same", "channel"))]
+    alone = [endpoint(0, "client", [0, 0])]
+    for _ in range(5):
+        attempts = ends.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
+        for given, attempt in zip(points, attempts, strict=True):
+            check_accounts(attempt, given)
+        rest_us, *beside_us = map(p50_us, attempts)
+        # at 100 GB/s, which no processor reaches with one core, writing and reading them takes 20 us
+        if all(one_us > rest_us + 20 for one_us in beside_us):
+            return
+    pytest.fail(f"{beside_us} us beside a stream, {rest_us} us without")

@@ -101,6 +101,15 @@ def _quantity(name: str, quantity: Quantity, numbers: Numbers | None) -> Record:
     return record
 
 
+def _baseline(row: Row | None) -> Record:
+    """Return a point divided by its pattern's baseline."""
+    found = row.baseline if row else None
+    return {
+        **_estimate("baseline_ratio", "", found.central if found else None),
+        **_estimate("baseline_p99_ratio", "", found.p99 if found else None),
+    }
+
+
 def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record:
     """Return everything measured; the same names for every row, None where there is nothing."""
     cpu = numbers.cpu_ns if numbers else None
@@ -121,6 +130,7 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record
         "floor_size_bytes": floor.program.cell.case.size if floor else None,
         "floor_composed": floor.composed if floor else None,
         "references": "; ".join(one.program.cell.series.label for one in row.references) if row else None,
+        **(_baseline(row) if any(file.baseline for file in data.plan.patterns.values()) else {}),
         **_estimate("ratio", "", row.ratio if row else None),
         **_estimate("above_floor", "ns", row.above if row else None),
         **{f"cpu_{role}_ns": cpu.by_role.get(role) if cpu else None for role in _roles(data)},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cadge_analysis import units
 from cadge_analysis.stats.floors import Floor
 from cadge_analysis.stats.load import Case, Cell, Dataset
+from cadge_results import PatternFile
 from cadge_results.pattern import Parameter, Quantity
 from cadge_results.point import Value
 
@@ -92,6 +93,14 @@ def ranked_by(case: Case) -> str:
         if one.ranks is not None
     ]
     return f"; {', '.join(said)}{'' if case.does_rank else ', which ranks nothing'}" if said else ""
+
+
+def baseline(file: PatternFile) -> str:
+    """Return what points of a pattern are also divided by: "aggressor none"; empty where they are not."""
+    if file.baseline is None:
+        return ""
+    one = file.parameters[file.baseline.parameter]
+    return one.say.replace("{title}", one.title).replace("{value}", value(one, file.baseline.value))
 
 
 def pattern(case: Case) -> str:

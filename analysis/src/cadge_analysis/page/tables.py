@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
-from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Numbers, Row, standing
+from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, PerOperation, Row, standing
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts, Series
 from cadge_results import PatternFile
@@ -43,6 +43,11 @@ def columns_of(file: PatternFile) -> tuple[Column, ...]:
     if main.kind == "histogram":
         columns.append(Column(key="p99", head="p99", unit=shown.unit))
         columns.append(Column(key="p999", head="p99.9", unit=shown.unit))
+    if file.baseline is not None:
+        base = words.baseline(file)
+        columns.append(Column(key="base", head=f"\u00f7 {base}"))
+        if main.kind == "histogram":
+            columns.append(Column(key="base_p99", head=f"p99 \u00f7 {base}"))
     columns.append(Column(key="ratio", head="ratio to floor"))
     if main.unit == "ns":
         columns.append(Column(key="above", head="above floor", unit=shown.unit))
@@ -76,7 +81,7 @@ def estimate_value(estimate: Estimate | None, *, scale: float, reason: str, flag
 
 def _tail(tail: Tail | None) -> Value:
     if tail is None or tail.value is None or tail.low is None or tail.high is None:
-        return Value(text=units.MISSING, reason=(tail.reason or "").replace(",", units.THIN) if tail else "no samples")
+        return Value(text=units.MISSING, reason=_thin_spaces(tail.reason or "") if tail else "no samples")
     return Value(
         text=units.us(tail.value),
         detail=f"{units.us(tail.low)}\u2026{units.us(tail.high)}",
@@ -88,6 +93,12 @@ def _plain(value: float | None, *, scale: float = 1.0, reason: str = "not record
     if value is None:
         return Value(text=units.MISSING, reason=reason)
     return Value(text=units.sig3(value * scale), raw=_raw(value))
+
+
+def _of_role(found: PerOperation | None, role: str, case: Case, *, scale: float = 1.0) -> Value:
+    if role not in case.file.roles_of(case.workload):
+        return Value(text=units.MISSING, reason="not there")
+    return _plain(found.by_role.get(role) if found else None, scale=scale)
 
 
 def _count(number: int, detail: str = "") -> Value:
@@ -150,20 +161,35 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         },
         "p99": _tail(numbers.p99),
         "p999": _tail(numbers.p999),
+        **_baseline(row.baseline),
         "ratio": estimate_value(row.ratio, scale=1.0, reason=none, flag=flag),
         "above": estimate_value(row.above, scale=us, reason=none, flag=flag),
         "rate": _plain(numbers.operations_s),
         "floor": Value(text=floor, reason=none),
         "references": _references(row, data),
-        **{f"cpu_{role}": _plain(cpu.by_role.get(role) if cpu else None, scale=us) for role in file.roles},
+        **{f"cpu_{role}": _of_role(cpu, role, case, scale=us) for role in file.roles},
         "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
-        **{f"switches_{role}": _plain(switches.by_role.get(role) if switches else None) for role in file.roles},
+        **{f"switches_{role}": _of_role(switches, role, case) for role in file.roles},
         "lost": _lost(numbers),
         "calls": Value(text=_calls(facts, file) or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
         "launches": _count(numbers.central.launches, _launches_detail(numbers)),
         "samples": _samples(numbers, noun),
     }
+
+
+def _baseline(found: Against | None) -> dict[str, Value]:
+    if found is None:
+        itself = Value(text=units.MISSING, reason="the baseline itself, or nothing to compare with")
+        return {"base": itself, "base_p99": itself}
+    return {
+        "base": estimate_value(found.central, scale=1.0, reason=found.reason),
+        "base_p99": estimate_value(found.p99, scale=1.0, reason=_thin_spaces(found.reason or found.p99_reason)),
+    }
+
+
+def _thin_spaces(reason: str) -> str:
+    return reason.replace(",", units.THIN)
 
 
 def _calls(facts: LaunchFacts | None, file: PatternFile) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from cadge_analysis import units
@@ -86,10 +86,24 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """A cell divided by its pattern's baseline, launch by launch: its main number, and the p99 of times.
+
+    `reason` says why there is neither; `p99_reason` why there is no ratio of the p99.
+    """
+
+    central: Estimate | None
+    p99: Estimate | None
+    reason: str = ""
+    p99_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A measured cell beside its floor. `reason` says why there is no floor. `above` is for times alone.
 
-    `references` are bare exchanges of that size that are no floors, as they are not the best possible.
+    `references` are bare exchanges of that size that are no floors, as they are not the best possible. `baseline`: it
+    beside what its pattern compares it with, where that has such a thing.
     """
 
     numbers: Numbers
@@ -98,6 +112,7 @@ class Row:
     above: Estimate | None
     reason: str | None
     references: tuple[Floor, ...] = ()
+    baseline: Against | None = None
 
     @property
     def cell(self) -> Cell:
@@ -181,6 +196,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
             others[name] = intervals.over_launches(found)
         if quantity.caveat and any(found):
             caveats[name] = sum(value > 0 for value in found)
+    roles = file.roles_of(cell.case.workload)
     operations = sum(sample.operations for sample in samples)
     elapsed = sum(sample.elapsed_ns for sample in samples)
     return Numbers(
@@ -193,8 +209,8 @@ def numbers_of(cell: Cell) -> Numbers | None:
         pooled=_pooled(main, file.main_quantity),
         operations_s=units.per_second(operations, elapsed),
         others=others,
-        cpu_ns=_per_operation(samples, file.roles, operations, lambda use: use.user_ns + use.system_ns),
-        switches=_per_operation(samples, file.roles, operations, lambda use: use.voluntary_switches),
+        cpu_ns=_per_operation(samples, roles, operations, lambda use: use.user_ns + use.system_ns),
+        switches=_per_operation(samples, roles, operations, lambda use: use.voluntary_switches),
         operations=operations,
         lost=sum(sample.lost for sample in samples),
         late=sum(sample.late for sample in samples),
@@ -227,15 +243,50 @@ def _unmeasured(case: Case, size: int) -> str:
     return f"no floor was measured here at {units.size(size)} in {case.wait} mode"
 
 
-def _row(numbers: Numbers, floors: Floors, plan: Plan) -> Row:
+def tail_by_round(numbers: Numbers, per_mille: int) -> dict[RoundKey, float]:
+    """Return each launch's own tail quantile of the main quantity, a histogram."""
+    main = numbers.cell.case.file.main
+    return {
+        sample.round: float(intervals.quantile(sample.quantities[main].counts, per_mille))
+        for sample in numbers.cell.samples
+    }
+
+
+def _against(numbers: Numbers, layers: Mapping[tuple[Series, Case], Numbers]) -> Against | None:
+    """Return a cell divided by its baseline; None where its pattern has none, or it is the baseline."""
     case = numbers.cell.case
-    key = floor_key(case, plan)
+    workload = case.file.baseline_of(case.workload)
+    if workload is None:
+        return None
+    base = layers.get((numbers.cell.series, replace(case, workload=workload)))
+    if base is None:
+        return Against(central=None, p99=None, reason="its baseline has no number here")
+    central = intervals.ratio(numbers.by_round, base.by_round)
+    if numbers.p99 is None or base.p99 is None:
+        return Against(central=central, p99=None, p99_reason="it has no p99")
+    few = next((tail.reason for tail in (base.p99, numbers.p99) if tail.reason), None)
+    if few:
+        return Against(central=central, p99=None, p99_reason=few)
+    return Against(central=central, p99=intervals.ratio(tail_by_round(numbers, P99), tail_by_round(base, P99)))
+
+
+def _row(numbers: Numbers, floors: Floors, plan: Plan, layers: Mapping[tuple[Series, Case], Numbers]) -> Row:
+    case = numbers.cell.case
+    key, against = floor_key(case, plan), _against(numbers, layers)
     if isinstance(key, str):
-        return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=key)
+        return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=key, baseline=against)
     floor, references = floors.at(key), floors.references_at(key)
     if floor is None:
         reason = _unmeasured(case, key[4])
-        return Row(numbers=numbers, floor=None, ratio=None, above=None, reason=reason, references=references)
+        return Row(
+            numbers=numbers,
+            floor=None,
+            ratio=None,
+            above=None,
+            reason=reason,
+            references=references,
+            baseline=against,
+        )
     return Row(
         numbers=numbers,
         floor=floor,
@@ -243,6 +294,7 @@ def _row(numbers: Numbers, floors: Floors, plan: Plan) -> Row:
         above=intervals.difference(numbers.by_round, floor.by_round) if numbers.quantity.unit == "ns" else None,
         reason=None,
         references=references,
+        baseline=against,
     )
 
 
@@ -252,11 +304,12 @@ def compare(data: Dataset) -> Comparison:
     floor_numbers = tuple(n for n in measured if n.cell.series.kind == "floor")
     floors = Floors(floor_numbers, data.plan.floors)
     layers = [n for n in measured if n.cell.series.kind == "layer"]
+    by_case = {(n.cell.series, n.cell.case): n for n in layers}
     wanted = {key for n in layers if not isinstance(key := floor_key(n.cell.case, data.plan), str)} | floors.keys
     found = {key: floors.at(key) for key in sorted(wanted, key=repr)}
     return Comparison(
         data=data,
-        rows=tuple(_row(n, floors, data.plan) for n in layers),
+        rows=tuple(_row(n, floors, data.plan, by_case) for n in layers),
         floors={key: floor for key, floor in found.items() if floor is not None},
         references={key: references for key in found if (references := floors.references_at(key))},
         floor_numbers=floor_numbers,

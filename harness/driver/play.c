@@ -248,8 +248,12 @@ void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct
 	job.phase = phase;
 	drv_crew_all(play->engine, phase_one, &job, &ignored);
 	*counts_out = job.counts[0];
-	for (uint32_t i = 0; i < drv_crew_size(play->engine); i++)
+	for (uint32_t i = 0; i < drv_crew_size(play->engine); i++) {
 		add_counts(counts_out, &job.counts[i + 1]);
+		/* of threads that act, each step has added what they recorded */
+		if (phase->last && !play->role->acts)
+			drv_record_add(play->record, play->others[i].record, false);
+	}
 }
 
 static int settle_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)

@@ -239,11 +239,26 @@ static uint32_t power_of_two(uint32_t at_least)
 	return power;
 }
 
-int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
-		     struct drv_fail *fail)
+/* small replies get twice the depth, so that a late completion of a send holds up nothing */
+static uint32_t buffers_of(const struct drv_exchange *exchange)
+{
+	return exchange->reply_bytes <= 65536 ? 2 * exchange->depth : exchange->depth + 1;
+}
+
+static size_t stride_of(const struct drv_exchange *exchange)
+{
+	return drv_memory_stride(drv_form_bytes(exchange->form, exchange->reply_bytes));
+}
+
+size_t drv_server_bytes(const struct drv_exchange *exchange)
+{
+	return buffers_of(exchange) * stride_of(exchange);
+}
+
+int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, uint32_t channel,
+			uint8_t *replies, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	const uint64_t caps = engine->offer.both.caps;
-	const uint64_t room = drv_form_bytes(exchange.form, exchange.reply_bytes);
 	const uint32_t depth = exchange.depth;
 
 	memset(server, 0, sizeof(*server));
@@ -251,7 +266,7 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	server->port.sink.recv = drv_server_on_recv;
 	server->port.sink.call = drv_server_on_call;
 	server->port.sink.sent = drv_server_on_sent;
-	server->chan = engine->channels[0].chan;
+	server->chan = engine->channels[channel].chan;
 	server->exchange = exchange;
 	server->in_sink = (caps & (server->exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 									    : CADGE_CAP_POST_IN_SINK)) != 0;
@@ -262,9 +277,9 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
 	server->intake.by_number =
 		depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE);
-	server->stride = drv_memory_stride(room);
-	/* small replies get twice the depth, so that a late completion of a send holds up nothing */
-	server->buffers = exchange.reply_bytes <= 65536 ? 2 * depth : depth + 1;
+	server->replies = replies;
+	server->stride = stride_of(&exchange);
+	server->buffers = buffers_of(&exchange);
 	server->free_mask = power_of_two(server->buffers) - 1;
 	server->work_mask = power_of_two(2 * depth) - 1;
 	server->free_ring = calloc(server->free_mask + 1u, sizeof(*server->free_ring));
@@ -275,13 +290,18 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	}
 	for (uint32_t i = 0; i < server->buffers; i++)
 		server->free_ring[server->free_tail++] = i;
-	server->replies = drv_pool_take(engine, exchange.beside ? DRV_POOL_SERVER_BESIDE : DRV_POOL_SERVER,
-					server->buffers * server->stride, fail);
-	if (!server->replies) {
-		drv_server_stop(server);
-		return -1;
-	}
 	return 0;
+}
+
+int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
+		     struct drv_fail *fail)
+{
+	uint8_t *replies;
+
+	memset(server, 0, sizeof(*server));
+	replies = drv_pool_take(engine, exchange.beside ? DRV_POOL_SERVER_BESIDE : DRV_POOL_SERVER,
+				drv_server_bytes(&exchange), fail);
+	return replies ? drv_server_start_on(server, engine, 0, replies, exchange, fail) : -1;
 }
 
 void drv_server_serve(struct drv_server *server, struct drv_service *service)

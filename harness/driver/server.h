@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Driver helper for patterns that exchange requests and replies: the serving side. It answers whatever arrives on
- * channel 0 until the out-of-band channel says what comes next. It knows nothing of time: phases are told out of band.
+ * a channel until the out-of-band channel says what comes next. It knows nothing of time: phases are told out of band.
  */
 #ifndef DRV_SERVER_H
 #define DRV_SERVER_H
@@ -135,6 +135,13 @@ struct drv_server {
 /* Makes buffers for one attempt. */
 int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
 		     struct drv_fail *fail);
+/*
+ * The same for one of several channels of a context, see cluster.h. `replies`: drv_server_bytes of the engine's pool, the
+ * caller's, for the length of the attempt.
+ */
+int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, uint32_t channel,
+			uint8_t *replies, struct drv_exchange exchange, struct drv_fail *fail);
+size_t drv_server_bytes(const struct drv_exchange *exchange);
 /*
  * From now on it works before it answers each request: inside the callback where it may answer there, else after poll.
  * To be called right after drv_server_start, and before drv_both_start. `service` stays the caller's.

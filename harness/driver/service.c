@@ -100,7 +100,8 @@ void drv_service_do(struct drv_service *service, uint64_t number)
 		now = drv_clock_now(clock);
 		break;
 	}
-	drv_sample(service->samples, drv_clock_to_ns(clock, now - started));
+	if (service->samples)
+		drv_sample(service->samples, drv_clock_to_ns(clock, now - started));
 }
 
 uint64_t drv_service_most_ns(const struct drv_service *service, uint32_t calls)

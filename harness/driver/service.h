@@ -55,7 +55,7 @@ struct drv_service {
 	/* touched: whole words of 8 bytes, owned; NULL where there are none */
 	uint64_t *memory;
 	uint64_t words;
-	/* where the time goes that each call took */
+	/* where the time goes that each call took; NULL: nowhere, and then several threads may share a fixed time that they spin */
 	struct drv_samples *samples;
 	/* calls take the time that is drawn, and it is recorded; else they take none, but memory is touched all the same */
 	bool on;

@@ -549,6 +549,16 @@ static int close_and_store(struct session *session, struct drv_fail *fail)
 	return status;
 }
 
+/* Half of all threads of a launch, where they are more than a few. */
+static uint64_t nap_factor(const struct drv_launch *launch)
+{
+	size_t threads = 0;
+
+	for (size_t e = 0; e < launch->endpoints_count; e++)
+		threads += drv_endpoint_threads(&launch->endpoints[e]);
+	return threads < 4 ? 1 : threads / 2;
+}
+
 int drv_session_run(const struct drv_session_args *args)
 {
 	static struct session session;
@@ -568,7 +578,7 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->endpoint = args->endpoint;
 	engine->block = args->launch->wait == DRV_WAIT_BLOCK;
 	engine->self = args->launch->place == DRV_PLACE_SELF;
-	engine->nap_factor = args->launch->endpoints_count < 4 ? 1 : args->launch->endpoints_count / 2;
+	engine->nap_factor = nap_factor(args->launch);
 	engine->look_mask = args->launch->endpoints_count < 3 ? 0xfffff : 15;
 	session.subject = args->launch->kind == DRV_KIND_FLOOR ? &drv_subject_floor : &drv_subject_layer;
 	drv_port_start(&engine->port, engine);

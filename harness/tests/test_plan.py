@@ -908,6 +908,28 @@ def test_hands_are_threads_with_processors(catalogue: Catalogue) -> None:
     }
 
 
+def test_threads_by_a_choice(catalogue: Catalogue) -> None:
+    """Each word of a choice has a number of its own, or names the parameter that says it."""
+    way = {"title": "way", "type": "choice", "values": ["alone", "many"], "default": "alone"}
+    sink = {**FAN["roles"]["sink"], "threads": {"way": {"alone": 1, "many": "members"}}}
+    fan = {
+        **FAN,
+        "roles": {**FAN["roles"], "sink": {**sink, "hands": {"way": {"alone": 3, "many": 0}}}},
+        "parameters": {**FAN["parameters"], "way": way},
+    }
+    workloads = replace(MORE, patterns={"fan": PatternFile.from_object(fan, source="fan")})
+    points = [{"pattern": "fan", "bytes": "8B", "members": 2, "way": ["alone", "many"]}]
+    plan = make_plan(
+        tiny(patterns=points, places="within", waits="block", floors=False),
+        catalogue,
+        workloads,
+        make_site(2, 8),
+        only=["a-one"],
+    )
+    seats = {launch.endpoints[0] for launch in plan.launches}
+    assert {(seat.role, seat.threads, seat.hands) for seat in seats} == {("sink", 1, 3), ("sink", 2, 0)}
+
+
 def test_hands_sleep_where_the_layer_has_a_descriptor(catalogue: Catalogue) -> None:
     roles = {**FAN["roles"], "sink": {**FAN["roles"]["sink"], "threads": 1, "hands": 2}}
     workloads = replace(MORE, patterns={"fan": PatternFile.from_object({**FAN, "roles": roles}, source="fan")})

@@ -121,6 +121,10 @@ class Parameter(Frozen):
         return DeclaredInteger(type="integer", min=self.min, max=self.max)
 
 
+ByChoice = dict[str, dict[str, NonNegativeInt | str]]
+"""A number that depends on a choice: {choice: {word: number}}, with every word of that one choice."""
+
+
 class Role(Frozen):
     """A part that endpoints play. Numbers are given in the order of the roles."""
 
@@ -139,10 +143,13 @@ class Role(Frozen):
     """On the first host, on the others in turn (the first where it is the only one), or on all in turn."""
     acts: bool
     """It runs the measuring loop; others serve until they are told to stop."""
-    threads: PositiveInt | str = 1
-    """Threads, each with a context and a processor of its own, or the name of the parameter that says so."""
-    hands: NonNegativeInt | str = Field(default=0, exclude_if=lambda value: value == 0)
-    """Threads beside those, which never touch a context, or the name of the parameter that says how many.
+    threads: PositiveInt | str | ByChoice = 1
+    """Threads, each with a context and a processor of its own, or the name of the parameter that says so.
+
+    Or either by a choice: `threads: {step: {one_for_all: 1, one_each: clients}}`.
+    """
+    hands: NonNegativeInt | str | ByChoice = Field(default=0, exclude_if=lambda value: value == 0)
+    """Threads beside those, which never touch a context; also by the name of a parameter, or by a choice.
 
     In poll mode each spins on a processor of its own; in block mode they sleep, and the layer has to have a descriptor
     (EVENT_FD).
@@ -472,8 +479,11 @@ class PatternFile(Document):
         """Return the capabilities that a layer needs for a workload."""
         return tuple(cap for need in self.needs if holds(need.when, workload) for cap in need.caps)
 
-    def number(self, value: int | str, workload: Workload) -> int:
-        """Return a number that is given as it is or by a parameter's name."""
+    def number(self, value: int | str | ByChoice, workload: Workload) -> int:
+        """Return a number that is given as it is, by a parameter's name, or either by a choice."""
+        if isinstance(value, dict):
+            [(choice, words)] = value.items()
+            return self.number(words[str(workload[choice])], workload)
         return value if isinstance(value, int) else workload.integer(value)
 
     def count_of(self, name: str, workload: Workload) -> int:
@@ -605,10 +615,18 @@ class PatternFile(Document):
         names = list(self.roles)
         if not any(role.acts for role in self.roles.values()):
             yield "roles: one of them has to act"
-        for value in (
-            self.self_channels,
-            *(v for role in self.roles.values() for v in (role.count, role.threads, role.hands)),
-        ):
+        given: list[int | str] = [self.self_channels]
+        for role in self.roles.values():
+            given.append(role.count)
+            if isinstance(role.threads, dict) and 0 in [one for each in role.threads.values() for one in each.values()]:
+                yield "roles: a role has one thread at least"
+            for number in (role.threads, role.hands):
+                if isinstance(number, dict):
+                    yield from self._by_choice_problems(number)
+                    given += [one for words in number.values() for one in words.values()]
+                else:
+                    given.append(number)
+        for value in given:
             if isinstance(value, str) and getattr(self.parameters.get(value), "type", "") != "integer":
                 yield f"roles: there is no number {value} among the parameters"
             elif isinstance(value, int) and value > ENDPOINTS_MAX:
@@ -625,6 +643,16 @@ class PatternFile(Document):
                     yield f"roles: {name} lists {peer} more often, or less, than {peer} lists {name}"
                 elif role.paired and (not self.roles[peer].paired or role.count != self.roles[peer].count):
                     yield f"roles: {name} is paired with {peer}, which has to be paired, and as many"
+
+    def _by_choice_problems(self, number: ByChoice) -> Iterator[str]:
+        if len(number) != 1:
+            yield "roles: a number depends on one choice"
+        for choice, words in number.items():
+            parameter = self.parameters.get(choice)
+            if parameter is None or parameter.type != "choice":
+                yield f"roles: there is no choice {choice} among the parameters"
+            elif set(words) != set(parameter.values):
+                yield f"roles: a number by {choice} has to be given for each of {', '.join(parameter.values)}"
 
 
 def holds(when: Mapping[str, Value], workload: Workload) -> bool:

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern servers: many clients call one server, each over a connection and a context of its own, and the server's
+ * threads share the connections in one of several ways.
+ */
+#include "caller.h"
+#include "cluster.h"
+#include "pattern.h"
+#include "service.h"
+
+enum quantity { LATENCY, RATE };
+
+struct parameters {
+	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, service_ns;
+	uint32_t step, touch;
+};
+
+static const char *const steps[] = {"per_connection", "clusters", NULL};
+
+/* The state of the role that answers. */
+struct serving {
+	struct drv_cluster cluster;
+	struct drv_service service;
+};
+
+static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
+				       uint64_t seed)
+{
+	return (struct drv_exchange){.form = drv_call_form(both),
+				     .request_bytes = parameters->request_bytes,
+				     .reply_bytes = parameters->reply_bytes,
+				     .depth = (uint32_t)parameters->depth,
+				     .seed = seed,
+				     .touch = (enum drv_touch)parameters->touch};
+}
+
+static struct drv_exchange exchange_in(const struct drv_play *play)
+{
+	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
+}
+
+/*
+ * Whether each operation puts a thread of either role to sleep can be told only of one client that has one call at a time:
+ * among many a reply is often there before its client has a processor again.
+ */
+static enum drv_sleep sleep_of(const struct parameters *parameters)
+{
+	return parameters->clients == 1 && parameters->depth == 1 ? DRV_SLEEP_EACH : DRV_SLEEP_FREE;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	if (drv_caller_prepare(play, exchange_in(play), fail))
+		return -1;
+	play->sleep = sleep_of(play->parameters);
+	if (play->sleep != DRV_SLEEP_EACH && ((const struct parameters *)play->parameters)->depth == 1)
+		play->sleep = DRV_SLEEP_IF_WAITED;
+	return 0;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	if (drv_caller_measure(play, fail))
+		return -1;
+	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
+	return 0;
+}
+
+static int prepare_server(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct serving *serving = play->state;
+
+	if (drv_cluster_start(&serving->cluster, play->engine, exchange_in(play), fail))
+		return -1;
+	play->sleep = sleep_of(parameters);
+	if (!parameters->service_ns)
+		return 0;
+	/* in every phase: it is the same each time, so that calls become steady with it */
+	if (drv_service_start(&serving->service, DRV_SERVICE_SPIN, DRV_SERVICE_FIXED, parameters->service_ns,
+			      0, true, play->seed, &play->engine->clock, fail))
+		return -1;
+	drv_service_switch(&serving->service, true);
+	drv_cluster_serve(&serving->cluster, &serving->service);
+	return 0;
+}
+
+static void stop_server(struct drv_play *play)
+{
+	struct serving *serving = play->state;
+
+	drv_service_stop(&serving->service);
+	drv_cluster_stop(&serving->cluster);
+}
+
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return drv_cluster_run(&((struct serving *)play->state)->cluster, message_out, fail);
+}
+
+static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	drv_cluster_phase(&((struct serving *)play->state)->cluster, phase, counts_out);
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	const struct parameters *parameters = at;
+
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
+}
+
+static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
+
+	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
+}
+
+static const struct drv_pattern servers = {
+	.name = "servers",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{"clients", DRV_INTEGER, offsetof(struct parameters, clients), NULL},
+			{"step", DRV_CHOICE, offsetof(struct parameters, step), steps},
+			{"server_threads", DRV_INTEGER, offsetof(struct parameters, server_threads), NULL},
+			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
+			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
+			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{.name = NULL},
+		},
+	.quantities =
+		(const struct drv_quantity[]){
+			[LATENCY] = {"latency", DRV_HISTOGRAM}, [RATE] = {"rate", DRV_RATE}, {.name = NULL}},
+	.roles =
+		(const struct drv_role[]){
+			/* a server with more threads than there are clients gives each of them further channels, for nothing */
+			{.name = "client",
+			 .threads = true,
+			 .prepare = prepare_client,
+			 .acts = true,
+			 .state_bytes = sizeof(struct drv_caller),
+			 .stop = drv_caller_stop,
+			 .verify = drv_caller_verify,
+			 .warmup = drv_caller_warmup,
+			 .measure = measure,
+			 .settle = drv_caller_settle,
+			 .phase = drv_caller_phase},
+			{.name = "server",
+			 .threads = true,
+			 .prepare = prepare_server,
+			 .state_bytes = sizeof(struct serving),
+			 .stop = stop_server,
+			 .serve = serve,
+			 .phase = phase_server},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(servers);

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `servers`: every client's calls are answered once, whoever of the server's threads answers them."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_results.histogram import decode
+
+from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+
+pytestmark = pytest.mark.alone
+
+STEPS = ["per_connection", "clusters"]
+PATTERNS = {
+    "servers": {
+        "clients": {"type": "integer", "min": 1, "max": 64},
+        "step": {"type": "choice", "values": STEPS},
+        "server_threads": {"type": "integer", "min": 1, "max": 64},
+        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
+        "service_ns": {"type": "integer", "min": 0, "max": 100_000},
+    },
+}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def served(
+    clients: int = 4,
+    step: str = "clusters",
+    threads: int = 1,
+    depth: int = 1,
+    service: int = 0,
+    size: int = 16,
+    touch: str = "write+read",
+    duration: int = 100,
+) -> Json:
+    given = {"request_bytes": size, "reply_bytes": size + 8, "depth": depth, "touch": touch}
+    made = point("servers", duration, clients=clients, step=step, server_threads=threads, service_ns=service, **given)
+    return {**made, "deadline_ms": duration + 30000}
+
+
+def document(layer: str, points: list[Json], wait: str = "block", **more: object) -> Json:
+    """Return a launch with the threads that the first point asks for; all its points ask for the same."""
+    parameters = points[0]["workload"]["parameters"]
+    each = parameters["step"] == "per_connection"
+    ends = [endpoint(0, "client", [1]), endpoint(1, "server", [0])]
+    if wait == "block":
+        ends[0]["cpus"] = [-1] * parameters["clients"]
+        ends[1]["cpus"] = [-1] * (parameters["clients"] if each else parameters["server_threads"])
+    return launch(layer, points, wait=wait, patterns=PATTERNS, endpoints=ends, **more)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def rate(attempt: Json) -> float:
+    found = only(attempt, "rate")
+    return float(found["amount"] / found["elapsed_ns"] * 1e9)
+
+
+def check(result: Json, reliable: bool = True) -> None:
+    assert (result["status"], result["reason"]) == ("done", None)
+    for attempt in result["attempts"]:
+        failed = [one for one in attempt["checks"] if not one["ok"]]
+        assert attempt["status"] == "done", (attempt["reason"], failed)
+        parameters = attempt["workload"]["parameters"]
+        assert only(attempt, "rate")["amount"] == only(attempt, "latency")["count"] == attempt["operations"] > 0
+        clients, depth = parameters["clients"], parameters["depth"]
+        assert attempt["verified"]["mismatches"] == 0
+        # both ends compare each message whole
+        assert attempt["verified"]["full_before"] == (
+            2 * clients * depth if reliable else pytest.approx(2 * clients * depth, 1)
+        )
+        if reliable:
+            assert attempt["executions"]["expected"] == attempt["executions"]["server"] == attempt["operations"]
+            assert attempt["lost"] == 0
+
+
+@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-tcp", "peregrine-shm", "sockets-udp"])
+@pytest.mark.parametrize(
+    ("step", "threads"), [("per_connection", 1), ("clusters", 1), ("clusters", 2), ("clusters", 5)]
+)
+def test_every_call_is_answered_once(two: Pair, layer: str, step: str, threads: int) -> None:
+    """Over messages, calls and what may lose them; with more threads than clients too."""
+    need(layer)
+    points = [
+        served(4, step, threads),
+        served(4, step, threads, depth=8, size=5000),
+        served(4, step, threads, depth=8, touch="none", service=2000),
+    ]
+    check(two.run(document(layer, points)), reliable=layer != "sockets-udp")
+
+
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm"])
+def test_one_client_of_each_that_polls(two: Pair, layer: str) -> None:
+    need(layer)
+    for step in STEPS:
+        check(two.run(document(layer, [served(1, step), served(1, step, depth=16)], wait="poll")))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_sixty_four_clients(two: Pair, step: str) -> None:
+    """They end in time on two cores, also with as many threads of the server's."""
+    need("sockets-unix")
+    result = two.run(document("sockets-unix", [served(64, step, duration=500)], deadline_ms=60000))
+    check(result)
+    assert len(result["path"]) == 128
+
+
+def test_rates_of_clients_add_up(two: Pair) -> None:
+    """The shim holds back each message by 10 ms, and so each client makes 50 calls a second, however many there are."""
+    need("sockets-unix", "shim-delay")
+    more = {"shims": ["delay"], "settings": {"delay.delay_ns": "10000000"}}
+    for clients, depth in ((1, 1), (8, 1), (8, 4)):
+        result = two.run(document("sockets-unix", [served(clients, depth=depth, duration=1000)], **more))
+        check(result)
+        [attempt] = result["attempts"]
+        assert rate(attempt) == pytest.approx(50 * clients * depth, rel=0.1)
+        assert decode(only(attempt, "latency")["histogram"]).percentile(50) == pytest.approx(20e6, rel=0.1)
+
+
+@pytest.mark.parametrize(("step", "threads"), [("clusters", 1), ("clusters", 2), ("per_connection", 1)])
+def test_no_thread_handles_two_calls_at_a_time(two: Pair, step: str, threads: int) -> None:
+    """A handler of 100 us: a thread answers no more than 10,000 calls a second."""
+    need("sockets-unix")
+    result = two.run(document("sockets-unix", [served(4, step, threads, depth=4, service=100_000, duration=300)]))
+    check(result)
+    [attempt] = result["attempts"]
+    working = 4 if step == "per_connection" else threads
+    # what was under way when the clock was first read is among the calls
+    assert rate(attempt) <= working * 10_000 * 1.02 + 4 * 4 / 0.3
+    assert only(attempt, "latency")["min_ns"] >= 100_000
+
+
+@pytest.mark.paired
+def test_the_clients_die(two: Pair) -> None:
+    need("sockets-unix")
+    processes = two.start_both(document("sockets-unix", [served(4, threads=2, duration=20000)]))
+    time.sleep(2)  # the attempt has begun, on a busy machine too
+    processes[0].kill()
+    assert processes[1].wait(timeout=10) == 4

@@ -160,7 +160,7 @@ static int welcome_guests(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	int events = 0, fd, whole;
 
 	while ((fd = accept4(ctx->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		if (ctx->guest_count == SOCK_GUESTS_MAX)
+		if (ctx->guest_count == sock_guests_max(ctx))
 			drop_guest(ctx, 0, true);
 		ctx->guests[ctx->guest_count++] = (struct guest){.fd = fd};
 	}

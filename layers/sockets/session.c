@@ -29,6 +29,7 @@ void sock_session_close(struct cadge_ctx *ctx)
 		close(ctx->listen_fd);
 	sock_blocks_free(&ctx->blocks);
 	cadge_watch_close(&ctx->watch);
+	free(ctx->guests);
 	free(ctx->pollfds);
 	free(ctx->up);
 	free(ctx->slots);
@@ -61,8 +62,9 @@ int sock_session_open(const struct sock_family *family, const struct cadge_open_
 		goto close_ctx;
 	ctx->slots = calloc(ctx->peers, sizeof(*ctx->slots));
 	ctx->up = calloc(ctx->peers, sizeof(struct cadge_chan *));
-	ctx->pollfds = calloc(ctx->peers + SOCK_POLLFDS_MORE, sizeof(*ctx->pollfds));
-	if (!ctx->slots || !ctx->up || !ctx->pollfds) {
+	ctx->guests = calloc(sock_guests_max(ctx), sizeof(*ctx->guests));
+	ctx->pollfds = calloc(sock_pollfds_max(ctx), sizeof(*ctx->pollfds));
+	if (!ctx->slots || !ctx->up || !ctx->guests || !ctx->pollfds) {
 		code = cadge_refuse(args, CADGE_E_MEMORY, "out of memory");
 		goto close_ctx;
 	}
@@ -286,7 +288,7 @@ int sock_session_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out)
 	if (!due_ns)
 		return CADGE_BUSY;
 	if (ctx->watch.fd < 0)
-		code = cadge_watch_open(&ctx->watch, ctx->peers + SOCK_POLLFDS_MORE);
+		code = cadge_watch_open(&ctx->watch, sock_pollfds_max(ctx));
 	if (code == CADGE_DONE)
 		code = cadge_watch_set(&ctx->watch, ctx->pollfds, count, ctx->epoch);
 	if (code < 0)

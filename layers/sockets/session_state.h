@@ -16,9 +16,8 @@
 
 enum {
 	SOCK_PEERS_MAX = 1024,
-	SOCK_GUESTS_MAX = 16,  /* accepted connections that have not said who they are */
-	SOCK_HELLO_BYTES = 16, /* magic, slot, nonce */
-	SOCK_POLLFDS_MORE = SOCK_GUESTS_MAX + 2,
+	SOCK_STRANGERS_MAX = 16, /* accepted connections that never say who they are, beside those of peers */
+	SOCK_HELLO_BYTES = 16,   /* magic, slot, nonce */
 };
 /* How long a blocking recv sleeps at a time, see wait. */
 #define SOCK_RECEIVE_TIMEOUT_NS UINT64_C(50000000)
@@ -72,14 +71,25 @@ struct cadge_ctx {
 	struct slot *slots;           /* by peer */
 	struct cadge_chan **up;       /* channels that are up, in any order */
 	uint32_t up_count, unsettled; /* unsettled: neither up nor down */
-	struct guest guests[SOCK_GUESTS_MAX];
+	struct guest *guests;         /* sock_guests_max: all peers may come at once */
 	uint32_t guest_count;
-	struct pollfd *pollfds;   /* peers + guests + the listening socket + one of the family's */
+	struct pollfd *pollfds;   /* sock_pollfds_max */
 	struct cadge_watch watch; /* for event; made when it is first called */
 	uint64_t epoch;           /* of the sockets: changes when one is opened */
 	char why[128];            /* what ended the last channel that broke */
 	struct sock_blocks blocks;
 };
+
+static inline uint32_t sock_guests_max(const struct cadge_ctx *ctx)
+{
+	return ctx->peers + SOCK_STRANGERS_MAX;
+}
+
+/* Peers, guests, the listening socket, and one of the family's. */
+static inline uint32_t sock_pollfds_max(const struct cadge_ctx *ctx)
+{
+	return ctx->peers + sock_guests_max(ctx) + 2;
+}
 
 /*
  * Puts a socket on its way to the peer. DONE: connected or connecting; BUSY: the peer's backlog is full now,

@@ -165,7 +165,7 @@ static int uring_event(struct cadge_ctx *session, int *fd_out, uint64_t *due_ns_
 	if (!due_ns || sock_ring_has_work(&ctx->ring))
 		return CADGE_BUSY;
 	if (session->watch.fd < 0)
-		code = cadge_watch_open(&session->watch, session->peers + SOCK_POLLFDS_MORE);
+		code = cadge_watch_open(&session->watch, sock_pollfds_max(session));
 	if (code == CADGE_DONE)
 		code = cadge_watch_set(&session->watch, session->pollfds, count, session->epoch);
 	if (code < 0)

@@ -395,6 +395,49 @@ static void many_peers(void)
 	pair_close(&hub);
 }
 
+/*
+ * All of them have dialled and said who they are before the one looks for the first time. It is opened last: of two
+ * addresses the lower one dials, and those of later sockets are higher as a rule.
+ */
+static void many_at_once(void)
+{
+	enum { PEERS = 48 };
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+	struct pair_end hub, ends[PEERS];
+	struct cadge_chan *to;
+	int met = 0;
+
+	for (uint32_t i = 0; i < PEERS; i++)
+		if (pair_open(&ends[i], layer, &args) < 0)
+			tap_bail(args.error);
+	args.peers_max = PEERS;
+	if (pair_open(&hub, layer, &args) < 0)
+		tap_bail(args.error);
+	for (uint32_t i = 0; i < PEERS; i++) {
+		unsigned char blob[PAIR_BLOB_BYTES];
+		size_t bytes = sizeof(blob);
+
+		if (layer->address(hub.ctx, i, blob, &bytes) < 0 ||
+		    layer->connect(hub.ctx, i, ends[i].blob, ends[i].blob_bytes, &to) < 0 ||
+		    layer->connect(ends[i].ctx, 0, blob, bytes, &ends[i].chan) < 0)
+			tap_bail("cannot connect");
+	}
+	for (uint32_t i = 0; i < PEERS; i++)
+		for (int look = 0; look < 8; look++)
+			layer->poll(ends[i].ctx, &ends[i].seen.sink);
+	/* whoever waits, polls: those that are up answer the others' hellos */
+	for (int round = 0; round < 20 && hub.seen.ups < PEERS; round++)
+		for (uint32_t i = 0; i < PEERS; i++)
+			pair_poll_until(&hub, &ends[i], &ends[i].seen.ups, 2, 2);
+	for (uint32_t i = 0; i < PEERS; i++)
+		met += ends[i].seen.ups;
+	ok(met == PEERS && hub.seen.ups == PEERS, "%s: of %d that came at once all are up: %d there, %d here",
+	   layer->name, PEERS, met, hub.seen.ups);
+	for (uint32_t i = 0; i < PEERS; i++)
+		pair_close(&ends[i]);
+	pair_close(&hub);
+}
+
 int main(void)
 {
 	static const char *const names[] = {"sockets-tcp", "sockets-unix", "sockets-udp", "sockets-uring"};
@@ -416,6 +459,7 @@ int main(void)
 		refusals();
 		path_is_read_back();
 		many_peers();
+		many_at_once();
 	}
 	return tap_done();
 }

@@ -32,9 +32,11 @@
 #include "pattern.h"
 #include "verify.h"
 
-#define WAIT_NS     UINT64_C(10000000)
-#define SETTLE_NS   UINT64_C(500000000)
-#define TOKEN_QUIET (UINT64_C(1) << 62)
+#define WAIT_NS UINT64_C(10000000)
+/* polls in a row without an event, after which a layer has told all it knows */
+#define SILENT_POLLS 64u
+#define SETTLE_NS    UINT64_C(500000000)
+#define TOKEN_QUIET  (UINT64_C(1) << 62)
 
 enum operation { PUT, GET, FETCH_ADD, COMPARE_SWAP };
 enum target { ACTIVE, PASSIVE };
@@ -132,16 +134,25 @@ static void target_start(struct target_side *target, const struct drv_play *play
 	fill_region(target, play->parameters, 1);
 }
 
-/* A put that is visible may be told of a little later: waits for what was put so far, and no longer than SETTLE_NS. */
+/*
+ * A put that is visible may be told of a little later: waits for what was put so far, and no longer than SETTLE_NS. One
+ * that is told of twice may be behind others in a queue: polls on until nothing comes any more.
+ */
 static void await_notified(struct target_side *target, const struct drv_play *play, uint64_t puts,
 			   struct drv_counts *counts)
 {
 	const struct drv_engine *engine = play->engine;
 	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+	unsigned int silent = 0;
 
-	while (target->notified < puts && !engine->down_code && drv_now_ns() < until_ns)
-		if (engine->layer->poll(engine->ctx, engine->sink) < 0)
+	while ((target->notified < puts || (target->notified == puts && silent < SILENT_POLLS)) &&
+	       !engine->down_code && drv_now_ns() < until_ns) {
+		const int events = engine->layer->poll(engine->ctx, engine->sink);
+
+		if (events < 0)
 			break;
+		silent = events ? 0 : silent + 1;
+	}
 	if (target->notified == puts)
 		return;
 	if (!counts->mismatches)

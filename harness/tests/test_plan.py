@@ -102,6 +102,13 @@ def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: Site)
     assert {point.reason_code for point in plan.points if point.reason == limit.reason} == {"NO_CAP"}
 
 
+def test_a_layer_may_have_places_of_its_own(catalogue: Catalogue, site: Site) -> None:
+    layers = ["a-one", {"layer": "b-two", "places": "between"}]
+    plan = make_plan(tiny(layers=layers, floors=False), built(catalogue), WORKLOADS, site)
+    where = {(point.subject.layer, point.subject.place) for point in plan.points}
+    assert where == {("a-one", "within"), ("a-one", "between"), ("b-two", "between")}
+
+
 def test_blocks_are_places_and_rounds_are_interleaved(catalogue: Catalogue, site: Site) -> None:
     plan = make_plan(tiny(), built(catalogue), WORKLOADS, site)
     assert [(block.block_id, block.place, block.hosts) for block in plan.blocks] == [

@@ -120,6 +120,17 @@ def test_a_share_is_said_in_percent() -> None:
         loaded.workload("load", {"request_bytes": 8, "load_percent": 151})
 
 
+KNEE = {
+    "rest": 10,
+    "times": 5,
+    "offered": "offered",
+    "achieved": "achieved",
+    "share": 0.99,
+    "generator": "null",
+    "marked": 0.3,
+}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -148,6 +159,8 @@ def test_a_share_is_said_in_percent() -> None:
         (("roles", "client", "when"), {"width": 1}, "there is no parameter width"),
         (("baseline",), {"parameter": "depth", "value": 1}, "baseline: there is no choice depth"),
         (("baseline",), {"parameter": "touch", "value": "read"}, "baseline: touch: 'read' is not one of none"),
+        (("knee",), {**KNEE, "rest": -1}, "knee"),
+        (("knee",), KNEE, "knee: there is no rate offered"),
         (("roles", "client", "count"), "many", "there is no number many among the parameters"),
         (("roles", "client", "count"), 65, "65 is more than 64"),
         (("roles", "client", "colour"), "red", "roles.client.colour"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 from cadge_analysis import words
@@ -18,6 +18,7 @@ from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
 from cadge_analysis.stats.intervals import Estimate, Tail
+from cadge_analysis.stats.knee import Knee, loads
 from cadge_analysis.stats.load import Cell, Dataset, read
 from cadge_results import Campaign
 from cadge_results.catalogue import in_order
@@ -110,11 +111,12 @@ def _baseline(row: Row | None) -> Record:
     }
 
 
-def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record:
+def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: Mapping[str, float]) -> Record:
     """Return everything measured; the same names for every row, None where there is nothing."""
     cpu = numbers.cpu_ns if numbers else None
     switches = numbers.switches if numbers else None
     floor = row.floor if row else None
+    files = data.plan.patterns.values()
     record: Record = {
         "coverage": numbers.central.coverage if numbers else None,
         "samples": numbers.samples if numbers else None,
@@ -130,7 +132,8 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record
         "floor_size_bytes": floor.program.cell.case.size if floor else None,
         "floor_composed": floor.composed if floor else None,
         "references": "; ".join(one.program.cell.series.label for one in row.references) if row else None,
-        **(_baseline(row) if any(file.baseline for file in data.plan.patterns.values()) else {}),
+        **(_baseline(row) if any(file.baseline for file in files) else {}),
+        **({"generator_share": shares.get(row.cell.point_id) if row else None} if any(f.knee for f in files) else {}),
         **_estimate("ratio", "", row.ratio if row else None),
         **_estimate("above_floor", "ns", row.above if row else None),
         **{f"cpu_{role}_ns": cpu.by_role.get(role) if cpu else None for role in _roles(data)},
@@ -144,11 +147,33 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset) -> Record
 def records(comparison: Comparison) -> Iterator[Record]:
     """Yield one flat record for every planned point, in the report's order."""
     rows = {row.cell.point_id: row for row in comparison.rows}
+    shares = loads(comparison.rows).shares
     floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
     for cell in comparison.data.cells:
         row = rows.get(cell.point_id)
         numbers = row.numbers if row else floors.get(cell.point_id)
-        yield _identity(cell, comparison.data) | _measured(numbers, row, comparison.data)
+        yield _identity(cell, comparison.data) | _measured(numbers, row, comparison.data, shares)
+
+
+def _knee(knee: Knee) -> Record:
+    """Return the highest load that a layer bears; the axis gives its name."""
+    case, limit = knee.case, knee.generator
+    beside = {name: value for name, value in case.workload.values.items() if name != case.file.axis}
+    return {
+        "layer": knee.series.label,
+        "place": case.place,
+        "wait": case.wait,
+        "pattern": case.pattern,
+        **beside,
+        **_estimate(case.file.axis, "", knee.load),
+        **_estimate("rate", "per_s", knee.rate),
+        **_estimate("rest_p99", "ns", knee.rest_ns),
+        "coverage": knee.load.coverage,
+        "launches": knee.load.launches,
+        "launches_bearing_all": knee.bearing_all,
+        "launches_bearing_none": knee.bearing_none,
+        "generator_limit_per_s": limit.limit.value if limit else None,
+    }
 
 
 def _json(comparison: Comparison, stream: TextIO) -> None:
@@ -168,6 +193,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         "tool": meta.tool.model_dump(mode="json"),
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": listed,
+        "knees": [_knee(knee) for knee in loads(comparison.rows).knees],
     }
     json.dump(document, stream, indent=1, sort_keys=True, ensure_ascii=True)
     stream.write("\n")

@@ -290,6 +290,24 @@ class Baseline(Frozen):
     value: Value
 
 
+class KneeRule(Frozen):
+    """Of a pattern whose axis is a load: what the highest load is that a layer bears, its knee.
+
+    That is the highest value of the axis at which the p99 of the main quantity, a histogram, is at most `times` the one
+    at `rest`, and the rate `achieved` is at least the `share` of the rate `offered`.
+    """
+
+    rest: PositiveInt
+    times: PositiveInt
+    offered: Name
+    achieved: Name
+    share: float = Field(gt=0, le=1)
+    generator: Name
+    """The style of the layer that does nothing: what is achieved over it at most is what can be offered at most."""
+    marked: float = Field(gt=0, le=1)
+    """Offered rates above this share of that limit are marked."""
+
+
 class Measures(Frozen):
     """The page that `cadge patterns NAME` prints: what is measured, and how."""
 
@@ -378,6 +396,7 @@ class PatternFile(Document):
     """
     baseline: Baseline | None = Field(default=None, exclude_if=lambda value: value is None)
     """With what points are compared inside the pattern."""
+    knee: KneeRule | None = Field(default=None, exclude_if=lambda value: value is None)
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
     outstanding: Name | None = None
@@ -575,6 +594,8 @@ class PatternFile(Document):
                 yield f"baseline: there is no choice {self.baseline.parameter}"
             elif why := one.refuse(self.baseline.value):
                 yield f"baseline: {self.baseline.parameter}: {why}"
+        if self.knee is not None:
+            yield from self._knee_problems(self.knee)
         if self.main_quantity.caveat:
             yield f"quantities: {self.main} is the main one, and cannot be a caveat"
         for text in (self.words.workload, self.words.figure, self.words.work):
@@ -593,6 +614,15 @@ class PatternFile(Document):
         for name, unit in zip(self.fits.parameters, ("bytes", "count", "percent"), strict=True):
             if name in self.parameters and self.parameters[name].unit != unit:
                 yield f"fits: {name} is not in {unit}"
+
+    def _knee_problems(self, rule: KneeRule) -> Iterator[str]:
+        if self.main_quantity.kind != "histogram":
+            yield f"knee: {self.main} is the main quantity, and has no p99"
+        for name in (rule.offered, rule.achieved):
+            if name not in self.quantities or self.quantities[name].kind != "rate":
+                yield f"knee: there is no rate {name}"
+        if why := self.parameters[self.axis].refuse(rule.rest):
+            yield f"knee: rest: {why}"
 
     def _parameter_problems(self) -> Iterator[str]:
         for name, one in self.parameters.items():

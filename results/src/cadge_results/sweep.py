@@ -124,6 +124,8 @@ class LayerEntry(Frozen):
     """Outermost first."""
     settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
     """Open-time options; those of a shim carry its name and a dot in front, environment variables `env.`."""
+    places: Places | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where it is measured, if not where the sweep says."""
 
 
 class Focus(_WithParameters):

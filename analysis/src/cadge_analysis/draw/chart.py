@@ -15,7 +15,10 @@ FLOOR_LABEL = "floor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One measured size of one series: bytes, value with interval in the chart's unit, and its ratio to the floor."""
+    """One measured size of one series: bytes, value with interval in the chart's unit, and its ratio to the floor.
+
+    One that is `ringed` is set apart from the others of its series.
+    """
 
     size: int
     value: float
@@ -24,6 +27,7 @@ class Mark:
     ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
+    ringed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ def _rows(lines: Sequence[Line], spots: dict[int, float], *, ratio: bool) -> lis
                     "lo": value if low is None else low,
                     "hi": value if high is None else high,
                     "g": _segment(line, mark.size),
+                    **({"ring": True} if mark.ringed else {}),
                 }
             )
     return rows
@@ -173,6 +174,7 @@ def _panel(
             "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3},
             "encoding": {"x": x, "y": y, **marker(lines)},
         },
+        *_rings(rows, x, y, colour),
         {
             "data": {"values": [label for label in labels if label["s"] != FLOOR_LABEL]},
             "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3, "xOffset": 5},
@@ -192,6 +194,20 @@ def _panel(
         },
     ]
     return {"width": WIDTH, "height": height, "layer": layers}
+
+
+def _rings(rows: Sequence[dict[str, object]], x: Spec, y: Spec, colour: Spec) -> list[Spec]:
+    """Return circles around the markers that are set apart; nothing where none is."""
+    ringed = [row for row in rows if row.get("ring")]
+    if not ringed:
+        return []
+    return [
+        {
+            "data": {"values": ringed},
+            "mark": {"type": "point", "shape": "circle", "size": 190, "strokeWidth": 1.3, "filled": False},
+            "encoding": {"x": x, "y": y, "color": colour},
+        }
+    ]
 
 
 def main_figure(chart: Chart) -> Spec:

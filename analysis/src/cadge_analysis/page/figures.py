@@ -12,8 +12,10 @@ from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import Chart, FloorMark, Line, Mark
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page.viewmodel import DataTable, Figure, Key
-from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.compare import P99, Row, tail_by_round
 from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.stats.knee import Knee
 from cadge_analysis.stats.load import Case, Dataset, Family, LaunchFacts, Series
 from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
@@ -205,6 +207,64 @@ def _marker(quantity: Quantity) -> str:
     return f"the launch's own {'p50 of the ' if quantity.kind == 'histogram' else ''}{quantity.title}"
 
 
+def tail_figure(
+    rows: Sequence[Row],
+    knees: Sequence[Knee],
+    keys: Mapping[Series, Key],
+    looks: Mapping[Series, Identity],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    *,
+    data: Dataset,
+    name: str,
+) -> Figure:
+    """Draw the p99 of the same rows, with a ring at the highest load that each series bears."""
+    quantity = rows[0].numbers.quantity
+    shown = words.shown(quantity)
+    at = {knee.series: knee.load.value for knee in knees}
+    chart = chart_of(rows, looks, facts, data)
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for row in rows:
+        tail = intervals.over_launches(list(tail_by_round(row.numbers, P99).values()))
+        marks[row.cell.series.label].append(_tail_mark(row, tail, shown.scale, at.get(row.cell.series, 0.0)))
+    chart = replace(
+        chart,
+        title=f"{quantity.title}, p99, {shown.unit}",
+        floor=(),
+        lines=tuple(
+            replace(line, marks=_one_ring(sorted(marks[line.label], key=lambda mark: mark.size)))
+            for line in chart.lines
+        ),
+    )
+    return _figure(
+        chart,
+        rows,
+        keys,
+        name=name,
+        title=f"p99: {_title(rows[0].cell.case, chart)}",
+        caption=f"Each marker is the median over launches of the launch's own p99. {_coverage(rows)} A ring stands at "
+        "the highest load that a layer bears, its knee, or at the measured one below it.",
+    )
+
+
+def _tail_mark(row: Row, tail: Estimate, scale: float, knee: float) -> Mark:
+    return Mark(
+        size=row.cell.case.size,
+        value=tail.value * scale,
+        low=None if tail.low is None else tail.low * scale,
+        high=None if tail.high is None else tail.high * scale,
+        ratio=None,
+        ratio_low=None,
+        ratio_high=None,
+        ringed=row.cell.case.size <= knee,
+    )
+
+
+def _one_ring(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """Leave the last ring alone: the knee is the highest of the loads that are borne."""
+    last = max((place for place, mark in enumerate(marks) if mark.ringed), default=-1)
+    return tuple(replace(mark, ringed=place == last) for place, mark in enumerate(marks))
+
+
 def figure(
     rows: Sequence[Row],
     keys: Mapping[Series, Key],
@@ -215,10 +275,19 @@ def figure(
     name: str,
 ) -> Figure:
     """Draw the figure of rows that share pattern, place, wait mode and family."""
-    case = rows[0].cell.case
     chart = chart_of(rows, looks, facts, data)
+    title = _title(rows[0].cell.case, chart)
+    return _figure(chart, rows, keys, name=name, title=title, caption=_caption(chart, rows))
+
+
+def _title(case: Case, chart: Chart) -> str:
     against = case.file.words.figure or f"{case.file.main_quantity.title.capitalize()} against {chart.along}"
-    title = f"{case.file.fill(against, case.workload, words.value)}, {words.WAITS[case.wait]}"
+    return f"{case.file.fill(against, case.workload, words.value)}, {words.WAITS[case.wait]}"
+
+
+def _figure(
+    chart: Chart, rows: Sequence[Row], keys: Mapping[Series, Key], *, name: str, title: str, caption: str
+) -> Figure:
     series = [s for s in keys if s in {row.cell.series for row in rows}]
     by_label = {s.label: keys[s] for s in series}
     small = []
@@ -235,7 +304,7 @@ def figure(
         name=name,
         title=title,
         svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
-        caption=_caption(chart, rows),
+        caption=caption,
         keys=tuple(by_label[line.label] for line in chart.lines),
         small_title=(
             "One layer at a time: ratio to the floor, the others in grey"

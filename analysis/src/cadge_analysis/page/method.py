@@ -49,6 +49,14 @@ def _models(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
     )
 
 
+def _of_open_loops(patterns: Mapping[str, PatternFile]) -> str:
+    """Return what service times leave open, and who says it."""
+    titles = [file.title for file in patterns.values() if file.loop == "open"]
+    if titles:
+        return f"; how a layer behaves when requests arrive on their own is told by {words.listing(titles)}"
+    return ": nothing here says how a layer behaves when requests arrive on their own"
+
+
 def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
     """Return the section on method; what is timed is said for the patterns that were planned."""
     timed = " ".join(f"{file.title}: {file.words.timed}." for file in patterns.values() if file.words.timed)
@@ -58,8 +66,7 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             name="What is timed",
             text=f"{timed} Round trips are whole and are never halved."
             " Every operation of a closed loop is timed, and none starts before an earlier one of its slot "
-            "has ended, so these are service times: nothing here says how a layer behaves when requests "
-            "arrive on their own.",
+            f"has ended, so these are service times{_of_open_loops(patterns)}.",
         ),
         *_models(patterns),
         Fact(

@@ -11,6 +11,7 @@ from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
+from cadge_analysis.stats.knee import does_nothing, loads
 from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, without_numbers
 from cadge_results.pattern import Quantity
 
@@ -242,6 +243,37 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
         )
 
 
+def _generator(rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Say what whoever makes a load can offer at most, and how many rows come near it."""
+    found = loads(rows)
+    for pattern, file in {row.cell.case.pattern: row.cell.case.file for row in rows}.items():
+        rule = file.knee
+        if rule is None:
+            continue
+        limits = [limit for (name, _), limit in found.generators.items() if name == pattern]
+        if not limits:
+            yield Remark(
+                grave=False,
+                title="The generator's limit was not measured",
+                text=f"{file.title}: nothing says how near its rates come to what can be offered at most; a layer of "
+                f"style {rule.generator} at place self in the same campaign would.",
+            )
+            continue
+        near = [
+            row
+            for row in rows
+            if found.shares.get(row.cell.point_id, 0.0) > rule.marked and not does_nothing(row, rule)
+        ]
+        rates = sorted(limit.limit.value for limit in limits)
+        said = units.sig3(rates[0]) + (f" to {units.sig3(rates[-1])}" if len(rates) > 1 else "")
+        yield Remark(
+            grave=False,
+            title=f"{units.count_of(len(near), 'row')} above {units.percent(rule.marked, 0)} of the generator's limit",
+            text=f"{file.title}: over a layer that does nothing at most {said} a second are achieved, by what else is "
+            "asked. Near that the lag may be the generator's own; rows say how near they are.",
+        )
+
+
 def _along(rows: Sequence[Row]) -> str:
     file = rows[0].cell.case.file
     axis = file.parameters[file.axis]
@@ -310,6 +342,7 @@ def remarks(
         *_few_operations(comparison.rows),
         *_hindered(comparison.rows),
         *_caveats(comparison.rows),
+        *_generator(comparison.rows),
         *_machine(data),
         *(Remark(grave=True, title="Problem reported by the harness", text=text) for text in data.meta.problems),
         *(Remark(grave=False, title="Note of the planner", text=text) for text in data.plan.notices),

@@ -14,7 +14,7 @@ from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Nu
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts, Series
 from cadge_results import PatternFile
-from cadge_results.pattern import Quantity
+from cadge_results.pattern import KneeRule, Quantity
 
 SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 
@@ -48,6 +48,8 @@ def columns_of(file: PatternFile) -> tuple[Column, ...]:
         columns.append(Column(key="base", head=f"\u00f7 {base}"))
         if main.kind == "histogram":
             columns.append(Column(key="base_p99", head=f"p99 \u00f7 {base}"))
+    if file.knee is not None:
+        columns.append(Column(key="generator", head="of the generator's limit", unit="%"))
     columns.append(Column(key="ratio", head="ratio to floor"))
     if main.unit == "ns":
         columns.append(Column(key="above", head="above floor", unit=shown.unit))
@@ -138,7 +140,7 @@ def _work(facts: LaunchFacts | None, case: Case) -> str:
     return facts.semantics.get(case.file.fill(case.file.words.work, case.workload, lambda _, value: str(value)), "")
 
 
-def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Value]:
+def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[str, float]) -> dict[str, Value]:
     numbers, case = row.numbers, row.cell.case
     file, main = case.file, numbers.quantity
     scale = words.shown(main).scale
@@ -162,6 +164,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset) -> dict[str, Val
         "p99": _tail(numbers.p99),
         "p999": _tail(numbers.p999),
         **_baseline(row.baseline),
+        "generator": share_value(shares.get(row.cell.point_id), file.knee),
         "ratio": estimate_value(row.ratio, scale=1.0, reason=none, flag=flag),
         "above": estimate_value(row.above, scale=us, reason=none, flag=flag),
         "rate": _plain(numbers.operations_s),
@@ -186,6 +189,15 @@ def _baseline(found: Against | None) -> dict[str, Value]:
         "base": estimate_value(found.central, scale=1.0, reason=found.reason),
         "base_p99": estimate_value(found.p99, scale=1.0, reason=_thin_spaces(found.reason or found.p99_reason)),
     }
+
+
+def share_value(share: float | None, rule: KneeRule | None) -> Value:
+    """Return a rate as a share of the generator's limit, marked where it is above what the pattern says."""
+    if share is None or rule is None:
+        return Value(text=units.MISSING, reason="the generator's limit was not measured with these values")
+    marked = share > rule.marked
+    detail = f"above {units.percent(rule.marked, 0)}" if marked else ""
+    return Value(text=units.sig3(100 * share), detail=detail, raw=f"{share:.12g}", flag="few" if marked else "")
 
 
 def _thin_spaces(reason: str) -> str:
@@ -225,9 +237,16 @@ def _gist(rows: Sequence[Row]) -> str:
 
 
 def case_tables(
-    rows: Iterable[Row], keys: Mapping[Series, Key], facts: Mapping[tuple[Series, str, str], LaunchFacts], data: Dataset
+    rows: Iterable[Row],
+    keys: Mapping[Series, Key],
+    facts: Mapping[tuple[Series, str, str], LaunchFacts],
+    data: Dataset,
+    shares: Mapping[str, float],
 ) -> tuple[CaseTable, ...]:
-    """Return one table a workload, with a row for each layer and wait mode that has numbers."""
+    """Return one table a workload, with a row for each layer and wait mode that has numbers.
+
+    `shares`: of the generator's limit, by point.
+    """
     groups: dict[Case, list[Row]] = defaultdict(list)
     for row in rows:
         groups[_without_wait(row.cell.case)].append(row)
@@ -238,7 +257,7 @@ def case_tables(
         shown = []
         for row in ordered:
             series, wait = row.cell.series, row.cell.case.wait
-            values = _values(row, facts.get((series, case.place, wait)), data)
+            values = _values(row, facts.get((series, case.place, wait)), data, shares)
             shown.append(
                 TableRow(
                     key=keys[series],

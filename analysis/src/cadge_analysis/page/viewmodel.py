@@ -92,6 +92,17 @@ class CaseTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KneeTable:
+    """The highest load that each series bears, with one set of values beside the axis."""
+
+    title: str
+    case: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryCell:
     """A number, its interval, its ratio to the floor and the length of the ratio's bar in percent."""
 
@@ -152,6 +163,7 @@ class Section:
     lede: str
     figures: tuple[Figure, ...]
     summaries: tuple[Summary, ...]
+    knees: tuple[KneeTable, ...]
     columns: tuple[Column, ...]
     tables: tuple[CaseTable, ...]
     models: tuple[FactTable, ...]

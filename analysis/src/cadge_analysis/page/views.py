@@ -12,13 +12,16 @@ from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables
 from cadge_analysis.page.answers import answers
-from cadge_analysis.page.figures import beside, figure, in_family, main_family
+from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
+from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.remarks import counted, remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
 from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.knee import Knee, Loads
+from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
 
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
@@ -45,10 +48,14 @@ def _figures(
     looks: dict[Series, Identity],
     facts: FirstFacts,
     data: Dataset,
+    knees: Sequence[Knee],
     *,
     anchor: str,
 ) -> tuple[Figure, ...]:
-    """Return one figure a wait mode; points off the main family are in the tables alone."""
+    """Return one figure a wait mode, and one of the p99 where layers have knees.
+
+    Points off the main family are in the tables alone.
+    """
     made = []
     for wait in words.WAIT_ORDER:
         here = [row for row in rows if row.cell.case.wait == wait]
@@ -58,6 +65,11 @@ def _figures(
         members = [row for row in here if in_family(row.cell.case, family)]
         if len({row.cell.case.size for row in members}) > 1:
             made.append(figure(members, keys, looks, facts, data=data, name=f"{anchor}-{wait}"))
+            ids = {row.cell.point_id for row in members}
+            here_knees = [knee for knee in knees if knee.point_id in ids]
+            if here_knees:
+                name = f"{anchor}-{wait}-p99"
+                made.append(tail_figure(members, here_knees, keys, looks, facts, data=data, name=name))
     return tuple(made)
 
 
@@ -94,6 +106,7 @@ def _section(
     looks: dict[Series, Identity],
     facts: FirstFacts,
     fits: Sequence[Fitted],
+    loads: Loads,
 ) -> Section | None:
     file = comparison.data.patterns[pattern]
     cells = [
@@ -105,15 +118,17 @@ def _section(
     if not cells:
         return None
     anchor = f"{pattern}-{place}"
+    knees = [knee for knee in loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
     return Section(
         anchor=anchor,
         short=f"{file.title}, {words.PLACES_SHORT[place]}",
         heading=f"{file.title} {words.PLACES[place]}",
         lede=file.summary,
-        figures=_figures(rows, keys, looks, facts, comparison.data, anchor=anchor),
+        figures=_figures(rows, keys, looks, facts, comparison.data, knees, anchor=anchor),
         summaries=_summaries(comparison, cells, rows, keys),
+        knees=knee_tables(knees, keys),
         columns=tables.columns_of(file),
-        tables=tables.case_tables(rows, keys, facts, comparison.data),
+        tables=tables.case_tables(rows, keys, facts, comparison.data, loads.shares),
         models=model_tables([one for one in fits if (one.pattern, one.place) == (pattern, place)]),
         note=_note(cells, rows),
     )
@@ -147,10 +162,11 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     every_fact = launch_facts(data)
     first = {key: found[0] for key, found in every_fact.items()}
     fits = fits_of(data).fits
+    loads = loads_of(comparison.rows)
     sections: dict[tuple[str, str], Section] = {}
     for pattern in data.patterns:
         for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first, fits)
+            made = _section(comparison, pattern, place, keys, looks, first, fits, loads)
             if made is not None:
                 sections[pattern, place] = made
     found = remarks(comparison, every_fact)

@@ -151,7 +151,7 @@ def make_plan(
     making = _Making(sweep, site, workloads, focuses(sweep, workloads))
     for entry in entries:
         info = catalogue.get(entry.layer)
-        for item in wishes:
+        for item in _wishes_of(entry, sweep, workloads, wishes):
             subject = Subject(
                 kind="layer",
                 layer=entry.layer,
@@ -183,6 +183,13 @@ def make_plan(
     ]
     notes = [*notices, *([shortened] if shortened else [])]
     return _seal(making, points + making.refused, launches, blocks, notes)
+
+
+def _wishes_of(entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes: Sequence[Wanted]) -> Sequence[Wanted]:
+    """Return what is wanted of one layer: of all the same, unless it has places of its own."""
+    if entry.places is None:
+        return wishes
+    return wanted(sweep.model_copy(update={"places": entry.places}), workloads)
 
 
 def _check_attempts(layers: int, combinations: int, launches: int) -> None:

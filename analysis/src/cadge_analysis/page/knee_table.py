@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of knees: the highest load that each layer bears, in the words of its pattern."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import case_key, estimate_value, share_value
+from cadge_analysis.page.viewmodel import Column, Key, KneeTable, TableRow, Value
+from cadge_analysis.stats.knee import P99_SAMPLES, Generator, Knee
+from cadge_analysis.stats.load import Case, Series
+from cadge_results import PatternFile
+from cadge_results.pattern import KneeRule
+
+
+def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[KneeTable, ...]:
+    """Return one table for each set of values beside the axis; `found` is of one pattern and one place."""
+    groups: dict[Case, list[Knee]] = defaultdict(list)
+    for knee in found:
+        groups[Case("", "", knee.case.workload, knee.case.file)].append(knee)
+    made = []
+    for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
+        rule = case.file.knee
+        if rule is None:
+            continue
+        ordered = sorted(members, key=lambda one: (words.WAIT_ORDER.index(one.case.wait), one.series))
+        made.append(
+            KneeTable(
+                title=f"Knee: {case.file.fill(case.file.words.figure, case.workload, words.value)}",
+                case=case_key(members[0].case),
+                note=_note(case.file, rule, members[0].generator),
+                columns=_columns(case.file, rule),
+                rows=tuple(_row(one, keys) for one in ordered),
+            )
+        )
+    return tuple(made)
+
+
+def _columns(file: PatternFile, rule: KneeRule) -> tuple[Column, ...]:
+    axis = file.parameters[file.axis]
+    rest = words.value(axis, rule.rest)
+    return (
+        Column(key="wait", head="waits by", number=False),
+        Column(key="knee", head=f"knee, {axis.title}"),
+        Column(key="knee_rate", head="rate at the knee", unit="1/s"),
+        Column(key="rest_p99", head=f"p99 at {rest}", unit="\u00b5s"),
+        Column(key="generator", head="of the generator's limit", unit="%"),
+        Column(key="launches", head="launches"),
+    )
+
+
+def _note(file: PatternFile, rule: KneeRule, generator: Generator | None) -> str:
+    axis = file.parameters[file.axis]
+    text = (
+        f"The highest {axis.title} measured at which the p99 is at most {rule.times} times that at "
+        f"{words.value(axis, rule.rest)}, and at least {units.percent(rule.share, 0)} of what was offered was done: "
+        "the median over launches, with its interval. "
+    )
+    return text + limit_text(generator, rule)
+
+
+def limit_text(generator: Generator | None, rule: KneeRule) -> str:
+    """Return what can be offered at most, and from which rates on they are marked."""
+    if generator is None:
+        return (
+            "What can be offered at most was not measured with these values in this campaign: that takes a layer of "
+            f"style {rule.generator} at place self."
+        )
+    at_least = "" if generator.reached else "at least "
+    return (
+        f"What can be offered at most, over a layer that does nothing, is {at_least}"
+        f"{units.sig3(generator.limit.value)} a second; rates above {units.percent(rule.marked, 0)} of that are marked."
+    )
+
+
+def _row(knee: Knee, keys: Mapping[Series, Key]) -> TableRow:
+    return TableRow(
+        key=keys[knee.series],
+        point_id="",
+        layer=knee.series.label,
+        wait=knee.case.wait,
+        cells=(
+            Value(text=knee.case.wait),
+            _load(knee),
+            estimate_value(knee.rate, scale=1.0, reason=""),
+            estimate_value(knee.rest_ns, scale=1 / units.NS_PER_US, reason=""),
+            share_value(knee.share, knee.case.file.knee),
+            Value(text=units.grouped(knee.load.launches), detail=_launches_detail(knee), raw=str(knee.load.launches)),
+        ),
+    )
+
+
+def _load(knee: Knee) -> Value:
+    """Return the knee on the axis; an end of what was measured is a bound."""
+    plain = estimate_value(knee.load, scale=1.0, reason="")
+    axis = knee.case.file.parameters[knee.case.file.axis]
+
+    def say(load: float) -> str:
+        if load <= 0:
+            return f"below {words.value(axis, knee.loads[0])}"
+        text = words.value(axis, round(load))
+        return f"at least {text}" if load >= knee.loads[-1] else text
+
+    low, high = knee.load.low, knee.load.high
+    detail = plain.detail if low is None or high is None else units.interval(say(low), say(high))
+    return Value(
+        text=say(knee.load.value), detail=detail, raw=plain.raw, flag="few" if knee.fewest < P99_SAMPLES else ""
+    )
+
+
+def _launches_detail(knee: Knee) -> str:
+    coverage = knee.load.coverage
+    parts = [units.percent(coverage) if coverage else "no interval"]
+    parts += [f"{knee.bearing_all} bear all loads"] * bool(knee.bearing_all)
+    parts += [f"{knee.bearing_none} bear none"] * bool(knee.bearing_none)
+    if knee.fewest < P99_SAMPLES:
+        parts.append(f"a p99 rests on {units.count_of(knee.fewest, 'sample')}")
+    return ", ".join(parts)

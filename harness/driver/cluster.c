@@ -18,13 +18,48 @@ static struct drv_server *server_of(struct drv_cluster *cluster, uint32_t peer)
 	return &cluster->servers[peer < cluster->count ? peer : 0];
 }
 
+/* Passes a request on. False: it is to be answered in place. */
+static bool pass_on(struct drv_cluster *cluster, uint32_t channel, const void *request, size_t bytes,
+		    const struct drv_work *work)
+{
+	struct drv_server *server = &cluster->servers[channel];
+
+	if (!drv_handoff_wants(cluster->handoff))
+		return false;
+	if (drv_handoff_pass(cluster->handoff, server, channel, request, bytes, work))
+		return true;
+	if (cluster->handoff->common)
+		return false;
+	/* where losses are known this one counts as lost */
+	if (server->intake.reliable)
+		drv_intake_mismatch(&server->intake,
+				    "more requests at a time than the client has outstanding");
+	return true;
+}
+
+static bool pass_message(struct drv_cluster *cluster, uint32_t channel, const void *data, size_t bytes)
+{
+	const size_t request_bytes = (size_t)cluster->servers[channel].exchange.request_bytes;
+	struct drv_work work;
+
+	return bytes == request_bytes + DRV_RPC_TRAILER_BYTES &&
+	       drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id) &&
+	       pass_on(cluster, channel, data, request_bytes, &work);
+}
+
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {
 	struct drv_cluster *cluster = (struct drv_cluster *)sink;
 	struct drv_server *server = server_of(cluster, peer);
-	const enum cadge_keep keep = server->port.sink.recv(&server->port.sink, peer, data, bytes, lend);
+	const uint32_t channel = (uint32_t)(server - cluster->servers);
+	enum cadge_keep keep;
 
+	if (cluster->handoff && pass_message(cluster, channel, data, bytes))
+		return CADGE_TAKEN;
+	keep = server->port.sink.recv(&server->port.sink, peer, data, bytes, lend);
+	if (cluster->handoff)
+		drv_handoff_answered(cluster->handoff, channel);
 	cluster->due |= has_work(server);
 	return keep;
 }
@@ -34,8 +69,15 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 {
 	struct drv_cluster *cluster = (struct drv_cluster *)sink;
 	struct drv_server *server = server_of(cluster, peer);
+	const uint32_t channel = (uint32_t)(server - cluster->servers);
+	const struct drv_work work = {.reply_to = *reply_to};
 
+	if (cluster->handoff && bytes == server->exchange.request_bytes &&
+	    pass_on(cluster, channel, args, bytes, &work))
+		return;
 	server->port.sink.call(&server->port.sink, peer, op, args, bytes, reply_to);
+	if (cluster->handoff)
+		drv_handoff_answered(cluster->handoff, channel);
 	cluster->due |= has_work(server);
 }
 
@@ -44,6 +86,9 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	struct drv_cluster *cluster = (struct drv_cluster *)sink;
 	struct drv_server *server = server_of(cluster, peer);
 
+	if (cluster->handoff && (token & DRV_TOKEN_HANDED_OFF) &&
+	    drv_handoff_sent(cluster->handoff, token, code))
+		return;
 	drv_server_on_sent(&server->port.sink, peer, token, code);
 	cluster->due |= has_work(server);
 }
@@ -84,6 +129,11 @@ void drv_cluster_serve(struct drv_cluster *cluster, struct drv_service *service)
 		drv_server_serve(&cluster->servers[i], service);
 }
 
+void drv_cluster_pass_on(struct drv_cluster *cluster, struct drv_handoff *handoff)
+{
+	cluster->handoff = handoff;
+}
+
 void drv_cluster_stop(struct drv_cluster *cluster)
 {
 	for (uint32_t i = 0; i < cluster->count; i++)
@@ -94,13 +144,14 @@ void drv_cluster_stop(struct drv_cluster *cluster)
 
 DRV_INLINE bool due(void *arg)
 {
-	return ((const struct drv_cluster *)arg)->due;
+	const struct drv_cluster *cluster = arg;
+
+	return cluster->due || (cluster->handoff && drv_handoff_due(cluster->handoff));
 }
 
-static int __attribute__((noinline)) drain(void *arg, struct drv_fail *fail)
+/* What servers could not answer at once. */
+static int __attribute__((noinline)) drain_servers(struct drv_cluster *cluster, struct drv_fail *fail)
 {
-	struct drv_cluster *cluster = arg;
-
 	cluster->due = false;
 	for (uint32_t i = 0; i < cluster->count; i++) {
 		struct drv_server *server = &cluster->servers[i];
@@ -114,6 +165,18 @@ static int __attribute__((noinline)) drain(void *arg, struct drv_fail *fail)
 		cluster->due |= has_work(server);
 	}
 	return 0;
+}
+
+DRV_INLINE int drain(void *arg, struct drv_fail *fail)
+{
+	struct drv_cluster *cluster = arg;
+
+	if (cluster->due && drain_servers(cluster, fail))
+		return -1;
+	if (!cluster->handoff || !drv_handoff_drain(cluster->handoff))
+		return 0;
+	*fail = cluster->handoff->fail;
+	return -1;
 }
 
 int drv_cluster_run(struct drv_cluster *cluster, json_t **message_out, struct drv_fail *fail)

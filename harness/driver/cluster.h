@@ -2,10 +2,12 @@
 /*
  * Driver helper for patterns with many clients: the serving side of all channels of one context, by the thread that polls
  * it. A server for each channel (server.h), which answers in place, and one sink that tells each event whose it is.
+ * Requests may be passed on to other threads instead (handoff.h).
  */
 #ifndef DRV_CLUSTER_H
 #define DRV_CLUSTER_H
 
+#include "handoff.h"
 #include "pattern.h"
 #include "server.h"
 
@@ -17,6 +19,8 @@ struct drv_cluster {
 	uint32_t count;
 	/* some of them have work that could not be done inside a callback */
 	bool due;
+	/* NULL: all are answered in place */
+	struct drv_handoff *handoff;
 };
 
 /* Makes a server for each channel of the engine, for one attempt. It is its sink from now on. */
@@ -24,6 +28,8 @@ int drv_cluster_start(struct drv_cluster *cluster, struct drv_engine *engine, st
 		      struct drv_fail *fail);
 /* From now on each works before it answers. To be called right after drv_cluster_start; `service` stays the caller's. */
 void drv_cluster_serve(struct drv_cluster *cluster, struct drv_service *service);
+/* From now on requests are passed on where `handoff` wants them; it was started, and stays the caller's. */
+void drv_cluster_pass_on(struct drv_cluster *cluster, struct drv_handoff *handoff);
 /* Legal without a start, on zeroes. */
 void drv_cluster_stop(struct drv_cluster *cluster);
 

@@ -32,12 +32,16 @@ bool drv_intake_search(struct drv_intake *intake, const void *data, size_t bytes
 	return false;
 }
 
+bool drv_intake_holds(const struct drv_intake *intake, const void *data, size_t bytes, uint64_t key)
+{
+	return intake->full ? drv_body_holds(data, bytes, intake->seed, intake->phase, key)
+			    : drv_touch_read(data, bytes, intake->seed, key);
+}
+
 bool drv_intake_read(struct drv_intake *intake, const void *data, size_t bytes, uint64_t key)
 {
-	if (!intake->full)
-		return drv_touch_read(data, bytes, intake->seed, key);
-	intake->full_checked++;
-	return drv_body_holds(data, bytes, intake->seed, intake->phase, key);
+	intake->full_checked += intake->full;
+	return drv_intake_holds(intake, data, bytes, key);
 }
 
 void drv_intake_phase(struct drv_intake *intake, bool full, uint64_t phase)

@@ -49,8 +49,11 @@ bool drv_intake_read(struct drv_intake *intake, const void *data, size_t bytes, 
 /* Enters a phase: full comparison or not, and which. */
 void drv_intake_phase(struct drv_intake *intake, bool full, uint64_t phase);
 
-/* Checks the head of one arrival, counts it as executed, and returns its key. */
-DRV_INLINE uint64_t drv_intake_take(struct drv_intake *intake, const void *data, size_t bytes)
+/* Whether the body of a message is what its sender wrote. Reads it; to be called by any thread within a phase. */
+bool drv_intake_holds(const struct drv_intake *intake, const void *data, size_t bytes, uint64_t key);
+
+/* Checks the head of one arrival and counts it as executed; whether it is what it must be. */
+DRV_INLINE bool drv_intake_head(struct drv_intake *intake, const void *data, size_t bytes, uint64_t *key_out)
 {
 	const uint64_t key = drv_head_key(data, bytes);
 	bool good;
@@ -69,13 +72,29 @@ DRV_INLINE uint64_t drv_intake_take(struct drv_intake *intake, const void *data,
 	}
 	intake->executions++;
 	intake->key_sum += key;
-	if (DRV_UNLIKELY(intake->reads))
-		good &= drv_intake_read(intake, data, bytes, key);
+	*key_out = key;
+	return good;
+}
+
+/* Counts what was found of a message. */
+DRV_INLINE void drv_intake_judge(struct drv_intake *intake, bool good, uint64_t key, size_t bytes)
+{
 	if (DRV_LIKELY(good))
 		intake->checked++;
 	else
 		drv_intake_mismatch(intake, "message %" PRIu64 " of %zu bytes begins with %016" PRIx64,
 				    intake->executions, bytes, key);
+}
+
+/* All of it: checks one arrival, counts it, and returns its key. */
+DRV_INLINE uint64_t drv_intake_take(struct drv_intake *intake, const void *data, size_t bytes)
+{
+	uint64_t key;
+	bool good = drv_intake_head(intake, data, bytes, &key);
+
+	if (DRV_UNLIKELY(intake->reads))
+		good &= drv_intake_read(intake, data, bytes, key);
+	drv_intake_judge(intake, good, key, bytes);
 	return key;
 }
 

@@ -116,6 +116,8 @@ struct drv_play {
 	uint64_t duration_ns;
 	/* role->state_bytes, zeroed before `prepare`, aligned to a page */
 	void *state;
+	/* role->shared_bytes, zeroed and aligned likewise, of all threads of this endpoint; NULL without */
+	void *shared;
 	/* what is measured goes here */
 	struct drv_record *record;
 	/* set by `prepare` */
@@ -140,6 +142,8 @@ struct drv_role {
 	/* how many channels a thread of this role has at most; 0: no bound. It has at least one. */
 	uint32_t channels_most;
 	size_t state_bytes;
+	/* what the threads of an endpoint share in an attempt, beside a state of each */
+	size_t shared_bytes;
 	/* Gets ready for one attempt, and points engine->sink to the role's own sink. */
 	int (*prepare)(struct drv_play *play, struct drv_fail *fail);
 	/* Releases what `prepare` and the steps made, once for each `prepare`, whether it worked or not. NULL: nothing. */

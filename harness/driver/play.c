@@ -45,12 +45,20 @@ static struct drv_play *play_of(const struct job *job, const struct drv_engine *
 	return engine->thread ? &job->play->others[engine->thread - 1] : job->play;
 }
 
+/* Zeroed pages, at least one; NULL: no memory. */
+static void *zeroed(size_t bytes)
+{
+	const size_t whole = (bytes + STATE_ALIGN) / STATE_ALIGN * STATE_ALIGN;
+	void *made = aligned_alloc(STATE_ALIGN, whole);
+
+	return made ? memset(made, 0, whole) : NULL;
+}
+
 static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	const struct job *job = arg;
 	const struct drv_point *point = &engine->launch->points[job->index];
 	const struct drv_role *role = drv_play_role(engine, point);
-	const size_t bytes = (role->state_bytes + STATE_ALIGN) / STATE_ALIGN * STATE_ALIGN;
 	struct drv_play *play = play_of(job, engine);
 
 	play->engine = engine;
@@ -59,10 +67,10 @@ static int start_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	play->parameters = point->parameters;
 	play->seed = drv_attempt_seed(engine->launch, job->index);
 	play->duration_ns = point->duration_ns;
-	play->state = aligned_alloc(STATE_ALIGN, bytes);
+	play->shared = job->play->shared;
+	play->state = zeroed(role->state_bytes);
 	if (!play->state)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
-	memset(play->state, 0, bytes);
 	return role->prepare(play, fail);
 }
 
@@ -88,10 +96,16 @@ static int stop_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 int drv_play_start(struct drv_play *play, struct drv_engine *engine, size_t index, struct drv_record *record,
 		   struct drv_fail *fail)
 {
+	const struct drv_role *role = drv_play_role(engine, &engine->launch->points[index]);
 	const uint32_t others = drv_crew_size(engine);
 	struct job job = {.play = play, .index = index};
 
 	*play = (struct drv_play){.engine = engine, .record = record};
+	if (role->shared_bytes) {
+		play->shared = zeroed(role->shared_bytes);
+		if (!play->shared)
+			return drv_fail_set(fail, DRV_MEMORY, "no memory for an attempt");
+	}
 	if (others) {
 		play->others = calloc(others, sizeof(*play->others));
 		for (uint32_t i = 0; play->others && i < others; i++) {
@@ -113,11 +127,12 @@ void drv_play_stop(struct drv_play *play)
 
 	if (!play->engine)
 		return;
-	if (drv_crew_size(play->engine) && !play->others)
-		return;
-	drv_crew_all(play->engine, stop_one, &job, &ignored);
+	if (!drv_crew_size(play->engine) || play->others)
+		drv_crew_all(play->engine, stop_one, &job, &ignored);
 	free(play->others);
+	free(play->shared);
 	play->others = NULL;
+	play->shared = NULL;
 }
 
 static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)

@@ -8,19 +8,22 @@
 #include "pattern.h"
 #include "service.h"
 
-enum quantity { LATENCY, RATE };
+enum quantity { LATENCY, RATE, REORDERED, STOLEN };
 
 struct parameters {
 	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, service_ns;
 	uint32_t step, touch;
 };
 
-static const char *const steps[] = {"per_connection", "clusters", NULL};
+enum step { PER_CONNECTION, DISPATCHER, CLUSTERS, STEALING };
+static const char *const steps[] = {"per_connection", "dispatcher", "clusters", "stealing", NULL};
 
 /* The state of the role that answers. */
 struct serving {
 	struct drv_cluster cluster;
 	struct drv_service service;
+	/* a dispatcher's workers, or whoever steals */
+	struct drv_handoff handoff;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -70,18 +73,25 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
+	struct drv_service *service = parameters->service_ns ? &serving->service : NULL;
 
 	if (drv_cluster_start(&serving->cluster, play->engine, exchange_in(play), fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
-	if (!parameters->service_ns)
+	if (service) {
+		/* in every phase: it is the same each time, so that calls become steady with it */
+		if (drv_service_start(service, DRV_SERVICE_SPIN, DRV_SERVICE_FIXED, parameters->service_ns, 0,
+				      true, play->seed, &play->engine->clock, fail))
+			return -1;
+		drv_service_switch(service, true);
+		drv_cluster_serve(&serving->cluster, service);
+	}
+	if (parameters->step != DISPATCHER && parameters->step != STEALING)
 		return 0;
-	/* in every phase: it is the same each time, so that calls become steady with it */
-	if (drv_service_start(&serving->service, DRV_SERVICE_SPIN, DRV_SERVICE_FIXED, parameters->service_ns,
-			      0, true, play->seed, &play->engine->clock, fail))
+	if (drv_handoff_start(&serving->handoff, play->engine, exchange_in(play), service,
+			      parameters->step == STEALING ? play->shared : NULL, fail))
 		return -1;
-	drv_service_switch(&serving->service, true);
-	drv_cluster_serve(&serving->cluster, &serving->service);
+	drv_cluster_pass_on(&serving->cluster, &serving->handoff);
 	return 0;
 }
 
@@ -89,6 +99,7 @@ static void stop_server(struct drv_play *play)
 {
 	struct serving *serving = play->state;
 
+	drv_handoff_stop(&serving->handoff);
 	drv_service_stop(&serving->service);
 	drv_cluster_stop(&serving->cluster);
 }
@@ -100,7 +111,16 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	drv_cluster_phase(&((struct serving *)play->state)->cluster, phase, counts_out);
+	const enum step step = ((const struct parameters *)play->parameters)->step;
+	struct serving *serving = play->state;
+
+	drv_cluster_phase(&serving->cluster, phase, counts_out);
+	if (phase->ended == DRV_STEP_MEASURE && !phase->last && step != PER_CONNECTION && step != CLUSTERS) {
+		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
+		if (step == STEALING)
+			drv_record_count(play->record, STOLEN, serving->handoff.stolen);
+	}
+	serving->handoff.reordered = serving->handoff.stolen = 0;
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -132,9 +152,11 @@ static const struct drv_pattern servers = {
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},
 		},
-	.quantities =
-		(const struct drv_quantity[]){
-			[LATENCY] = {"latency", DRV_HISTOGRAM}, [RATE] = {"rate", DRV_RATE}, {.name = NULL}},
+	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
+						    [RATE] = {"rate", DRV_RATE},
+						    [REORDERED] = {"reordered", DRV_COUNT},
+						    [STOLEN] = {"stolen", DRV_COUNT},
+						    {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
 			/* a server with more threads than there are clients gives each of them further channels, for nothing */
@@ -151,8 +173,10 @@ static const struct drv_pattern servers = {
 			 .phase = drv_caller_phase},
 			{.name = "server",
 			 .threads = true,
+			 .hands = true,
 			 .prepare = prepare_server,
 			 .state_bytes = sizeof(struct serving),
+			 .shared_bytes = sizeof(struct drv_queue),
 			 .stop = stop_server,
 			 .serve = serve,
 			 .phase = phase_server},

@@ -13,7 +13,7 @@ from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
 
 pytestmark = pytest.mark.alone
 
-STEPS = ["per_connection", "clusters"]
+STEPS = ["per_connection", "dispatcher", "clusters", "stealing"]
 PATTERNS = {
     "servers": {
         "clients": {"type": "integer", "min": 1, "max": 64},
@@ -54,11 +54,13 @@ def served(
 def document(layer: str, points: list[Json], wait: str = "block", **more: object) -> Json:
     """Return a launch with the threads that the first point asks for; all its points ask for the same."""
     parameters = points[0]["workload"]["parameters"]
-    each = parameters["step"] == "per_connection"
+    step, threads = parameters["step"], parameters["server_threads"]
     ends = [endpoint(0, "client", [1]), endpoint(1, "server", [0])]
     if wait == "block":
         ends[0]["cpus"] = [-1] * parameters["clients"]
-        ends[1]["cpus"] = [-1] * (parameters["clients"] if each else parameters["server_threads"])
+        ends[1]["cpus"] = [-1] * {"per_connection": parameters["clients"], "dispatcher": 1}.get(step, threads)
+    if step == "dispatcher":
+        ends[1]["hands"] = [-1] * threads
     return launch(layer, points, wait=wait, patterns=PATTERNS, endpoints=ends, **more)
 
 
@@ -93,7 +95,13 @@ def check(result: Json, reliable: bool = True) -> None:
 
 @pytest.mark.parametrize("layer", ["sockets-unix", "sockets-tcp", "peregrine-shm", "sockets-udp"])
 @pytest.mark.parametrize(
-    ("step", "threads"), [("per_connection", 1), ("clusters", 1), ("clusters", 2), ("clusters", 5)]
+    ("step", "threads"),
+    [
+        ("per_connection", 1),
+        *(("clusters", threads) for threads in (1, 2, 5)),
+        *(("dispatcher", threads) for threads in (1, 3)),
+        *(("stealing", threads) for threads in (1, 3)),
+    ],
 )
 def test_every_call_is_answered_once(two: Pair, layer: str, step: str, threads: int) -> None:
     """Over messages, calls and what may lose them; with more threads than clients too."""
@@ -110,7 +118,11 @@ def test_every_call_is_answered_once(two: Pair, layer: str, step: str, threads: 
 def test_one_client_of_each_that_polls(two: Pair, layer: str) -> None:
     need(layer)
     for step in STEPS:
-        check(two.run(document(layer, [served(1, step), served(1, step, depth=16)], wait="poll")))
+        result = two.run(document(layer, [served(1, step), served(1, step, depth=16)], wait="poll"))
+        if step == "dispatcher":  # a third that polls, on two processors: whether it may is the planner's business
+            assert all(attempt["executions"]["server"] > 0 for attempt in result["attempts"])
+        else:
+            check(result)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -134,7 +146,9 @@ def test_rates_of_clients_add_up(two: Pair) -> None:
         assert decode(only(attempt, "latency")["histogram"]).percentile(50) == pytest.approx(20e6, rel=0.1)
 
 
-@pytest.mark.parametrize(("step", "threads"), [("clusters", 1), ("clusters", 2), ("per_connection", 1)])
+@pytest.mark.parametrize(
+    ("step", "threads"), [("clusters", 2), ("per_connection", 1), ("dispatcher", 2), ("stealing", 2)]
+)
 def test_no_thread_handles_two_calls_at_a_time(two: Pair, step: str, threads: int) -> None:
     """A handler of 100 us: a thread answers no more than 10,000 calls a second."""
     need("sockets-unix")
@@ -145,6 +159,27 @@ def test_no_thread_handles_two_calls_at_a_time(two: Pair, step: str, threads: in
     # what was under way when the clock was first read is among the calls
     assert rate(attempt) <= working * 10_000 * 1.02 + 4 * 4 / 0.3
     assert only(attempt, "latency")["min_ns"] >= 100_000
+
+
+def test_order_is_kept_where_one_thread_answers(two: Pair) -> None:
+    """And not promised where several do: of two workers one has the shorter request now and then."""
+    need("sockets-unix")
+    found = {}
+    for step, threads in (("clusters", 2), ("dispatcher", 1), ("dispatcher", 3)):
+        result = two.run(document("sockets-unix", [served(2, step, threads, depth=16, service=5000, duration=300)]))
+        check(result)
+        found[step, threads] = result["attempts"][0]["quantities"].get("reordered", [{"value": None}])[0]["value"]
+    assert found["clusters", 2] is None, "in place nothing can overtake, and nothing is counted"
+    assert found["dispatcher", 1] == 0
+    assert found["dispatcher", 3] > 0
+
+
+def test_a_busy_cluster_gives_away(two: Pair) -> None:
+    """Three clients on two clusters: the one with two of them has more to do."""
+    need("sockets-unix")
+    result = two.run(document("sockets-unix", [served(3, "stealing", 2, depth=16, service=20000, duration=500)]))
+    check(result)
+    assert only(result["attempts"][0], "stolen")["value"] > 0
 
 
 @pytest.mark.paired

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many clients of one context: each gets the answers to its own requests, in order where they are given in place, also
+ * when the layer is busy in between. And what is passed on: it is worked for once, by whoever takes it, and comes back.
+ */
+#include "cluster.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tap.h"
+
+enum { CHANNELS = 3, DEPTH = 4, REQUEST = 32, REPLY = 40, ANSWERS_MAX = 64, ITEMS = 200000, TAKERS = 2 };
+
+/* A channel of the layer here: what was posted to it. */
+struct cadge_chan {
+	uint64_t ids[ANSWERS_MAX];
+	uint32_t answers, wrong;
+};
+
+static struct cadge_chan chans[CHANNELS];
+/* how many posts are refused before the next one is taken */
+static uint32_t busy;
+static uint64_t seed = 7;
+
+static int post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
+		uint64_t token)
+{
+	uint64_t id;
+
+	(void)count, (void)flags, (void)token;
+	if (busy) {
+		busy--;
+		return CADGE_BUSY;
+	}
+	if (iov->bytes != REPLY + DRV_RPC_TRAILER_BYTES ||
+	    !drv_trailer_read(iov->base, iov->bytes, DRV_RPC_REPLY, &id) ||
+	    !drv_head_holds(iov->base, REPLY, ~seed, id) || !drv_touch_read(iov->base, REPLY, ~seed, id))
+		chan->wrong++;
+	else
+		chan->ids[chan->answers++] = id;
+	return CADGE_DONE;
+}
+
+static void limits(const struct cadge_ctx *ctx, struct cadge_limits *limits_out)
+{
+	(void)ctx;
+	limits_out->caps = 0;
+}
+
+static const struct cadge_layer layer = {.post = post, .limits = limits};
+static const struct drv_exchange exchange = {.form = DRV_FORM_EMULATED,
+					     .request_bytes = REQUEST,
+					     .reply_bytes = REPLY,
+					     .depth = DEPTH,
+					     .seed = 7,
+					     .touch = DRV_TOUCH_WRITE_READ};
+
+static void start_engine(struct drv_engine *engine, uint64_t caps)
+{
+	memset(engine, 0, sizeof(*engine));
+	engine->layer = &layer;
+	engine->channels_count = CHANNELS;
+	engine->offer.both.caps = CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | caps;
+	for (uint32_t i = 0; i < CHANNELS; i++)
+		engine->channels[i].chan = &chans[i];
+	memset(chans, 0, sizeof(chans));
+}
+
+/* Delivers request `number` on a channel: its number is its id as well. */
+static void deliver(struct drv_cluster *cluster, uint32_t channel, uint64_t number)
+{
+	uint8_t message[REQUEST + DRV_RPC_TRAILER_BYTES];
+
+	drv_head_write(message, REQUEST, seed, number);
+	drv_touch_write(message, REQUEST, seed, number);
+	drv_trailer_write(message, REQUEST, number, DRV_RPC_REQUEST);
+	cluster->port.sink.recv(&cluster->port.sink, channel, message, sizeof(message), NULL);
+}
+
+static void start(struct drv_cluster *cluster, struct drv_engine *engine)
+{
+	const struct drv_phase phase = {.full = false};
+	struct drv_counts counts = {0};
+	struct drv_fail fail;
+
+	if (drv_cluster_start(cluster, engine, exchange, &fail))
+		tap_ok(false, "a cluster starts: %s", fail.text);
+	drv_cluster_phase(cluster, &phase, &counts);
+}
+
+static struct drv_counts counts_of(struct drv_cluster *cluster)
+{
+	const struct drv_phase phase = {.full = false};
+	struct drv_counts counts = {0};
+
+	drv_cluster_phase(cluster, &phase, &counts);
+	return counts;
+}
+
+static bool in_order(const struct cadge_chan *chan, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (chan->ids[i] != i)
+			return false;
+	return chan->answers == count && !chan->wrong;
+}
+
+/* In place: inside the callback, or after it where the layer does not take answers there. */
+static void test_in_place(uint64_t caps)
+{
+	struct drv_engine engine;
+	struct drv_cluster cluster;
+	struct drv_counts counts;
+	bool right = true;
+
+	start_engine(&engine, caps);
+	start(&cluster, &engine);
+	for (uint64_t number = 0; number < DEPTH; number++)
+		for (uint32_t channel = 0; channel < CHANNELS; channel++) {
+			/* every second time there is no room: it waits, and nothing of its channel goes before it */
+			busy = (number + channel) % 2;
+			deliver(&cluster, channel, number);
+		}
+	busy = 0;
+	for (uint32_t i = 0; i < CHANNELS; i++)
+		if (drv_server_drain(&cluster.servers[i]))
+			tap_ok(false, "answers that had to wait");
+	for (uint32_t i = 0; i < CHANNELS; i++)
+		right &= in_order(&chans[i], DEPTH);
+	counts = counts_of(&cluster);
+	tap_ok(right && counts.executed == CHANNELS * DEPTH && counts.checked == CHANNELS * DEPTH &&
+		       !counts.mismatches,
+	       "%s: each client gets its answers in order, %" PRIu64 " of %d executed",
+	       caps ? "in the callback" : "after poll", counts.executed, CHANNELS * DEPTH);
+	deliver(&cluster, 1, DEPTH + 1);
+	tap_ok(counts_of(&cluster).mismatches == 1, "a request that is missing is noticed, on its channel");
+	drv_cluster_stop(&cluster);
+	drv_memory_free(&engine, &engine.pools[DRV_POOL_SERVER]);
+}
+
+/* One poll of a thread: what it brought, and what the thread does then. */
+static void turn(struct drv_cluster *cluster, struct drv_handoff *handoff, uint32_t channel, uint64_t number)
+{
+	deliver(cluster, channel, number);
+	if (drv_handoff_drain(handoff))
+		tap_ok(false, "a thread that passes on: %s", handoff->fail.text);
+}
+
+/* Two threads of a server, played by this one: the first is busy, the second helps it out. */
+static void test_stealing(void)
+{
+	struct drv_queue *common = aligned_alloc(DRV_QUEUE_ALIGN, sizeof(*common));
+	struct drv_engine engines[2];
+	struct drv_cluster busy_one;
+	struct drv_handoff handoffs[2];
+	struct drv_fail fail;
+	uint64_t number = 0;
+
+	memset(common, 0, sizeof(*common));
+	start_engine(&engines[1], CADGE_CAP_POST_IN_SINK);
+	start_engine(&engines[0], CADGE_CAP_POST_IN_SINK);
+	start(&busy_one, &engines[0]);
+	for (int i = 0; i < 2; i++)
+		if (drv_handoff_start(&handoffs[i], &engines[i], exchange, NULL, common, &fail))
+			tap_ok(false, "two threads start: %s", fail.text);
+	drv_cluster_pass_on(&busy_one, &handoffs[0]);
+	while (handoffs[0].busy_polls < DRV_HANDOFF_BUSY_POLLS)
+		turn(&busy_one, &handoffs[0], 0, number++);
+	tap_ok(in_order(&chans[0], (uint32_t)number) && !handoffs[0].out,
+	       "a thread that is not busy yet answers %" PRIu64 " in place", number);
+	deliver(&busy_one, 0, number++);
+	deliver(&busy_one, 1, 0);
+	tap_ok(handoffs[0].out == 2 && chans[1].answers == 0, "once it is, it passes on");
+	drv_handoff_drain(&handoffs[1]);
+	tap_ok(handoffs[1].stolen == 1 && chans[0].answers == number - 1,
+	       "another takes one at a time, and does not touch the context");
+	/* its own, which nobody took, and what came back */
+	drv_handoff_drain(&handoffs[0]);
+	drv_handoff_drain(&handoffs[0]);
+	tap_ok(in_order(&chans[0], (uint32_t)number) && chans[1].answers == 1 && !handoffs[0].out &&
+		       handoffs[0].stolen == 0 && handoffs[0].reordered == 0,
+	       "its owner answers both: %" PRIu64 " out of order", handoffs[0].reordered);
+
+	/* nothing came for a while: the next requests are answered in place, and overtake what is still out */
+	handoffs[0].busy_polls = DRV_HANDOFF_BUSY_POLLS;
+	deliver(&busy_one, 0, number++);
+	handoffs[0].busy_polls = 0;
+	deliver(&busy_one, 0, number++);
+	drv_handoff_drain(&handoffs[0]);
+	tap_ok(handoffs[0].reordered == 1 && chans[0].answers == number &&
+		       chans[0].ids[number - 1] == number - 2,
+	       "an answer that was overtaken is counted");
+	tap_ok(counts_of(&busy_one).executed == number + 1 && !counts_of(&busy_one).mismatches,
+	       "all are executed once");
+	drv_handoff_stop(&handoffs[0]);
+	drv_handoff_stop(&handoffs[1]);
+	drv_cluster_stop(&busy_one);
+	for (int i = 0; i < 2; i++) {
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_SERVER]);
+		drv_memory_free(&engines[i], &engines[i].pools[DRV_POOL_CLIENT]);
+	}
+	free(common);
+}
+
+/* Numbers beginning with 1 go through a queue: two put, two take. */
+struct traffic {
+	struct drv_queue *queue;
+	_Atomic uint32_t taken;
+	uint64_t sums[TAKERS];
+	_Atomic uint32_t taker;
+};
+
+static void *put_items(void *arg)
+{
+	struct traffic *traffic = arg;
+
+	for (uintptr_t i = 1; i <= ITEMS;)
+		i += drv_queue_put(traffic->queue, (void *)i);
+	return NULL;
+}
+
+static void *take_items(void *arg)
+{
+	struct traffic *traffic = arg;
+	uint64_t *sum = &traffic->sums[traffic->taker++];
+
+	while (traffic->taken < TAKERS * ITEMS) {
+		void *item = drv_queue_take(traffic->queue);
+
+		if (!item)
+			continue;
+		*sum += (uintptr_t)item;
+		traffic->taken++;
+	}
+	return NULL;
+}
+
+static void test_queue(void)
+{
+	struct traffic traffic = {.queue = aligned_alloc(DRV_QUEUE_ALIGN, sizeof(struct drv_queue))};
+	pthread_t threads[2 * TAKERS];
+	uint32_t places = 0;
+
+	memset(traffic.queue, 0, sizeof(*traffic.queue));
+	while (drv_queue_put(traffic.queue, &places))
+		places++;
+	tap_ok(places == DRV_QUEUE_PLACES, "a queue has %u places", places);
+	while (drv_queue_take(traffic.queue))
+		places--;
+	tap_ok(places == 0 && !drv_queue_take(traffic.queue), "and is empty again");
+	for (int i = 0; i < 2 * TAKERS; i++)
+		pthread_create(&threads[i], NULL, i < TAKERS ? put_items : take_items, &traffic);
+	for (int i = 0; i < 2 * TAKERS; i++)
+		pthread_join(threads[i], NULL);
+	tap_ok(traffic.sums[0] + traffic.sums[1] == UINT64_C(2) * (ITEMS / 2) * (ITEMS + 1) &&
+		       !drv_queue_take(traffic.queue),
+	       "%d numbers of two threads come to two others once each", 2 * ITEMS);
+	free(traffic.queue);
+}
+
+int main(void)
+{
+	test_in_place(CADGE_CAP_POST_IN_SINK);
+	test_in_place(0);
+	test_stealing();
+	test_queue();
+	return tap_done();
+}

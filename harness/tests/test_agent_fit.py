@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
 from cadge_agent.errors import BadBlockError  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.fit import refuse_unfit  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.launch import ports_of  # type: ignore[import-not-found, unused-ignore]
 
 HERE = {
     "name": "n1",
@@ -47,3 +48,10 @@ def test_what_is_wrong_is_said(change: dict[str, Any], said: str) -> None:
     with pytest.raises(BadBlockError, match=said):
         refuse_unfit(block(host, {**HERE, "name": "n2"}), host)
     refuse_unfit(block(host), host)  # alone it needs no network
+
+
+def test_ports_are_halved_where_half_is_enough() -> None:
+    """The second attempt at a launch has others than the first, unless its contexts need all of them."""
+    block = [18600, 18699]
+    assert [ports_of(block, 2, attempt) for attempt in (0, 1)] == [[18600, 18645], [18645, 18690]]
+    assert [ports_of(block, 64, attempt) for attempt in (0, 1)] == [[18600, 18691]] * 2

@@ -19,25 +19,29 @@ from cadge_agent.reactor import Reactor
 from cadge_agent.site import RESERVED_PORTS, Site
 
 AFTER_PEER_S = 3.0  # one endpoint gone: the others get this long to write what they know
-PORTS_AN_ENDPOINT = 2  # that a layer may want on one host
+PORTS_A_CONTEXT = 2  # that a layer may want on one host
 
 
 def make_launch(given: Launch, fleet: Fleet, reactor: Reactor, output: Output) -> Record:
     """Make a launch, once more with other ports if one was taken; returns its record."""
     for attempt in range(2):
         launch = given.copy()
-        launch["ports"] = ports_of(fleet.site.block["ports"], len(given["endpoints"]), attempt)
+        contexts = sum(len(endpoint["cpus"]) or 1 for endpoint in given["endpoints"])
+        launch["ports"] = ports_of(fleet.site.block["ports"], contexts, attempt)
         record = _Making(launch, attempt, fleet, reactor, output).record()
         if not port_taken(record):
             break
     return record
 
 
-def ports_of(block: list[int], endpoints: int, attempt: int) -> list[int]:
-    """Return the ports that a launch's layers may use: half of the block's for each attempt, all where half is few."""
+def ports_of(block: list[int], contexts: int, attempt: int) -> list[int]:
+    """Return the ports that a launch's layers may use: half of the block's for each attempt, all where half is few.
+
+    Each thread of an endpoint has a context, which may want ports of its own.
+    """
     first, last = block[0], block[1] - RESERVED_PORTS
     half = (last - first) // 2
-    if half < PORTS_AN_ENDPOINT * endpoints:
+    if half < PORTS_A_CONTEXT * contexts:
         return [first, last]
     return [first + attempt * half, first + attempt * half + half]
 

@@ -62,7 +62,7 @@ def rows(golden: Campaign, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def test_latency(rows: dict[str, pagereader.FullRow]) -> None:
-    row = rows["rpc/within/8/8/1/usual/write+read"]
+    row = rows["rpc/within/8/8/1/usual/cont/write+read"]
     assert (row.layer, row.wait) == ("sockets-tcp", "poll")
     # Medians of the launches: 1000, 1010, 1020, 1030, 1040, 1050 ns. Their median is 1025.
     assert row.fields["p50"].numbers == [1025.0, 1000.0, 1050.0]
@@ -79,7 +79,7 @@ def test_latency(rows: dict[str, pagereader.FullRow]) -> None:
 
 
 def test_floor(rows: dict[str, pagereader.FullRow]) -> None:
-    row = rows["rpc/within/8/8/1/usual/write+read"]
+    row = rows["rpc/within/8/8/1/usual/cont/write+read"]
     # The faster floor is 500 ns in every round: ratios 2.00, 2.02 ... 2.10; differences 500, 510 ... 550 ns.
     assert row.fields["floor"].text == "cache line bounced"
     assert row.fields["ratio"].numbers == [2.05, 2.0, 2.1]
@@ -90,7 +90,7 @@ def test_floor(rows: dict[str, pagereader.FullRow]) -> None:
 
 
 def test_cost_of_an_operation(rows: dict[str, pagereader.FullRow]) -> None:
-    row = rows["rpc/within/8/8/1/usual/write+read"]
+    row = rows["rpc/within/8/8/1/usual/cont/write+read"]
     # 2 ms and 0.9 ms of CPU time for 2000 operations, in each launch; 2000 operations in 2 ms.
     assert row.fields["cpu_client"].text == "1.00"
     assert row.fields["cpu_server"].text == "0.450"

@@ -282,7 +282,9 @@ def test_other_patterns_depths_and_zero_bytes(tmp_path: Path) -> None:
     report.build(synthetic.make(tmp_path / "store", options).path, path)
     root = pagereader.read(path.read_text())
     rows = {row.case: row for row in pagereader.full_rows(root)}
-    assert rows["rpc/within/8/8/8/usual/write+read"].fields["ratio"].smalls == ["a floor has one operation in flight"]
+    assert rows["rpc/within/8/8/8/usual/cont/write+read"].fields["ratio"].smalls == [
+        "a floor has one operation in flight"
+    ]
     put = rows["onesided/within/8/1/put/passive/none/0/library"]
     assert put.fields["visible"].numbers[0] > put.fields["p50"].numbers[0]
     assert put.fields["work"].text == "direct"

@@ -42,6 +42,7 @@ CHOICES = {
     "touch": {"type": "choice", "values": ["none", "write+read"]},
     "buffers": {"type": "choice", "values": ["rotated", "same"]},
     "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
+    "reply": {"type": "choice", "values": ["cont", "wait", "defer"]},
     "pairs": {"type": "integer", "min": 1, "max": 32},
 }
 """What older builds do not have, where they did what is now the first value, or the least, of each."""

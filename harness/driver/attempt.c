@@ -283,7 +283,8 @@ static bool recover(struct acting *acting, const struct drv_fail *fail)
 
 	if (engine->broken || engine->down_code || drv_stop_signal)
 		return false;
-	if (fail->reason != DRV_DEADLINE && fail->reason != DRV_LIBRARY && fail->reason != DRV_MEMORY)
+	if (fail->reason != DRV_DEADLINE && fail->reason != DRV_LIBRARY && fail->reason != DRV_MEMORY &&
+	    fail->reason != DRV_NO_CAP)
 		return false;
 	if (acting->prepared && !drv_play_settle(&acting->play))
 		return false;

@@ -13,7 +13,7 @@
 #include "loss.h"
 #include "pattern.h"
 
-#define SLOT_BITS      12
+#define SLOT_BITS      DRV_CLIENT_SLOT_BITS
 #define SLOT_MASK      ((UINT64_C(1) << SLOT_BITS) - 1)
 #define FULL_BYTES_MAX (UINT64_C(16) << 20)
 #define WAIT_NS        UINT64_C(10000000)
@@ -52,6 +52,19 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_client *clie
 {
 	if (!client->failed)
 		drv_engine_fail(what, code, &client->fail);
+	client->failed = true;
+	client->ending = true;
+}
+
+/* A layer that lends may not do so on all of its paths; on which, nothing says beforehand. */
+static void __attribute__((cold, noinline)) note_not_lent(struct drv_client *client, size_t bytes)
+{
+	if (!client->failed)
+		drv_fail_set(
+			&client->fail, DRV_NO_CAP,
+			"the layer did not lend a reply of %zu bytes, so another thread cannot look at it "
+			"where the layer has it",
+			bytes);
 	client->failed = true;
 	client->ending = true;
 }
@@ -125,6 +138,33 @@ DRV_INLINE void complete(struct drv_client *client, uint32_t index, const void *
 		make_ready(client, index);
 }
 
+/*
+ * The reply of a slot is here, and goes to the client's other thread. Where that one looks at it where the layer has it,
+ * it stays lent; what is not lent, and what is wanted elsewhere, is copied here, in the delivery context.
+ */
+static enum cadge_keep __attribute__((noinline))
+pass_on(struct drv_client *client, uint32_t index, const void *data, size_t bytes, struct cadge_lend *lend)
+{
+	struct drv_slot *slot = &client->slots[index];
+	const bool looks = bytes && data != slot->result && client->exchange.payload != DRV_PAYLOAD_COPIED;
+
+	slot->waiting = false;
+	client->completed++;
+	if (DRV_UNLIKELY(!client->taker.on)) /* it was ended, after a failure */
+		return CADGE_TAKEN;
+	if (DRV_UNLIKELY(looks && !lend && client->exchange.payload == DRV_PAYLOAD_UNSOLICITED)) {
+		note_not_lent(client, bytes);
+		return CADGE_TAKEN;
+	}
+	slot->data = looks && lend ? data : slot->result;
+	slot->bytes = bytes;
+	slot->kept = looks ? lend : NULL;
+	if (bytes <= client->exchange.reply_bytes && bytes && !slot->kept && data != slot->result)
+		memcpy(slot->result, data, bytes);
+	drv_taker_give(client, index, DRV_TAKER_REPLY | (slot->lent ? DRV_TAKER_SENDING : 0));
+	return slot->kept ? CADGE_KEEP : CADGE_TAKEN;
+}
+
 /* A reply that nobody waits for: late after a loss, else something is wrong. */
 static void __attribute__((cold, noinline)) stray_reply(struct drv_client *client, const char *what,
 							size_t bytes)
@@ -137,10 +177,12 @@ static void __attribute__((cold, noinline)) stray_reply(struct drv_client *clien
 
 /* Bare messages have no identity but their place in the order, and from 1 byte on what they hold. */
 DRV_INLINE enum cadge_keep recv_bare(struct drv_client *client, const void *data, size_t bytes,
-				     const bool touch, const bool copies)
+				     struct cadge_lend *lend, const bool touch, const bool copies,
+				     const bool away)
 {
 	const struct drv_slot *slot = &client->slots[0];
 
+	(void)lend, (void)away;
 	if (DRV_UNLIKELY(!slot->waiting || (!client->reliable && client->late < client->lost &&
 					    !drv_head_holds(data, bytes, ~client->exchange.seed, slot->key))))
 		stray_reply(client, "an unexpected message", bytes);
@@ -150,7 +192,8 @@ DRV_INLINE enum cadge_keep recv_bare(struct drv_client *client, const void *data
 }
 
 DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *data, size_t bytes,
-					 const bool touch, const bool copies)
+					 struct cadge_lend *lend, const bool touch, const bool copies,
+					 const bool away)
 {
 	uint64_t token, index;
 
@@ -162,6 +205,8 @@ DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *
 	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].waiting ||
 			 client->slots[index].number != token >> SLOT_BITS))
 		stray_reply(client, "an unexpected reply", bytes);
+	else if (away)
+		return pass_on(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES, lend);
 	else
 		complete(client, (uint32_t)index, data, bytes - DRV_RPC_TRAILER_BYTES, touch, copies);
 	return CADGE_TAKEN;
@@ -169,7 +214,8 @@ DRV_INLINE enum cadge_keep recv_emulated(struct drv_client *client, const void *
 
 DRV_INLINE enum cadge_keep replied(struct drv_client *client, uint64_t token, int code,
 				   enum cadge_placement placement, const void *data, size_t bytes,
-				   const bool touch, const bool copies)
+				   struct cadge_lend *lend, const bool touch, const bool copies,
+				   const bool away)
 {
 	const uint64_t index = token & SLOT_MASK;
 
@@ -184,55 +230,109 @@ DRV_INLINE enum cadge_keep replied(struct drv_client *client, uint64_t token, in
 		note_failure(client, "call", code);
 		return CADGE_TAKEN;
 	}
-	complete(client, (uint32_t)index, placement == CADGE_PLACED ? client->slots[index].result : data,
-		 bytes, touch, copies);
+	if (placement == CADGE_PLACED)
+		data = client->slots[index].result;
+	if (away)
+		return pass_on(client, (uint32_t)index, data, bytes, lend);
+	complete(client, (uint32_t)index, data, bytes, touch, copies);
 	return CADGE_TAKEN;
 }
 
-/* Callbacks: those that copy a message, or read it whole, and those that do not, so that nothing is asked in them. */
-#define RECEIVE(name, receive, touch, copies)                                                                \
+/*
+ * Callbacks: those that copy a message, or read it whole, those that do not, and those that pass it on to the other
+ * thread, so that nothing is asked in them.
+ */
+#define RECEIVE(name, receive, touch, copies, away)                                                          \
 	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,  \
 				    struct cadge_lend *lend)                                                 \
 	{                                                                                                    \
-		(void)peer, (void)lend;                                                                      \
-		return receive((struct drv_client *)sink, data, bytes, touch, copies);                       \
+		(void)peer;                                                                                  \
+		return receive((struct drv_client *)sink, data, bytes, lend, touch, copies, away);           \
 	}
-#define REPLIED(name, touch, copies)                                                                         \
+#define REPLIED(name, touch, copies, away)                                                                   \
 	static enum cadge_keep name(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code,        \
 				    enum cadge_placement placement, const void *data, size_t bytes,          \
 				    struct cadge_lend *lend)                                                 \
 	{                                                                                                    \
-		(void)peer, (void)lend;                                                                      \
-		return replied((struct drv_client *)sink, token, code, placement, data, bytes, touch,        \
-			       copies);                                                                      \
+		(void)peer;                                                                                  \
+		return replied((struct drv_client *)sink, token, code, placement, data, bytes, lend, touch,  \
+			       copies, away);                                                                \
 	}
-RECEIVE(on_recv_bare, recv_bare, false, false)
-RECEIVE(on_recv_bare_whole, recv_bare, true, false)
-RECEIVE(on_recv_emulated, recv_emulated, false, false)
-RECEIVE(on_recv_emulated_whole, recv_emulated, true, false)
-RECEIVE(on_recv_emulated_copied, recv_emulated, false, true)
-RECEIVE(on_recv_emulated_copied_whole, recv_emulated, true, true)
-REPLIED(on_replied, false, false)
-REPLIED(on_replied_whole, true, false)
-REPLIED(on_replied_copied, false, true)
-REPLIED(on_replied_copied_whole, true, true)
+RECEIVE(on_recv_bare, recv_bare, false, false, false)
+RECEIVE(on_recv_bare_whole, recv_bare, true, false, false)
+RECEIVE(on_recv_emulated, recv_emulated, false, false, false)
+RECEIVE(on_recv_emulated_whole, recv_emulated, true, false, false)
+RECEIVE(on_recv_emulated_copied, recv_emulated, false, true, false)
+RECEIVE(on_recv_emulated_copied_whole, recv_emulated, true, true, false)
+RECEIVE(on_recv_emulated_away, recv_emulated, false, false, true)
+REPLIED(on_replied, false, false, false)
+REPLIED(on_replied_whole, true, false, false)
+REPLIED(on_replied_copied, false, true, false)
+REPLIED(on_replied_copied_whole, true, true, false)
+REPLIED(on_replied_away, false, false, true)
 
-static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+/* A slot is free, with nothing of it on the way: whoever makes the calls has it, or will get it. */
+static void free_again(struct drv_client *client, uint32_t index)
 {
-	struct drv_client *client = (struct drv_client *)sink;
+	const struct drv_slot *slot = &client->slots[index];
+
+	if (slot->taken || slot->lent || client->ending || !client->taker.on)
+		return;
+	if (client->taker.calls)
+		drv_taker_give(client, index, 0);
+	else
+		make_ready(client, index);
+}
+
+/* What the other thread has given back: calls of its own, and slots that are free. */
+static void __attribute__((noinline)) take_back(struct drv_client *client)
+{
+	uint32_t index, what;
+
+	while (drv_taker_get(client, &index, &what)) {
+		if (what & DRV_TAKER_ENDING)
+			client->ending = true;
+		if (what & DRV_TAKER_CALL) {
+			make_ready(client, index);
+			continue;
+		}
+		/* a worker has no calls to make: the next one begins here */
+		if (!client->taker.calls)
+			client->slots[index].start = drv_clock_now(&client->port.engine->clock);
+		free_again(client, index);
+	}
+}
+
+DRV_INLINE void sent(struct drv_client *client, uint64_t token, int code, const bool away)
+{
 	const uint64_t index = token & SLOT_MASK;
 
-	(void)peer;
 	if (DRV_UNLIKELY(index >= client->exchange.depth || !client->slots[index].lent)) {
 		note_mismatch(client, "a completion for token %" PRIu64 " that is not outstanding", token);
 		return;
 	}
 	client->slots[index].lent = false;
 	client->lents--;
-	if (!client->slots[index].waiting)
-		make_ready(client, (uint32_t)index);
+	if (!client->slots[index].waiting) {
+		if (away)
+			free_again(client, (uint32_t)index);
+		else
+			make_ready(client, (uint32_t)index);
+	}
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
 		note_failure(client, "post", code);
+}
+
+static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	(void)peer;
+	sent((struct drv_client *)sink, token, code, false);
+}
+
+static void on_sent_away(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+{
+	(void)peer;
+	sent((struct drv_client *)sink, token, code, true);
 }
 
 /*
@@ -274,6 +374,56 @@ static int __attribute__((noinline)) hand_over_written(struct drv_client *client
 			: engine->layer->post(client->chan, &iov, 1, 0, token);
 }
 
+/* After the layer took an operation, or said why not. 1: done; 0: it is busy; -1: failed. */
+DRV_INLINE int handed_over(struct drv_client *client, const enum drv_form form, struct drv_slot *slot,
+			   int code)
+{
+	if (DRV_UNLIKELY(code == CADGE_BUSY))
+		return 0;
+	if (DRV_UNLIKELY(code != CADGE_DONE && code != CADGE_QUEUED)) {
+		note_failure(client, form == DRV_FORM_NATIVE ? "call" : "post", code);
+		return -1;
+	}
+	if (form != DRV_FORM_NATIVE && code == CADGE_QUEUED) {
+		slot->lent = true;
+		client->lents++;
+	}
+	slot->waiting = true;
+	slot->filled = false;
+	client->key_sum += slot->key;
+	if (DRV_UNLIKELY(++client->posted == client->limit))
+		client->ending = true;
+	return 1;
+}
+
+/* Hands over a call that the other thread has made. */
+static int __attribute__((noinline)) issue_made(struct drv_client *client, uint32_t index)
+{
+	const struct drv_engine *engine = client->port.engine;
+	const enum drv_form form = client->exchange.form;
+	struct drv_slot *slot = &client->slots[index];
+	const struct cadge_iov iov = {slot->payload,
+				      (size_t)drv_form_bytes(form, client->exchange.request_bytes)};
+	const struct cadge_iov result = {slot->result, (size_t)client->exchange.reply_bytes};
+	const uint64_t token = drv_client_token(slot->number, index);
+
+	if (form != DRV_FORM_NATIVE)
+		return handed_over(client, form, slot, engine->layer->post(client->chan, &iov, 1, 0, token));
+	return handed_over(client, form, slot,
+			   engine->layer->call(client->chan, 1, &iov, 1, &result, client->places, 0, token));
+}
+
+/* All of them: what was made is handed over, also when nothing new is to begin. */
+static int issue_all_made(struct drv_client *client)
+{
+	while (client->ready_head != client->ready_tail && DRV_LIKELY(!client->failed)) {
+		if (issue_made(client, client->ready[client->ready_head & client->ready_mask]) <= 0)
+			return 0;
+		client->ready_head++;
+	}
+	return 1;
+}
+
 /* Hands one operation over. 1: done; 0: the layer is busy; -1: failed. */
 DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32_t index)
 {
@@ -281,10 +431,10 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	struct drv_slot *slot = &client->slots[index];
 	const size_t bytes = (size_t)client->exchange.request_bytes;
 	const uint64_t number = client->next_number;
-	const uint64_t token = number << SLOT_BITS | index;
+	const uint64_t token = drv_client_token(number, index);
 	const uint64_t key = drv_head_write(slot->payload, bytes, client->exchange.seed, number);
 	const struct cadge_iov iov = {.base = slot->payload, .bytes = (size_t)drv_form_bytes(form, bytes)};
-	int code;
+	int code, status;
 
 	if (form == DRV_FORM_EMULATED)
 		drv_trailer_write(slot->payload, bytes, token, DRV_RPC_REQUEST);
@@ -297,25 +447,11 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	} else {
 		code = engine->layer->post(client->chan, &iov, 1, 0, token);
 	}
-	if (DRV_UNLIKELY(code == CADGE_BUSY))
-		return 0;
-	if (DRV_UNLIKELY(code != CADGE_DONE && code != CADGE_QUEUED)) {
-		note_failure(client, form == DRV_FORM_NATIVE ? "call" : "post", code);
-		return -1;
-	}
-	if (form != DRV_FORM_NATIVE && code == CADGE_QUEUED) {
-		slot->lent = true;
-		client->lents++;
-	}
 	slot->number = number;
 	slot->key = key;
-	slot->waiting = true;
-	slot->filled = false;
-	client->next_number++;
-	client->key_sum += key;
-	if (DRV_UNLIKELY(++client->posted == client->limit))
-		client->ending = true;
-	return 1;
+	status = handed_over(client, form, slot, code);
+	client->next_number += status > 0;
+	return status;
 }
 
 /* Hands over all that may start. 0: the layer is busy, or it failed; 1: else. */
@@ -413,12 +549,18 @@ static int expire(struct drv_client *client, uint64_t now, struct drv_fail *fail
 			continue;
 		slot->waiting = false;
 		client->lost++;
+		if (client->taker.on) {
+			drv_taker_give(client, index, DRV_TAKER_LOST | (slot->lent ? DRV_TAKER_SENDING : 0));
+			continue;
+		}
 		if (bare && quieten(client, fail))
 			return -1;
 		slot->start = drv_clock_now(&engine->clock);
 		if (!slot->lent)
 			make_ready(client, index);
 	}
+	if (client->taker.on) /* who takes replies looks at the time */
+		return 0;
 	if (client->mode == DRV_MODE_WARMUP && drv_warmup_expired(&client->warmup, now))
 		client->ending = true;
 	if ((client->mode == DRV_MODE_MEASURE || client->mode == DRV_MODE_TALLIED) && now >= client->end)
@@ -439,10 +581,36 @@ static int __attribute__((noinline)) look_around(struct drv_client *client, stru
 /* The server of this process, where there is one. */
 enum own_server { NO_SERVER, SERVER, WORKING_SERVER };
 
-/* The loop. Compiled for each form and way of waiting, closed and open, so that none of these is asked inside. */
-DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block,
-		    const enum own_server server, const bool open, struct drv_fail *fail)
+/* The loop: closed, open, or closed with replies taken by another thread. */
+enum kind { CLOSED, OPEN, AWAY };
+
+/* Whether nothing is on its way, or with the other thread. */
+DRV_INLINE bool is_idle(const struct drv_client *client, const bool away)
 {
+	return outstanding(client) == 0 && client->lents == 0 &&
+	       (!away || (client->taker.has == 0 &&
+			  (!client->taker.calls || client->ready_head == client->ready_tail)));
+}
+
+DRV_INLINE int issue_some(struct drv_client *client, const enum drv_form form, const enum kind kind)
+{
+	if (kind == OPEN)
+		return issue_due(client, form);
+	if (kind == CLOSED)
+		return issue_ready(client, form);
+	take_back(client);
+	return client->taker.calls ? issue_all_made(client) : issue_ready(client, form);
+}
+
+/*
+ * The loop. Compiled for each form and way of waiting, closed, open, and closed with replies taken elsewhere, so that
+ * none of these is asked inside.
+ */
+DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block,
+		    const enum own_server server, const enum kind kind, struct drv_fail *fail)
+{
+	const bool open = kind == OPEN, away = kind == AWAY;
+
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
 	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX
@@ -450,7 +618,7 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 					 : drv_clock_to_ns(&engine->clock, client->op_deadline) / 2;
 
 	for (;;) {
-		const int taken = open ? issue_due(client, form) : issue_ready(client, form);
+		const int taken = issue_some(client, form, kind);
 		uint64_t before;
 		int events;
 
@@ -459,7 +627,7 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 				*fail = client->fail;
 				return -1;
 			}
-			if (outstanding(client) == 0 && client->lents == 0)
+			if (is_idle(client, away))
 				return 0;
 		}
 		before = client->completed;
@@ -489,39 +657,46 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 	}
 }
 
-#define LOOP(name, form, block, server, open)                                                                \
+#define LOOP(name, form, block, server, kind)                                                                \
 	static int __attribute__((noinline)) name(struct drv_client *client, struct drv_fail *fail)          \
 	{                                                                                                    \
-		return loop(client, form, block, server, open, fail);                                        \
+		return loop(client, form, block, server, kind, fail);                                        \
 	}
-#define LOOPS(name, form, open)                                                                              \
-	LOOP(name##_poll, form, false, NO_SERVER, open)                                                      \
-	LOOP(name##_block, form, true, NO_SERVER, open)                                                      \
-	LOOP(name##_self, form, false, SERVER, open)                                                         \
-	LOOP(name##_self_block, form, true, SERVER, open)
-LOOPS(bare, DRV_FORM_BARE, false)
-LOOPS(emulated, DRV_FORM_EMULATED, false)
-LOOPS(native, DRV_FORM_NATIVE, false)
-LOOPS(open_emulated, DRV_FORM_EMULATED, true)
-LOOPS(open_native, DRV_FORM_NATIVE, true)
-LOOP(emulated_working, DRV_FORM_EMULATED, false, WORKING_SERVER, false)
-LOOP(emulated_working_block, DRV_FORM_EMULATED, true, WORKING_SERVER, false)
-LOOP(native_working, DRV_FORM_NATIVE, false, WORKING_SERVER, false)
-LOOP(native_working_block, DRV_FORM_NATIVE, true, WORKING_SERVER, false)
+#define LOOPS(name, form, kind)                                                                              \
+	LOOP(name##_poll, form, false, NO_SERVER, kind)                                                      \
+	LOOP(name##_block, form, true, NO_SERVER, kind)                                                      \
+	LOOP(name##_self, form, false, SERVER, kind)                                                         \
+	LOOP(name##_self_block, form, true, SERVER, kind)
+LOOPS(bare, DRV_FORM_BARE, CLOSED)
+LOOPS(emulated, DRV_FORM_EMULATED, CLOSED)
+LOOPS(native, DRV_FORM_NATIVE, CLOSED)
+LOOPS(open_emulated, DRV_FORM_EMULATED, OPEN)
+LOOPS(open_native, DRV_FORM_NATIVE, OPEN)
+LOOPS(away_emulated, DRV_FORM_EMULATED, AWAY)
+LOOPS(away_native, DRV_FORM_NATIVE, AWAY)
+LOOP(emulated_working, DRV_FORM_EMULATED, false, WORKING_SERVER, CLOSED)
+LOOP(emulated_working_block, DRV_FORM_EMULATED, true, WORKING_SERVER, CLOSED)
+LOOP(native_working, DRV_FORM_NATIVE, false, WORKING_SERVER, CLOSED)
+LOOP(native_working_block, DRV_FORM_NATIVE, true, WORKING_SERVER, CLOSED)
 
-/* For polling, blocking, and both beside a server of this process; closed, also where that works before it answers. */
+/*
+ * By kind and form; for polling, blocking, and both beside a server of this process; closed, also where that works
+ * before it answers. Messages without identity have one outstanding at a time and are no calls: nobody works for them,
+ * there is nothing to be opened, and no other thread to take them.
+ */
 typedef int (*loop_fn)(struct drv_client *client, struct drv_fail *fail);
-static const loop_fn closed_loops[][6] = {
-	{bare_poll, bare_block, bare_self,
-	 bare_self_block}, /* bare messages are no calls: nobody works for them */
-	{emulated_poll, emulated_block, emulated_self, emulated_self_block, emulated_working,
-	 emulated_working_block},
-	{native_poll, native_block, native_self, native_self_block, native_working, native_working_block},
-};
-static const loop_fn open_loops[][6] = {
-	{NULL}, /* messages without identity have one outstanding at a time: nothing to be opened */
-	{open_emulated_poll, open_emulated_block, open_emulated_self, open_emulated_self_block},
-	{open_native_poll, open_native_block, open_native_self, open_native_self_block},
+static const loop_fn loops[][3][6] = {
+	[CLOSED] = {{bare_poll, bare_block, bare_self, bare_self_block},
+		    {emulated_poll, emulated_block, emulated_self, emulated_self_block, emulated_working,
+		     emulated_working_block},
+		    {native_poll, native_block, native_self, native_self_block, native_working,
+		     native_working_block}},
+	[OPEN] = {{NULL},
+		  {open_emulated_poll, open_emulated_block, open_emulated_self, open_emulated_self_block},
+		  {open_native_poll, open_native_block, open_native_self, open_native_self_block}},
+	[AWAY] = {{NULL},
+		  {away_emulated_poll, away_emulated_block, away_emulated_self, away_emulated_self_block},
+		  {away_native_poll, away_native_block, away_native_self, away_native_self_block}},
 };
 
 /* All slots may start at this moment. */
@@ -532,18 +707,21 @@ static void start_slots(struct drv_client *client)
 	client->ready_head = client->ready_tail = 0;
 	client->ending = false;
 	client->last = now;
+	drv_taker_begin(client);
 	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		client->slots[index].start = now;
 		client->slots[index].filled = false; /* what an earlier phase did not get rid of */
-		make_ready(client, index);
+		if (client->taker.on && client->taker.calls)
+			drv_taker_give(client, index, 0);
+		else
+			make_ready(client, index);
 	}
 }
 
 /* Starts all slots and runs. */
 static int run(struct drv_client *client, struct drv_fail *fail)
 {
-	const loop_fn *loops =
-		(client->mode == DRV_MODE_PACED ? open_loops : closed_loops)[client->exchange.form];
+	const enum kind kind = client->mode == DRV_MODE_PACED ? OPEN : client->taker.on ? AWAY : CLOSED;
 	struct drv_engine *engine = client->port.engine;
 	const enum own_server server = !client->server           ? NO_SERVER
 				       : client->server->service ? WORKING_SERVER
@@ -551,8 +729,11 @@ static int run(struct drv_client *client, struct drv_fail *fail)
 
 	start_slots(client);
 	client->ending = client->mode == DRV_MODE_PACED && drv_pace_over(client->pace);
-	if (loops[2 * server + (engine->block ? 1 : 0)](client, fail))
+	if (loops[kind][client->exchange.form][2 * server + (engine->block ? 1 : 0)](client, fail)) {
+		/* what it has of the client is read from now on */
+		drv_taker_stop(client);
 		return -1;
+	}
 	/* what was given up as lost must not turn up in a later phase */
 	return client->lost > client->late ? quieten(client, fail) : 0;
 }
@@ -727,10 +908,11 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 					       struct cadge_lend *) = {
 		{on_replied, on_replied_copied}, {on_replied_whole, on_replied_copied_whole}};
 	const bool native = exchange.form == DRV_FORM_NATIVE, copies = exchange.payload == DRV_PAYLOAD_COPIED;
+	const bool away = exchange.reply != DRV_REPLY_CONT;
 	const bool places =
 		native && exchange.reply_bytes &&
 		(exchange.payload == DRV_PAYLOAD_USUAL || exchange.payload == DRV_PAYLOAD_SOLICITED);
-	const size_t result_stride = native || copies ? drv_memory_stride(exchange.reply_bytes) : 0;
+	const size_t result_stride = native || copies || away ? drv_memory_stride(exchange.reply_bytes) : 0;
 	const uint32_t depth = exchange.depth;
 	uint32_t ring = 1;
 
@@ -746,6 +928,11 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 											  : 1];
 	client->port.sink.sent = on_sent;
 	client->port.sink.replied = replies[exchange.touch][copies];
+	if (away) {
+		client->port.sink.recv = on_recv_emulated_away;
+		client->port.sink.sent = on_sent_away;
+		client->port.sink.replied = on_replied_away;
+	}
 	client->places = places;
 	client->sink = &client->port.sink;
 	client->chan = engine->channels[0].chan;
@@ -776,11 +963,12 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 		if (result_stride)
 			slot->result = client->memory + depth * request_stride + index * result_stride;
 	}
-	return 0;
+	return drv_taker_start(client, fail);
 }
 
 void drv_client_stop(struct drv_client *client)
 {
+	drv_taker_stop(client);
 	free(client->ready);
 	free(client->slots);
 	client->ready = NULL;
@@ -798,4 +986,7 @@ void drv_client_counts(const struct drv_client *client, struct drv_counts *count
 	if (client->mismatches && !counts->mismatches)
 		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", client->mismatch);
 	counts->mismatches += client->mismatches;
+	if (client->taker.mismatches && !counts->mismatches)
+		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", client->taker.mismatch);
+	counts->mismatches += client->taker.mismatches;
 }

@@ -8,6 +8,8 @@
  * The loop can be opened as well: operations are handed over when they are due, however many are outstanding, up to
  * `depth`; see pace.h.
  *
+ * Replies are taken in the delivery context, or in another thread; see taker.h.
+ *
  * Over an unreliable layer each operation has a deadline. One that passes it is lost: counted, not timed. A
  * reply that comes after is late: counted, dropped.
  */
@@ -18,10 +20,18 @@
 #include "pace.h"
 #include "record.h"
 #include "server.h"
+#include "taker.h"
 #include "warmup.h"
 
 /* more than a token has room for cannot be outstanding */
 #define DRV_CLIENT_DEPTH_MAX 4096u
+
+/* What names an operation to the layer: its number, and its slot in the lowest bits. */
+#define DRV_CLIENT_SLOT_BITS 12
+static inline uint64_t drv_client_token(uint64_t number, uint32_t slot)
+{
+	return number << DRV_CLIENT_SLOT_BITS | slot;
+}
 
 enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE, DRV_MODE_PACED, DRV_MODE_TALLIED };
 
@@ -34,6 +44,11 @@ struct drv_slot {
 	bool waiting; /* for a reply */
 	bool lent;    /* the layer has the payload */
 	bool filled;  /* body written, and not handed over yet */
+	/* where another thread takes the reply: it has the slot; what is lent to it until then; the reply */
+	bool taken;
+	struct cadge_lend *kept;
+	const void *data;
+	size_t bytes;
 };
 
 struct drv_client {
@@ -75,6 +90,7 @@ struct drv_client {
 	struct drv_fail fail;
 	char mismatch[160];
 	struct drv_tally *tally; /* tallied */
+	struct drv_taker taker;  /* unless replies are taken in the delivery context */
 };
 
 /* Makes buffers for one attempt. `server` only where one process plays both. */

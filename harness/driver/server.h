@@ -48,6 +48,17 @@ enum drv_payload {
 };
 extern const char *const drv_payload_words[];
 
+/* Who takes a reply. In the order of drv_reply_words; see taker.h. */
+enum drv_reply {
+	/* a continuation, in the delivery context */
+	DRV_REPLY_CONT,
+	/* a caller in another thread, which is blocked until the reply is there */
+	DRV_REPLY_WAIT,
+	/* a worker, to which the continuation is queued */
+	DRV_REPLY_DEFER,
+};
+extern const char *const drv_reply_words[];
+
 /* What both sides of an exchange agree on. */
 struct drv_exchange {
 	enum drv_form form;
@@ -60,6 +71,7 @@ struct drv_exchange {
 	enum drv_payload payload;
 	/* the second of two on one engine: it has buffers, tokens and numbers of its own */
 	bool beside;
+	enum drv_reply reply;
 };
 
 /* The trailer, little endian: id (8 bytes), kind (4), magic (4). */

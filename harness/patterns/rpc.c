@@ -8,7 +8,7 @@
 
 struct parameters {
 	uint64_t request_bytes, reply_bytes, depth;
-	uint32_t touch, payload;
+	uint32_t touch, payload, reply;
 };
 
 static struct drv_exchange exchange_of(const struct parameters *parameters, const struct drv_ability *both,
@@ -20,7 +20,8 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 				     .depth = (uint32_t)parameters->depth,
 				     .seed = seed,
 				     .touch = (enum drv_touch)parameters->touch,
-				     .payload = (enum drv_payload)parameters->payload};
+				     .payload = (enum drv_payload)parameters->payload,
+				     .reply = (enum drv_reply)parameters->reply};
 }
 
 static struct drv_exchange exchange_in(const struct drv_play *play)
@@ -61,7 +62,7 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 
-static const struct drv_role self = {.name = "both", .prepare = prepare_self, DRV_CALLER_ROLE};
+static const struct drv_role self = {.name = "both", .prepare = prepare_self, .hands = true, DRV_CALLER_ROLE};
 
 static const struct drv_pattern rpc = {
 	.name = "rpc",
@@ -73,12 +74,17 @@ static const struct drv_pattern rpc = {
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{"payload", DRV_CHOICE, offsetof(struct parameters, payload), drv_payload_words},
+			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"latency", DRV_HISTOGRAM}, {.name = NULL}},
 	.roles =
 		(const struct drv_role[]){
-			{.name = "client", .prepare = prepare_client, .channels_most = 1, DRV_CALLER_ROLE},
+			{.name = "client",
+			 .prepare = prepare_client,
+			 .channels_most = 1,
+			 .hands = true,
+			 DRV_CALLER_ROLE},
 			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_ANSWERER_ROLE},
 			{.name = NULL},
 		},

@@ -241,6 +241,7 @@ def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
     assert stale(answer, patterns={**patterns, "rpc": {**rpc, "parameters": {"request_bytes": "integer"}}}) == [
         "the driver has no parameter of rpc depth",
         "the driver has no parameter of rpc payload",
+        "the driver has no parameter of rpc reply",
         "the driver has no parameter of rpc reply_bytes",
         "the driver has no parameter of rpc touch",
     ]

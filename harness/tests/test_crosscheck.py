@@ -49,6 +49,7 @@ def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **
                         "reply_bytes": SIZE,
                         "depth": 1,
                         "payload": "usual",
+                        "reply": "cont",
                         "touch": "write+read",
                     },
                 },

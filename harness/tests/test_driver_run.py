@@ -47,6 +47,7 @@ DECLARED: dict[str, Json] = {
         "depth": DEPTH,
         "touch": TOUCH,
         "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
+        "reply": {"type": "choice", "values": ["cont", "wait", "defer"]},
     },
     "stream": {
         "bytes": SIZE,
@@ -81,9 +82,16 @@ def pingpong(size: int, touch: str = "none", pairs: int = 1, **more: int) -> Jso
 
 
 def rpc(
-    request: int = 8, reply: int = 8, depth: int = 1, touch: str = "none", payload: str = "usual", **more: int
+    request: int = 8,
+    reply: int = 8,
+    depth: int = 1,
+    touch: str = "none",
+    payload: str = "usual",
+    taken: str = "cont",
+    **more: int,
 ) -> Json:
-    return point("rpc", request_bytes=request, reply_bytes=reply, depth=depth, touch=touch, payload=payload, **more)
+    given = {"request_bytes": request, "reply_bytes": reply, "depth": depth}
+    return point("rpc", **given, touch=touch, payload=payload, reply=taken, **more)
 
 
 def stream(size: int, depth: int = 1, touch: str = "none", buffers: str = "rotated", **more: int) -> Json:

@@ -67,7 +67,7 @@ def test_its_document_can_be_stored(name: str) -> None:
 
 def test_defaults_and_followers_are_filled_in() -> None:
     found = RPC.workload("rpc", {"request_bytes": 64})
-    usual = {"depth": 1, "touch": "write+read", "payload": "usual"}
+    usual = {"depth": 1, "touch": "write+read", "payload": "usual", "reply": "cont"}
     assert dict(found.items()) == {"request_bytes": 64, "reply_bytes": 64, **usual}
     assert RPC.moved_bytes(found) == (64, 64)
     assert RPC.deep(found) == 1
@@ -81,6 +81,15 @@ def test_defaults_and_followers_are_filled_in() -> None:
     assert words.exists(fetch)
     wider = words.workload("onesided", {"bytes": 16, "operation": "fetch_add"})
     assert not words.exists(wider)
+
+
+def test_a_word_says_how_many_threads_there_are() -> None:
+    hands = RPC.roles["client"].hands
+    of_word = {
+        word: RPC.number(hands, RPC.workload("rpc", {"request_bytes": 8, "reply": word}))
+        for word in RPC.parameters["reply"].values
+    }
+    assert of_word == {"cont": 0, "wait": 1, "defer": 1}
 
 
 def test_what_ranks_goes_first_and_what_does_not_stands_beside() -> None:
@@ -163,6 +172,8 @@ KNEE = {
         (("knee",), KNEE, "knee: there is no rate offered"),
         (("roles", "client", "count"), "many", "there is no number many among the parameters"),
         (("roles", "client", "count"), 65, "65 is more than 64"),
+        (("roles", "client", "hands"), {"reply": {"waits": 1}}, "hands: waits is no word of a choice called reply"),
+        (("roles", "client", "hands"), {"depth": {"1": 1}}, "hands: 1 is no word of a choice called depth"),
         (("roles", "client", "colour"), "red", "roles.client.colour"),
         (("roles", "client", "threads"), {"way": {"a": 1}}, "there is no choice way among the parameters"),
         (("roles", "client", "threads"), {"depth": {"1": 1}}, "there is no choice depth among the parameters"),

@@ -10,8 +10,8 @@
 #define RANGES   8u
 
 struct fake_orders fake;
-uint64_t fake_messages, fake_scattered, fake_buffers, fake_mem_regs;
-uint32_t fake_registered;
+uint64_t fake_messages, fake_scattered, fake_buffers, fake_mem_regs, fake_kept;
+uint32_t fake_registered, fake_lent;
 
 enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY, ENTRY_NOTE };
 
@@ -103,8 +103,8 @@ static int fake_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 {
 	(void)args;
 	memset(&context, 0, sizeof(context));
-	fake_messages = fake_scattered = fake_buffers = fake_mem_regs = 0;
-	fake_registered = 0;
+	fake_messages = fake_scattered = fake_buffers = fake_mem_regs = fake_kept = 0;
+	fake_registered = fake_lent = 0;
 	*ctx_out = &context;
 	return CADGE_DONE;
 }
@@ -127,6 +127,7 @@ static void fake_limits(const struct cadge_ctx *ctx, struct cadge_limits *limits
 	limits->caps |= fake.native ? CADGE_CAP_RPC | CADGE_CAP_REPLY_LATER : 0;
 	limits->caps |= fake.in_sink ? CADGE_CAP_POST_IN_SINK : 0;
 	limits->caps |= fake.native && fake.in_sink ? CADGE_CAP_REPLY_IN_SINK : 0;
+	limits->caps |= fake.lends ? CADGE_CAP_LEND : 0;
 	limits->caps |= fake.reserve ? CADGE_CAP_RESERVE : 0;
 	limits->caps |= fake.registers ? CADGE_CAP_MEM_REG : 0;
 	limits->message_bytes_max = 1 << 20;
@@ -256,9 +257,12 @@ static void deliver(struct entry *entry, struct cadge_sink *sink)
 {
 	const struct cadge_reply_to to = {
 		{entry->token, (uintptr_t)entry->place.base, entry->place.bytes, 0}};
+	const bool lends = fake.lends && (!fake.lends_most || entry->bytes <= fake.lends_most);
+	struct cadge_lend *lend = lends ? (struct cadge_lend *)entry->data : NULL;
+	enum cadge_keep keep = CADGE_TAKEN;
 
 	switch (entry->kind) {
-	case ENTRY_MESSAGE: sink->recv(sink, 0, entry->data, entry->bytes, NULL); break;
+	case ENTRY_MESSAGE: keep = sink->recv(sink, 0, entry->data, entry->bytes, lend); break;
 	case ENTRY_SENT: sink->sent(sink, 0, entry->token, CADGE_DONE); break;
 	case ENTRY_NOTE: sink->notified(sink, 0, &region, entry->token, entry->bytes); break;
 	case ENTRY_CALL: sink->call(sink, 0, 1, entry->data, entry->bytes, &to); break;
@@ -268,12 +272,26 @@ static void deliver(struct entry *entry, struct cadge_sink *sink)
 			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_PLACED, NULL, entry->bytes,
 				      NULL);
 		} else {
-			sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_LENT, entry->data,
-				      entry->bytes, NULL);
+			keep = sink->replied(sink, 0, entry->token, CADGE_DONE, CADGE_LENT, entry->data,
+					     entry->bytes, lend);
 		}
 		break;
 	}
-	free(entry->data);
+	if (keep == CADGE_KEEP) {
+		fake_kept++;
+		fake_lent++;
+	} else {
+		free(entry->data);
+	}
+}
+
+static void fake_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
+{
+	(void)ctx;
+	/* whoever looks at it later sees that it is gone */
+	*(uint8_t *)lend ^= 0xff;
+	free(lend);
+	fake_lent--;
 }
 
 static int fake_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
@@ -485,7 +503,7 @@ const struct cadge_layer *fake_layer(void)
 		.caps = CADGE_CAP_SELF | CADGE_CAP_RELIABLE | CADGE_CAP_ORDERED | CADGE_CAP_POST_IN_SINK |
 			CADGE_CAP_RPC | CADGE_CAP_REPLY_IN_SINK | CADGE_CAP_REPLY_LATER | CADGE_CAP_PUT |
 			CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RESERVE |
-			CADGE_CAP_NOTIFY | CADGE_CAP_MEM_REG,
+			CADGE_CAP_NOTIFY | CADGE_CAP_MEM_REG | CADGE_CAP_LEND,
 		.open = fake_open,
 		.close = fake_close,
 		.limits = fake_limits,
@@ -498,6 +516,7 @@ const struct cadge_layer *fake_layer(void)
 		.library = fake_library,
 		.semantics = fake_semantics,
 		.traits = fake_traits,
+		.release = fake_release,
 		.reserve = fake_reserve,
 		.commit = fake_commit,
 		.cancel = fake_cancel,

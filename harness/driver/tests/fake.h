@@ -16,6 +16,8 @@ struct fake_orders {
 	bool native;         /* grants native calls */
 	bool in_sink;        /* grants POST_IN_SINK */
 	bool reserve;        /* grants RESERVE, and takes no message that is posted */
+	bool lends;          /* grants LEND, and is given back what it lends */
+	size_t lends_most;   /* larger messages it does not lend; 0: it lends all */
 	bool registers;      /* grants MEM_REG, and takes no buffer for put and get that was not registered */
 	bool unreliable;     /* does not grant RELIABLE and ORDERED */
 	bool unordered;      /* delivers the newest message first */
@@ -39,6 +41,8 @@ extern uint64_t fake_scattered; /* of these: in several pieces, or not from the 
 extern uint64_t fake_buffers;   /* puts and gets with another buffer than the one before */
 extern uint64_t fake_mem_regs;  /* of which mem_reg was called since open; what is registered now */
 extern uint32_t fake_registered;
+extern uint64_t fake_kept; /* messages that were kept; and what was not given back yet */
+extern uint32_t fake_lent;
 const struct cadge_layer *fake_layer(void);
 
 #endif

@@ -47,14 +47,21 @@ static inline struct drv_point point_make(const char *pattern, uint64_t request,
 	return point;
 }
 
-/* The value of a number among the parameters; 0 where the pattern has none of this name. */
+/* The value of a number, or the index of a word, among the parameters; 0 where the pattern has none of this name. */
 static inline uint64_t point_get(const struct drv_point *point, const char *name)
 {
 	uint64_t value = 0;
 
 	for (const struct drv_parameter *parameter = point->pattern->parameters; parameter->name; parameter++)
-		if (!strcmp(parameter->name, name) && parameter->type == DRV_INTEGER)
-			memcpy(&value, (const uint8_t *)point->parameters + parameter->offset, sizeof(value));
+		if (!strcmp(parameter->name, name)) {
+			const uint8_t *at = (const uint8_t *)point->parameters + parameter->offset;
+			uint32_t word;
+
+			memcpy(&word, at, sizeof(word));
+			memcpy(&value, at, sizeof(value));
+			if (parameter->type == DRV_CHOICE)
+				value = word;
+		}
 	return value;
 }
 

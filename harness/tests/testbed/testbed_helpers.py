@@ -71,15 +71,15 @@ def real_launch(name: str, layer: str) -> Json:
     number = {"type": "integer", "min": 0, "max": 4096}
     touch = {"type": "choice", "values": ["none", "write+read"]}
     payload = {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]}
+    reply = {"type": "choice", "values": ["cont", "wait", "defer"]}
     values = {"request_bytes": 8, "reply_bytes": 8, "depth": 1}
+    words = {"touch": "none", "payload": "usual", "reply": "cont"}
     point = {"attempt_id": "0", "point_id": "0" * 16, "duration_ms": 20, "deadline_ms": 5000}
     launch = make_launch(name, ["localhost", "localhost"], layer=layer)
     return {
         **launch,
-        "patterns": {"rpc": {**dict.fromkeys(values, number), "touch": touch, "payload": payload}},
-        "points": [
-            {**point, "workload": {"pattern": "rpc", "parameters": {**values, "touch": "none", "payload": "usual"}}}
-        ],
+        "patterns": {"rpc": {**dict.fromkeys(values, number), "touch": touch, "payload": payload, "reply": reply}},
+        "points": [{**point, "workload": {"pattern": "rpc", "parameters": {**values, **words}}}],
     }
 
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole attempts at place self over the layer of fake.h, and what is expected of them. */
+#ifndef DRV_TESTS_PLAYS_H
+#define DRV_TESTS_PLAYS_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attempt.h"
+#include "fake.h"
+#include "points.h"
+#include "tap.h"
+#include "touch.h"
+
+struct outcome {
+	struct drv_attempt attempt;
+	/* of its record, which is gone */
+	uint64_t operations, lost, elapsed_ns;
+	/* see fake.h */
+	uint64_t mem_regs, buffers, left_registered, kept, left_lent;
+	bool broken;
+	char failed_checks[200]; /* names, each followed by a space */
+};
+
+static struct drv_clock shared_clock;
+
+/* Once, before everything else. */
+static inline void plays_start(void)
+{
+	drv_clock_start(&shared_clock, true);
+}
+
+/* One launch of one attempt, as the session does it at place self. */
+static inline struct outcome play(struct drv_point point, struct fake_orders orders)
+{
+	struct drv_endpoint endpoint = {.role = (char *)(uintptr_t)"client",
+					.device = (char *)(uintptr_t)"lo",
+					.address = (char *)(uintptr_t)"lo",
+					.peers_count = 1,
+					.hands = {-1},
+					.hands_count = point_get(&point, "reply") ? 1 : 0};
+	struct drv_launch launch = {.place = DRV_PLACE_SELF,
+				    .seed = 42,
+				    .points = &point,
+				    .points_count = 1,
+				    .endpoints = &endpoint,
+				    .endpoints_count = 1,
+				    .deadline_ns = 5000000000};
+	struct drv_engine engine = {.launch = &launch,
+				    .loaded.layer = fake_layer(),
+				    .layer = fake_layer(),
+				    .self = true,
+				    .clock = shared_clock,
+				    .launch_deadline_ns = UINT64_MAX};
+	struct outcome outcome = {.attempt.point = &point};
+	struct drv_phases phases = {0};
+	struct drv_fail fail = {0};
+	struct drv_needs needs;
+	struct drv_port port;
+
+	fake = (struct fake_orders){.native = orders.native,
+				    .in_sink = orders.in_sink,
+				    .reserve = orders.reserve,
+				    .lends = orders.lends,
+				    .registers = orders.registers,
+				    .unreliable = orders.unreliable,
+				    .unordered = orders.unordered};
+	drv_port_start(&port, &engine);
+	engine.sink = &port.sink;
+	engine.deadline = UINT64_MAX;
+	needs = engine.needs = drv_launch_needs(&launch);
+	if (drv_engine_open(&engine, &fail) ||
+	    drv_engine_connect(&engine, drv_now_ns() + 1000000000, &fail)) {
+		printf("# %s\n", fail.text);
+		exit(1);
+	}
+	engine.offer.place = launch.place;
+	drv_ability_read(engine.layer, engine.ctx, &engine.offer.both);
+	if (drv_negotiate_point(&point, &engine.offer, &fail)) {
+		outcome.attempt.status = DRV_REFUSED;
+		outcome.attempt.fail = fail;
+		drv_engine_close(&engine);
+		return outcome;
+	}
+	if (drv_engine_regions(&engine, needs.region_bytes, true, true, drv_now_ns() + 1000000000, &fail)) {
+		printf("# %s\n", fail.text);
+		exit(1);
+	}
+	fake = orders;
+	outcome.broken = drv_attempt_run(&engine, 0, &outcome.attempt, &phases) != 0;
+	fake = (struct fake_orders){.registers = orders.registers, .lends = orders.lends};
+	outcome.kept = fake_kept;
+	outcome.left_lent = fake_lent;
+	outcome.mem_regs = fake_mem_regs;
+	outcome.buffers = fake_buffers;
+	drv_engine_close(&engine);
+	outcome.left_registered = fake_registered;
+	for (size_t i = 0; i < outcome.attempt.checks.count; i++)
+		if (!outcome.attempt.checks.list[i].ok) {
+			const size_t used = strlen(outcome.failed_checks);
+
+			snprintf(outcome.failed_checks + used, sizeof(outcome.failed_checks) - used, "%s ",
+				 outcome.attempt.checks.list[i].name);
+		}
+	outcome.operations = outcome.attempt.record.operations;
+	outcome.lost = outcome.attempt.record.lost;
+	outcome.elapsed_ns = outcome.attempt.record.elapsed_ns;
+	drv_attempt_free(&outcome.attempt);
+	return outcome;
+}
+
+/* In words; valid until the next call. */
+static inline const char *show(const struct outcome *outcome)
+{
+	static char text[800];
+
+	snprintf(text, sizeof(text),
+		 "status %d, %s, %" PRIu64 " operations, %" PRIu64 " lost, %" PRIu64 " mismatches",
+		 outcome->attempt.status, outcome->attempt.status ? outcome->attempt.fail.text : "sound",
+		 outcome->operations, outcome->lost, outcome->attempt.mismatches);
+	return text;
+}
+
+/* A faultless layer in all its ways gives a sound attempt with equal counts. */
+static inline void expect_sound(struct drv_point point, struct fake_orders orders, const char *what)
+{
+	struct outcome outcome;
+	const struct drv_attempt *attempt = &outcome.attempt;
+
+	point.deadline_ns = 5000000000; /* other work on the machine is no fault */
+	outcome = play(point, orders);
+
+	tap_ok(attempt->status == DRV_DONE && outcome.operations > 0 && attempt->mismatches == 0 &&
+		       outcome.lost == 0 &&
+		       (!attempt->executions_known ||
+			attempt->executions_expected == attempt->executions_server) &&
+		       attempt->verified_before > 0 && attempt->verified_after > 0 && outcome.elapsed_ns > 0,
+	       "%s, %" PRIu64 "/%" PRIu64 " bytes, depth %" PRIu64 ": %s", what,
+	       point_get(&point, "bytes") + point_get(&point, "request_bytes"),
+	       point_get(&point, "reply_bytes"), point_get(&point, "depth"), show(&outcome));
+}
+
+static inline void expect_unsound(struct drv_point point, struct fake_orders orders, const char *check,
+				  const char *what)
+{
+	const struct outcome outcome = play(point, orders);
+
+	tap_ok(outcome.attempt.status == DRV_UNSOUND && strstr(outcome.failed_checks, check),
+	       "%s: check %s says so: %s", what, check, show(&outcome));
+}
+
+static inline void expect_failed(struct drv_point point, struct fake_orders orders, enum drv_reason reason,
+				 bool broken, const char *what)
+{
+	const uint64_t started_ns = drv_now_ns();
+	const struct outcome outcome = play(point, orders);
+
+	tap_ok(outcome.attempt.status == DRV_FAILED && outcome.attempt.fail.reason == reason &&
+		       outcome.broken == broken && drv_now_ns() - started_ns < 5000000000,
+	       "%s: fails with %s in time: %s", what, drv_reason_name(reason), show(&outcome));
+}
+
+/* The same point with messages that are written anew and read whole. */
+static inline struct drv_point touched(struct drv_point point)
+{
+	point_set(&point, "touch", DRV_TOUCH_WRITE_READ);
+	return point;
+}
+
+#endif

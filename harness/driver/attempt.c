@@ -235,6 +235,25 @@ static struct drv_phase phase_after(const struct acting *acting, enum drv_step e
 	};
 }
 
+/* What each endpoint stamped while it measured. */
+static void conclude(struct acting *acting)
+{
+	struct drv_stamps stamps[DRV_ENDPOINTS_MAX];
+
+	if (!acting->play.role->conclude)
+		return;
+	for (size_t e = 0; e < acting->endpoints; e++) {
+		const struct drv_stamps *before = &acting->accounts[e].counts[DRV_BEFORE].stamps,
+					*after = &acting->accounts[e].counts[DRV_AFTER].stamps;
+
+		for (size_t sort = 0; sort < 2; sort++) {
+			stamps[e].count[sort] = after->count[sort] - before->count[sort];
+			stamps[e].sum[sort] = after->sum[sort] - before->sum[sort];
+		}
+	}
+	acting->play.role->conclude(&acting->play, stamps, acting->endpoints);
+}
+
 /* All steps between "begin" and the verdict. */
 static int go_through(struct acting *acting, struct drv_fail *fail)
 {
@@ -252,8 +271,10 @@ static int go_through(struct acting *acting, struct drv_fail *fail)
 	    act_timed(acting, DRV_STEP_MEASURE, 1, &phases->measure_ns, fail))
 		return -1;
 	phase = phase_after(acting, DRV_STEP_MEASURE, true, 2, false);
-	if (tell(acting, "phase", &phase, DRV_AFTER, NULL, fail) ||
-	    act_timed(acting, DRV_STEP_VERIFY, 2, &phases->verify_ns, fail))
+	if (tell(acting, "phase", &phase, DRV_AFTER, NULL, fail))
+		return -1;
+	conclude(acting);
+	if (act_timed(acting, DRV_STEP_VERIFY, 2, &phases->verify_ns, fail))
 		return -1;
 	phase = phase_after(acting, DRV_STEP_VERIFY, false, 2, true);
 	if (tell(acting, "finish", &phase, DRV_LAST, NULL, fail))

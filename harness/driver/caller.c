@@ -24,6 +24,10 @@ int drv_exchange_negotiate(const struct drv_exchange *exchange, const char *requ
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted %u operations outstanding, the driver keeps at most %u",
 				    exchange->depth, DRV_CLIENT_DEPTH_MAX);
+	if (exchange->payload == DRV_PAYLOAD_SOLICITED && exchange->form != DRV_FORM_NATIVE)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "only calls of the layer's own place a reply where the caller said, and "
+				    "these are made of messages");
 	if (drv_taker_negotiate(exchange, &offer->both, fail))
 		return -1;
 	return drv_negotiate_message(drv_form_bytes(exchange->form, exchange->request_bytes), request,

@@ -11,7 +11,6 @@
 
 #include "in_place.h"
 #include "loss.h"
-#include "pattern.h"
 
 #define SLOT_BITS      DRV_CLIENT_SLOT_BITS
 #define SLOT_MASK      ((UINT64_C(1) << SLOT_BITS) - 1)
@@ -83,6 +82,15 @@ static void __attribute__((noinline)) complete_tallied(struct drv_client *client
 		client->ending = true;
 }
 
+static void complete_stamped(struct drv_client *client, const struct drv_slot *slot, uint64_t now)
+{
+	drv_sample(client->samples, drv_clock_to_ns(&client->port.engine->clock, now - slot->start));
+	drv_stamp(client->stamps, 0, slot->start);
+	drv_stamp(client->stamps, 1, now);
+	if (now >= client->end)
+		client->ending = true;
+}
+
 /* What a completion means outside the closed loop's measurement. */
 static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot,
 						     uint64_t now)
@@ -91,6 +99,8 @@ static void __attribute__((noinline)) complete_other(struct drv_client *client, 
 		drv_pace_done(client->pace, &client->port.engine->clock, slot->due, slot->start, now);
 	else if (client->mode == DRV_MODE_TALLIED)
 		complete_tallied(client, slot, now);
+	else if (client->mode == DRV_MODE_STAMPED)
+		complete_stamped(client, slot, now);
 	else if (client->mode == DRV_MODE_WARMUP && drv_warmup_add(&client->warmup, now, now - slot->start))
 		client->ending = true;
 }
@@ -563,7 +573,7 @@ static int expire(struct drv_client *client, uint64_t now, struct drv_fail *fail
 		return 0;
 	if (client->mode == DRV_MODE_WARMUP && drv_warmup_expired(&client->warmup, now))
 		client->ending = true;
-	if ((client->mode == DRV_MODE_MEASURE || client->mode == DRV_MODE_TALLIED) && now >= client->end)
+	if (client->mode >= DRV_MODE_MEASURE && client->mode != DRV_MODE_PACED && now >= client->end)
 		client->ending = true;
 	return 0;
 }
@@ -871,6 +881,14 @@ int drv_client_look(struct drv_client *client, struct drv_fail *fail)
 int drv_client_close(struct drv_client *client, struct drv_fail *fail)
 {
 	return client->lost > client->late ? quieten(client, fail) : 0;
+}
+
+int drv_client_stamp(struct drv_client *client, struct drv_stamps *stamps, uint64_t duration_ns,
+		     struct drv_record *record, struct drv_fail *fail)
+{
+	client->mode = DRV_MODE_STAMPED;
+	client->stamps = stamps;
+	return measure(client, duration_ns, record, fail);
 }
 
 bool drv_client_settle(struct drv_client *client)

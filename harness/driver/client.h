@@ -18,6 +18,7 @@
 
 #include "engine.h"
 #include "pace.h"
+#include "pattern.h"
 #include "record.h"
 #include "server.h"
 #include "taker.h"
@@ -33,7 +34,14 @@ static inline uint64_t drv_client_token(uint64_t number, uint32_t slot)
 	return number << DRV_CLIENT_SLOT_BITS | slot;
 }
 
-enum drv_mode { DRV_MODE_VERIFY, DRV_MODE_WARMUP, DRV_MODE_MEASURE, DRV_MODE_PACED, DRV_MODE_TALLIED };
+enum drv_mode {
+	DRV_MODE_VERIFY,
+	DRV_MODE_WARMUP,
+	DRV_MODE_MEASURE,
+	DRV_MODE_PACED,
+	DRV_MODE_TALLIED,
+	DRV_MODE_STAMPED
+};
 
 struct drv_slot {
 	uint8_t *payload; /* the trailer of an emulated call follows it */
@@ -89,8 +97,9 @@ struct drv_client {
 	struct cadge_sink *sink;   /* its own, or that of both roles */
 	struct drv_fail fail;
 	char mismatch[160];
-	struct drv_tally *tally; /* tallied */
-	struct drv_taker taker;  /* unless replies are taken in the delivery context */
+	struct drv_tally *tally;   /* tallied */
+	struct drv_stamps *stamps; /* stamped */
+	struct drv_taker taker;    /* unless replies are taken in the delivery context */
 };
 
 /* Makes buffers for one attempt. `server` only where one process plays both. */
@@ -123,6 +132,10 @@ int drv_client_pace(struct drv_client *client, struct drv_pace *pace, uint64_t d
 int drv_client_tally(struct drv_client *client, struct drv_tally *tally, uint64_t service_most_ns,
 		     uint64_t duration_ns, struct drv_record *record, struct drv_fail *fail);
 
+/* As drv_client_measure; the instants of begins (sort 0) and ends (1) are added up. */
+int drv_client_stamp(struct drv_client *client, struct drv_stamps *stamps, uint64_t duration_ns,
+		     struct drv_record *record, struct drv_fail *fail);
+
 /*
  * For a loop of the caller's own, which polls the layer itself (see duet.h); calls alone, no bare messages. Open: all
  * slots may start, and none does any more after an operation that ends at `end` (ticks) or later. Push: hands over one
@@ -141,8 +154,6 @@ bool drv_client_settle(struct drv_client *client);
 
 /* How many messages a full comparison goes through: `depth` of them, or as many as fit into 16 MiB. */
 uint64_t drv_full_messages(uint64_t larger_bytes, uint32_t depth);
-
-struct drv_counts;
 
 /* Adds what was counted here to the counts of a phase. */
 void drv_client_counts(const struct drv_client *client, struct drv_counts *counts);

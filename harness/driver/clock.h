@@ -41,6 +41,12 @@ void drv_clock_start(struct drv_clock *clock, bool allow_tsc);
  * again. */
 void drv_clock_finish(struct drv_clock *clock);
 
+/*
+ * Names the clock that is read, equal for processes that read the same one: of one boot of one machine, and for the raw
+ * clock of one time namespace. 0: not known. Fits 63 bits.
+ */
+uint64_t drv_clock_identity(const struct drv_clock *clock);
+
 /* "tsc" or "monotonic_raw". */
 const char *drv_clock_source(const struct drv_clock *clock);
 

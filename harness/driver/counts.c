@@ -33,17 +33,41 @@ static int parse_count(const json_t *object, const char *key, uint64_t *out)
 	return json_is_integer(value) && json_integer_value(value) >= 0 ? 0 : -1;
 }
 
+/* Each as a list, by sort. */
+static json_t *stamps_json(const struct drv_stamps *stamps)
+{
+	return json_pack("{s:[o, o], s:[o, o]}", "count", drv_json_count(stamps->count[0]),
+			 drv_json_count(stamps->count[1]), "sum", bits(stamps->sum[0]), bits(stamps->sum[1]));
+}
+
+static int parse_stamps(const json_t *object, struct drv_stamps *out)
+{
+	json_int_t count[2];
+	const char *sum[2];
+	char end;
+
+	if (json_unpack((json_t *)(uintptr_t)object, "{s:[I, I], s:[s, s]}", "count", &count[0], &count[1],
+			"sum", &sum[0], &sum[1]))
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		if (count[i] < 0 || sscanf(sum[i], "%" SCNx64 "%c", &out->sum[i], &end) != 1)
+			return -1;
+		out->count[i] = (uint64_t)count[i];
+	}
+	return 0;
+}
+
 json_t *drv_counts_json(const struct drv_counts *counts)
 {
-	return json_pack("{s:s, s:b, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "m",
-			 "counts", "posts", counts->posts, "posted", drv_json_count(counts->posted),
-			 "posted_keys", bits(counts->posted_keys), "executes", counts->executes, "exact",
-			 counts->exact, "executed", drv_json_count(counts->executed), "executed_keys",
-			 bits(counts->executed_keys), "checked", drv_json_count(counts->checked),
-			 "full_checked", drv_json_count(counts->full_checked), "mismatches",
-			 drv_json_count(counts->mismatches), "waits", drv_json_count(counts->waits),
-			 "mismatch", drv_json_text(counts->mismatch), "usage",
-			 drv_usage_json(&counts->usage, 1), "layer", drv_counters_json(&counts->layer));
+	return json_pack(
+		"{s:s, s:b, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "m",
+		"counts", "posts", counts->posts, "posted", drv_json_count(counts->posted), "posted_keys",
+		bits(counts->posted_keys), "executes", counts->executes, "exact", counts->exact, "executed",
+		drv_json_count(counts->executed), "executed_keys", bits(counts->executed_keys), "checked",
+		drv_json_count(counts->checked), "full_checked", drv_json_count(counts->full_checked),
+		"mismatches", drv_json_count(counts->mismatches), "waits", drv_json_count(counts->waits),
+		"mismatch", drv_json_text(counts->mismatch), "usage", drv_usage_json(&counts->usage, 1),
+		"layer", drv_counters_json(&counts->layer), "stamps", stamps_json(&counts->stamps));
 }
 
 int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct drv_fail *fail)
@@ -59,7 +83,8 @@ int drv_counts_parse(const json_t *object, struct drv_counts *counts_out, struct
 	    parse_count(object, "full_checked", &counts.full_checked) ||
 	    parse_count(object, "mismatches", &counts.mismatches) ||
 	    parse_count(object, "waits", &counts.waits) || !mismatch ||
-	    drv_counters_parse(json_object_get(object, "layer"), &counts.layer))
+	    drv_counters_parse(json_object_get(object, "layer"), &counts.layer) ||
+	    parse_stamps(json_object_get(object, "stamps"), &counts.stamps))
 		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid counts");
 	counts.posts = json_is_true(json_object_get(object, "posts"));
 	counts.executes = json_is_true(json_object_get(object, "executes"));

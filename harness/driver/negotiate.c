@@ -49,12 +49,12 @@ json_t *drv_ability_json(const struct drv_ability *ability)
 	char caps[32];
 
 	snprintf(caps, sizeof(caps), "%" PRIx64, ability->caps);
-	return json_pack("{s:s, s:o, s:o, s:I, s:i, s:i, s:i, s:i, s:o}", "caps", caps, "message_bytes_max",
-			 drv_json_count(ability->message_bytes_max), "rma_bytes_max",
+	return json_pack("{s:s, s:o, s:o, s:I, s:i, s:i, s:i, s:i, s:o, s:o}", "caps", caps,
+			 "message_bytes_max", drv_json_count(ability->message_bytes_max), "rma_bytes_max",
 			 drv_json_count(ability->rma_bytes_max), "depth_max", (json_int_t)ability->depth_max,
 			 "put", (int)ability->put, "get", (int)ability->get, "fetch_add",
 			 (int)ability->fetch_add, "compare_swap", (int)ability->compare_swap, "caches_bytes",
-			 drv_json_count(ability->caches_bytes));
+			 drv_json_count(ability->caches_bytes), "clock", drv_json_count(ability->clock));
 }
 
 static enum cadge_progress progress_from(int value)
@@ -65,17 +65,17 @@ static enum cadge_progress progress_from(int value)
 
 int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, struct drv_fail *fail)
 {
-	json_int_t message, rma, depth, caches;
+	json_int_t message, rma, depth, caches, clock;
 	const char *caps;
 	int put, get, add, swap;
 	char end;
 
-	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "caps", &caps,
+	if (json_unpack((json_t *)object, "{s:s, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:I, s:I}", "caps", &caps,
 			"message_bytes_max", &message, "rma_bytes_max", &rma, "depth_max", &depth, "put",
-			&put, "get", &get, "fetch_add", &add, "compare_swap", &swap, "caches_bytes",
-			&caches) ||
+			&put, "get", &get, "fetch_add", &add, "compare_swap", &swap, "caches_bytes", &caches,
+			"clock", &clock) ||
 	    sscanf(caps, "%" SCNx64 "%c", &ability_out->caps, &end) != 1 || message < 0 || rma < 0 ||
-	    caches < 0 || depth < 0 || depth > UINT32_MAX)
+	    caches < 0 || clock < 0 || depth < 0 || depth > UINT32_MAX)
 		return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent invalid limits");
 	ability_out->message_bytes_max = (uint64_t)message;
 	ability_out->rma_bytes_max = (uint64_t)rma;
@@ -85,6 +85,7 @@ int drv_ability_parse(const json_t *object, struct drv_ability *ability_out, str
 	ability_out->fetch_add = progress_from(add);
 	ability_out->compare_swap = progress_from(swap);
 	ability_out->caches_bytes = (uint64_t)caches;
+	ability_out->clock = (uint64_t)clock;
 	return 0;
 }
 
@@ -114,6 +115,7 @@ struct drv_ability drv_ability_both(const struct drv_ability *left, const struct
 		.compare_swap = weaker(left->compare_swap, right->compare_swap),
 		.caches_bytes =
 			left->caches_bytes > right->caches_bytes ? left->caches_bytes : right->caches_bytes,
+		.clock = left->clock == right->clock ? left->clock : 0,
 	};
 }
 

@@ -22,6 +22,8 @@ struct drv_ability {
 	enum cadge_progress put, get, fetch_add, compare_swap;
 	/* what the caches of its host hold; INT64_MAX: not known */
 	uint64_t caches_bytes;
+	/* its clock, see drv_clock_identity; of several ends 0 where they differ */
+	uint64_t clock;
 };
 
 /* From a live context, and from its host. */

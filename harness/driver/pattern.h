@@ -68,6 +68,20 @@ struct drv_phase {
 	uint64_t told;
 };
 
+/*
+ * Instants of messages, added up: two sorts of them, which the role tells apart. In ticks modulo 2^64, so that the
+ * difference of two sums over as many messages is the time between both, whatever the clock began with.
+ */
+struct drv_stamps {
+	uint64_t count[2], sum[2];
+};
+
+static inline void drv_stamp(struct drv_stamps *stamps, unsigned sort, uint64_t now)
+{
+	stamps->count[sort]++;
+	stamps->sum[sort] += now;
+}
+
 /* What an endpoint counted since the attempt began, at the end of a phase. */
 struct drv_counts {
 	/* operations handed over here, and the sum of their keys (see verify.h); 0 where `posts` is false */
@@ -80,6 +94,8 @@ struct drv_counts {
 	uint64_t checked, full_checked, mismatches;
 	/* calls of the layer's wait by the loop of the role */
 	uint64_t waits;
+	/* roles that take the time of messages */
+	struct drv_stamps stamps;
 	/* the first mismatch in words, NUL-terminated */
 	char mismatch[160];
 	/* filled in by the driver */
@@ -164,6 +180,11 @@ struct drv_role {
 	int (*serve)(struct drv_play *play, json_t **message_out, struct drv_fail *fail);
 	/* Ends a phase, fills in the counts since the attempt began (zeroed before), and begins the next phase. */
 	void (*phase)(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out);
+	/*
+	 * After the measurement, at endpoint 0: what follows from the stamps of all endpoints, by their number. Those of the
+	 * measurement alone; they are of one clock where offer.both.clock is not 0. NULL: nothing.
+	 */
+	void (*conclude)(struct drv_play *play, const struct drv_stamps *stamps, size_t endpoints);
 	/* A number for all others, sent with each phase. Such a role is endpoint 0's. NULL: 0. */
 	uint64_t (*tell)(const struct drv_play *play);
 };

@@ -247,6 +247,10 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 	sum->checked += more->checked;
 	sum->full_checked += more->full_checked;
 	sum->waits += more->waits;
+	for (int sort = 0; sort < 2; sort++) {
+		sum->stamps.count[sort] += more->stamps.count[sort];
+		sum->stamps.sum[sort] += more->stamps.sum[sort];
+	}
 	if (more->mismatches && !sum->mismatches)
 		memcpy(sum->mismatch, more->mismatch, sizeof(sum->mismatch));
 	sum->mismatches += more->mismatches;

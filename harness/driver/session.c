@@ -187,6 +187,7 @@ static int open_subject(struct session *session, struct drv_fail *fail)
 
 	engine->needs = drv_launch_needs(session->launch);
 	bad = open_with_cores(session, &here, &why) != 0;
+	here.clock = drv_clock_identity(&engine->clock);
 	session->result.phases.open_ns = drv_now_ns() - started_ns;
 	if (agree(session, "opened", bad ? json_object() : drv_ability_json(&here), bad ? &why : NULL, &all,
 		  fail))

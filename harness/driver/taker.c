@@ -39,6 +39,10 @@ static bool goes_on(struct drv_client *client, uint64_t started, uint64_t now, b
 		return true;
 	if (!lost)
 		drv_sample(client->samples, drv_clock_to_ns(clock, now - started));
+	if (!lost && client->mode == DRV_MODE_STAMPED) {
+		drv_stamp(client->stamps, 0, started);
+		drv_stamp(client->stamps, 1, now);
+	}
 	return now < client->end;
 }
 

@@ -55,10 +55,6 @@ static int negotiate(const void *parameters, const struct drv_offer *offer, stru
 {
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
-	if (exchange.payload == DRV_PAYLOAD_SOLICITED && exchange.form != DRV_FORM_NATIVE)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "only calls of the layer's own place a reply where the caller said, and "
-				    "it grants none");
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 

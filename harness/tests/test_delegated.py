@@ -17,7 +17,7 @@ ROUTES = {"direct": 2, "delegated": 3, "relay": 4}
 """How many messages an operation takes."""
 PATTERNS = {
     "delegated": {
-        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
+        **DECLARED["rpc"],
         "route": {"type": "choice", "values": ["delegated", "relay", "direct"]},
     },
 }
@@ -34,13 +34,22 @@ def three(tmp_path: Path) -> Iterator[Pair]:
         process.communicate(timeout=10)
 
 
-def call(route: str, reply: int = 0, depth: int = 1, touch: str = "write+read", duration: int = 30) -> Json:
-    return point("delegated", duration, request_bytes=16, reply_bytes=reply, depth=depth, touch=touch, route=route)
+def call(
+    route: str,
+    reply: int = 0,
+    depth: int = 1,
+    touch: str = "write+read",
+    duration: int = 30,
+    payload: str = "usual",
+    taken: str = "cont",
+) -> Json:
+    given = {"request_bytes": 16, "reply_bytes": reply, "depth": depth, "touch": touch}
+    return point("delegated", duration, **given, payload=payload, reply=taken, route=route)
 
 
-def document(layer: str, points: list[Json], **more: object) -> Json:
+def document(layer: str, points: list[Json], hands: int = 0, **more: object) -> Json:
     ends = [
-        endpoint(0, "client", [1, 2], pin=False),
+        {**endpoint(0, "client", [1, 2], pin=False), "hands": [-1] * hands},
         endpoint(1, "delegate", [0, 2], pin=False),
         endpoint(2, "server", [0, 1], pin=False),
     ]
@@ -69,6 +78,51 @@ def test_every_route_ends_at_the_client(three: Pair, layer: str) -> None:
         assert attempt["verified"]["full_after"] > 0
         assert [each["endpoint"] for each in attempt["quantities"]["latency"]] == [0]
         assert len(attempt["cpu"]) == 3
+        check_hops(attempt)
+
+
+def check_hops(attempt: Json) -> None:
+    """One clock serves all ends here: hops add up to the mean of the round trips, unless a call was lost."""
+    messages = ROUTES[attempt["workload"]["parameters"]["route"]]
+    names = [f"hop_{number}" for number in range(1, messages + 1)]
+    if attempt["lost"]:
+        names = []
+    assert set(attempt["quantities"]) == {"latency", *names}
+    hops = [quantity["value"] for name in names for quantity in attempt["quantities"][name]]
+    assert all(hop > 0 for hop in hops)
+    if hops:
+        [latency] = attempt["quantities"]["latency"]
+        # each sample is rounded down to a whole ns
+        assert sum(hops) == pytest.approx(latency["sum_ns"] / latency["count"], abs=1.5)
+
+
+@pytest.mark.parametrize(("layer", "delegates"), [("sockets-unix", False), ("peregrine-shm", True)])
+def test_every_way_to_take_a_reply(three: Pair, layer: str, delegates: bool) -> None:
+    """What a call to one server offers, one to a second server offers as well; the rest is refused, and says why."""
+    need(layer)
+    for hands, takers in ((0, ("cont",)), (1, ("wait", "defer"))):
+        points = [
+            call(route, reply, depth, payload=payload, taken=taken)
+            for taken in takers
+            for route in ROUTES
+            for payload in ("solicited", "unsolicited", "copied")
+            for reply, depth in ((0, 1), (4096, 4))
+        ]
+        result = three.run(document(layer, points, hands))
+        for given, attempt in zip(points, result["attempts"], strict=True):
+            parameters = given["workload"]["parameters"]
+            # the one that delegates lends nothing, the other one does
+            # the one that delegates lends nothing, the other one does
+            impossible = (parameters["payload"] == "solicited" and not delegates) or (
+                parameters["payload"] == "unsolicited" and hands and delegates
+            )
+            if impossible:
+                assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP"), parameters
+                continue
+            failed = [check for check in attempt["checks"] if not check["ok"] and check["name"] != "wait_mode"]
+            assert not failed, (parameters, failed)
+            assert attempt["operations"] > 0
+            check_hops(attempt)
 
 
 def test_each_message_of_a_route_is_late_by_the_known_delay(three: Pair) -> None:
@@ -81,6 +135,11 @@ def test_each_message_of_a_route_is_late_by_the_known_delay(three: Pair) -> None
         [found] = attempt["quantities"]["latency"]
         median_ms = decode(found["histogram"]).percentile(50) / 1e6
         assert messages * 10 - 0.5 < median_ms < messages * 10 + 8, route
+        check_hops(attempt)
+        for number in range(1, messages + 1):
+            [hop] = attempt["quantities"][f"hop_{number}"]
+            # a mean, which one stall of the machine makes longer, and nothing shorter
+            assert hop["value"] / 1e6 > 9.9, (route, number)
 
 
 def test_the_delegate_dies(three: Pair) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cadge_results.histogram import decode
-
 from .test_driver_run import Json, Pair, check_sound, endpoint, launch, need, rpc
 
 pytestmark = pytest.mark.alone
@@ -90,17 +88,23 @@ def test_every_cell(two: Pair, layer: str, impossible: dict[str, str]) -> None:
 
 
 def test_both_threads_sleep(two: Pair) -> None:
-    """One call at a time: the owner of the context sleeps for each reply, and so does the other thread."""
+    """One call at a time: the owner of the context sleeps for its reply, and for the other thread, which sleeps too.
+
+    The machine may be at other work: the best of some rounds.
+    """
     need("sockets-unix")
     points = [rpc(16, 0, taken=taken, duration=200) for taken in TAKEN]
-    cont = two.run(launch("sockets-unix", points[:1], wait="block"))["attempts"]
-    result = two.run(document("sockets-unix", points[1:]))
-    check_sound(result)
-    switches = [
-        attempt["cpu"][0]["voluntary_switches"] / attempt["operations"] for attempt in [*cont, *result["attempts"]]
-    ]
-    assert switches[0] == pytest.approx(1, abs=0.3)
-    assert min(switches[1:]) > 1.5, switches
+    seen = []
+    for _ in range(4):
+        cont = two.run(launch("sockets-unix", points[:1], wait="block"))
+        result = two.run(document("sockets-unix", points[1:]))
+        check_sound(result)
+        attempts = [*cont["attempts"], *result["attempts"]]
+        seen.append([attempt["cpu"][0]["voluntary_switches"] / attempt["operations"] for attempt in attempts])
+        if seen[-1] == pytest.approx([1, 3, 3], rel=0.15):
+            break
+    else:
+        pytest.fail(f"switches an operation: {seen}")
 
 
 def test_one_process_plays_both(two: Pair) -> None:
@@ -112,14 +116,14 @@ def test_one_process_plays_both(two: Pair) -> None:
 
 
 def test_a_delay_is_seen_as_such(two: Pair) -> None:
-    """The shim holds back each message by 10 ms, and no thread adds as much to the two of a call."""
+    """The shim holds back each message by 10 ms: no call is faster than two, and some take little more."""
     need("sockets-unix", "shim-delay")
     points = [rpc(16, 4096, taken=taken, payload="unsolicited", duration=300) for taken in TAKEN[1:]]
     more: Json = {"shims": ["delay"], "settings": {"delay.delay_ns": "10000000"}}
     for attempt in two.run(document("sockets-unix", points, **more))["attempts"]:
         check_done(attempt)
         [found] = attempt["quantities"]["latency"]
-        assert 20 <= decode(found["histogram"]).percentile(50) / 1e6 < 28
+        assert 20 <= found["min_ns"] / 1e6 < 23
 
 
 def test_a_sleep_that_nobody_can_end_is_refused(two: Pair) -> None:

@@ -49,6 +49,16 @@ int main(void)
 	test_source(true);
 	test_source(false);
 	drv_clock_start(&clock, true);
+	{
+		struct drv_clock again, raw;
+
+		drv_clock_start(&again, true);
+		drv_clock_start(&raw, false);
+		tap_ok(drv_clock_identity(&clock) &&
+			       drv_clock_identity(&clock) == drv_clock_identity(&again) &&
+			       (drv_clock_identity(&clock) != drv_clock_identity(&raw)) == clock.tsc,
+		       "a clock is known by its name");
+	}
 	if (clock.tsc) {
 		clock.ns_per_tick += clock.ns_per_tick / 5000; /* 200 ppm */
 		drv_clock_finish(&clock);

@@ -139,7 +139,8 @@ static int same(const struct drv_ability *left, const struct drv_ability *right)
 	return left->caps == right->caps && left->message_bytes_max == right->message_bytes_max &&
 	       left->rma_bytes_max == right->rma_bytes_max && left->depth_max == right->depth_max &&
 	       left->put == right->put && left->get == right->get && left->fetch_add == right->fetch_add &&
-	       left->compare_swap == right->compare_swap && left->caches_bytes == right->caches_bytes;
+	       left->compare_swap == right->compare_swap && left->caches_bytes == right->caches_bytes &&
+	       left->clock == right->clock;
 }
 
 static void test_both(void)
@@ -152,12 +153,15 @@ static void test_both(void)
 
 	right.message_bytes_max = UINT64_C(1) << 40;
 	right.depth_max = 4;
+	right.clock = INT64_MAX;
 	one = drv_ability_both(&left, &right);
 	other = drv_ability_both(&right, &left);
 	tap_ok(same(&one, &other), "what both can is the same from either end");
 	tap_ok(one.caps == (messages.caps | CADGE_CAP_PUT) && one.message_bytes_max == 1024 &&
 		       one.depth_max == 4 && one.put == CADGE_PROGRESS_LIBRARY,
 	       "and the weaker of each");
+	tap_ok(one.clock == 0 && drv_ability_both(&right, &right).clock == right.clock,
+	       "one clock serves those alone that have the same");
 	wire = drv_ability_json(&right);
 	tap_ok(wire && drv_ability_parse(wire, &there, &fail) == 0 && same(&there, &right),
 	       "an ability survives the wire");

@@ -178,6 +178,9 @@ class Quantity(Frozen):
     Such attempts are counted, row by row and in the notes; it has no column.
     """
 
+    absent: str = Field(default="", exclude_if=lambda value: not value)
+    """Why a row may have no value of it."""
+
     @model_validator(mode="after")
     def _unit_fits(self) -> Self:
         if self.kind == "histogram" and self.unit != "ns":

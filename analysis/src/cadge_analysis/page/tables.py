@@ -156,7 +156,9 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[
         "pooled": _plain(numbers.pooled, scale=scale),
         **{
             name: estimate_value(
-                numbers.others.get(name), scale=words.shown(quantity).scale, reason="not measured for this operation"
+                numbers.others.get(name),
+                scale=words.shown(quantity).scale,
+                reason=quantity.absent or "not measured for this operation",
             )
             for name, quantity in file.quantities.items()
             if name != file.main

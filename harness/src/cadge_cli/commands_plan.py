@@ -68,7 +68,7 @@ def plan(
 
     output = output_of(ctx, as_json, out)
     request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
-    chosen = testbeds.resolve(testbed_name, inventory, start=False)
+    chosen = testbeds.resolve(testbed_name, inventory, start=False, hosts=request.sweep.hosts)
     for note in chosen.notes:
         output.say(note)
     made = request.plan(chosen, results)

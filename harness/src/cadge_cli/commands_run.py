@@ -106,7 +106,7 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
     _ready(request.checkout, output)
     with _alone(f"cadge run --sweep {shlex.quote(request.given)}", output, wait=how.wait) as (stopping, problems):
         begun_s = time.monotonic()
-        testbed = testbeds.resolve(how.testbed_name, how.inventory)
+        testbed = testbeds.resolve(how.testbed_name, how.inventory, hosts=request.sweep.hosts)
         try:
             testbed = with_addresses(testbed)
             check_driver(request.checkout)
@@ -160,7 +160,8 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
         begun_s = time.monotonic()
         kind = found.meta.testbed.kind
         same = how.testbed_name == "auto" and how.inventory is None and kind in testbeds.KINDS
-        testbed = testbeds.resolve(kind if same else how.testbed_name, how.inventory)
+        hosts = len(found.meta.testbed.hosts)
+        testbed = testbeds.resolve(kind if same else how.testbed_name, how.inventory, hosts=hosts)
         try:
             testbed = with_addresses(testbed)
             for note in testbed.notes:

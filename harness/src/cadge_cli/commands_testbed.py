@@ -95,7 +95,8 @@ def restore(
     kind = found.meta.testbed.kind
     if testbed_name == "auto" and inventory is None and kind in testbeds.KINDS:
         testbed_name = kind
-    chosen = testbeds.resolve(testbed_name, inventory)  # an emulated one may be down, but its hosts' files are here
+    count = len(found.meta.testbed.hosts)
+    chosen = testbeds.resolve(testbed_name, inventory, hosts=count)  # it may be down, but its hosts' files are here
 
     def tell(event: Event) -> None:
         if isinstance(event, Note):

@@ -121,6 +121,17 @@ def test_a_killed_campaigns_testbed_is_taken_over(own_state: Path) -> None:
     assert not supervisors(own_state)
 
 
+def test_a_sweep_says_how_many_hosts_are_made_for_it(own_state: Path) -> None:
+    planned = testbeds.resolve("emulated", start=False, hosts=3)
+    made = testbeds.resolve("emulated", hosts=3)
+    try:
+        assert [host.name for host in planned.hosts] == [host.name for host in made.hosts] == ["h1", "h2", "h3"]
+        assert testbeds.resolve("emulated", hosts=2).hosts == made.hosts, "one that is up stays as it is"
+    finally:
+        testbeds.release(made)
+    assert not supervisors(own_state)
+
+
 def test_a_users_testbed_stays_his(own_state: Path) -> None:
     testbeds.up()
     used = testbeds.resolve("emulated")

@@ -33,6 +33,8 @@ POINT_MS_MIN = 20
 LAUNCHES_MAX = 1000
 """More would tell nothing further: what launches differ by is known long before."""
 
+EMULATED_HOSTS_MAX = 16
+
 REPEATS_MAX = 9
 """A machine on which launches are still hindered then is not fit to measure on."""
 
@@ -191,6 +193,8 @@ class SweepFile(Document):
     waits: Waits = ("poll",)
     vectors: dict[str, Annotated[tuple[Bytes, ...], Field(min_length=1)]] = Field(default_factory=dict)
     patterns: tuple[PatternEntry, ...] = Field(min_length=1)
+    hosts: int = Field(default=2, ge=2, le=EMULATED_HOSTS_MAX)
+    """How many hosts are emulated where a testbed is made for it. Three or more share a bridge, two have a link."""
     launches: int = Field(gt=0, le=LAUNCHES_MAX)
     seed: int = Field(default=1, ge=0, lt=2**63)
     budget: Millis | None = None

@@ -59,12 +59,15 @@ def local(*, notes: tuple[str, ...] = ()) -> Testbed:
     )
 
 
-def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = True) -> Testbed:
+def resolve(
+    kind: str = "auto", inventory: Path | None = None, *, start: bool = True, hosts: int = emulated.DEFAULT_HOSTS
+) -> Testbed:
     """Choose the testbed to use and make it for use.
 
     kind: auto | local | emulated; an inventory decides alone. auto is emulated where root can be had and namespaces
     can be made (it is tried), else local with a line in `notes` that says why. start=False describes an emulated
-    testbed without making it (then exec_prefix is empty unless it is up already), for planning.
+    testbed without making it (then exec_prefix is empty unless it is up already), for planning. `hosts` is how many an
+    emulated one has that is made; one that is up stays as it is.
 
     Raises UsageError (2), UnfitError (3).
     """
@@ -91,9 +94,9 @@ def resolve(kind: str = "auto", inventory: Path | None = None, *, start: bool = 
             return local(notes=(f"testbed local, not emulated: {reason}",))
         raise UnfitError(f"the emulated testbed cannot be made: {reason}", commands=("make sweep TESTBED=local",))
     if not start:
-        names = [f"h{number + 1}" for number in range(emulated.DEFAULT_HOSTS)]
+        names = [f"h{number + 1}" for number in range(hosts)]
         return emulated.describe({"folder": now["folder"], "hosts": names}, started_here=False)
-    made, fresh = emulated.up(for_campaign=True)
+    made, fresh = emulated.up(hosts, for_campaign=True)
     return emulated.describe(made, started_here=fresh)
 
 

@@ -125,7 +125,7 @@ def test_the_report_shows_fits_and_reasons(bursts: Campaign, tmp_path: Path) -> 
     assert [row[0] for row in rows] == ["native-ucx", "native-ucx", "sockets-tcp"]
     assert [row[4] for row in rows[:2]] == ["16 B \u2026 4 KiB", "8 KiB \u2026 32 KiB"]
     assert rows[0][5].startswith("2.0")
-    assert rows[2][-1].startswith("no 4 straight pieces come within 15")
+    assert rows[2][-1].startswith("no 4 straight pieces come within 20")
     assert set(rows[2][4:-1]) == {"\u2013"}, "no number is printed of a fit that was refused"
     assert "Bare messages" in held.text
     assert "PRTT(n, 0, s)" in root.one("section", id="method").text

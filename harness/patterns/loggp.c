@@ -22,10 +22,10 @@
 #define WAIT_NS   UINT64_C(10000000)
 #define SETTLE_NS UINT64_C(500000000)
 #define WINDOW_NS UINT64_C(100000)
-/* for so many single round trips a server does not poll; the message that it takes then leaves after one */
+/* for so many single round trips a server does not poll; the message that it takes then arrives after one */
 #define PAUSE_TRIPS 4u
-/* a burst of no message: the server is to pause */
-#define PAUSE   0u
+/* a place that no burst is long enough for: the server is to pause once it has answered */
+#define PAUSE   0xffu
 #define ANSWERS 2u
 /* tokens of the answering side, where one process plays both */
 #define TOKEN_ANSWER (UINT64_C(1) << 63)
@@ -112,14 +112,13 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 		return CADGE_TAKEN;
 	}
 	key = drv_intake_take(&receiver->intake, data, bytes);
-	if (DRV_UNLIKELY(receiver->taking) && drv_burst_length(key) != PAUSE)
+	if (DRV_UNLIKELY(receiver->taking))
 		receiver->taken_at = drv_clock_now(&receiver->port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {
 		receiver->answer_due = true;
 		receiver->answer_key = key;
 		receiver->answer.written = false;
-	} else if (DRV_UNLIKELY(drv_burst_length(key) == PAUSE)) {
-		receiver->pause_due = true;
+		receiver->pause_due = (key & 0xff) == PAUSE;
 	}
 	return CADGE_TAKEN;
 }
@@ -166,17 +165,12 @@ static int take_waiting(struct receiver *receiver, struct cadge_sink *sink)
 	return code < 0 ? drv_engine_fail("poll", code, &receiver->fail) : 0;
 }
 
-/* Pauses, and answers, if that is due and possible. 0, or -1 with receiver->fail. */
+/* Answers, if that is due and possible, and pauses then if it was asked for. 0, or -1 with receiver->fail. */
 static int receiver_drain(struct receiver *receiver, struct cadge_sink *sink)
 {
 	uint32_t index = 0;
 	int code;
 
-	if (DRV_UNLIKELY(receiver->pause_due)) {
-		receiver->pause_due = false;
-		if (receiver->pause && take_waiting(receiver, sink))
-			return -1;
-	}
 	if (DRV_LIKELY(!receiver->answer_due))
 		return receiver->failed ? -1 : 0;
 	while (index < ANSWERS && receiver->lent[index])
@@ -195,6 +189,11 @@ static int receiver_drain(struct receiver *receiver, struct cadge_sink *sink)
 	if (code < 0 && !receiver->failed) {
 		receiver->failed = true;
 		drv_engine_fail("post", code, &receiver->fail);
+	}
+	if (DRV_UNLIKELY(receiver->pause_due) && !receiver->failed) {
+		receiver->pause_due = false;
+		if (receiver->pause && take_waiting(receiver, sink))
+			return -1;
 	}
 	return receiver->failed ? -1 : 0;
 }
@@ -353,7 +352,9 @@ static int turn(struct sender *sender, bool may_sleep, struct drv_fail *fail)
 static int send_one(struct sender *sender, uint32_t length, uint32_t index, struct drv_fail *fail)
 {
 	struct drv_engine *engine = sender->port.engine;
-	struct message message = {.at = sender->messages + index * sender->stride,
+	const uint32_t last = (uint32_t)sender->parameters->messages - 1;
+	const uint32_t slot = index < last ? index : last;
+	struct message message = {.at = sender->messages + slot * sender->stride,
 				  .bytes = (size_t)sender->parameters->bytes,
 				  .seed = sender->seed,
 				  .key = drv_burst_key(sender->burst, length, index),
@@ -362,12 +363,12 @@ static int send_one(struct sender *sender, uint32_t length, uint32_t index, stru
 				  .phase = sender->phase};
 	int code;
 
-	while (DRV_UNLIKELY((code = hand_over(engine, sender->chan, &message, index)) == CADGE_BUSY))
+	while (DRV_UNLIKELY((code = hand_over(engine, sender->chan, &message, slot)) == CADGE_BUSY))
 		if (turn(sender, true, fail))
 			return -1;
 	if (DRV_UNLIKELY(code < 0))
 		return drv_engine_fail("post", code, fail);
-	sender->lent[index] = code == CADGE_QUEUED;
+	sender->lent[slot] = code == CADGE_QUEUED;
 	sender->lents += code == CADGE_QUEUED;
 	sender->posted++;
 	sender->key_sum += message.key;
@@ -399,28 +400,34 @@ static void begin_burst(struct sender *sender)
 	sender->answered_at = 0;
 }
 
-/* Polls until the answer is there, and what was lent is back. 1: the answer is lost; -1: *fail. */
+/* Polls until the answer is there. 1: it is lost; -1: *fail. */
 static int await(struct sender *sender, struct drv_fail *fail)
 {
 	const struct drv_clock *clock = &sender->port.engine->clock;
 	const uint64_t sent = sender->reliable ? 0 : drv_clock_now(clock);
-	bool lost = false;
 
-	while (!sender->answered_at && !lost) {
+	while (!sender->answered_at) {
 		if (turn(sender, true, fail))
 			return -1;
-		lost = !sender->reliable && !sender->answered_at &&
-		       drv_clock_now(clock) - sent > sender->patience;
+		if (!sender->reliable && !sender->answered_at &&
+		    drv_clock_now(clock) - sent > sender->patience) {
+			sender->lost++;
+			return 1;
+		}
 	}
-	sender->lost += lost;
-	/* the next burst writes there */
+	return 0;
+}
+
+/* Polls until nothing is lent: the next burst writes there. */
+static int come_back(struct sender *sender, struct drv_fail *fail)
+{
 	while (sender->lents)
 		if (turn(sender, true, fail))
 			return -1;
-	return lost;
+	return 0;
 }
 
-/* One burst and its answer; as of await. */
+/* One burst and its answer. 1: that is lost; -1: *fail. */
 static int exchange(struct sender *sender, uint32_t length, bool delayed, struct span *span_out,
 		    struct drv_fail *fail)
 {
@@ -437,33 +444,33 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 	}
 	status = await(sender, fail);
 	*span_out = (struct span){sender->answered_at - begin, delays};
-	return status;
+	return status < 0 || come_back(sender, fail) ? -1 : status;
 }
 
-/* Has the server take a message that lies there; as of await. */
+/* Has the server take a message that lies there. As of exchange. */
 static int lay_down(struct sender *sender, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->port.engine->clock;
+	int status = 0;
 
+	/* where one thread plays both, what it sent lies there for as long as it does not poll */
 	if (!sender->receiver) {
 		begin_burst(sender);
-		if (send_one(sender, PAUSE, 0, fail))
+		if (send_one(sender, 1, PAUSE, fail))
 			return -1;
-		for (const uint64_t begin = drv_clock_now(clock);
-		     drv_clock_now(clock) - begin < sender->trip;)
-			if (turn(sender, false, fail))
-				return -1;
+		status = await(sender, fail);
 	}
+	if (status)
+		return status < 0 || come_back(sender, fail) ? -1 : status;
+	/* from another buffer: of a server that pauses the library may not have given back the first one */
 	begin_burst(sender);
-	/* from another buffer: a server that pauses may not have given back the first one */
-	if (send_one(sender, 1, 1, fail))
+	if (send_one(sender, 1, 0, fail))
 		return -1;
-	/* where one thread plays both, what it sent lies there for as long as it does not poll */
 	if (sender->receiver && take_waiting(sender->receiver, sender->sink)) {
 		*fail = sender->receiver->fail;
 		return -1;
 	}
-	return await(sender, fail);
+	status = await(sender, fail);
+	return status < 0 || come_back(sender, fail) ? -1 : status;
 }
 
 static int sender_start(struct sender *sender, const struct drv_play *play, struct receiver *receiver,
@@ -687,7 +694,7 @@ DRV_INLINE bool serve_due(void *arg)
 {
 	const struct receiver *receiver = arg;
 
-	return receiver->answer_due || receiver->pause_due || receiver->failed;
+	return receiver->answer_due || receiver->failed;
 }
 
 DRV_INLINE int serve_drain(void *arg, struct drv_fail *fail)

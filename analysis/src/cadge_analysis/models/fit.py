@@ -26,7 +26,7 @@ from cadge_analysis.models.pieces import SIZES_LEAST, Curve, Unfit, pieces, stra
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import RoundKey
 
-TOLERANCE = 0.15
+TOLERANCE = 0.2
 """A line may miss the value at a size by so much of it."""
 PIECES_MOST = 4
 DRAWS = 200

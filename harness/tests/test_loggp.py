@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `loggp`: bursts are accounted for, and a link whose parameters are known shows just these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_analysis.models.loggp import Fits, Line, Number, Parameters
+from cadge_results.histogram import decode
+
+from .test_cli_campaign import run, surroundings  # noqa: F401 - a fixture
+from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
+
+pytestmark = pytest.mark.alone
+
+PATTERNS: Json = {
+    "loggp": {
+        "bytes": {**SIZE, "min": 16, "max": 1 << 24},
+        "messages": {"type": "integer", "min": 2, "max": 64},
+        "delay_percent": {"type": "integer", "min": 0, "max": 1000},
+        "touch": TOUCH,
+    }
+}
+SEND_NS, RECEIVE_NS, GAP_NS, BYTE_PS, LATENCY_NS = 1000, 2000, 5000, 100, 50_000
+"""More than all messages of a burst take their one receiver: they overlap with the last one's way."""
+LINK = {
+    "delay.send_ns": str(SEND_NS),
+    "delay.receive_ns": str(RECEIVE_NS),
+    "delay.gap_ns": str(GAP_NS),
+    "delay.byte_ps": str(BYTE_PS),
+    "delay.delay_ns": str(LATENCY_NS),
+}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def burst(size: int, messages: int = 16, delay: int = 0, touch: str = "write+read", duration: int = 60) -> Json:
+    return point("loggp", duration, bytes=size, messages=messages, delay_percent=delay, touch=touch)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def quantile(attempt: Json, name: str, percent: float = 50) -> float:
+    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
+
+
+def check_accounts(attempt: Json, given: Json) -> None:
+    """Every burst has its samples, what takes longer is longer, and all messages were carried out."""
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    assert attempt["status"] == "done", (attempt["reason"], failed)
+    parameters = given["workload"]["parameters"]
+    delayed = parameters["delay_percent"] > 0
+    assert set(attempt["quantities"]) == {"prtt", "single"} | ({"undelayed", "receive"} if delayed else set())
+    assert only(attempt, "prtt")["count"] == attempt["operations"] > 0
+    assert attempt["bytes"] == attempt["operations"] * (parameters["messages"] + 1) * parameters["bytes"]
+    assert attempt["verified"]["full_before"] > 0 < attempt["verified"]["full_after"]
+    turns = attempt["operations"] + attempt["lost"]
+    assert turns - 2 <= only(attempt, "single")["count"] + attempt["lost"] <= turns + attempt["lost"] + 1
+    assert attempt["executions"]["server"] <= attempt["executions"]["expected"]
+    if attempt["lost"] == 0:
+        # at place self nobody is asked to pause
+        asked = delayed * len(attempt["cpu"])
+        assert attempt["executions"]["server"] == attempt["operations"] * (1 + parameters["messages"] + asked)
+    if delayed:
+        assert only(attempt, "prtt")["sum_ns"] > only(attempt, "undelayed")["sum_ns"]
+        assert only(attempt, "receive")["endpoint"] == len(attempt["cpu"]) - 1, "the end that takes it says how long"
+        assert only(attempt, "receive")["count"] <= turns
+
+
+EVERY = [
+    *[burst(size, messages, delay) for size in (16, 5000, 65536) for messages, delay in ((2, 0), (16, 0), (16, 100))],
+    burst(64, 64, 300),
+    burst(4096, 16, 100, touch="none"),
+]
+
+
+@pytest.mark.parametrize("wait", ["poll", "block"])
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "native-ucx"])
+def test_every_burst_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
+    """Over messages of the kernel, of a ring, and of a library with protocols of its own; how it waits is judged."""
+    need(layer)
+    result = two.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(EVERY, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_one_process_plays_both(two: Pair) -> None:
+    """In memory of the library as well: the null layer reserves."""
+    need("null-self")
+    result = two.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+    for given, attempt in zip(EVERY, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_a_burst_that_lost_a_message_is_not_timed(two: Pair) -> None:
+    """Datagrams may be dropped: whole bursts alone are answered."""
+    need("sockets-udp")
+    points = [burst(16), burst(1000, 16, 100), burst(8000, 16)]
+    result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_a_known_link_shows_its_parameters(two: Pair) -> None:
+    """o_s, o_r, L, g and G of the shim, each found by the arithmetic of the method. The nearest of some rounds counts.
+
+    Where one thread is sender and receiver its own work for a message is in both: a tenth of a microsecond.
+    """
+    need("null-self", "shim-delay")
+    messages, sizes = 16, (16, 16384)
+    points = [burst(size, messages, delay, "none") for size in sizes for delay in (0, 100)]
+    for _ in range(5):
+        result = two.run(launch("null-self", points, "self", shims=["delay"], settings=LINK, patterns=PATTERNS))
+        for given, attempt in zip(points, result["attempts"], strict=True):
+            check_accounts(attempt, given)
+        bare, delayed, large, _ = result["attempts"]
+        delay = (quantile(delayed, "prtt") - quantile(delayed, "undelayed")) / (messages - 1)
+        gaps = [(quantile(one, "prtt") - quantile(one, "single")) / (messages - 1) for one in (bare, large)]
+        found = {
+            "g": gaps[0],
+            "G": 1000 * (gaps[1] - gaps[0]) / (sizes[1] - sizes[0]),
+            "o_s": (quantile(delayed, "undelayed") - quantile(delayed, "single")) / (messages - 1),
+            "o_r": quantile(delayed, "receive"),
+        }
+        found["L"] = quantile(bare, "single") / 2 - found["o_s"] - found["o_r"]
+        found["d"] = delay / quantile(delayed, "single")
+        known = {"d": 1.0, "g": GAP_NS, "G": BYTE_PS, "o_s": SEND_NS, "o_r": RECEIVE_NS, "L": LATENCY_NS}
+        slack = {"d": 0.02, "g": 50, "G": 5, "o_s": 100, "o_r": 200, "L": 500}
+        if all(found[name] == pytest.approx(known[name], abs=slack[name]) for name in known):
+            return
+    pytest.fail(f"a link of {known} was found to be one of {found}")
+
+
+SWEEP = """\
+schema: cadge.sweep/2
+title: a link whose parameters are known
+layers:
+  - layer: null-self
+    shims: [delay]
+    settings: {settings}
+places: self
+patterns:
+  - {{pattern: loggp, bytes: [16B, 256B, 4KiB, 16KiB, 64KiB], messages: [4, 16], touch: none}}
+  - {{pattern: loggp, bytes: [16B, 256B, 4KiB, 16KiB, 64KiB], messages: 16, delay_percent: 100, touch: none}}
+floors: false
+launches: 3
+duration: {{default: 30ms}}
+"""
+
+
+def number(found: object) -> float:
+    assert isinstance(found, Number), found
+    return found.value
+
+
+def line(found: object) -> Line:
+    assert isinstance(found, Line), found
+    return found
+
+
+def test_a_campaign_gives_the_parameters_of_the_link(
+    surroundings: dict[str, str],  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    """From the sweep to the export: the fit finds the link, and predicts bursts that it did not see."""
+    need("null-self", "shim-delay")
+    sweep, out = tmp_path / "link.yml", tmp_path / "fits.json"
+    sweep.write_text(SWEEP.format(settings=json.dumps(LINK)))
+    for _ in range(3):  # other work on this machine may move a median
+        _, data = run(surroundings, "run", "--sweep", str(sweep), "--testbed", "local")
+        run(surroundings, "export", str(data["campaign_id"]), "--format", "loggp", "-o", str(out))
+        [found] = Fits.parse(out.read_text(), source="export").fits
+        if not isinstance(found.model, Parameters) or len(found.model.pieces) != 1:
+            continue
+        [piece] = found.model.pieces
+        near = [
+            number(found.model.latency_ns) == pytest.approx(LATENCY_NS, rel=0.02),
+            piece.gap.start_ns.value == pytest.approx(GAP_NS, rel=0.02),
+            piece.gap.per_byte_ns.value == pytest.approx(BYTE_PS / 1000, rel=0.05),
+            line(piece.send).at(16) == pytest.approx(SEND_NS, abs=150),
+            line(piece.receive).at(16) == pytest.approx(RECEIVE_NS, abs=200),
+        ]
+        [judged] = found.held_out
+        if all(near) and judged.median_error < 0.05:
+            return
+    pytest.fail(f"a link of {LINK} was found to be {found.model}, {found.held_out}")

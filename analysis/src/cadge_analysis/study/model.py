@@ -191,6 +191,28 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRow:
+    """A system's parameters, published or ours: o_s, o_r, L, g, the time one way, the processors' share of it."""
+
+    label: str
+    detail: str
+    published: bool
+    cells: tuple[Value, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """Published parameters above ours, and what ours say together. `missing` says why there are none of ours."""
+
+    title: str
+    note: str
+    said: str
+    rows: tuple[ModelRow, ...]
+    missing: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One of the campaigns that a page is made of, and the sections that are made of it."""
 
@@ -226,5 +248,6 @@ class StudyPage:
     ablation_note: str
     features: tuple[Feature, ...]
     contrasts: tuple[Contrast, ...]
+    models: tuple[Models, ...]
     sources: tuple[Source, ...]
     sheet: Sheet

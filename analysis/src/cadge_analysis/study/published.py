@@ -27,7 +27,7 @@ class Figure(Frozen):
 
     name: str = Field(min_length=1)
     value: float
-    unit: Literal["us", "Mb/s", "MB/s", "share"]
+    unit: Literal["us", "Mb/s", "MB/s", "share", "times"]
     tag: Tag
     source: str = Field(min_length=1)
 
@@ -219,6 +219,31 @@ class RangeOf(Frozen):
     """Which of ours, as patterns with `*`."""
 
 
+class ModelledOf(Frozen):
+    """A system whose parameters were published: names of figures in us; what was not seen is not given."""
+
+    label: str = Field(min_length=1)
+    send: str | None = None
+    receive: str | None = None
+    latency: str | None = None
+    gap: str | None = None
+    one_way: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the figures that it uses."""
+        every = (self.send, self.receive, self.latency, self.gap, self.one_way)
+        return tuple(name for name in every if name is not None)
+
+
+class ModelsOf(Frozen):
+    """Published parameters of a model of messages, above those fitted to ours."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    published: tuple[ModelledOf, ...] = ()
+
+
 class Published(Document):
     """All of a paper that a study shows. What a study does not have has no section on its page."""
 
@@ -239,6 +264,7 @@ class Published(Document):
     ablation: SettingOf | None = None
     features: tuple[FeatureOf, ...] = ()
     contrasts: tuple[ContrastOf, ...] = ()
+    models: tuple[ModelsOf, ...] = ()
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
@@ -247,6 +273,7 @@ class Published(Document):
         if self.bill is not None:
             used |= {self.bill.total, self.bill.floor, self.bill.above}
         used |= {name for one in self.contrasts for name in one.figures}
+        used |= {name for one in self.models for system in one.published for name in system.names}
         unknown = sorted(used - set(self.figures))
         if unknown:
             raise ValueError(f"no figure is called {', '.join(unknown)}")

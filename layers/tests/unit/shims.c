@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shims: how exact shim-delay is, and that it keeps order, depth and ends; what shim-trace counts.
+ * The shims: how exact shim-delay is, and that it keeps order, depth and ends; what shim-fault drops; what shim-trace counts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +242,71 @@ static void delay_is_a_link(void)
 	   (unsigned long long)least_ns);
 }
 
+/* Posts numbered messages over a link that drops; what arrives of each hundred goes to `arrived`. Returns how many do. */
+static int arrivals(const struct cadge_layer *shim, const struct cadge_layer *null,
+		    const struct cadge_setting *settings, size_t count, int posts, unsigned char *arrived)
+{
+	int received = 0;
+	struct pair_end end;
+
+	open_self(&end, shim, null, settings, count);
+	for (int i = 0; i < posts; i++) {
+		uint64_t words[2] = {(uint64_t)i, 4711};
+
+		if (shim->post(end.chan, &(struct cadge_iov){words, sizeof(words)}, 1, 0, 1) < 0 ||
+		    shim->poll(end.ctx, &end.seen.sink) < 0)
+			tap_bail("post or poll failed");
+		arrived[i] = (unsigned char)(end.seen.received - received);
+		received = end.seen.received;
+	}
+	pair_close(&end);
+	return received;
+}
+
+static void fault_drops_as_told(void)
+{
+	enum { POSTS = 100000 };
+	static unsigned char first[POSTS], again[POSTS], other[POSTS];
+	static const struct cadge_setting one[] = {{"fault.drop_ppm", "10000"}, {"fault.seed", "7"}},
+					  two[] = {{"fault.drop_ppm", "10000"}, {"fault.seed", "8"}},
+					  runs[] = {{"fault.drop_ppm", "10000"}, {"fault.run", "20"}},
+					  none[] = {{"fault.seed", "7"}}, bad[] = {{"fault.run", "0"}};
+	const struct cadge_layer *shim = pair_load("shim-fault"), *null = pair_load("null-self");
+	struct cadge_limits limits = {.bytes = sizeof(limits)};
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+	struct cadge_ctx *ctx;
+	struct pair_end end;
+	int dropped = POSTS - arrivals(shim, null, one, 2, POSTS, first), changes = 0;
+
+	/* 1000 on average, with a deviation of 31 */
+	ok(dropped > 840 && dropped < 1160, "shim-fault: %d of 100000 are dropped where 1 %% should be",
+	   dropped);
+	arrivals(shim, null, one, 2, POSTS, again);
+	arrivals(shim, null, two, 2, POSTS, other);
+	ok(!memcmp(first, again, POSTS) && memcmp(first, other, POSTS),
+	   "shim-fault: a seed repeats what is dropped, and another drops others");
+	dropped = POSTS - arrivals(shim, null, runs, 2, POSTS, other);
+	for (int i = 1; i < POSTS; i++)
+		changes += other[i - 1] != other[i];
+	/* 50 runs on average, with a deviation of 7 */
+	ok(dropped > 400 && dropped < 1800 && changes < dropped / 5,
+	   "shim-fault: %d are dropped in runs of 20, which begin or end %d times", dropped, changes);
+	ok(arrivals(shim, null, none, 1, 1000, other) == 1000, "shim-fault: drops nothing unless told to");
+	open_self(&end, shim, null, one, 2);
+	shim->limits(end.ctx, &limits);
+	ok(!(limits.caps & CADGE_CAP_RELIABLE), "shim-fault: what drops is not reliable");
+	pair_close(&end);
+	open_self(&end, shim, null, none, 1);
+	shim->limits(end.ctx, &limits);
+	ok(limits.caps & CADGE_CAP_RELIABLE, "shim-fault: what drops nothing is");
+	pair_close(&end);
+	args.place = CADGE_PLACE_SELF;
+	args.inner = null;
+	args.settings = bad;
+	args.settings_count = 1;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
+}
+
 static void settings_and_inner(void)
 {
 	const struct cadge_layer *shim = pair_load("shim-delay"), *null = pair_load("null-self");
@@ -323,6 +388,7 @@ int main(void)
 	delay_keeps_order();
 	delay_stalls();
 	delay_is_a_link();
+	fault_drops_as_told();
 	settings_and_inner();
 	trace_counts();
 	return tap_done();

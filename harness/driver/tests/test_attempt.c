@@ -33,6 +33,8 @@ static void test_sound(void)
 			expect_sound(point_make("rpc", sizes[i], other, 1), ways[way], "rpc");
 			expect_sound(point_make("rpc", sizes[i], other, 7), ways[way], "rpc");
 			expect_sound(point_make("stream", sizes[i], 0, 5), ways[way], "stream");
+			expect_sound(point_make("msgrate", sizes[i], 0, 1), ways[way], "windows");
+			expect_sound(point_make("msgrate", sizes[i], 0, 5), ways[way], "windows");
 		}
 	expect_sound(point_make("rpc", 8, 8, 16), (struct fake_orders){.unordered = true}, "unordered rpc");
 	expect_sound(point_make("rpc", 64, 0, 16), (struct fake_orders){.unordered = true, .queued = true},
@@ -41,6 +43,8 @@ static void test_sound(void)
 		     "unordered rpc");
 	expect_sound(point_make("stream", 64, 0, 16), (struct fake_orders){.unordered = true},
 		     "unordered stream");
+	expect_sound(point_make("msgrate", 64, 0, 16), (struct fake_orders){.unordered = true},
+		     "unordered windows");
 }
 
 /* Written anew and read whole in every way that a layer may have, and not a byte that is not looked at. */
@@ -69,6 +73,8 @@ static void test_touched(void)
 				     "touched rpc");
 			expect_sound(touched(point_make("stream", sizes[i], 0, 5)), ways[way],
 				     "touched stream");
+			expect_sound(touched(point_make("msgrate", sizes[i], 0, 5)), ways[way],
+				     "touched windows");
 		}
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		/* not among the first messages, which are compared in any case */
@@ -82,6 +88,8 @@ static void test_touched(void)
 			       "a flipped byte of a reply that is read");
 		expect_unsound(touched(point_make("stream", 85, 0, 4)), flips, "payload",
 			       "a flipped byte of a stream that is read");
+		expect_unsound(touched(point_make("msgrate", 85, 0, 4)), flips, "payload",
+			       "a flipped byte of a window that is read");
 	}
 }
 
@@ -255,7 +263,8 @@ static void test_faults(void)
 {
 	const struct drv_point small = point_make("pingpong", 8, 8, 1),
 			       large = point_make("pingpong", 64, 64, 1);
-	const struct drv_point rpc = point_make("rpc", 64, 64, 4), stream = point_make("stream", 64, 0, 4);
+	const struct drv_point rpc = point_make("rpc", 64, 64, 4), stream = point_make("stream", 64, 0, 4),
+			       windows = point_make("msgrate", 64, 0, 4);
 
 	expect_unsound(small, (struct fake_orders){.flip_every = 1000}, "payload", "a flipped byte of 8");
 	expect_unsound(large, (struct fake_orders){.flip_every = 1000, .flip_at = 9}, "payload",
@@ -272,6 +281,10 @@ static void test_faults(void)
 		      "a lost message, reliable layer");
 	expect_failed(stream, (struct fake_orders){.drop_every = 1000}, DRV_DEADLINE, true,
 		      "a lost message of a stream");
+	expect_failed(windows, (struct fake_orders){.drop_every = 1000}, DRV_DEADLINE, true,
+		      "a lost message of a window");
+	expect_unsound(windows, (struct fake_orders){.twice_every = 1000}, "payload",
+		       "a message of a window delivered twice");
 	expect_failed(small, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
 		      "a layer that is always busy");
 	expect_failed(stream, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, true,
@@ -311,6 +324,19 @@ static void test_losses(void)
 		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 &&
 			       outcome.attempt.executions_server == outcome.operations,
 		       "losses in a stream: %s", show(&outcome));
+	}
+	/* a message, a whole window, an acknowledgement: the end that asks gets an answer, and goes on */
+	for (uint64_t depth = 1; depth <= 9; depth += 4) {
+		struct drv_point point = point_make("msgrate", 64, 0, depth);
+		struct outcome outcome;
+
+		point.duration_ns = 150000000;
+		point.deadline_ns = 3000000000;
+		outcome = play(point, (struct fake_orders){.unreliable = true, .drop_every = 701});
+		tap_ok(outcome.attempt.status == DRV_DONE && outcome.lost > 0 && outcome.lost < 100 &&
+			       outcome.operations > 1000 &&
+			       outcome.attempt.executions_server == outcome.operations,
+		       "losses in windows of %" PRIu64 ": %s", depth, show(&outcome));
 	}
 }
 

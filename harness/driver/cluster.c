@@ -40,7 +40,7 @@ static bool pass_on(struct drv_cluster *cluster, uint32_t channel, const void *r
 static bool pass_message(struct drv_cluster *cluster, uint32_t channel, const void *data, size_t bytes)
 {
 	const size_t request_bytes = (size_t)cluster->servers[channel].exchange.request_bytes;
-	struct drv_work work;
+	struct drv_work work = {.peer = channel};
 
 	return bytes == request_bytes + DRV_RPC_TRAILER_BYTES &&
 	       drv_trailer_read(data, bytes, DRV_RPC_REQUEST, &work.id) &&
@@ -70,7 +70,7 @@ static void on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const v
 	struct drv_cluster *cluster = (struct drv_cluster *)sink;
 	struct drv_server *server = server_of(cluster, peer);
 	const uint32_t channel = (uint32_t)(server - cluster->servers);
-	const struct drv_work work = {.reply_to = *reply_to};
+	const struct drv_work work = {.peer = channel, .reply_to = *reply_to};
 
 	if (cluster->handoff && bytes == server->exchange.request_bytes &&
 	    pass_on(cluster, channel, args, bytes, &work))

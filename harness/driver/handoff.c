@@ -76,8 +76,9 @@ static bool answer(struct drv_handoff *handoff, struct drv_errand *errand)
 	const struct cadge_iov iov = {errand->reply,
 				      (size_t)drv_form_bytes(exchange->form, exchange->reply_bytes)};
 	const bool native = exchange->form == DRV_FORM_NATIVE;
-	const int code = native ? engine->layer->reply(engine->ctx, &errand->work.reply_to, &iov, 1, 0, token)
-				: engine->layer->post(errand->server->chan, &iov, 1, 0, token);
+	const int code =
+		native ? engine->layer->reply(engine->ctx, &errand->work.reply_to, &iov, 1, 0, token)
+		       : engine->layer->post(errand->server->chans[errand->work.peer], &iov, 1, 0, token);
 
 	if (code == CADGE_BUSY)
 		return false;

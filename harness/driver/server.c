@@ -27,6 +27,7 @@ static int __attribute__((noinline)) answer_written(struct drv_server *server, c
 						    struct cadge_iov iov, uint64_t token)
 {
 	const struct cadge_layer *layer = server->port.engine->layer;
+	struct cadge_chan *chan = server->chans[work->peer];
 	const bool reserves = server->intake.touch && server->exchange.form != DRV_FORM_NATIVE &&
 			      drv_in_place_grants(layer);
 	const uint64_t seed = ~server->intake.seed;
@@ -34,7 +35,7 @@ static int __attribute__((noinline)) answer_written(struct drv_server *server, c
 	bool written = server->written_at == server->free_head + 1;
 
 	if (reserves) {
-		const int code = drv_in_place_begin(layer, server->chan, &iov);
+		const int code = drv_in_place_begin(layer, chan, &iov);
 
 		if (code != CADGE_DONE)
 			return code;
@@ -50,8 +51,7 @@ static int __attribute__((noinline)) answer_written(struct drv_server *server, c
 	server->written_at = server->free_head + 1;
 	if (server->exchange.form == DRV_FORM_NATIVE)
 		return layer->reply(server->port.engine->ctx, &work->reply_to, &iov, 1, 0, token);
-	return reserves ? drv_in_place_end(layer, server->chan, &iov, token)
-			: layer->post(server->chan, &iov, 1, 0, token);
+	return reserves ? drv_in_place_end(layer, chan, &iov, token) : layer->post(chan, &iov, 1, 0, token);
 }
 
 /* Tries to answer. 1: done; 0: not now. */
@@ -80,7 +80,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 	else if (server->exchange.form == DRV_FORM_NATIVE)
 		code = engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token);
 	else
-		code = engine->layer->post(server->chan, &iov, 1, 0, token);
+		code = engine->layer->post(server->chans[work->peer], &iov, 1, 0, token);
 	if (DRV_UNLIKELY(code == CADGE_BUSY))
 		return 0;
 	server->free_head++;
@@ -104,7 +104,7 @@ static void __attribute__((noinline)) put_off(struct drv_server *server, const s
 	 */
 	if (server->intake.reliable)
 		drv_intake_mismatch(&server->intake,
-				    "more requests at a time than the client has outstanding");
+				    "more requests at a time than its clients have outstanding");
 }
 
 /* `serves`, here and below: it works before it answers. Compiled with and without, so that it is asked nowhere. */
@@ -150,11 +150,12 @@ int drv_server_drain_serving(struct drv_server *server)
 	return drain_work(server, true);
 }
 
-DRV_INLINE enum cadge_keep take_message(struct drv_server *server, const void *data, size_t bytes,
-					const bool serves)
+DRV_INLINE enum cadge_keep take_message(struct drv_server *server, uint32_t peer, const void *data,
+					size_t bytes, const bool serves)
 {
 	struct drv_work work;
 
+	work.peer = peer;
 	if (server->exchange.form == DRV_FORM_BARE) {
 		if (DRV_LIKELY(bytes == server->exchange.request_bytes)) {
 			work.key = drv_intake_take(&server->intake, data, bytes);
@@ -173,10 +174,10 @@ DRV_INLINE enum cadge_keep take_message(struct drv_server *server, const void *d
 	return CADGE_TAKEN;
 }
 
-DRV_INLINE void take_call(struct drv_server *server, uint32_t op, const void *args, size_t bytes,
-			  const struct cadge_reply_to *reply_to, const bool serves)
+DRV_INLINE void take_call(struct drv_server *server, uint32_t peer, uint32_t op, const void *args,
+			  size_t bytes, const struct cadge_reply_to *reply_to, const bool serves)
 {
-	struct drv_work work = {.reply_to = *reply_to};
+	struct drv_work work = {.peer = peer, .reply_to = *reply_to};
 
 	if (DRV_UNLIKELY(bytes != server->exchange.request_bytes || op != 1 ||
 			 server->exchange.form != DRV_FORM_NATIVE))
@@ -188,29 +189,27 @@ DRV_INLINE void take_call(struct drv_server *server, uint32_t op, const void *ar
 enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				   struct cadge_lend *lend)
 {
-	(void)peer, (void)lend;
-	return take_message((struct drv_server *)sink, data, bytes, false);
+	(void)lend;
+	return take_message((struct drv_server *)sink, peer, data, bytes, false);
 }
 
 enum cadge_keep drv_server_on_recv_serving(struct cadge_sink *sink, uint32_t peer, const void *data,
 					   size_t bytes, struct cadge_lend *lend)
 {
-	(void)peer, (void)lend;
-	return take_message((struct drv_server *)sink, data, bytes, true);
+	(void)lend;
+	return take_message((struct drv_server *)sink, peer, data, bytes, true);
 }
 
 void drv_server_on_call(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 			const struct cadge_reply_to *reply_to)
 {
-	(void)peer;
-	take_call((struct drv_server *)sink, op, args, bytes, reply_to, false);
+	take_call((struct drv_server *)sink, peer, op, args, bytes, reply_to, false);
 }
 
 void drv_server_on_call_serving(struct cadge_sink *sink, uint32_t peer, uint32_t op, const void *args,
 				size_t bytes, const struct cadge_reply_to *reply_to)
 {
-	(void)peer;
-	take_call((struct drv_server *)sink, op, args, bytes, reply_to, true);
+	take_call((struct drv_server *)sink, peer, op, args, bytes, reply_to, true);
 }
 
 void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
@@ -239,10 +238,23 @@ static uint32_t power_of_two(uint32_t at_least)
 	return power;
 }
 
+static uint32_t clients_of(const struct drv_exchange *exchange)
+{
+	return exchange->clients ? exchange->clients : 1;
+}
+
+/* Requests that may be here at a time. */
+static uint32_t outstanding_in(const struct drv_exchange *exchange)
+{
+	return exchange->depth * clients_of(exchange);
+}
+
 /* small replies get twice the depth, so that a late completion of a send holds up nothing */
 static uint32_t buffers_of(const struct drv_exchange *exchange)
 {
-	return exchange->reply_bytes <= 65536 ? 2 * exchange->depth : exchange->depth + 1;
+	const uint32_t depth = outstanding_in(exchange);
+
+	return exchange->reply_bytes <= 65536 ? 2 * depth : depth + 1;
 }
 
 static size_t stride_of(const struct drv_exchange *exchange)
@@ -259,14 +271,14 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 			uint8_t *replies, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	const uint64_t caps = engine->offer.both.caps;
-	const uint32_t depth = exchange.depth;
+	const uint32_t depth = outstanding_in(&exchange);
 
 	memset(server, 0, sizeof(*server));
 	drv_port_start(&server->port, engine);
 	server->port.sink.recv = drv_server_on_recv;
 	server->port.sink.call = drv_server_on_call;
 	server->port.sink.sent = drv_server_on_sent;
-	server->chan = engine->channels[channel].chan;
+	drv_server_answer_on(server, engine->channels[channel].chan);
 	server->exchange = exchange;
 	server->in_sink = (caps & (server->exchange.form == DRV_FORM_NATIVE ? CADGE_CAP_REPLY_IN_SINK
 									    : CADGE_CAP_POST_IN_SINK)) != 0;
@@ -275,8 +287,10 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 	server->intake.next_number = exchange.beside ? DRV_BESIDE_NUMBER : 0;
 	server->intake.touch = exchange.touch != DRV_TOUCH_NONE;
 	server->intake.reliable = (caps & CADGE_CAP_RELIABLE) != 0;
+	/* each client numbers its own requests, over all servers that it asks */
 	server->intake.by_number =
-		depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE);
+		clients_of(&exchange) == 1 && exchange.servers < 2 &&
+		(depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE));
 	server->replies = replies;
 	server->stride = stride_of(&exchange);
 	server->buffers = buffers_of(&exchange);
@@ -301,7 +315,12 @@ int drv_server_start(struct drv_server *server, struct drv_engine *engine, struc
 	memset(server, 0, sizeof(*server));
 	replies = drv_pool_take(engine, exchange.beside ? DRV_POOL_SERVER_BESIDE : DRV_POOL_SERVER,
 				drv_server_bytes(&exchange), fail);
-	return replies ? drv_server_start_on(server, engine, 0, replies, exchange, fail) : -1;
+	if (!replies || drv_server_start_on(server, engine, 0, replies, exchange, fail))
+		return -1;
+	for (uint32_t i = 0;
+	     i < engine->channels_count && (clients_of(&exchange) > 1 || exchange.servers > 1); i++)
+		server->chans[i] = engine->channels[i].chan;
+	return 0;
 }
 
 void drv_server_serve(struct drv_server *server, struct drv_service *service)
@@ -309,6 +328,12 @@ void drv_server_serve(struct drv_server *server, struct drv_service *service)
 	server->service = service;
 	server->port.sink.recv = drv_server_on_recv_serving;
 	server->port.sink.call = drv_server_on_call_serving;
+}
+
+void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan)
+{
+	for (uint32_t i = 0; i < DRV_PEERS_MAX; i++)
+		server->chans[i] = chan;
 }
 
 void drv_server_stop(struct drv_server *server)

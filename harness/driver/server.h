@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Driver helper for patterns that exchange requests and replies: the serving side. It answers whatever arrives on
- * a channel until the out-of-band channel says what comes next. It knows nothing of time: phases are told out of band.
+ * Driver helper for patterns that exchange requests and replies: the serving side. It answers whatever arrives on one
+ * channel, or with several clients on the channel on which it came, until the out-of-band channel says what comes next.
+ * It knows nothing of time: phases are told out of band.
  */
 #ifndef DRV_SERVER_H
 #define DRV_SERVER_H
@@ -63,8 +64,10 @@ extern const char *const drv_reply_words[];
 struct drv_exchange {
 	enum drv_form form;
 	uint64_t request_bytes, reply_bytes;
-	/* requests outstanding at a time */
+	/* requests outstanding at a time, of one client */
 	uint32_t depth;
+	/* how many clients ask one server, and servers one client asks; 0 stands for 1 */
+	uint32_t clients, servers;
 	uint64_t seed;
 	/* requests and replies are written anew and read whole */
 	enum drv_touch touch;
@@ -107,13 +110,16 @@ DRV_INLINE bool drv_trailer_read(const void *message, size_t bytes, uint64_t kin
 /* One request that has no answer yet. */
 struct drv_work {
 	uint64_t id, key;
+	/* the channel on which it came */
+	uint32_t peer;
 	struct cadge_reply_to reply_to;
 };
 
 struct drv_server {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
-	struct cadge_chan *chan;
+	/* on which a message that came on a channel is answered, by that channel's number */
+	struct cadge_chan *chans[DRV_PEERS_MAX];
 	struct drv_exchange exchange;
 	/* answers from inside the callback */
 	bool in_sink;
@@ -159,6 +165,8 @@ size_t drv_server_bytes(const struct drv_exchange *exchange);
  * To be called right after drv_server_start, and before drv_both_start. `service` stays the caller's.
  */
 void drv_server_serve(struct drv_server *server, struct drv_service *service);
+/* From now on it answers all messages on this one. To be called right after drv_server_start. */
+void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan);
 void drv_server_stop(struct drv_server *server);
 
 /* Enters a phase: full comparison or not, and which. */

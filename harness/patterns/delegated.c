@@ -167,10 +167,11 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 		sink->recv = server_recv;
 		sink->call = server_call;
 	}
-	server->answerer.server.chan =
+	drv_server_answer_on(
+		&server->answerer.server,
 		play->engine
 			->channels[route_in(play) == DRV_ROUTE_RELAY ? OF_SERVER_DELEGATE : OF_SERVER_CLIENT]
-			.chan;
+			.chan);
 	return 0;
 }
 

@@ -118,7 +118,8 @@ static int start_servers(struct drv_play *play, struct drv_server *servers[DRV_V
 		if (drv_server_start(&mixed->servers[DRV_VOICE_BULK], play->engine, stream_in(play), fail))
 			return -1;
 		servers[DRV_VOICE_BULK] = &mixed->servers[DRV_VOICE_BULK];
-		servers[DRV_VOICE_BULK]->chan = play->engine->channels[channels[aggressor]].chan;
+		drv_server_answer_on(servers[DRV_VOICE_BULK],
+				     play->engine->channels[channels[aggressor]].chan);
 	}
 	for (int voice = 0; voice < DRV_VOICES; voice++)
 		if (servers[voice])

@@ -91,11 +91,32 @@ static void complete_stamped(struct drv_client *client, const struct drv_slot *s
 		client->ending = true;
 }
 
+/* Measuring ends with the last reply of a round, however long ago the time was over. */
+static void __attribute__((noinline)) complete_in_round(struct drv_client *client,
+							const struct drv_slot *slot, uint64_t now)
+{
+	const struct drv_clock *clock = &client->port.engine->clock;
+	struct drv_rounds *rounds = client->rounds;
+
+	drv_sample(rounds->each, drv_clock_to_ns(clock, now - slot->start));
+	if (rounds->replies == 1)
+		drv_sample(rounds->first, drv_clock_to_ns(clock, now - rounds->began));
+	if (rounds->replies < client->exchange.depth)
+		return;
+	drv_sample(rounds->last, drv_clock_to_ns(clock, now - rounds->began));
+	if (now >= client->end)
+		client->ending = true;
+}
+
 /* What a completion means outside the closed loop's measurement. */
 static void __attribute__((noinline)) complete_other(struct drv_client *client, const struct drv_slot *slot,
 						     uint64_t now)
 {
-	if (client->mode == DRV_MODE_PACED)
+	if (client->rounds)
+		client->rounds->replies++;
+	if (client->mode == DRV_MODE_ROUNDS)
+		complete_in_round(client, slot, now);
+	else if (client->mode == DRV_MODE_PACED)
 		drv_pace_done(client->pace, &client->port.engine->clock, slot->due, slot->start, now);
 	else if (client->mode == DRV_MODE_TALLIED)
 		complete_tallied(client, slot, now);
@@ -364,7 +385,7 @@ static int __attribute__((noinline)) hand_over_written(struct drv_client *client
 	const uint64_t number = client->next_number;
 
 	if (reserves) {
-		const int code = drv_in_place_begin(engine->layer, client->chan, &iov);
+		const int code = drv_in_place_begin(engine->layer, slot->chan, &iov);
 
 		if (code != CADGE_DONE)
 			return code;
@@ -379,9 +400,9 @@ static int __attribute__((noinline)) hand_over_written(struct drv_client *client
 		drv_touch_write(iov.base, bytes, exchange->seed, number);
 	slot->filled = true;
 	if (exchange->form == DRV_FORM_NATIVE)
-		return engine->layer->call(client->chan, 1, &iov, 1, &result, client->places, 0, token);
-	return reserves ? drv_in_place_end(engine->layer, client->chan, &iov, token)
-			: engine->layer->post(client->chan, &iov, 1, 0, token);
+		return engine->layer->call(slot->chan, 1, &iov, 1, &result, client->places, 0, token);
+	return reserves ? drv_in_place_end(engine->layer, slot->chan, &iov, token)
+			: engine->layer->post(slot->chan, &iov, 1, 0, token);
 }
 
 /* After the layer took an operation, or said why not. 1: done; 0: it is busy; -1: failed. */
@@ -418,9 +439,9 @@ static int __attribute__((noinline)) issue_made(struct drv_client *client, uint3
 	const uint64_t token = drv_client_token(slot->number, index);
 
 	if (form != DRV_FORM_NATIVE)
-		return handed_over(client, form, slot, engine->layer->post(client->chan, &iov, 1, 0, token));
+		return handed_over(client, form, slot, engine->layer->post(slot->chan, &iov, 1, 0, token));
 	return handed_over(client, form, slot,
-			   engine->layer->call(client->chan, 1, &iov, 1, &result, client->places, 0, token));
+			   engine->layer->call(slot->chan, 1, &iov, 1, &result, client->places, 0, token));
 }
 
 /* All of them: what was made is handed over, also when nothing new is to begin. */
@@ -453,9 +474,9 @@ DRV_INLINE int issue(struct drv_client *client, const enum drv_form form, uint32
 	} else if (form == DRV_FORM_NATIVE) {
 		const struct cadge_iov result = {slot->result, (size_t)client->exchange.reply_bytes};
 
-		code = engine->layer->call(client->chan, 1, &iov, 1, &result, client->places, 0, token);
+		code = engine->layer->call(slot->chan, 1, &iov, 1, &result, client->places, 0, token);
 	} else {
-		code = engine->layer->post(client->chan, &iov, 1, 0, token);
+		code = engine->layer->post(slot->chan, &iov, 1, 0, token);
 	}
 	slot->number = number;
 	slot->key = key;
@@ -502,6 +523,36 @@ DRV_INLINE int issue_due(struct drv_client *client, const enum drv_form form)
 		drv_pace_sent(pace);
 		if (DRV_UNLIKELY(drv_pace_over(pace)))
 			client->ending = true;
+	}
+	return 1;
+}
+
+/*
+ * The same in rounds: hands over what is left of this one, or begins the next if all slots are free again. A round begins
+ * where the one before ended, or, after a loss, now; the turn of each call is when the one before it was handed over.
+ */
+DRV_INLINE int issue_round(struct drv_client *client, const enum drv_form form)
+{
+	const struct drv_clock *clock = &client->port.engine->clock;
+	struct drv_rounds *rounds = client->rounds;
+
+	if (!rounds->left) {
+		if (client->ready_tail - client->ready_head < client->exchange.depth)
+			return 1;
+		rounds->began =
+			rounds->replies == client->exchange.depth ? client->last : drv_clock_now(clock);
+		rounds->replies = 0;
+		rounds->left = client->exchange.depth;
+		client->slots[client->ready[client->ready_head & client->ready_mask]].start = rounds->began;
+	}
+	while (rounds->left && DRV_LIKELY(!client->ending)) {
+		if (DRV_UNLIKELY(
+			    issue(client, form, client->ready[client->ready_head & client->ready_mask]) <= 0))
+			return 0;
+		client->ready_head++;
+		if (--rounds->left)
+			client->slots[client->ready[client->ready_head & client->ready_mask]].start =
+				drv_clock_now(clock);
 	}
 	return 1;
 }
@@ -591,8 +642,8 @@ static int __attribute__((noinline)) look_around(struct drv_client *client, stru
 /* The server of this process, where there is one. */
 enum own_server { NO_SERVER, SERVER, WORKING_SERVER };
 
-/* The loop: closed, open, or closed with replies taken by another thread. */
-enum kind { CLOSED, OPEN, AWAY };
+/* What may be handed over: what is free, what is due, what another thread that takes replies gave back, or a whole round. */
+enum kind { CLOSED, OPEN, AWAY, ROUNDS };
 
 /* Whether nothing is on its way, or with the other thread. */
 DRV_INLINE bool is_idle(const struct drv_client *client, const bool away)
@@ -608,19 +659,17 @@ DRV_INLINE int issue_some(struct drv_client *client, const enum drv_form form, c
 		return issue_due(client, form);
 	if (kind == CLOSED)
 		return issue_ready(client, form);
+	if (kind == ROUNDS)
+		return issue_round(client, form);
 	take_back(client);
 	return client->taker.calls ? issue_all_made(client) : issue_ready(client, form);
 }
 
-/*
- * The loop. Compiled for each form and way of waiting, closed, open, and closed with replies taken elsewhere, so that
- * none of these is asked inside.
- */
+/* The loop. Compiled for each form, kind and way of waiting, so that none of these is asked inside. */
 DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const bool block,
 		    const enum own_server server, const enum kind kind, struct drv_fail *fail)
 {
 	const bool open = kind == OPEN, away = kind == AWAY;
-
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
 	const uint64_t wait_ns = client->reliable || client->op_deadline == UINT64_MAX
@@ -688,6 +737,10 @@ LOOP(emulated_working, DRV_FORM_EMULATED, false, WORKING_SERVER, CLOSED)
 LOOP(emulated_working_block, DRV_FORM_EMULATED, true, WORKING_SERVER, CLOSED)
 LOOP(native_working, DRV_FORM_NATIVE, false, WORKING_SERVER, CLOSED)
 LOOP(native_working_block, DRV_FORM_NATIVE, true, WORKING_SERVER, CLOSED)
+LOOP(round_emulated, DRV_FORM_EMULATED, false, NO_SERVER, ROUNDS)
+LOOP(round_emulated_block, DRV_FORM_EMULATED, true, NO_SERVER, ROUNDS)
+LOOP(round_native, DRV_FORM_NATIVE, false, NO_SERVER, ROUNDS)
+LOOP(round_native_block, DRV_FORM_NATIVE, true, NO_SERVER, ROUNDS)
 
 /*
  * By kind and form; for polling, blocking, and both beside a server of this process; closed, also where that works
@@ -707,6 +760,7 @@ static const loop_fn loops[][3][6] = {
 	[AWAY] = {{NULL},
 		  {away_emulated_poll, away_emulated_block, away_emulated_self, away_emulated_self_block},
 		  {away_native_poll, away_native_block, away_native_self, away_native_self_block}},
+	[ROUNDS] = {{NULL}, {round_emulated, round_emulated_block}, {round_native, round_native_block}},
 };
 
 /* All slots may start at this moment. */
@@ -717,6 +771,8 @@ static void start_slots(struct drv_client *client)
 	client->ready_head = client->ready_tail = 0;
 	client->ending = false;
 	client->last = now;
+	if (client->rounds)
+		client->rounds->left = client->rounds->replies = 0;
 	drv_taker_begin(client);
 	for (uint32_t index = 0; index < client->exchange.depth; index++) {
 		client->slots[index].start = now;
@@ -728,10 +784,20 @@ static void start_slots(struct drv_client *client)
 	}
 }
 
+/* Whole payloads are compared slot by slot. */
+static enum kind kind_of(const struct drv_client *client)
+{
+	if (client->mode == DRV_MODE_PACED)
+		return OPEN;
+	if (client->rounds && client->mode != DRV_MODE_VERIFY)
+		return ROUNDS;
+	return client->taker.on ? AWAY : CLOSED;
+}
+
 /* Starts all slots and runs. */
 static int run(struct drv_client *client, struct drv_fail *fail)
 {
-	const enum kind kind = client->mode == DRV_MODE_PACED ? OPEN : client->taker.on ? AWAY : CLOSED;
+	const enum kind kind = kind_of(client);
 	struct drv_engine *engine = client->port.engine;
 	const enum own_server server = !client->server           ? NO_SERVER
 				       : client->server->service ? WORKING_SERVER
@@ -891,6 +957,13 @@ int drv_client_stamp(struct drv_client *client, struct drv_stamps *stamps, uint6
 	return measure(client, duration_ns, record, fail);
 }
 
+int drv_client_rounds(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
+		      struct drv_fail *fail)
+{
+	client->mode = DRV_MODE_ROUNDS;
+	return measure(client, duration_ns, record, fail);
+}
+
 bool drv_client_settle(struct drv_client *client)
 {
 	struct drv_engine *engine = client->port.engine;
@@ -953,7 +1026,6 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 	}
 	client->places = places;
 	client->sink = &client->port.sink;
-	client->chan = engine->channels[0].chan;
 	client->server = server;
 	client->samples = samples;
 	client->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
@@ -977,11 +1049,25 @@ int drv_client_start(struct drv_client *client, struct drv_engine *engine, struc
 	for (uint32_t index = 0; index < depth; index++) {
 		struct drv_slot *slot = &client->slots[index];
 
+		slot->chan = engine->channels[0].chan;
 		slot->payload = client->memory + index * request_stride;
 		if (result_stride)
 			slot->result = client->memory + depth * request_stride + index * result_stride;
 	}
 	return drv_taker_start(client, fail);
+}
+
+void drv_client_call_on(struct drv_client *client, struct cadge_chan *chan)
+{
+	for (uint32_t index = 0; index < client->exchange.depth; index++)
+		client->slots[index].chan = chan;
+}
+
+void drv_client_go_round(struct drv_client *client, struct drv_rounds *rounds)
+{
+	for (uint32_t index = 0; index < client->exchange.depth; index++)
+		client->slots[index].chan = client->port.engine->channels[index].chan;
+	client->rounds = rounds;
 }
 
 void drv_client_stop(struct drv_client *client)

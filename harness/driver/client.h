@@ -5,6 +5,9 @@
  * serves both, and waiting for a busy layer counts) to the moment its reply is there. The same loop runs the
  * verification phases, the warm-up and the measurement.
  *
+ * It can call several servers: one slot has one channel, and calls go out in rounds, of which none begins before all
+ * replies of the one before are here.
+ *
  * The loop can be opened as well: operations are handed over when they are due, however many are outstanding, up to
  * `depth`; see pace.h.
  *
@@ -40,10 +43,12 @@ enum drv_mode {
 	DRV_MODE_MEASURE,
 	DRV_MODE_PACED,
 	DRV_MODE_TALLIED,
-	DRV_MODE_STAMPED
+	DRV_MODE_STAMPED,
+	DRV_MODE_ROUNDS
 };
 
 struct drv_slot {
+	struct cadge_chan *chan;
 	uint8_t *payload; /* the trailer of an emulated call follows it */
 	uint8_t *result;  /* where the reply is placed, or copied to; NULL: neither */
 	uint64_t start;   /* ticks; paced: when it was handed over, and once it is free again, since when */
@@ -61,7 +66,6 @@ struct drv_slot {
 
 struct drv_client {
 	struct drv_port port;
-	struct cadge_chan *chan;
 	struct drv_exchange exchange;
 	enum drv_mode mode;
 	uint32_t places; /* native calls: entries of out_iov, 0 or 1 */
@@ -100,11 +104,28 @@ struct drv_client {
 	struct drv_tally *tally;   /* tallied */
 	struct drv_stamps *stamps; /* stamped */
 	struct drv_taker taker;    /* unless replies are taken in the delivery context */
+	struct drv_rounds *rounds; /* calls go out in rounds; NULL: each slot knows nothing of the others */
+};
+
+/* Calls to several servers, of which a round is complete when the last has answered. */
+struct drv_rounds {
+	/* of a record: from a round's begin to its first and its last reply, and from each call's turn to its own reply */
+	struct drv_samples *first, *last, *each;
+	/* of this round: when it began, in ticks; calls that have not been handed over; replies that are here */
+	uint64_t began;
+	uint32_t left, replies;
 };
 
 /* Makes buffers for one attempt. `server` only where one process plays both. */
 int drv_client_start(struct drv_client *client, struct drv_engine *engine, struct drv_exchange exchange,
 		     struct drv_samples *samples, struct drv_server *server, struct drv_fail *fail);
+/* From now on it calls on this channel, not on channel 0. To be called right after drv_client_start. */
+void drv_client_call_on(struct drv_client *client, struct cadge_chan *chan);
+/*
+ * From now on each slot calls on the channel of its number, and it warms up in rounds. `rounds` stays the caller's, and
+ * has where samples go. Not at place self. To be called right after drv_client_start.
+ */
+void drv_client_go_round(struct drv_client *client, struct drv_rounds *rounds);
 void drv_client_stop(struct drv_client *client);
 
 /*
@@ -147,6 +168,10 @@ bool drv_client_push(struct drv_client *client);
 bool drv_client_rests(const struct drv_client *client);
 int drv_client_look(struct drv_client *client, struct drv_fail *fail);
 int drv_client_close(struct drv_client *client, struct drv_fail *fail);
+
+/* As drv_client_measure, in rounds; operations are calls. Ends with a whole round. */
+int drv_client_rounds(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
+		      struct drv_fail *fail);
 
 /* After a failure: polls for up to half a second until the layer has given everything back. False: it has
  * not. */

@@ -148,10 +148,11 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 	if (drv_caller_prepare(play, exchange_in(play), fail))
 		return -1;
-	caller->client.chan =
+	drv_client_call_on(
+		&caller->client,
 		play->engine
 			->channels[route_in(play) == DRV_ROUTE_DIRECT ? OF_CLIENT_SERVER : OF_CLIENT_DELEGATE]
-			.chan;
+			.chan);
 	return 0;
 }
 

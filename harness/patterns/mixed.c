@@ -99,7 +99,7 @@ static int start_clients(struct drv_play *play, struct drv_server *const servers
 		return -1;
 	clients[DRV_VOICE_BULK] = &mixed->clients[DRV_VOICE_BULK];
 	if (aggressor == CHANNEL)
-		clients[DRV_VOICE_BULK]->chan = engine->channels[OF_STREAM].chan;
+		drv_client_call_on(clients[DRV_VOICE_BULK], engine->channels[OF_STREAM].chan);
 	return 0;
 }
 

@@ -15,6 +15,7 @@ import synthetic
 
 from cadge_analysis import export, report
 from cadge_analysis.draw.scales import positions
+from cadge_analysis.stats import compare
 from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Measured
 from cadge_results import Campaign, PatternFile
@@ -94,6 +95,7 @@ def test_the_report_shows_every_quantity(crowd: Campaign, tmp_path: Path) -> Non
     fields = rows["crowd/within/2/0"].fields
     assert fields["p50"].text == f"8{THIN}000{THIN}000"  # (2000 + 6000) in a millisecond, in every launch
     assert fields["pooled"].text == f"8{THIN}000{THIN}000"
+    assert fields["apart"].text == "3.00"  # 1000 and 3000
     assert fields["missed"].numbers[0] == 6.0  # 1, 3 ... 11: their median
     assert fields["slope"].text == "1.00"
     assert fields["answer"].text == "3.50"
@@ -114,6 +116,7 @@ def test_the_export_has_a_column_for_every_quantity(crowd: Campaign) -> None:
     row = next(r for r in csv.DictReader(io.StringIO(stream.getvalue())) if r["clients"] == "8")
     assert float(row["done_per_s"]) == 32e6
     assert float(row["done_pooled_per_s"]) == 32e6
+    assert float(row["ends_apart"]) == 3.0
     assert float(row["missed_operations"]) == 6.0
     assert float(row["slope_ns_client"]) == 1.0
     assert float(row["answer_p50_ns"]) == pytest.approx(3500, rel=1e-3)
@@ -204,3 +207,18 @@ def test_several_endpoints_make_one_number() -> None:
     assert per_launch(numbers, quantity("count", "x")) == 9.0
     assert per_launch(numbers, quantity("fit", "x")) == 2.0
     assert per_launch(Measured(counts=((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0
+
+
+def test_how_far_endpoints_lie_apart() -> None:
+    """The highest by the lowest, launch by launch, whatever is measured; nothing where one end alone measured."""
+    latency = quantity("histogram", "ns")
+    slow = Measured(counts=(), by_end=(((10, 3),), ((20, 3),), ((40, 3),)))
+    even = Measured(counts=(), by_end=(((10, 3),), ((10, 3),), ((20, 3),)))
+    found = compare.apart([slow, even, even], latency)
+    assert found is not None
+    assert (found.value, found.launches) == (2.0, 3)
+    assert compare.apart([slow, Measured(counts=((10, 3),))], latency) is None
+    found = compare.apart([Measured(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
+    assert found is not None
+    assert found.value == 2.0
+    assert compare.apart([Measured(amounts=((1000, 1000), (0, 1000)))], quantity("rate", "1/s")) is None

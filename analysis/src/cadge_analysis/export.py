@@ -126,6 +126,7 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: M
         record |= _quantity(name, quantity, numbers)
     return {
         **record,
+        **_estimate("ends_apart", "", numbers.apart if numbers else None),
         "operations_per_s": numbers.operations_s if numbers else None,
         "floor": floor.program.cell.series.label if floor else None,
         "floor_point_id": floor.program.cell.point_id if floor else None,

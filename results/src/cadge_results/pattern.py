@@ -422,6 +422,13 @@ class PatternFile(Document):
         """The quantity that is drawn and compared."""
         return self.quantities[self.main]
 
+    @property
+    def several_act(self) -> bool:
+        """True where several endpoints may measure the same, each for itself."""
+        return sum(role.acts for role in self.roles.values()) > 1 or any(
+            role.acts and role.count != 1 for role in self.roles.values()
+        )
+
     @cached_property
     def byte_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that are sizes."""

@@ -28,6 +28,15 @@ def _ranked(patterns: Mapping[str, PatternFile]) -> str:
     )
 
 
+_SEVERAL_ENDS = Fact(
+    name="Several ends",
+    text="Where several endpoints measure, times go into one histogram and rates are added. How unequally they fared "
+    "says the column \u201chighest \u00f7 lowest end\u201d: in each launch every endpoint's own median or rate, the "
+    "highest of them by the lowest, and of these the median over launches; 1 is an even share for each. Single "
+    "endpoints' figures are in the stored launches.",
+)
+
+
 def _models(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
     """Return how models are fitted, where a pattern's points are measured for one."""
     if all(file.fits is None for file in patterns.values()):
@@ -97,6 +106,7 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             "description and not an interval. A quantile is the upper end of its histogram bucket (three "
             "significant digits), by HdrHistogram's rule.",
         ),
+        *([_SEVERAL_ENDS] if any(file.several_act for file in patterns.values()) else []),
         Fact(
             name="Floor",
             text="What the machine itself can do for the same bytes at the same place and in the same wait mode, "

@@ -50,6 +50,8 @@ def columns_of(file: PatternFile) -> tuple[Column, ...]:
             columns.append(Column(key="base_p99", head=f"p99 \u00f7 {base}"))
     if file.knee is not None:
         columns.append(Column(key="generator", head="of the generator's limit", unit="%"))
+    if file.several_act:
+        columns.append(Column(key="apart", head="highest \u00f7 lowest end"))
     columns.append(Column(key="ratio", head="ratio to floor"))
     if main.unit == "ns":
         columns.append(Column(key="above", head="above floor", unit=shown.unit))
@@ -167,6 +169,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[
         "p999": _tail(numbers.p999),
         **_baseline(row.baseline),
         "generator": share_value(shares.get(row.cell.point_id), file.knee),
+        "apart": estimate_value(numbers.apart, scale=1.0, reason="one end measured"),
         "ratio": estimate_value(row.ratio, scale=1.0, reason=none, flag=flag),
         "above": estimate_value(row.above, scale=us, reason=none, flag=flag),
         "rate": _plain(numbers.operations_s),

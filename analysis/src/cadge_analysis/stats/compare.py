@@ -53,6 +53,8 @@ class Numbers:
     p99: Tail | None
     p999: Tail | None
     pooled: float | None
+    apart: Estimate | None
+    """How many times the lowest of several endpoints' own values the highest is, launch by launch."""
     operations_s: float
     others: Mapping[str, Estimate]
     cpu_ns: PerOperation | None
@@ -162,6 +164,18 @@ def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
     return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
 
 
+def apart(measured: Sequence[Measured], quantity: Quantity) -> Estimate | None:
+    """Return how far endpoints that measure the same lie apart; None where a launch has fewer than two of them."""
+    found = []
+    for one in measured:
+        ends = [float(intervals.quantile(counts, P50)) for counts in one.by_end]
+        ends += [_rate(amount, elapsed_ns, quantity) for amount, elapsed_ns in one.amounts]
+        if len(ends) < 2 or min(ends) <= 0:
+            return None
+        found.append(max(ends) / min(ends))
+    return intervals.over_launches(found)
+
+
 def _per_operation(
     samples: tuple[Sample, ...], roles: Iterable[str], operations: int, read: Callable[[CpuUse], int]
 ) -> PerOperation | None:
@@ -207,6 +221,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         p99=intervals.tail(histograms, P99) if histograms else None,
         p999=intervals.tail(histograms, P999) if histograms else None,
         pooled=_pooled(main, file.main_quantity),
+        apart=apart(main, file.main_quantity),
         operations_s=units.per_second(operations, elapsed),
         others=others,
         cpu_ns=_per_operation(samples, roles, operations, lambda use: use.user_ns + use.system_ns),

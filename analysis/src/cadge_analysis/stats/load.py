@@ -118,6 +118,8 @@ class Measured:
     """What one launch measured of one quantity: a histogram of all its endpoints, or one amount or number each."""
 
     counts: Counts = ()
+    by_end: tuple[Counts, ...] = ()
+    """Each endpoint's own histogram, where several have one."""
     amounts: tuple[tuple[int, int], ...] = ()
     """(amount, ns), one an endpoint."""
     numbers: tuple[float, ...] = ()
@@ -221,7 +223,8 @@ def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | Non
     """Return what an attempt holds of a quantity; None where there is nothing of its kind."""
     if quantity.kind == "histogram":
         samples = [one.histogram for one in attempt.samples(name) if one.count]
-        return Measured(counts=_counts(samples)) if samples else None
+        by_end = tuple(_counts([one]) for one in samples) if len(samples) > 1 else ()
+        return Measured(counts=_counts(samples), by_end=by_end) if samples else None
     if quantity.kind == "rate":
         rates = tuple((one.amount, one.elapsed_ns) for one in attempt.rates(name) if one.elapsed_ns)
         return Measured(amounts=rates) if any(amount for amount, _ in rates) else None

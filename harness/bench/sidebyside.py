@@ -43,6 +43,7 @@ CHOICES = {
     "buffers": {"type": "choice", "values": ["rotated", "same"]},
     "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
     "reply": {"type": "choice", "values": ["cont", "wait", "defer"]},
+    "ways": {"type": "choice", "values": ["one", "both"]},
     "pairs": {"type": "integer", "min": 1, "max": 32},
 }
 """What older builds do not have, where they did what is now the first value, or the least, of each."""

@@ -324,8 +324,9 @@ static void cast(struct acting *acting)
 										   launch->endpoints[e].role);
 
 		acting->accounts[e].role = role->name;
-		acting->accounts[e].acts = role->acts;
-		acting->others_acting += e > 0 && role->acts;
+		acting->accounts[e].acts =
+			role->acts && (!role->acts_in || role->acts_in(acting->point->parameters));
+		acting->others_acting += e > 0 && acting->accounts[e].acts;
 	}
 }
 

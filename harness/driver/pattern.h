@@ -146,6 +146,8 @@ struct drv_role {
 	const char *name;
 	/* it runs the measuring steps */
 	bool acts;
+	/* of one that acts: whether it does so in a point with these parameters, or serves there; NULL: always */
+	bool (*acts_in)(const void *parameters);
 	/* its endpoints expose a region (drv_needs.region_bytes) to their peers; it attaches to its peers' regions */
 	bool exposes, attaches;
 	/*

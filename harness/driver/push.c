@@ -84,7 +84,9 @@ int drv_pusher_warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *f
 
 bool drv_pusher_settle(struct drv_play *play)
 {
-	return drv_sender_settle(&((struct drv_pusher *)play->state)->sender);
+	struct drv_pusher *pusher = play->state;
+
+	return !pusher->sends || drv_sender_settle(&pusher->sender);
 }
 
 DRV_INLINE bool due(void *arg)

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pattern stream: messages leave as fast as the layer takes them, with at most `depth` of them lent to the layer at a
- * time, until the receiver has confirmed all of them.
+ * time, until the receiver has confirmed all of them; one way, or both ways at once. Several pairs do so at the same
+ * time, each on a channel of its own, and know nothing of each other.
  */
 #include "push.h"
 #include "touch.h"
 
-static const char *const buffers_words[] = {"rotated", "same", NULL};
+static const char *const buffers_words[] = {"rotated", "same", NULL}, *const ways_words[] = {"one", "both",
+											   NULL};
 
 struct parameters {
 	uint64_t bytes, depth;
 	uint32_t touch;
 	enum { ROTATED, SAME } buffers;
+	enum { ONE_WAY, BOTH_WAYS } ways;
+	/* read by the plan alone, which makes so many clients and servers */
+	uint64_t pairs;
 };
 
 static struct drv_push push_in(const struct drv_play *play)
@@ -25,14 +30,19 @@ static struct drv_push push_in(const struct drv_play *play)
 				 .same = parameters->buffers == SAME};
 }
 
+static bool goes_both_ways(const void *parameters)
+{
+	return ((const struct parameters *)parameters)->ways == BOTH_WAYS;
+}
+
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_pusher_prepare(play, push_in(play), true, false, NULL, fail);
+	return drv_pusher_prepare(play, push_in(play), true, goes_both_ways(play->parameters), NULL, fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
-	return drv_pusher_prepare(play, push_in(play), false, true, NULL, fail);
+	return drv_pusher_prepare(play, push_in(play), goes_both_ways(play->parameters), true, NULL, fail);
 }
 
 static int prepare_self(struct drv_play *play, struct drv_fail *fail)
@@ -65,6 +75,9 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		return drv_fail_set(
 			fail, DRV_NO_CAP,
 			"wanted each message written anew, in a buffer that earlier ones still leave from");
+	if (parameters->ways == BOTH_WAYS && offer->place == DRV_PLACE_SELF)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted streams both ways, and one process has no other way to itself");
 	return drv_push_negotiate(parameters->bytes, offer, fail);
 }
 
@@ -80,6 +93,8 @@ static const struct drv_pattern stream = {
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{"buffers", DRV_CHOICE, offsetof(struct parameters, buffers), buffers_words},
+			{"ways", DRV_CHOICE, offsetof(struct parameters, ways), ways_words},
+			{"pairs", DRV_INTEGER, offsetof(struct parameters, pairs), NULL},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){{"throughput", DRV_RATE}, {.name = NULL}},
@@ -90,7 +105,12 @@ static const struct drv_pattern stream = {
 			 .measure = measure,
 			 .channels_most = 1,
 			 DRV_PUSHER_ROLE},
-			{.name = "server", .prepare = prepare_server, .channels_most = 1, DRV_PUSHED_ROLE},
+			{.name = "server",
+			 .prepare = prepare_server,
+			 .measure = measure,
+			 .acts_in = goes_both_ways,
+			 .channels_most = 1,
+			 DRV_PUSHER_ROLE},
 			{.name = NULL},
 		},
 	.self = &self,

@@ -252,7 +252,7 @@ def test_a_stale_driver_is_found(checkout: Checkout, cadge: Cadge) -> None:
     assert stale(answer, patterns={**patterns, "onesided": onesided}) == [
         "onesided: operation is ['put'] in the driver and ['put', 'get', 'fetch_add', 'compare_swap'] in its file"
     ]
-    assert stale(answer, patterns={**patterns, "incast": rpc}) == ["the driver has a pattern incast that has no file"]
+    assert stale(answer, patterns={**patterns, "gather": rpc}) == ["the driver has a pattern gather that has no file"]
     assert "the driver has no form exchange" in stale(answer, forms={})
     assert any("no floor floor-tcp" in text for text in stale(answer, floors={}))
     assert "the driver has a reason PORT_TAKEN that has no file" in stale(answer, reasons=["PORT_TAKEN"])

@@ -54,6 +54,8 @@ DECLARED: dict[str, Json] = {
         "depth": DEPTH,
         "touch": TOUCH,
         "buffers": {"type": "choice", "values": ["rotated", "same"]},
+        "ways": {"type": "choice", "values": ["one", "both"]},
+        "pairs": {"type": "integer", "min": 1, "max": 32},
     },
     "onesided": {
         "bytes": SIZE,
@@ -94,8 +96,17 @@ def rpc(
     return point("rpc", **given, touch=touch, payload=payload, reply=taken, **more)
 
 
-def stream(size: int, depth: int = 1, touch: str = "none", buffers: str = "rotated", **more: int) -> Json:
-    return point("stream", bytes=size, depth=depth, touch=touch, buffers=buffers, **more)
+def stream(
+    size: int,
+    depth: int = 1,
+    touch: str = "none",
+    buffers: str = "rotated",
+    ways: str = "one",
+    pairs: int = 1,
+    **more: int,
+) -> Json:
+    given = {"touch": touch, "buffers": buffers, "ways": ways, "pairs": pairs}
+    return point("stream", bytes=size, depth=depth, **given, **more)
 
 
 def onesided(size: int, operation: str = "put", depth: int = 1, duration: int = 50, **more: int | str) -> Json:

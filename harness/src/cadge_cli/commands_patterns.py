@@ -147,7 +147,7 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     yield from table([("parameter", "", "values", "unless given"), *given])
     yield ""
     parts = [
-        (key, _endpoints(one), ", ".join(one.peers) or "-", str(one.hosts), "measures" if one.acts else "serves")
+        (key, _endpoints(one), ", ".join(one.peers) or "-", str(one.hosts), _does(one))
         for key, one in file.roles.items()
     ]
     yield from table([("role", "endpoints", "channels to", "hosts", ""), *parts])
@@ -163,6 +163,12 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
 def _endpoints(role: Role) -> str:
     where = ", ".join(f"{name} {value}" for name, value in role.when.items())
     return f"{role.count}, with {where}" if where else str(role.count)
+
+
+def _does(role: Role) -> str:
+    if isinstance(role.acts, dict):
+        return f"measures where {', '.join(f'{name} is {value}' for name, value in role.acts.items())}, else serves"
+    return "measures" if role.acts else "serves"
 
 
 def _values(one: Parameter) -> str:

@@ -124,6 +124,8 @@ class Parameter(Frozen):
 ByChoice = dict[str, dict[str, NonNegativeInt | str]]
 """A number that depends on a choice: {choice: {word: number}}, with every word of that one choice."""
 
+When = dict[str, Value]
+
 
 class Role(Frozen):
     """A part that endpoints play. Numbers are given in the order of the roles."""
@@ -141,8 +143,8 @@ class Role(Frozen):
     """It has channels only to the endpoint of the same number in each of those roles, which are paired as well."""
     hosts: Literal["first", "others", "all"] = "all"
     """On the first host, on the others in turn (the first where it is the only one), or on all in turn."""
-    acts: bool
-    """It runs the measuring loop; others serve until they are told to stop."""
+    acts: bool | When
+    """It runs the measuring loop, always or where the parameters are these; others serve until told to stop."""
     threads: PositiveInt | str | ByChoice = 1
     """Threads, each with a context and a processor of its own, or the name of the parameter that says so.
 
@@ -195,9 +197,6 @@ class Quantity(Frozen):
     def heading(self) -> str:
         """The heading of its column."""
         return self.head or ("p50" if self.kind == "histogram" else self.title)
-
-
-When = dict[str, Value]
 
 
 class Constraint(Frozen):
@@ -422,13 +421,6 @@ class PatternFile(Document):
         """The quantity that is drawn and compared."""
         return self.quantities[self.main]
 
-    @property
-    def several_act(self) -> bool:
-        """True where several endpoints may measure the same, each for itself."""
-        return sum(role.acts for role in self.roles.values()) > 1 or any(
-            role.acts and role.count != 1 for role in self.roles.values()
-        )
-
     @cached_property
     def byte_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that are sizes."""
@@ -643,6 +635,7 @@ class PatternFile(Document):
                 yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"
         conditions = [(one.when, one.then) for one in self.constraints]
         conditions += [(one.when, {}) for one in self.needs] + [(one.when, {}) for one in self.roles.values()]
+        conditions += [(role.acts, {}) for role in self.roles.values() if isinstance(role.acts, dict)]
         for part in conditions:
             for values in part:
                 for name, value in values.items():

@@ -66,8 +66,11 @@ def _of_open_loops(patterns: Mapping[str, PatternFile]) -> str:
     return ": nothing here says how a layer behaves when requests arrive on their own"
 
 
-def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
-    """Return the section on method; what is timed is said for the patterns that were planned."""
+def method(patterns: Mapping[str, PatternFile], *, several_ends: bool) -> tuple[Fact, ...]:
+    """Return the section on method; what is timed is said for the patterns that were planned.
+
+    several_ends: somewhere several endpoints measured the same.
+    """
     timed = " ".join(f"{file.title}: {file.words.timed}." for file in patterns.values() if file.words.timed)
     six = units.percent(rank_coverage(6, 1))
     return (
@@ -106,7 +109,7 @@ def method(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             "description and not an interval. A quantile is the upper end of its histogram bucket (three "
             "significant digits), by HdrHistogram's rule.",
         ),
-        *([_SEVERAL_ENDS] if any(file.several_act for file in patterns.values()) else []),
+        *([_SEVERAL_ENDS] if several_ends else []),
         Fact(
             name="Floor",
             text="What the machine itself can do for the same bytes at the same place and in the same wait mode, "

@@ -30,8 +30,8 @@ _LAST = (
 )
 
 
-def columns_of(file: PatternFile) -> tuple[Column, ...]:
-    """Return the columns of a pattern's tables."""
+def columns_of(file: PatternFile, rows: Iterable[Row]) -> tuple[Column, ...]:
+    """Return the columns of a pattern's tables with these rows."""
     main = file.main_quantity
     shown = words.shown(main)
     columns = [_WAIT, Column(key="p50", head=main.heading, unit=shown.unit)]
@@ -50,7 +50,7 @@ def columns_of(file: PatternFile) -> tuple[Column, ...]:
             columns.append(Column(key="base_p99", head=f"p99 \u00f7 {base}"))
     if file.knee is not None:
         columns.append(Column(key="generator", head="of the generator's limit", unit="%"))
-    if file.several_act:
+    if any(row.numbers.apart for row in rows):
         columns.append(Column(key="apart", head="highest \u00f7 lowest end"))
     columns.append(Column(key="ratio", head="ratio to floor"))
     if main.unit == "ns":
@@ -253,12 +253,13 @@ def case_tables(
     `shares`: of the generator's limit, by point.
     """
     groups: dict[Case, list[Row]] = defaultdict(list)
-    for row in rows:
+    every = list(rows)
+    for row in every:
         groups[_without_wait(row.cell.case)].append(row)
     tables = []
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
-        columns = columns_of(case.file)
+        columns = columns_of(case.file, every)
         shown = []
         for row in ordered:
             series, wait = row.cell.series, row.cell.case.wait

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import synthetic
 from cadge_analysis import export, report
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.models.loggp import Fits, Fitted, Line, Number, Parameters, Refused
+from cadge_cli import cli
+from cadge_harness.errors import EXIT_NOTHING, EXIT_USAGE
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -137,3 +140,34 @@ def test_a_campaign_without_bursts_has_no_fits(tmp_path: Path) -> None:
     )
     with pytest.raises(NoDataError, match="no points that a model is fitted to"):
         export.write(campaign, "loggp", io.StringIO())
+
+
+def test_a_platform_holds_what_was_fitted(bursts: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = [
+        "export",
+        bursts.campaign_id,
+        "--results",
+        str(bursts.path.parent),
+        "--layer",
+        "native-ucx",
+        "--bytes",
+        "1KiB",
+    ]
+    assert cli.invoke([*argv, "--format", "simgrid", "--topology", "fat-tree", "--endpoints", "16"]) == 0
+    platform = capsys.readouterr().out
+    cluster = re.search(r'bw="(\S+)Bps" lat="(\S+)s"', platform)
+    assert cluster is not None
+    rate, latency_s = map(float, cluster.groups())
+    assert rate == pytest.approx(1e9 / PER_BYTE, rel=0.1)
+    assert latency_s == pytest.approx(LATENCY / 2 * 1e-9, rel=0.1)  # through two links
+    assert 'topo_parameters="2;4,4;1,4;1,1"' in platform
+    assert f"native-ucx within poll (touch=write+read), campaign {bursts.campaign_id}, messages of 1024 B" in platform
+
+    assert cli.invoke([*argv, "--format", "csv"]) == EXIT_USAGE
+    assert "is for --format simgrid" in capsys.readouterr().err
+
+
+def test_a_fit_that_was_refused_has_no_platform(bursts: Campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["export", bursts.campaign_id, "--results", str(bursts.path.parent), "--format", "simgrid"]
+    assert cli.invoke([*argv, "--layer", "sockets-tcp"]) == EXIT_NOTHING
+    assert "the LogGP fit was refused" in capsys.readouterr().err

@@ -6,6 +6,7 @@
     AnalysisError
     ├── NoDataError    5    the campaign holds nothing that could be shown
     ├── BadInputError  2    an argument or an environment variable is wrong
+    ├── SimulatorMissingError  3  this machine has no SimGrid
     └── PictureError   70   a chart could not be drawn: a bug of ours
 """
 
@@ -28,6 +29,12 @@ class BadInputError(AnalysisError):
     """The caller asked for something that cannot be done."""
 
     exit_code = 2
+
+
+class SimulatorMissingError(AnalysisError):
+    """A simulation was asked for, and this machine has no SimGrid."""
+
+    exit_code = 3
 
 
 class PictureError(AnalysisError):

@@ -45,6 +45,7 @@ COMMANDS = {
     "export": "Write a campaign as CSV or JSON.",
     "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
+    "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
     "inventory": "Print an inventory to begin with, for a cluster.",
     "testbed": "Start, stop or inspect the emulated testbed.",
@@ -120,6 +121,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_study import study
 
             return study
+        case "scale":
+            from cadge_cli.commands_scale import scale
+
+            return scale
         case "inventory":
             from cadge_cli.commands_inventory import inventory
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from cadge_cli.options import (
     Measuring,
     json_option,
     measuring_options,
     output_of,
+    refuse_options,
     selection_options,
     split_names,
 )
@@ -64,7 +64,7 @@ def ablate(
     output = output_of(ctx, as_json)
     sweep = _sweep_of(name)
     if campaign is not None:
-        _refuse_run_options(ctx)
+        refuse_options(ctx, _OF_A_RUN, "is for measuring; with a campaign only its table is printed")
         found = Store(how.results or find_checkout().campaigns).open(campaign)
         if not found.launch_ids():
             raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
@@ -88,14 +88,6 @@ def _sweep_of(name: str) -> str:
     if name not in known:
         raise UsageError(f"unknown ablation {name!r}{nearest(name, known)}")
     return f"{PREFIX}{name}"
-
-
-def _refuse_run_options(ctx: click.Context) -> None:
-    """Refuse on the command line what has no meaning where nothing is measured."""
-    for parameter in ctx.command.params:
-        given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and parameter.name in _OF_A_RUN:
-            raise UsageError(f"{parameter.opts[0]} is for measuring; with a campaign only its table is printed")
 
 
 def _answer(campaign: Campaign) -> tuple[Any, list[str]]:

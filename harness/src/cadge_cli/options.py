@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from cadge_cli.output import Output
 from cadge_harness.errors import UsageError
@@ -161,3 +162,32 @@ def output_of(ctx: click.Context, as_json: bool, out: Path | None = None) -> Out
 def split_names(values: tuple[str, ...]) -> tuple[str, ...]:
     """Return names given with spaces or commas between them, or as an option each."""
     return tuple(name for value in values for name in re.split(r"[\s,]+", value) if name)
+
+
+def name_of(given: str, known: Sequence[str], what: str) -> str:
+    """Return a name that a user gave. Raises UsageError where it is unknown."""
+    from cadge_harness.yamlfile import nearest
+
+    if given not in known:
+        raise UsageError(f"unknown {what} {given!r}{nearest(given, known)}")
+    return given
+
+
+def names_of(given: tuple[str, ...], known: Sequence[str], what: str) -> list[str]:
+    """Return the names that a user gave, or all where there are none. Raises UsageError for one that is unknown."""
+    return [name_of(name, known, what) for name in split_names(given)] or list(known)
+
+
+def count_of_endpoints(text: str, most: int) -> int:
+    """Return a number of endpoints. Raises UsageError."""
+    if not text.isdecimal() or not 2 <= int(text) <= most:
+        raise UsageError(f"{text!r} is no number of endpoints; 2 to {most} can be predicted")
+    return int(text)
+
+
+def refuse_options(ctx: click.Context, names: Collection[str], why: str) -> None:
+    """Refuse on the command line what has no meaning here. Raises UsageError."""
+    for parameter in ctx.command.params:
+        given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if given and parameter.name in names:
+            raise UsageError(f"{parameter.opts[0]} {why}")

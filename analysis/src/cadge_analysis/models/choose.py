@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which of the fits of a campaign is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.models.loggp import Fits, Fitted, Parameters
+from cadge_results import ResultsError
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A fit that gave parameters, and whose they are, for people."""
+
+    parameters: Parameters
+    about: str
+
+
+def read(path: Path) -> Fits:
+    """Read a file of fits (`cadge.loggp/1`). Raises BadInputError, which says what is wrong with it."""
+    try:
+        return Fits.parse(path.read_bytes(), source=str(path))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}") from error
+    except ResultsError as error:
+        raise BadInputError(str(error)) from error
+
+
+def choose(
+    fits: Fits, *, layer: str | None, place: str | None, wait: str | None, choices: Mapping[str, str] | None = None
+) -> Chosen:
+    """Return the one fit of this layer, at this place, in this wait mode and with these choices; None stands for any.
+
+    Raises NoDataError where there is none, or it was refused, and BadInputError where there are several.
+    """
+    asked = {"layer": layer, "place": place, "wait": wait, **(choices or {})}
+    found = [one for one in fits.fits if all(value in (None, _of(one, key)) for key, value in asked.items())]
+    named = "; ".join(about(one) for one in found or fits.fits)
+    if not found:
+        of = " ".join(value for value in asked.values() if value)
+        there = f"; there are: {named}" if named else ""
+        raise NoDataError(f"campaign {fits.campaign_id} has no LogGP fit{f' of {of}' if of else ''}{there}")
+    if len(found) > 1:
+        raise BadInputError(f"campaign {fits.campaign_id} has several LogGP fits; choose one of: {named}")
+    model = found[0].model
+    if not isinstance(model, Parameters):
+        raise NoDataError(f"{about(found[0])}: the LogGP fit was refused: {model.refused}")
+    return Chosen(model, f"{about(found[0])}, campaign {fits.campaign_id}")
+
+
+def _of(fitted: Fitted, key: str) -> str:
+    """Return a fit's layer, place or wait mode, or what it has for a setting or a choice."""
+    return str({**fitted.settings, **fitted.choices}.get(key, getattr(fitted, key, "")))
+
+
+def about(fitted: Fitted) -> str:
+    """Return what a fit is of."""
+    series = " + ".join((fitted.layer, *fitted.shims))
+    values = ", ".join(f"{key}={value}" for key, value in {**fitted.settings, **fitted.choices}.items())
+    return f"{series} {fitted.place} {fitted.wait}{f' ({values})' if values else ''}"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge scale`: what measured LogGP parameters predict for more endpoints than there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.fit_choice import FitChoice, fit_options, size_of
+from cadge_cli.options import count_of_endpoints, json_option, names_of, output_of, results_option, split_names
+from cadge_cli.output import table
+from cadge_harness.errors import EXIT_OK, UsageError
+from cadge_harness.paths import find_checkout
+
+if TYPE_CHECKING:
+    from cadge_analysis.models.scale import Prediction
+
+EXAMPLES = "\b\nExamples:\n"
+ENDPOINTS = ("2", "16", "128", "1024", "5000")
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge scale last --layer sockets-tcp --place between\n"
+    + '  cadge scale --layer native-ucx --traffic alltoall --endpoints "16 128" --bytes 4KiB\n'
+    + "  cadge scale --parameters loggp.json --endpoints 100000 --no-simulation"
+)
+@click.argument("campaign", default="last")
+@fit_options
+@click.option(
+    "--parameters",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file of LogGP fits (cadge.loggp/1) instead of a campaign.",
+)
+@click.option("--topology", "topologies", multiple=True, metavar="NAMES", help="star, fat-tree, dragonfly; all.")
+@click.option("--traffic", "traffics", multiple=True, metavar="NAMES", help="incast, shift, alltoall; all.")
+@click.option("--endpoints", multiple=True, metavar="NUMBERS", help=f'How many, e.g. "{" ".join(ENDPOINTS)}".')
+@click.option("--simulation/--no-simulation", default=True, help="Simulate with SimGrid, or the closed form alone.")
+@click.option("--deadline", default="2min", show_default=True, metavar="TIME", help="Of each simulation.")
+@click.option("--memory", default="4GiB", show_default=True, metavar="SIZE", help="Of each simulation.")
+@results_option
+@json_option
+@click.pass_context
+def scale(
+    ctx: click.Context,
+    campaign: str,
+    fit: FitChoice,
+    file: Path | None,
+    topologies: tuple[str, ...],
+    traffics: tuple[str, ...],
+    endpoints: tuple[str, ...],
+    simulation: bool,
+    deadline: str,
+    memory: str,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Predict traffic among more endpoints than there are, from the LogGP parameters that a campaign measured.
+
+    The closed form knows of endpoints alone; a simulation by SimGrid also of the network between them, each of whose
+    links has the measured rate and half of the measured latency. Nothing is measured.
+    """
+    from cadge_analysis.models import choose
+    from cadge_analysis.models import scale as model
+    from cadge_analysis.models.simulate import Simulator
+    from cadge_analysis.models.topology import Kind
+    from cadge_analysis.models.traffic import Traffic
+    from cadge_results import Store
+    from cadge_results.units import parse_ms
+
+    output = output_of(ctx, as_json)
+    try:
+        simulator = Simulator(deadline_s=parse_ms(deadline) / 1000, memory_bytes=size_of(memory))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    kinds = [Kind(name) for name in names_of(topologies, tuple(Kind), "topology")]
+    wanted = [Traffic(name) for name in names_of(traffics, tuple(Traffic), "traffic")]
+    counts = [count_of_endpoints(text, model.ENDPOINTS_MOST) for text in split_names(endpoints) or ENDPOINTS]
+    if file is not None:
+        chosen = choose.choose(choose.read(file), **fit.asked)
+    else:
+        chosen = fit.of_campaign(Store(results or find_checkout().campaigns).open(campaign))
+    message = fit.message(chosen)
+    rows = []
+    for row in model.scale(message, kinds, wanted, counts, simulator if simulation else None):
+        rows.append(row)
+        if row.simulated_ns is not None:
+            output.say(f"simulated: {row.topology.kind}, {row.traffic}, {row.topology.endpoints} endpoints")
+    data: dict[str, JsonValue] = {
+        "about": chosen.about,
+        "bytes": message.size,
+        "notes": list(message.notes),
+        "predictions": [_data(row) for row in rows],
+    }
+    heads = [f"{chosen.about}, messages of {message.size} B", *message.notes, ""]
+    return output.finish(EXIT_OK, data, [*heads, *_lines(rows)])
+
+
+def _data(row: Prediction) -> JsonValue:
+    return {
+        "topology": row.topology.kind,
+        "traffic": row.traffic,
+        "endpoints": row.topology.endpoints,
+        "closed_form_ns": row.closed_ns,
+        "simulated_ns": row.simulated_ns,
+        "error": row.error,
+        "reason": row.reason,
+    }
+
+
+def _lines(rows: Sequence[Prediction]) -> list[str]:
+    from cadge_analysis.units import us
+
+    cells = [("topology", "traffic", "endpoints", "closed form, us", "simulated, us", "closed form is off by")]
+    for row in rows:
+        simulated = us(row.simulated_ns) if row.simulated_ns is not None else "-"
+        off = row.reason if row.error is None else f"{round(row.error * 100, 1) + 0.0:+.1f} %"
+        cells.append((row.topology.kind, row.traffic, str(row.topology.endpoints), us(row.closed_ns), simulated, off))
+    return table(cells)

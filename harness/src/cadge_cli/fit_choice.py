@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options that say which of a campaign's LogGP fits is meant, and at which size of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cadge_harness.errors import NothingSelectedError, UsageError
+
+if TYPE_CHECKING:  # numbers take time to import, and --help does without
+    from cadge_analysis.models.choose import Chosen
+    from cadge_analysis.models.message import Message
+    from cadge_results import Campaign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitChoice:
+    """Which fit; None stands for any, where there is only one."""
+
+    layer: str | None
+    place: str | None
+    wait_mode: str | None
+    choices: tuple[str, ...]
+    size: str
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What a fit has to be to be meant. Raises UsageError for a choice that is none."""
+        for text in self.choices:
+            if "=" not in text:
+                raise UsageError(f"{text!r} is no choice; write it like touch=none")
+        choices = dict(text.split("=", 1) for text in self.choices)
+        return {"layer": self.layer, "place": self.place, "wait": self.wait_mode, "choices": choices}
+
+    def message(self, chosen: Chosen) -> Message:
+        """Return what the fit says of messages of the size. Raises UsageError where that is none."""
+        from cadge_analysis.models.message import message
+
+        return message(chosen.parameters, size_of(self.size))
+
+    def of_campaign(self, campaign: Campaign) -> Chosen:
+        """Return the fit of a campaign. Raises NothingSelectedError, AnalysisError, cadge_results.ResultsError."""
+        from cadge_analysis.models.campaign import fits_of
+        from cadge_analysis.models.choose import choose
+        from cadge_analysis.stats.load import read
+
+        if not campaign.launch_ids():
+            raise NothingSelectedError(f"campaign {campaign.campaign_id} has no launches yet")
+        return choose(fits_of(read(campaign)), **self.asked)
+
+
+def size_of(text: str) -> int:
+    """Return bytes for text such as 4KiB. Raises UsageError."""
+    from cadge_results.units import parse_bytes
+
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def fit_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --layer, --place, --wait, --choice and --bytes, which the command gets as one, `fit`."""
+
+    @wraps(command)
+    def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
+        fit = FitChoice(**{one.name: given.pop(one.name) for one in fields(FitChoice)})
+        return command(*arguments, fit=fit, **given)
+
+    for option in (
+        click.option("--bytes", "size", default="64B", show_default=True, metavar="SIZE", help="Size of a message."),
+        click.option(
+            "--choice", "choices", multiple=True, metavar="NAME=VALUE", help="Whose LogGP fit: e.g. touch=none."
+        ),
+        click.option("--wait", "wait_mode", type=click.Choice(["poll", "block"]), help="Whose LogGP fit: wait mode."),
+        click.option("--place", type=click.Choice(["self", "within", "between"]), help="Whose LogGP fit: place."),
+        click.option("--layer", metavar="NAME", help="Whose LogGP fit, where there are several: layer."),
+    ):
+        gathered = option(gathered)
+    return gathered

@@ -95,6 +95,8 @@ static int tell(struct acting *acting, const char *name, const struct drv_phase 
 		drv_play_phase(&acting->play, phase, &acting->accounts[0].counts[boundary]);
 	if (order(acting, drv_phase_json(name, phase), false, true, fail))
 		return -1;
+	if (phase->ended == DRV_STEP_COUNT)
+		drv_events_end(&engine->events);
 	for (size_t e = 1; e < acting->endpoints; e++) {
 		json_t *answer;
 		int status;
@@ -137,6 +139,11 @@ static int take_acted(struct acting *acting, enum drv_step step, const json_t *m
 			&steady) ||
 	    drv_usage_parse(json_object_get(message, "usage"), &account->usage, fail))
 		return drv_fail_set(fail, DRV_PROTOCOL, "endpoint %zu sent no valid report of a step", e);
+	if (step == DRV_STEP_COUNT) {
+		account->system_calls = account->usage.system_calls;
+		acting->attempt->counted_operations += (uint64_t)warm;
+		return 0;
+	}
 	if (step == DRV_STEP_WARMUP) {
 		record->warmup_operations += (uint64_t)warm;
 		record->warmup_steady &= steady != 0;
@@ -198,6 +205,10 @@ static int act(struct acting *acting, enum drv_step step, uint64_t serial, struc
 	if (own->acts) {
 		if (drv_play_step(&acting->play, step, serial, &usage, fail))
 			return -1;
+		if (step == DRV_STEP_COUNT) {
+			own->system_calls = usage.system_calls;
+			acting->attempt->counted_operations += acting->attempt->record.warmup_operations;
+		}
 		if (step == DRV_STEP_MEASURE) {
 			own->usage = usage;
 			own->operations = acting->attempt->record.operations;
@@ -254,6 +265,25 @@ static void conclude(struct acting *acting)
 	acting->play.role->conclude(&acting->play, stamps, acting->endpoints);
 }
 
+/* System calls, where this launch counts them. */
+static int count(struct acting *acting, struct drv_fail *fail)
+{
+	struct drv_phase phase;
+
+	if (!acting->engine->events.calls)
+		return 0;
+	if (act_timed(acting, DRV_STEP_COUNT, 1, &acting->phases->warmup_ns, fail))
+		return -1;
+	phase = phase_after(acting, DRV_STEP_COUNT, false, 1, false);
+	if (tell(acting, "phase", &phase, DRV_COUNTED, NULL, fail))
+		return -1;
+	for (size_t e = 0; e < acting->endpoints; e++)
+		if (!acting->accounts[e].acts)
+			acting->accounts[e].system_calls =
+				acting->accounts[e].counts[DRV_COUNTED].usage.system_calls;
+	return 0;
+}
+
 /* All steps between "begin" and the verdict. */
 static int go_through(struct acting *acting, struct drv_fail *fail)
 {
@@ -263,7 +293,7 @@ static int go_through(struct acting *acting, struct drv_fail *fail)
 	if (act_timed(acting, DRV_STEP_VERIFY, 1, &phases->verify_ns, fail))
 		return -1;
 	phase = phase_after(acting, DRV_STEP_VERIFY, false, 1, false);
-	if (tell(acting, "phase", &phase, DRV_AFTER_VERIFY, NULL, fail) ||
+	if (tell(acting, "phase", &phase, DRV_AFTER_VERIFY, NULL, fail) || count(acting, fail) ||
 	    act_timed(acting, DRV_STEP_WARMUP, 1, &phases->warmup_ns, fail))
 		return -1;
 	phase = phase_after(acting, DRV_STEP_WARMUP, false, 1, false);
@@ -326,6 +356,7 @@ static void cast(struct acting *acting)
 		acting->accounts[e].role = role->name;
 		acting->accounts[e].acts =
 			role->acts && (!role->acts_in || role->acts_in(acting->point->parameters));
+		acting->accounts[e].system_calls = -1;
 		acting->others_acting += e > 0 && acting->accounts[e].acts;
 	}
 }

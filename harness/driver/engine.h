@@ -12,6 +12,7 @@
 
 #include "cadge/layer.h"
 #include "clock.h"
+#include "events.h"
 #include "fail.h"
 #include "launch.h"
 #include "loader.h"
@@ -76,6 +77,8 @@ struct drv_engine {
 	/* NULL at place self */
 	struct drv_oob *oob;
 	struct drv_clock clock;
+	/* of the process: the first thread's */
+	struct drv_events events;
 	/* what all ends can, and where */
 	struct drv_offer offer;
 	/* what the launch asks for; filled before drv_engine_open */

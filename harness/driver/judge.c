@@ -131,6 +131,21 @@ static void check_waits(struct drv_attempt *attempt, const struct drv_account *a
 	}
 }
 
+/* What an end used over the measured loop, and the system calls that were counted before. */
+static struct drv_usage usage_of(const struct drv_account *account)
+{
+	const struct drv_usage *before = &account->counts[DRV_BEFORE].usage,
+			       *after = &account->counts[DRV_AFTER].usage;
+	struct drv_usage usage = account->acts ? account->usage : drv_usage_since(before, after);
+
+	usage.system_calls = account->system_calls;
+	if (!account->acts) {
+		usage.cycles = after->cycles;
+		usage.instructions = after->instructions;
+	}
+	return usage;
+}
+
 void drv_judge(struct drv_attempt *attempt, const struct drv_account *accounts, size_t count, bool reliable,
 	       bool block)
 {
@@ -142,9 +157,7 @@ void drv_judge(struct drv_attempt *attempt, const struct drv_account *accounts, 
 	for (size_t e = 0; e < count; e++) {
 		const struct drv_counts *counts = accounts[e].counts;
 
-		attempt->cpu[e] = accounts[e].acts ? accounts[e].usage
-						   : drv_usage_since(&counts[DRV_BEFORE].usage,
-								     &counts[DRV_AFTER].usage);
+		attempt->cpu[e] = usage_of(&accounts[e]);
 		if (json_array_append_new(
 			    attempt->counters,
 			    drv_counters_since_json(&counts[DRV_BEFORE].layer, &counts[DRV_AFTER].layer))) {

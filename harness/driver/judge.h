@@ -7,7 +7,7 @@
 #include "result.h"
 
 /* The boundaries between the phases of an attempt. */
-enum drv_boundary { DRV_AFTER_VERIFY, DRV_BEFORE, DRV_AFTER, DRV_LAST, DRV_BOUNDARIES };
+enum drv_boundary { DRV_AFTER_VERIFY, DRV_COUNTED, DRV_BEFORE, DRV_AFTER, DRV_LAST, DRV_BOUNDARIES };
 
 /* What is known of one endpoint. */
 struct drv_account {
@@ -18,6 +18,8 @@ struct drv_account {
 	/* acting: what the measurement cost, and its operations */
 	struct drv_usage usage;
 	uint64_t operations;
+	/* of the step COUNT; -1: not counted */
+	int64_t system_calls;
 };
 
 /* Fills in what follows from the counts, makes all checks, and gives the verdict. */

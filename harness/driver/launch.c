@@ -129,13 +129,14 @@ static int read_ports(const struct drv_reader *top, struct drv_launch *launch)
 
 static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 {
-	static const char *const keys[] = {"schema", "launch_id",   "campaign_id", "kind",      "layer",
-					   "shims",  "launcher",    "place",       "wait",      "settings",
-					   "seed",   "deadline_ms", "ports",       "endpoints", "patterns",
-					   "points", NULL};
+	static const char *const keys[] = {"schema", "launch_id",    "campaign_id", "kind",      "layer",
+					   "shims",  "launcher",     "place",       "wait",      "settings",
+					   "seed",   "deadline_ms",  "ports",       "endpoints", "patterns",
+					   "points", "system_calls", NULL};
 	static const char *const schemas[] = {DRV_LAUNCH_SCHEMA};
 	static const char *const launchers[] = {"direct", "mpirun"};
 	const char *schema = json_string_value(json_object_get(top->json, "schema"));
+	const json_t *calls = json_object_get(top->json, "system_calls");
 	int64_t seed, deadline;
 	int word;
 
@@ -159,6 +160,9 @@ static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 	if (drv_read_word(top, "wait", wait_names, DRV_COUNT(wait_names), &word))
 		return -1;
 	launch->wait = (enum drv_wait)word;
+	if (calls && !json_is_boolean(calls))
+		return drv_read_wrong(top, "system_calls", "must be true or false");
+	launch->system_calls = json_is_true(calls);
 	if (read_settings(top, launch) || drv_read_integer(top, "seed", 0, INT64_MAX, &seed) ||
 	    drv_read_integer(top, "deadline_ms", 1, DRV_LAUNCH_MS_MAX, &deadline) ||
 	    read_ports(top, launch) || drv_launch_endpoints(top, launch) || drv_launch_points(top, launch))

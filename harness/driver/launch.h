@@ -69,6 +69,8 @@ struct drv_launch {
 	struct drv_name_value *settings;
 	size_t settings_count;
 	uint64_t seed, deadline_ns;
+	/* see events.h */
+	bool system_calls;
 	uint16_t port_first, port_last;
 	/* 1 to 64; exactly one at place self */
 	struct drv_endpoint *endpoints;

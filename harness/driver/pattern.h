@@ -10,6 +10,9 @@
  *
  *	prepare -> VERIFY -> phase -> WARMUP -> phase -> MEASURE -> phase -> VERIFY -> phase -> stop
  *
+ * In launches that count system calls (see events.h) a step COUNT and a phase precede the warm-up: it is `warmup` as
+ * well.
+ *
  * A role that acts runs `verify`, `warmup` and `measure`; meanwhile every other endpoint is in `serve`. Between two
  * steps each endpoint is told to end one phase and to begin the next: `phase` fills in what it counted so far.
  * Where several endpoints act they start together; who is done first serves on until all are.
@@ -52,7 +55,7 @@ struct drv_parameter {
 };
 
 /* The steps of an attempt. */
-enum drv_step { DRV_STEP_VERIFY, DRV_STEP_WARMUP, DRV_STEP_MEASURE };
+enum drv_step { DRV_STEP_VERIFY, DRV_STEP_COUNT, DRV_STEP_WARMUP, DRV_STEP_MEASURE };
 
 /* The end of one phase and the beginning of the next, as endpoint 0 tells it to all. */
 struct drv_phase {

@@ -14,6 +14,7 @@
 #include "verify.h"
 
 #define STATE_ALIGN 4096u
+#define COUNT_NS    UINT64_C(30000000)
 
 uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index)
 {
@@ -127,12 +128,25 @@ void drv_play_stop(struct drv_play *play)
 
 	if (!play->engine)
 		return;
+	drv_events_end(&play->engine->events);
 	if (!drv_crew_size(play->engine) || play->others)
 		drv_crew_all(play->engine, stop_one, &job, &ignored);
 	free(play->others);
 	free(play->shared);
 	play->others = NULL;
 	play->shared = NULL;
+}
+
+/* A warm-up that is long enough to count in. */
+static int count_one(struct drv_play *play, struct drv_fail *fail)
+{
+	const uint64_t cap_ns = drv_warmup_cap_ns(play->duration_ns);
+	int status;
+
+	drv_warmup_last(drv_clock_to_ticks(&play->engine->clock, COUNT_NS));
+	status = play->role->warmup(play, cap_ns + COUNT_NS, fail);
+	drv_warmup_last(0);
+	return status;
 }
 
 static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
@@ -145,6 +159,7 @@ static int step_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 	memset(&job->usage[engine->thread], 0, sizeof(job->usage[0]));
 	switch (job->step) {
 	case DRV_STEP_VERIFY: return play->role->verify(play, job->serial, fail);
+	case DRV_STEP_COUNT: return count_one(play, fail);
 	case DRV_STEP_WARMUP: return play->role->warmup(play, drv_warmup_cap_ns(play->duration_ns), fail);
 	case DRV_STEP_MEASURE: break;
 	}
@@ -209,14 +224,23 @@ static int step_all(struct drv_play *play, struct job *job, struct drv_fail *fai
 int drv_play_step(struct drv_play *play, enum drv_step step, uint64_t serial, struct drv_usage *usage_out,
 		  struct drv_fail *fail)
 {
+	struct drv_events *events = &play->engine->events;
 	struct job job;
 	int status;
 
 	job.play = play;
 	job.step = step;
 	job.serial = serial;
+	if (step == DRV_STEP_WARMUP)
+		drv_events_end(events); /* of launches in which endpoint 0 cannot count, but others can */
+	if (step == DRV_STEP_MEASURE)
+		drv_events_count_cycles(events);
+	drv_events_begin(events);
 	status = play->others ? step_all(play, &job, fail) : step_one(play->engine, &job, fail);
 	*usage_out = job.usage[0];
+	drv_events_read(events, usage_out);
+	if (step == DRV_STEP_MEASURE)
+		drv_events_end(events);
 	return status;
 }
 
@@ -258,6 +282,21 @@ static void add_counts(struct drv_counts *sum, const struct drv_counts *more)
 	drv_counters_add(&sum->layer, &more->layer);
 }
 
+/* What is counted begins and ends with phases; what acts reads it at the ends of its own steps. */
+static void count_phase(const struct drv_play *play, const struct drv_phase *phase, struct drv_usage *usage)
+{
+	struct drv_events *events = &play->engine->events;
+
+	drv_events_read(events, usage);
+	if (phase->last || phase->ended == DRV_STEP_MEASURE)
+		drv_events_end(events);
+	else if (phase->ended == DRV_STEP_VERIFY)
+		drv_events_count_calls(events);
+	else if (phase->ended == DRV_STEP_WARMUP && !play->role->acts)
+		drv_events_count_cycles(events);
+	/* after COUNT it is for the caller to end it, once all have been told: it takes long */
+}
+
 void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
 	struct job job;
@@ -273,6 +312,7 @@ void drv_play_phase(struct drv_play *play, const struct drv_phase *phase, struct
 		if (phase->last && !play->role->acts)
 			drv_record_add(play->record, play->others[i].record, false);
 	}
+	count_phase(play, phase, &counts_out->usage);
 }
 
 static int settle_one(struct drv_engine *engine, void *arg, struct drv_fail *fail)

@@ -226,6 +226,7 @@ static json_t *attempt_json(const struct drv_attempt *attempt)
 	put_text(&object, "reason_code", explained ? drv_reason_name(attempt->fail.reason) : NULL);
 	put_count(&object, "started_ns_since_launch", attempt->started_ns);
 	put(&object, "warmup", warmup_json(attempt));
+	put_count(&object, "counted_operations", attempt->counted_operations);
 	put_count(&object, "elapsed_ns", attempt->record.elapsed_ns);
 	put_count(&object, "operations", attempt->record.operations);
 	put_count(&object, "bytes", attempt->record.bytes);
@@ -281,7 +282,7 @@ json_t *drv_result_clock_json(const struct drv_clock *clock)
 	return finish(&object);
 }
 
-json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint)
+json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint, const struct drv_events *events)
 {
 	struct builder object = {.object = json_object()};
 	struct utsname system;
@@ -290,6 +291,7 @@ json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint)
 	put_text(&object, "host", endpoint->host);
 	put_count(&object, "pid", (uint64_t)getpid());
 	put_text(&object, "kernel", uname(&system) ? "unknown" : system.release);
+	put(&object, "counted", drv_events_json(events));
 	return finish(&object);
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "events.h"
 #include "fail.h"
 #include "histogram.h"
 #include "launch.h"
@@ -52,6 +53,8 @@ struct drv_attempt {
 	uint64_t warmup_ns;
 	/* static; NULL: no warm-up took place */
 	const char *warmup_rule;
+	/* of the step COUNT, all endpoints together; 0 where system calls were not counted */
+	uint64_t counted_operations;
 	/* what endpoint 0 measured; its totals are those of all endpoints */
 	struct drv_record record;
 	/* {"quantity": [{"endpoint": 1, ...}]}: what others measured; owned reference */
@@ -112,7 +115,7 @@ int drv_result_store(const char *path, const char *text, struct drv_fail *fail);
 
 /* Parts that both kinds of program fill the same way. New references. */
 json_t *drv_result_clock_json(const struct drv_clock *clock);
-json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint);
+json_t *drv_result_endpoint_json(const struct drv_endpoint *endpoint, const struct drv_events *events);
 json_t *drv_driver_json(void);
 
 #endif

@@ -37,6 +37,8 @@ static int end_phase(struct drv_play *play, const json_t *message, uint64_t dead
 	if (phase.cancelled)
 		settled = drv_play_settle(play);
 	drv_play_phase(play, &phase, &counts);
+	if (phase.ended == DRV_STEP_COUNT)
+		drv_events_end(&play->engine->events);
 	said = drv_counts_json(&counts);
 	if (said && phase.last &&
 	    (json_object_set_new(said, "settled", json_boolean(settled)) ||

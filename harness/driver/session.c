@@ -401,7 +401,8 @@ static json_t *own_facts(struct session *session)
 			 drv_result_clock_json(&session->engine.clock), "pinning",
 			 drv_pin_json(&session->pin), "pinning_detail", session->pin.detail, "threads",
 			 "endpoint", session->args->endpoint, "cpus", drv_pin_threads_json(), "endpoint",
-			 drv_result_endpoint_json(&session->launch->endpoints[session->args->endpoint]));
+			 drv_result_endpoint_json(&session->launch->endpoints[session->args->endpoint],
+						  &session->engine.events));
 }
 
 static void take_facts(struct session *session, int endpoint, const json_t *facts)
@@ -586,6 +587,7 @@ int drv_session_run(const struct drv_session_args *args)
 	engine->sink = &engine->port.sink;
 	drv_pin_set(&session.pin, drv_endpoint_cpu(&args->launch->endpoints[args->endpoint]));
 	drv_clock_start(&engine->clock, true);
+	drv_events_start(&engine->events, args->launch->system_calls, !engine->block);
 	engine->oob_period = drv_clock_to_ticks(&engine->clock, engine->block ? 1000000 : 200000);
 
 	status = engine->self ? 0 : meet(&session, &fail);

@@ -62,6 +62,7 @@ void drv_usage_read(struct drv_usage *usage_out)
 	struct rusage process, thread;
 
 	memset(usage_out, 0, sizeof(*usage_out));
+	usage_out->system_calls = usage_out->cycles = usage_out->instructions = -1;
 	usage_out->wall_ns = drv_now_ns();
 	usage_out->run_wait_ns = run_wait_ns();
 	usage_out->stolen_ns = stolen_ns();
@@ -108,6 +109,9 @@ struct drv_usage drv_usage_since(const struct drv_usage *earlier, const struct d
 		.wall_ns = later->wall_ns - earlier->wall_ns,
 		.run_wait_ns = more_than(later->run_wait_ns, earlier->run_wait_ns),
 		.stolen_ns = more_than(later->stolen_ns, earlier->stolen_ns),
+		.system_calls = -1,
+		.cycles = -1,
+		.instructions = -1,
 	};
 }
 
@@ -118,13 +122,15 @@ static json_t *known(int64_t value)
 
 json_t *drv_usage_json(const struct drv_usage *usage, int whole)
 {
-	json_t *object = json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "user_ns", (json_int_t)usage->user_ns,
-		"system_ns", (json_int_t)usage->system_ns, "voluntary_switches",
-		(json_int_t)usage->voluntary_switches, "involuntary_switches",
-		(json_int_t)usage->involuntary_switches, "minor_faults", (json_int_t)usage->minor_faults,
-		"major_faults", (json_int_t)usage->major_faults, "wall_ns", (json_int_t)usage->wall_ns,
-		"run_wait_ns", known(usage->run_wait_ns), "stolen_ns", known(usage->stolen_ns));
+	json_t *object =
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "user_ns",
+			  (json_int_t)usage->user_ns, "system_ns", (json_int_t)usage->system_ns,
+			  "voluntary_switches", (json_int_t)usage->voluntary_switches, "involuntary_switches",
+			  (json_int_t)usage->involuntary_switches, "minor_faults",
+			  (json_int_t)usage->minor_faults, "major_faults", (json_int_t)usage->major_faults,
+			  "wall_ns", (json_int_t)usage->wall_ns, "run_wait_ns", known(usage->run_wait_ns),
+			  "stolen_ns", known(usage->stolen_ns), "system_calls", known(usage->system_calls),
+			  "cycles", known(usage->cycles), "instructions", known(usage->instructions));
 
 	if (object && whole &&
 	    json_object_set_new(object, "thread_voluntary_switches",
@@ -140,9 +146,10 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 	static const char *const names[] = {
 		"user_ns",      "system_ns",    "voluntary_switches",        "involuntary_switches",
 		"minor_faults", "major_faults", "thread_voluntary_switches", "wall_ns"};
-	static const char *const hindrances[] = {"run_wait_ns", "stolen_ns"};
+	static const char *const optional[] = {"run_wait_ns", "stolen_ns", "system_calls", "cycles",
+					       "instructions"};
 	uint64_t values[sizeof(names) / sizeof(names[0])];
-	int64_t lost[sizeof(hindrances) / sizeof(hindrances[0])];
+	int64_t told[sizeof(optional) / sizeof(optional[0])];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const json_t *value = json_object_get(object, names[i]);
@@ -151,15 +158,16 @@ int drv_usage_parse(const json_t *object, struct drv_usage *usage_out, struct dr
 			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no valid \"%s\"", names[i]);
 		values[i] = (uint64_t)json_integer_value(value);
 	}
-	for (size_t i = 0; i < sizeof(hindrances) / sizeof(hindrances[0]); i++) {
-		const json_t *value = json_object_get(object, hindrances[i]);
+	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
+		const json_t *value = json_object_get(object, optional[i]);
 
 		if (!json_is_null(value) && (!json_is_integer(value) || json_integer_value(value) < 0))
 			return drv_fail_set(fail, DRV_PROTOCOL, "an endpoint sent no valid \"%s\"",
-					    hindrances[i]);
-		lost[i] = json_is_null(value) ? -1 : json_integer_value(value);
+					    optional[i]);
+		told[i] = json_is_null(value) ? -1 : json_integer_value(value);
 	}
 	*usage_out = (struct drv_usage){values[0], values[1], values[2], values[3], values[4],
-					values[5], values[6], values[7], lost[0],   lost[1]};
+					values[5], values[6], values[7], told[0],   told[1],
+					told[2],   told[3],   told[4]};
 	return 0;
 }

@@ -26,6 +26,11 @@ struct drv_usage {
 	 * /proc/stat, in ticks)
 	 */
 	int64_t run_wait_ns, stolen_ns;
+	/*
+	 * -1: not counted (see events.h). Of the whole process; not read, but set where counting ends: system calls of the
+	 * step COUNT, cycles and instructions of the measured loop
+	 */
+	int64_t system_calls, cycles, instructions;
 };
 
 /* Reads the counters now. Takes some ten microseconds, more on a machine with many processors. */

@@ -7,12 +7,20 @@
 #define WINDOW_OPERATIONS 16u
 #define SPREAD_PERCENT    3u
 
+static _Thread_local uint64_t next_least_ticks;
+
+void drv_warmup_last(uint64_t least_ticks)
+{
+	next_least_ticks = least_ticks;
+}
+
 void drv_warmup_start(struct drv_warmup *warmup, uint64_t now, uint64_t window_ticks, uint64_t cap_ticks)
 {
 	memset(warmup, 0, sizeof(*warmup));
 	warmup->started = warmup->window_started = now;
 	warmup->window_ticks = window_ticks;
 	warmup->cap_ticks = cap_ticks;
+	warmup->least_ticks = next_least_ticks;
 }
 
 /* Sorts at most 128 values in place (insertion: they arrive nearly equal) and returns the middle one. */
@@ -46,8 +54,8 @@ static void end_window(struct drv_warmup *warmup, uint64_t now)
 		if (warmup->medians[i] > most)
 			most = warmup->medians[i];
 	}
-	if ((most - least) * 100 <= least * SPREAD_PERCENT)
-		warmup->steady = warmup->over = true;
+	warmup->steady = (most - least) * 100 <= least * SPREAD_PERCENT;
+	warmup->over = warmup->steady && now - warmup->started >= warmup->least_ticks;
 }
 
 bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now)

@@ -16,6 +16,7 @@
 
 struct drv_warmup {
 	uint64_t window_ticks, cap_ticks; /* spans */
+	uint64_t least_ticks;             /* it is not over before, steady or not */
 	uint64_t started, window_started; /* clock */
 	uint32_t in_window;               /* operations so far */
 	uint64_t values[DRV_WARMUP_KEPT];
@@ -34,6 +35,9 @@ bool drv_warmup_add(struct drv_warmup *warmup, uint64_t now, uint64_t span);
 
 /* Notes that time passed without an operation; true when the cap is reached. */
 bool drv_warmup_expired(struct drv_warmup *warmup, uint64_t now);
+
+/* What begins from now on in this thread lasts so long at least, steady or not; 0: as long as it takes. */
+void drv_warmup_last(uint64_t least_ticks);
 
 /* The cap in ns for a point of this duration. */
 static inline uint64_t drv_warmup_cap_ns(uint64_t duration_ns)

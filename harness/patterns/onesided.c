@@ -170,7 +170,8 @@ static void target_phase(struct target_side *target, const struct drv_play *play
 
 	if (parameters->notify == EACH && !phase->cancelled)
 		await_notified(target, play, puts, counts);
-	if (parameters->operation == PUT && !phase->cancelled && phase->ended != DRV_STEP_WARMUP) {
+	if (parameters->operation == PUT && !phase->cancelled && phase->ended != DRV_STEP_COUNT &&
+	    phase->ended != DRV_STEP_WARMUP) {
 		target->mismatches += inspect_region(target, parameters, full, puts);
 		if (full)
 			target->full_checked +=

@@ -573,6 +573,7 @@ def test_unknown_setting_and_device(pair: Pair) -> None:
         ({"kind": "floor"}, "is not a form of floors"),
         ({"kind": "floors"}, "kind must be"),
         ({"extra": 1}, "extra is not a key"),
+        ({"system_calls": "yes"}, "system_calls must be true or false"),
         ({"points": []}, "points must hold"),
         ({"schema": "cadge.launch/1"}, "which cadge 0.1 reads"),
         ({"shims": ["a", "b"]}, "shims may hold one"),

@@ -17,6 +17,7 @@ from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
+from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee, loads
 from cadge_analysis.stats.load import Cell, Dataset, read
@@ -111,10 +112,15 @@ def _baseline(row: Row | None) -> Record:
     }
 
 
+def _cost(name: str, end: str, cost: PerOperation | None, data: Dataset) -> Record:
+    """Return what an operation took at each side, and together."""
+    sides = {f"{name}_{role}{end}": cost.by_role.get(role) if cost else None for role in _roles(data)}
+    return {**sides, f"{name}_all{end}": cost.all_roles if cost else None}
+
+
 def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: Mapping[str, float]) -> Record:
     """Return everything measured; the same names for every row, None where there is nothing."""
-    cpu = numbers.cpu_ns if numbers else None
-    switches = numbers.switches if numbers else None
+    costs = numbers.costs if numbers else None
     floor = row.floor if row else None
     files = data.plan.patterns.values()
     record: Record = {
@@ -137,9 +143,12 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: M
         **({"generator_share": shares.get(row.cell.point_id) if row else None} if any(f.knee for f in files) else {}),
         **_estimate("ratio", "", row.ratio if row else None),
         **_estimate("above_floor", "ns", row.above if row else None),
-        **{f"cpu_{role}_ns": cpu.by_role.get(role) if cpu else None for role in _roles(data)},
-        "cpu_all_ns": cpu.all_roles if cpu else None,
-        **{f"switches_{role}": switches.by_role.get(role) if switches else None for role in _roles(data)},
+        **_cost("cpu", "_ns", costs.cpu_ns if costs else None, data),
+        **_cost("switches", "", costs.switches if costs else None, data),
+        **_cost("page_faults", "", costs.faults if costs else None, data),
+        **_cost("system_calls", "", costs.system_calls if costs else None, data),
+        **_cost("cycles", "", costs.cycles if costs else None, data),
+        **_cost("instructions", "", costs.instructions if costs else None, data),
         "lost": numbers.lost if numbers else None,
         "late": numbers.late if numbers else None,
     }

@@ -52,7 +52,7 @@ static void test_a_rival(void)
 
 static void test_there_and_back(void)
 {
-	const struct drv_usage known = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+	const struct drv_usage known = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
 	struct drv_usage unknown = known, found;
 	struct drv_fail fail;
 	json_t *json = drv_usage_json(&known, 1);
@@ -60,12 +60,14 @@ static void test_there_and_back(void)
 	tap_ok(json && drv_usage_parse(json, &found, &fail) == 0 && found.run_wait_ns == 9 &&
 		       found.stolen_ns == 10 && found.wall_ns == 8,
 	       "hindrances go there and back");
+	tap_ok(found.system_calls == 11 && found.cycles == 12 && found.instructions == 13,
+	       "so does what was counted");
 	json_decref(json);
-	unknown.run_wait_ns = unknown.stolen_ns = -1;
+	unknown.run_wait_ns = unknown.stolen_ns = unknown.system_calls = -1;
 	json = drv_usage_json(&unknown, 1);
 	tap_ok(json && json_is_null(json_object_get(json, "run_wait_ns")) &&
 		       drv_usage_parse(json, &found, &fail) == 0 && found.run_wait_ns == -1 &&
-		       found.stolen_ns == -1,
+		       found.stolen_ns == -1 && found.system_calls == -1,
 	       "what the kernel does not tell is null");
 	json_object_set_new(json, "stolen_ns", json_integer(-5));
 	tap_ok(drv_usage_parse(json, &found, &fail) && fail.reason == DRV_PROTOCOL, "refused: %s", fail.text);

@@ -43,6 +43,14 @@ int main(void)
 	drv_warmup_start(&warmup, 0, 100, 1000);
 	tap_ok(!drv_warmup_expired(&warmup, 999) && drv_warmup_expired(&warmup, 1000) && warmup.median == 0,
 	       "no operation at all ends at the cap too");
+	drv_warmup_last(5000000);
+	warmup = play(0, 0, 1000, 0);
+	tap_ok(warmup.over && warmup.steady && warmup.operations == 5000,
+	       "where 5 ms are asked for, steady operations of 1 us take as long: %llu",
+	       (unsigned long long)warmup.operations);
+	drv_warmup_last(0);
+	warmup = play(0, 0, 1000, 0);
+	tap_ok(warmup.operations == 500, "and no longer than it takes afterwards");
 	tap_ok(drv_warmup_cap_ns(25000000) == 10000000 && drv_warmup_cap_ns(250000000) == 50000000,
 	       "the cap is 10 ms or a fifth of the duration");
 	return tap_done();

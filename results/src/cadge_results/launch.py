@@ -59,6 +59,8 @@ class LaunchFile(Document):
     deadline_ms: PositiveInt
     ports: tuple[int, int]
     endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=ENDPOINTS_MAX)
+    system_calls: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether it counts system calls before it warms up, which takes each attempt a tenth of a second."""
     patterns: dict[str, dict[str, Declared]]
     """Type and limits of every parameter of the patterns used: the driver has none of its own."""
     points: tuple[LaunchPoint, ...]

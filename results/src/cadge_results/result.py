@@ -111,6 +111,8 @@ class EndpointFacts(Frozen):
     pid: int
     kernel: str
     role: str = ""
+    counted: dict[str, str] = Field(default_factory=dict)
+    """How system calls (`system_calls`) and cycles and instructions (`cycles`) were counted, or why not."""
 
 
 class ThreadFacts(Frozen):
@@ -177,6 +179,11 @@ class CpuUse(Frozen):
     """How long the measuring threads were ready to run and did not, together; None where the kernel does not tell."""
     stolen_ns: NonNegativeInt | None = None
     """What the host took of the processors that they may run on, in ticks; None where the kernel does not tell."""
+    system_calls: NonNegativeInt | None = None
+    """Of the attempt's `counted_operations`; None where they were not counted."""
+    cycles: NonNegativeInt | None = None
+    instructions: NonNegativeInt | None = None
+    """None where they were not counted."""
 
 
 class Samples(Frozen):
@@ -221,6 +228,8 @@ class Attempt(Frozen):
     reason: str | None = None
     reason_code: Reason | None = None
     started_ns_since_launch: NonNegativeInt | None = None
+    counted_operations: NonNegativeInt = 0
+    """Operations of the loop in which system calls were counted, before the warm-up; 0 where they were not."""
     warmup: Warmup | None = None
     elapsed_ns: NonNegativeInt | None = None
     operations: NonNegativeInt | None = None

@@ -131,11 +131,18 @@ def method(patterns: Mapping[str, PatternFile], *, several_ends: bool) -> tuple[
             "cannot tell, which is not to say that they are equal.",
         ),
         Fact(
-            name="CPU time and switches",
-            text="User and system time of each process over the measured loop, as the kernel accounts it: totals "
-            "of all launches \u00f7 total operations (messages, for a stream). On a virtual network the "
-            "receiver's kernel work runs inside the sender's call, so only the sum of both sides is fair. "
-            "Switches are voluntary context switches an operation.",
+            name="What the processors did",
+            text="CPU time: user and system time of each process over the measured loop, as the kernel accounts it: "
+            "totals of all launches \u00f7 total operations (messages, for a stream). On a virtual network the "
+            "receiver's kernel work runs inside the sender's call, so only the sum of both sides is fair. How much "
+            "of it was user and how much system time is not available: the kernel tells these two apart by samples, "
+            "a few a measurement. Switches are voluntary context switches an operation, page faults minor and major "
+            "ones. System calls are counted by the kernel's tracepoint raw_syscalls:sys_enter (as root), in one launch "
+            "of each point, over a loop of its own before the warm-up: a counted call takes twice as long, so none is "
+            "counted while something is timed. That loop is a warm-up, closed and without a handler's work; a side "
+            "that polls also calls the kernel where nothing has come. Cycles and instructions, of user and "
+            "kernel, are the processor's counters over the measured loop in poll mode, where there are such counters: "
+            "in block mode to count them would lengthen each switch.",
         ),
         Fact(
             name="What hinders",

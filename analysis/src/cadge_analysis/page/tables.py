@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
-from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, PerOperation, Row, standing
+from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, Row, standing
+from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts, Series
 from cadge_results import PatternFile
@@ -21,6 +22,13 @@ SUMMARY_SIZES = (8, 4 * units.KIB, units.MIB)
 _WAIT = Column(key="wait", head="waits by", number=False)
 _FLOOR = Column(key="floor", head="its floor", number=False)
 _REFERENCES = Column(key="references", head="references", number=False)
+_COUNTED = {
+    "system_calls": "system calls",
+    "faults": "page faults",
+    "cycles": "cycles",
+    "instructions": "instructions",
+}
+"""Of all sides together, an operation; under it of each side."""
 _LAST = (
     Column(key="lost", head="lost"),
     Column(key="calls", head="RPC", number=False),
@@ -30,8 +38,17 @@ _LAST = (
 )
 
 
-def columns_of(file: PatternFile, rows: Iterable[Row]) -> tuple[Column, ...]:
-    """Return the columns of a pattern's tables with these rows."""
+def uncounted(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield what was counted nowhere, and why, in sentences."""
+    every = [row.numbers.costs for row in rows]
+    for name, head in _COUNTED.items():
+        why = next((costs.why[name] for costs in every if costs.why.get(name)), "")
+        if every and all(getattr(costs, name) is None for costs in every):
+            yield f"How many {head} an operation takes: {why or 'not recorded'}."
+
+
+def columns_of(file: PatternFile, rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Return the columns of a pattern's tables; what was counted in none of its rows has none."""
     main = file.main_quantity
     shown = words.shown(main)
     columns = [_WAIT, Column(key="p50", head=main.heading, unit=shown.unit)]
@@ -61,6 +78,10 @@ def columns_of(file: PatternFile, rows: Iterable[Row]) -> tuple[Column, ...]:
         together = "both" if len(file.roles) == 2 else "all"
         columns.append(Column(key="cpu_all", head=f"CPU {together}", unit="\u00b5s"))
     columns += [Column(key=f"switches_{role}", head=f"switches {role}") for role in file.roles]
+    every = [row.numbers.costs for row in rows]
+    for key, head in _COUNTED.items():
+        if any(getattr(costs, key) is not None for costs in every):
+            columns.append(Column(key=key, head=head))
     return (*columns, *_LAST)
 
 
@@ -103,6 +124,16 @@ def _of_role(found: PerOperation | None, role: str, case: Case, *, scale: float 
     if role not in case.file.roles_of(case.workload):
         return Value(text=units.MISSING, reason="not there")
     return _plain(found.by_role.get(role) if found else None, scale=scale)
+
+
+def _cost(cost: PerOperation | None, reason: str) -> Value:
+    """Return what an operation took of all sides together; what each of them took stands under it."""
+    if cost is None:
+        return Value(text=units.MISSING, reason=reason)
+    sides = ", ".join(f"{role} {units.sig3(value)}" for role, value in cost.by_role.items())
+    return Value(
+        text=units.sig3(cost.all_roles), raw=_raw(cost.all_roles), detail=sides if len(cost.by_role) > 1 else ""
+    )
 
 
 def _count(number: int, detail: str = "") -> Value:
@@ -149,7 +180,8 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[
     none = row.reason or ""
     flag = "below" if row.beats_floor else ""
     floor = words.floor_name(row.floor, data) if row.floor else units.MISSING
-    cpu, switches = numbers.cpu_ns, numbers.switches
+    costs = numbers.costs
+    cpu, switches = costs.cpu_ns, costs.switches
     us = 1 / units.NS_PER_US
     noun = file.words.operations.partition("/")[0]
     return {
@@ -178,6 +210,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[
         **{f"cpu_{role}": _of_role(cpu, role, case, scale=us) for role in file.roles},
         "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
         **{f"switches_{role}": _of_role(switches, role, case) for role in file.roles},
+        **{name: _cost(getattr(costs, name), costs.why.get(name, "not recorded")) for name in _COUNTED},
         "lost": _lost(numbers),
         "calls": Value(text=_calls(facts, file) or units.MISSING),
         "work": Value(text=_work(facts, case) or units.MISSING),
@@ -242,7 +275,7 @@ def _gist(rows: Sequence[Row]) -> str:
 
 
 def case_tables(
-    rows: Iterable[Row],
+    rows: Sequence[Row],
     keys: Mapping[Series, Key],
     facts: Mapping[tuple[Series, str, str], LaunchFacts],
     data: Dataset,

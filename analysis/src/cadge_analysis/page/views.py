@@ -145,6 +145,7 @@ def _cannot(comparison: Comparison) -> tuple[str, ...]:
     waits = {cell.case.wait for cell in data.cells}
     if waits == {"poll"}:
         said.append("What a layer costs that sleeps while it waits: only polling was planned.")
+    said += tables.uncounted(comparison.rows)
     without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
     if without:
         total = sum(cell.series.kind == "layer" for cell in data.cells)

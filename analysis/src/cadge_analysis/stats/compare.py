@@ -9,34 +9,22 @@ and which of its points have a like-for-like floor, its own file says; the other
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
+from cadge_analysis.stats.costs import Costs, costs_of
 from cadge_analysis.stats.floors import Floor, FloorKey, Floors, group_of
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
-from cadge_results.result import CpuUse
 
 P50, P99, P999 = 500, 990, 999
 OPERATIONS_MIN = 50
 """A launch's own median has at least so many operations behind it, else its row is marked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerOperation:
-    """Something that an operation took, by role: the total of all launches ÷ total operations."""
-
-    by_role: Mapping[str, float]
-
-    @property
-    def all_roles(self) -> float:
-        """All roles together: work that one side's kernel does for the other is in no single side."""
-        return sum(self.by_role.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +45,7 @@ class Numbers:
     """How many times the lowest of several endpoints' own values the highest is, launch by launch."""
     operations_s: float
     others: Mapping[str, Estimate]
-    cpu_ns: PerOperation | None
-    switches: PerOperation | None
+    costs: Costs
     operations: int
     lost: int
     late: int
@@ -176,19 +163,6 @@ def apart(measured: Sequence[Measured], quantity: Quantity) -> Estimate | None:
     return intervals.over_launches(found)
 
 
-def _per_operation(
-    samples: tuple[Sample, ...], roles: Iterable[str], operations: int, read: Callable[[CpuUse], int]
-) -> PerOperation | None:
-    """Return what an operation took, role by role, over all launches; None unless every launch has it."""
-    if not operations or any(not sample.cpu for sample in samples):
-        return None
-    totals = dict.fromkeys(roles, 0)
-    for sample in samples:
-        for role, use in sample.cpu:
-            totals[role] = totals.get(role, 0) + read(use)
-    return PerOperation(by_role={role: total / operations for role, total in totals.items()})
-
-
 def _counted(samples: Sequence[Sample]) -> Counter[str]:
     return sum((Counter(sample.counters) for sample in samples), Counter())
 
@@ -224,8 +198,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         apart=apart(main, file.main_quantity),
         operations_s=units.per_second(operations, elapsed),
         others=others,
-        cpu_ns=_per_operation(samples, roles, operations, lambda use: use.user_ns + use.system_ns),
-        switches=_per_operation(samples, roles, operations, lambda use: use.voluntary_switches),
+        costs=costs_of(samples, roles),
         operations=operations,
         lost=sum(sample.lost for sample in samples),
         late=sum(sample.late for sample in samples),

@@ -129,7 +129,8 @@ class Measured:
 class Sample:
     """What one valid attempt of one launch gave: quantities by name, and the use of processors by role.
 
-    counters: what the layers of all endpoints counted meanwhile, together, by the layer's own names.
+    counters: what the layers of all endpoints counted meanwhile, together, by the layer's own names. counted: how
+    system calls, cycles and instructions were counted, or why not.
     """
 
     launch_id: str
@@ -143,6 +144,8 @@ class Sample:
     steady: bool
     hindered: bool
     counters: Mapping[str, int] = field(default_factory=dict)
+    counted_operations: int = 0
+    counted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,22 +235,31 @@ def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | Non
     return Measured(numbers=numbers) if numbers else None
 
 
-def _sample(
-    attempt: Attempt, file: PatternFile, launch_id: str, key: RoundKey, roles: tuple[str, ...], is_hindered: bool
-) -> Sample:
+def _counted(record: LaunchRecord) -> dict[str, str]:
+    """Return how the endpoints of a launch counted, or why one of them did not."""
+    endpoints = record.result.endpoints if record.result is not None else ()
+    said: dict[str, str] = {}
+    for endpoint in endpoints:
+        said = endpoint.counted | {name: text for name, text in said.items() if text.startswith("not ")}
+    return said
+
+
+def _sample(attempt: Attempt, file: PatternFile, record: LaunchRecord, key: RoundKey, is_hindered: bool) -> Sample:
     found = {name: _measured(attempt, name, quantity) for name, quantity in file.quantities.items()}
     return Sample(
-        launch_id=launch_id,
+        launch_id=record.launch_id,
         round=key,
         quantities={name: one for name, one in found.items() if one is not None},
         elapsed_ns=attempt.elapsed_ns or 0,
         operations=attempt.operations or 0,
         lost=attempt.lost or 0,
         late=attempt.late or 0,
-        cpu=tuple(zip(roles, attempt.cpu or (), strict=False)),
+        cpu=tuple(zip(record.launch.roles, attempt.cpu or (), strict=False)),
         steady=attempt.warmup is None or attempt.warmup.steady,
         hindered=is_hindered,
         counters=sum((Counter(one) for one in attempt.counters), Counter()),
+        counted_operations=attempt.counted_operations,
+        counted=_counted(record),
     )
 
 
@@ -268,10 +280,8 @@ def _verdict(outcome: PointOutcome, file: PatternFile) -> tuple[str, str, str]:
     return outcome.status, str(outcome.reason_code or ""), outcome.reason or "no reason was stored"
 
 
-def _cell(
-    point: PlanPoint, campaign: Campaign, found: list[PointOutcome], roles: Mapping[str, tuple[str, ...]]
-) -> Cell:
-    """Sort the outcomes of one point into samples and troubles. `roles`: of each launch's endpoints, in order."""
+def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], records: Mapping[str, LaunchRecord]) -> Cell:
+    """Sort the outcomes of one point into samples and troubles. `records`: by the launch's id."""
     plan = campaign.plan
     file = plan.pattern_of(point)
     samples: list[Sample] = []
@@ -290,7 +300,7 @@ def _cell(
             name = outcome.launch_id
             key = (number, used[number])
             try:
-                samples.append(_sample(outcome.attempt, file, name, key, roles[name], is_hindered))
+                samples.append(_sample(outcome.attempt, file, records[name], key, is_hindered))
             except FormatError as error:
                 campaign.blame(name, error)
             used[number] += 1
@@ -317,8 +327,8 @@ def read(campaign: Campaign) -> Dataset:
     by_point: dict[str, list[PointOutcome]] = defaultdict(list)
     for outcome in outcomes_of(plan, records):
         by_point[outcome.point.point_id].append(outcome)
-    roles = {record.launch_id: record.launch.roles for record in records}
-    cells = [_cell(point, campaign, by_point[point.point_id], roles) for point in plan.points]
+    by_id = {record.launch_id: record for record in records}
+    cells = [_cell(point, campaign, by_point[point.point_id], by_id) for point in plan.points]
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,

@@ -96,6 +96,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         deadline_ms=launch.deadline_ms,
         ports=testbed.ports,
         endpoints=_endpoints(launch, testbed),
+        system_calls=launch.round == plan.launches[0].round,
         patterns=declared(used),
         points=tuple(_launch_point(point, order, plan) for order, point in enumerate(points)),
     )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an operation costs each side: summed over launches, divided by the right operations, else with the reason."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import export, report
+from cadge_results import Campaign
+
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
+
+
+def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    """Two calls of the client and one and a half of the server, counted in the first launch alone; a fault in ten."""
+    if point["subject"]["kind"] != "layer":
+        return
+    operations = attempt["operations"]
+    client, server = attempt["cpu"]
+    client |= {"minor_faults": operations // 10, "major_faults": 0, "cycles": None}
+    server |= {"minor_faults": 0, "major_faults": 0}
+    if number == 0:
+        attempt["counted_operations"] = 2000
+        client["system_calls"], server["system_calls"] = 4000, 3000
+
+
+def row_of(campaign: Campaign) -> dict[str, str]:
+    stream = io.StringIO()
+    export.write(campaign, "csv", stream)
+    rows = list(csv.DictReader(io.StringIO(stream.getvalue())))
+    (row,) = (row for row in rows if row["kind"] == "layer" and row["state"] == "valid")
+    return row
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    options = synthetic.Options(
+        layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), patterns=(("rpc", 1),),
+        troubles=False, attempt_hook=counting,
+    )  # fmt: skip
+    return synthetic.make(tmp_path_factory.mktemp("costs"), options)
+
+
+def test_what_one_launch_counted_is_divided_by_what_it_counted(campaign: Campaign) -> None:
+    row = row_of(campaign)
+    assert (row["system_calls_client"], row["system_calls_server"], row["system_calls_all"]) == ("2.0", "1.5", "3.5")
+    assert float(row["page_faults_client"]) == pytest.approx(0.1, rel=0.01)
+    assert float(row["page_faults_all"]) == float(row["page_faults_client"])
+    assert row["cycles_all"] == row["instructions_client"] == ""
+    assert float(row["switches_all"]) == float(row["switches_client"]) + float(row["switches_server"])
+
+
+def test_the_report_shows_what_was_counted_and_says_what_was_not(campaign: Campaign, tmp_path: Path) -> None:
+    report.build(campaign.path, tmp_path / "report.html")
+    page = pagereader.read((tmp_path / "report.html").read_text())
+    rows = [shown for shown in pagereader.full_rows(page) if shown.fields["system_calls"].numbers]
+    assert rows
+    assert {shown.fields["system_calls"].numbers[0] for shown in rows} == {3.5}
+    assert all("cycles" not in shown.fields for shown in rows)
+    assert "How many cycles an operation takes: not recorded." in page.text
+    assert "How many system calls an operation takes" not in page.text

@@ -303,13 +303,22 @@ def test_where_patterns_run(checkout: Checkout, cadge: Cadge) -> None:
     assert said.code == 0
     assert said.out.startswith("rpc: runs in ")
     assert "[1] " in said.out
+    assert "Counted: how many of 3 layers run" in said.out
+    assert "refused: layer or pattern does not run at this place" in said.out
     cells = json.loads(cadge("patterns", "rpc", "--here", "--testbed", "local", "--json").out)["data"]["cells"]
     assert {cell["pattern"] for cell in cells} == {"rpc"}
     assert all(cell["runs"] or cell["why"] for cell in cells)
     between = [cell["why"] for cell in cells if cell["place"] == "between" and not cell["runs"]]
     assert ["testbed local has one host; place between needs two"] in between
-    everything = json.loads(cadge("patterns", "--here", "--testbed", "local", "--json").out)["data"]["cells"]
+    data = json.loads(cadge("patterns", "--here", "--testbed", "local", "--json").out)["data"]
+    everything = data["cells"]
     assert {cell["pattern"] for cell in everything} == set(WORKLOADS.patterns)
+    assert data["count"]["cells"] == len(everything) == sum(one["cells"] for one in data["counts"].values())
+    assert data["count"]["run"] == sum(bool(cell["runs"]) for cell in everything)
+    assert (
+        data["count"]["refused"] == sum(data["count"]["by_reason"].values()) == sum(not c["runs"] for c in everything)
+    )
+    assert all(len(cell["codes"]) == len(cell["why"]) for cell in everything)
 
 
 def test_a_plan_names_hosts_and_roles(checkout: Checkout, cadge: Cadge, runner: object) -> None:

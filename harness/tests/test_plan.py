@@ -22,7 +22,7 @@ from cadge_harness.plan.budget import Demand, spend
 from cadge_harness.plan.cast import cast_of, say_cast
 from cadge_harness.plan.catalogue import Catalogue, Description
 from cadge_harness.plan.describe import read_description
-from cadge_harness.plan.here import where_it_runs
+from cadge_harness.plan.here import count_cells, where_it_runs
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.site import Site, site_of
 from cadge_harness.plan.sizes import SIZES_LEAST, left_out
@@ -32,6 +32,7 @@ from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.errors import FormatError
 from cadge_results.layerfile import Limit, LimitWhen
+from cadge_results.reason import Reason
 from cadge_results.units import format_bytes
 
 from .conftest import WORKLOADS, make_site
@@ -258,16 +259,32 @@ def test_where_a_pattern_runs(catalogue: Catalogue, site: Site) -> None:
     found = where_it_runs("rpc", built(catalogue), WORKLOADS, site)
     cells = {(cell.layer, cell.place, cell.wait): cell for cell in found}
     assert len(cells) == len(catalogue.layers) * 3 * 2
-    assert (cells["a-one", "within", "poll"].runs, cells["a-one", "within", "poll"].why) == (("",), ())
+    assert (cells["a-one", "within", "poll"].runs, cells["a-one", "within", "poll"].why) == (("",), {})
     assert cells["b-two", "within", "block"].runs == ()
-    assert cells["b-two", "within", "block"].why == ("b-two only polls",)
+    assert cells["b-two", "within", "block"].why == {"b-two only polls": Reason.NO_WAIT}
     routes = {
         (cell.place, cell.wait): cell
         for cell in where_it_runs("delegated", built(catalogue), WORKLOADS, site)
         if cell.layer == "a-one"
     }
     assert routes["within", "block"].runs == ("delegated", "relay", "direct")
-    assert "starve each other" in routes["within", "poll"].why[0]
+    ((why, code),) = routes["within", "poll"].why.items()
+    assert why.startswith(
+        "3 busy-polling threads would share 2 cores and starve each other; in block mode a-one sleeps"
+    )
+    assert code is Reason.NODE_LACKS
+
+
+def test_cells_are_counted(catalogue: Catalogue, site: Site) -> None:
+    cells = list(where_it_runs("rpc", built(catalogue), WORKLOADS, site))
+    counted = count_cells(cells)
+    assert counted.cells == len(cells)
+    assert counted.run == sum(bool(cell.runs) for cell in cells)
+    assert counted.run + sum(counted.refused.values()) == counted.cells
+    assert counted.refused[Reason.NO_WAIT] == 3  # b-two at each place
+    assert list(counted.refused.values()) == sorted(counted.refused.values(), reverse=True)
+    some = replace(cells[0], runs=("put",), why={"a-one has no get": Reason.NO_CAP})
+    assert (count_cells([some]).run, count_cells([some]).in_part, count_cells([some]).refused) == (1, 1, {})
 
 
 def test_what_the_driver_described_refuses_points(catalogue: Catalogue, site: Site) -> None:

@@ -14,16 +14,26 @@ from cadge_cli.options import json_option, output_of, testbed_options
 from cadge_cli.output import table
 from cadge_harness.errors import UsageError
 from cadge_harness.paths import Checkout, find_checkout
-from cadge_harness.plan.here import Cell, where_it_runs
+from cadge_harness.plan.here import Cell, Counted, count_cells, where_it_runs
 from cadge_harness.plan.patterns import check_driver, read_patterns
 from cadge_harness.words import count_of
 from cadge_harness.yamlfile import nearest
-from cadge_results import PatternFile, Workloads
+from cadge_results import PatternFile, Reason, Workloads
 from cadge_results.pattern import Parameter, Role, plain
 from cadge_results.units import format_bytes
 
 EXAMPLES = "\b\nExamples:\n"
 WIDTH = 100
+WHY = {
+    Reason.PLACE: "layer or pattern does not run at this place",
+    Reason.NO_WAIT: "layer cannot sleep while it waits",
+    Reason.NO_POLL: "layer cannot poll",
+    Reason.NO_CAP: "layer lacks what the pattern needs",
+    Reason.NODE_LACKS: "testbed lacks hosts, or processors for threads that poll",
+    Reason.BUILD_ABSENT: "layer is not in this build",
+    Reason.TRANSPORT: "transport or device is not there",
+    Reason.PERMISSION: "kernel forbids it",
+}
 
 
 @click.command(
@@ -61,7 +71,12 @@ def patterns(
     if here:
         names = (name,) if name is not None else workloads.ordered
         cells = _cells(names, checkout, workloads, testbed_name, inventory)
-        return output.finish(0, {"cells": [_cell_data(one) for one in cells]}, list(_here(names, cells)))
+        data_here: dict[str, JsonValue] = {
+            "cells": [_cell_data(one) for one in cells],
+            "counts": {name: _count_data(count_cells(_of(name, cells))) for name in names},
+            "count": _count_data(count_cells(cells)),
+        }
+        return output.finish(0, data_here, [*_here(names, cells), *_counts(names, cells)])
     if name is not None:
         file = workloads.patterns[name]
         return output.finish(0, {"name": name, "pattern": file.to_object()}, list(page(name, file)))
@@ -98,13 +113,28 @@ def _cell_data(cell: Cell) -> dict[str, JsonValue]:
         "wait": cell.wait,
         "runs": list(cell.runs),
         "why": list(cell.why),
+        "codes": [str(code) for code in cell.why.values()],
     }
+
+
+def _count_data(counted: Counted) -> dict[str, JsonValue]:
+    return {
+        "cells": counted.cells,
+        "run": counted.run,
+        "in_part": counted.in_part,
+        "refused": counted.cells - counted.run,
+        "by_reason": {str(code): number for code, number in counted.refused.items()},
+    }
+
+
+def _of(name: str, cells: Sequence[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.pattern == name]
 
 
 def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
     """Yield a table a pattern: what runs, and a number for each reason, which stand below."""
     for name in names:
-        mine = [cell for cell in cells if cell.pattern == name]
+        mine = _of(name, cells)
         columns = list(dict.fromkeys((cell.place, cell.wait) for cell in mine))
         reasons: dict[str, int] = {}
         rows: dict[str, list[str]] = {}
@@ -114,8 +144,7 @@ def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
             notes = [f"[{reasons.setdefault(text, len(reasons) + 1)}]" for text in why]
             said = "runs" if cell.runs and not notes else ", ".join(cell.runs)
             rows.setdefault(cell.layer, []).append(" ".join([*([said] if said else []), *notes]))
-        running = sum(bool(cell.runs) for cell in mine)
-        yield f"{name}: runs in {running} of {count_of(len(mine), 'cell')}"
+        yield f"{name}: runs in {count_cells(mine).run} of {count_of(len(mine), 'cell')}"
         yield from table(
             [("layer", *(f"{place} {wait}" for place, wait in columns)), *((k, *v) for k, v in rows.items())]
         )
@@ -123,6 +152,27 @@ def _here(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
             yield from textwrap.wrap(text, WIDTH, initial_indent=f"[{number}] ", subsequent_indent="    ")
         yield ""
     yield "With every parameter as it is unless given, and small; what a sweep has to choose is tried word by word."
+
+
+def _counts(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield how many layers run each pattern at each place and in each wait mode, and why all others do not."""
+    columns = list(dict.fromkeys((cell.place, cell.wait) for cell in cells))
+    rows = [("pattern", *(f"{place} {wait}" for place, wait in columns), "runs in", "in part")]
+    for name in names:
+        mine = _of(name, cells)
+        parts = [count_cells(one for one in mine if (one.place, one.wait) == column) for column in columns]
+        own = count_cells(mine)
+        counted = (str(one.run) if one.cells else "-" for one in parts)
+        rows.append((name, *counted, f"{own.run} of {own.cells}", str(own.in_part)))
+    every = count_cells(cells)
+    layers = count_of(len({cell.layer for cell in cells}), "layer")
+    yield ""
+    yield f"Counted: how many of {layers} run"
+    yield from table(rows)
+    yield ""
+    yield f"{count_of(every.cells, 'cell')}: {every.run} run, {every.in_part} of these with some of their choices"
+    for code, number in every.refused.items():
+        yield f"{number:6} refused: {WHY.get(code, str(code))}"
 
 
 def _role(name: str, role: Role) -> str:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -12,7 +13,7 @@ from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import Site
 from cadge_harness.plan.sweep import Wanted
-from cadge_results import PatternFile, Workload, Workloads
+from cadge_results import PatternFile, Reason, Workload, Workloads
 from cadge_results.base import Place, Wait
 from cadge_results.pattern import Parameter
 from cadge_results.point import Value
@@ -26,7 +27,7 @@ class Cell:
     """One layer with one pattern at one place in one wait mode.
 
     `runs` names the choices that run (one empty name where the pattern has none to make), `why` each reason of those
-    that do not.
+    that do not, with its code.
     """
 
     pattern: str
@@ -34,7 +35,33 @@ class Cell:
     place: Place
     wait: Wait
     runs: tuple[str, ...]
-    why: tuple[str, ...]
+    why: Mapping[str, Reason]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """How many of some cells run, how many of these with only some of their choices, and why the others do not.
+
+    A cell in which nothing runs counts once, by the code of its first reason.
+    """
+
+    cells: int
+    run: int
+    in_part: int
+    refused: Mapping[Reason, int]
+
+
+def count_cells(cells: Iterable[Cell]) -> Counted:
+    """Count what runs. The most frequent reason comes first."""
+    found = list(cells)
+    running = [cell for cell in found if cell.runs]
+    codes = Counter(next(iter(cell.why.values())) for cell in found if not cell.runs)
+    return Counted(
+        cells=len(found),
+        run=len(running),
+        in_part=sum(bool(cell.why) for cell in running),
+        refused=dict(codes.most_common()),
+    )
 
 
 def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site: Site) -> Iterator[Cell]:
@@ -45,15 +72,15 @@ def where_it_runs(pattern: str, catalogue: Catalogue, workloads: Workloads, site
         for place in file.places:
             for wait in WAITS:
                 runs: list[str] = []
-                why: dict[str, None] = {}
+                why: dict[str, Reason] = {}
                 for name, workload in trials:
                     wanted = Wanted(workload=workload, place=place, wait=wait)
                     found = refuse_point(info, wanted, file, cast_of(file, workload, place, site.host_names), site)
                     if found is None:
                         runs.append(name)
                     else:
-                        why[found.reason] = None
-                yield Cell(pattern=pattern, layer=info.name, place=place, wait=wait, runs=tuple(runs), why=tuple(why))
+                        why.setdefault(found.reason, found.code)
+                yield Cell(pattern=pattern, layer=info.name, place=place, wait=wait, runs=tuple(runs), why=why)
 
 
 def _trials(name: str, file: PatternFile) -> Iterator[tuple[str, Workload]]:

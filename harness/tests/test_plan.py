@@ -927,8 +927,8 @@ def test_hands_are_threads_with_processors(catalogue: Catalogue) -> None:
     files = [launch for block in make_blocks(plan, testbed, "c") for launch in block.launches]
     assert {(end.role, end.cpus, end.hands) for file in files for end in file.endpoints} == {
         ("sink", (0,), (1, 0)),
-        ("source", (0,), ()),
         ("source", (1,), ()),
+        ("source", (0,), ()),
     }
 
 

@@ -50,20 +50,27 @@ def _endpoints(launch: PlanLaunch, testbed: Testbed) -> tuple[Endpoint, ...]:
     first = testbed.hosts[0].name
     shared = str(testbed.kind) == "emulated"
     used: Counter[str] = Counter()
-    found = []
-    for seat in launch.endpoints:
-        host = hosts[seat.host]
+
+    def take(host: Host, count: int) -> tuple[int, ...]:
         # Emulated hosts share one machine's processors, so every endpoint takes the next ones. Hosts of a cluster begin
         # at the same: the first host at its first processor, the others at their second.
-        begun = used.total() if shared else used[seat.host] + (seat.host != first)
-        used[seat.host] += seat.threads + seat.hands
-        between = launch.subject.place == "between"
+        begun = used.total() if shared else used[host.name] + (host.name != first)
+        used[host.name] += count
+        return tuple(_cpu(host, begun + number) for number in range(count))
+
+    between = launch.subject.place == "between"
+    cpus = [take(hosts[seat.host], seat.threads) for seat in launch.endpoints]
+    # Last, so that whoever has a context is where it is without hands: with too few processors, they share one.
+    hands = [take(hosts[seat.host], seat.hands) for seat in launch.endpoints]
+    found = []
+    for number, seat in enumerate(launch.endpoints):
+        host = hosts[seat.host]
         found.append(
             Endpoint(
                 role=seat.role,
                 host=seat.host,
-                cpus=tuple(_cpu(host, begun + thread) for thread in range(seat.threads)),
-                hands=tuple(_cpu(host, begun + seat.threads + hand) for hand in range(seat.hands)),
+                cpus=cpus[number],
+                hands=hands[number],
                 device=host.device if between else "lo",
                 address=host.address if between else "127.0.0.1",
                 raw_device=host.raw_device,

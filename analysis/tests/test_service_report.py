@@ -58,16 +58,16 @@ def test_the_report_tells_what_stands_above_the_handlers_time(worked: Campaign, 
     root = pagereader.read((tmp_path / "r.html").read_text())
     assert "Calls that take time within one host" in root.text
     rows = {row.case: row for row in pagereader.full_rows(root) if row.layer == "sockets-tcp"}
-    spin = rows["handler/within/64/64/1/10000/0/spin/fixed/write+read"].fields
+    spin = rows["handler/within/64/64/1/10000/0/0/spin/fixed/inline/write+read"].fields
     assert {name: spin[name].numbers[0] for name in ("p50", "overhead", "service")} == pytest.approx(
         {"p50": 12_045, "overhead": 2045, "service": 10_020}, rel=1e-3
     )
     assert spin["slowdown"].text == "1.20"
-    late = rows["handler/within/64/64/1/10000/0/sleep/fixed/write+read"].fields
+    late = rows["handler/within/64/64/1/10000/0/0/sleep/fixed/inline/write+read"].fields
     assert late["overhead"].numbers[0] == pytest.approx(5025, rel=1e-3), "waking up late is overhead"
-    nothing = rows["handler/within/64/64/1/0/0/spin/fixed/write+read"].fields
+    nothing = rows["handler/within/64/64/1/0/0/0/spin/fixed/inline/write+read"].fields
     assert (nothing["overhead"].numbers[0], nothing["slowdown"].text) == (nothing["p50"].numbers[0], "\u2013")
-    touched = rows["handler/within/64/64/1/0/65536/touch/fixed/write+read"].fields
+    touched = rows["handler/within/64/64/1/0/65536/0/touch/fixed/inline/write+read"].fields
     assert (touched["overhead"].text, touched["slowdown"].text) == ("\u2013", "\u2013")
     assert touched["service"].numbers[0] == pytest.approx(50_000, rel=1e-3)
     figure = root.one("figure", id="fig-handler-within-poll")

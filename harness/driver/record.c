@@ -62,7 +62,7 @@ void drv_record_warmup(struct drv_record *record, const struct drv_warmup *warmu
 	record->warmup_steady = warmup->steady;
 }
 
-static void add_samples(struct drv_samples *into, const struct drv_samples *from)
+void drv_samples_add(struct drv_samples *into, const struct drv_samples *from)
 {
 	drv_histogram_merge(&into->histogram, &from->histogram);
 	/* one thread's first samples are in time order, those of two are not */
@@ -78,7 +78,7 @@ static void add_value(struct drv_value *into, const struct drv_value *from, uint
 	if (!from->there)
 		return;
 	if (into->samples && from->samples)
-		add_samples(into->samples, from->samples);
+		drv_samples_add(into->samples, from->samples);
 	into->amount += from->amount;
 	if (from->elapsed_ns > into->elapsed_ns)
 		into->elapsed_ns = from->elapsed_ns;

@@ -88,6 +88,9 @@ DRV_RECORD_HOT void drv_sample(struct drv_samples *samples, uint64_t span_ns)
 		samples->first_ns[samples->first_count++] = span_ns;
 }
 
+/* Adds what another thread sampled. */
+void drv_samples_add(struct drv_samples *into, const struct drv_samples *from);
+
 /*
  * Adds what another thread of the same endpoint measured: samples, amounts and counts add up, the longest span counts,
  * and of real numbers the mean by operations. With `warmup_only` only what the warm-up found.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch.h"
 #include "in_place.h"
 #include "serve_loop.h"
 
@@ -92,24 +93,36 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 	return 1;
 }
 
+bool drv_server_answer(struct drv_server *server, const struct drv_work *work)
+{
+	return answer(server, work) != 0;
+}
+
+/* More requests than the client may have outstanding: where losses are known this one counts as lost. */
+static void __attribute__((cold, noinline)) drop(struct drv_server *server)
+{
+	if (server->intake.reliable)
+		drv_intake_mismatch(&server->intake,
+				    "more requests at a time than its clients have outstanding");
+}
+
 static void __attribute__((noinline)) put_off(struct drv_server *server, const struct drv_work *work)
 {
 	if (DRV_LIKELY(server->work_tail - server->work_head <= server->work_mask)) {
 		server->work[server->work_tail++ & server->work_mask] = *work;
 		return;
 	}
-	/*
-	 * more requests than the client may have outstanding: where losses are known this one counts as
-	 * lost
-	 */
-	if (server->intake.reliable)
-		drv_intake_mismatch(&server->intake,
-				    "more requests at a time than its clients have outstanding");
+	drop(server);
 }
 
 /* `serves`, here and below: it works before it answers. Compiled with and without, so that it is asked nowhere. */
 DRV_INLINE void accept_work(struct drv_server *server, const struct drv_work *work, const bool serves)
 {
+	if (serves && server->dispatch) {
+		if (!drv_dispatch_take(server->dispatch, server, work))
+			drop(server);
+		return;
+	}
 	if (server->in_sink && DRV_LIKELY(server->work_head == server->work_tail)) {
 		if (serves)
 			drv_service_do(server->service, work->key);
@@ -147,7 +160,10 @@ int drv_server_drain(struct drv_server *server)
 
 int drv_server_drain_serving(struct drv_server *server)
 {
-	return drain_work(server, true);
+	if (!server->dispatch)
+		return drain_work(server, true);
+	drv_dispatch_drain(server->dispatch);
+	return server->failed ? -1 : 0;
 }
 
 DRV_INLINE enum cadge_keep take_message(struct drv_server *server, uint32_t peer, const void *data,
@@ -336,6 +352,13 @@ void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan)
 		server->chans[i] = chan;
 }
 
+void drv_server_serve_by(struct drv_server *server, struct drv_service *service,
+			 struct drv_dispatch *dispatch)
+{
+	drv_server_serve(server, service);
+	server->dispatch = dispatch;
+}
+
 void drv_server_stop(struct drv_server *server)
 {
 	free(server->free_ring);
@@ -354,6 +377,13 @@ DRV_INLINE bool due(void *arg)
 	const struct drv_server *server = arg;
 
 	return server->work_head != server->work_tail || server->failed;
+}
+
+DRV_INLINE bool due_by_others(void *arg)
+{
+	const struct drv_server *server = arg;
+
+	return drv_dispatch_due(server->dispatch) || server->failed;
 }
 
 DRV_INLINE int drain(void *arg, struct drv_fail *fail)
@@ -389,8 +419,17 @@ static int __attribute__((noinline)) run_serving(struct drv_server *server, json
 			      message_out, fail);
 }
 
+static int __attribute__((noinline)) run_dispatching(struct drv_server *server, json_t **message_out,
+						     struct drv_fail *fail)
+{
+	return drv_serve_loop(server->port.engine, &server->port.sink, server, due_by_others, drain_serving,
+			      message_out, fail);
+}
+
 int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_fail *fail)
 {
+	if (server->dispatch)
+		return run_dispatching(server, message_out, fail);
 	return server->service ? run_serving(server, message_out, fail)
 			       : run_answering(server, message_out, fail);
 }

@@ -115,6 +115,8 @@ struct drv_work {
 	struct cadge_reply_to reply_to;
 };
 
+struct drv_dispatch;
+
 struct drv_server {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
@@ -146,6 +148,8 @@ struct drv_server {
 
 	/* what it does before it answers; NULL: nothing */
 	struct drv_service *service;
+	/* who does it, see dispatch.h; NULL: this thread */
+	struct drv_dispatch *dispatch;
 	/* index in `work` of the request whose work is done and which has no answer yet, plus one */
 	uint32_t served;
 };
@@ -167,6 +171,9 @@ size_t drv_server_bytes(const struct drv_exchange *exchange);
 void drv_server_serve(struct drv_server *server, struct drv_service *service);
 /* From now on it answers all messages on this one. To be called right after drv_server_start. */
 void drv_server_answer_on(struct drv_server *server, struct cadge_chan *chan);
+/* The same where other threads do the work; `dispatch`, which was started, stays the caller's. */
+void drv_server_serve_by(struct drv_server *server, struct drv_service *service,
+			 struct drv_dispatch *dispatch);
 void drv_server_stop(struct drv_server *server);
 
 /* Enters a phase: full comparison or not, and which. */
@@ -179,6 +186,9 @@ int drv_server_run(struct drv_server *server, json_t **message_out, struct drv_f
 int drv_server_drain(struct drv_server *server);
 /* The same for a server that works before it answers. */
 int drv_server_drain_serving(struct drv_server *server);
+
+/* Answers a request whose work is done. False: not now. */
+bool drv_server_answer(struct drv_server *server, const struct drv_work *work);
 
 /* Callbacks that the one-process sink hands on. */
 enum cadge_keep drv_server_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,

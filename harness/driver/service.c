@@ -47,12 +47,22 @@ void drv_service_stop(struct drv_service *service)
 	service->memory = NULL;
 }
 
+/* Else the kernel may wake it 50 us too late; 0 is the usual again. */
+static void set_slack(const struct drv_service *service, bool on)
+{
+	if (service->work == DRV_SERVICE_SLEEP)
+		prctl(PR_SET_TIMERSLACK, on ? 1UL : 0UL);
+}
+
 void drv_service_switch(struct drv_service *service, bool on)
 {
 	service->on = on;
-	/* else the kernel may wake it 50 us too late; 0 is the usual again */
-	if (service->work == DRV_SERVICE_SLEEP)
-		prctl(PR_SET_TIMERSLACK, on ? 1UL : 0UL);
+	set_slack(service, on);
+}
+
+void drv_service_settle_in(const struct drv_service *service)
+{
+	set_slack(service, true);
 }
 
 static void sleep_for(uint64_t span_ns)

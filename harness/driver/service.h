@@ -73,6 +73,9 @@ void drv_service_stop(struct drv_service *service);
 /* From now on calls take what is drawn, or no longer do. To be called in the thread that serves. */
 void drv_service_switch(struct drv_service *service, bool on);
 
+/* For a thread that works for as long as the attempt lasts, whoever switches: it sleeps as exactly as drv_service_switch has it. */
+void drv_service_settle_in(const struct drv_service *service);
+
 /* Does the work of one call, and records how long it took where it is on. */
 void drv_service_do(struct drv_service *service, uint64_t number);
 

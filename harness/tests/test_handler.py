@@ -9,7 +9,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, SIZE, Json, Pair, launch, need, point
+from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, launch, need, point
 
 pytestmark = pytest.mark.alone
 
@@ -18,6 +18,8 @@ PATTERNS = {
         **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
         "service_ns": {"type": "integer", "min": 0, "max": 10_000_000},
         "work_bytes": SIZE,
+        "workers": {"type": "integer", "min": 0, "max": 16},
+        "dispatch": {"type": "choice", "values": ["inline", "workers"]},
         "work": {"type": "choice", "values": ["spin", "sleep", "touch"]},
         "spread": {"type": "choice", "values": ["fixed", "exponential", "bimodal"]},
     },
@@ -45,9 +47,19 @@ def handled(
     touched: int = 0,
     duration: int = 50,
     touch: str = "write+read",
+    workers: int = 0,
 ) -> Json:
-    given = {"request_bytes": size, "reply_bytes": size, "depth": depth, "touch": touch}
+    given = {"request_bytes": size, "reply_bytes": size, "depth": depth, "touch": touch, "workers": workers}
+    given["dispatch"] = "workers" if workers else "inline"
     return point("handler", duration, service_ns=service, spread=spread, work=work, work_bytes=touched, **given)
+
+
+def with_workers(layer: str, points: list[Json], workers: int, place: str = "within", **more: object) -> Json:
+    """Nothing is pinned: there may be more threads than processors."""
+    ends = [endpoint(0, "client", [1], pin=False), endpoint(1, "server", [0], pin=False)]
+    ends = [endpoint(0, "client", [0], pin=False)] if place == "self" else ends
+    ends[-1]["hands"] = [-1] * workers
+    return launch(layer, points, place, endpoints=ends, patterns=PATTERNS, **more)
 
 
 def only(attempt: Json, name: str) -> Json:
@@ -86,16 +98,16 @@ def check_accounts(attempt: Json, given: Json) -> None:
     assert ("slowdown" in attempt["quantities"]) == (attempt["operations"] >= 1000 and parameters["service_ns"] > 0)
 
 
-def every_kind(depth: int) -> list[Json]:
+def every_kind(depth: int, workers: int = 0) -> list[Json]:
     return [
-        handled(0, depth=depth),
+        handled(0, depth=depth, workers=workers),
         *(
-            handled(5000, spread, work, depth)
+            handled(5000, spread, work, depth, workers=workers)
             for spread in ("fixed", "exponential", "bimodal")
             for work in ("spin", "sleep")
         ),
-        handled(0, work="touch", touched=65536, depth=depth),
-        handled(TEN_US, "exponential", size=16, depth=depth, touch="none"),
+        handled(0, work="touch", touched=65536, depth=depth, workers=workers),
+        handled(TEN_US, "exponential", size=16, depth=depth, touch="none", workers=workers),
     ]
 
 
@@ -192,3 +204,63 @@ def test_more_memory_takes_longer(two: Pair) -> None:
         medians.append(quantile(attempt, "service"))
         assert medians[-1] < quantile(attempt, "latency")
     assert medians[0] * 4 < medians[1] < medians[2] / 16
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
+def test_every_call_is_worked_for_by_others(two: Pair, layer: str, workers: int) -> None:
+    """Over messages, native calls and what may lose them; workers and their owner sleep, and wake each other."""
+    need(layer)
+    points = [*every_kind(1, workers), *every_kind(16, workers)]
+    result = two.run(with_workers(layer, points, workers, wait="block"))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_a_worker_of_one_process_that_plays_both(two: Pair) -> None:
+    """In poll mode it spins: over the layer that does nothing."""
+    need("null-self")
+    points = [handled(0, workers=1), handled(5000, "exponential", depth=16, workers=1)]
+    result = two.run(with_workers("null-self", points, 1, "self"))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_workers_sleep_only_over_a_layer_with_a_descriptor(two: Pair) -> None:
+    need("native-zmq")
+    [attempt] = two.run(with_workers("native-zmq", [handled(workers=1)], 1, wait="block"))["attempts"]
+    assert (attempt["status"], attempt["reason_code"]) == ("failed", "NO_WAIT")
+
+
+def test_workers_do_several_calls_at_a_time(two: Pair) -> None:
+    """Handlers that sleep 5 ms need no processor: four of them at a time take a quarter of the time of one."""
+    need("sockets-unix")
+    five_ms = 5_000_000
+    points = [handled(five_ms, work="sleep", depth=8, duration=400, workers=workers) for workers in (0, 1, 4)]
+    took_ms = []
+    for given, workers in zip(points, (0, 1, 4), strict=True):
+        [attempt] = two.run(with_workers("sockets-unix", [given], workers, wait="block"))["attempts"]
+        check_accounts(attempt, given)
+        took_ms.append(quantile(attempt, "latency") / 1e6)
+    inline_ms, one_ms, four_ms = took_ms
+    # eight in flight, one after the other, or two by two of each of four
+    assert 39 < inline_ms < 60
+    assert 39 < one_ms < 60
+    assert 9.9 < four_ms < 20
+
+
+def test_a_long_call_holds_up_no_other_where_another_worker_is_free(two: Pair) -> None:
+    """One call in 200 takes a hundred times as long. With one queue and two workers the others go on beside it."""
+    need("sockets-unix")
+    mean_ns = 300_000
+    short_ns = mean_ns * 200 // 299
+    seen = {}
+    for workers in (0, 4):
+        given = handled(mean_ns, "bimodal", work="sleep", depth=4, duration=1500, workers=workers)
+        [attempt] = two.run(with_workers("sockets-unix", [given], workers, wait="block"))["attempts"]
+        check_accounts(attempt, given)
+        seen[workers] = quantile(attempt, "overhead", 98.5)
+    # of four in flight, three stand behind a long one: more than one call in a hundred
+    assert seen[0] > 20 * short_ns
+    assert seen[4] < 10 * short_ns

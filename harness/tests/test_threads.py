@@ -32,6 +32,7 @@ CLIENT = ["hands", "taker", "client", "server", "caller", "both", "record", "his
 PROGRAMS = {
     "test_hands": ["driver/hands.c"],
     "test_cluster": [f"driver/{name}.c" for name in ("cluster", "handoff", "hands")],
+    "test_dispatch": [f"driver/{name}.c" for name in ("dispatch", "hands", "service", "server")],
     "test_taker": [*(f"driver/{name}.c" for name in CLIENT), "driver/tests/fake.c", "patterns/rpc.c"],
 }
 

@@ -35,12 +35,13 @@ static inline void plays_start(void)
 /* One launch of one attempt, as the session does it at place self. */
 static inline struct outcome play(struct drv_point point, struct fake_orders orders)
 {
-	struct drv_endpoint endpoint = {.role = (char *)(uintptr_t)"client",
-					.device = (char *)(uintptr_t)"lo",
-					.address = (char *)(uintptr_t)"lo",
-					.peers_count = 1,
-					.hands = {-1},
-					.hands_count = point_get(&point, "reply") ? 1 : 0};
+	struct drv_endpoint endpoint = {
+		.role = (char *)(uintptr_t)"client",
+		.device = (char *)(uintptr_t)"lo",
+		.address = (char *)(uintptr_t)"lo",
+		.peers_count = 1,
+		.hands = {-1, -1},
+		.hands_count = point_get(&point, "reply") ? 1 : point_get(&point, "workers")};
 	struct drv_launch launch = {.place = DRV_PLACE_SELF,
 				    .seed = 42,
 				    .points = &point,

@@ -421,6 +421,50 @@ static void test_service(void)
 		      "a layer that is always busy");
 }
 
+/* The same where other threads do the work: as many answers, in whatever order they are done. */
+static void test_workers(void)
+{
+	const struct fake_orders ways[] = {{0},
+					   {.native = true, .queued = true, .in_sink = true},
+					   {.busy_every = 2, .queued = true, .in_sink = true},
+					   {.reserve = true, .in_sink = true, .busy_every = 2},
+					   {.unordered = true, .queued = true}};
+	struct drv_point point;
+
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (uint64_t workers = 1; workers <= 2; workers++) {
+			point = point_make("handler", 85, way % 2 ? 85 : 0, way == 1 ? 1 : 7);
+			point_set(&point, "dispatch", 1);
+			point_set(&point, "workers", workers);
+			point_set(&point, "work", workers % 2 ? DRV_SERVICE_SPIN : DRV_SERVICE_TOUCH);
+			point_set(&point, "spread", DRV_SERVICE_EXPONENTIAL);
+			point_set(&point, workers % 2 ? "service_ns" : "work_bytes", 2000);
+			expect_sound(way % 2 ? touched(point) : point, ways[way],
+				     "calls that others work for");
+		}
+	/* a worker spins: where the machine is at other work, little is done within the time */
+	point = point_make("handler", 85, 85, 7);
+	point_set(&point, "dispatch", 1);
+	point_set(&point, "workers", 1);
+	point_set(&point, "service_ns", 2000);
+	point.deadline_ns = 2000000000;
+	expect_unsound(point, (struct fake_orders){.flip_every = 9, .flip_at = 8}, "payload",
+		       "a flipped byte of a call that others work for");
+	expect_unsound(point, (struct fake_orders){.twice_every = 9}, "payload",
+		       "a call that is delivered twice to workers");
+	expect_failed(point, (struct fake_orders){.drop_every = 9}, DRV_DEADLINE, true,
+		      "a call lost for good");
+	expect_failed(point, (struct fake_orders){.busy_every = 1}, DRV_DEADLINE, false,
+		      "a layer that is always busy, and answers that nobody takes");
+	point_set(&point, "workers", 0);
+	{
+		const struct outcome outcome = play(point, (struct fake_orders){0});
+
+		tap_ok(outcome.attempt.status == DRV_REFUSED && outcome.attempt.fail.reason == DRV_ARGUMENT,
+		       "workers without any: %s", show(&outcome));
+	}
+}
+
 /* Small calls beside a stream on one engine: each is told from the other, whatever the layer does. */
 static void test_duet(void)
 {
@@ -496,6 +540,7 @@ int main(void)
 	test_losses();
 	test_open_loop();
 	test_service();
+	test_workers();
 	test_duet();
 	return tap_done();
 }

@@ -58,6 +58,8 @@ class Options:
     """Values of further parameters: a point for each of them."""
     seed: int = 7
     virtual: bool = True
+    node: Mapping[str, object] = field(default_factory=dict)
+    """Facts of each host beside the usual ones, or instead of them."""
     titles: Mapping[str, str] = field(default_factory=dict)
     drop_launches: int = 0
     attempt_hook: Callable[[dict[str, Any], dict[str, Any], int], None] | None = None
@@ -487,7 +489,8 @@ def make(root: Path, options: Options | None = None) -> Campaign:
     by_id = {str(point["point_id"]): point for point in _points(options)}
     with CampaignWriter.create(root, meta=meta, plan=plan, sweep_text="schema: cadge.sweep/2\n") as writer:
         for host in ("h1", "h2"):
-            writer.add_node(NodeFacts.from_object(node(host, virtual=options.virtual), source=host))
+            facts = {**node(host, virtual=options.virtual), **options.node}
+            writer.add_node(NodeFacts.from_object(facts, source=host))
         launches = plan.launches[: len(plan.launches) - options.drop_launches]
         for launch in launches:
             raw = launch.model_dump(mode="json", by_alias=True)

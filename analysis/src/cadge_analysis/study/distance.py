@@ -20,7 +20,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.model import Distance, DistanceRow
 from cadge_analysis.study.published import Against, Figure, Published
 
-UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "MB/s": "MB/s", "share": "", "times": "times"}
+UNITS = {"us": "\u00b5s", "Mb/s": "Mb/s", "MB/s": "MB/s", "1/s": "1/s", "share": "", "times": "times"}
 
 
 def shown(figure: Figure) -> str:

@@ -213,6 +213,39 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LadderRow:
+    """A layer on a rung: a cell each column. The first rung of a layer has no ratio."""
+
+    label: str
+    detail: str
+    cells: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderTable:
+    """One measure at one place: a row a layer and rung, a column a value."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[LadderRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """Rungs of a ladder; `published` are the figures that go with them, `anchor` is its place on the page.
+
+    `beside` says whether published ratios stand beside ours, and what to compare rungs by where they do not.
+    """
+
+    anchor: str
+    title: str
+    note: str
+    beside: str
+    published: tuple[Fact, ...]
+    tables: tuple[LadderTable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One of the campaigns that a page is made of, and the sections that are made of it."""
 
@@ -248,6 +281,7 @@ class StudyPage:
     ablation_note: str
     features: tuple[Feature, ...]
     contrasts: tuple[Contrast, ...]
+    ladders: tuple[Ladder, ...]
     models: tuple[Models, ...]
     sources: tuple[Source, ...]
     sheet: Sheet

@@ -27,7 +27,7 @@ class Figure(Frozen):
 
     name: str = Field(min_length=1)
     value: float
-    unit: Literal["us", "Mb/s", "MB/s", "share", "times"]
+    unit: Literal["us", "Mb/s", "MB/s", "1/s", "share", "times"]
     tag: Tag
     source: str = Field(min_length=1)
 
@@ -205,6 +205,32 @@ class ContrastOf(Frozen):
         return self
 
 
+class RungOf(Frozen):
+    """One way of doing the same: the points with these values, everything else as it usually is."""
+
+    name: str = Field(min_length=1)
+    """{value} stands for that of `each`."""
+    when: dict[str, int | str]
+    each: str = ""
+    """A parameter of which every value that was measured has a row of its own."""
+    figure: str = ""
+    """Name of the published rate."""
+
+
+class LadderOf(Frozen):
+    """Ways of doing the same, one after the other: what a layer reaches on each, and what it takes for that."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    pattern: str
+    across: str
+    """The parameter whose values are the columns."""
+    rungs: tuple[RungOf, ...] = Field(min_length=2)
+    """The first is what the others are divided by."""
+    cores: PositiveInt
+    """Published ratios stand beside ours where every host has so many processors at least."""
+
+
 class RangeOf(Frozen):
     """A range that was published for several systems, and the workload of ours whose spread stands beside it."""
 
@@ -264,6 +290,7 @@ class Published(Document):
     ablation: SettingOf | None = None
     features: tuple[FeatureOf, ...] = ()
     contrasts: tuple[ContrastOf, ...] = ()
+    ladders: tuple[LadderOf, ...] = ()
     models: tuple[ModelsOf, ...] = ()
 
     @model_validator(mode="after")
@@ -274,6 +301,7 @@ class Published(Document):
             used |= {self.bill.total, self.bill.floor, self.bill.above}
         used |= {name for one in self.contrasts for name in one.figures}
         used |= {name for one in self.models for system in one.published for name in system.names}
+        used |= {rung.figure for one in self.ladders for rung in one.rungs if rung.figure}
         unknown = sorted(used - set(self.figures))
         if unknown:
             raise ValueError(f"no figure is called {', '.join(unknown)}")

@@ -22,7 +22,7 @@ from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import launch_facts
-from cadge_analysis.study import contrast, features, matrix, models, ranges, semantics, stack
+from cadge_analysis.study import contrast, features, ladder, matrix, models, ranges, semantics, stack
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
@@ -158,9 +158,14 @@ def page(
         _first(comparisons, partial(contrast.contrast, published=published, spec=one, number=number))
         for number, one in enumerate(published.contrasts, 1)
     ]
+    ladders = [
+        _first(comparisons, partial(ladder.ladder, published=published, spec=one, number=number))
+        for number, one in enumerate(published.ladders, 1)
+    ]
     of_models = next((one for one in comparisons if models.has_points(one.data)), comparison)
     sections = {"Then and now": of_matrix, "Matrix": of_matrix, "Semantics": of_matrix, "Switched off": of_ablation}
     sections |= {found.title: of for found, of in contrasts if found}
+    sections |= {found.title: of for found, of in ladders if found}
     sections |= {"LogGP": of_models} if published.models else {}
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     return StudyPage(
@@ -186,6 +191,7 @@ def page(
         ablation_note=note(mine),
         features=features.features(comparisons, published),
         contrasts=tuple(found for found, _ in contrasts if found),
+        ladders=tuple(found for found, _ in ladders if found),
         models=models.models(of_models.data, published),
         sources=tuple(
             Source(

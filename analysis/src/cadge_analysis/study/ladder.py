@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ways of doing the same, rung by rung: what a layer reaches on each, and the processor time and switches it takes.
+
+Ratios to the first rung are taken round by round. Published ones stand beside only where hosts have the processors
+that rungs are about: with fewer, threads that were to run side by side take turns, and a rate tells how well they do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Fact, Value
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.ablation import reason
+from cadge_analysis.stats.compare import Comparison, Numbers, PerOperation, decided
+from cadge_analysis.stats.load import Case, Cell, Dataset
+from cadge_analysis.study.distance import belongs, shown
+from cadge_analysis.study.model import Ladder, LadderRow, LadderTable
+from cadge_analysis.study.published import LadderOf, Published, RungOf
+
+Block = tuple[str, str]
+"""Place and wait mode."""
+Place = tuple[str, int, int]
+"""Whose row it is: layer, number of the rung, value of what has rows of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A cell on its rung, the numbers that it has, and those of its layer's first rung in the same column."""
+
+    cell: Cell
+    numbers: Numbers | None
+    first: Numbers | None
+
+
+def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
+    """Return the number of the rung that a case stands on, and its value of what has rows of its own."""
+    if case.pattern != spec.pattern:
+        return None
+    for number, rung in enumerate(spec.rungs):
+        free = {spec.across, rung.each, *rung.when}
+        others = (name for name in case.file.parameters if name not in free)
+        if all(case.workload.values.get(name) == value for name, value in rung.when.items()) and all(
+            case.file.is_usual(name, case.workload) for name in others
+        ):
+            return number, case.workload.integer(rung.each) if rung.each else 0
+    return None
+
+
+def _blocks(
+    comparison: Comparison, layers: str, spec: LadderOf
+) -> Mapping[Block, Mapping[Place, Mapping[int, _Found]]]:
+    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
+    cells: dict[Block, dict[Place, dict[int, Cell]]] = defaultdict(lambda: defaultdict(dict))
+    for cell in comparison.data.cells:
+        rung = _rung_of(cell.case, spec) if belongs(cell, layers) else None
+        if rung is not None:
+            column = cell.case.workload.integer(spec.across)
+            cells[cell.case.place, cell.case.wait][cell.series.layer, *rung][column] = cell
+    return {
+        block: {
+            (layer, number, each): {
+                column: _Found(
+                    cell=cell,
+                    numbers=numbers.get(cell.point_id),
+                    first=_first(places, layer, column, numbers) if number else None,
+                )
+                for column, cell in by_column.items()
+            }
+            for (layer, number, each), by_column in places.items()
+        }
+        for block, places in cells.items()
+    }
+
+
+def _first(
+    places: Mapping[Place, Mapping[int, Cell]], layer: str, column: int, numbers: Mapping[str, Numbers]
+) -> Numbers | None:
+    """Return the numbers of a layer's first rung in a column, where it has one row."""
+    cell = places.get((layer, 0, 0), {}).get(column)
+    return numbers.get(cell.point_id) if cell else None
+
+
+def _missing(found: _Found | None) -> Value:
+    return Value(text=units.MISSING, reason="not planned" if found is None else reason(found.cell))
+
+
+def _main(found: _Found | None) -> Value:
+    if found is None or found.numbers is None:
+        return _missing(found)
+    scale = words.shown(found.numbers.quantity).scale
+    value = estimate_value(found.numbers.central, scale=scale, reason="")
+    ratio = intervals.ratio(found.numbers.by_round, found.first.by_round) if found.first else None
+    if ratio is None:
+        return value
+    beside = estimate_value(ratio, scale=1.0, reason="", sign=units.TIMES)
+    flag = "differs" if decided(ratio) else "same"
+    return Value(text=value.text, detail=f"{value.detail}; {beside.text} {beside.detail}", raw=value.raw, flag=flag)
+
+
+def _taken(scale: float, read: Callable[[Numbers], PerOperation | None], found: _Found | None) -> Value:
+    if found is None or found.numbers is None:
+        return _missing(found)
+    taken = read(found.numbers)
+    if taken is None:
+        return Value(text=units.MISSING, reason="not recorded")
+    sides = ", ".join(f"{role} {units.sig3(value * scale)}" for role, value in taken.by_role.items())
+    return Value(text=units.sig3(taken.all_roles * scale), detail=sides, raw=f"{taken.all_roles:.12g}")
+
+
+def _measures(case: Case) -> tuple[tuple[str, Callable[[_Found | None], Value]], ...]:
+    main = case.file.main_quantity
+    us = 1 / units.NS_PER_US
+    return (
+        (f"{main.head or main.title}, {words.shown(main).unit}", _main),
+        (
+            "CPU time an operation, \u00b5s, all sides together",
+            lambda found: _taken(us, lambda numbers: numbers.cpu_ns, found),
+        ),
+        (
+            "context switches an operation, all sides together",
+            lambda found: _taken(1.0, lambda numbers: numbers.switches, found),
+        ),
+    )
+
+
+def _detail(spec: LadderOf, number: int, each: int, published: Mapping[int, float]) -> str:
+    name = spec.rungs[number].name.replace("{value}", units.grouped(each))
+    return f"{name}; published {units.times(published[number])}" if number in published else name
+
+
+def _tables(
+    comparison: Comparison, layers: str, spec: LadderOf, published: Mapping[int, float]
+) -> Iterator[LadderTable]:
+    blocks = _blocks(comparison, layers, spec)
+    order = sorted(blocks, key=lambda block: (words.PLACE_ORDER.index(block[0]), words.WAIT_ORDER.index(block[1])))
+    for place, wait in order:
+        rows = blocks[place, wait]
+        columns = sorted({column for by_column in rows.values() for column in by_column})
+        case = next(iter(next(iter(rows.values())).values())).cell.case
+        across = case.file.parameters[spec.across]
+        for title, value in _measures(case):
+            yield LadderTable(
+                title=f"{case.file.title} {words.PLACES[place]}, {words.WAITS[wait]}: {title}",
+                columns=tuple(f"{across.title} {words.value(across, column)}" for column in columns),
+                rows=tuple(
+                    LadderRow(
+                        label=layer,
+                        detail=_detail(spec, number, each, published),
+                        cells=tuple(value(rows[layer, number, each].get(column)) for column in columns),
+                    )
+                    for layer, number, each in sorted(rows)
+                ),
+            )
+
+
+def _processors(data: Dataset) -> int | None:
+    """Return how many processors the host with the fewest has; None where nobody counted."""
+    counts = []
+    for node in data.nodes:
+        allowed = node.cores.get("allowed") if isinstance(node.cores, Mapping) else None
+        if not isinstance(allowed, list):
+            return None
+        counts.append(len(allowed))
+    return min(counts, default=None)
+
+
+def _published(rungs: Sequence[RungOf], published: Published) -> dict[int, float]:
+    """Return the published rate of each rung by that of the first, where both are known."""
+    first = published.figures[rungs[0].figure].value if rungs[0].figure else 0.0
+    return {
+        number: published.figures[rung.figure].value / first
+        for number, rung in enumerate(rungs)
+        if number and rung.figure and first
+    }
+
+
+def ladder(comparison: Comparison, published: Published, spec: LadderOf, number: int) -> Ladder | None:
+    """Return what a campaign says of a ladder, tables for each place and wait mode; None where it has none."""
+    cores = _processors(comparison.data)
+    enough = cores is not None and cores >= spec.cores
+    found = tuple(_tables(comparison, published.layers, spec, _published(spec.rungs, published) if enough else {}))
+    if not found:
+        return None
+    have = "nobody counted them" if cores is None else f"here a host has {cores}"
+    beside = (
+        f"Each rung is divided by the first, launch by launch. Published ratios stand beside; {have}."
+        if enough
+        else f"Published ratios stand beside ours where each host has {spec.cores} processors at least; {have}. With "
+        "so few, compare rungs by the processor time and context switches that an operation takes: rates say how well "
+        "threads take turns."
+    )
+    figures = [published.figures[rung.figure] for rung in spec.rungs if rung.figure]
+    return Ladder(
+        anchor=f"ladder-{number}",
+        title=spec.title,
+        note=spec.note,
+        beside=beside,
+        published=tuple(Fact(name=one.name, text=f"{shown(one)} ({one.tag}; {one.source})") for one in figures),
+        tables=found,
+    )

@@ -3,6 +3,9 @@
  * Pattern servers: many clients call one server, each over a connection and a context of its own, and the server's
  * threads share the connections in one of several ways.
  */
+#include <inttypes.h>
+
+#include "batch.h"
 #include "caller.h"
 #include "cluster.h"
 #include "pattern.h"
@@ -11,7 +14,7 @@
 enum quantity { LATENCY, RATE, REORDERED, STOLEN };
 
 struct parameters {
-	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, service_ns;
+	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, batch, service_ns;
 	uint32_t step, touch;
 };
 
@@ -63,7 +66,11 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
-	if (drv_caller_measure(play, fail))
+	struct drv_client *client = &((struct drv_caller *)play->state)->client;
+	const uint32_t batch = (uint32_t)((const struct parameters *)play->parameters)->batch;
+
+	if (batch > 1 ? drv_batch_measure(client, batch, play->duration_ns, play->record, fail)
+		      : drv_caller_measure(play, fail))
 		return -1;
 	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
 	return 0;
@@ -130,10 +137,18 @@ static void needs(const void *at, struct drv_needs *needs_out)
 	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
 }
 
-static int negotiate(const void *parameters, const struct drv_offer *offer, struct drv_fail *fail)
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
 {
+	const struct parameters *parameters = at;
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
+	if (parameters->batch > parameters->depth)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
+				    "wanted batches of %" PRIu64 " calls where %" PRIu64
+				    " may be outstanding",
+				    parameters->batch, parameters->depth);
+	if (parameters->batch > 1 && !(offer->both.caps & CADGE_CAP_BATCH))
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted batches of calls, the layer has none (BATCH)");
 	return drv_exchange_negotiate(&exchange, "request", "reply", offer, fail);
 }
 
@@ -148,6 +163,7 @@ static const struct drv_pattern servers = {
 			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
 			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"batch", DRV_INTEGER, offsetof(struct parameters, batch), NULL},
 			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},

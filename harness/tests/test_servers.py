@@ -20,6 +20,7 @@ PATTERNS = {
         "step": {"type": "choice", "values": STEPS},
         "server_threads": {"type": "integer", "min": 1, "max": 64},
         **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
+        "batch": {"type": "integer", "min": 1, "max": 64},
         "service_ns": {"type": "integer", "min": 0, "max": 100_000},
     },
 }
@@ -45,9 +46,11 @@ def served(
     size: int = 16,
     touch: str = "write+read",
     duration: int = 100,
+    batch: int = 1,
 ) -> Json:
     given = {"request_bytes": size, "reply_bytes": size + 8, "depth": depth, "touch": touch}
-    made = point("servers", duration, clients=clients, step=step, server_threads=threads, service_ns=service, **given)
+    given |= {"clients": clients, "step": step, "server_threads": threads, "service_ns": service, "batch": batch}
+    made = point("servers", duration, **given)
     return {**made, "deadline_ms": duration + 30000}
 
 
@@ -180,6 +183,31 @@ def test_a_busy_cluster_gives_away(two: Pair) -> None:
     result = two.run(document("sockets-unix", [served(3, "stealing", 2, depth=16, service=20000, duration=500)]))
     check(result)
     assert only(result["attempts"][0], "stolen")["value"] > 0
+
+
+@pytest.mark.parametrize("layer", ["peregrine-shm", "peregrine-udp"])
+@pytest.mark.parametrize("step", ["clusters", "dispatcher"])
+def test_batches(two: Pair, layer: str, step: str) -> None:
+    """As many outstanding as a batch has, or more; and none larger than that."""
+    need(layer)
+    points = [
+        *(
+            served(3, step, 1, depth=depth, batch=8, touch=touch)
+            for depth in (8, 20)
+            for touch in ("none", "write+read")
+        ),
+        served(3, step, 1, depth=4, batch=8),
+    ]
+    *done, larger = (result := two.run(document(layer, points)))["attempts"]
+    check({**result, "attempts": done})
+    assert (larger["status"], larger["reason_code"]) == ("refused", "DEPTH_TOO_DEEP")
+    assert "batches of 8 calls where 4 may be outstanding" in larger["reason"]
+
+
+def test_batches_that_the_layer_does_not_have(two: Pair) -> None:
+    need("sockets-unix")
+    [attempt] = two.run(document("sockets-unix", [served(2, depth=8, batch=4)]))["attempts"]
+    assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
 
 
 @pytest.mark.paired

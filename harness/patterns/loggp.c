@@ -12,12 +12,11 @@
 #include <string.h>
 
 #include "burst.h"
-#include "in_place.h"
 #include "intake.h"
 #include "loss.h"
+#include "message.h"
 #include "pattern.h"
 #include "serve_loop.h"
-#include "touch.h"
 
 #define WAIT_NS   UINT64_C(10000000)
 #define SETTLE_NS UINT64_C(500000000)
@@ -37,43 +36,6 @@ struct parameters {
 	uint32_t touch;
 };
 
-/* ---- a message, written and handed over ---- */
-
-struct message {
-	uint8_t *at;
-	size_t bytes;
-	uint64_t seed, key;
-	/* bodies: of a full comparison, or written anew; else heads alone */
-	bool full, touch;
-	uint64_t phase;
-	bool written;
-};
-
-/* Writes it once, or as often as it takes in memory of the library. Codes as of post. */
-static int hand_over(const struct drv_engine *engine, struct cadge_chan *chan, struct message *message,
-		     uint64_t token)
-{
-	const bool reserves = (message->full || message->touch) && drv_in_place_grants(engine->layer);
-	struct cadge_iov iov = {message->at, message->bytes};
-
-	if (reserves) {
-		const int code = drv_in_place_begin(engine->layer, chan, &iov);
-
-		if (code != CADGE_DONE)
-			return code;
-	}
-	if (reserves || !message->written) {
-		drv_head_write(iov.base, iov.bytes, message->seed, message->key);
-		if (message->full)
-			drv_body_fill(iov.base, iov.bytes, message->seed, message->phase, message->key);
-		else if (message->touch)
-			drv_touch_write(iov.base, iov.bytes, message->seed, message->key);
-		message->written = true;
-	}
-	return reserves ? drv_in_place_end(engine->layer, chan, &iov, token)
-			: engine->layer->post(chan, &iov, 1, 0, token);
-}
-
 /* ---- the answering side ---- */
 
 struct receiver {
@@ -88,7 +50,7 @@ struct receiver {
 	bool lent[ANSWERS];
 	bool answer_due, pause_due, failed;
 	uint64_t answer_key;
-	struct message answer;
+	struct drv_message answer;
 	/* ticks; 0: none */
 	uint64_t pause, read_cost;
 	/* a message is waited for that lies there; when it was taken, in ticks */
@@ -181,7 +143,8 @@ static int receiver_drain(struct receiver *receiver, struct cadge_sink *sink)
 	receiver->answer.key = receiver->answer_key;
 	receiver->answer.full = receiver->intake.full;
 	receiver->answer.phase = receiver->intake.phase;
-	code = hand_over(receiver->port.engine, receiver->chan, &receiver->answer, TOKEN_ANSWER | index);
+	code = drv_message_post(receiver->port.engine, receiver->chan, &receiver->answer,
+				TOKEN_ANSWER | index);
 	if (code == CADGE_BUSY)
 		return 0;
 	receiver->answer_due = false;
@@ -210,7 +173,7 @@ static int receiver_start(struct receiver *receiver, const struct drv_play *play
 	receiver->intake.seed = play->seed;
 	receiver->intake.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 	receiver->intake.touch = parameters->touch != DRV_TOUCH_NONE;
-	receiver->answer = (struct message){
+	receiver->answer = (struct drv_message){
 		.bytes = (size_t)parameters->bytes, .seed = ~play->seed, .touch = receiver->intake.touch};
 	receiver->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
 	receiver->stride = drv_memory_stride(parameters->bytes);
@@ -354,16 +317,16 @@ static int send_one(struct sender *sender, uint32_t length, uint32_t index, stru
 	struct drv_engine *engine = sender->port.engine;
 	const uint32_t last = (uint32_t)sender->parameters->messages - 1;
 	const uint32_t slot = index < last ? index : last;
-	struct message message = {.at = sender->messages + slot * sender->stride,
-				  .bytes = (size_t)sender->parameters->bytes,
-				  .seed = sender->seed,
-				  .key = drv_burst_key(sender->burst, length, index),
-				  .full = sender->full,
-				  .touch = sender->touch,
-				  .phase = sender->phase};
+	struct drv_message message = {.at = sender->messages + slot * sender->stride,
+				      .bytes = (size_t)sender->parameters->bytes,
+				      .seed = sender->seed,
+				      .key = drv_burst_key(sender->burst, length, index),
+				      .full = sender->full,
+				      .touch = sender->touch,
+				      .phase = sender->phase};
 	int code;
 
-	while (DRV_UNLIKELY((code = hand_over(engine, sender->chan, &message, slot)) == CADGE_BUSY))
+	while (DRV_UNLIKELY((code = drv_message_post(engine, sender->chan, &message, slot)) == CADGE_BUSY))
 		if (turn(sender, true, fail))
 			return -1;
 	if (DRV_UNLIKELY(code < 0))

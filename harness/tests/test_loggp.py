@@ -91,8 +91,17 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("wait", ["poll", "block"])
-@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "native-ucx"])
+@pytest.mark.parametrize(
+    ("layer", "wait"),
+    [
+        ("sockets-unix", "poll"),
+        ("sockets-unix", "block"),
+        ("sockets-tcp", "block"),
+        ("peregrine-shm", "poll"),
+        ("peregrine-shm", "block"),
+        ("native-ucx", "poll"),
+    ],
+)
 def test_every_burst_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
     """Over messages of the kernel, of a ring, and of a library with protocols of its own; how it waits is judged."""
     need(layer)

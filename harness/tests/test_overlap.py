@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `overlap`: what goes on while the caller computes is known of the delay shim, and of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_results.histogram import decode
+
+from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
+
+pytestmark = pytest.mark.alone
+
+PATTERNS: Json = {
+    "overlap": {
+        "bytes": {**SIZE, "min": 16},
+        "work_percent": {"type": "integer", "min": 1, "max": 1000},
+        "touch": TOUCH,
+        "direction": {"type": "choice", "values": ["out", "in"]},
+    }
+}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def moved(size: int, direction: str = "out", work: int = 100, touch: str = "write+read", duration: int = 60) -> Json:
+    return point("overlap", duration, bytes=size, direction=direction, work_percent=work, touch=touch)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def quantile(attempt: Json, name: str, percent: float = 50) -> float:
+    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
+
+
+def check_accounts(attempt: Json, given: Json) -> None:
+    """Every transfer has its samples, and the share follows from their medians."""
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    assert attempt["status"] == "done", (attempt["reason"], failed)
+    parameters = given["workload"]["parameters"]
+    assert set(attempt["quantities"]) == {"busy", "pure", "post", "available"}
+    made = attempt["operations"]
+    assert only(attempt, "busy")["count"] == only(attempt, "post")["count"] == made > 0
+    assert abs(only(attempt, "pure")["count"] - made) <= attempt["lost"]
+    assert attempt["bytes"] == made * (parameters["bytes"] + 16)
+    assert attempt["verified"]["full_before"] > 0 < attempt["verified"]["full_after"]
+    if attempt["lost"] == 0:
+        assert attempt["executions"]["server"] == attempt["executions"]["expected"] == 2 * made
+    share = 100 * (1 - quantile(attempt, "busy") / quantile(attempt, "pure"))
+    assert only(attempt, "available")["value"] == pytest.approx(share, abs=0.5)
+    assert only(attempt, "post")["min_ns"] <= only(attempt, "busy")["max_ns"]
+
+
+EVERY = [
+    *[moved(size, direction) for size in (16, 5000, 1 << 20) for direction in ("out", "in")],
+    moved(65536, "out", 20, "none"),
+    moved(65536, "in", 300),
+]
+
+
+@pytest.mark.parametrize(
+    ("layer", "wait"),
+    [
+        ("sockets-unix", "poll"),
+        ("sockets-tcp", "block"),
+        ("peregrine-shm", "poll"),
+        ("peregrine-shm", "block"),
+        ("native-ucx", "poll"),
+    ],
+)
+def test_every_transfer_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
+    need(layer)
+    result = two.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(EVERY, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_what_may_be_lost_is_counted(two: Pair) -> None:
+    need("sockets-udp")
+    points = [moved(16), moved(8000, "in")]
+    result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_one_thread_has_nothing_to_overlap(two: Pair) -> None:
+    """At place self what the caller does not do nobody does. The nearest of some rounds counts."""
+    need("null-self")
+    for _ in range(5):
+        result = two.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+        for given, attempt in zip(EVERY, result["attempts"], strict=True):
+            check_accounts(attempt, given)
+        large = [only(attempt, "available")["value"] for attempt in result["attempts"][4:6]]
+        if all(abs(share) < 10 for share in large):
+            return
+    pytest.fail(f"{large} % of a copy by the caller were available to it")
+
+
+@pytest.mark.parametrize(("work", "share"), [(100, 50), (50, 50), (25, 25)])
+def test_a_known_delay_overlaps_with_known_work(two: Pair, work: int, share: int) -> None:
+    """The shim holds each message for 50 us, and lets it out when it is polled.
+
+    The first of two is held while the caller works, as far as there is work: half of the transfer at most goes on by
+    itself. The nearest of some rounds counts.
+    """
+    need("null-self", "shim-delay")
+    given = moved(64, work=work)
+    settings = {"delay.delay_ns": "50000"}
+    seen = []
+    for _ in range(5):
+        launched = launch("null-self", [given], "self", shims=["delay"], settings=settings, patterns=PATTERNS)
+        [attempt] = two.run(launched)["attempts"]
+        check_accounts(attempt, given)
+        assert quantile(attempt, "pure") == pytest.approx(100_000, rel=0.05)
+        seen.append(only(attempt, "available")["value"])
+        if seen[-1] == pytest.approx(share, abs=2):
+            return
+    pytest.fail(f"of 100 us with {work} % of work {seen} % were available, and {share} should be")

@@ -122,7 +122,7 @@ def test_one_process_plays_both(two: Pair) -> None:
 def test_a_burst_that_lost_a_message_is_not_timed(two: Pair) -> None:
     """Datagrams may be dropped: whole bursts alone are answered."""
     need("sockets-udp")
-    points = [burst(16), burst(1000, 16, 100), burst(8000, 16)]
+    points = [burst(16, duration=200), burst(1000, 16, 100, duration=200), burst(8000, 16, duration=200)]
     result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)

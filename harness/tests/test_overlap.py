@@ -94,7 +94,7 @@ def test_every_transfer_is_accounted_for(two: Pair, layer: str, wait: str) -> No
 
 def test_what_may_be_lost_is_counted(two: Pair) -> None:
     need("sockets-udp")
-    points = [moved(16), moved(8000, "in")]
+    points = [moved(16, duration=200), moved(8000, "in", duration=200)]
     result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)

@@ -27,7 +27,7 @@ static int hand_over(struct drv_client *client, uint32_t batch, struct drv_fail 
 
 	while (taken < batch && drv_client_push(client))
 		taken++;
-	code = taken ? below->flush(client->chan) : CADGE_DONE;
+	code = taken ? below->flush(client->slots[0].chan) : CADGE_DONE;
 	return code < 0 ? drv_engine_fail("flush", code, fail) : 0;
 }
 

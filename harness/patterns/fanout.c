@@ -85,6 +85,7 @@ static const struct drv_pattern fanout = {
 		(const struct drv_parameter[]){
 			{"request_bytes", DRV_INTEGER, offsetof(struct parameters, request_bytes), NULL},
 			{"reply_bytes", DRV_INTEGER, offsetof(struct parameters, reply_bytes), NULL},
+			/* cadge: another servers */
 			{"servers", DRV_INTEGER, offsetof(struct parameters, servers), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{.name = NULL},

@@ -8,7 +8,7 @@
 #include "touch.h"
 
 static const char *const buffers_words[] = {"rotated", "same", NULL}, *const ways_words[] = {"one", "both",
-											   NULL};
+											     NULL};
 
 struct parameters {
 	uint64_t bytes, depth;

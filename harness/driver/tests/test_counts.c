@@ -13,7 +13,8 @@ static void refused(const struct drv_counts *counts, const char *key, const char
 	struct drv_counts there;
 
 	json_object_set_new(wire, key, json_loads(json, JSON_DECODE_ANY, NULL));
-	tap_ok(drv_counts_parse(wire, &there, &fail) && fail.reason == DRV_PROTOCOL, "%s: %s is refused", key, json);
+	tap_ok(drv_counts_parse(wire, &there, &fail) && fail.reason == DRV_PROTOCOL, "%s: %s is refused", key,
+	       json);
 	json_decref(wire);
 }
 

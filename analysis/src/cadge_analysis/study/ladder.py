@@ -16,7 +16,8 @@ from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Fact, Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Numbers, PerOperation, decided
+from cadge_analysis.stats.compare import Comparison, Numbers, decided
+from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.distance import belongs, shown
 from cadge_analysis.study.model import Ladder, LadderRow, LadderTable
@@ -119,11 +120,11 @@ def _measures(case: Case) -> tuple[tuple[str, Callable[[_Found | None], Value]],
         (f"{main.head or main.title}, {words.shown(main).unit}", _main),
         (
             "CPU time an operation, \u00b5s, all sides together",
-            lambda found: _taken(us, lambda numbers: numbers.cpu_ns, found),
+            lambda found: _taken(us, lambda numbers: numbers.costs.cpu_ns, found),
         ),
         (
             "context switches an operation, all sides together",
-            lambda found: _taken(1.0, lambda numbers: numbers.switches, found),
+            lambda found: _taken(1.0, lambda numbers: numbers.costs.switches, found),
         ),
     )
 

@@ -171,6 +171,8 @@ def _layer_points(
         touches = options.touches if "touch" in WORKLOADS.file(pattern).parameters else options.touches[:1]
         for size, touch, further in product(options.sizes, touches, options.given):
             point = _point("layer", layer, place, wait, pattern, size, depth, settings, touch, further)
+            if any(point["workload"] == made["workload"] for made in points):
+                continue  # further values that the pattern does not have make no second point
             if options.troubles:
                 refused: tuple[str, str] | None = REFUSED.get((layer, place, wait))
                 if layer == "peregrine-shm" and place == "between":

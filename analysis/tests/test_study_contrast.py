@@ -210,15 +210,3 @@ def test_columns_are_of_another_parameter_where_a_study_says_so(tmp_path: Path) 
     assert "1.50" in said
     assert said.endswith("0 B: the copy is free here; 4 KiB: the copy costs")
     assert root.one("section", id="contrast-1").one("h3").text == "RPC within one host, polling"
-
-
-def test_the_sweep_has_what_the_study_sets_side_by_side() -> None:
-    sweep = yaml.safe_load((SC98.parents[2] / "harness" / "sweeps" / "trapeze.yml").read_text())
-    by_name = {pattern["pattern"]: pattern for pattern in sweep["patterns"]}
-    for spec in published.read(TRAPEZE).contrasts:
-        measured = [sizes_of(value) for value in by_name[spec.pattern][spec.parameter.name]]
-        assert {spec.parameter.on, spec.parameter.off} <= set(measured)
-
-
-def sizes_of(value: str) -> int | str:
-    return {"0B": 0, "4KiB": 4096, "8KiB": 8192}.get(value, value)

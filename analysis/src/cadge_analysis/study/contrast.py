@@ -25,6 +25,7 @@ from cadge_analysis.study.distance import shown
 from cadge_analysis.study.features import by_parameter
 from cadge_analysis.study.model import Contrast, ContrastRow, ContrastTable
 from cadge_analysis.study.published import ContrastOf, FreeOf, Published
+from cadge_results.pattern import holds
 
 Verdict = Literal["free", "costs", "open"]
 VERDICTS: tuple[Verdict, ...] = ("free", "costs", "open")
@@ -33,9 +34,10 @@ Column = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class Found:
     """One case of one layer: ratio and difference in ns, or why there are none."""
 
+    layer: str
     case: Case
     ratio: Estimate | None
     difference: Estimate | None
@@ -53,17 +55,30 @@ class _Found:
         return "costs" if self.ratio.low > 1 else "open"
 
 
-def _found(one: Cell, base: Cell, numbers: Mapping[str, Numbers]) -> _Found:
+def _found(one: Cell, base: Cell, numbers: Mapping[str, Numbers]) -> Found:
     ours, other = numbers.get(one.point_id), numbers.get(base.point_id)
     if ours is None or other is None:
         bare = one if ours is None else base
-        return _Found(case=one.case, ratio=None, difference=None, why=reason(bare))
-    return _Found(
+        return Found(layer=one.series.layer, case=one.case, ratio=None, difference=None, why=reason(bare))
+    return Found(
+        layer=one.series.layer,
         case=one.case,
         ratio=intervals.ratio(ours.by_round, other.by_round),
         difference=intervals.difference(ours.by_round, other.by_round),
         why="",
     )
+
+
+def pairs(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[Found]:
+    """Yield every case of a campaign that a contrast is about."""
+    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
+    for base, one in by_parameter(comparison, spec.parameter):
+        if (
+            fnmatchcase(one.series.layer, layers)
+            and spec.pattern in ("", one.case.pattern)
+            and holds(spec.given, one.case.workload)
+        ):
+            yield _found(one, base, numbers)
 
 
 def _across(case: Case, spec: ContrastOf) -> str:
@@ -91,7 +106,7 @@ def _title(case: Case, spec: ContrastOf) -> str:
     return ", ".join((f"{work} {words.PLACES[case.place]}", *said, words.WAITS[case.wait]))
 
 
-def _cell(found: _Found | None, free: FreeOf) -> Value:
+def _cell(found: Found | None, free: FreeOf) -> Value:
     if found is None or found.ratio is None or found.difference is None:
         return Value(text=units.MISSING, reason="not planned" if found is None else found.why)
     flag = {"free": "same", "costs": "differs"}.get(str(found.verdict(free)), "")
@@ -100,7 +115,7 @@ def _cell(found: _Found | None, free: FreeOf) -> Value:
     return Value(text=value.text, detail=f"{value.detail} {extra}\u00a0\u00b5s", raw=value.raw, flag=flag)
 
 
-def _verdict(by_column: Mapping[Column, _Found], spec: ContrastOf) -> str:
+def _verdict(by_column: Mapping[Column, Found], spec: ContrastOf) -> str:
     columns: dict[Verdict, list[str]] = {}
     for (_, heading), found in sorted(by_column.items()):
         verdict = found.verdict(spec.free)
@@ -112,7 +127,7 @@ def _verdict(by_column: Mapping[Column, _Found], spec: ContrastOf) -> str:
 
 
 def _rows(
-    by_layer: Mapping[str, Mapping[Column, _Found]], columns: Sequence[Column], spec: ContrastOf
+    by_layer: Mapping[str, Mapping[Column, Found]], columns: Sequence[Column], spec: ContrastOf
 ) -> Iterator[ContrastRow]:
     bare: dict[str, list[str]] = defaultdict(list)
     for layer, by_column in sorted(by_layer.items()):
@@ -126,14 +141,12 @@ def _rows(
 
 
 def _tables(comparison: Comparison, layers: str, spec: ContrastOf) -> Iterator[ContrastTable]:
-    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
-    groups: dict[str, dict[str, dict[Column, _Found]]] = defaultdict(lambda: defaultdict(dict))
+    groups: dict[str, dict[str, dict[Column, Found]]] = defaultdict(lambda: defaultdict(dict))
     places: dict[str, int] = {}
-    for base, one in by_parameter(comparison, spec.parameter):
-        if fnmatchcase(one.series.layer, layers) and spec.pattern in ("", one.case.pattern):
-            title = _title(one.case, spec)
-            places[title] = words.PLACE_ORDER.index(one.case.place)
-            groups[title][one.series.layer][_column(one.case, spec)] = _found(one, base, numbers)
+    for one in pairs(comparison, layers, spec):
+        title = _title(one.case, spec)
+        places[title] = words.PLACE_ORDER.index(one.case.place)
+        groups[title][one.layer][_column(one.case, spec)] = one
     for title in sorted(groups, key=lambda title: (places[title], title)):
         by_layer = groups[title]
         columns = sorted({column for by_column in by_layer.values() for column in by_column})

@@ -246,6 +246,67 @@ class Ladder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GridRow:
+    """One combination: a number each column, or one reason why there is none."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Value, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridTable:
+    """All combinations of one layer at one place and in one wait mode; `published`: what is known of the paper's."""
+
+    title: str
+    published: bool
+    heads: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A published table above ours, layer by layer. `missing` names layers without a number, and why."""
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    tables: tuple[GridTable, ...]
+    missing: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareRow:
+    """What one layer keeps at each size; the published one above. `detail` says where and how."""
+
+    label: str
+    detail: str
+    published: bool
+    cells: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Shares of another pattern's rate, a column a size."""
+
+    title: str
+    note: str
+    sizes: tuple[str, ...]
+    rows: tuple[ShareRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HypothesisRow:
+    """A claim, what was published of it, what of ours speaks for it, against it, or cannot be told, and the verdict."""
+
+    claim: str
+    said: str
+    criterion: str
+    cells: tuple[Value, Value, Value]
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One of the campaigns that a page is made of, and the sections that are made of it."""
 
@@ -280,7 +341,10 @@ class StudyPage:
     ablations: tuple[AblationTable, ...]
     ablation_note: str
     features: tuple[Feature, ...]
+    grid: Grid | None
+    shares: Shares | None
     contrasts: tuple[Contrast, ...]
+    hypotheses: tuple[HypothesisRow, ...]
     ladders: tuple[Ladder, ...]
     models: tuple[Models, ...]
     sources: tuple[Source, ...]

@@ -188,6 +188,8 @@ class ContrastOf(Frozen):
     pattern: str = ""
     """The only one that counts; every pattern that has the parameter where it is not given."""
     parameter: ParameterOf
+    given: dict[str, int | str] = Field(default_factory=dict)
+    """Values of other parameters: only workloads that have them count."""
     across: str = ""
     """The parameter whose values are the columns; the pattern's axis where it is not given."""
     ratio: str = Field(min_length=1)
@@ -270,6 +272,96 @@ class ModelsOf(Frozen):
     published: tuple[ModelledOf, ...] = ()
 
 
+class TopologyOf(Frozen):
+    """A part of a grid's rows: a pattern, with values of its parameters."""
+
+    name: str = Field(min_length=1)
+    pattern: str
+    given: dict[str, int | str] = Field(default_factory=dict)
+
+
+class ColumnOf(Frozen):
+    """A column of a grid: the main quantity of one workload, or the bytes a second that its operations carried."""
+
+    name: str = Field(min_length=1)
+    given: dict[str, int | str]
+    carries: str = ""
+    """The parameter whose bytes an operation carries: then the cell is a rate in MB/s, else a time in µs."""
+
+
+class KnownOf(Frozen):
+    """A row of what was published of a grid, in its own words. `cells` are names of figures, by that of the column."""
+
+    name: str = Field(min_length=1)
+    cells: dict[str, str]
+    said: dict[str, str] = Field(default_factory=dict)
+    """What stands before a figure, by column: at least, 0 B +."""
+
+
+class GridOf(Frozen):
+    """A published table whose rows are combinations: topologies times the words of further parameters."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    topologies: tuple[TopologyOf, ...] = Field(min_length=1)
+    by: dict[str, dict[str, str]]
+    """Names of parameters, and for each of their words what it is called."""
+    columns: tuple[ColumnOf, ...] = Field(min_length=1)
+    known: tuple[KnownOf, ...] = ()
+
+    @model_validator(mode="after")
+    def _columns_known(self) -> Self:
+        names = {column.name for column in self.columns}
+        for row in self.known:
+            if unknown := sorted({*row.cells, *row.said} - names):
+                raise ValueError(f"{row.name}: no column is called {unknown[0]}")
+        return self
+
+
+class ShareOf(Frozen):
+    """What calls keep of the rate of another pattern over the same layer, size by size."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+    pattern: str
+    given: dict[str, int | str] = Field(default_factory=dict)
+    prefer: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Words of a parameter: the first of them that a layer can do is taken."""
+    carries: str
+    """The parameter whose bytes an operation carries."""
+    of: str
+    """The pattern whose main quantity, a rate in MB/s, is what the share is of; its axis is the size."""
+    of_given: dict[str, int | str] = Field(default_factory=dict)
+    figures: dict[int, str]
+    """Name of the published figure, by size: the columns."""
+
+
+class HypothesisOf(Frozen):
+    """A claim of the paper, and the ratios of ours that speak for or against it.
+
+    Ratios are those of a contrast, or the shares at a size. One speaks for it where its whole interval lies at `most`
+    or below, or above `above`; against it where the whole interval lies on the other side.
+    """
+
+    claim: str = Field(min_length=1)
+    said: str = Field(min_length=1)
+    """What was published of it."""
+    contrast: str = ""
+    """The title of a contrast; the shares where it is not given."""
+    size: int | None = None
+    given: dict[str, int | str] = Field(default_factory=dict)
+    most: float | None = None
+    above: float | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        if (self.most is None) == (self.above is None):
+            raise ValueError(f"{self.claim}: give either most or above")
+        if bool(self.contrast) == (self.size is not None):
+            raise ValueError(f"{self.claim}: give either a contrast or, for shares, a size")
+        return self
+
+
 class Published(Document):
     """All of a paper that a study shows. What a study does not have has no section on its page."""
 
@@ -289,7 +381,10 @@ class Published(Document):
     bill: BillOf | None = None
     ablation: SettingOf | None = None
     features: tuple[FeatureOf, ...] = ()
+    grid: GridOf | None = None
+    shares: ShareOf | None = None
     contrasts: tuple[ContrastOf, ...] = ()
+    hypotheses: tuple[HypothesisOf, ...] = ()
     ladders: tuple[LadderOf, ...] = ()
     models: tuple[ModelsOf, ...] = ()
 
@@ -300,6 +395,8 @@ class Published(Document):
         if self.bill is not None:
             used |= {self.bill.total, self.bill.floor, self.bill.above}
         used |= {name for one in self.contrasts for name in one.figures}
+        used |= {name for row in (self.grid.known if self.grid else ()) for name in row.cells.values()}
+        used |= set(self.shares.figures.values() if self.shares else ())
         used |= {name for one in self.models for system in one.published for name in system.names}
         used |= {rung.figure for one in self.ladders for rung in one.rungs if rung.figure}
         unknown = sorted(used - set(self.figures))
@@ -309,6 +406,12 @@ class Published(Document):
         for one in self.features:
             if one.switched and one.switched not in values:
                 raise ValueError(f"{one.name}: {one.switched} is no value of the ablation\u2019s setting")
+        titles = {one.title for one in self.contrasts}
+        for claimed in self.hypotheses:
+            if claimed.contrast and claimed.contrast not in titles:
+                raise ValueError(f"{claimed.claim}: no contrast is called {claimed.contrast}")
+            if claimed.size is not None and claimed.size not in (self.shares.figures if self.shares else {}):
+                raise ValueError(f"{claimed.claim}: no share of {claimed.size} bytes is published")
         return self
 
 

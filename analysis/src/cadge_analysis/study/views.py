@@ -22,7 +22,19 @@ from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import launch_facts
-from cadge_analysis.study import contrast, features, ladder, matrix, models, ranges, semantics, stack
+from cadge_analysis.study import (
+    contrast,
+    features,
+    grid,
+    hypotheses,
+    ladder,
+    matrix,
+    models,
+    ranges,
+    semantics,
+    shares,
+    stack,
+)
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
@@ -163,7 +175,14 @@ def page(
         for number, one in enumerate(published.ladders, 1)
     ]
     of_models = next((one for one in comparisons if models.has_points(one.data)), comparison)
+    the_grid, of_grid = _first(
+        comparisons, lambda one: grid.grid(one, published, published.grid) if published.grid else None
+    )
+    kept, of_kept = _first(
+        comparisons, lambda one: shares.shares(one, published, published.shares) if published.shares else None
+    )
     sections = {"Then and now": of_matrix, "Matrix": of_matrix, "Semantics": of_matrix, "Switched off": of_ablation}
+    sections |= {made.title: of for made, of in ((the_grid, of_grid), (kept, of_kept)) if made}
     sections |= {found.title: of for found, of in contrasts if found}
     sections |= {found.title: of for found, of in ladders if found}
     sections |= {"LogGP": of_models} if published.models else {}
@@ -190,7 +209,10 @@ def page(
         ablations=tuple(_ablation_tables(mine, setting)) if setting else (),
         ablation_note=note(mine),
         features=features.features(comparisons, published),
+        grid=the_grid,
+        shares=kept,
         contrasts=tuple(found for found, _ in contrasts if found),
+        hypotheses=tuple(hypotheses.hypotheses(comparisons, published)),
         ladders=tuple(found for found, _ in ladders if found),
         models=models.models(of_models.data, published),
         sources=tuple(

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A published table whose rows are combinations, and the same table of each of our layers.
+
+Nothing is left out: what a layer cannot do is a cell, or a row, with its reason; layers without any number stand below
+with theirs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import product
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Fact, Value
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.ablation import reason
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.load import Cell, Series
+from cadge_analysis.study import carried
+from cadge_analysis.study.distance import shown
+from cadge_analysis.study.model import Grid, GridRow, GridTable
+from cadge_analysis.study.published import ColumnOf, GridOf, Published, TopologyOf
+from cadge_results.pattern import holds
+
+Where = tuple[Series, str, str]
+"""A layer as it was opened, its place and wait mode: a table."""
+Combination = tuple[TopologyOf, Mapping[str, str]]
+"""A row: a topology, and a word of each further parameter."""
+
+
+def _combinations(spec: GridOf) -> Iterator[Combination]:
+    for topology in spec.topologies:
+        for said in product(*spec.by.values()):
+            yield topology, dict(zip(spec.by, said, strict=True))
+
+
+def _is_usual(cell: Cell, given: Mapping[str, object]) -> bool:
+    """Tell whether whatever a column and its row leave open is as it usually is."""
+    file, workload = cell.case.file, cell.case.workload
+    return all(
+        name in given or file.parameters[name].is_required or file.is_usual(name, workload) for name in file.parameters
+    )
+
+
+def _labels(combination: Combination, spec: GridOf) -> tuple[str, ...]:
+    topology, said = combination
+    return (topology.name, *(spec.by[name][word] for name, word in said.items()))
+
+
+def _value(cell: Cell | None, row: Row | None, column: ColumnOf) -> Value:
+    if cell is None:
+        return Value(text=units.MISSING, reason="not planned")
+    if row is None:
+        return Value(text=units.MISSING, reason=reason(cell))
+    if column.carries:
+        rates = carried.by_round(cell, column.carries)
+        return estimate_value(intervals.over_launches(list(rates.values())), scale=1.0, reason="")
+    return estimate_value(row.numbers.central, scale=words.shown(row.numbers.quantity).scale, reason="")
+
+
+class _Table:
+    """The cells of one layer at one place in one wait mode, looked up by combination and column."""
+
+    def __init__(self, cells: Sequence[Cell], rows: Mapping[str, Row], spec: GridOf) -> None:
+        self._cells, self._rows, self._spec = cells, rows, spec
+
+    def _cell(self, combination: Combination, column: ColumnOf) -> Cell | None:
+        topology, said = combination
+        given = {**topology.given, **said, **column.given}
+        return next(
+            (
+                cell
+                for cell in self._cells
+                if cell.case.pattern == topology.pattern and holds(given, cell.case.workload) and _is_usual(cell, given)
+            ),
+            None,
+        )
+
+    def row(self, combination: Combination) -> GridRow:
+        found = [self._cell(combination, column) for column in self._spec.columns]
+        values = tuple(
+            _value(cell, self._rows.get(cell.point_id) if cell else None, column)
+            for cell, column in zip(found, self._spec.columns, strict=True)
+        )
+        reasons = {value.reason for value in values}
+        bare = len(reasons) == 1 and reasons != {""}
+        return GridRow(
+            labels=_labels(combination, self._spec),
+            cells=() if bare else values,
+            reason=next(iter(reasons)) if bare else "",
+        )
+
+
+def _known(published: Published, spec: GridOf) -> Iterator[GridRow]:
+    for row in spec.known:
+        cells = []
+        for column in spec.columns:
+            name = row.cells.get(column.name)
+            figure = published.figures[name] if name else None
+            before = row.said.get(column.name, "")
+            cells.append(
+                Value(text=f"{before} {shown(figure)}".strip(), detail=figure.tag, raw=f"{figure.value:.12g}")
+                if figure
+                else Value(text=units.MISSING, reason="not found")
+            )
+        yield GridRow(labels=(row.name,), cells=tuple(cells), reason="")
+
+
+def _tables(comparison: Comparison, layers: str, spec: GridOf) -> Iterator[tuple[Where, tuple[GridRow, ...]]]:
+    rows = {row.cell.point_id: row for row in comparison.rows}
+    patterns = {topology.pattern for topology in spec.topologies}
+    groups: dict[Where, list[Cell]] = defaultdict(list)
+    for cell in comparison.data.cells:
+        series = cell.series
+        if series.kind == "layer" and fnmatchcase(series.layer, layers) and cell.case.pattern in patterns:
+            groups[series, cell.case.place, cell.case.wait].append(cell)
+    for where in sorted(groups, key=lambda one: (words.PLACE_ORDER.index(one[1]), one[2], one[0])):
+        table = _Table(groups[where], rows, spec)
+        yield where, tuple(map(table.row, _combinations(spec)))
+
+
+def _said(where: Where) -> str:
+    series, place, wait = where
+    return f"{series.label} {words.PLACES[place]}, {words.WAITS[wait]}"
+
+
+def grid(comparison: Comparison, published: Published, spec: GridOf) -> Grid | None:
+    """Return the published table and those of a campaign\u2019s layers; None where no layer has a number."""
+    made = [
+        (where, rows, any(value.raw for row in rows for value in row.cells))
+        for where, rows in _tables(comparison, published.layers, spec)
+    ]
+    if not any(has for _, _, has in made):
+        return None
+    heads = ("topology", *(name.replace("_", " ") for name in spec.by))
+    known = GridTable(
+        title=f"{published.system}, {published.year}",
+        published=True,
+        heads=("published",),
+        rows=tuple(_known(published, spec)),
+    )
+    ours = [GridTable(title=_said(where), published=False, heads=heads, rows=rows) for where, rows, has in made if has]
+    missing: dict[str, list[str]] = defaultdict(list)
+    for where, rows, has in made:
+        if not has:
+            whys = dict.fromkeys(why for row in rows for why in (row.reason, *(one.reason for one in row.cells)) if why)
+            missing["; ".join(whys)].append(_said(where))
+    return Grid(
+        title=spec.title,
+        note=spec.note,
+        columns=tuple(column.name for column in spec.columns),
+        tables=((known,) if spec.known else ()) + tuple(ours),
+        missing=tuple(Fact(name="; ".join(names), text=why) for why, names in missing.items()),
+    )

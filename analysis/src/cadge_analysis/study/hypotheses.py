@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Claims of a paper, and what our ratios say of each: how many speak for it, against it, or cannot tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cadge_analysis import units, words
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
+from cadge_analysis.study import contrast, shares
+from cadge_analysis.study.model import HypothesisRow
+from cadge_analysis.study.published import HypothesisOf, Published
+from cadge_results.pattern import holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One ratio, and whose it is."""
+
+    label: str
+    ratio: Estimate
+
+
+def _cases(comparisons: Sequence[Comparison], published: Published, spec: HypothesisOf) -> Iterator[_Case]:
+    for comparison in comparisons:
+        if spec.size is not None and published.shares is not None:
+            for share in shares.found(comparison, published.layers, published.shares):
+                if share.size == spec.size and share.ratio is not None:
+                    series, place, _ = share.where
+                    yield _Case(label=f"{series.label} {words.PLACES[place]}", ratio=share.ratio)
+            continue
+        about = next(one for one in published.contrasts if one.title == spec.contrast)
+        for pair in contrast.pairs(comparison, published.layers, about):
+            if pair.ratio is not None and holds(spec.given, pair.case.workload):
+                yield _Case(label=f"{pair.layer} {words.PLACES[pair.case.place]}", ratio=pair.ratio)
+
+
+def _speaks(ratio: Estimate, spec: HypothesisOf) -> str:
+    """Return "for", "against", or "open"."""
+    if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
+        return "open"
+    if spec.most is not None:
+        return "for" if ratio.high <= spec.most else "against" if ratio.low > spec.most else "open"
+    bound = spec.above or 0.0
+    return "for" if ratio.low > bound else "against" if ratio.high <= bound else "open"
+
+
+def _verdict(cases: int, counts: Counter[str]) -> str:
+    if not cases:
+        return "not tested: no campaign of this page measured it"
+    if not counts["for"] and not counts["against"]:
+        return "cannot be told"
+    if not counts["against"]:
+        return "holds" if not counts["open"] else "holds where it can be told"
+    if not counts["for"]:
+        return "does not hold" if not counts["open"] else "does not hold where it can be told"
+    return "depends on layer and size"
+
+
+def _value(labels: Sequence[str]) -> Value:
+    """Return how many there are, and whose."""
+    counted = Counter(labels)
+    detail = "; ".join(f"{label} ({often})" if often > 1 else label for label, often in sorted(counted.items()))
+    return Value(text=str(len(labels)), detail=detail, raw=str(len(labels)))
+
+
+def _criterion(spec: HypothesisOf) -> str:
+    what = f"share at {units.size(spec.size)}" if spec.size is not None else f"ratio of \u201c{spec.contrast}\u201d"
+    bound = f"at most {units.times(spec.most)}" if spec.most is not None else f"above {units.times(spec.above or 0.0)}"
+    given = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in spec.given.items())
+    return f"{what}{f' ({given})' if given else ''}, {bound}"
+
+
+def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Iterator[HypothesisRow]:
+    """Yield every claim, in the order of the study, over all campaigns of the page."""
+    for spec in published.hypotheses:
+        cases = list(_cases(comparisons, published, spec))
+        by: dict[str, list[str]] = {"for": [], "against": [], "open": []}
+        for case in cases:
+            by[_speaks(case.ratio, spec)].append(case.label)
+        counts = Counter({word: len(labels) for word, labels in by.items()})
+        yield HypothesisRow(
+            claim=spec.claim,
+            said=spec.said,
+            criterion=_criterion(spec),
+            cells=(_value(by["for"]), _value(by["against"]), _value(by["open"])),
+            verdict=_verdict(len(cases), counts),
+        )

@@ -20,7 +20,7 @@ from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.blocks import make_blocks
 from cadge_harness.plan.budget import Demand, spend
 from cadge_harness.plan.cast import cast_of, say_cast
-from cadge_harness.plan.catalogue import Catalogue, Description
+from cadge_harness.plan.catalogue import Catalogue, Context, Description
 from cadge_harness.plan.describe import read_description
 from cadge_harness.plan.here import count_cells, where_it_runs
 from cadge_harness.plan.planner import make_plan
@@ -966,6 +966,25 @@ def test_hands_sleep_where_the_layer_has_a_descriptor(catalogue: Catalogue) -> N
     assert {point.reason for point in plan_of("WAIT", "EVENT_FD").points} == {None}
     with pytest.raises(NothingSelectedError, match=r"a-one has no descriptor to wait for \(event_fd\)"):
         plan_of("WAIT")
+
+
+def test_a_layer_with_settings_may_grant_whatever_it_claims(catalogue: Catalogue) -> None:
+    """What it grants was found without settings; what it does not even claim it lacks with any."""
+    file = PatternFile.from_object({**FAN, "needs": [{"caps": ["LEND"]}]}, source="fan")
+    info = next(one for one in catalogue.layers if one.name == "a-one")
+
+    def plan(claims: frozenset[str]) -> Plan:
+        description = Description(claims=claims, contexts={("within", "block"): Context()})
+        layers = [{"layer": "a-one"}, {"layer": "a-one", "settings": {"lend": "yes"}}]
+        patterns = [{"pattern": "fan", "bytes": "8B", "members": 2}]
+        sweep = tiny(layers=layers, patterns=patterns, waits="block", places="within", floors=False)
+        known = replace(catalogue, layers=(replace(info, description=description),))
+        return make_plan(sweep, known, replace(MORE, patterns={"fan": file}), make_site(2, 8))
+
+    found = {bool(point.subject.settings): point.reason for point in plan(frozenset({"LEND"})).points}
+    assert found == {False: "a-one has no lend", True: None}
+    with pytest.raises(NothingSelectedError, match="a-one has no lend"):
+        plan(frozenset())
 
 
 def test_more_endpoints_than_there_may_be(catalogue: Catalogue, site: Site) -> None:

@@ -161,7 +161,9 @@ def make_plan(
                 wait=item.wait,
             )
             cast = making.cast(item)
-            why = refuse_point(info, item, making.pattern(item.workload), cast, site)
+            why = refuse_point(
+                info, item, making.pattern(item.workload), cast, site, set_otherwise=bool(entry.settings)
+            )
             making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
         raise NothingSelectedError(_nothing(making.refused))

@@ -15,12 +15,16 @@ from cadge_results.layerfile import Limit
 from cadge_results.pattern import holds
 
 
-def refuse_point(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast, site: Site) -> Refusal | None:
+def refuse_point(
+    info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast, site: Site, *, set_otherwise: bool = False
+) -> Refusal | None:
     """Return why a point is planned as refused, or None. The first reason that holds is given.
 
     In order: limits of the layer file (tested, and the best explained), places, the build, the testbed, and what the
-    driver found that the layer grants there.
+    driver found that the layer grants there; `set_otherwise`: with settings it may grant whatever it claims.
     """
+    if set_otherwise:
+        info = _at_its_best(info)
     sleeper = info.name if wanted.wait == "poll" and _sleeps(info, wanted, pattern, cast) else ""
     return (
         _of_the_layer(info, wanted, pattern)
@@ -30,6 +34,18 @@ def refuse_point(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Ca
         or refuse_cast(site, wanted.place, wanted.wait, cast, sleeper=sleeper)
         or _described(info, wanted, pattern, cast)
     )
+
+
+def _at_its_best(info: LayerInfo) -> LayerInfo:
+    """Return a layer that grants whatever it claims: what it grants was found without settings."""
+    known = info.description
+    if known is None or known.claims is None:
+        return info
+    contexts = {
+        where: context if isinstance(context, Refusal) else replace(context, caps=known.claims)
+        for where, context in known.contexts.items()
+    }
+    return replace(info, description=replace(known, contexts=contexts))
 
 
 def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:

@@ -142,6 +142,17 @@ def test_each_message_of_a_route_is_late_by_the_known_delay(three: Pair) -> None
             assert hop["value"] / 1e6 > 9.9, (route, number)
 
 
+def test_hops_of_lost_calls_are_not_told(three: Pair) -> None:
+    """A lost call was seen at some stops and not at others: there is no hop to be told apart."""
+    need("sockets-udp", "shim-fault")
+    points = [call(route, depth=8, duration=300) for route in ROUTES]
+    settings = {"fault.drop_ppm": "20000", "fault.seed": "1"}
+    result = three.run(document("sockets-udp", points, shims=["fault"], settings=settings))
+    for attempt in result["attempts"]:
+        assert attempt["lost"] > 0
+        check_hops(attempt)
+
+
 def test_the_delegate_dies(three: Pair) -> None:
     """All others end soon, and the result names it."""
     need("sockets-unix")

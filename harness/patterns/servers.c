@@ -21,6 +21,12 @@ struct parameters {
 enum step { PER_CONNECTION, DISPATCHER, CLUSTERS, STEALING };
 static const char *const steps[] = {"per_connection", "dispatcher", "clusters", "stealing", NULL};
 
+/* Requests may be worked for by another thread than the one that owns the context. */
+static bool passes_on(const struct parameters *parameters)
+{
+	return parameters->step == DISPATCHER || parameters->step == STEALING;
+}
+
 /* The state of the role that answers. */
 struct serving {
 	struct drv_cluster cluster;
@@ -93,7 +99,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 		drv_service_switch(service, true);
 		drv_cluster_serve(&serving->cluster, service);
 	}
-	if (parameters->step != DISPATCHER && parameters->step != STEALING)
+	if (!passes_on(parameters))
 		return 0;
 	if (drv_handoff_start(&serving->handoff, play->engine, exchange_in(play), service,
 			      parameters->step == STEALING ? play->shared : NULL, fail))
@@ -118,13 +124,13 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	const enum step step = ((const struct parameters *)play->parameters)->step;
+	const struct parameters *parameters = play->parameters;
 	struct serving *serving = play->state;
 
 	drv_cluster_phase(&serving->cluster, phase, counts_out);
-	if (phase->ended == DRV_STEP_MEASURE && !phase->last && step != PER_CONNECTION && step != CLUSTERS) {
+	if (phase->ended == DRV_STEP_MEASURE && !phase->last && passes_on(parameters)) {
 		drv_record_count(play->record, REORDERED, serving->handoff.reordered);
-		if (step == STEALING)
+		if (parameters->step == STEALING)
 			drv_record_count(play->record, STOLEN, serving->handoff.stolen);
 	}
 	serving->handoff.reordered = serving->handoff.stolen = 0;
@@ -142,6 +148,12 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const struct parameters *parameters = at;
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
+	if (exchange.form == DRV_FORM_NATIVE && !(offer->both.caps & CADGE_CAP_REPLY_LATER) &&
+	    passes_on(parameters))
+		return drv_fail_set(
+			fail, DRV_NO_CAP,
+			"wanted calls that another thread works for, the layer's own are answered "
+			"before their handler ends (no REPLY_LATER)");
 	if (parameters->batch > parameters->depth)
 		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP,
 				    "wanted batches of %" PRIu64 " calls where %" PRIu64

@@ -93,6 +93,19 @@ def test_payload_on_the_management_network_is_unsound() -> None:
     assert f"data0 carried 1000 of {PAYLOAD} bytes of payload" in found["counters"]
 
 
+def test_addresses_of_many_contexts_are_no_payload() -> None:
+    """Each thread has a context, whose addresses the drivers exchange over the management network."""
+    stray = PAYLOAD // 5 + 100_000
+    few = record(deltas={"data0": PAYLOAD, "mgmt0": stray})
+    assert f"{stray} bytes went through mgmt0" in verdicts(few)["counters"]
+    document = few.to_object()
+    launch = document["launch"]
+    assert isinstance(launch, dict)
+    launch["endpoints"] = [{**end, "cpus": [-1] * 16} for end in launch["endpoints"]]
+    many = LaunchRecord.from_object(document, source="test")
+    assert verdicts(many)["counters"] == ""
+
+
 def test_payload_striped_over_both_networks_is_unsound() -> None:
     assert "mgmt0" in verdicts(record(deltas={"data0": PAYLOAD, "mgmt0": PAYLOAD // 2}))["counters"]
 

@@ -952,6 +952,8 @@ def test_threads_by_a_choice(catalogue: Catalogue) -> None:
     )
     seats = {launch.endpoints[0] for launch in plan.launches}
     assert {(seat.role, seat.threads, seat.hands) for seat in seats} == {("sink", 1, 3), ("sink", 2, 0)}
+    patience = {launch.endpoints[0].threads: launch.deadline_ms - 4 * launch.wall_ms for launch in plan.launches}
+    assert patience == {1: 10_500, 2: 11_000}, "each context beyond two takes time to open and to connect"
 
 
 def test_hands_sleep_where_the_layer_has_a_descriptor(catalogue: Catalogue) -> None:

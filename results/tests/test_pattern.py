@@ -172,8 +172,6 @@ KNEE = {
         (("knee",), KNEE, "knee: there is no rate offered"),
         (("roles", "client", "count"), "many", "there is no number many among the parameters"),
         (("roles", "client", "count"), 65, "65 is more than 64"),
-        (("roles", "client", "hands"), {"reply": {"waits": 1}}, "hands: waits is no word of a choice called reply"),
-        (("roles", "client", "hands"), {"depth": {"1": 1}}, "hands: 1 is no word of a choice called depth"),
         (("roles", "client", "colour"), "red", "roles.client.colour"),
         (("roles", "client", "threads"), {"way": {"a": 1}}, "there is no choice way among the parameters"),
         (("roles", "client", "threads"), {"depth": {"1": 1}}, "there is no choice depth among the parameters"),

@@ -71,6 +71,11 @@ def hosts_of(cast: Cast) -> tuple[str, ...]:
     return tuple(dict.fromkeys(endpoint.host for endpoint in cast))
 
 
+def contexts_of(cast: Cast) -> int:
+    """Return how many contexts of the layer a launch opens: each thread has one."""
+    return sum(endpoint.threads for endpoint in cast)
+
+
 def say_cast(cast: Cast) -> str:
     """Return who runs where: client on n1; server on n2."""
     by_host: dict[str, Counter[str]] = {}

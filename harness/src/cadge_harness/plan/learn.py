@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from cadge_harness.plan.timemodel import ENDPOINT_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
+from cadge_harness.plan.timemodel import CONTEXT_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_harness.testbed.model import Testbed
 from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, ResultsError, Store
 from cadge_results.base import Kind, Launcher
@@ -129,7 +129,8 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
     if extras_ms:
         last = points[attempts[-1].point_id]
         stored_ms = STORE_ATTEMPT_MS * len(attempts)
-        more_ms = ENDPOINT_MS * max(len(record.launch.endpoints) - 2, 0)
+        contexts = sum(len(end.cpus) or 1 for end in record.launch.endpoints)
+        more_ms = CONTEXT_MS * max(contexts - 2, 0)
         inside_ms = around_ms + last.duration_ms + statistics.median(extras_ms)
         start_ms = max(gap_ms - inside_ms - stored_ms - more_ms, 0.0)
         found.start_ms[record.launch.launcher].append(start_ms)

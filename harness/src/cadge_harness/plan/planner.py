@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import Demand, spend, spoken
-from cadge_harness.plan.cast import Cast, cast_of, hosts_of
+from cadge_harness.plan.cast import Cast, cast_of, contexts_of, hosts_of
 from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.refuse import refuse_point
@@ -86,7 +86,7 @@ class _Draft:
     def launch_ms(self, times: TimeModel) -> int:
         """Return what surrounds all points of a launch."""
         key = self.key
-        return times.launch_ms(key.subject.layer, key.launcher, len(self.points), len(key.cast))
+        return times.launch_ms(key.subject.layer, key.launcher, len(self.points), contexts_of(key.cast))
 
 
 @dataclass(slots=True)
@@ -385,7 +385,7 @@ def _launch(
         seed=_random(seed, "launch", key.identity, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,
-        deadline_ms=launch_deadline_ms(wall_ms, key.launcher, len(key.cast)),
+        deadline_ms=launch_deadline_ms(wall_ms, key.launcher, contexts_of(key.cast)),
     )
 
 

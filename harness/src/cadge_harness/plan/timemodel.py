@@ -19,8 +19,8 @@ REPORT_ATTEMPT_MS = 1.7
 """Making the report, which follows the end of a campaign, and what each attempt adds to it."""
 STORE_ATTEMPT_MS = 0.8
 """What bringing an attempt home and storing it adds to its launch."""
-ENDPOINT_MS = 20
-"""What each endpoint beyond two adds to starting, connecting and ending a launch."""
+CONTEXT_MS = 20
+"""What each context beyond two, of an endpoint or a thread, adds to starting, connecting and ending a launch."""
 RECORD_BYTES = 2500
 """Stored bytes of a launch without its attempts."""
 ATTEMPT_BYTES = 9000
@@ -45,9 +45,9 @@ class TimeModel:
     basis: str = "an idle machine of two cores"
     """What these readings were taken from."""
 
-    def launch_ms(self, layer: str, launcher: Launcher, attempts: int, endpoints: int = 2) -> int:
+    def launch_ms(self, layer: str, launcher: Launcher, attempts: int, contexts: int = 2) -> int:
         """Return what starting, connecting and ending the drivers takes, and storing what they attempted."""
-        more = ENDPOINT_MS * max(endpoints - 2, 0)
+        more = CONTEXT_MS * max(contexts - 2, 0)
         return round(self.layer_ms.get(layer, self.start_ms[launcher]) + more + STORE_ATTEMPT_MS * attempts)
 
     def point_around_ms(self, touched: int, kind: Kind) -> int:
@@ -85,7 +85,7 @@ def point_deadline_ms(pattern: PatternFile, workload: Workload, duration_ms: int
     return patience + 3 * duration_ms + 8 * moved // 1_000_000
 
 
-def launch_deadline_ms(estimate_ms: int, launcher: Launcher, endpoints: int = 2) -> int:
+def launch_deadline_ms(estimate_ms: int, launcher: Launcher, contexts: int = 2) -> int:
     """Return after how long a launch is killed."""
     start = 20_000 if launcher == "mpirun" else 10_000
-    return start + 500 * max(endpoints - 2, 0) + 4 * estimate_ms
+    return start + 500 * max(contexts - 2, 0) + 4 * estimate_ms

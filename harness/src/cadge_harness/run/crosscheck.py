@@ -21,6 +21,8 @@ STRAY_BYTES_MIN = 256 * 1024
 """Below this much payload counters say nothing: control traffic is as large."""
 STRAY_SHARE = 0.2
 """An interface that was not asked for may carry this share of the payload at most."""
+CONTROL_BYTES = 4096
+"""And so much more for each context beyond two: addresses, which the drivers exchange over the management network."""
 DATA_SHARE = 0.8
 """The data network carries at least this share of what was asked to go through it."""
 
@@ -92,11 +94,13 @@ def _counters(record: LaunchRecord) -> Check:
     devices = {end.host: end.device for end in record.launch.endpoints}
     raw = {end.raw_device for end in record.launch.endpoints if end.raw_device}
     pair = record.launch.place == "between" and len(endpoints) == len(record.launch.endpoints) == 2
+    contexts = sum(len(end.cpus) or 1 for end in record.launch.endpoints)
+    stray = payload * STRAY_SHARE + CONTROL_BYTES * max(contexts - 2, 0)
     wrong, seen_at_all = [], 0
     for host, deltas in zip(record.counters, carried, strict=True):
         allowed = _allowed(record, devices.get(host.host, ""), raw, several=endpoints[host.host] > 1)
         for name, delta in sorted(deltas.items()):
-            if name not in allowed and delta > payload * STRAY_SHARE:
+            if name not in allowed and delta > stray:
                 wrong.append(f"{host.host}: {delta} bytes went through {name}; the payload was {payload} bytes")
         seen = _on_allowed(deltas, allowed)
         seen_at_all += seen

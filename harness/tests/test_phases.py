@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pattern `phases`: the parts of a message's way add up, and each is as long as a shim makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cadge_results.histogram import decode
+
+from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
+
+pytestmark = pytest.mark.alone
+
+PATTERNS: Json = {"phases": {"bytes": {**SIZE, "min": 16}, "touch": TOUCH}}
+PARTS = ("post", "transfer", "progress")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Pair]:
+    """The processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def sent(size: int, touch: str = "write+read", duration: int = 60) -> Json:
+    return point("phases", duration, bytes=size, touch=touch)
+
+
+def only(attempt: Json, name: str) -> Json:
+    [found] = attempt["quantities"][name]
+    assert isinstance(found, dict)
+    return found
+
+
+def quantile(attempt: Json, name: str, percent: float = 50) -> float:
+    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
+
+
+def check_accounts(attempt: Json, given: Json) -> None:
+    """Every message has all its parts, which add up to its way."""
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    assert attempt["status"] == "done", (attempt["reason"], failed)
+    made = attempt["operations"]
+    assert made > 0
+    assert attempt["bytes"] == made * (given["workload"]["parameters"]["bytes"] + 32)
+    assert {only(attempt, name)["count"] for name in ("one_way", *PARTS)} == {made}
+    whole = sum(only(attempt, name)["sum_ns"] for name in PARTS)
+    assert only(attempt, "one_way")["sum_ns"] == pytest.approx(whole, abs=3 * made), "each part is rounded down"
+    assert attempt["verified"]["full_before"] > 0 < attempt["verified"]["full_after"]
+    if attempt["lost"] == 0:
+        assert attempt["executions"]["server"] == attempt["executions"]["expected"] == made
+
+
+EVERY = [sent(16), sent(5000), sent(1 << 20), sent(65536, "none")]
+
+
+@pytest.mark.parametrize(
+    ("layer", "wait"),
+    [
+        ("sockets-unix", "poll"),
+        ("sockets-unix", "block"),
+        ("peregrine-shm", "poll"),
+        ("peregrine-shm", "block"),
+        ("native-ucx", "poll"),
+    ],
+)
+def test_the_parts_add_up(two: Pair, layer: str, wait: str) -> None:
+    """Between two processes, whose readings of the clock are compared."""
+    need(layer)
+    result = two.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    assert (result["status"], result["reason"]) == ("done", None)
+    for given, attempt in zip(EVERY, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_one_process_plays_both(two: Pair) -> None:
+    need("null-self")
+    result = two.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+    for given, attempt in zip(EVERY, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+def test_what_may_be_lost_is_counted(two: Pair) -> None:
+    need("sockets-udp")
+    points = [sent(16, duration=200), sent(8000, duration=200)]
+    result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
+    for given, attempt in zip(points, result["attempts"], strict=True):
+        check_accounts(attempt, given)
+
+
+@pytest.mark.parametrize(
+    ("setting", "part", "known"),
+    [("send_ns", "post", 20_000), ("delay_ns", "transfer", 50_000), ("receive_ns", "progress", 30_000)],
+)
+def test_a_known_part_shows_as_such(two: Pair, setting: str, part: str, known: int) -> None:
+    """The shim works in post, holds a message, or works before it hands it on; the other parts stay what they are."""
+    need("null-self", "shim-delay")
+    seen = []
+    for _ in range(5):  # other work on the machine may move a median
+        launched = launch(
+            "null-self",
+            [sent(64)],
+            "self",
+            shims=["delay"],
+            settings={f"delay.{setting}": str(known)},
+            patterns=PATTERNS,
+        )
+        [attempt] = two.run(launched)["attempts"]
+        check_accounts(attempt, sent(64))
+        seen.append({name: quantile(attempt, name) for name in PARTS})
+        others = sum(value for name, value in seen[-1].items() if name != part)
+        if seen[-1][part] == pytest.approx(known, rel=0.03) and others < 2000:
+            return
+    pytest.fail(f"{part} of {known} ns is seen as {seen}")

@@ -187,6 +187,9 @@ KNEE = {
         (("floor", "form"), None, "form and sizes belong together"),
         (("words", "workload"), "{size}", "there is no parameter size"),
         (("outstanding",), "width", "there is no parameter width"),
+        (("modelled_as",), [{"messages": ["width"]}], "modelled_as: there is no parameter width"),
+        (("modelled_as",), [{"messages": ["depth"]}], "modelled_as: depth is not in bytes"),
+        (("modelled_as",), [{"messages": ["reply_bytes"], "works": "depth"}], "modelled_as: depth is not in ns"),
     ],
 )
 def test_what_a_pattern_file_may_not_say(path: tuple[str, ...], value: object, message: str) -> None:

@@ -310,6 +310,40 @@ class KneeRule(Frozen):
     """Offered rates above this share of that limit are marked."""
 
 
+class Behind(Frozen):
+    """Messages that an operation has to wait for, each of so many bytes."""
+
+    bytes: Name
+    messages: Name
+
+
+class Modelled(Frozen):
+    """An operation as a model of messages has it, where `when` holds.
+
+    `messages` are the parameters that say how large each is, one after the other. What else takes time: `works`, the
+    parameter that says how long a handler works; `clients`, the one that says how many ask one server, which answers
+    one after the other; `behind`, what is on the way before it. To the model the numbers in `apart` make no difference.
+    """
+
+    when: When = Field(default_factory=dict)
+    messages: tuple[Name, ...] = Field(min_length=1)
+    works: Name | None = None
+    clients: Name | None = None
+    behind: Behind | None = None
+    apart: tuple[Name, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """Names of the parameters that are sizes."""
+        return (*self.messages, *((self.behind.bytes,) if self.behind else ()))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of all parameters that the model knows of."""
+        named = (self.works, self.clients, *((self.behind.bytes, self.behind.messages) if self.behind else ()))
+        return (*self.when, *self.messages, *(name for name in named if name is not None), *self.apart)
+
+
 class Measures(Frozen):
     """The page that `cadge patterns NAME` prints: what is measured, and how."""
 
@@ -390,11 +424,10 @@ class PatternFile(Document):
     floor: FloorRule
     copied: Copied | None = Field(default=None, exclude_if=lambda value: value is None)
     fits: FitsOf | None = Field(default=None, exclude_if=lambda value: value is None)
-    modelled_as: Literal["in_turn"] | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What a model of messages takes an operation for, where one is under way at a time.
+    modelled_as: tuple[Modelled, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What a model of messages takes an operation for, where one is under way at a time; the first that holds counts.
 
-    in_turn: a message of each size in `moves`, one after the other, and nothing between them. Such patterns show what a
-    fitted model is worth.
+    Such patterns show what a fitted model is worth.
     """
     baseline: Baseline | None = Field(default=None, exclude_if=lambda value: value is None)
     """With what points are compared inside the pattern."""
@@ -577,6 +610,7 @@ class PatternFile(Document):
             ("moves", self.moves),
             ("outstanding", (self.outstanding,) if self.outstanding else ()),
             ("fits", self.fits.parameters if self.fits else ()),
+            ("modelled_as", tuple(name for one in self.modelled_as for name in one.parameters)),
         ):
             yield from (f"{what}: there is no parameter {name}" for name in names if name not in self.parameters)
         numbers = (self.axis, *self.family, *((self.outstanding,) if self.outstanding else ()))
@@ -584,6 +618,7 @@ class PatternFile(Document):
             if self.parameters[name].type != "integer":
                 yield f"{name} is a choice, and a number was expected"
         yield from self._fit_problems()
+        yield from self._modelled_problems()
         for name in sizes:
             if self.parameters[name].unit != "bytes":
                 yield f"{name} is no size in bytes"
@@ -604,6 +639,13 @@ class PatternFile(Document):
             for name in _PLACEHOLDER.findall(text):
                 if name not in self.parameters:
                     yield f"words: there is no parameter {name}"
+
+    def _modelled_problems(self) -> Iterator[str]:
+        for one in self.modelled_as:
+            wanted = {**dict.fromkeys(one.sizes, "bytes"), **({one.works: "ns"} if one.works else {})}
+            for name, unit in wanted.items():
+                if name in self.parameters and self.parameters[name].unit != unit:
+                    yield f"modelled_as: {name} is not in {unit}"
 
     def _fit_problems(self) -> Iterator[str]:
         if self.fits is None:

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.models.bursts import Burst, Key, fitted_messages
-from cadge_analysis.models.loggp import HeldOut, Parameters
+from cadge_analysis.models.loggp import HeldOut, Parameters, Refused
 from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Case, Cell, Dataset
+from cadge_results import Workload
+from cadge_results.pattern import Modelled, holds
 
 Beside = tuple[str, float, float]
 """Where, predicted, measured."""
@@ -25,8 +27,10 @@ def held_out(model: Parameters, key: Key, points: Sequence[Burst], data: Dataset
         found.append(_judged(f"bursts of {messages}", (_burst(model, one) for one in mine)))
     exchanges: dict[str, list[Beside]] = {}
     for cell in data.cells:
-        if _belongs(cell, key) and (beside := _exchange(model, cell)):
-            exchanges.setdefault(cell.case.file.title, []).append(beside)
+        modelled = _modelled(cell, key)
+        if modelled is not None and (beside := _exchange(model, modelled, cell)):
+            what = ", ".join((cell.case.file.title, *map(str, modelled.when.values())))
+            exchanges.setdefault(what, []).append(beside)
     found += [_judged(title, cells) for title, cells in exchanges.items()]
     return tuple(one for one in found if one is not None)
 
@@ -37,29 +41,55 @@ def _burst(model: Parameters, point: Burst) -> Beside | None:
     return (units.size(point.size), predicted, median(measured)) if measured and predicted is not None else None
 
 
-def _belongs(cell: Cell, key: Key) -> bool:
-    """Tell whether a point is an exchange over the same layer, with the same choices, and nothing out of the usual."""
-    case = cell.case
-    if case.file.modelled_as is None or case.file.deep(case.workload) > 1 or not cell.samples:
-        return False
-    if (case.place, case.wait, cell.series) != (key.place, key.wait, key.series):
-        return False
-    choices = dict(key.choices)
-    return all(_is_alike(case, name, choices) for name in case.file.parameters)
+def _modelled(cell: Cell, key: Key) -> Modelled | None:
+    """Return what a point is to the model, where it is of the same layer, with the same choices, and all is usual."""
+    case, choices = cell.case, dict(key.choices)
+    if not cell.samples or (case.place, case.wait, cell.series) != (key.place, key.wait, key.series):
+        return None
+    if case.file.deep(case.workload) > 1:
+        return None
+    modelled = next((one for one in case.file.modelled_as if holds(one.when, case.workload)), None)
+    if modelled is None or not all(_is_alike(case, name, modelled, choices) for name in case.file.parameters):
+        return None
+    return modelled
 
 
-def _is_alike(case: Case, name: str, choices: dict[str, int | str]) -> bool:
+def _is_alike(case: Case, name: str, modelled: Modelled, choices: dict[str, int | str]) -> bool:
     file = case.file
     if name in choices:
         return case.workload[name] == choices[name]
-    return name in (*file.moves, file.outstanding) or file.is_usual(name, case.workload)
+    return name in (*modelled.parameters, file.outstanding) or file.is_usual(name, case.workload)
 
 
-def _exchange(model: Parameters, cell: Cell) -> Beside | None:
-    numbers = numbers_of(cell)
-    if numbers is None:
+def predict_ns(model: Parameters, modelled: Modelled, workload: Workload) -> float:
+    """Return how long an operation takes: messages one after the other, and what it has to wait for."""
+    sizes = [workload.integer(name) for name in modelled.messages]
+    work_ns = workload.integer(modelled.works) if modelled.works else 0
+    alone_ns = sum(model.one_way_ns(size) for size in sizes) + work_ns
+    if modelled.behind:
+        bulk = model.gap_ns(workload.integer(modelled.behind.bytes))
+        return alone_ns + workload.integer(modelled.behind.messages) * bulk
+    if modelled.clients:
+        # of a closed loop: where the server is never idle, a client waits for its answer to all the others
+        return max(alone_ns, workload.integer(modelled.clients) * (_busy_ns(model, sizes) + work_ns))
+    return alone_ns
+
+
+def _busy_ns(model: Parameters, sizes: Sequence[int]) -> float:
+    """Return what a call takes of a server: both messages' overheads, or longer, if its interface takes longer."""
+    piece = [model.piece(size) for size in sizes]
+    takes, sends = piece[0].receive, piece[-1].send
+    own_ns = 0.0 if isinstance(takes, Refused) else takes.at(sizes[0])
+    own_ns += 0.0 if isinstance(sends, Refused) else sends.at(sizes[-1])
+    return max(own_ns, *(model.gap_ns(size) for size in sizes))
+
+
+def _exchange(model: Parameters, modelled: Modelled, cell: Cell) -> Beside | None:
+    numbers, workload = numbers_of(cell), cell.case.workload
+    largest = max(workload.integer(name) for name in modelled.sizes)
+    if numbers is None or largest > model.pieces[-1].to_bytes:
         return None
-    predicted = sum(model.one_way_ns(size) for size in cell.case.file.moved_bytes(cell.case.workload))
+    predicted = predict_ns(model, modelled, workload)
     return words.workload(cell.case), predicted, numbers.central.value
 
 

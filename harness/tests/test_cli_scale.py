@@ -36,7 +36,9 @@ def fitted(layer: str, model: dict[str, Any]) -> dict[str, Any]:
         "messages": 16,
         "sizes_bytes": [1, 64, 4096],
         "model": model,
-        "held_out": [],
+        "held_out": [
+            {"what": "Incast", "points": 3, "median_error": 0.03, "worst_error": -0.2, "worst_at": "fan-in 4"},
+        ],
     }
 
 
@@ -75,6 +77,14 @@ def test_lines_for_people(cadge: Cadge, fits: Path) -> None:
     assert answer.code == EXIT_OK
     assert "messages of 64 B" in answer.out
     assert answer.out.count("not asked for") == 9
+    assert "The same parameters beside what was measured" in answer.out
+    assert answer.out.splitlines()[-1].split() == ["Incast", "3", "3", "%", "-20", "%", "fan-in", "4"]
+
+
+def test_what_is_no_network_is_said_to_be_none(cadge: Cadge, fits: Path) -> None:
+    fits.write_text(fits.read_text().replace('"place": "between"', '"place": "within"'))
+    answer = cadge("scale", "--parameters", str(fits), "--layer", "a-one", "--endpoints", "2", "--no-simulation")
+    assert "measured at place within: what a link has here is a host's memory" in answer.out
 
 
 @pytest.mark.parametrize(

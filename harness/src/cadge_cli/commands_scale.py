@@ -17,6 +17,7 @@ from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import find_checkout
 
 if TYPE_CHECKING:
+    from cadge_analysis.models.loggp import HeldOut
     from cadge_analysis.models.scale import Prediction
 
 EXAMPLES = "\b\nExamples:\n"
@@ -91,14 +92,16 @@ def scale(
         rows.append(row)
         if row.simulated_ns is not None:
             output.say(f"simulated: {row.topology.kind}, {row.traffic}, {row.topology.endpoints} endpoints")
+    notes: list[JsonValue] = [*chosen.notes, *message.notes]
     data: dict[str, JsonValue] = {
         "about": chosen.about,
         "bytes": message.size,
-        "notes": list(message.notes),
+        "notes": notes,
+        "held_out": [one.model_dump(mode="json") for one in chosen.held_out],
         "predictions": [_data(row) for row in rows],
     }
-    heads = [f"{chosen.about}, messages of {message.size} B", *message.notes, ""]
-    return output.finish(EXIT_OK, data, [*heads, *_lines(rows)])
+    heads = [f"{chosen.about}, messages of {message.size} B", *map(str, notes), ""]
+    return output.finish(EXIT_OK, data, [*heads, *_lines(rows), *_beside(chosen.held_out)])
 
 
 def _data(row: Prediction) -> JsonValue:
@@ -111,6 +114,17 @@ def _data(row: Prediction) -> JsonValue:
         "error": row.error,
         "reason": row.reason,
     }
+
+
+def _beside(held_out: Sequence[HeldOut]) -> list[str]:
+    """Return how far the same parameters were from what was measured."""
+    if not held_out:
+        return []
+    cells = [("", "points", "off by, median", "at worst", "at")]
+    for one in held_out:
+        worst = f"{one.worst_error * 100:+.0f} %"
+        cells.append((one.what, str(one.points), f"{one.median_error * 100:.0f} %", worst, one.worst_at))
+    return ["", "The same parameters beside what was measured", *table(cells)]
 
 
 def _lines(rows: Sequence[Prediction]) -> list[str]:

@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cadge_analysis.errors import BadInputError, NoDataError
-from cadge_analysis.models.loggp import Fits, Fitted, Parameters
+from cadge_analysis.models.loggp import Fits, Fitted, HeldOut, Parameters
 from cadge_results import ResultsError
+
+WITHIN = "measured at place {place}: what a link has here is a host's memory, or its kernel, and no network"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A fit that gave parameters, and whose they are, for people."""
+    """A fit that gave parameters, whose they are, and what a reader of its predictions should know, for people."""
 
     parameters: Parameters
     about: str
+    notes: tuple[str, ...]
+    held_out: tuple[HeldOut, ...]
 
 
 def read(path: Path) -> Fits:
@@ -49,7 +53,8 @@ def choose(
     model = found[0].model
     if not isinstance(model, Parameters):
         raise NoDataError(f"{about(found[0])}: the LogGP fit was refused: {model.refused}")
-    return Chosen(model, f"{about(found[0])}, campaign {fits.campaign_id}")
+    notes = () if found[0].place == "between" else (WITHIN.format(place=found[0].place),)
+    return Chosen(model, f"{about(found[0])}, campaign {fits.campaign_id}", notes, found[0].held_out)
 
 
 def _of(fitted: Fitted, key: str) -> str:

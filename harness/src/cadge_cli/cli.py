@@ -47,6 +47,7 @@ COMMANDS = {
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
+    "hypotheses": "List what papers claimed, and where each claim is tested.",
     "inventory": "Print an inventory to begin with, for a cluster.",
     "testbed": "Start, stop or inspect the emulated testbed.",
     "restore": "Undo tuning that a killed campaign left on its nodes.",
@@ -125,6 +126,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_scale import scale
 
             return scale
+        case "hypotheses":
+            from cadge_cli.commands_hypotheses import hypotheses
+
+            return hypotheses
         case "inventory":
             from cadge_cli.commands_inventory import inventory
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge hypotheses`: what papers claimed, and where each claim is tested, or why it cannot be."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import json_option, output_of
+from cadge_harness.errors import EXIT_OK
+from cadge_harness.paths import find_checkout
+
+if TYPE_CHECKING:
+    from cadge_analysis.study.claims import Hypothesis, TestedBy
+
+EXAMPLES = "\b\nExamples:\n"
+WIDTH = 100
+
+
+@click.command(epilog=EXAMPLES + "  cadge hypotheses\n  cadge hypotheses --json | jq '.data.hypotheses'")
+@json_option
+@click.pass_context
+def hypotheses(ctx: click.Context, as_json: bool) -> int:
+    """List what papers claimed of communication layers, and where each claim is tested, or why it cannot be here.
+
+    The verdicts stand in the studies: `cadge study NAME` makes the page of a campaign.
+    """
+    from cadge_analysis.study.claims import read
+    from cadge_harness.plan.patterns import read_patterns
+
+    output = output_of(ctx, as_json)
+    checkout = find_checkout()
+    sweeps = {path.stem for path in checkout.sweeps.glob("*.yml")}
+    found = read(checkout.studies, sweeps, set(read_patterns(checkout).patterns))
+    data: list[JsonValue] = []
+    lines: list[str] = []
+    for number, one in enumerate(found.hypotheses, 1):
+        figures = list(_figures(one, checkout.studies))
+        data.append({"number": number, **one.model_dump(mode="json"), "figures": [*figures]})
+        lines += [*_wrapped(f"{number:2}  ", one.claim), *_lines(one, figures), ""]
+    tested = sum(bool(one.tested) for one in found.hypotheses)
+    lines.append(f"{len(found.hypotheses)} hypotheses, {tested} tested here")
+    return output.finish(EXIT_OK, {"hypotheses": data}, lines)
+
+
+def _lines(one: Hypothesis, figures: list[str]) -> Iterator[str]:
+    for figure in figures:
+        yield from _wrapped("    published: ", figure)
+    for test in one.tested:
+        yield from _wrapped("    tested: ", _where(test))
+    if one.limits:
+        yield from _wrapped("    but: ", one.limits)
+    if one.cannot:
+        yield from _wrapped("    not tested: ", one.cannot)
+
+
+def _figures(one: Hypothesis, studies: Path) -> Iterator[str]:
+    from cadge_analysis.study.claims import figure_of
+
+    for named in one.published:
+        figure = figure_of(studies, named)
+        value = f"{figure.value * 100:g} %" if figure.unit == "share" else f"{figure.value:,.9g} {figure.unit}"
+        yield f"{value}: {named.said or figure.name} (study {named.study})"
+
+
+def _where(test: TestedBy) -> str:
+    """Return the commands that show a test."""
+    parts = []
+    if test.sweep:
+        parts.append(f"cadge run --sweep {test.sweep}")
+    if test.study:
+        section = f' (section "{test.section}")' if test.section else ""
+        parts.append(f"cadge study {test.study}{section}")
+    if test.pattern:
+        parts.append(f"cadge patterns {test.pattern}")
+    return ", ".join(parts)
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The claims beside the studies: ten, each tested somewhere or with a reason why not; what is named is there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.study import hypotheses
+
+from .conftest import Answer
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "analysis" / "studies"
+SWEEPS = {path.stem for path in (ROOT / "harness" / "sweeps").glob("*.yml")}
+PATTERNS = {path.name.removesuffix(".pattern.yml") for path in (ROOT / "harness" / "patterns").glob("*.yml")}
+
+
+def test_all_ten_are_listed(cadge: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CADGE_ROOT", str(ROOT))
+    data = json.loads(cadge("hypotheses", "--json").out)["data"]["hypotheses"]
+    assert [one["number"] for one in data] == list(range(1, 11))
+    assert all(bool(one["tested"]) != bool(one["cannot"]) for one in data)
+    said = cadge("hypotheses").out
+    assert "7 %: Throughput that a copy by the receiver took, at most (study trapeze)" in said
+    assert "2,000,000 1/s: " in said
+    assert f"10 hypotheses, {sum(bool(one['tested']) for one in data)} tested here" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"tested": [{"study": "nobody"}]}, "hypothesis 1: there is no study nobody"),
+        ({"tested": [{"study": "trapeze", "section": "The moon"}]}, "study trapeze has no section The moon"),
+        ({"tested": [{"sweep": "nothing"}]}, "there is no sweep nothing"),
+        ({"tested": [{"pattern": "none"}]}, "there is no pattern none"),
+        ({"tested": [{"section": "The copy"}]}, "give a study, a sweep or a pattern"),
+        ({"published": [{"study": "trapeze", "figure": "speed"}]}, "study trapeze has no figure speed"),
+        ({"cannot": "no such card"}, "either where it is tested, or why it cannot be"),
+        ({"tested": []}, "either where it is tested, or why it cannot be"),
+    ],
+)
+def test_what_is_named_has_to_be_there(tmp_path: Path, change: dict[str, object], why: str) -> None:
+    shutil.copytree(STUDIES, tmp_path / "studies")
+    path = tmp_path / "studies" / hypotheses.HYPOTHESES
+    document = yaml.safe_load(path.read_text())
+    document["hypotheses"][0] |= change
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(BadInputError, match=why):
+        hypotheses.read(tmp_path / "studies", SWEEPS, PATTERNS)
+
+
+def test_without_the_file_it_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"hypotheses\.yml cannot be read"):
+        hypotheses.read(tmp_path, SWEEPS, PATTERNS)

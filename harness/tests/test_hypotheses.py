@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cadge_analysis.errors import BadInputError
-from cadge_analysis.study import hypotheses
+from cadge_analysis.study import claims
 
 from .conftest import Answer
 
@@ -48,14 +48,14 @@ def test_all_ten_are_listed(cadge: Callable[..., Answer], monkeypatch: pytest.Mo
 )
 def test_what_is_named_has_to_be_there(tmp_path: Path, change: dict[str, object], why: str) -> None:
     shutil.copytree(STUDIES, tmp_path / "studies")
-    path = tmp_path / "studies" / hypotheses.HYPOTHESES
+    path = tmp_path / "studies" / claims.HYPOTHESES
     document = yaml.safe_load(path.read_text())
     document["hypotheses"][0] |= change
     path.write_text(yaml.safe_dump(document))
     with pytest.raises(BadInputError, match=why):
-        hypotheses.read(tmp_path / "studies", SWEEPS, PATTERNS)
+        claims.read(tmp_path / "studies", SWEEPS, PATTERNS)
 
 
 def test_without_the_file_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"hypotheses\.yml cannot be read"):
-        hypotheses.read(tmp_path, SWEEPS, PATTERNS)
+        claims.read(tmp_path, SWEEPS, PATTERNS)

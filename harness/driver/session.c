@@ -41,12 +41,22 @@ struct session {
 	char *fallback;
 };
 
-/* How long this launch waits for what takes two endpoints `base_ns` at most. */
+/* All threads of a launch: each has a context. */
+static size_t contexts_of(const struct drv_launch *launch)
+{
+	size_t contexts = 0;
+
+	for (size_t e = 0; e < launch->endpoints_count; e++)
+		contexts += drv_endpoint_threads(&launch->endpoints[e]);
+	return contexts;
+}
+
+/* How long this launch waits for what takes two contexts `base_ns` at most. */
 static uint64_t patience_ns(const struct session *session, uint64_t base_ns)
 {
-	const size_t endpoints = session->launch->endpoints_count;
+	const size_t contexts = contexts_of(session->launch);
 
-	return endpoints > 2 ? base_ns + (endpoints - 2) * MORE_NS : base_ns;
+	return contexts > 2 ? base_ns + (contexts - 2) * MORE_NS : base_ns;
 }
 
 static uint64_t step_deadline(const struct session *session)
@@ -537,7 +547,7 @@ static int close_and_store(struct session *session, struct drv_fail *fail)
 	if (out && !early)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the result");
 	drv_watchdog_keep(out, early);
-	drv_watchdog_sooner(CLOSE_NS);
+	drv_watchdog_sooner(patience_ns(session, CLOSE_NS));
 	close_subject(session);
 	drv_watchdog_keep(NULL, NULL);
 	free(early);
@@ -551,14 +561,12 @@ static int close_and_store(struct session *session, struct drv_fail *fail)
 	return status;
 }
 
-/* Half of all threads of a launch, where they are more than a few. */
+/* Half of all contexts, where they are more than a few. */
 static uint64_t nap_factor(const struct drv_launch *launch)
 {
-	size_t threads = 0;
+	const size_t contexts = contexts_of(launch);
 
-	for (size_t e = 0; e < launch->endpoints_count; e++)
-		threads += drv_endpoint_threads(&launch->endpoints[e]);
-	return threads < 4 ? 1 : threads / 2;
+	return contexts < 4 ? 1 : contexts / 2;
 }
 
 int drv_session_run(const struct drv_session_args *args)

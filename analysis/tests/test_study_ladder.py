@@ -35,7 +35,9 @@ def by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None
     for side, (cpu_ns, switches) in enumerate(((2_000_000, 500), (6_000_000, 1500))):
         use = {"user_ns": cpu_ns, "system_ns": cpu_ns, "voluntary_switches": switches}
         attempt["cpu"][side] |= use
-    if known["layer"] == "native-ucx" and known["step"] == "clusters":
+    if known["layer"] == "native-ucx" and known["step"] == "stealing":
+        attempt |= {"status": "failed", "reason_code": "DEADLINE", "reason": "nobody stole", "quantities": {}}
+    if known["layer"] == "native-ucx" and known["step"] == "clusters" and known["clients"] > 1:
         attempt |= {"status": "failed", "reason_code": "DEADLINE", "reason": "nobody answered", "quantities": {}}
 
 
@@ -106,6 +108,8 @@ def test_what_an_operation_takes_on_each_side(two_cores: pagereader.Node) -> Non
 def test_what_has_no_number_says_why(two_cores: pagereader.Node) -> None:
     cell = rows_of(two_cores, RATE)["native-ucx", "clusters that process in place: 2"][1]
     assert "nobody answered" in cell.text
+    [whole] = rows_of(two_cores, RATE)["native-ucx", "clusters that steal: 2"]
+    assert (whole.text, whole.attrs["colspan"]) == ("nobody stole", "2"), "once, where it is the same in all columns"
 
 
 def test_published_ratios_need_processors(two_cores: pagereader.Node, tmp_path: Path) -> None:

@@ -149,14 +149,23 @@ def _tables(
                 title=f"{case.file.title} {words.PLACES[place]}, {words.WAITS[wait]}: {title}",
                 columns=tuple(f"{across.title} {words.value(across, column)}" for column in columns),
                 rows=tuple(
-                    LadderRow(
-                        label=layer,
-                        detail=_detail(spec, number, each, published),
-                        cells=tuple(value(rows[layer, number, each].get(column)) for column in columns),
-                    )
+                    _row(layer, _detail(spec, number, each, published), rows[layer, number, each], columns, value)
                     for layer, number, each in sorted(rows)
                 ),
             )
+
+
+def _row(
+    layer: str,
+    detail: str,
+    found: Mapping[int, _Found],
+    columns: Sequence[int],
+    value: Callable[[_Found | None], Value],
+) -> LadderRow:
+    cells = tuple(value(found.get(column)) for column in columns)
+    why = {cell.reason for cell in cells}
+    reason_of_all = next(iter(why)) if len(why) == 1 else ""
+    return LadderRow(label=layer, detail=detail, cells=() if reason_of_all else cells, reason=reason_of_all)
 
 
 def _processors(data: Dataset) -> int | None:
@@ -171,7 +180,7 @@ def _processors(data: Dataset) -> int | None:
 
 
 def _published(rungs: Sequence[RungOf], published: Published) -> dict[int, float]:
-    """Return the published rate of each rung by that of the first, where both are known."""
+    """Return the published figure of each rung by that of the first, where both are known."""
     first = published.figures[rungs[0].figure].value if rungs[0].figure else 0.0
     return {
         number: published.figures[rung.figure].value / first

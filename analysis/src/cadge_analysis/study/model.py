@@ -214,11 +214,12 @@ class Models:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderRow:
-    """A layer on a rung: a cell each column. The first rung of a layer has no ratio."""
+    """A layer on a rung: a cell each column, or one reason why it has no number in any. The first rung has no ratio."""
 
     label: str
     detail: str
     cells: tuple[Value, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

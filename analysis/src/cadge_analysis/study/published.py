@@ -216,7 +216,7 @@ class RungOf(Frozen):
     each: str = ""
     """A parameter of which every value that was measured has a row of its own."""
     figure: str = ""
-    """Name of the published rate."""
+    """Name of the published figure, of the same kind on each rung."""
 
 
 class LadderOf(Frozen):

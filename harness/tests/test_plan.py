@@ -683,7 +683,9 @@ def test_the_full_sweep_is_full(catalogue: Catalogue, site: Site) -> None:
     points = [point for point in plan.points if point.subject.layer == "a-one"]
     by_pattern = {name: [p.workload for p in points if p.workload.pattern == name] for name in WORKLOADS.patterns}
     assert all(by_pattern[name] for name in ("rpc", "pingpong", "stream", "onesided", "delegated", "handler"))
+    assert all(by_pattern[name] for name in ("msgrate", "incast", "fanout", "alltoall", "reconnect"))
     assert len({one["request_bytes"] for one in by_pattern["rpc"] if one["depth"] == 1}) == 24
+    assert len({one["bytes"] for one in by_pattern["pingpong"]}) == 24 + 7, "and just below switches"
     assert {point.subject.wait for point in points} == {"poll", "block"}
     assert any(one["request_bytes"] != one["reply_bytes"] for one in by_pattern["rpc"])
     assert {one["bytes"] for one in by_pattern["onesided"] if one["operation"] == "fetch_add"} == {8}

@@ -128,9 +128,12 @@ Spoil = Callable[[Reading], Reading]
         (lambda one: replace(one, gap_ns=-5.0 if one.size == 256 else one.gap_ns), "a burst of 256 B took no longer"),
         (
             lambda one: replace(one, gap_ns=one.gap_ns * (1 + one.size.bit_length() % 2)),
-            "no 4 straight pieces come within",
+            "no 4 straight pieces of 3 sizes or more come within",
         ),
-        (lambda one: replace(one, one_way_ns=one.one_way_ns * (1 + one.size.bit_length() % 2)), "no 4 straight pieces"),
+        (
+            lambda one: replace(one, one_way_ns=one.one_way_ns * (1 + one.size.bit_length() % 2)),
+            "no 4 straight pieces of",
+        ),
     ],
 )
 def test_a_bad_fit_is_refused_as_a_whole(spoil: Spoil, said: str) -> None:

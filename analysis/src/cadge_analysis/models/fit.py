@@ -120,9 +120,10 @@ def fit(readings: Iterable[Reading]) -> Parameters | Refused:
         return Refused(refused=why)
     found = pieces(curves, tolerance=TOLERANCE, most=PIECES_MOST)
     if isinstance(found, Unfit):
+        most = units.count_of(min(PIECES_MOST, len(sizes) // SIZES_LEAST), "straight piece")
         return Refused(
-            refused=f"no {PIECES_MOST} straight pieces come within {units.percent(TOLERANCE, 0)} of the gap and of the "
-            f"time one way at every size: {units.size(found.size)} is {units.percent(found.off, 0)} off"
+            refused=f"no {most} of {SIZES_LEAST} sizes or more come within {units.percent(TOLERANCE, 0)} of the gap "
+            f"and of the time one way at every size: {units.size(found.size)} is {units.percent(found.off, 0)} off"
         )
     draws = table.draws()
     return Parameters(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cadge_analysis import units
-from cadge_analysis.models.loggp import Fitted, Line, Number, Parameters, Piece, Refused
+from cadge_analysis.models.loggp import Fitted, Line, Number, Piece, Refused
 from cadge_analysis.page.viewmodel import FactTable
 
 MB_PER_S = 1000
@@ -14,7 +14,6 @@ MB_PER_S = 1000
 _FIRST = ("layer", "waits by", "choices")
 _FITTED = (
     *_FIRST,
-    "launches",
     "sizes",
     "g, \u00b5s",
     "G, ns/B",
@@ -23,29 +22,30 @@ _FITTED = (
     "o_r, \u00b5s",
     "L, \u00b5s",
     "worst size off by",
-    "refused",
+    "launches",
 )
+_REFUSED = (*_FIRST, "sizes", "what was refused", "why")
 _HELD_OUT = (*_FIRST, "points", "of them", "error, median", "error, worst", "at")
+_EVERY = "all"
 
 
 def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
-    """Return the fits of one pattern at one place, and how well they predict what they did not see."""
-    if not fits:
-        return ()
-    tables = [
-        FactTable(
-            title="LogGP, a row for each protocol; in brackets the bootstrap interval over launches; "
+    """Return the fits of one pattern at one place, what was refused, and what they predict of points held out."""
+    tables = (
+        (
+            "LogGP, a row for each protocol; in brackets the bootstrap interval over launches; "
             "o_s and o_r from the smallest to the largest size",
-            columns=_FITTED,
-            rows=tuple(row for one in fits for row in _rows(one)),
-        )
-    ]
-    judged = tuple((*_first(one), *row) for one in fits for row in _held_out(one))
-    if judged:
-        tables.append(
-            FactTable(title="What the fits predict of points that they did not see", columns=_HELD_OUT, rows=judged)
-        )
-    return tuple(tables)
+            _FITTED,
+            _rows,
+        ),
+        ("Refused, as it would mislead", _REFUSED, _refused),
+        ("What the fits predict of points that they did not see", _HELD_OUT, _held_out),
+    )
+    made = (
+        FactTable(title=title, columns=columns, rows=tuple((*_first(one), *row) for one in fits for row in rows(one)))
+        for title, columns, rows in tables
+    )
+    return tuple(table for table in made if table.rows)
 
 
 def _first(one: Fitted) -> tuple[str, ...]:
@@ -54,35 +54,42 @@ def _first(one: Fitted) -> tuple[str, ...]:
     return label, one.wait, ", ".join(f"{name} {value}" for name, value in one.choices.items())
 
 
+def _sizes(piece: Piece) -> str:
+    return f"{units.size(piece.from_bytes)} \u2026 {units.size(piece.to_bytes)}"
+
+
 def _rows(one: Fitted) -> Iterator[tuple[str, ...]]:
-    first = (*_first(one), units.grouped(one.launches))
     if isinstance(one.model, Refused):
-        yield (*first, *(units.MISSING,) * (len(_FITTED) - len(first) - 1), one.model.refused)
         return
     for number, piece in enumerate(one.model.pieces):
-        yield (*first, *_piece(one.model, piece, number == 0))
+        yield (*_piece(piece, one.model.latency_ns if number == 0 else None), units.grouped(one.launches))
 
 
-def _piece(model: Parameters, piece: Piece, is_first: bool) -> tuple[str, ...]:
+def _piece(piece: Piece, latency: Number | Refused | None) -> tuple[str, ...]:
     ends = (piece.from_bytes, piece.to_bytes)
-    latency = model.latency_ns
-    why = [
-        found.refused
-        for found in (piece.send, piece.receive, latency if is_first else None)
-        if isinstance(found, Refused)
-    ]
     per_byte = piece.gap.per_byte_ns
     return (
-        f"{units.size(ends[0])} \u2026 {units.size(ends[1])}",
+        _sizes(piece),
         _number(piece.gap.start_ns, 1 / units.NS_PER_US),
         _number(per_byte, 1.0),
         units.sig3(MB_PER_S / per_byte.value) if per_byte.value else units.MISSING,
         _line(piece.send, ends),
         _line(piece.receive, ends),
-        _latency(latency) if is_first else "",
+        _latency(latency) if latency is not None else "",
         units.percent(max(piece.gap.off, piece.one_way.off), 0),
-        "; ".join(why),
     )
+
+
+def _refused(one: Fitted) -> Iterator[tuple[str, ...]]:
+    if isinstance(one.model, Refused):
+        yield _EVERY, "the fit", one.model.refused
+        return
+    if isinstance(one.model.latency_ns, Refused):
+        yield _sizes(one.model.pieces[0]), "L", one.model.latency_ns.refused
+    for piece in one.model.pieces:
+        for sign, found in (("o_s", piece.send), ("o_r", piece.receive)):
+            if isinstance(found, Refused):
+                yield _sizes(piece), sign, found.refused
 
 
 def _latency(found: Number | Refused) -> str:

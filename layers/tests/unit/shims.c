@@ -234,7 +234,7 @@ static void delay_is_a_link(void)
 		least_ns = spent_ns < least_ns ? spent_ns : least_ns;
 	}
 	pair_close(&end);
-	ok(least_posts_ns >= COUNT * SEND && (SANITIZED || least_posts_ns < COUNT * SEND * 1.1),
+	ok(least_posts_ns >= COUNT * SEND && (SANITIZED || (double)least_posts_ns < COUNT * SEND * 1.1),
 	   "shim-delay: %d posts of %d ns each keep their thread for %llu ns", COUNT, SEND,
 	   (unsigned long long)least_posts_ns);
 	ok((double)least_ns > known * 0.98 && (SANITIZED || (double)least_ns < known * 1.02),

@@ -53,7 +53,8 @@ def _models(patterns: Mapping[str, PatternFile]) -> tuple[Fact, ...]:
             f"most {PIECES_MOST} of {SIZES_LEAST} sizes or more, whose lines come within {units.percent(TOLERANCE, 0)} "
             "of every size: where a piece ends the layer changes its protocol. A fit that stays further off, or a time "
             "that comes out negative, is refused with the reason. Intervals are those of a bootstrap over launches "
-            "(95 %).",
+            "(95 %). What a fit predicts of points that it was not made from stands below it; it holds where half of "
+            f"them are no more than {units.percent(TOLERANCE, 0)} off.",
         ),
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cadge_analysis import units
+from cadge_analysis.models.fit import TOLERANCE
 from cadge_analysis.models.loggp import Fitted, Line, Number, Piece, Refused
 from cadge_analysis.page.viewmodel import FactTable
 
@@ -25,7 +26,7 @@ _FITTED = (
     "launches",
 )
 _REFUSED = (*_FIRST, "sizes", "what was refused", "why")
-_HELD_OUT = (*_FIRST, "points", "of them", "error, median", "error, worst", "at")
+_HELD_OUT = (*_FIRST, "points", "of them", "error, median", "error, worst", "at", "the model")
 _EVERY = "all"
 
 
@@ -112,4 +113,6 @@ def _line(found: Line | Refused, ends: tuple[int, int]) -> str:
 def _held_out(one: Fitted) -> Iterator[tuple[str, ...]]:
     for found in one.held_out:
         worst = units.percent(found.worst_error, 0).replace("-", units.MINUS)
-        yield found.what, units.grouped(found.points), units.percent(found.median_error, 0), worst, found.worst_at
+        verdict = "holds" if found.median_error <= TOLERANCE else "does not hold"
+        median = units.percent(found.median_error, 0)
+        yield found.what, units.grouped(found.points), median, worst, found.worst_at, verdict

@@ -12,7 +12,7 @@ from simgrid_here import MESSAGE, simgrid_needed
 
 from cadge_analysis.errors import SimulatorMissingError
 from cadge_analysis.models.loggp import Line, Number, Parameters, Piece, Refused
-from cadge_analysis.models.message import message
+from cadge_analysis.models.message import Message, message
 from cadge_analysis.models.scale import Prediction, closed_ns, scale
 from cadge_analysis.models.simulate import Simulator
 from cadge_analysis.models.topology import Kind, Topology
@@ -66,16 +66,31 @@ def test_every_message_goes_somewhere_else() -> None:
     assert routes(Traffic.INCAST, 3) == [[], [0], [0]]
 
 
+def closed(traffic: Traffic, endpoints: int, message: Message, ways_ns: list[float] | None = None) -> float:
+    """Return the closed form, of equal ways where none are given."""
+    count = endpoints - 1 if traffic is Traffic.INCAST else endpoints
+    return closed_form_ns(traffic, endpoints, message, ways_ns or [message.latency_ns] * count)
+
+
 def test_the_closed_form_by_hand() -> None:
     one_ns = 300 + 2000 + 0.25 * 4096 + 400
-    assert closed_form_ns(Traffic.SHIFT, 9, MESSAGE) == one_ns
+    assert closed(Traffic.SHIFT, 9, MESSAGE) == one_ns
     # an interface takes a message every 500 + 1024 ns
-    assert closed_form_ns(Traffic.INCAST, 9, MESSAGE) == one_ns + 7 * 1524
-    assert closed_form_ns(Traffic.ALLTOALL, 9, MESSAGE) == one_ns + 7 * 1524
+    assert closed(Traffic.INCAST, 9, MESSAGE) == one_ns + 7 * 1524
+    assert closed(Traffic.ALLTOALL, 9, MESSAGE) == one_ns + 7 * 1524
     short = replace(MESSAGE, size=1)
     # one byte: the processor has 300 + 400 ns to do for each, the interface only 500
-    assert closed_form_ns(Traffic.ALLTOALL, 9, short) == 2700 + 7 * 700
-    assert closed_form_ns(Traffic.INCAST, 9, replace(short, receive_ns=900)) == 3200 + 7 * 900
+    assert closed(Traffic.ALLTOALL, 9, short) == 2700 + 7 * 700
+    assert closed(Traffic.INCAST, 9, replace(short, receive_ns=900)) == 3200 + 7 * 900
+
+
+def test_the_closed_form_of_ways_that_differ() -> None:
+    short = replace(MESSAGE, size=1)
+    assert closed(Traffic.SHIFT, 3, short, [2000, 2000, 4000]) == 4700
+    # those from near are taken before the one from afar comes
+    assert closed(Traffic.INCAST, 4, short, [4000, 2000, 2000]) == 4700
+    # or they are not: nine of them take 8 x 500 ns after the first
+    assert closed(Traffic.INCAST, 11, short, [4000, *[2000] * 9]) == 2700 + 9 * 500
 
 
 def test_a_longer_way_has_more_latency() -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from cadge_analysis.models.message import Message
@@ -32,10 +32,9 @@ class Prediction:
 
 
 def closed_ns(traffic: Traffic, topology: Topology, message: Message) -> float:
-    """Return LogGP's closed form, with the latency of the longest way that a message takes."""
-    links = max(topology.links(*pair) for pair in pairs(traffic, topology.endpoints))
-    here = replace(message, latency_ns=latency_ns(message, links))
-    return closed_form_ns(traffic, topology.endpoints, here)
+    """Return LogGP's closed form, with the latencies of the ways in this network."""
+    ways_ns = [latency_ns(message, topology.links(*pair)) for pair in pairs(traffic, topology.endpoints)]
+    return closed_form_ns(traffic, topology.endpoints, message, ways_ns)
 
 
 def scale(

@@ -4,8 +4,9 @@
 It is run by the system's Python, whose SimGrid it uses, and has nothing of Cadge or of the virtual environment. A
 process simulates once: SimGrid's engine cannot begin anew.
 
-Asked: {platform, routes, endpoints, bytes, send_ns, receive_ns, gap_ns, sends_every_ns}; `platform` is the path of a
-platform file, `routes` lists for each endpoint to whom it sends, in order. Answered: {simgrid, finished_ns, messages}.
+Asked: {platform, routes, expects, bytes, send_ns, receive_ns, gap_ns, sends_every_ns}; `platform` is the path of a
+platform file, `routes` lists for each endpoint to whom it sends, and `expects` from whom it takes, both in order.
+Answered: {simgrid, finished_ns, messages}.
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ FINER = ("precision/timing:1e-13", "surf/precision:1e-13")  # its name since 3.3
 class Endpoint:
     """A processor that sends and takes messages, one at a time, and an interface that leaves a gap between messages."""
 
-    def __init__(self, asked: dict[str, Any], number: int, expected: int) -> None:
+    def __init__(self, asked: dict[str, Any], number: int) -> None:
         self.asked = asked
         self.number = number
-        self.expected = expected
         self.places: list[object] = []
         self.arriving: deque[simgrid.Comm] = deque()
         self.takes_at_s = 0.0
@@ -35,8 +35,7 @@ class Endpoint:
 
     def __call__(self) -> None:
         """Have a place for each message that is to come, send, and take the rest."""
-        inbox = simgrid.Mailbox.by_name(str(self.number))
-        self.places = [inbox.get_async() for _ in range(self.expected)]
+        self.places = [mailbox(sender, self.number).get_async() for sender in self.asked["expects"][self.number]]
         self.arriving.extend(comm_of(place) for place in self.places)
         sent = [self.send(to) for to in self.asked["routes"][self.number]]
         while self.arriving:
@@ -49,7 +48,7 @@ class Endpoint:
         """Send one message; before the next one, take what has arrived."""
         begun_s = now_s()
         simgrid.this_actor.sleep_for(self.asked["send_ns"] * S)
-        comm = simgrid.Mailbox.by_name(str(to)).put_async(0, self.asked["bytes"])
+        comm = mailbox(self.number, to).put_async(0, self.asked["bytes"])
         while self.arriving and now_s() >= self.takes_at_s and self.arriving[0].test():
             self.take()
         simgrid.this_actor.sleep_until(begun_s + self.asked["sends_every_ns"] * S)
@@ -62,6 +61,11 @@ class Endpoint:
         self.takes_at_s = now_s() + self.asked["gap_ns"] * S
         simgrid.this_actor.sleep_for(self.asked["receive_ns"] * S)
         self.done_s = now_s()
+
+
+def mailbox(sender: int, receiver: int) -> simgrid.Mailbox:
+    """Return where one endpoint's messages for another come."""
+    return simgrid.Mailbox.by_name(f"{sender}-{receiver}")
 
 
 def now_s() -> float:
@@ -79,17 +83,13 @@ def simulate(asked: dict[str, Any]) -> dict[str, Any]:
     finer = FINER[simgrid.simgrid_version.split(".")[:2] < ["3", "33"]]
     engine = simgrid.Engine(["cadge", f"--cfg={finer}", "--log=root.thresh:error"])
     engine.load_platform(asked["platform"])
-    routes = asked["routes"]
-    expected = [0] * len(routes)
-    for to in (to for route in routes for to in route):
-        expected[to] += 1
-    endpoints = [Endpoint(asked, number, count) for number, count in enumerate(expected)]
+    endpoints = [Endpoint(asked, number) for number in range(len(asked["routes"]))]
     for endpoint in endpoints:
         host = simgrid.Host.by_name(f"node-{endpoint.number}")
         simgrid.Actor.create(str(endpoint.number), host, endpoint)
     engine.run()
     done_s = max(endpoint.done_s for endpoint in endpoints)
-    return {"simgrid": simgrid.simgrid_version, "finished_ns": done_s / S, "messages": sum(expected)}
+    return {"simgrid": simgrid.simgrid_version, "finished_ns": done_s / S, "messages": sum(map(len, asked["routes"]))}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from cadge_analysis.errors import SimulatorMissingError
 from cadge_analysis.models.message import Message
-from cadge_analysis.models.topology import Topology, platform
+from cadge_analysis.models.topology import Topology, latency_ns, platform
 from cadge_results.base import Frozen
 
 PYTHON = Path("/usr/bin/python3")
@@ -58,6 +58,7 @@ class Simulator:
             asked = {
                 "platform": str(path),
                 "routes": routes,
+                "expects": expects(routes, topology, message),
                 "bytes": message.size - 1,  # LogGP counts from the second byte on
                 "send_ns": message.send_ns,
                 "receive_ns": message.receive_ns,
@@ -81,6 +82,16 @@ class Simulator:
             return Simulated.model_validate_json(done.stdout)
         except ValidationError:
             return f"SimGrid answered no JSON: {_last_line(done.stdout)}"
+
+
+def expects(routes: Sequence[Sequence[int]], topology: Topology, message: Message) -> list[list[int]]:
+    """Return for each endpoint from whom its messages come, in the order in which they do if nothing holds them up."""
+    coming: list[list[tuple[float, int]]] = [[] for _ in routes]
+    for sender, route in enumerate(routes):
+        for step, to in enumerate(route):
+            way_ns = latency_ns(message, topology.links(sender, to))
+            coming[to].append((step * message.sends_every_ns + way_ns, sender))
+    return [[sender for _, sender in sorted(one)] for one in coming]
 
 
 @cache

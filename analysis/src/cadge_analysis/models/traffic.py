@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from cadge_analysis.models.message import Message
@@ -42,11 +42,17 @@ def pairs(traffic: Traffic, endpoints: int) -> Iterator[tuple[int, int]]:
         yield from ((sender, (sender + endpoints // 2) % endpoints) for sender in range(endpoints))
 
 
-def closed_form_ns(traffic: Traffic, endpoints: int, message: Message) -> float:
-    """Return how long the traffic takes where endpoints alone hold it up, and never the network between them."""
+def closed_form_ns(traffic: Traffic, endpoints: int, message: Message, ways_ns: Sequence[float]) -> float:
+    """Return how long the traffic takes where endpoints alone hold it up, and never the network between them.
+
+    `ways_ns`: the latencies of its ways, which need not all be as long as the one that was measured.
+    """
+    own_ns = message.one_way_ns - message.latency_ns
     if traffic is Traffic.INCAST:
-        return message.one_way_ns + (endpoints - 2) * message.receives_every_ns
+        # the k-th that comes is followed by all others, one after the other
+        after = zip(sorted(ways_ns), range(endpoints - 2, -1, -1), strict=True)
+        return own_ns + max(way_ns + left * message.receives_every_ns for way_ns, left in after)
     if traffic is Traffic.SHIFT:
-        return message.one_way_ns
+        return own_ns + max(ways_ns)
     both_ns = message.send_ns + message.receive_ns  # of each round, by one processor
-    return message.one_way_ns + (endpoints - 2) * max(message.sends_every_ns, both_ns)
+    return own_ns + max(ways_ns) + (endpoints - 2) * max(message.sends_every_ns, both_ns)

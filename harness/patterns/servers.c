@@ -15,7 +15,7 @@ enum quantity { LATENCY, RATE, REORDERED, STOLEN };
 
 struct parameters {
 	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, batch, service_ns;
-	uint32_t step, touch;
+	uint32_t step, touch, reply;
 };
 
 enum step { PER_CONNECTION, DISPATCHER, CLUSTERS, STEALING };
@@ -43,7 +43,8 @@ static struct drv_exchange exchange_of(const struct parameters *parameters, cons
 				     .reply_bytes = parameters->reply_bytes,
 				     .depth = (uint32_t)parameters->depth,
 				     .seed = seed,
-				     .touch = (enum drv_touch)parameters->touch};
+				     .touch = (enum drv_touch)parameters->touch,
+				     .reply = (enum drv_reply)parameters->reply};
 }
 
 static struct drv_exchange exchange_in(const struct drv_play *play)
@@ -178,6 +179,7 @@ static const struct drv_pattern servers = {
 			{"batch", DRV_INTEGER, offsetof(struct parameters, batch), NULL},
 			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
+			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
@@ -190,6 +192,7 @@ static const struct drv_pattern servers = {
 			/* a server with more threads than there are clients gives each of them further channels, for nothing */
 			{.name = "client",
 			 .threads = true,
+			 .hands = true,
 			 .prepare = prepare_client,
 			 .acts = true,
 			 .state_bytes = sizeof(struct drv_caller),

@@ -19,7 +19,7 @@ PATTERNS = {
         "clients": {"type": "integer", "min": 1, "max": 64},
         "step": {"type": "choice", "values": STEPS},
         "server_threads": {"type": "integer", "min": 1, "max": 64},
-        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch")},
+        **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch", "reply")},
         "batch": {"type": "integer", "min": 1, "max": 64},
         "service_ns": {"type": "integer", "min": 0, "max": 100_000},
     },
@@ -47,9 +47,11 @@ def served(
     touch: str = "write+read",
     duration: int = 100,
     batch: int = 1,
+    reply: str = "cont",
 ) -> Json:
     given = {"request_bytes": size, "reply_bytes": size + 8, "depth": depth, "touch": touch}
     given |= {"clients": clients, "step": step, "server_threads": threads, "service_ns": service, "batch": batch}
+    given |= {"reply": reply}
     made = point("servers", duration, **given)
     return {**made, "deadline_ms": duration + 30000}
 
@@ -64,6 +66,8 @@ def document(layer: str, points: list[Json], wait: str = "block", **more: object
         ends[1]["cpus"] = [-1] * {"per_connection": parameters["clients"], "dispatcher": 1}.get(step, threads)
     if step == "dispatcher":
         ends[1]["hands"] = [-1] * threads
+    if parameters["reply"] != "cont":
+        ends[0]["hands"] = [-1] * parameters["clients"]
     return launch(layer, points, wait=wait, patterns=PATTERNS, endpoints=ends, **more)
 
 
@@ -219,6 +223,16 @@ def test_calls_that_are_answered_inside_their_handler(two: Pair) -> None:
         [attempt] = two.run(document("am-ofi", [served(1, step)], wait="poll"))["attempts"]
         assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
         assert "before their handler ends" in attempt["reason"]
+
+
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
+@pytest.mark.parametrize("reply", ["wait", "defer"])
+@pytest.mark.parametrize("clients", [1, 5])
+def test_clients_that_dispatch_their_replies(two: Pair, layer: str, reply: str, clients: int) -> None:
+    """Each has a thread of its own that takes them, and every one of them takes its own."""
+    need(layer)
+    points = [served(clients, depth=depth, reply=reply) for depth in (1, 8)]
+    check(two.run(document(layer, points)), reliable=layer != "sockets-udp")
 
 
 def test_batches_that_the_layer_does_not_have(two: Pair) -> None:

@@ -43,6 +43,8 @@ def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
     if case.pattern != spec.pattern:
         return None
     for number, rung in enumerate(spec.rungs):
+        if rung.wait not in ("", case.wait):
+            continue
         free = {spec.across, rung.each, *rung.when}
         others = (name for name in case.file.parameters if name not in free)
         if all(case.workload.values.get(name) == value for name, value in rung.when.items()) and all(

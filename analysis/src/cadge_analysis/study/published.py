@@ -213,6 +213,8 @@ class RungOf(Frozen):
     name: str = Field(min_length=1)
     """{value} stands for that of `each`."""
     when: dict[str, int | str]
+    wait: Literal["", "poll", "block"] = ""
+    """The only wait mode in which it is a rung; both where it is not given."""
     each: str = ""
     """A parameter of which every value that was measured has a row of its own."""
     figure: str = ""

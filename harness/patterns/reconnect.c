@@ -16,7 +16,9 @@
 
 enum { SETUP, FIRST, NEXT, ADDRESSES, TEARDOWN, QUANTITIES };
 
-#define WAIT_NS   UINT64_C(10000000)
+#define WAIT_NS UINT64_C(10000000)
+/* While a channel comes up: not every library wakes who sleeps for messages of its own. */
+#define NAP_NS    UINT64_C(200000)
 #define SETTLE_NS UINT64_C(500000000)
 /* In front of an address: what tells such a message, and which connection it is for. */
 #define OFFER_MAGIC      UINT64_C(0x7265666672646443)
@@ -269,7 +271,8 @@ static int turn(struct reconnect *state, struct drv_fail *fail)
 		return drv_engine_fail("poll", events, fail);
 	if (events == 0 && engine->block) {
 		state->waits++;
-		if (drv_engine_wait(engine, WAIT_NS, fail))
+		if (drv_engine_wait(engine, engine->up_count < engine->channels_count ? NAP_NS : WAIT_NS,
+				    fail))
 			return -1;
 	} else if (++state->idle & 63) {
 		return 0;

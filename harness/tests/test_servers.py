@@ -142,15 +142,24 @@ def test_sixty_four_clients(two: Pair, step: str) -> None:
 
 
 def test_rates_of_clients_add_up(two: Pair) -> None:
-    """The shim holds back each message by 10 ms, and so each client makes 50 calls a second, however many there are."""
+    """The shim holds back each message by 10 ms, and so each client makes 50 calls a second, however many there are.
+
+    The machine may be at other work: the nearest of some rounds. It is never faster than the shim.
+    """
     need("sockets-unix", "shim-delay")
     more = {"shims": ["delay"], "settings": {"delay.delay_ns": "10000000"}}
     for clients, depth in ((1, 1), (8, 1), (8, 4)):
-        result = two.run(document("sockets-unix", [served(clients, depth=depth, duration=1000)], **more))
-        check(result)
-        [attempt] = result["attempts"]
-        assert rate(attempt) == pytest.approx(50 * clients * depth, rel=0.1)
-        assert decode(only(attempt, "latency")["histogram"]).percentile(50) == pytest.approx(20e6, rel=0.1)
+        seen = []
+        for _ in range(5):
+            result = two.run(document("sockets-unix", [served(clients, depth=depth, duration=1000)], **more))
+            check(result)
+            [attempt] = result["attempts"]
+            assert decode(only(attempt, "latency")["histogram"]).percentile(1) >= 20e6 * 0.999
+            seen.append(rate(attempt) / (50 * clients * depth))
+            assert seen[-1] < 1.05
+            if seen[-1] > 0.9:
+                break
+        assert max(seen) > 0.9, seen
 
 
 @pytest.mark.parametrize(

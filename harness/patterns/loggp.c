@@ -21,6 +21,8 @@
 #define WAIT_NS   UINT64_C(10000000)
 #define SETTLE_NS UINT64_C(500000000)
 #define WINDOW_NS UINT64_C(100000)
+/* of the delays of a burst together, and of a pause: nobody looks at a deadline meanwhile */
+#define DELAYS_MAX_NS UINT64_C(1000000000)
 /* for so many single round trips a server does not poll; the message that it takes then arrives after one */
 #define PAUSE_TRIPS 4u
 /* a place that no burst is long enough for: the server is to pause once it has answered */
@@ -550,6 +552,16 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	return status < 0 ? -1 : 0;
 }
 
+/* For how many single round trips a burst is delayed, or a server pauses: whichever is longer; rounded up. */
+static uint64_t delays_of(const struct parameters *parameters)
+{
+	const uint64_t delays = (parameters->messages * parameters->delay_percent + 99) / 100;
+
+	if (!parameters->delay_percent)
+		return 0;
+	return delays > PAUSE_TRIPS ? delays : PAUSE_TRIPS;
+}
+
 /* Single messages and bursts in turn; it is warm when the single ones are. Finds the usual round trip. */
 static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
@@ -578,6 +590,13 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	sender->trip = drv_clock_to_ticks(clock, trip_ns);
 	sender->delay = sender->trip * sender->parameters->delay_percent / 100;
 	sender->patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(trip_ns));
+	if (status >= 0 && trip_ns * delays_of(sender->parameters) > DELAYS_MAX_NS)
+		return drv_fail_set(
+			fail, DRV_DEADLINE,
+			"a single message usually takes %" PRIu64
+			" us there and back here, so that a burst with its delays would take more "
+			"than a second",
+			trip_ns / 1000);
 	/* its samples are of no use: the histogram becomes empty */
 	return status < 0 || !drv_record_samples(play->record, SINGLE, fail) ? -1 : 0;
 }

@@ -581,7 +581,6 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
-	needs_out->depth = REQUESTS;
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)

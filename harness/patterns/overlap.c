@@ -16,6 +16,8 @@
 #define WAIT_NS   UINT64_C(10000000)
 #define SETTLE_NS UINT64_C(500000000)
 #define WINDOW_NS UINT64_C(100000)
+/* nobody looks at a deadline while the caller works */
+#define WORK_MAX_NS UINT64_C(1000000000)
 /* of the message that asks, or that says that all is there */
 #define SHORT_BYTES DRV_HEAD_BYTES
 
@@ -323,6 +325,11 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	usual_ns = drv_histogram_quantile(&pure->histogram, 500000);
 	worker->work = drv_clock_to_ticks(clock, usual_ns) * parameters->work_percent / 100;
 	worker->patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(usual_ns));
+	if (status >= 0 && usual_ns * parameters->work_percent / 100 > WORK_MAX_NS)
+		return drv_fail_set(fail, DRV_DEADLINE,
+				    "a transfer usually takes %" PRIu64
+				    " us here, so that the work during one would take more than a second",
+				    usual_ns / 1000);
 	/* its samples are of no use: the histogram becomes empty */
 	return status < 0 || !drv_record_samples(play->record, PURE, fail) ? -1 : 0;
 }

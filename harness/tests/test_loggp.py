@@ -158,6 +158,18 @@ def test_a_known_link_shows_its_parameters(two: Pair) -> None:
     pytest.fail(f"a link of {known} was found to be one of {found}")
 
 
+def test_delays_that_would_hold_up_a_launch_fail_their_attempt_alone(two: Pair) -> None:
+    """2 ms there and back, ten times that between 64 messages: more than the second that nobody looks around."""
+    need("null-self", "shim-delay")
+    points = [burst(64, 64, 1000), burst(64, 16)]
+    settings = {"delay.delay_ns": "1000000"}
+    launched = launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS)
+    failed, done = two.run(launched)["attempts"]
+    assert (failed["status"], failed["reason_code"]) == ("failed", "DEADLINE")
+    assert "a burst with its delays would take more than a second" in failed["reason"]
+    check_accounts(done, points[1])
+
+
 SWEEP = """\
 schema: cadge.sweep/2
 title: a link whose parameters are known

@@ -133,3 +133,14 @@ def test_a_known_delay_overlaps_with_known_work(two: Pair, work: int, share: int
         if seen[-1] == pytest.approx(share, abs=2):
             return
     pytest.fail(f"of 100 us with {work} % of work {seen} % were available, and {share} should be")
+
+
+def test_work_that_would_hold_up_a_launch_fails_its_attempt_alone(two: Pair) -> None:
+    need("null-self", "shim-delay")
+    points = [moved(64, work=1000), moved(64, work=1)]
+    settings = {"delay.delay_ns": "60000000"}
+    launched = launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS)
+    failed, done = two.run(launched)["attempts"]
+    assert (failed["status"], failed["reason_code"]) == ("failed", "DEADLINE")
+    assert "the work during one would take more than a second" in failed["reason"]
+    check_accounts(done, points[1])

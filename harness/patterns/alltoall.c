@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern alltoall: every endpoint sends a message to every other one, and begins the next round when it has one of each.
- * So nobody is more than a round ahead of anybody. Endpoint 0 says in its messages which round is the last one.
+ * Pattern alltoall: every endpoint sends a message to every other one, and begins the next round when it has one of each
+ * and its own have left. So nobody is more than a round ahead of anybody. Endpoint 0 says in its messages which round is
+ * the last one.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ enum { LATENCY, SENT };
 #define WAIT_NS       UINT64_C(10000000)
 #define SETTLE_NS     UINT64_C(500000000)
 #define VERIFY_ROUNDS 2u
-/* rounds of which something may be on its way: messages of the one after have buffers of their own */
+/* rounds of which messages may come: of this one and of the next */
 #define ROUNDS 2u
 
 struct parameters {
@@ -31,9 +32,11 @@ struct parameters {
 /* One of the others. */
 struct other {
 	uint64_t seed_there, seed_here;
-	/* by round modulo ROUNDS */
-	uint8_t *buffers[ROUNDS];
-	bool lent[ROUNDS], here[ROUNDS];
+	/* what goes there, in every round */
+	uint8_t *buffer;
+	bool lent;
+	/* by round modulo ROUNDS: its message has come */
+	bool here[ROUNDS];
 };
 
 struct alltoall {
@@ -123,11 +126,11 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	struct alltoall *state = (struct alltoall *)sink;
 	struct other *other = &state->others[peer < state->count ? peer : 0];
 
-	if (token >= ROUNDS || !other->lent[token]) {
+	if (!other->lent) {
 		wrong(state, "a completion that is not outstanding, for token", token);
 		return;
 	}
-	other->lent[token] = false;
+	other->lent = false;
 	state->lents--;
 	if (code < 0 && !state->failed) {
 		state->failed = true;
@@ -135,10 +138,10 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	}
 }
 
-static void write_message(const struct alltoall *state, const struct other *other, uint8_t *message,
-			  uint64_t number)
+static void write_message(const struct alltoall *state, const struct other *other, uint64_t number)
 {
 	const size_t bytes = (size_t)state->bytes;
+	uint8_t *message = other->buffer;
 
 	drv_head_write(message, bytes, other->seed_here, number);
 	if (state->full)
@@ -151,27 +154,25 @@ static void write_message(const struct alltoall *state, const struct other *othe
 static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail)
 {
 	const struct drv_engine *engine = state->port.engine;
-	const uint32_t at = state->round % ROUNDS, begin = (uint32_t)engine->endpoint % state->count;
+	const uint32_t begin = (uint32_t)engine->endpoint % state->count;
 	const uint64_t number = number_of(state->round, is_last);
 
 	for (; state->handed < state->count; state->handed++) {
 		const uint32_t index = (begin + state->handed) % state->count;
 		struct other *other = &state->others[index];
-		const struct cadge_iov iov = {other->buffers[at], (size_t)state->bytes};
+		const struct cadge_iov iov = {other->buffer, (size_t)state->bytes};
 		int code;
 
-		if (other->lent[at])
-			return 0;
 		if (state->written == state->handed) {
-			write_message(state, other, other->buffers[at], number);
+			write_message(state, other, number);
 			state->written++;
 		}
-		code = engine->layer->post(engine->channels[index].chan, &iov, 1, 0, at);
+		code = engine->layer->post(engine->channels[index].chan, &iov, 1, 0, index);
 		if (code == CADGE_BUSY)
 			return 0;
 		if (code < 0)
 			return drv_engine_fail("post", code, fail);
-		other->lent[at] = code == CADGE_QUEUED;
+		other->lent = code == CADGE_QUEUED;
 		state->lents += code == CADGE_QUEUED;
 		state->posted++;
 		state->posted_keys += number;
@@ -179,7 +180,16 @@ static int hand_over(struct alltoall *state, bool is_last, struct drv_fail *fail
 	return 0;
 }
 
-/* One round, and the next one's number. */
+static int end_round(struct alltoall *state, uint32_t at)
+{
+	for (uint32_t i = 0; i < state->count; i++)
+		state->others[i].here[at] = false;
+	state->arrived[at] = 0;
+	state->round++;
+	return 0;
+}
+
+/* One round; the next one has another number. */
 static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 {
 	struct drv_engine *engine = state->port.engine;
@@ -189,8 +199,8 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 	while (hand_over(state, is_last, fail) == 0) {
 		int events;
 
-		if (state->handed == state->count && state->arrived[at] == state->count)
-			break;
+		if (state->handed == state->count && state->lents == 0 && state->arrived[at] == state->count)
+			return end_round(state, at);
 		events = engine->layer->poll(engine->ctx, &state->port.sink);
 		if (state->failed) {
 			*fail = state->fail;
@@ -208,13 +218,7 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
 	}
-	if (state->handed < state->count || state->arrived[at] < state->count)
-		return -1;
-	for (uint32_t i = 0; i < state->count; i++)
-		state->others[i].here[at] = false;
-	state->arrived[at] = 0;
-	state->round++;
-	return 0;
+	return -1;
 }
 
 /* Rounds until endpoint 0 says that it was the last one; all have as many. `rounds_out`: how many. */
@@ -244,16 +248,6 @@ static int run(struct alltoall *state, enum stop stop, uint64_t bound, uint64_t 
 			drv_sample(state->samples, drv_clock_to_ns(clock, now - before));
 		before = now;
 		rounds++;
-	}
-	/* what is lent is given back before anybody is told that the step is over */
-	while (state->lents > 0) {
-		const struct drv_engine *engine = state->port.engine;
-		const int events = engine->layer->poll(engine->ctx, &state->port.sink);
-
-		if (events < 0)
-			return drv_engine_fail("poll", events, fail);
-		if (drv_engine_look(state->port.engine, drv_clock_now(clock), NULL, fail))
-			return -1;
 	}
 	*rounds_out = rounds;
 	*ended_out = before;
@@ -332,7 +326,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 	state->others = calloc(state->count, sizeof(*state->others));
 	if (!state->others)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u channels", state->count);
-	memory = drv_pool_take(engine, DRV_POOL_CLIENT, (size_t)state->count * ROUNDS * stride, fail);
+	memory = drv_pool_take(engine, DRV_POOL_CLIENT, state->count * stride, fail);
 	state->samples = drv_record_samples(play->record, LATENCY, fail);
 	if (!memory || !state->samples)
 		return -1;
@@ -344,8 +338,7 @@ static int prepare(struct drv_play *play, struct drv_fail *fail)
 		/* another one for each way of each pair: what went astray is found out */
 		other->seed_here = drv_mix(drv_mix(play->seed, here), there);
 		other->seed_there = drv_mix(drv_mix(play->seed, there), here);
-		for (uint32_t j = 0; j < ROUNDS; j++, memory += stride)
-			other->buffers[j] = memory;
+		other->buffer = memory + i * stride;
 		if (there == 0)
 			state->leader = i;
 	}
@@ -379,7 +372,7 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 static void needs(const void *at, struct drv_needs *needs_out)
 {
 	needs_out->message_bytes = ((const struct parameters *)at)->bytes;
-	needs_out->depth = ROUNDS;
+	needs_out->depth = 1;
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)

@@ -292,6 +292,7 @@ def test_patterns(checkout: Checkout, cadge: Cadge) -> None:
     data = json.loads(cadge("patterns", "rpc", "--json").out)["data"]
     assert data["pattern"]["parameters"]["depth"]["max"] == 4096
     assert list(json.loads(cadge("patterns", "--json").out)["data"]["patterns"]) == list(WORKLOADS.ordered)
+    assert "measures where ways is both, else serves" in cadge("patterns", "stream").out
     wrong = cadge("patterns", "rpx")
     assert (wrong.code, wrong.out) == (2, "")
     assert "there is no pattern rpx; did you mean rpc?" in wrong.err

@@ -166,6 +166,8 @@ KNEE = {
             "client lists server more often, or less, than server lists",
         ),
         (("roles", "client", "when"), {"width": 1}, "there is no parameter width"),
+        (("roles", "server", "acts"), {"width": 1}, "there is no parameter width"),
+        (("roles", "server", "acts"), {"touch": "often"}, "touch: 'often' is not one of"),
         (("baseline",), {"parameter": "depth", "value": 1}, "baseline: there is no choice depth"),
         (("baseline",), {"parameter": "touch", "value": "read"}, "baseline: touch: 'read' is not one of none"),
         (("knee",), {**KNEE, "rest": -1}, "knee"),

@@ -71,6 +71,14 @@ def test_clients_wait_for_a_server_that_is_never_idle() -> None:
     assert predicted("incast", without, request_bytes=8, clients=10) == 6070
 
 
+def test_all_to_all_takes_a_message_more_for_each_endpoint_more() -> None:
+    # 300 and 400 ns of a processor for each, and an interface that takes 600 ns and 63 for its bytes
+    alone = one_way(64)
+    assert predicted("alltoall", bytes=64, endpoints=2) == alone
+    assert predicted("alltoall", bytes=64, endpoints=8) == pytest.approx(alone + 6 * 700)
+    assert predicted("alltoall", bytes=1024, endpoints=8) == pytest.approx(one_way(1024) + 6 * (600 + 1023))
+
+
 def test_a_call_waits_for_the_stream_in_front_of_it() -> None:
     given = {"request_bytes": 8, "bulk_bytes": 32768, "window": 4}
     alone = 2 * one_way(8)
@@ -79,7 +87,7 @@ def test_a_call_waits_for_the_stream_in_front_of_it() -> None:
         assert predicted("mixed", aggressor=aggressor, **given) == alone + 4 * (600 + 32767)
 
 
-@pytest.mark.parametrize("pattern", ["rpc", "pingpong", "delegated", "handler", "incast", "mixed"])
+@pytest.mark.parametrize("pattern", ["rpc", "pingpong", "delegated", "handler", "incast", "alltoall", "mixed"])
 def test_what_a_pattern_is_to_a_model_is_made_of_its_own_parameters(pattern: str) -> None:
     file = WORKLOADS.file(pattern)
     for one in file.modelled_as:

@@ -38,10 +38,8 @@ class FitChoice:
         return {"layer": self.layer, "place": self.place, "wait": self.wait_mode, "choices": choices}
 
     def message(self, chosen: Chosen) -> Message:
-        """Return what the fit says of messages of the size. Raises UsageError where that is none."""
-        from cadge_analysis.models.message import message
-
-        return message(chosen.parameters, size_of(self.size))
+        """Return what the fit says of messages of the size. Raises UsageError where that is none, AnalysisError."""
+        return chosen.message(size_of(self.size))
 
     def of_campaign(self, campaign: Campaign) -> Chosen:
         """Return the fit of a campaign. Raises NothingSelectedError, AnalysisError, cadge_results.ResultsError."""

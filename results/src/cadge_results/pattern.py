@@ -322,13 +322,15 @@ class Modelled(Frozen):
 
     `messages` are the parameters that say how large each is, one after the other. What else takes time: `works`, the
     parameter that says how long a handler works; `clients`, the one that says how many ask one server, which answers
-    one after the other; `behind`, what is on the way before it. To the model the numbers in `apart` make no difference.
+    one after the other; `all_to_all`, the one that says how many send a message to each other one; `behind`, what is on
+    the way before it. To the model the numbers in `apart` make no difference.
     """
 
     when: When = Field(default_factory=dict)
     messages: tuple[Name, ...] = Field(min_length=1)
     works: Name | None = None
     clients: Name | None = None
+    all_to_all: Name | None = None
     behind: Behind | None = None
     apart: tuple[Name, ...] = ()
 
@@ -340,7 +342,12 @@ class Modelled(Frozen):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of all parameters that the model knows of."""
-        named = (self.works, self.clients, *((self.behind.bytes, self.behind.messages) if self.behind else ()))
+        named = (
+            self.works,
+            self.clients,
+            self.all_to_all,
+            *((self.behind.bytes, self.behind.messages) if self.behind else ()),
+        )
         return (*self.when, *self.messages, *(name for name in named if name is not None), *self.apart)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.models.loggp import Fits, Fitted, HeldOut, Parameters
+from cadge_analysis.models.message import Message, message
 from cadge_results import ResultsError
 
 WITHIN = "measured at place {place}: what a link has here is a host's memory, or its kernel, and no network"
@@ -22,6 +23,15 @@ class Chosen:
     about: str
     notes: tuple[str, ...]
     held_out: tuple[HeldOut, ...]
+
+    def message(self, size: int) -> Message:
+        """Return what it says of messages of a size. Raises BadInputError for one that was not measured."""
+        least, most = self.parameters.pieces[0].from_bytes, self.parameters.pieces[-1].to_bytes
+        if not least <= size <= most:
+            raise BadInputError(
+                f"nothing is known of messages of {size} bytes: they were fitted from {least} to {most}"
+            )
+        return message(self.parameters, size)
 
 
 def read(path: Path) -> Fits:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.models.bursts import Burst, Key, fitted_messages
 from cadge_analysis.models.loggp import HeldOut, Parameters, Refused
+from cadge_analysis.models.message import message
+from cadge_analysis.models.traffic import Traffic, closed_form_ns
 from cadge_analysis.stats.compare import numbers_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.load import Case, Cell, Dataset
@@ -63,6 +65,10 @@ def _is_alike(case: Case, name: str, modelled: Modelled, choices: dict[str, int 
 
 def predict_ns(model: Parameters, modelled: Modelled, workload: Workload) -> float:
     """Return how long an operation takes: messages one after the other, and what it has to wait for."""
+    if modelled.all_to_all:
+        one = message(model, workload.integer(modelled.messages[0]))
+        endpoints = workload.integer(modelled.all_to_all)
+        return closed_form_ns(Traffic.ALLTOALL, endpoints, one, [one.latency_ns])
     sizes = [workload.integer(name) for name in modelled.messages]
     work_ns = workload.integer(modelled.works) if modelled.works else 0
     alone_ns = sum(model.one_way_ns(size) for size in sizes) + work_ns

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cadge_analysis.errors import BadInputError
 from cadge_analysis.models.loggp import Parameters, Refused
 
 
@@ -51,11 +50,8 @@ def message(parameters: Parameters, size: int) -> Message:
     """Return what a fit says of messages of a size.
 
     A processor's time that was refused is taken for none, and so for a part of the way: what one message takes, and how
-    soon another follows, is as measured all the same. Raises BadInputError for a size that was not measured.
+    soon another follows, is as measured all the same.
     """
-    least, most = parameters.pieces[0].from_bytes, parameters.pieces[-1].to_bytes
-    if not least <= size <= most:
-        raise BadInputError(f"nothing is known of messages of {size} bytes: they were fitted from {least} to {most}")
     piece = parameters.piece(size)
     notes = []
     own = {}

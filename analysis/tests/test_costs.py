@@ -63,6 +63,9 @@ def test_the_report_shows_what_was_counted_and_says_what_was_not(campaign: Campa
     rows = [shown for shown in pagereader.full_rows(page) if shown.fields["system_calls"].numbers]
     assert rows
     assert {shown.fields["system_calls"].numbers[0] for shown in rows} == {3.5}
+    for shown in rows:
+        both = shown.fields["switches_client"].numbers[0] + shown.fields["switches_server"].numbers[0]
+        assert shown.fields["switches_all"].numbers[0] == pytest.approx(both)
     assert all("cycles" not in shown.fields for shown in rows)
     assert "How many cycles an operation takes: not recorded." in page.text
     assert "How many system calls an operation takes" not in page.text

@@ -74,10 +74,12 @@ def columns_of(file: PatternFile, rows: Sequence[Row]) -> tuple[Column, ...]:
         columns.append(Column(key="above", head="above floor", unit=shown.unit))
     columns += [Column(key="rate", head=file.words.operations), _FLOOR, _REFERENCES]
     columns += [Column(key=f"cpu_{role}", head=f"CPU {role}", unit="\u00b5s") for role in file.roles]
+    together = "both" if len(file.roles) == 2 else "all"
     if len(file.roles) > 1:
-        together = "both" if len(file.roles) == 2 else "all"
         columns.append(Column(key="cpu_all", head=f"CPU {together}", unit="\u00b5s"))
     columns += [Column(key=f"switches_{role}", head=f"switches {role}") for role in file.roles]
+    if len(file.roles) > 1:
+        columns.append(Column(key="switches_all", head=f"switches {together}"))
     every = [row.numbers.costs for row in rows]
     for key, head in _COUNTED.items():
         if any(getattr(costs, key) is not None for costs in every):
@@ -210,6 +212,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[
         **{f"cpu_{role}": _of_role(cpu, role, case, scale=us) for role in file.roles},
         "cpu_all": _plain(cpu.all_roles if cpu else None, scale=us),
         **{f"switches_{role}": _of_role(switches, role, case) for role in file.roles},
+        "switches_all": _plain(switches.all_roles if switches else None),
         **{name: _cost(getattr(costs, name), costs.why.get(name, "not recorded")) for name in _COUNTED},
         "lost": _lost(numbers),
         "calls": Value(text=_calls(facts, file) or units.MISSING),

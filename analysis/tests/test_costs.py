@@ -13,7 +13,10 @@ import pytest
 import synthetic
 
 from cadge_analysis import export, report
+from cadge_analysis.stats.costs import costs_of
+from cadge_analysis.stats.load import Sample
 from cadge_results import Campaign
+from cadge_results.result import CpuUse
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
@@ -29,6 +32,33 @@ def counting(point: dict[str, Any], attempt: dict[str, Any], number: int) -> Non
     if number == 0:
         attempt["counted_operations"] = 2000
         client["system_calls"], server["system_calls"] = 4000, 3000
+
+
+def sample(counted: dict[str, str], **use: int) -> Sample:
+    """Return a launch with one endpoint."""
+    nothing = dict.fromkeys(
+        ("user_ns", "system_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"), 0
+    )
+    return Sample(
+        launch_id="l1", round=(0, 0), quantities={}, elapsed_ns=1, operations=10, lost=0, late=0,
+        cpu=(("client", CpuUse(**{**nothing, **use})),), steady=True, hindered=False, counted=counted,
+    )  # fmt: skip
+
+
+def test_why_nothing_was_counted_is_what_the_launch_says_that_was_to_count() -> None:
+    asked = {"system_calls": "not to be had: Operation not permitted", "cycles": "not to be had: no such counter"}
+    other = {"system_calls": "not in this launch", "cycles": "not to be had: no such counter"}
+    costs = costs_of([sample(other), sample(asked)], ["client"])
+    assert costs.why == {
+        "system_calls": "not to be had: Operation not permitted",
+        "cycles": "not to be had: no such counter",
+        "instructions": "not to be had: no such counter",
+    }
+    assert costs_of([sample(other)], ["client"]).why["system_calls"] == "not in this launch"
+    costs = costs_of([sample({}, cycles=50, instructions=20), sample({})], ["client"])
+    assert costs.cycles is not None
+    assert costs.cycles.all_roles == 5.0
+    assert set(costs.why) == {"system_calls"}
 
 
 def row_of(campaign: Campaign) -> dict[str, str]:

@@ -128,11 +128,14 @@ static void say_why(struct drv_events *events, enum drv_event event)
 	const bool refused = why == EPERM || why == EACCES;
 	const char *hint = "";
 
+	if (event != DRV_SYSTEM_CALLS && (why == ENOENT || why == EOPNOTSUPP)) {
+		snprintf(events->of[event].how, sizeof(events->of[0].how), "%s",
+			 "not to be had: this processor, or virtual machine, has no such counter");
+		return;
+	}
 	if (refused)
 		hint = event == DRV_SYSTEM_CALLS ? "; it takes root"
 						 : "; see /proc/sys/kernel/perf_event_paranoid";
-	else if (event != DRV_SYSTEM_CALLS && (why == ENOENT || why == EOPNOTSUPP))
-		hint = "; this processor, or virtual machine, has no such counter";
 	snprintf(events->of[event].how, sizeof(events->of[0].how), "not to be had: %s%s", strerror(why),
 		 hint);
 }

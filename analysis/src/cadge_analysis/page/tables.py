@@ -42,9 +42,11 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
     """Yield what was counted nowhere, and why, in sentences."""
     every = [row.numbers.costs for row in rows]
     for name, head in _COUNTED.items():
-        why = next((costs.why[name] for costs in every if costs.why.get(name)), "")
         if every and all(getattr(costs, name) is None for costs in every):
-            yield f"How many {head} an operation takes: {why or 'not recorded'}."
+            said = sorted({costs.why[name] for costs in every if costs.why.get(name)})
+            # where some could not and some were not asked to, that they could not says more
+            why = next((text for text in said if text.startswith("not to be had")), said[0] if said else "not recorded")
+            yield f"How many {head} an operation takes: {why}."
 
 
 def columns_of(file: PatternFile, rows: Sequence[Row]) -> tuple[Column, ...]:

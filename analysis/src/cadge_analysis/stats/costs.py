@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from cadge_analysis.stats.load import Sample
 from cadge_results.result import CpuUse
 
+_SAID_OF = {"instructions": "cycles"}
+"""One word says of both whether they were counted."""
 Read = Callable[[CpuUse], int | None]
 
 
@@ -52,7 +54,7 @@ def costs_of(samples: Sequence[Sample], roles: Iterable[str]) -> Costs:
         switches=_whole(samples, names, lambda use: use.voluntary_switches),
         faults=_whole(samples, names, lambda use: use.minor_faults + use.major_faults),
         **counted,
-        why={name: _why(samples, name) for name, found in counted.items() if found is None},
+        why={name: _why(samples, _SAID_OF.get(name, name)) for name, found in counted.items() if found is None},
     )
 
 

@@ -263,4 +263,4 @@ def test_a_long_call_holds_up_no_other_where_another_worker_is_free(two: Pair) -
         seen[workers] = quantile(attempt, "overhead", 98.5)
     # of four in flight, three stand behind a long one: more than one call in a hundred
     assert seen[0] > 20 * short_ns
-    assert seen[4] < 10 * short_ns
+    assert seen[4] < seen[0] / 2

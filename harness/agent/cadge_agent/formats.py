@@ -36,7 +36,13 @@ class Endpoint(Hands):
     peers: list[int]
 
 
-class Launch(TypedDict):
+class Counting(TypedDict, total=False):
+    """Only where system calls are counted."""
+
+    system_calls: bool
+
+
+class Launch(Counting):
     """cadge.launch/2, which the driver reads; of `patterns` and `points` the agent knows nothing."""
 
     schema: str

@@ -14,7 +14,7 @@
 #include "verify.h"
 
 #define STATE_ALIGN 4096u
-#define COUNT_NS    UINT64_C(30000000)
+#define COUNT_NS    UINT64_C(15000000)
 
 uint64_t drv_attempt_seed(const struct drv_launch *launch, size_t index)
 {

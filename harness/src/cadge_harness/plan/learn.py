@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from cadge_harness.plan.timemodel import CONTEXT_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
+from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_harness.testbed.model import Testbed
 from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, ResultsError, Store
 from cadge_results.base import Kind, Launcher
@@ -116,6 +116,7 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
     around_ms = 0.0
     for before, after in pairwise(attempts):
         took_ms = ((after.started_ns_since_launch or 0) - (before.started_ns_since_launch or 0)) / 1e6
+        took_ms -= COUNTING_MS if before.counted_operations else 0
         point = points[before.point_id]
         extra_ms = took_ms - point.duration_ms
         around_ms += took_ms
@@ -129,6 +130,7 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
     if extras_ms:
         last = points[attempts[-1].point_id]
         stored_ms = STORE_ATTEMPT_MS * len(attempts)
+        stored_ms += COUNTING_MS * sum(bool(attempt.counted_operations) for attempt in attempts)
         contexts = sum(len(end.cpus) or 1 for end in record.launch.endpoints)
         more_ms = CONTEXT_MS * max(contexts - 2, 0)
         inside_ms = around_ms + last.duration_ms + statistics.median(extras_ms)

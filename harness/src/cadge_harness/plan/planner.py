@@ -24,6 +24,7 @@ from cadge_harness.plan.sizes import SIZES_LEAST, left_out, notice, size_of
 from cadge_harness.plan.sweep import FocusOn, Wanted, focuses, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
+    COUNTING_MS,
     RECORD_BYTES,
     TimeModel,
     launch_deadline_ms,
@@ -271,7 +272,7 @@ def _fixed_ms(making: _Making, times: TimeModel) -> int:
         fixed_ms += launches * draft.launch_ms(times)
         for item in draft.points.values():
             touched = touched_bytes(making.pattern(item.workload), item.workload, kind)
-            fixed_ms += launches * times.point_around_ms(touched, kind)
+            fixed_ms += launches * times.point_around_ms(touched, kind) + COUNTING_MS
     blocks = len({_block_key(making, key) for key in making.drafts})
     return fixed_ms + blocks * round(times.block_ms) + report_ms(attempts)
 
@@ -375,6 +376,7 @@ def _launch(
     key, seed = draft.key, making.sweep.seed
     ids = _shuffled(list(draft.points), str, seed, key.identity, turn)
     wall_ms = draft.launch_ms(making.site.times) + sum(durations[item] + draft.points[item].around_ms for item in ids)
+    wall_ms += COUNTING_MS * len(ids) if turn == 0 else 0
     return PlanLaunch(
         launch_id=f"{block_id}-{number:04d}-{digest([key.identity, turn])[:8]}",
         block=block_id,

@@ -19,6 +19,8 @@ REPORT_ATTEMPT_MS = 1.7
 """Making the report, which follows the end of a campaign, and what each attempt adds to it."""
 STORE_ATTEMPT_MS = 0.8
 """What bringing an attempt home and storing it adds to its launch."""
+COUNTING_MS = 50
+"""What counting system calls adds to each attempt of a point's first launch: most of it the kernel's, ending it."""
 CONTEXT_MS = 20
 """What each context beyond two, of an endpoint or a thread, adds to starting, connecting and ending a launch."""
 RECORD_BYTES = 2500

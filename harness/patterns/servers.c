@@ -66,8 +66,6 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 	if (drv_caller_prepare(play, exchange_in(play), fail))
 		return -1;
 	play->sleep = sleep_of(play->parameters);
-	if (play->sleep != DRV_SLEEP_EACH && ((const struct parameters *)play->parameters)->depth == 1)
-		play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 PATTERNS = {
     "alltoall": {

@@ -8,7 +8,7 @@ import pytest
 
 from .test_driver_run import Json, Pair, endpoint, launch, need, stream
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 POINTS = [
     stream(64, 16, "write+read", ways="both", duration=60),

@@ -12,7 +12,7 @@ from cadge_results.histogram import decode
 
 from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 PATTERNS = {
     "fanout": {

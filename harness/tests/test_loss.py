@@ -13,7 +13,7 @@ from cadge_results.histogram import decode
 
 from .test_driver_run import TOUCH, Json, Pair, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 PATTERNS: Json = {
     "loss": {

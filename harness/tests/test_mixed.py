@@ -10,7 +10,7 @@ from cadge_results.histogram import decode
 
 from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 CALL = {"type": "integer", "min": 0, "max": 4096}
 PATTERNS = {

@@ -12,7 +12,7 @@ from cadge_results.histogram import decode
 
 from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 PATTERNS: Json = {"phases": {"bytes": {**SIZE, "min": 16}, "touch": TOUCH}}
 PARTS = ("post", "transfer", "progress")

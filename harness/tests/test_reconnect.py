@@ -11,7 +11,7 @@ from cadge_results.histogram import decode
 
 from .test_driver_run import SIZE, Json, Pair, endpoint, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 PATTERNS = {"reconnect": {"bytes": SIZE, "clients": {"type": "integer", "min": 1, "max": 31}}}
 SPANS = ("setup", "first", "next", "addresses", "teardown")

@@ -8,7 +8,7 @@ import pytest
 
 from .test_driver_run import Json, Pair, check_sound, endpoint, launch, need, rpc
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 TAKEN = ("cont", "wait", "defer")
 PARTLY = ("pm-ucx",)

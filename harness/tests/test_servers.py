@@ -11,7 +11,7 @@ from cadge_results.histogram import decode
 
 from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 STEPS = ["per_connection", "dispatcher", "clusters", "stealing"]
 PATTERNS = {
@@ -100,7 +100,14 @@ def check(result: Json, reliable: bool = True) -> None:
             assert attempt["lost"] == 0
 
 
-@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-tcp", "peregrine-shm", "sockets-udp"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "sockets-unix",
+        "peregrine-shm",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("sockets-tcp", "sockets-udp")),
+    ],
+)
 @pytest.mark.parametrize(
     ("step", "threads"),
     [
@@ -236,7 +243,7 @@ def test_calls_that_are_answered_inside_their_handler(two: Pair) -> None:
 
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
 @pytest.mark.parametrize("reply", ["wait", "defer"])
-@pytest.mark.parametrize("clients", [1, 5])
+@pytest.mark.parametrize("clients", [pytest.param(1, marks=pytest.mark.long), 5])
 def test_clients_that_dispatch_their_replies(two: Pair, layer: str, reply: str, clients: int) -> None:
     """Each has a thread of its own that takes them, and every one of them takes its own."""
     need(layer)
@@ -250,7 +257,6 @@ def test_batches_that_the_layer_does_not_have(two: Pair) -> None:
     assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
 
 
-@pytest.mark.paired
 def test_the_clients_die(two: Pair) -> None:
     need("sockets-unix")
     processes = two.start_both(document("sockets-unix", [served(4, threads=2, duration=20000)]))

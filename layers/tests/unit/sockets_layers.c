@@ -402,8 +402,9 @@ static void many_peers(void)
 static void many_at_once(void)
 {
 	enum { PEERS = 48 };
+	/* too large for a stack */
+	static struct pair_end hub, ends[PEERS];
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
-	struct pair_end hub, ends[PEERS];
 	struct cadge_chan *to;
 	int met = 0;
 

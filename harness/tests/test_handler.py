@@ -111,6 +111,7 @@ def every_kind(depth: int, workers: int = 0) -> list[Json]:
     ]
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("wait", ["poll", "block"])
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
 def test_every_call_is_worked_for(two: Pair, layer: str, wait: str) -> None:
@@ -206,6 +207,7 @@ def test_more_memory_takes_longer(two: Pair) -> None:
     assert medians[0] * 4 < medians[1] < medians[2] / 16
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 3])
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", "sockets-udp"])
 def test_every_call_is_worked_for_by_others(two: Pair, layer: str, workers: int) -> None:
@@ -260,7 +262,7 @@ def test_a_long_call_holds_up_no_other_where_another_worker_is_free(two: Pair) -
         given = handled(mean_ns, "bimodal", work="sleep", depth=4, duration=1500, workers=workers)
         [attempt] = two.run(with_workers("sockets-unix", [given], workers, wait="block"))["attempts"]
         check_accounts(attempt, given)
-        seen[workers] = quantile(attempt, "overhead", 99)
-    # of four in flight, three stand behind a long one: three calls in two hundred
+        seen[workers] = quantile(attempt, "overhead", 99.5)
+    # of four in flight, three stand behind a long one: three calls in two hundred, give or take what the seed draws
     assert seen[0] > 20 * short_ns
     assert seen[4] < seen[0] / 2

@@ -85,6 +85,7 @@ def check_accounts(attempt: Json, given: Json) -> None:
     assert only(attempt, "generator_bound")["value"] == (late or slow)
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize(
     ("layer", "wait"),
     [

@@ -91,6 +91,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize(
     ("layer", "wait"),
     [

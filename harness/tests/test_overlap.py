@@ -74,6 +74,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.paired
 @pytest.mark.parametrize(
     ("layer", "wait"),
     [

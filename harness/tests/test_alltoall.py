@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -58,8 +58,8 @@ def check_accounts(attempt: Json, count: int) -> None:
     assert attempt["verified"]["in_loop"] == attempt["operations"]
 
 
-@pytest.mark.parametrize("count", [2, 5])
-@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-tcp", "native-zmq", "peregrine-shm"])
+@pytest.mark.parametrize("count", [*in_long_form(2), 5])
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", *in_long_form("sockets-tcp", "native-zmq")])
 def test_all_send_to_all(some: Pair, layer: str, count: int) -> None:
     need(layer)
     points = [rounds(count), rounds(count, 16, "none"), rounds(count, 5000), rounds(count, 200000, duration=100)]
@@ -69,7 +69,7 @@ def test_all_send_to_all(some: Pair, layer: str, count: int) -> None:
         check_accounts(attempt, count)
 
 
-@pytest.mark.parametrize("layer", ["native-ucx", "native-ofi", "am-ucx", "fm-ofi", "sockets-unix"])
+@pytest.mark.parametrize("layer", ["native-ucx", "sockets-unix", *in_long_form("native-ofi", "am-ucx", "fm-ofi")])
 def test_two_that_poll(some: Pair, layer: str) -> None:
     need(layer)
     result = some.run(document(layer, 2, [rounds(2), rounds(2, 70000)], "poll"))
@@ -99,7 +99,7 @@ def test_a_round_takes_one_known_delay(some: Pair, count: int) -> None:
     assert 9.5 < mean_ns / 1e6 < 20
 
 
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [*in_long_form(0), 2])
 def test_one_of_them_dies(some: Pair, victim: int) -> None:
     need("sockets-unix")
     given = document("sockets-unix", 4, [rounds(4, duration=20000)])

@@ -9,7 +9,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -56,7 +56,7 @@ def document(layer: str, points: list[Json], hands: int = 0, **more: object) -> 
     return launch(layer, points, wait="block", endpoints=ends, patterns=PATTERNS, **more)
 
 
-@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-udp", "native-zmq", "peregrine-shm"])
+@pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", *in_long_form("sockets-udp", "native-zmq")])
 def test_every_route_ends_at_the_client(three: Pair, layer: str) -> None:
     """Over messages, unreliable and lent ones among them, and over calls that the layer delegates itself."""
     need(layer)

@@ -28,6 +28,11 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "results/schema/cadge.result-2.
 Json = dict[str, Any]
 
 
+def in_long_form(*cases: object) -> list[Any]:
+    """Return cases that `make long` runs and `make test` leaves out: others show the same within its eight minutes."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long) for case in cases]
+
+
 def need(*layers: str) -> None:
     if not DRIVER.exists():
         pytest.skip(f"{DRIVER} is not built")

@@ -10,7 +10,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -75,8 +75,10 @@ def check_accounts(attempt: Json, servers: int) -> None:
     assert len(attempt["cpu"]) == servers + 1
 
 
-@pytest.mark.parametrize("servers", [1, 4])
-@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-udp", "native-zmq", "peregrine-shm", "sockets-tcp"])
+@pytest.mark.parametrize("servers", [*in_long_form(1), 4])
+@pytest.mark.parametrize(
+    "layer", ["sockets-unix", "peregrine-shm", *in_long_form("sockets-udp", "native-zmq", "sockets-tcp")]
+)
 def test_every_server_answers(some: Pair, layer: str, servers: int) -> None:
     """Over messages, unreliable and lent ones among them, and native calls; small and large, touched and not."""
     need(layer)
@@ -121,7 +123,7 @@ def histogram(attempt: Json, name: str) -> list[tuple[int, int]]:
     return list(zip(decoded.highs, decoded.counts, strict=True))
 
 
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [*in_long_form(0), 2])
 def test_one_of_them_dies(some: Pair, victim: int) -> None:
     """All others end soon, be it the client or a server."""
     need("sockets-unix")

@@ -22,7 +22,7 @@ import pytest
 
 from cadge_results import histogram
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.paired
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CADGE_BUILD", ROOT / "build"))
@@ -393,7 +393,6 @@ def test_launches_that_a_floor_cannot_make(tmp_path: Path, floor: str, place: st
     assert (result["status"], result["reason_code"], result["attempts"]) == ("refused", code, [])
 
 
-@pytest.mark.paired
 def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
     points = [point("exchange", 8, duration_ms=10_000)]
     launch = Launch(folder=tmp_path, floor="floor-copyflag", points=points, program=available())

@@ -9,7 +9,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -65,8 +65,10 @@ def check_accounts(attempt: Json, clients: int) -> None:
     assert attempt["verified"]["full_after"] > 0
 
 
-@pytest.mark.parametrize("clients", [1, 4])
-@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-udp", "native-zmq", "peregrine-shm", "sockets-tcp"])
+@pytest.mark.parametrize("clients", [*in_long_form(1), 4])
+@pytest.mark.parametrize(
+    "layer", ["sockets-unix", "peregrine-shm", *in_long_form("sockets-udp", "native-zmq", "sockets-tcp")]
+)
 def test_every_call_is_answered(some: Pair, layer: str, clients: int) -> None:
     """Over messages, unreliable and lent ones among them, and native calls; deep and shallow, touched and not."""
     need(layer)
@@ -94,7 +96,7 @@ def test_a_server_is_shared_by_its_clients(some: Pair) -> None:
     assert 3.5 < rates[1] / rates[0] < 6.5
 
 
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [*in_long_form(0), 2])
 def test_one_of_them_dies(some: Pair, victim: int) -> None:
     """All others end soon, be it the server or a client."""
     need("sockets-unix")

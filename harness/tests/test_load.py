@@ -9,7 +9,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, launch, need, point, quantile, rpc
+from .test_driver_run import DECLARED, Json, Pair, in_long_form, launch, need, point, quantile, rpc
 
 pytestmark = pytest.mark.alone
 
@@ -91,8 +91,8 @@ def check_accounts(attempt: Json, given: Json) -> None:
     [
         ("sockets-unix", "poll"),
         ("sockets-unix", "block"),
-        ("sockets-tcp", "block"),
-        ("sockets-udp", "poll"),
+        *in_long_form(("sockets-tcp", "block")),
+        *in_long_form(("sockets-udp", "poll")),
         ("native-ucx", "poll"),
         ("peregrine-shm", "poll"),
     ],

@@ -13,7 +13,7 @@ from cadge_analysis.models.loggp import Fits, Fitted, Parameters, Refused
 from cadge_results.histogram import decode
 
 from .test_cli_campaign import run, surroundings  # noqa: F401 - a fixture
-from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
+from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.alone
 
@@ -97,9 +97,9 @@ EVERY = [
     [
         ("sockets-unix", "poll"),
         ("sockets-unix", "block"),
-        ("sockets-tcp", "block"),
+        *in_long_form(("sockets-tcp", "block")),
         ("peregrine-shm", "poll"),
-        ("peregrine-shm", "block"),
+        *in_long_form(("peregrine-shm", "block")),
         ("native-ucx", "poll"),
     ],
 )
@@ -205,6 +205,7 @@ def parameters_of(found: Fitted) -> dict[str, float]:
     }
 
 
+@pytest.mark.long
 def test_a_campaign_gives_the_parameters_of_the_link(
     surroundings: dict[str, str],  # noqa: F811 - the fixture
     tmp_path: Path,

@@ -11,7 +11,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import TOUCH, Json, Pair, launch, need, point
+from .test_driver_run import TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -76,9 +76,9 @@ def check_accounts(attempt: Json, given: Json) -> None:
 @pytest.mark.parametrize(
     ("layer", "wait"),
     [
-        ("sockets-unix", "poll"),
+        *in_long_form(("sockets-unix", "poll")),
         ("sockets-unix", "block"),
-        ("sockets-udp", "poll"),
+        *in_long_form(("sockets-udp", "poll")),
         ("sockets-udp", "block"),
         ("native-ucx", "poll"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -93,8 +93,8 @@ WHERE = ("none", "same", "channel")
     ("layer", "wait"),
     [
         ("sockets-unix", "poll"),
-        ("sockets-tcp", "block"),
-        ("sockets-udp", "poll"),
+        *in_long_form(("sockets-tcp", "block")),
+        *in_long_form(("sockets-udp", "poll")),
         ("native-ucx", "poll"),
         ("am-ofi", "poll"),
         ("peregrine-shm", "block"),

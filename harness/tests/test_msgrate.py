@@ -8,7 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -64,7 +64,7 @@ POINTS = [
 
 
 @pytest.mark.parametrize("wait", ["poll", "block"])
-@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-udp", "native-zmq", "peregrine-shm"])
+@pytest.mark.parametrize("layer", ["sockets-unix", "sockets-udp", "peregrine-shm", *in_long_form("native-zmq")])
 def test_every_message_is_acknowledged(some: Pair, layer: str, wait: str) -> None:
     """Over what copies, what lends, what queues, and what may lose a message; how both ends wait is judged."""
     need(layer)

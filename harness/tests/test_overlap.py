@@ -10,7 +10,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
+from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.alone
 
@@ -79,9 +79,9 @@ EVERY = [
     ("layer", "wait"),
     [
         ("sockets-unix", "poll"),
-        ("sockets-tcp", "block"),
+        *in_long_form(("sockets-tcp", "block")),
         ("peregrine-shm", "poll"),
-        ("peregrine-shm", "block"),
+        *in_long_form(("peregrine-shm", "block")),
         ("native-ucx", "poll"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import SIZE, TOUCH, Json, Pair, launch, need, point
+from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -65,8 +65,8 @@ EVERY = [sent(16), sent(5000), sent(1 << 20), sent(65536, "none")]
     ("layer", "wait"),
     [
         ("sockets-unix", "poll"),
-        ("sockets-unix", "block"),
-        ("peregrine-shm", "poll"),
+        *in_long_form(("sockets-unix", "block")),
+        *in_long_form(("peregrine-shm", "poll")),
         ("peregrine-shm", "block"),
         ("native-ucx", "poll"),
     ],

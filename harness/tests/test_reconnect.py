@@ -9,7 +9,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import SIZE, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import SIZE, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -61,7 +61,12 @@ def check_accounts(attempt: Json, clients: int) -> None:
 @pytest.mark.parametrize(("clients", "wait"), [(1, "poll"), (1, "block"), (4, "block")])
 @pytest.mark.parametrize(
     "layer",
-    ["sockets-unix", "sockets-tcp", "native-zmq", "peregrine-shm", "native-ucx", "native-ofi", "am-ucx", "fm-ofi"],
+    [
+        "sockets-unix",
+        "peregrine-shm",
+        "native-ucx",
+        *in_long_form("sockets-tcp", "native-zmq", "native-ofi", "am-ucx", "fm-ofi"),
+    ],
 )
 def test_channels_are_made_again(some: Pair, layer: str, clients: int, wait: str) -> None:
     need(layer)
@@ -92,7 +97,7 @@ def test_a_known_delay_is_in_what_it_delays(some: Pair) -> None:
     assert ms["teardown"] < 5, ms
 
 
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [*in_long_form(0), 2])
 def test_one_of_them_dies(some: Pair, victim: int) -> None:
     """A channel that goes down is taken for no fault only where its other end is alive."""
     need("sockets-unix", "shim-delay")

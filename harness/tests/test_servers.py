@@ -9,7 +9,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
 
@@ -139,7 +139,7 @@ def test_one_client_of_each_that_polls(two: Pair, layer: str) -> None:
             check(result)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", ["per_connection", "clusters", *in_long_form("dispatcher", "stealing")])
 def test_sixty_four_clients(two: Pair, step: str) -> None:
     """They end in time on two cores, also with as many threads of the server's."""
     need("sockets-unix")

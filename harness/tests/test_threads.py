@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "harness/driver"
 LIBRARY = ROOT / "build/libcadge-harness.a"
+pytestmark = pytest.mark.spare
 
 
 def build(program: Path, sources: list[Path]) -> None:

@@ -91,7 +91,6 @@ EVERY = [
 ]
 
 
-@pytest.mark.paired
 @pytest.mark.parametrize(
     ("layer", "wait"),
     [

@@ -74,7 +74,6 @@ EVERY = [
 ]
 
 
-@pytest.mark.paired
 @pytest.mark.parametrize(
     ("layer", "wait"),
     [

@@ -15,6 +15,7 @@ import click
 import pytest
 
 from cadge_cli import cli
+from cadge_cli.options import results_option
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.patterns import ask_driver, differences
@@ -350,3 +351,18 @@ def test_a_reader_that_goes_away_is_no_error(checkout: Checkout) -> None:
     script = f"{sys.executable} -m cadge_cli.cli layers | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_folder_of_results_is_meant_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ansible runs its tasks elsewhere."""
+    given: list[Path | None] = []
+
+    @click.command()
+    @results_option
+    def command(results: Path | None) -> None:
+        given.append(results)
+
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["--results", "mine"], []):
+        command(arguments, standalone_mode=False)
+    assert given == [tmp_path / "mine", None]

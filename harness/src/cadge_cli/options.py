@@ -120,12 +120,18 @@ def run_options(command: _F) -> _F:
     )(command)
 
 
+def _absolute(_ctx: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """Return a path that programs understand which run in folders of their own."""
+    return path.absolute() if path is not None else None
+
+
 def results_option(command: _F) -> _F:
     """Add --results."""
     return click.option(
         "--results",
         type=click.Path(path_type=Path, file_okay=False),
         envvar="CADGE_RESULTS",
+        callback=_absolute,
         help="Folder of campaigns (default: results/campaigns of the checkout).",
     )(command)
 

@@ -15,6 +15,7 @@
 #include "intake.h"
 #include "loss.h"
 #include "message.h"
+#include "halves.h"
 #include "pattern.h"
 #include "serve_loop.h"
 
@@ -28,8 +29,6 @@
 /* a place that no burst is long enough for: the server is to pause once it has answered */
 #define PAUSE   0xffu
 #define ANSWERS 2u
-/* tokens of the answering side, where one process plays both */
-#define TOKEN_ANSWER (UINT64_C(1) << 63)
 
 enum quantity { PRTT, SINGLE, UNDELAYED, RECEIVE };
 
@@ -90,10 +89,10 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 static void receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	const uint64_t index = token & ~TOKEN_ANSWER;
+	const uint64_t index = token & ~DRV_TOKEN_ANSWER;
 
 	(void)peer;
-	if (DRV_UNLIKELY(!(token & TOKEN_ANSWER) || index >= ANSWERS || !receiver->lent[index])) {
+	if (DRV_UNLIKELY(!(token & DRV_TOKEN_ANSWER) || index >= ANSWERS || !receiver->lent[index])) {
 		drv_intake_mismatch(&receiver->intake,
 				    "a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
@@ -146,7 +145,7 @@ static int receiver_drain(struct receiver *receiver, struct cadge_sink *sink)
 	receiver->answer.full = receiver->intake.full;
 	receiver->answer.phase = receiver->intake.phase;
 	code = drv_message_post(receiver->port.engine, receiver->chan, &receiver->answer,
-				TOKEN_ANSWER | index);
+				DRV_TOKEN_ANSWER | index);
 	if (code == CADGE_BUSY)
 		return 0;
 	receiver->answer_due = false;
@@ -471,31 +470,10 @@ static int sender_start(struct sender *sender, const struct drv_play *play, stru
 
 /* Both sides; at place self on one context, with a sink that tells each event whose it is. */
 struct both {
-	struct drv_port port;
+	struct drv_halves halves;
 	struct sender sender;
 	struct receiver receiver;
 };
-
-static enum cadge_keep both_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				    struct cadge_lend *lend)
-{
-	struct both *both = (struct both *)sink;
-	const bool answers =
-		bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == ~both->sender.seed;
-
-	return answers ? sender_on_recv(&both->sender.port.sink, peer, data, bytes, lend)
-		       : receiver_on_recv(&both->receiver.port.sink, peer, data, bytes, lend);
-}
-
-static void both_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct both *both = (struct both *)sink;
-
-	if (token & TOKEN_ANSWER)
-		receiver_on_sent(&both->receiver.port.sink, peer, token, code);
-	else
-		sender_on_sent(&both->sender.port.sink, peer, token, code);
-}
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
@@ -516,11 +494,9 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (receiver_start(&both->receiver, play, fail) ||
 	    sender_start(&both->sender, play, &both->receiver, fail))
 		return -1;
-	drv_port_start(&both->port, play->engine);
-	both->port.sink.recv = both_on_recv;
-	both->port.sink.sent = both_on_sent;
-	both->sender.sink = &both->port.sink;
-	play->engine->sink = &both->port.sink;
+	drv_halves_start(&both->halves, play->engine, &both->sender.port.sink, &both->receiver.port.sink,
+			 play->seed);
+	both->sender.sink = &both->halves.port.sink;
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }

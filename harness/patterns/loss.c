@@ -12,6 +12,7 @@
 #include "intake.h"
 #include "loss.h"
 #include "message.h"
+#include "halves.h"
 #include "pattern.h"
 #include "serve_loop.h"
 
@@ -19,8 +20,6 @@
 #define WINDOW_NS UINT64_C(100000)
 #define ANSWERS   2u
 #define REQUESTS  2u
-/* tokens of the answering side, where one process plays both */
-#define TOKEN_ANSWER (UINT64_C(1) << 63)
 
 enum quantity { LATENCY, RECOVERY, GOODPUT, RETRANSMITS, REPEATED };
 
@@ -83,10 +82,10 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 static void receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
 	struct receiver *receiver = (struct receiver *)sink;
-	const uint64_t index = token & ~TOKEN_ANSWER;
+	const uint64_t index = token & ~DRV_TOKEN_ANSWER;
 
 	(void)peer;
-	if (DRV_UNLIKELY(!(token & TOKEN_ANSWER) || index >= ANSWERS || !receiver->lent[index])) {
+	if (DRV_UNLIKELY(!(token & DRV_TOKEN_ANSWER) || index >= ANSWERS || !receiver->lent[index])) {
 		drv_intake_mismatch(&receiver->intake,
 				    "a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
@@ -114,7 +113,7 @@ static int receiver_drain(struct receiver *receiver)
 	receiver->answer.full = receiver->intake.full;
 	receiver->answer.phase = receiver->intake.phase;
 	code = drv_message_post(receiver->port.engine, receiver->chan, &receiver->answer,
-				TOKEN_ANSWER | index);
+				DRV_TOKEN_ANSWER | index);
 	if (code == CADGE_BUSY)
 		return 0;
 	receiver->answer_due = false;
@@ -394,31 +393,10 @@ static int caller_start(struct caller *caller, const struct drv_play *play, stru
 
 /* Both sides; at place self on one context, with a sink that tells each event whose it is. */
 struct both {
-	struct drv_port port;
+	struct drv_halves halves;
 	struct caller caller;
 	struct receiver receiver;
 };
-
-static enum cadge_keep both_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-				    struct cadge_lend *lend)
-{
-	struct both *both = (struct both *)sink;
-	const bool answers =
-		bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == ~both->caller.seed;
-
-	return answers ? caller_on_recv(&both->caller.port.sink, peer, data, bytes, lend)
-		       : receiver_on_recv(&both->receiver.port.sink, peer, data, bytes, lend);
-}
-
-static void both_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct both *both = (struct both *)sink;
-
-	if (token & TOKEN_ANSWER)
-		receiver_on_sent(&both->receiver.port.sink, peer, token, code);
-	else
-		caller_on_sent(&both->caller.port.sink, peer, token, code);
-}
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
@@ -438,11 +416,9 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (receiver_start(&both->receiver, play, fail) ||
 	    caller_start(&both->caller, play, &both->receiver, fail))
 		return -1;
-	drv_port_start(&both->port, play->engine);
-	both->port.sink.recv = both_on_recv;
-	both->port.sink.sent = both_on_sent;
-	both->caller.sink = &both->port.sink;
-	play->engine->sink = &both->port.sink;
+	drv_halves_start(&both->halves, play->engine, &both->caller.port.sink, &both->receiver.port.sink,
+			 play->seed);
+	both->caller.sink = &both->halves.port.sink;
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `alltoall`: rounds of all with all, as many at every process, and nothing astray."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
@@ -104,6 +103,6 @@ def test_one_of_them_dies(some: Pair, victim: int) -> None:
     need("sockets-unix")
     given = document("sockets-unix", 4, [rounds(4, duration=20000)])
     processes = [some.start(number, given) for number in range(4)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[victim].kill()
     assert [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim] == [4] * 3

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `delegated` with real layers: three processes, three routes, and what a known delay does to each."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
@@ -158,7 +157,7 @@ def test_the_delegate_dies(three: Pair) -> None:
     need("sockets-unix")
     launched = document("sockets-unix", [call("relay", duration=20000)])
     processes = [three.start(number, launched) for number in range(3)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[1].kill()
     assert [processes[number].wait(timeout=10) for number in (0, 2)] == [4, 4]
     [attempt] = three.result()["attempts"]

@@ -20,6 +20,7 @@ from .test_driver_run import (
     pingpong,
     rpc,
     stream,
+    wait_until_under_way,
 )
 
 pytestmark = pytest.mark.alone
@@ -134,7 +135,7 @@ def test_one_of_many_dies(many: Pair, victim: int) -> None:
     need("sockets-tcp")
     document = ring("sockets-tcp", 5, [lap(duration=20000)])
     processes = [many.start(number, document) for number in range(5)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[victim].kill()
     killed = time.monotonic()
     codes = [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim]
@@ -198,7 +199,7 @@ def test_an_endpoint_with_threads_dies(many: Pair) -> None:
     for each in document["endpoints"]:
         each["cpus"] = [-1, -1]
     processes = [many.start(number, document) for number in range(4)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[2].kill()
     killed = time.monotonic()
     alive = [process for number, process in enumerate(processes) if number != 2]

@@ -10,7 +10,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
@@ -129,7 +129,7 @@ def test_one_of_them_dies(some: Pair, victim: int) -> None:
     need("sockets-unix")
     given = document("sockets-unix", 3, [rounds(3, duration=20000)])
     processes = [some.start(number, given) for number in range(4)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[victim].kill()
     assert [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim] == [4] * 3
     if victim:

@@ -22,6 +22,8 @@ import pytest
 
 from cadge_results import histogram
 
+from .test_driver_run import wait_until_under_way
+
 pytestmark = pytest.mark.paired
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -398,7 +400,7 @@ def test_a_dead_endpoint_ends_the_launch(tmp_path: Path) -> None:
     launch = Launch(folder=tmp_path, floor="floor-copyflag", points=points, program=available())
     launch.write()
     server, client = launch.start(1), launch.start(0)
-    time.sleep(2)
+    wait_until_under_way([server, client])
     server.send_signal(signal.SIGKILL)
     began = time.monotonic()
     error = client.communicate(timeout=30)[1]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `incast`: several clients, one server, every call answered once and to whom it belongs."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
@@ -102,7 +101,7 @@ def test_one_of_them_dies(some: Pair, victim: int) -> None:
     need("sockets-unix")
     given = document("sockets-unix", 3, [calls(3, duration=20000)])
     processes = [some.start(number, given) for number in range(4)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[victim].kill()
     assert [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim] == [4] * 3
     if victim:

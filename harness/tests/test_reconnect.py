@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `reconnect`: a channel is made again and again, of one client and of several, and used each time."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import SIZE, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import SIZE, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
@@ -104,6 +103,6 @@ def test_one_of_them_dies(some: Pair, victim: int) -> None:
     given = document("sockets-unix", 2, [again(2, duration=20000)], "block", shims=["delay"])
     given["settings"] = {"delay.delay_ns": "10000000"}  # else it would have connected as often as it may
     processes = [some.start(number, given) for number in range(3)]
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[victim].kill()
     assert [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim] == [4] * 2

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `servers`: every client's calls are answered once, whoever of the server's threads answers them."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
-from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point
+from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
 
@@ -260,6 +259,6 @@ def test_batches_that_the_layer_does_not_have(two: Pair) -> None:
 def test_the_clients_die(two: Pair) -> None:
     need("sockets-unix")
     processes = two.start_both(document("sockets-unix", [served(4, threads=2, duration=20000)]))
-    time.sleep(2)  # the attempt has begun, on a busy machine too
+    wait_until_under_way(processes)
     processes[0].kill()
     assert processes[1].wait(timeout=10) == 4

@@ -31,13 +31,25 @@ def suppressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def over_another_wire(name: str) -> bool:
+    """Say whether a program tests a style that another tests too, over the wire whose name comes last."""
+    style, _, wire = name.removeprefix("unit-").rpartition("_")
+    same = [path.name.rpartition("_")[2] for path in SANITIZED.glob(f"unit-{style}_*") if not path.suffix]
+    return (ROOT / "layers" / style / f"{wire}.mk").exists() and wire != max(same)
+
+
 def cases() -> list[object]:
-    """Return what is run; a program that there is with sanitizers too is left to `make long` without them."""
+    """Return what is run.
+
+    A program that there is with sanitizers too is left to `make long` without them, and so is a style over its other
+    wires, each of which has a program of its own.
+    """
     return [
         pytest.param(
             path,
             id=str(path.relative_to(ROOT)),
-            marks=[pytest.mark.long] * (path.parent != SANITIZED and (SANITIZED / path.name).exists()),
+            marks=[pytest.mark.long]
+            * ((path.parent != SANITIZED and (SANITIZED / path.name).exists()) or over_another_wire(path.name)),
         )
         for path in [*PROGRAMS, *SCRIPTS]
     ]

@@ -517,7 +517,7 @@ PACKETS = (
 )
 
 
-@pytest.mark.parametrize("build", PROGRAMS)
+@pytest.mark.parametrize("build", [pytest.param("release", marks=pytest.mark.long), "asan"])
 def test_between_two_hosts(tmp_path: Path, hosts: Ends, build: str) -> None:
     program = available(build)
     for floor, wait, points, settings in (

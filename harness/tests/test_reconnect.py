@@ -103,6 +103,6 @@ def test_one_of_them_dies(some: Pair, victim: int) -> None:
     given = document("sockets-unix", 2, [again(2, duration=20000)], "block", shims=["delay"])
     given["settings"] = {"delay.delay_ns": "10000000"}  # else it would have connected as often as it may
     processes = [some.start(number, given) for number in range(3)]
-    wait_until_under_way(processes)
+    wait_until_under_way(processes, cpu_s=0.05)  # they mostly sleep
     processes[victim].kill()
     assert [process.wait(timeout=10) for number, process in enumerate(processes) if number != victim] == [4] * 2

@@ -111,9 +111,10 @@ def check(result: Json, reliable: bool = True) -> None:
     ("step", "threads"),
     [
         ("per_connection", 1),
-        *(("clusters", threads) for threads in (1, 2, 5)),
-        *(("dispatcher", threads) for threads in (1, 3)),
-        *(("stealing", threads) for threads in (1, 3)),
+        *(("clusters", threads) for threads in (2, 5)),
+        ("dispatcher", 3),
+        ("stealing", 3),
+        *in_long_form(*((step, 1) for step in ("clusters", "dispatcher", "stealing"))),
     ],
 )
 def test_every_call_is_answered_once(two: Pair, layer: str, step: str, threads: int) -> None:

@@ -349,7 +349,10 @@ def growth_cases() -> list[object]:
             module.name,
             place,
             id=f"{name}-{module.stem}",
-            marks=[pytest.mark.paired, *[pytest.mark.long] * (name == "asan" or place == "between")],
+            marks=[
+                pytest.mark.paired,
+                *[pytest.mark.long] * (name == "asan" or place == "between" or way_is_that_of_another(module)),
+            ],
         )
         for name, build in BUILDS.items()
         for module in layers_of(build)

@@ -180,7 +180,7 @@ def test_one_path_for_one_endpoint_and_for_many(start: Start, here: Testbed, tmp
     assert records["c5"]["exit_codes"][3] == -6
 
 
-@pytest.mark.long  # 64 programs in Python; the ring of 64 is the same with the real driver
+@pytest.mark.long  # 64 programs in Python; the ring of 64 that sleep is the same with the real driver
 def test_sixty_four_endpoints_on_a_host(start: Start, here: Testbed) -> None:
     record = start(block_here(here, many("l1", 64, deadline_ms=60000))).records()["l1"]
     assert (record["status"], record["reason"]) == ("done", None)
@@ -578,6 +578,7 @@ def test_a_ring_of_eight_that_sleep_on_four_hosts(own_state: Path, start: Start,
         assert count["after"]["data0"]["rx_bytes"] > count["before"]["data0"]["rx_bytes"], count["host"]
 
 
+@pytest.mark.long  # the ring of eight sees that too
 def test_a_ring_of_sixty_four_that_sleep_on_one_host(start: Start, here: Testbed, ring_build: Path) -> None:
     record = start(block_here(here, ring_launch("l64", here, ["localhost"] * 64)), build=ring_build).records()["l64"]
     check_ring(record, 64)

@@ -178,6 +178,7 @@ def test_a_host_that_no_launch_uses_is_left_alone(campaign: Campaign) -> None:
     gone(campaign)
 
 
+@pytest.mark.long
 def test_a_host_that_an_earlier_run_used_is_cleaned_though_the_rest_does_not_use_it(campaign: Campaign) -> None:
     """As where that run was killed after its last launch there."""
     done = node_folder(campaign.name, "h2") / "done"
@@ -480,6 +481,7 @@ def test_a_host_with_another_key(campaign: Campaign, tmp_path: Path) -> None:
     assert any("host key verification failed" in p and "ssh h1 true" in p for p in outcome.problems), outcome.problems
 
 
+@pytest.mark.long
 def test_a_host_without_the_build_and_one_with_a_build_for_another_machine(campaign: Campaign, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "bin").mkdir(parents=True)
@@ -497,6 +499,7 @@ def test_a_host_without_the_build_and_one_with_a_build_for_another_machine(campa
     gone(campaign)
 
 
+@pytest.mark.long
 def test_versions_that_differ_between_hosts(campaign: Campaign, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(campaign.build, other)

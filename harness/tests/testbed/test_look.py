@@ -113,6 +113,7 @@ def test_hosts_of_which_most_are_unfit(emulated: Testbed, inside: Inside, fake_b
         time.sleep(0.5)
 
 
+@pytest.mark.long
 def test_a_firewall_that_drops_and_a_clock_that_is_late(
     emulated: Testbed, inside: Inside, fake_build: Path, tmp_path: Path
 ) -> None:

@@ -101,7 +101,7 @@ def test_cost_of_an_operation(rows: dict[str, pagereader.FullRow]) -> None:
 
 
 def test_stream(rows: dict[str, pagereader.FullRow]) -> None:
-    row = rows["stream/within/8/16/write+read/rotated/one/1"]
+    row = rows["stream/within/8/16/write+read/rotated/0/one/1"]
     # 8000 bytes in 1, 2 ... 6 us: 8000, 4000, 2666.7, 2000, 1600, 1333.3 MB/s; all together 48,000 bytes in 21 us.
     assert row.fields["p50"].numbers == pytest.approx([7000 / 3, 4000 / 3, 8000.0])
     assert row.fields["p50"].text == f"2{THIN}330"

@@ -41,6 +41,7 @@ POINTS: dict[str, Json] = {
 CHOICES = {
     "touch": {"type": "choice", "values": ["none", "write+read"]},
     "buffers": {"type": "choice", "values": ["rotated", "same"]},
+    "spread": {"type": "integer", "min": 0, "max": 1 << 30},
     "payload": {"type": "choice", "values": ["usual", "solicited", "unsolicited", "copied"]},
     "reply": {"type": "choice", "values": ["cont", "wait", "defer"]},
     "ways": {"type": "choice", "values": ["one", "both"]},

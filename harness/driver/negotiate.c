@@ -142,6 +142,22 @@ int drv_negotiate_message(uint64_t wanted_bytes, const char *what, const struct 
 			    wanted_bytes, both->message_bytes_max);
 }
 
+int drv_negotiate_spread(uint64_t spread_bytes, const struct drv_ability *both, struct drv_fail *fail)
+{
+	if (spread_bytes && both->caches_bytes >= INT64_MAX)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted buffers over %" PRIu64
+				    " bytes, more than the caches hold, but the "
+				    "kernel does not say how much that is (" DRV_CACHES_FOLDER ")",
+				    spread_bytes);
+	if (spread_bytes && spread_bytes < 2 * both->caches_bytes)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted buffers over %" PRIu64 " bytes, less than twice the %" PRIu64
+				    " that the caches hold",
+				    spread_bytes, both->caches_bytes);
+	return 0;
+}
+
 struct drv_needs drv_point_needs(const struct drv_point *point)
 {
 	struct drv_needs needs = {0};

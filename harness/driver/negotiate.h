@@ -74,6 +74,9 @@ int drv_negotiate_point(const struct drv_point *point, const struct drv_offer *o
 int drv_negotiate_message(uint64_t wanted_bytes, const char *what, const struct drv_ability *both,
 			  struct drv_fail *fail);
 
+/* The same: buffers over so many bytes, 0 or more than twice what the caches hold, as far as the kernel says. */
+int drv_negotiate_spread(uint64_t spread_bytes, const struct drv_ability *both, struct drv_fail *fail);
+
 /* The word for who carries an operation out: "direct", "library", "cadge" or "none". */
 const char *drv_progress_name(enum cadge_progress progress);
 

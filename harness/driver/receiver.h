@@ -20,6 +20,8 @@ struct drv_push {
 	uint64_t bytes, seed;
 	/* messages that the layer may have at a time, sent and not given back */
 	uint32_t depth;
+	/* messages leave from so many bytes in turn, or from as many as depth takes if that is more */
+	uint64_t spread;
 	/* the receiver acknowledges so many messages, and none of the next so many leaves before; 0: no windows */
 	uint32_t window;
 	/* messages are written anew before each is sent, and read whole where they arrive */

@@ -72,7 +72,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	struct drv_sender *sender = (struct drv_sender *)sink;
 
 	(void)peer;
-	if (DRV_UNLIKELY(token > sender->push.depth || !sender->lent[token])) {
+	if (DRV_UNLIKELY(token > sender->slots || !sender->lent[token])) {
 		note_mismatch(sender, "a completion for a token that is not outstanding", token);
 		return;
 	}
@@ -150,7 +150,7 @@ DRV_INLINE int send_one(struct drv_sender *sender, const bool same, const bool w
 	bool written = false;
 	uint64_t key;
 
-	while (DRV_UNLIKELY(sender->lent[slot]))
+	while (DRV_UNLIKELY(sender->lent[slot] || sender->lents >= sender->push.depth))
 		if (turn(sender, true, fail))
 			return -1;
 	key = same ? sender->same_key
@@ -174,7 +174,7 @@ DRV_INLINE int send_one(struct drv_sender *sender, const bool same, const bool w
 	sender->posted++;
 	sender->run_posted++;
 	sender->key_sum += key;
-	sender->slot = DRV_UNLIKELY(slot + 1 == sender->push.depth) ? 0 : slot + 1;
+	sender->slot = DRV_UNLIKELY(slot + 1 == sender->slots) ? 0 : slot + 1;
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static int tell(struct drv_sender *sender, enum drv_control_kind kind, const boo
 {
 	struct drv_engine *engine = sender->port.engine;
 	const uint64_t repeat = drv_clock_to_ticks(&engine->clock, REPEAT_NS);
-	const uint32_t slot = sender->push.depth;
+	const uint32_t slot = sender->slots;
 	const struct cadge_iov iov = {.base = sender->control,
 				      .bytes = drv_control_bytes(sender->push.bytes)};
 	uint64_t sent_at = 0;
@@ -390,6 +390,7 @@ bool drv_sender_settle(struct drv_sender *sender)
 int drv_sender_start(struct drv_sender *sender, struct drv_engine *engine, struct drv_push push,
 		     struct drv_samples *windows, struct drv_receiver *receiver, struct drv_fail *fail)
 {
+	const size_t stride = drv_memory_stride(push.bytes);
 	size_t messages_bytes;
 	uint8_t *memory;
 
@@ -404,11 +405,14 @@ int drv_sender_start(struct drv_sender *sender, struct drv_engine *engine, struc
 	sender->receiver = receiver;
 	sender->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 	sender->ask_after = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
-	sender->stride = push.same ? 0 : drv_memory_stride(push.bytes);
-	sender->lent = calloc(push.depth + 1u, sizeof(*sender->lent));
+	sender->stride = push.same ? 0 : stride;
+	sender->slots = push.depth;
+	if (push.spread / stride > push.depth)
+		sender->slots = (uint32_t)(push.spread / stride);
+	sender->lent = calloc(sender->slots + 1u, sizeof(*sender->lent));
 	if (!sender->lent)
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for the sender's slots");
-	messages_bytes = (push.same ? 1 : push.depth) * drv_memory_stride(push.bytes);
+	messages_bytes = (push.same ? 1 : sender->slots) * stride;
 	memory = drv_pool_take(engine, DRV_POOL_CLIENT, messages_bytes + drv_memory_stride(DRV_CONTROL_BYTES),
 			       fail);
 	if (!memory)

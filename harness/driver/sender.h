@@ -22,6 +22,7 @@ struct drv_sender {
 	/* of the engine's pool: first slot's payload, and the words to the receiver */
 	uint8_t *messages, *control;
 	size_t stride;
+	uint32_t slots;
 	/* by slot; the last entry is that of the words */
 	bool *lent;
 	/* next to use */

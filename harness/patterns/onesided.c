@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "caches.h"
 #include "client.h"
 #include "fresh.h"
 #include "pattern.h"
@@ -905,17 +904,8 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 				    "wanted buffers over %" PRIu64
 				    " bytes with registration %s, which has one at a time",
 				    parameters->spread, registration_words[parameters->registration]);
-	if (parameters->spread && both->caches_bytes >= INT64_MAX)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted buffers over %" PRIu64
-				    " bytes, more than the caches hold, but the "
-				    "kernel does not say how much that is (" DRV_CACHES_FOLDER ")",
-				    parameters->spread);
-	if (parameters->spread && parameters->spread < 2 * both->caches_bytes)
-		return drv_fail_set(fail, DRV_NO_CAP,
-				    "wanted buffers over %" PRIu64 " bytes, less than twice the %" PRIu64
-				    " that the caches hold",
-				    parameters->spread, both->caches_bytes);
+	if (drv_negotiate_spread(parameters->spread, both, fail))
+		return -1;
 	if (!is_atomic(parameters->operation) && parameters->bytes > both->rma_bytes_max)
 		return drv_fail_set(fail, DRV_MSG_TOO_LARGE,
 				    "wanted a %s of %" PRIu64 " bytes, the largest here has %" PRIu64, name,

@@ -4,6 +4,8 @@
  * time, until the receiver has confirmed all of them; one way, or both ways at once. Several pairs do so at the same
  * time, each on a channel of its own, and know nothing of each other.
  */
+#include <inttypes.h>
+
 #include "push.h"
 #include "touch.h"
 
@@ -11,7 +13,7 @@ static const char *const buffers_words[] = {"rotated", "same", NULL}, *const way
 											     NULL};
 
 struct parameters {
-	uint64_t bytes, depth;
+	uint64_t bytes, depth, spread;
 	uint32_t touch;
 	enum { ROTATED, SAME } buffers;
 	enum { ONE_WAY, BOTH_WAYS } ways;
@@ -25,6 +27,7 @@ static struct drv_push push_in(const struct drv_play *play)
 
 	return (struct drv_push){.bytes = parameters->bytes,
 				 .depth = (uint32_t)parameters->depth,
+				 .spread = parameters->spread,
 				 .seed = play->seed,
 				 .touch = parameters->touch != DRV_TOUCH_NONE,
 				 .same = parameters->buffers == SAME};
@@ -75,6 +78,19 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 		return drv_fail_set(
 			fail, DRV_NO_CAP,
 			"wanted each message written anew, in a buffer that earlier ones still leave from");
+	if (parameters->buffers == SAME && parameters->spread)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted all messages from one buffer, and from buffers over %" PRIu64
+				    " bytes",
+				    parameters->spread);
+	if (parameters->spread && parameters->touch != DRV_TOUCH_NONE &&
+	    (offer->both.caps & CADGE_CAP_RESERVE))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted messages from buffers over %" PRIu64
+				    " bytes, and they are written in the library's own memory (RESERVE)",
+				    parameters->spread);
+	if (drv_negotiate_spread(parameters->spread, &offer->both, fail))
+		return -1;
 	if (parameters->ways == BOTH_WAYS && offer->place == DRV_PLACE_SELF)
 		return drv_fail_set(fail, DRV_NO_CAP,
 				    "wanted streams both ways, and one process has no other way to itself");
@@ -91,6 +107,7 @@ static const struct drv_pattern stream = {
 		(const struct drv_parameter[]){
 			{"bytes", DRV_INTEGER, offsetof(struct parameters, bytes), NULL},
 			{"depth", DRV_INTEGER, offsetof(struct parameters, depth), NULL},
+			{"spread", DRV_INTEGER, offsetof(struct parameters, spread), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{"buffers", DRV_CHOICE, offsetof(struct parameters, buffers), buffers_words},
 			{"ways", DRV_CHOICE, offsetof(struct parameters, ways), ways_words},

@@ -77,6 +77,7 @@ DECLARED: dict[str, Json] = {
         "depth": DEPTH,
         "touch": TOUCH,
         "buffers": {"type": "choice", "values": ["rotated", "same"]},
+        "spread": {"type": "integer", "min": 0, "max": 1 << 30},
         "ways": {"type": "choice", "values": ["one", "both"]},
         "pairs": {"type": "integer", "min": 1, "max": 32},
     },
@@ -128,8 +129,8 @@ def stream(
     pairs: int = 1,
     **more: int,
 ) -> Json:
-    given = {"touch": touch, "buffers": buffers, "ways": ways, "pairs": pairs}
-    return point("stream", bytes=size, depth=depth, **given, **more)
+    given = {"touch": touch, "buffers": buffers, "ways": ways, "pairs": pairs, "spread": 0, **more}
+    return point("stream", bytes=size, depth=depth, **given)
 
 
 def onesided(size: int, operation: str = "put", depth: int = 1, duration: int = 50, **more: int | str) -> Json:

@@ -11,7 +11,8 @@
 
 struct fake_orders fake;
 uint64_t fake_messages, fake_scattered, fake_buffers, fake_mem_regs, fake_kept;
-uint32_t fake_registered, fake_lent;
+uint32_t fake_registered, fake_lent, fake_queued_most;
+static uint32_t queued;
 
 enum entry_kind { ENTRY_MESSAGE, ENTRY_SENT, ENTRY_CALL, ENTRY_REPLY, ENTRY_NOTE };
 
@@ -104,7 +105,7 @@ static int fake_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_
 	(void)args;
 	memset(&context, 0, sizeof(context));
 	fake_messages = fake_scattered = fake_buffers = fake_mem_regs = fake_kept = 0;
-	fake_registered = fake_lent = 0;
+	fake_registered = fake_lent = fake_queued_most = queued = 0;
 	*ctx_out = &context;
 	return CADGE_DONE;
 }
@@ -170,6 +171,8 @@ static int send_message(const struct cadge_iov *iov, uint32_t count, uint64_t to
 	if (!fake.queued)
 		return CADGE_DONE;
 	append(ENTRY_SENT, token);
+	if (++queued > fake_queued_most)
+		fake_queued_most = queued;
 	return CADGE_QUEUED;
 }
 
@@ -263,7 +266,10 @@ static void deliver(struct entry *entry, struct cadge_sink *sink)
 
 	switch (entry->kind) {
 	case ENTRY_MESSAGE: keep = sink->recv(sink, 0, entry->data, entry->bytes, lend); break;
-	case ENTRY_SENT: sink->sent(sink, 0, entry->token, CADGE_DONE); break;
+	case ENTRY_SENT:
+		queued -= queued > 0;
+		sink->sent(sink, 0, entry->token, CADGE_DONE);
+		break;
 	case ENTRY_NOTE: sink->notified(sink, 0, &region, entry->token, entry->bytes); break;
 	case ENTRY_CALL: sink->call(sink, 0, 1, entry->data, entry->bytes, &to); break;
 	case ENTRY_REPLY:

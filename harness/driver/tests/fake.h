@@ -43,6 +43,7 @@ extern uint64_t fake_mem_regs;  /* of which mem_reg was called since open; what 
 extern uint32_t fake_registered;
 extern uint64_t fake_kept; /* messages that were kept; and what was not given back yet */
 extern uint32_t fake_lent;
+extern uint32_t fake_queued_most; /* the most messages that the layer had at a time */
 const struct cadge_layer *fake_layer(void);
 
 #endif

@@ -20,11 +20,14 @@ struct outcome {
 	uint64_t operations, lost, elapsed_ns;
 	/* see fake.h */
 	uint64_t mem_regs, buffers, left_registered, kept, left_lent;
+	uint32_t queued_most;
 	bool broken;
 	char failed_checks[200]; /* names, each followed by a space */
 };
 
 static struct drv_clock shared_clock;
+/* what the caches of the machine are said to hold; 0: what they do */
+static uint64_t shared_caches_bytes;
 
 /* Once, before everything else. */
 static inline void plays_start(void)
@@ -79,6 +82,8 @@ static inline struct outcome play(struct drv_point point, struct fake_orders ord
 	}
 	engine.offer.place = launch.place;
 	drv_ability_read(engine.layer, engine.ctx, &engine.offer.both);
+	if (shared_caches_bytes)
+		engine.offer.both.caches_bytes = shared_caches_bytes;
 	if (drv_negotiate_point(&point, &engine.offer, &fail)) {
 		outcome.attempt.status = DRV_REFUSED;
 		outcome.attempt.fail = fail;
@@ -94,6 +99,7 @@ static inline struct outcome play(struct drv_point point, struct fake_orders ord
 	fake = (struct fake_orders){.registers = orders.registers, .lends = orders.lends};
 	outcome.kept = fake_kept;
 	outcome.left_lent = fake_lent;
+	outcome.queued_most = fake_queued_most;
 	outcome.mem_regs = fake_mem_regs;
 	outcome.buffers = fake_buffers;
 	drv_engine_close(&engine);

@@ -2,8 +2,8 @@
 /* Whole attempts over a layer with faults to order: pairing, verification, counts, deadlines. */
 #include <inttypes.h>
 
-#include "caches.h"
 #include "plays.h"
+#include "receiver.h"
 #include "service.h"
 #include "tap.h"
 
@@ -125,22 +125,59 @@ static void test_pieces(void)
 	}
 }
 
-/* Buffers over more than the caches hold, where that is known and not too much for a test. */
+/* Buffers over more than the caches hold; those of this machine may hold too much for a test. */
 static void spread(struct drv_point put, struct drv_point get)
 {
-	const uint64_t caches = drv_caches_bytes(DRV_CACHES_FOLDER);
+	const uint64_t caches = UINT64_C(1) << 18;
 
-	point_set(&put, "spread", 4096);
-	tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
-	       "the caches hold more than 4 KiB");
-	if (!caches || caches > UINT64_C(1) << 27)
-		return;
+	shared_caches_bytes = caches;
+	point_set(&put, "spread", 2 * caches - 1);
+	tap_ok(play(put, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "the caches hold too much");
 	put.deadline_ns = get.deadline_ns = 20000000000;
 	point_set(&put, "spread", 2 * caches);
 	point_set(&get, "spread", 2 * caches);
 	expect_sound(put, (struct fake_orders){0}, "puts over more than the caches hold");
 	expect_sound(get, (struct fake_orders){.queued = 1}, "gets over more than the caches hold");
 	expect_unsound(put, (struct fake_orders){.put_lost = 3}, "payload", "every third put writes nothing");
+	shared_caches_bytes = 0;
+}
+
+/* The same of a stream, which has no more messages lent to the layer for that. */
+static void test_spread_stream(void)
+{
+	static const uint64_t sizes[] = {0, 24, 5000};
+	const struct fake_orders ways[] = {
+		{0}, {.queued = true}, {.busy_every = 3}, {.queued = true, .unreliable = true}};
+	struct drv_point point;
+	struct outcome outcome;
+
+	shared_caches_bytes = UINT64_C(1) << 18;
+	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			point = point_make("stream", sizes[i], 0, 5);
+			point_set(&point, "spread", UINT64_C(1) << 19);
+			expect_sound(point, ways[way], "stream over more than the caches hold");
+			expect_sound(touched(point), ways[way],
+				     "touched stream over more than the caches hold");
+		}
+	expect_unsound(point, (struct fake_orders){.flip_every = 1, .flip_at = 4999}, "payload",
+		       "a wrong last byte of such a stream");
+	/* small ones: the layer is asked for events once in 32 of them */
+	point = point_make("stream", 24, 0, 5);
+	point_set(&point, "spread", UINT64_C(1) << 19);
+	point.deadline_ns = 5000000000;
+	outcome = play(point, (struct fake_orders){.queued = true});
+	tap_ok(outcome.queued_most >= 5 && outcome.queued_most <= 5 + 1 + DRV_RECEIVER_BUFFERS,
+	       "at most 5 messages and the words of both sides with the layer: %u", outcome.queued_most);
+	tap_ok(play(touched(point), (struct fake_orders){.reserve = true}).attempt.status == DRV_REFUSED,
+	       "messages are written in the library's memory");
+	point_set(&point, "buffers", 1);
+	tap_ok(play(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED, "one buffer, and many");
+	point_set(&point, "buffers", 0);
+	point_set(&point, "spread", (UINT64_C(1) << 19) - 1);
+	tap_ok(play(point, (struct fake_orders){0}).attempt.status == DRV_REFUSED,
+	       "the caches hold too much");
+	shared_caches_bytes = 0;
 }
 
 static void notification(struct drv_point put)
@@ -533,6 +570,7 @@ int main(void)
 	test_sound();
 	test_touched();
 	test_same_buffer();
+	test_spread_stream();
 	test_pieces();
 	test_onesided();
 	test_registration();

@@ -21,7 +21,7 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 }
 
 /*
- * Hands over an answer whose body is written, as hand_over_written of client.c does. Answers are given in the order of
+ * Hands over an answer whose body is written, as drv_client_issue_written does. Answers are given in the order of
  * the ring of buffers, so one that was not taken is the next.
  */
 static int __attribute__((noinline)) answer_written(struct drv_server *server, const struct drv_work *work,

@@ -42,18 +42,8 @@ struct entry {
 	int result;
 };
 
-struct cadge_chan {
-	struct cadge_ctx *ctx;
-	struct cadge_chan *inner;
-	struct cadge_chan *next; /* of the context */
-};
-
-struct cadge_ctx {
-	struct cadge_sink sink; /* what the inner layer calls; first, so that it leads back here */
-	struct cadge_sink *outer;
-	const struct cadge_layer *inner;
-	struct cadge_ctx *inner_ctx;
-	struct cadge_chan *chans;
+struct trace {
+	struct cadge_ctx shim;
 	uint64_t opened_ns, counts[TRACE_KINDS], spent_ns[TRACE_KINDS];
 	struct entry *ring;
 	uint64_t entries, written; /* room of the ring; entries ever written */
@@ -61,14 +51,16 @@ struct cadge_ctx {
 
 static void note(struct cadge_ctx *ctx, enum trace_what what, uint64_t at_ns, int result)
 {
-	ctx->counts[what]++;
-	ctx->ring[ctx->written++ % ctx->entries] =
-		(struct entry){.at_ns = at_ns - ctx->opened_ns, .what = what, .result = result};
+	struct trace *trace = (struct trace *)ctx;
+
+	trace->counts[what]++;
+	trace->ring[trace->written++ % trace->entries] =
+		(struct entry){.at_ns = at_ns - trace->opened_ns, .what = what, .result = result};
 }
 
 static int called(struct cadge_ctx *ctx, enum trace_what what, uint64_t begin_ns, int result)
 {
-	ctx->spent_ns[what] += shim_now_ns() - begin_ns;
+	((struct trace *)ctx)->spent_ns[what] += shim_now_ns() - begin_ns;
 	note(ctx, what, begin_ns, result);
 	return result;
 }
@@ -96,124 +88,105 @@ static int called(struct cadge_ctx *ctx, enum trace_what what, uint64_t begin_ns
 
 /* ---- events ---- */
 
-static struct cadge_ctx *note_event(struct cadge_sink *self, enum trace_what what, int result)
+static void note_event(struct cadge_sink *self, enum trace_what what, int result)
 {
-	struct cadge_ctx *ctx = (struct cadge_ctx *)self;
-
-	note(ctx, what, shim_now_ns(), result);
-	return ctx;
+	note((struct cadge_ctx *)self, what, shim_now_ns(), result);
 }
 
 static void on_up(struct cadge_sink *self, uint32_t peer)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_up, CADGE_DONE)->outer;
-
-	outer->up(outer, peer);
+	note_event(self, TRACE_on_up, CADGE_DONE);
+	shim_on_up(self, peer);
 }
 
 static void on_down(struct cadge_sink *self, uint32_t peer, int code)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_down, code)->outer;
-
-	outer->down(outer, peer, code);
+	note_event(self, TRACE_on_down, code);
+	shim_on_down(self, peer, code);
 }
 
 static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_recv, CADGE_DONE)->outer;
-
-	return outer->recv(outer, peer, data, bytes, lend);
+	note_event(self, TRACE_on_recv, CADGE_DONE);
+	return shim_on_recv(self, peer, data, bytes, lend);
 }
 
 static void on_sent(struct cadge_sink *self, uint32_t peer, uint64_t token, int code)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_sent, code)->outer;
-
-	outer->sent(outer, peer, token, code);
+	note_event(self, TRACE_on_sent, code);
+	shim_on_sent(self, peer, token, code);
 }
 
 static void on_call(struct cadge_sink *self, uint32_t peer, uint32_t op, const void *args, size_t bytes,
 		    const struct cadge_reply_to *reply_to)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_call, CADGE_DONE)->outer;
-
-	outer->call(outer, peer, op, args, bytes, reply_to);
+	note_event(self, TRACE_on_call, CADGE_DONE);
+	shim_on_call(self, peer, op, args, bytes, reply_to);
 }
 
 static enum cadge_keep on_replied(struct cadge_sink *self, uint32_t peer, uint64_t token, int code,
 				  enum cadge_placement placement, const void *data, size_t bytes,
 				  struct cadge_lend *lend)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_replied, code)->outer;
-
-	return outer->replied(outer, peer, token, code, placement, data, bytes, lend);
+	note_event(self, TRACE_on_replied, code);
+	return shim_on_replied(self, peer, token, code, placement, data, bytes, lend);
 }
 
 static void on_notified(struct cadge_sink *self, uint32_t peer, struct cadge_region *region,
 			uint64_t offset_bytes, uint64_t bytes)
 {
-	struct cadge_sink *outer = note_event(self, TRACE_on_notified, CADGE_DONE)->outer;
-
-	outer->notified(outer, peer, region, offset_bytes, bytes);
+	note_event(self, TRACE_on_notified, CADGE_DONE);
+	shim_on_notified(self, peer, region, offset_bytes, bytes);
 }
 
 /* ---- slots ---- */
 
-static int take_setting(void *arg, const char *name, const char *value)
+static int take_setting(struct cadge_ctx *ctx, const char *name, const char *value)
 {
-	struct cadge_ctx *ctx = arg;
-	int code = strcmp(name, "entries") == 0 ? shim_number(value, TRACE_ENTRIES_MAX, &ctx->entries)
-						: CADGE_E_ARGUMENT;
+	uint64_t *entries = &((struct trace *)ctx)->entries;
+	const int code = strcmp(name, "entries") == 0 ? shim_number(value, TRACE_ENTRIES_MAX, entries)
+						      : CADGE_E_ARGUMENT;
 
-	return code == CADGE_DONE && !ctx->entries ? CADGE_E_ARGUMENT : code;
+	return code == CADGE_DONE && !*entries ? CADGE_E_ARGUMENT : code;
 }
 
 static void trace_close(struct cadge_ctx *ctx)
 {
-	if (!ctx)
-		return;
-	if (ctx->inner_ctx)
-		ctx->inner->close(ctx->inner_ctx);
-	while (ctx->chans) {
-		struct cadge_chan *chan = ctx->chans;
+	struct entry *ring = ctx ? ((struct trace *)ctx)->ring : NULL;
 
-		ctx->chans = chan->next;
-		free(chan);
-	}
-	free(ctx->ring);
-	free(ctx);
+	shim_close(ctx);
+	free(ring);
 }
 
 static int trace_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
-	struct cadge_ctx *ctx = calloc(1, sizeof(*ctx));
+	struct trace *trace = shim_new(args, sizeof(*trace));
 	int code;
 
-	if (!ctx)
-		return shim_refuse(args, CADGE_E_MEMORY, "out of memory");
-	ctx->sink = (struct cadge_sink){.bytes = sizeof(struct cadge_sink),
-					.up = on_up,
-					.down = on_down,
-					.recv = on_recv,
-					.sent = on_sent,
-					.call = on_call,
-					.replied = on_replied,
-					.notified = on_notified};
-	ctx->inner = args->inner;
-	ctx->entries = 1024;
-	ctx->opened_ns = shim_now_ns();
-	code = shim_open_inner(args, "trace", take_setting, ctx, &ctx->inner_ctx);
+	if (!trace)
+		return CADGE_E_MEMORY;
+	trace->shim.sink = (struct cadge_sink){.bytes = sizeof(struct cadge_sink),
+					       .up = on_up,
+					       .down = on_down,
+					       .recv = on_recv,
+					       .sent = on_sent,
+					       .call = on_call,
+					       .replied = on_replied,
+					       .notified = on_notified};
+	trace->entries = 1024;
+	trace->opened_ns = shim_now_ns();
+	code = shim_open_inner(&trace->shim, args, "trace", take_setting);
 	if (code == CADGE_DONE) {
-		ctx->ring = calloc(ctx->entries, sizeof(*ctx->ring));
-		if (!ctx->ring)
+		trace->ring = calloc(trace->entries, sizeof(*trace->ring));
+		if (!trace->ring)
 			code = shim_refuse(args, CADGE_E_MEMORY, "no memory for the ring");
 	}
 	if (code < 0) {
-		trace_close(ctx);
+		trace_close(&trace->shim);
 		return code;
 	}
-	*ctx_out = ctx;
+	*ctx_out = &trace->shim;
 	return CADGE_DONE;
 }
 
@@ -235,35 +208,15 @@ static int trace_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 			 struct cadge_chan **chan_out)
 {
 	const uint64_t begin_ns = shim_now_ns();
-	struct cadge_chan *chan = calloc(1, sizeof(*chan));
-	int code;
 
-	if (!chan)
-		return CADGE_E_MEMORY;
-	code = called(ctx, TRACE_connect, begin_ns,
-		      ctx->inner->connect(ctx->inner_ctx, peer, blob, bytes, &chan->inner));
-	if (code < 0) {
-		free(chan);
-		return code;
-	}
-	chan->ctx = ctx;
-	chan->next = ctx->chans;
-	ctx->chans = chan;
-	*chan_out = chan;
-	return code;
+	return called(ctx, TRACE_connect, begin_ns, shim_connect(ctx, peer, blob, bytes, chan_out));
 }
 
 static int trace_disconnect(struct cadge_ctx *ctx, struct cadge_chan *chan)
 {
 	const uint64_t begin_ns = shim_now_ns();
-	struct cadge_chan **at = &ctx->chans;
-	struct cadge_chan *inner = chan->inner;
 
-	while (*at != chan)
-		at = &(*at)->next;
-	*at = chan->next;
-	free(chan);
-	return called(ctx, TRACE_disconnect, begin_ns, ctx->inner->disconnect(ctx->inner_ctx, inner));
+	return called(ctx, TRACE_disconnect, begin_ns, shim_disconnect(ctx, chan));
 }
 
 static int trace_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
@@ -275,30 +228,21 @@ static int trace_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint
 static int trace_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	const uint64_t begin_ns = shim_now_ns();
+	struct trace *trace = (struct trace *)ctx;
 	int events;
 
 	ctx->outer = sink;
 	events = ctx->inner->poll(ctx->inner_ctx, &ctx->sink);
 	if (events)
 		return called(ctx, TRACE_poll, begin_ns, events);
-	ctx->counts[TRACE_poll]++;
-	ctx->spent_ns[TRACE_poll] += shim_now_ns() - begin_ns;
+	trace->counts[TRACE_poll]++;
+	trace->spent_ns[TRACE_poll] += shim_now_ns() - begin_ns;
 	return 0;
 }
 
 static int trace_describe_path(struct cadge_chan *chan, struct cadge_path *path_out)
 {
 	TRACED(chan->ctx, describe_path, chan->inner, path_out);
-}
-
-static void trace_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
-{
-	ctx->inner->semantics(ctx->inner_ctx, semantics_out);
-}
-
-static void trace_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out)
-{
-	ctx->inner->traits(ctx->inner_ctx, traits_out);
 }
 
 static int trace_wait(struct cadge_ctx *ctx, uint64_t timeout_ns)
@@ -416,7 +360,7 @@ static int trace_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
 static void *trace_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
 {
 	const uint64_t begin_ns = shim_now_ns();
-	void *base = ctx->inner->mem_alloc ? ctx->inner->mem_alloc(ctx->inner_ctx, bytes) : NULL;
+	void *base = shim_mem_alloc(ctx, bytes);
 
 	(void)called(ctx, TRACE_mem_alloc, begin_ns, base ? CADGE_DONE : CADGE_E_MEMORY);
 	return base;
@@ -440,37 +384,32 @@ static int trace_mem_dereg(struct cadge_ctx *ctx, void *base, size_t bytes)
 static void trace_counters(const struct cadge_ctx *ctx,
 			   void (*each)(void *arg, const char *name, uint64_t value), void *arg)
 {
+	const struct trace *trace = (const struct trace *)ctx;
 	char name[96];
 
 	for (int what = 0; what < TRACE_KINDS; what++) {
 		const int is_event = what >= TRACE_FIRST_EVENT;
 
-		if (!ctx->counts[what])
+		if (!trace->counts[what])
 			continue;
 		/* Events are named without their "on_". */
 		snprintf(name, sizeof(name), "%s.%s", is_event ? "events" : "calls",
 			 trace_names[what] + 3 * is_event);
-		each(arg, name, ctx->counts[what]);
+		each(arg, name, trace->counts[what]);
 		if (is_event)
 			continue;
 		snprintf(name, sizeof(name), "ns.%s", trace_names[what]);
-		each(arg, name, ctx->spent_ns[what]);
+		each(arg, name, trace->spent_ns[what]);
 	}
-	for (uint64_t n = ctx->written > ctx->entries ? ctx->written - ctx->entries : 0; n < ctx->written;
-	     n++) {
-		const struct entry *entry = &ctx->ring[n % ctx->entries];
+	for (uint64_t n = trace->written > trace->entries ? trace->written - trace->entries : 0;
+	     n < trace->written; n++) {
+		const struct entry *entry = &trace->ring[n % trace->entries];
 
 		snprintf(name, sizeof(name), "ring.%" PRIu64 ".%s.%d", n, trace_names[entry->what],
 			 entry->result);
 		each(arg, name, entry->at_ns);
 	}
-	if (ctx->inner->counters)
-		ctx->inner->counters(ctx->inner_ctx, each, arg);
-}
-
-static const char *trace_why(const struct cadge_ctx *ctx)
-{
-	return ctx->inner->why ? ctx->inner->why(ctx->inner_ctx) : "";
+	shim_counters(ctx, each, arg);
 }
 
 static const struct cadge_option trace_options[] = {
@@ -496,8 +435,8 @@ static const struct cadge_layer trace_layer = {
 	.poll = trace_poll,
 	.describe_path = trace_describe_path,
 	.library = shim_library,
-	.semantics = trace_semantics,
-	.traits = trace_traits,
+	.semantics = shim_semantics,
+	.traits = shim_traits,
 	.wait = trace_wait,
 	.event = trace_event,
 	.release = trace_release,
@@ -523,7 +462,7 @@ static const struct cadge_layer trace_layer = {
 	.mem_reg = trace_mem_reg,
 	.mem_dereg = trace_mem_dereg,
 	.counters = trace_counters,
-	.why = trace_why,
+	.why = shim_why,
 };
 
 const struct cadge_layer *cadge_layer_entry(void)

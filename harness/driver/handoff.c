@@ -226,7 +226,8 @@ bool drv_handoff_sent(struct drv_handoff *handoff, uint64_t token, int code)
 /* Twice as many as clients may have outstanding, so that a late completion holds up nothing; of a queue, its room. */
 static uint32_t errands_of(const struct drv_handoff *handoff)
 {
-	const uint32_t wanted = handoff->engine->channels_count * 2 * handoff->exchange.depth;
+	const uint32_t wanted =
+		handoff->engine->channels_count * drv_server_outstanding(&handoff->exchange) * 2;
 
 	return handoff->common && wanted > DRV_HANDOFF_SHARE ? DRV_HANDOFF_SHARE : wanted;
 }

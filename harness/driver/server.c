@@ -259,8 +259,7 @@ static uint32_t clients_of(const struct drv_exchange *exchange)
 	return exchange->clients ? exchange->clients : 1;
 }
 
-/* Requests that may be here at a time. */
-static uint32_t outstanding_in(const struct drv_exchange *exchange)
+uint32_t drv_server_outstanding(const struct drv_exchange *exchange)
 {
 	return exchange->depth * clients_of(exchange);
 }
@@ -268,7 +267,7 @@ static uint32_t outstanding_in(const struct drv_exchange *exchange)
 /* small replies get twice the depth, so that a late completion of a send holds up nothing */
 static uint32_t buffers_of(const struct drv_exchange *exchange)
 {
-	const uint32_t depth = outstanding_in(exchange);
+	const uint32_t depth = drv_server_outstanding(exchange);
 
 	return exchange->reply_bytes <= 65536 ? 2 * depth : depth + 1;
 }
@@ -287,7 +286,7 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 			uint8_t *replies, struct drv_exchange exchange, struct drv_fail *fail)
 {
 	const uint64_t caps = engine->offer.both.caps;
-	const uint32_t depth = outstanding_in(&exchange);
+	const uint32_t depth = drv_server_outstanding(&exchange);
 
 	memset(server, 0, sizeof(*server));
 	drv_port_start(&server->port, engine);

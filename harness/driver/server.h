@@ -154,6 +154,9 @@ struct drv_server {
 	uint32_t served;
 };
 
+/* Requests that a server may have on its channel at a time. */
+uint32_t drv_server_outstanding(const struct drv_exchange *exchange);
+
 /* Makes buffers for one attempt. */
 int drv_server_start(struct drv_server *server, struct drv_engine *engine, struct drv_exchange exchange,
 		     struct drv_fail *fail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern servers: many clients call one server, each over a connection and a context of its own, and the server's
- * threads share the connections in one of several ways.
+ * Pattern servers: many clients call one server, each over a connection and a context of its own or all over one, and the
+ * server's threads share the connections in one of several ways.
  */
 #include <inttypes.h>
 
@@ -10,21 +10,37 @@
 #include "cluster.h"
 #include "pattern.h"
 #include "service.h"
+#include "shared.h"
 
 enum quantity { LATENCY, RATE, REORDERED, STOLEN };
 
 struct parameters {
 	uint64_t clients, server_threads, request_bytes, reply_bytes, depth, batch, service_ns;
-	uint32_t step, touch, reply;
+	uint32_t step, touch, reply, connection;
 };
 
 enum step { PER_CONNECTION, DISPATCHER, CLUSTERS, STEALING };
 static const char *const steps[] = {"per_connection", "dispatcher", "clusters", "stealing", NULL};
 
+enum connection { PRIVATE, SHARED };
+static const char *const connections[] = {"private", "shared", NULL};
+
 /* Requests may be worked for by another thread than the one that owns the context. */
 static bool passes_on(const struct parameters *parameters)
 {
 	return parameters->step == DISPATCHER || parameters->step == STEALING;
+}
+
+/* The state of the role that calls; `shared`: NULL where each client has a connection of its own. */
+struct calling {
+	struct drv_caller caller;
+	struct drv_shared *shared;
+};
+
+/* How many calls one connection may have outstanding. */
+static uint64_t outstanding(const struct parameters *parameters)
+{
+	return parameters->connection == SHARED ? parameters->clients * parameters->depth : parameters->depth;
 }
 
 /* The state of the role that answers. */
@@ -52,6 +68,16 @@ static struct drv_exchange exchange_in(const struct drv_play *play)
 	return exchange_of(play->parameters, &play->engine->offer.both, play->seed);
 }
 
+/* As the server has it, which hears the threads of a shared connection on one channel. */
+static struct drv_exchange exchange_served(const struct drv_play *play)
+{
+	const struct parameters *parameters = play->parameters;
+	struct drv_exchange exchange = exchange_in(play);
+
+	exchange.clients = parameters->connection == SHARED ? (uint32_t)parameters->clients : 1;
+	return exchange;
+}
+
 /*
  * Whether each operation puts a thread of either role to sleep can be told only of one client that has one call at a time:
  * among many a reply is often there before its client has a processor again.
@@ -63,22 +89,99 @@ static enum drv_sleep sleep_of(const struct parameters *parameters)
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	if (drv_caller_prepare(play, exchange_in(play), fail))
+	const struct parameters *parameters = play->parameters;
+	struct calling *calling = play->state;
+	const struct drv_exchange exchange = exchange_in(play);
+
+	if (parameters->connection == SHARED
+		    ? drv_shared_start(&calling->shared, play, exchange, (uint32_t)parameters->clients,
+				       exchange.reply == DRV_REPLY_WAIT, fail)
+		    : drv_caller_prepare(play, exchange, fail))
 		return -1;
-	play->sleep = sleep_of(play->parameters);
+	play->sleep = sleep_of(parameters);
 	return 0;
 }
 
-static int measure(struct drv_play *play, struct drv_fail *fail)
+static void stop_client(struct drv_play *play)
+{
+	struct calling *calling = play->state;
+
+	drv_shared_stop(calling->shared);
+	drv_caller_stop(play);
+}
+
+/* Steps of one client: where connections are shared each thread does them, on a play of its own. */
+static int measure_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
 {
 	struct drv_client *client = &((struct drv_caller *)play->state)->client;
 	const uint32_t batch = (uint32_t)((const struct parameters *)play->parameters)->batch;
 
+	(void)unused;
 	if (batch > 1 ? drv_batch_measure(client, batch, play->duration_ns, play->record, fail)
 		      : drv_caller_measure(play, fail))
 		return -1;
 	drv_record_rate(play->record, RATE, play->record->operations, play->record->elapsed_ns);
 	return 0;
+}
+
+static int settle_one(struct drv_play *play, uint64_t unused, struct drv_fail *fail)
+{
+	(void)unused;
+	return drv_caller_settle(play) ? 0 : drv_fail_set(fail, DRV_DEADLINE, "calls are outstanding");
+}
+
+/* A step of the client, in all of its threads where they share a connection. */
+static int step(struct drv_play *play, drv_shared_fn one, uint64_t number, struct drv_fail *fail)
+{
+	struct calling *calling = play->state;
+
+	return calling->shared ? drv_shared_run(calling->shared, one, number, fail) : one(play, number, fail);
+}
+
+static void record(struct drv_play *play, bool warmup_only)
+{
+	struct calling *calling = play->state;
+
+	if (calling->shared)
+		drv_shared_record(calling->shared, warmup_only);
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	return step(play, drv_caller_verify, serial, fail);
+}
+
+static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	const int status = step(play, drv_caller_warmup, cap_ns, fail);
+
+	record(play, true);
+	return status;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	const int status = step(play, measure_one, 0, fail);
+
+	record(play, false);
+	return status;
+}
+
+static bool settle(struct drv_play *play)
+{
+	struct drv_fail ignored;
+
+	return !step(play, settle_one, 0, &ignored);
+}
+
+static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	struct calling *calling = play->state;
+
+	if (calling->shared)
+		drv_shared_counts(calling->shared, counts_out);
+	else
+		drv_caller_phase(play, phase, counts_out);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -87,7 +190,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	struct serving *serving = play->state;
 	struct drv_service *service = parameters->service_ns ? &serving->service : NULL;
 
-	if (drv_cluster_start(&serving->cluster, play->engine, exchange_in(play), fail))
+	if (drv_cluster_start(&serving->cluster, play->engine, exchange_served(play), fail))
 		return -1;
 	play->sleep = sleep_of(parameters);
 	if (service) {
@@ -100,7 +203,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 	}
 	if (!passes_on(parameters))
 		return 0;
-	if (drv_handoff_start(&serving->handoff, play->engine, exchange_in(play), service,
+	if (drv_handoff_start(&serving->handoff, play->engine, exchange_served(play), service,
 			      parameters->step == STEALING ? play->shared : NULL, fail))
 		return -1;
 	drv_cluster_pass_on(&serving->cluster, &serving->handoff);
@@ -139,7 +242,8 @@ static void needs(const void *at, struct drv_needs *needs_out)
 {
 	const struct parameters *parameters = at;
 
-	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, parameters->depth, needs_out);
+	drv_calls_need(parameters->request_bytes, parameters->reply_bytes, outstanding(parameters),
+		       needs_out);
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
@@ -147,6 +251,8 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 	const struct parameters *parameters = at;
 	const struct drv_exchange exchange = exchange_of(parameters, &offer->both, 0);
 
+	if (parameters->connection == SHARED && drv_shared_negotiate(&offer->both, fail))
+		return -1;
 	if (exchange.form == DRV_FORM_NATIVE && !(offer->both.caps & CADGE_CAP_REPLY_LATER) &&
 	    passes_on(parameters))
 		return drv_fail_set(
@@ -178,6 +284,7 @@ static const struct drv_pattern servers = {
 			{"service_ns", DRV_INTEGER, offsetof(struct parameters, service_ns), NULL},
 			{"touch", DRV_CHOICE, offsetof(struct parameters, touch), drv_touch_words},
 			{"reply", DRV_CHOICE, offsetof(struct parameters, reply), drv_reply_words},
+			{"connection", DRV_CHOICE, offsetof(struct parameters, connection), connections},
 			{.name = NULL},
 		},
 	.quantities = (const struct drv_quantity[]){[LATENCY] = {"latency", DRV_HISTOGRAM},
@@ -193,13 +300,13 @@ static const struct drv_pattern servers = {
 			 .hands = true,
 			 .prepare = prepare_client,
 			 .acts = true,
-			 .state_bytes = sizeof(struct drv_caller),
-			 .stop = drv_caller_stop,
-			 .verify = drv_caller_verify,
-			 .warmup = drv_caller_warmup,
+			 .state_bytes = sizeof(struct calling),
+			 .stop = stop_client,
+			 .verify = verify,
+			 .warmup = warm_up,
 			 .measure = measure,
-			 .settle = drv_caller_settle,
-			 .phase = drv_caller_phase},
+			 .settle = settle,
+			 .phase = phase_client},
 			{.name = "server",
 			 .threads = true,
 			 .hands = true,

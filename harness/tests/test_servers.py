@@ -13,6 +13,8 @@ from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launc
 pytestmark = pytest.mark.paired
 
 STEPS = ["per_connection", "dispatcher", "clusters", "stealing"]
+SHARED = ["cont", "wait"]
+"""How threads that share a connection take their replies: each polls, or one more dispatches to them."""
 PATTERNS = {
     "servers": {
         "clients": {"type": "integer", "min": 1, "max": 64},
@@ -21,6 +23,7 @@ PATTERNS = {
         **{name: DECLARED["rpc"][name] for name in ("request_bytes", "reply_bytes", "depth", "touch", "reply")},
         "batch": {"type": "integer", "min": 1, "max": 64},
         "service_ns": {"type": "integer", "min": 0, "max": 100_000},
+        "connection": {"type": "choice", "values": ["private", "shared"]},
     },
 }
 
@@ -47,10 +50,11 @@ def served(
     duration: int = 100,
     batch: int = 1,
     reply: str = "cont",
+    connection: str = "private",
 ) -> Json:
     given = {"request_bytes": size, "reply_bytes": size + 8, "depth": depth, "touch": touch}
     given |= {"clients": clients, "step": step, "server_threads": threads, "service_ns": service, "batch": batch}
-    given |= {"reply": reply}
+    given |= {"reply": reply, "connection": connection}
     made = point("servers", duration, **given)
     return {**made, "deadline_ms": duration + 30000}
 
@@ -58,15 +62,18 @@ def served(
 def document(layer: str, points: list[Json], wait: str = "block", **more: object) -> Json:
     """Return a launch with the threads that the first point asks for; all its points ask for the same."""
     parameters = points[0]["workload"]["parameters"]
-    step, threads = parameters["step"], parameters["server_threads"]
+    step, threads, clients = parameters["step"], parameters["server_threads"], parameters["clients"]
+    connections = 1 if parameters["connection"] == "shared" else clients
     ends = [endpoint(0, "client", [1]), endpoint(1, "server", [0])]
     if wait == "block":
-        ends[0]["cpus"] = [-1] * parameters["clients"]
-        ends[1]["cpus"] = [-1] * {"per_connection": parameters["clients"], "dispatcher": 1}.get(step, threads)
+        ends[0]["cpus"] = [-1] * connections
+        ends[1]["cpus"] = [-1] * {"per_connection": connections, "dispatcher": 1}.get(step, threads)
     if step == "dispatcher":
         ends[1]["hands"] = [-1] * threads
     if parameters["reply"] != "cont":
-        ends[0]["hands"] = [-1] * parameters["clients"]
+        ends[0]["hands"] = [-1] * clients
+    elif connections < clients:
+        ends[0]["hands"] = [-1] * (clients - 1)
     return launch(layer, points, wait=wait, patterns=PATTERNS, endpoints=ends, **more)
 
 
@@ -149,24 +156,37 @@ def test_sixty_four_clients(two: Pair, step: str) -> None:
 
 
 def test_rates_of_clients_add_up(two: Pair) -> None:
-    """The shim holds back each message by 10 ms, and so each client makes 50 calls a second, however many there are.
+    """The shim holds back each message by 10 ms, and so each client makes 50 calls a second, however many there are."""
+    for clients, depth in ((1, 1), (8, 1), (8, 4)):
+        expect_added_up(two, clients, depth)
+
+
+@pytest.mark.parametrize("reply", SHARED)
+@pytest.mark.parametrize(("clients", "depth"), [(16, 1), *in_long_form((1, 1), (64, 1), (8, 4))])
+def test_rates_of_threads_that_share_add_up(two: Pair, reply: str, clients: int, depth: int) -> None:
+    """Whoever sleeps is woken when its reply is there: else each would sleep for 10 ms more now and then."""
+    expect_added_up(two, clients, depth, reply=reply, connection="shared")
+
+
+def expect_added_up(two: Pair, clients: int, depth: int, reply: str = "cont", connection: str = "private") -> None:
+    """Expect 50 calls a second of each slot of each client.
 
     The machine may be at other work: the nearest of some rounds. It is never faster than the shim.
     """
     need("sockets-unix", "shim-delay")
     more = {"shims": ["delay"], "settings": {"delay.delay_ns": "10000000"}}
-    for clients, depth in ((1, 1), (8, 1), (8, 4)):
-        seen = []
-        for _ in range(5):
-            result = two.run(document("sockets-unix", [served(clients, depth=depth, duration=1000)], **more))
-            check(result)
-            [attempt] = result["attempts"]
-            assert decode(only(attempt, "latency")["histogram"]).percentile(1) >= 20e6 * 0.999
-            seen.append(rate(attempt) / (50 * clients * depth))
-            assert seen[-1] < 1.05
-            if seen[-1] > 0.9:
-                break
-        assert max(seen) > 0.9, seen
+    given = served(clients, depth=depth, duration=1000, reply=reply, connection=connection)
+    seen = []
+    for _ in range(5):
+        result = two.run(document("sockets-unix", [given], **more))
+        check(result)
+        [attempt] = result["attempts"]
+        assert decode(only(attempt, "latency")["histogram"]).percentile(1) >= 20e6 * 0.999
+        seen.append(rate(attempt) / (50 * clients * depth))
+        assert seen[-1] < 1.05
+        if seen[-1] > 0.9:
+            break
+    assert max(seen) > 0.9, seen
 
 
 @pytest.mark.parametrize(
@@ -263,3 +283,60 @@ def test_the_clients_die(two: Pair) -> None:
     wait_until_under_way(processes)
     processes[0].kill()
     assert processes[1].wait(timeout=10) == 4
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "sockets-unix",
+        "peregrine-shm",
+        "sockets-udp",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("sockets-tcp", "peregrine-udp")),
+    ],
+)
+@pytest.mark.parametrize("reply", SHARED)
+@pytest.mark.parametrize("clients", [pytest.param(1, marks=pytest.mark.long), 5])
+def test_threads_that_share_a_connection(two: Pair, layer: str, reply: str, clients: int) -> None:
+    """Every call of every one is answered once, to whose it is: over messages, calls and what may lose them."""
+    need(layer)
+    points = [
+        served(clients, reply=reply, connection="shared"),
+        served(clients, depth=8, size=5000, reply=reply, connection="shared"),
+        served(clients, depth=8, touch="none", service=2000, reply=reply, connection="shared"),
+    ]
+    result = two.run(document(layer, points))
+    check(result, reliable=layer != "sockets-udp")
+    assert len(result["path"]) == 2, "one connection, seen from both ends"
+
+
+@pytest.mark.parametrize("reply", SHARED)
+def test_sixty_four_threads_on_one_connection(two: Pair, reply: str) -> None:
+    """They end in time on two cores, with as many workers of the server's too."""
+    need("sockets-unix")
+    given = served(64, "dispatcher", 4, duration=200, reply=reply, connection="shared")
+    result = two.run(document("sockets-unix", [given], deadline_ms=60000))
+    check(result)
+
+
+def test_batches_of_threads_that_share(two: Pair) -> None:
+    need("peregrine-udp")
+    points = [served(3, depth=depth, batch=8, connection="shared") for depth in (8, 20)]
+    check(two.run(document("peregrine-udp", points)))
+
+
+def test_one_thread_with_a_lock_that_polls(two: Pair) -> None:
+    need("sockets-unix")
+    check(two.run(document("sockets-unix", [served(1, connection="shared")], wait="poll")))
+
+
+@pytest.mark.parametrize("reply", SHARED)
+def test_the_server_of_a_shared_connection_dies(two: Pair, reply: str) -> None:
+    """Every thread is woken, and says why."""
+    need("sockets-unix")
+    given = served(6, duration=20000, reply=reply, connection="shared")
+    processes = two.start_both(document("sockets-unix", [given]))
+    time.sleep(1.5)
+    processes[1].kill()
+    began = time.monotonic()
+    assert processes[0].wait(timeout=10) == 4
+    assert time.monotonic() - began < 6

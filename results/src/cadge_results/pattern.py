@@ -121,8 +121,15 @@ class Parameter(Frozen):
         return DeclaredInteger(type="integer", min=self.min, max=self.max)
 
 
-ByChoice = dict[str, dict[str, NonNegativeInt | str]]
-"""A number that depends on a choice: {choice: {word: number}}, with every word of that one choice."""
+LESS_ONE = " - 1"
+Number = NonNegativeInt | str
+"""A number, the name of an integer parameter, or `NAME - 1`."""
+ByOne = dict[str, dict[str, Number]]
+ByChoice = dict[str, dict[str, Number | ByOne]]
+"""A number that depends on a choice: {choice: {word: number}}, with every word of that one choice.
+
+One of these may depend on another choice in the same way.
+"""
 
 When = dict[str, Value]
 
@@ -151,7 +158,7 @@ class Role(Frozen):
     Or either by a choice: `threads: {step: {one_for_all: 1, one_each: clients}}`.
     """
     hands: NonNegativeInt | str | ByChoice = Field(default=0, exclude_if=lambda value: value == 0)
-    """Threads beside those, which never touch a context; also by the name of a parameter, or by a choice.
+    """Threads beside those, which have no context of their own; also by the name of a parameter, or by a choice.
 
     In poll mode each spins on a processor of its own; in block mode they sleep, and the layer has to have a descriptor
     (EVENT_FD).
@@ -540,12 +547,14 @@ class PatternFile(Document):
         """Return the capabilities that a layer needs for a workload."""
         return tuple(cap for need in self.needs if holds(need.when, workload) for cap in need.caps)
 
-    def number(self, value: int | str | ByChoice, workload: Workload) -> int:
+    def number(self, value: int | str | ByOne | ByChoice, workload: Workload) -> int:
         """Return a number that is given as it is, by a parameter's name, or either by a choice."""
         if isinstance(value, dict):
             [(choice, words)] = value.items()
             return self.number(words[str(workload[choice])], workload)
-        return value if isinstance(value, int) else workload.integer(value)
+        if isinstance(value, int):
+            return value
+        return workload.integer(value.removesuffix(LESS_ONE)) - value.endswith(LESS_ONE)
 
     def count_of(self, name: str, workload: Workload) -> int:
         """Return how many endpoints play a role; none where it is not there."""
@@ -700,16 +709,17 @@ class PatternFile(Document):
         given: list[int | str] = [self.self_channels]
         for role in self.roles.values():
             given.append(role.count)
-            if isinstance(role.threads, dict) and 0 in [one for each in role.threads.values() for one in each.values()]:
+            threads = list(_leaves(role.threads))
+            if 0 in threads or any(isinstance(one, str) and one.endswith(LESS_ONE) for one in threads):
                 yield "roles: a role has one thread at least"
             for number in (role.threads, role.hands):
-                if isinstance(number, dict):
-                    yield from self._by_choice_problems(number)
-                    given += [one for words in number.values() for one in words.values()]
-                else:
-                    given.append(number)
+                yield from self._by_choice_problems(number)
+                given += _leaves(number)
         for value in given:
-            if isinstance(value, str) and getattr(self.parameters.get(value), "type", "") != "integer":
+            if (
+                isinstance(value, str)
+                and getattr(self.parameters.get(value.removesuffix(LESS_ONE)), "type", "") != "integer"
+            ):
                 yield f"roles: there is no number {value} among the parameters"
             elif isinstance(value, int) and value > ENDPOINTS_MAX:
                 yield f"roles: {value} is more than {ENDPOINTS_MAX}"
@@ -726,7 +736,9 @@ class PatternFile(Document):
                 elif role.paired and (not self.roles[peer].paired or role.count != self.roles[peer].count):
                     yield f"roles: {name} is paired with {peer}, which has to be paired, and as many"
 
-    def _by_choice_problems(self, number: ByChoice) -> Iterator[str]:
+    def _by_choice_problems(self, number: Number | ByOne | ByChoice) -> Iterator[str]:
+        if not isinstance(number, dict):
+            return
         if len(number) != 1:
             yield "roles: a number depends on one choice"
         for choice, words in number.items():
@@ -735,6 +747,18 @@ class PatternFile(Document):
                 yield f"roles: there is no choice {choice} among the parameters"
             elif set(words) != set(parameter.values):
                 yield f"roles: a number by {choice} has to be given for each of {', '.join(parameter.values)}"
+            for one in words.values():
+                yield from self._by_choice_problems(one)
+
+
+def _leaves(number: Number | ByOne | ByChoice) -> Iterator[int | str]:
+    """Return every number that one by a choice may be."""
+    if not isinstance(number, dict):
+        yield number
+        return
+    for words in number.values():
+        for one in words.values():
+            yield from _leaves(one)
 
 
 def holds(when: Mapping[str, Value], workload: Workload) -> bool:

@@ -78,6 +78,8 @@ struct drv_turns {
 	uint64_t until_ns;
 	/* who sleeps on a word; who is to be woken once the lock is free; the leader that is */
 	uint64_t followers, woken;
+	/* whose last call the layer was too busy for */
+	uint64_t refused;
 	struct cadge_ctx *deposed;
 	uint64_t stray;
 	/* `count` of them, and that of who dispatches */
@@ -131,6 +133,25 @@ static void rouse(struct drv_turns *turns, struct cadge_ctx *seat)
 		turns->followers &= ~bit_of(seat);
 		turns->woken |= bit_of(seat);
 	}
+}
+
+/* Under the lock, after the layer did something: it may take now what it was too busy for. */
+static void rouse_refused(struct drv_turns *turns)
+{
+	for (uint64_t left = turns->refused & turns->followers; left; left &= left - 1)
+		rouse(turns, &turns->seats[__builtin_ctzll(left)]);
+}
+
+/* Under the lock, after a seat handed something over, or could not. Returns the code. */
+static int handed_over(struct cadge_ctx *seat, int code)
+{
+	struct drv_turns *turns = seat->turns;
+
+	if (DRV_UNLIKELY(code == CADGE_BUSY))
+		turns->refused |= bit_of(seat);
+	else
+		turns->refused &= ~bit_of(seat);
+	return code;
 }
 
 /* Under the lock: hands something to a seat. */
@@ -274,7 +295,7 @@ static int seat_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 	int code;
 
 	take_lock(turns);
-	code = turns->below->post(chan->below, iov, count, flags, token);
+	code = handed_over(chan->seat, turns->below->post(chan->below, iov, count, flags, token));
 	give_lock(turns);
 	return code;
 }
@@ -286,7 +307,8 @@ static int seat_call(struct cadge_chan *chan, uint32_t op, const struct cadge_io
 	int code;
 
 	take_lock(turns);
-	code = turns->below->call(chan->below, op, in, in_count, out, out_count, flags, token);
+	code = handed_over(chan->seat,
+			   turns->below->call(chan->below, op, in, in_count, out, out_count, flags, token));
 	give_lock(turns);
 	return code;
 }
@@ -318,6 +340,8 @@ static int seat_poll(struct cadge_ctx *seat, struct cadge_sink *sink)
 	seat->sink = sink;
 	events = turns->below->poll(turns->ctx, &turns->port.sink);
 	turns->polling = NULL;
+	if (events)
+		rouse_refused(turns);
 	give_lock(turns);
 	return events;
 }
@@ -342,6 +366,7 @@ static int lead(struct drv_turns *turns, struct cadge_ctx *seat, int fd, uint64_
 	take_lock(turns);
 	if (turns->leader == seat)
 		turns->leader = NULL;
+	rouse_refused(turns);
 	give_lock(turns);
 	/* whoever woke it may be about to write still: then its next sleep ends early, which is legal */
 	if (watched[1].revents)
@@ -382,9 +407,14 @@ static int wait_dispatched(struct drv_turns *turns, struct cadge_ctx *seat, uint
 	uint64_t due_ns;
 	int fd, code;
 
-	if (turns->leader && arm_again(turns, drv_now_ns(), &fd, &due_ns, &code))
-		rouse(turns, turns->leader);
-	return follow(turns, seat, timeout_ns);
+	if (!turns->leader || !arm_again(turns, drv_now_ns(), &fd, &due_ns, &code))
+		return follow(turns, seat, timeout_ns);
+	rouse(turns, turns->leader);
+	if (!(turns->refused & bit_of(seat)))
+		return follow(turns, seat, timeout_ns);
+	/* what there is to do may be that it tries again */
+	give_lock(turns);
+	return CADGE_DONE;
 }
 
 static int seat_wait(struct cadge_ctx *seat, uint64_t timeout_ns)
@@ -404,6 +434,7 @@ static int seat_wait(struct cadge_ctx *seat, uint64_t timeout_ns)
 		return wait_dispatched(turns, seat, timeout_ns);
 	earlier = arm_again(turns, now_ns, &fd, &due_ns, &code);
 	if (code != CADGE_DONE) {
+		rouse_refused(turns);
 		give_lock(turns);
 		return code == CADGE_BUSY ? CADGE_DONE : code;
 	}
@@ -441,12 +472,14 @@ int drv_turns_dispatch(struct drv_turns *turns, uint64_t timeout_ns)
 	take_lock(turns);
 	events = turns->below->poll(turns->ctx, &turns->port.sink);
 	if (events || !turns->block) {
+		rouse_refused(turns);
 		give_lock(turns);
 		relax();
 		return events;
 	}
 	code = turns->below->event(turns->ctx, &fd, &due_ns);
 	if (code != CADGE_DONE) {
+		rouse_refused(turns);
 		give_lock(turns);
 		return code == CADGE_BUSY ? 0 : code;
 	}

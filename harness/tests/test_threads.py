@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads of one endpoint share only what they mean to, under ThreadSanitizer: hands, clusters, and their owners."""
+"""Threads of one endpoint share only what they mean to, under ThreadSanitizer: hands, clusters, connections, and their owners."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ PROGRAMS = {
     "test_hands": ["driver/hands.c"],
     "test_cluster": [f"driver/{name}.c" for name in ("cluster", "handoff", "hands")],
     "test_dispatch": [f"driver/{name}.c" for name in ("dispatch", "hands", "service", "server")],
+    "test_shared": [f"driver/{name}.c" for name in ("shared", "turns", *CLIENT)],
     "test_taker": [*(f"driver/{name}.c" for name in CLIENT), "driver/tests/fake.c", "patterns/rpc.c"],
 }
 

@@ -112,6 +112,13 @@ def test_what_has_no_number_says_why(two_cores: pagereader.Node) -> None:
     assert (whole.text, whole.attrs["colspan"]) == ("nobody stole", "2"), "once, where it is the same in all columns"
 
 
+def test_what_is_not_here_says_so_once(two_cores: pagereader.Node) -> None:
+    name = ("any layer", "two instances on two devices")
+    [cell] = rows_of(two_cores, RATE)[name]
+    assert cell.text == "an endpoint is given one device"
+    assert name not in rows_of(two_cores, "context switches an operation, all sides together")
+
+
 def test_published_ratios_need_processors(two_cores: pagereader.Node, tmp_path: Path) -> None:
     assert "here a host has 2" in two_cores.text
     assert "480\u202f000 1/s (seed" in two_cores.text, "the figures themselves stand there in any case"

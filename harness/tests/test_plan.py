@@ -958,6 +958,34 @@ def test_threads_by_a_choice(catalogue: Catalogue) -> None:
     assert patience == {1: 10_500, 2: 11_000}, "each context beyond two takes time to open and to connect"
 
 
+def test_threads_by_two_choices(catalogue: Catalogue) -> None:
+    """Where one is given by two, or is one less than a parameter: a thread that has the context is one of them."""
+    words = {"way": ["alone", "many"], "who": ["each", "one"]}
+    chosen = {name: {"title": name, "type": "choice", "values": two, "default": two[0]} for name, two in words.items()}
+    sink = {**FAN["roles"]["sink"], "threads": {"way": {"alone": 1, "many": "members"}}}
+    sink["hands"] = {"way": {"alone": {"who": {"each": "members - 1", "one": "members"}}, "many": 0}}
+    fan = {
+        **FAN,
+        "roles": {**FAN["roles"], "sink": sink},
+        "parameters": {**FAN["parameters"], **chosen},
+    }
+    workloads = replace(MORE, patterns={"fan": PatternFile.from_object(fan, source="fan")})
+    points = [{"pattern": "fan", "bytes": "8B", "members": 3, **words}]
+    sweep = tiny(patterns=points, places="within", waits="block", floors=False)
+    plan = make_plan(sweep, catalogue, workloads, make_site(2, 8), only=["a-one"])
+    seats = {launch.endpoints[0] for launch in plan.launches}
+    assert {(seat.threads, seat.hands) for seat in seats} == {(1, 2), (1, 3), (3, 0)}
+    for hands, problem in (
+        ({"way": {"alone": {"who": {"each": 1}}, "many": 0}}, "has to be given for each of each, one"),
+        ({"way": {"alone": "nobody - 1", "many": 0}}, "there is no number nobody - 1"),
+    ):
+        with pytest.raises(FormatError, match=problem):
+            PatternFile.from_object({**fan, "roles": {**FAN["roles"], "sink": {**sink, "hands": hands}}}, source="fan")
+    sink["threads"] = "members - 1"
+    with pytest.raises(FormatError, match="one thread at least"):
+        PatternFile.from_object(fan, source="fan")
+
+
 def test_hands_sleep_where_the_layer_has_a_descriptor(catalogue: Catalogue) -> None:
     roles = {**FAN["roles"], "sink": {**FAN["roles"]["sink"], "threads": 1, "hands": 2}}
     workloads = replace(MORE, patterns={"fan": PatternFile.from_object({**FAN, "roles": roles}, source="fan")})

@@ -43,7 +43,7 @@ def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
     if case.pattern != spec.pattern:
         return None
     for number, rung in enumerate(spec.rungs):
-        if rung.wait not in ("", case.wait):
+        if rung.absent or rung.wait not in ("", case.wait):
             continue
         free = {spec.across, rung.each, *rung.when}
         others = (name for name in case.file.parameters if name not in free)
@@ -147,14 +147,25 @@ def _tables(
         case = next(iter(next(iter(rows.values())).values())).cell.case
         across = case.file.parameters[spec.across]
         for title, value in _measures(case):
+            # once: what is not here has no costs either
+            absent = _absent(spec, published) if value is _main else ()
             yield LadderTable(
                 title=f"{case.file.title} {words.PLACES[place]}, {words.WAITS[wait]}: {title}",
                 columns=tuple(f"{across.title} {words.value(across, column)}" for column in columns),
                 rows=tuple(
                     _row(layer, _detail(spec, number, each, published), rows[layer, number, each], columns, value)
                     for layer, number, each in sorted(rows)
-                ),
+                )
+                + absent,
             )
+
+
+def _absent(spec: LadderOf, published: Mapping[int, float]) -> tuple[LadderRow, ...]:
+    return tuple(
+        LadderRow(label="any layer", detail=_detail(spec, number, 0, published), cells=(), reason=rung.absent)
+        for number, rung in enumerate(spec.rungs)
+        if rung.absent
+    )
 
 
 def _row(

@@ -212,7 +212,9 @@ class RungOf(Frozen):
 
     name: str = Field(min_length=1)
     """{value} stands for that of `each`."""
-    when: dict[str, int | str]
+    when: dict[str, int | str] = Field(default_factory=dict)
+    absent: str = ""
+    """Why no layer has it here: a row says so, and no points are its."""
     wait: Literal["", "poll", "block"] = ""
     """The only wait mode in which it is a rung; both where it is not given."""
     each: str = ""

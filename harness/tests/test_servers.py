@@ -161,8 +161,13 @@ def test_rates_of_clients_add_up(two: Pair) -> None:
         expect_added_up(two, clients, depth)
 
 
-@pytest.mark.parametrize("reply", SHARED)
-@pytest.mark.parametrize(("clients", "depth"), [(16, 1), *in_long_form((1, 1), (64, 1), (8, 4))])
+@pytest.mark.parametrize(
+    ("reply", "clients", "depth"),
+    [
+        ("cont", 16, 1),
+        *in_long_form(("wait", 16, 1), *((reply, *many) for reply in SHARED for many in ((1, 1), (64, 1), (8, 4)))),
+    ],
+)
 def test_rates_of_threads_that_share_add_up(two: Pair, reply: str, clients: int, depth: int) -> None:
     """Whoever sleeps is woken when its reply is there: else each would sleep for 10 ms more now and then."""
     expect_added_up(two, clients, depth, reply=reply, connection="shared")
@@ -286,16 +291,18 @@ def test_the_clients_die(two: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "layer",
+    ("layer", "reply", "clients"),
     [
-        "sockets-unix",
-        "peregrine-shm",
-        "sockets-udp",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("sockets-tcp", "peregrine-udp")),
+        ("sockets-unix", "cont", 5),
+        ("peregrine-shm", "wait", 5),
+        *in_long_form(
+            ("sockets-unix", "wait", 5),
+            ("peregrine-shm", "cont", 5),
+            *(("sockets-unix", reply, 1) for reply in SHARED),
+            *((layer, reply, 7) for layer in ("sockets-tcp", "sockets-udp", "peregrine-udp") for reply in SHARED),
+        ),
     ],
 )
-@pytest.mark.parametrize("reply", SHARED)
-@pytest.mark.parametrize("clients", [pytest.param(1, marks=pytest.mark.long), 5])
 def test_threads_that_share_a_connection(two: Pair, layer: str, reply: str, clients: int) -> None:
     """Every call of every one is answered once, to whose it is: over messages, calls and what may lose them."""
     need(layer)
@@ -309,6 +316,7 @@ def test_threads_that_share_a_connection(two: Pair, layer: str, reply: str, clie
     assert len(result["path"]) == 2, "one connection, seen from both ends"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reply", SHARED)
 def test_sixty_four_threads_on_one_connection(two: Pair, reply: str) -> None:
     """They end in time on two cores, with as many workers of the server's too."""
@@ -318,20 +326,22 @@ def test_sixty_four_threads_on_one_connection(two: Pair, reply: str) -> None:
     check(result)
 
 
+@pytest.mark.long
 def test_batches_of_threads_that_share(two: Pair) -> None:
     need("peregrine-udp")
     points = [served(3, depth=depth, batch=8, connection="shared") for depth in (8, 20)]
     check(two.run(document("peregrine-udp", points)))
 
 
+@pytest.mark.long
 def test_one_thread_with_a_lock_that_polls(two: Pair) -> None:
     need("sockets-unix")
     check(two.run(document("sockets-unix", [served(1, connection="shared")], wait="poll")))
 
 
-@pytest.mark.parametrize("reply", SHARED)
+@pytest.mark.parametrize("reply", ["cont", *in_long_form("wait")])
 def test_the_server_of_a_shared_connection_dies(two: Pair, reply: str) -> None:
-    """Every thread is woken, and says why."""
+    """Every thread is woken, and all of them end."""
     need("sockets-unix")
     given = served(6, duration=20000, reply=reply, connection="shared")
     processes = two.start_both(document("sockets-unix", [given]))

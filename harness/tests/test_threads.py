@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads of one endpoint share only what they mean to, under ThreadSanitizer: hands, clusters, connections, and their owners."""
+"""Threads of one endpoint share only what they mean to, under ThreadSanitizer: hands, clusters, connections, owners."""
 
 from __future__ import annotations
 

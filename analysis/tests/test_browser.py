@@ -6,7 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import synthetic
 from chromium import Browser
+
+from cadge_analysis import report
 
 pytestmark = pytest.mark.spare
 
@@ -19,6 +22,16 @@ Array.from(document.querySelectorAll('body *')).filter(e => {
   const box = e.getBoundingClientRect();
   return box.width > 0 && box.right > document.documentElement.clientWidth + 0.5;
 }).map(e => e.tagName + '.' + e.className).slice(0, 5)
+"""
+OUTSIDE = """
+Array.from(document.querySelectorAll('svg.chart')).flatMap(svg => {
+  const box = svg.getBoundingClientRect();
+  return Array.from(svg.querySelectorAll('text')).filter(t => {
+    const b = t.getBoundingClientRect();
+    return b.width > 0 && (b.right > box.right + 1 || b.left < box.left - 1 || b.bottom > box.bottom + 1
+                           || b.top < box.top - 1);
+  }).map(t => svg.querySelector('title').textContent + ': ' + t.textContent);
+}).slice(0, 5)
 """
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 
@@ -91,20 +104,38 @@ def test_a_layer_can_be_picked_out_without_scripts(browser: Browser, report_path
 
 def test_labels_of_charts_do_not_leave_the_picture(browser: Browser, report_path: Path) -> None:
     browser.open(report_path, width=1280)
-    outside = """
-    Array.from(document.querySelectorAll('svg.chart')).flatMap(svg => {
-      const box = svg.getBoundingClientRect();
-      return Array.from(svg.querySelectorAll('text')).filter(t => {
-        const b = t.getBoundingClientRect();
-        return b.width > 0 && (b.right > box.right + 1 || b.left < box.left - 1 || b.bottom > box.bottom + 1
-                               || b.top < box.top - 1);
-      }).map(t => svg.querySelector('title').textContent + ': ' + t.textContent);
-    }).slice(0, 5)
-    """
-    assert browser.value(outside) == []
+    assert browser.value(OUTSIDE) == []
 
 
 def test_it_prints_with_every_section_on_paper(browser: Browser, report_path: Path) -> None:
     browser.open(report_path, width=1280)
     printed = browser.send("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
     assert len(printed) > 100_000
+
+
+@pytest.fixture(scope="module")
+def long_names_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of layers whose settings make long names, more of them than share one picture."""
+    folder = tmp_path_factory.mktemp("long")
+    options = synthetic.Options(
+        layers=synthetic.LAYERS[:7],
+        sizes=(8, 64, 4096),
+        places=("within",),
+        waits=("poll",),
+        patterns=(("rpc", 1),),
+        settings=({"env.LONGEST_OF_ALL_VARIABLES": "10000,20000,30000"},),
+        launches=2,
+        samples=200,
+    )
+    report.build(synthetic.make(folder / "campaigns", options).path, folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_long_names_leave_neither_page_nor_picture(browser: Browser, long_names_path: Path, width: int) -> None:
+    browser.open(long_names_path, width=width)
+    browser.value(OPEN_ALL)
+    assert browser.value("document.querySelectorAll('.small-multiples h5').length") > 6
+    assert browser.value("document.documentElement.scrollWidth") == width
+    assert browser.value(TOO_WIDE) == []
+    assert browser.value(OUTSIDE) == []

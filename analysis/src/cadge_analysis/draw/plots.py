@@ -19,6 +19,9 @@ from cadge_analysis.draw.svg import Spec
 
 WIDTH, HEIGHT, RATIO_HEIGHT = 680, 310, 210
 SMALL_WIDTH, SMALL_HEIGHT = 190, 112
+RIGHT_PX = 26
+WIDER_PX = 1.3
+"""A character of a label, in the widest of the fonts that readers have, above what the renderer reckons with."""
 
 
 def _spots(chart: Chart) -> dict[int, float]:
@@ -237,11 +240,12 @@ def main_figure(chart: Chart) -> Spec:
                 x_title=chart.along_title,
             )
         )
+    longest = max(len(line.label) for line in chart.lines)
     return {
         "vconcat": panels,
         "spacing": 18,
         "config": config(),
-        "padding": {"left": 4, "top": 4, "bottom": 4, "right": 26},
+        "padding": {"left": 4, "top": 4, "bottom": 4, "right": max(RIGHT_PX, WIDER_PX * longest)},
     }
 
 

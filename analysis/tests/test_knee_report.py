@@ -14,7 +14,7 @@ import pagereader
 import pytest
 import synthetic
 
-from cadge_analysis import export, report
+from cadge_analysis import export, report, units
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.knee import Knee, Loads, loads
 from cadge_results import Campaign
@@ -142,7 +142,15 @@ def test_a_campaign_without_the_generators_limit_says_so(tmp_path: Path) -> None
     root = text_of(campaign(tmp_path / "store", null=False), tmp_path)
     assert "The generator's limit was not measured" in root.text
     assert "a layer of style null at place self" in root.text
-    assert "was not measured with these values" in root.one("table", class_="knees").text
+    table = root.one("table", class_="knees")
+    assert table.text.count("was not measured with these values") == 1, "in the note, and in no row"
+    assert [head.attrs["data-f"] for head in table.all("th", scope="col")[1:]] == [
+        "wait",
+        "knee",
+        "knee_rate",
+        "rest_p99",
+        "launches",
+    ]
 
 
 def test_bounds_are_said_as_such(tmp_path: Path) -> None:
@@ -152,6 +160,10 @@ def test_bounds_are_said_as_such(tmp_path: Path) -> None:
     assert "below 10\u202f%" in table.text
     assert "6 bear all loads" in table.text
     assert "6 bear none" in table.text
+    rates = {row.attrs["data-layer"]: row.all("td")[2] for row in table.one("tbody").all("tr")}
+    assert rates["native-ucx"].text.startswith(units.MISSING), "no load is borne, so there is no rate at which one is"
+    assert "data-v" not in rates["native-ucx"].attrs
+    assert "data-v" in rates["sockets-tcp"].attrs
 
 
 def test_the_export_has_knees(tmp_path: Path) -> None:

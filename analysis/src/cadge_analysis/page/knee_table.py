@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from cadge_analysis import units, words
 from cadge_analysis.page.tables import case_key, estimate_value, share_value
@@ -26,13 +26,15 @@ def knee_tables(found: Iterable[Knee], keys: Mapping[Series, Key]) -> tuple[Knee
         if rule is None:
             continue
         ordered = sorted(members, key=lambda one: (words.WAIT_ORDER.index(one.case.wait), one.series))
+        # said once, in the note
+        left_out = {"generator"} if members[0].generator is None else set()
         made.append(
             KneeTable(
                 title=f"Knee: {case.file.fill(case.file.words.figure, case.workload, words.value)}",
                 case=case_key(members[0].case),
                 note=_note(case.file, rule, members[0].generator),
-                columns=_columns(case.file, rule),
-                rows=tuple(_row(one, keys) for one in ordered),
+                columns=tuple(column for column in _columns(case.file, rule) if column.key not in left_out),
+                rows=tuple(_row(one, keys, left_out) for one in ordered),
             )
         )
     return tuple(made)
@@ -75,21 +77,31 @@ def limit_text(generator: Generator | None, rule: KneeRule) -> str:
     )
 
 
-def _row(knee: Knee, keys: Mapping[Series, Key]) -> TableRow:
+def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> TableRow:
+    values = {
+        "wait": Value(text=knee.case.wait),
+        "knee": _load(knee),
+        "knee_rate": _rate(knee),
+        "rest_p99": estimate_value(knee.rest_ns, scale=1 / units.NS_PER_US, reason=""),
+        "generator": share_value(knee.share, knee.case.file.knee),
+        "launches": Value(
+            text=units.grouped(knee.load.launches), detail=_launches_detail(knee), raw=str(knee.load.launches)
+        ),
+    }
     return TableRow(
         key=keys[knee.series],
         point_id="",
         layer=knee.series.label,
         wait=knee.case.wait,
-        cells=(
-            Value(text=knee.case.wait),
-            _load(knee),
-            estimate_value(knee.rate, scale=1.0, reason=""),
-            estimate_value(knee.rest_ns, scale=1 / units.NS_PER_US, reason=""),
-            share_value(knee.share, knee.case.file.knee),
-            Value(text=units.grouped(knee.load.launches), detail=_launches_detail(knee), raw=str(knee.load.launches)),
-        ),
+        cells=tuple(value for key, value in values.items() if key not in left_out),
     )
+
+
+def _rate(knee: Knee) -> Value:
+    """Return the rate at the knee; where most launches bear no load that was measured, there is none."""
+    if knee.rate.value > 0:
+        return estimate_value(knee.rate, scale=1.0, reason="")
+    return Value(text=units.MISSING, reason="no load that was measured is borne")
 
 
 def _load(knee: Knee) -> Value:
@@ -110,11 +122,15 @@ def _load(knee: Knee) -> Value:
     )
 
 
+def _bear(launches: int) -> str:
+    return "bears" if launches == 1 else "bear"
+
+
 def _launches_detail(knee: Knee) -> str:
     coverage = knee.load.coverage
     parts = [units.percent(coverage) if coverage else "no interval"]
-    parts += [f"{knee.bearing_all} bear all loads"] * bool(knee.bearing_all)
-    parts += [f"{knee.bearing_none} bear none"] * bool(knee.bearing_none)
+    parts += [f"{knee.bearing_all} {_bear(knee.bearing_all)} all loads"] * bool(knee.bearing_all)
+    parts += [f"{knee.bearing_none} {_bear(knee.bearing_none)} none"] * bool(knee.bearing_none)
     if knee.fewest < P99_SAMPLES:
         parts.append(f"a p99 rests on {units.count_of(knee.fewest, 'sample')}")
     return ", ".join(parts)

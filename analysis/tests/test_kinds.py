@@ -181,7 +181,7 @@ def test_a_share_in_percent_and_a_caveat(tmp_path: Path) -> None:
     said = root.text
     assert "14 attempts slipped" in said
     assert f"By steepness: 50{THIN}% 2 of 12, 100{THIN}% 12 of 12; by layer: rdma-ucx 7 of 18" in said
-    assert f"By size: 100{THIN}% 100.0{THIN}%" in said, "what is no size is not said in bytes"
+    assert f"By steepness: 100{THIN}% 100.0{THIN}%" in said, "what is no size is not called one"
     figure = root.one("figure", id="fig-slope-within-poll")
     assert [line.one("th").text for line in figure.one("tbody").all("tr")] == [f"{n}{THIN}%" for n in (10, 50, 100)]
     assert file.parameters["steep"].refuse(151) == "151 is more than the maximum of 150 percent"

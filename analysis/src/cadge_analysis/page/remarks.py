@@ -156,17 +156,18 @@ def _by_size(rows: Iterable[Row]) -> list[Row]:
 
 
 def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
-    """Say in how many attempts times had not become steady, and for which sizes that is many."""
+    """Say in how many attempts times had not become steady, and where that is many."""
     attempts: Counter[str] = Counter()
     unsteady: Counter[str] = Counter()
+    along, group = _parted(rows)
     for row in _by_size(rows):
-        attempts[words.size(row.cell.case)] += row.numbers.central.launches
-        unsteady[words.size(row.cell.case)] += row.numbers.unsteady
+        attempts[group(row)] += row.numbers.central.launches
+        unsteady[group(row)] += row.numbers.unsteady
     if not unsteady.total():
         return
-    share = {size: unsteady[size] / often for size, often in attempts.items()}
-    often = [f"{size} {units.percent(one)}" for size, one in share.items() if one > _UNSTEADY_SHARE]
-    where = f" By size: {', '.join(often)}." if often else ""
+    share = {name: unsteady[name] / often for name, often in attempts.items()}
+    often = [f"{name} {units.percent(one)}" for name, one in share.items() if one > _UNSTEADY_SHARE]
+    where = f" By {along}: {', '.join(often)}." if often else ""
     yield Remark(
         grave=bool(often),
         title="Warm-up cut short",
@@ -176,17 +177,25 @@ def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
 
 
 def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
-    """Name the sizes at which a launch's own median has few operations behind it."""
+    """Name where a launch's own median has few operations behind it."""
     few = [row for row in rows if row.numbers.thin]
     if not few:
         return
-    sizes = dict.fromkeys(words.size(row.cell.case) for row in _by_size(few))
+    _, group = _parted(rows)
+    sizes = dict.fromkeys(group(row) for row in _by_size(few))
     yield Remark(
         grave=False,
         title=f"{units.count_of(len(few), 'row')} on few operations",
         text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These rows are "
         "marked; longer points (`duration` of the sweep) mend it.",
     )
+
+
+def _parted(rows: Sequence[Row]) -> tuple[str, Callable[[Row], str]]:
+    """Return by what rows are told apart, and how: where their axes are not the same, 4 is of one and not of another."""
+    if len({_along([row]) for row in rows}) == 1:
+        return _along(rows), lambda row: words.size(row.cell.case)
+    return "pattern", lambda row: row.cell.case.file.title
 
 
 def _layer(row: Row) -> str:

@@ -313,9 +313,12 @@ def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> No
             wait = {"Polling": "poll", "Blocking": "block"}[table.one("caption").text.partition(":")[0]]
             sizes = [h.text for h in table.one("thead").all("th", class_="num")]
             assert sizes == ["8 B", "4 KiB", "1 MiB"]
+            has_ratios = bool(table.one("thead").all("th", class_="ratio"))
             for line in table.one("tbody").all("tr"):
                 layer = line.one("th").text
-                for size, cell, ratio in zip(sizes, line.all("td")[::2], line.all("td")[1::2], strict=True):
+                cells = line.all("td")
+                ratios = cells[1::2] if has_ratios else [None] * len(cells)
+                for size, cell, ratio in zip(sizes, cells[:: 2 if has_ratios else 1], ratios, strict=True):
                     (point,) = (
                         p
                         for p in points.values()
@@ -331,7 +334,21 @@ def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> No
                     assert (cell.own, cell.smalls) == (show(numbers[0] * scale), interval(numbers, scale))
                     floor = floor_for(point, floors)
                     expected = show(spread(paired(point, floor)[0])[0][0]) + TIMES if floor else ""
-                    assert ratio.text == expected
+                    assert (ratio.text if ratio else "") == expected
+            # a layer without any number is no row, and is named at the foot with what became of its points
+            foot = "".join(node.text for node in table.all("tfoot"))
+            shown = {line.one("th").text for line in table.one("tbody").all("tr")}
+            absent: dict[str, list[Point]] = defaultdict(list)
+            for p in points.values():
+                if (p.pattern, p.place, p.wait) == (pattern, place, wait) and p.kind == "layer" and p.layer not in shown:
+                    if sizes_text(p.size) in sizes:
+                        absent[p.layer].append(p)
+            seen += sum(map(len, absent.values()))
+            for layer, mine in absent.items():
+                assert not any(p.valid for p in mine)
+                (state,) = {p.outcome() for p in mine}
+                assert layer in foot.partition(f" ({state})")[0].split("; ")[-1], "beside what became of it"
+            assert bool(foot) is bool(absent)
     assert seen == 8 * 8 * 3
 
 

@@ -85,6 +85,14 @@ def workload(case: Case) -> str:
     return case.file.fill(case.file.workload_words, case.workload, value)
 
 
+def figure(case: Case) -> str:
+    """Return what a case's figure shows, with the values that all its points share: "Latency against size, 16 in flight"."""
+    axis = case.file.parameters[case.file.axis]
+    along = "size" if axis.unit == "bytes" else axis.title
+    against = case.file.words.figure or f"{case.file.main_quantity.title.capitalize()} against {along}"
+    return case.file.fill(against, case.workload, value)
+
+
 def ranked_by(case: Case) -> str:
     """Return the values of what ranks, and whether they do: "; touch none, which ranks nothing"; empty without any."""
     said = [

@@ -21,7 +21,8 @@ from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
 from cadge_results.point import Value
 
-MANY = 6  # from seven series on, each also gets a picture of its own
+MANY = 6  # from seven series on, each also gets a picture of its own,
+FEW_SIZES = 2  # unless it would show no more than two markers
 MAIN_PX = 720
 
 
@@ -240,7 +241,7 @@ def tail_figure(
         rows,
         keys,
         name=name,
-        title=f"p99: {_title(rows[0].cell.case, chart)}",
+        title=f"p99: {_title(rows[0].cell.case)}",
         caption=f"Each marker is the median over launches of the launch's own p99. {_coverage(rows)} A ring stands at "
         "the highest load that a layer bears, its knee, or at the measured one below it.",
     )
@@ -276,13 +277,12 @@ def figure(
 ) -> Figure:
     """Draw the figure of rows that share pattern, place, wait mode and family."""
     chart = chart_of(rows, looks, facts, data)
-    title = _title(rows[0].cell.case, chart)
+    title = _title(rows[0].cell.case)
     return _figure(chart, rows, keys, name=name, title=title, caption=_caption(chart, rows))
 
 
-def _title(case: Case, chart: Chart) -> str:
-    against = case.file.words.figure or f"{case.file.main_quantity.title.capitalize()} against {chart.along}"
-    return f"{case.file.fill(against, case.workload, words.value)}, {words.WAITS[case.wait]}"
+def _title(case: Case) -> str:
+    return f"{words.figure(case)}, {words.WAITS[case.wait]}"
 
 
 def _figure(
@@ -291,7 +291,7 @@ def _figure(
     series = [s for s in keys if s in {row.cell.series for row in rows}]
     by_label = {s.label: keys[s] for s in series}
     small = []
-    if len(chart.lines) > MANY:
+    if len(chart.lines) > MANY and len(chart.sizes) > FEW_SIZES:
         for number, line in enumerate(chart.lines):
             picture = svg.render(
                 plots.single_figure(chart, line),

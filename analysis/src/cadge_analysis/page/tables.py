@@ -13,7 +13,7 @@ from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, Summa
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, Row, standing
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
-from cadge_analysis.stats.load import Case, Cell, Dataset, LaunchFacts, Series
+from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series
 from cadge_results import PatternFile
 from cadge_results.pattern import KneeRule, Quantity
 
@@ -369,20 +369,42 @@ def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series,
     axis = file.parameters[file.axis]
     sizes = summary_sizes((size for _, size in rows), known=axis.unit == "bytes")
     largest = max((r.ratio.value for r in rows.values() if r.ratio), default=1.0)
+    has_ratios = any(row.ratio for (_, size), row in rows.items() if size in sizes)
     series = sorted({name for name, _ in here})
+    shown = [name for name in series if any((name, size) in rows for size in sizes)]
     return Summary(
         caption=f"{words.WAITS[wait].capitalize()}: {file.words.unit or _unit(file.main_quantity)}"
         f"{words.ranked_by(cells[0].case)}",
-        note="Under each value its interval over launches; beside it the ratio to the floor.",
+        note=f"{words.figure(cells[0].case)}. Under each value its interval over launches"
+        + ("; beside it the ratio to the floor." if has_ratios else ". No floor to divide by was measured."),
         sizes=tuple(words.value(axis, size) for size in sizes),
+        has_ratios=has_ratios,
+        columns=1 + len(sizes) * (2 if has_ratios else 1),
         rows=tuple(
             SummaryRow(
                 key=keys[name],
                 cells=tuple(_summary_cell(rows.get((name, size)), here.get((name, size)), largest) for size in sizes),
             )
-            for name in series
+            for name in shown
+        ),
+        without=_without(
+            {
+                name: [cell for size in sizes if (cell := here.get((name, size)))]
+                for name in series
+                if name not in shown
+            }
         ),
     )
+
+
+def _without(found: Mapping[Series, Sequence[Cell]]) -> str:
+    """Return which layers have no number at any of a table's sizes, by what became of their points there."""
+    by_state: dict[str, list[str]] = defaultdict(list)
+    for series, cells in found.items():
+        states = [state for state in STATES if any(cell.state == state for cell in cells)]
+        by_state[" or ".join(states) or "not planned"].append(series.label)
+    said = "; ".join(f"{', '.join(labels)} ({state})" for state, labels in by_state.items())
+    return f"Without a number here: {said}." if said else ""
 
 
 def _unit(quantity: Quantity) -> str:

@@ -123,12 +123,18 @@ class SummaryRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The short table of a section: a few sizes, one wait mode."""
+    """The short table of a section: a few sizes, one wait mode; `without` names the layers that have no number in it.
+
+    Where nothing has a ratio, it `has_ratios` not, and the columns for them are left out.
+    """
 
     caption: str
     note: str
     sizes: tuple[str, ...]
+    has_ratios: bool
+    columns: int
     rows: tuple[SummaryRow, ...]
+    without: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

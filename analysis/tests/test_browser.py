@@ -91,15 +91,32 @@ def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Pa
 
 def test_a_layer_can_be_picked_out_without_scripts(browser: Browser, report_path: Path) -> None:
     browser.open(report_path, width=1280)
-    faint = (
-        "Array.from(document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--k\"]'))"
-        ".filter(e => getComputedStyle(e).opacity < 0.2).length"
+    strokes = (
+        "Array.from(document.querySelectorAll('#fig-rpc-within-poll {where} svg [stroke^=\"var(--k\"]'))"
+        ".map(e => getComputedStyle(e).stroke)"
     )
-    assert browser.value(faint) == 0
+    before = browser.value(strokes.format(where="> .scroll"))
     browser.value("document.querySelectorAll('#fig-rpc-within-poll input')[3].click()")
-    hidden = browser.value(faint)
-    total = browser.value("document.querySelectorAll('#fig-rpc-within-poll .scroll svg [stroke^=\"var(--k\"]').length")
-    assert 0 < hidden < total
+    after = browser.value(strokes.format(where="> .scroll"))
+    ghost = browser.value("getComputedStyle(document.documentElement).getPropertyValue('--ghost')").strip()
+    faint = f"rgb({', '.join(str(int(ghost[at : at + 2], 16)) for at in (1, 3, 5))})"
+    assert faint not in before
+    kept = [colour for colour in after if colour != faint]
+    assert 0 < len(kept) < len(after)
+    assert len(set(kept)) == 1
+    assert set(kept) < set(before)
+    assert faint not in browser.value(strokes.format(where=".small-multiples")), "one at a time, they are as they were"
+
+
+def test_a_window_of_another_width_is_filled_at_once(browser: Browser, report_path: Path) -> None:
+    """No rule of the page may look at every line of every chart: a page of all layers hung for minutes."""
+    browser.open(report_path, width=1280)
+    rules = browser.value(
+        "Array.from(document.styleSheets).flatMap(s => Array.from(s.cssRules)).map(r => r.selectorText || '')"
+    )
+    picking = [rule for rule in rules if ":has(" in rule]
+    assert len(picking) == 8
+    assert all(rule.endswith(":checked) > .scroll") for rule in picking)
 
 
 def test_labels_of_charts_do_not_leave_the_picture(browser: Browser, report_path: Path) -> None:

@@ -89,11 +89,15 @@ class Identity:
 
 
 def variables() -> dict[str, str]:
-    """Return what stands for each token in a page: the series' own variable, else its colour's, else the light one."""
+    """Return what stands for each token in a page.
+
+    The series' own variable, which a page sets for one that is picked out; else that of all others, which is then set
+    as well; else its colour's; else the light one.
+    """
     found = {}
     for slot, marker, variant in product(range(len(LIGHT)), range(len(SHAPES)), range(len(LOOKS.variants))):
         look = Identity(slot, marker, variant)
-        found[look.token] = f"var(--k{look.number},var(--s{slot},{look.light}))"
+        found[look.token] = f"var(--k{look.number},var(--dim,var(--s{slot},{look.light})))"
     return found
 
 

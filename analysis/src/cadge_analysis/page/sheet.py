@@ -8,19 +8,20 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from cadge_analysis.draw import palette
+from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
 from cadge_analysis.page.viewmodel import Sheet
 from cadge_analysis.stats.compare import Comparison
 
 
-def sheet(comparison: Comparison, *, generated: str, looks: Iterable[int] = ()) -> Sheet:
-    """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are those of its series."""
+def sheet(comparison: Comparison, *, generated: str, looks: Iterable[Identity] = ()) -> Sheet:
+    """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are those of the series in its figures."""
     light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Sheet(
         facts=provenance.campaign_facts(comparison.data),
         command=provenance.command(comparison.data),
         shapes=palette.SHAPES,
-        looks=tuple(looks),
+        looks=tuple((look.number, look.slot) for look in looks),
         palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
         palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
         data_json=Markup(provenance.as_json(provenance.embedded(comparison))),  # noqa: S704 - escaped by as_json

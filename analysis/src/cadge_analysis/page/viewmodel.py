@@ -252,12 +252,15 @@ class FactTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """What every page has: colours and shapes, where its numbers come from, and the numbers themselves."""
+    """What every page has: colours and shapes, where its numbers come from, and the numbers themselves.
+
+    `looks` are number and colour of what its figures' readers may pick out.
+    """
 
     facts: tuple[Fact, ...]
     command: str
     shapes: tuple[str, ...]
-    looks: tuple[int, ...]
+    looks: tuple[tuple[int, int], ...]
     palette_light: tuple[tuple[str, str], ...]
     palette_dark: tuple[tuple[str, str], ...]
     data_json: Markup

@@ -190,5 +190,5 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         method=method(data.patterns, several_ends=any(row.numbers.apart for row in comparison.rows)),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
-        sheet=sheet(comparison, looks=[look.number for look in looks.values()], generated=generated),
+        sheet=sheet(comparison, looks=looks.values(), generated=generated),
     )

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from cadge_analysis import units, words
-from cadge_analysis.draw import svg
+from cadge_analysis.draw import palette, svg
 from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
@@ -225,5 +225,5 @@ def page(
             )
             for one in comparisons
         ),
-        sheet=sheet(comparison, generated=generated),
+        sheet=sheet(comparison, looks=palette.identities(of_matrix.data.layers).values(), generated=generated),
     )

@@ -8,27 +8,18 @@
  * stop polling for some round trips, in which it is sent a message.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "asker.h"
 #include "burst.h"
-#include "intake.h"
 #include "loss.h"
-#include "message.h"
-#include "halves.h"
-#include "pattern.h"
 #include "serve_loop.h"
 
-#define WAIT_NS   UINT64_C(10000000)
-#define SETTLE_NS UINT64_C(500000000)
-#define WINDOW_NS UINT64_C(100000)
 /* of the delays of a burst together, and of a pause: nobody looks at a deadline meanwhile */
 #define DELAYS_MAX_NS UINT64_C(1000000000)
 /* for so many single round trips a server does not poll; the message that it takes then arrives after one */
 #define PAUSE_TRIPS 4u
 /* a place that no burst is long enough for: the server is to pause once it has answered */
-#define PAUSE   0xffu
-#define ANSWERS 2u
+#define PAUSE 0xffu
 
 enum quantity { PRTT, SINGLE, UNDELAYED, RECEIVE };
 
@@ -41,17 +32,10 @@ struct parameters {
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_port port;
-	struct cadge_chan *chan;
-	struct drv_intake intake;
-	struct drv_burst_count count;
-	/* of the engine's pool: ANSWERS of `stride` bytes */
-	uint8_t *answers;
-	size_t stride;
-	bool lent[ANSWERS];
-	bool answer_due, pause_due, failed;
-	uint64_t answer_key;
+	struct drv_answers answers;
 	struct drv_message answer;
+	struct drv_burst_count count;
+	bool pause_due;
 	/* ticks; 0: none */
 	uint64_t pause, read_cost;
 	/* a message is waited for that lies there; when it was taken, in ticks */
@@ -59,7 +43,6 @@ struct receiver {
 	uint64_t taken_at;
 	/* NULL: nothing is taken */
 	struct drv_samples *samples;
-	struct drv_fail fail;
 };
 
 static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data,
@@ -70,44 +53,26 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->answer.bytes)) {
-		drv_intake_mismatch(&receiver->intake, "a message of %zu bytes in a burst of %zu", bytes,
-				    receiver->answer.bytes);
+		drv_intake_mismatch(&receiver->answers.intake, "a message of %zu bytes in a burst of %zu",
+				    bytes, receiver->answer.bytes);
 		return CADGE_TAKEN;
 	}
-	key = drv_intake_take(&receiver->intake, data, bytes);
+	key = drv_intake_take(&receiver->answers.intake, data, bytes);
 	if (DRV_UNLIKELY(receiver->taking))
-		receiver->taken_at = drv_clock_now(&receiver->port.engine->clock);
+		receiver->taken_at = drv_clock_now(&receiver->answers.port.engine->clock);
 	if (drv_burst_take(&receiver->count, key)) {
-		receiver->answer_due = true;
-		receiver->answer_key = key;
+		receiver->answers.due = true;
+		receiver->answer.key = key;
 		receiver->answer.written = false;
 		receiver->pause_due = (key & 0xff) == PAUSE;
 	}
 	return CADGE_TAKEN;
 }
 
-static void receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
-{
-	struct receiver *receiver = (struct receiver *)sink;
-	const uint64_t index = token & ~DRV_TOKEN_ANSWER;
-
-	(void)peer;
-	if (DRV_UNLIKELY(!(token & DRV_TOKEN_ANSWER) || index >= ANSWERS || !receiver->lent[index])) {
-		drv_intake_mismatch(&receiver->intake,
-				    "a completion for token %016" PRIx64 " that is not outstanding", token);
-		return;
-	}
-	receiver->lent[index] = false;
-	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST && !receiver->failed) {
-		receiver->failed = true;
-		drv_engine_fail("post", code, &receiver->fail);
-	}
-}
-
 /* Computes for so long, and then takes the message that came meanwhile; gives up after as long again. */
 static int take_waiting(struct receiver *receiver, struct cadge_sink *sink)
 {
-	struct drv_engine *engine = receiver->port.engine;
+	struct drv_engine *engine = receiver->answers.port.engine;
 	const uint64_t end = drv_clock_now(&engine->clock) + receiver->pause;
 	uint64_t begin, span;
 	int code = 0;
@@ -125,146 +90,80 @@ static int take_waiting(struct receiver *receiver, struct cadge_sink *sink)
 		drv_sample(receiver->samples,
 			   drv_clock_to_ns(&engine->clock,
 					   span > receiver->read_cost ? span - receiver->read_cost : 0));
-	return code < 0 ? drv_engine_fail("poll", code, &receiver->fail) : 0;
+	return code < 0 ? drv_engine_fail("poll", code, &receiver->answers.fail) : 0;
 }
 
-/* Answers, if that is due and possible, and pauses then if it was asked for. 0, or -1 with receiver->fail. */
-static int receiver_drain(struct receiver *receiver, struct cadge_sink *sink)
+/* Answers, if that is due and possible, and pauses then if it was asked for. */
+static int receiver_drain(struct drv_answers *answers, struct cadge_sink *sink)
 {
-	uint32_t index = 0;
-	int code;
+	struct receiver *receiver = (struct receiver *)answers;
 
-	if (DRV_LIKELY(!receiver->answer_due))
-		return receiver->failed ? -1 : 0;
-	while (index < ANSWERS && receiver->lent[index])
-		index++;
-	if (index == ANSWERS)
-		return 0;
-	receiver->answer.at = receiver->answers + index * receiver->stride;
-	receiver->answer.key = receiver->answer_key;
-	receiver->answer.full = receiver->intake.full;
-	receiver->answer.phase = receiver->intake.phase;
-	code = drv_message_post(receiver->port.engine, receiver->chan, &receiver->answer,
-				DRV_TOKEN_ANSWER | index);
-	if (code == CADGE_BUSY)
-		return 0;
-	receiver->answer_due = false;
-	receiver->lent[index] = code == CADGE_QUEUED;
-	if (code < 0 && !receiver->failed) {
-		receiver->failed = true;
-		drv_engine_fail("post", code, &receiver->fail);
-	}
-	if (DRV_UNLIKELY(receiver->pause_due) && !receiver->failed) {
+	if (DRV_UNLIKELY(drv_answers_post(answers, &receiver->answer)) && DRV_UNLIKELY(receiver->pause_due) &&
+	    !answers->failed) {
 		receiver->pause_due = false;
 		if (receiver->pause && take_waiting(receiver, sink))
 			return -1;
 	}
-	return receiver->failed ? -1 : 0;
+	return answers->failed ? -1 : 0;
 }
 
 static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
+	const struct drv_clock *clock = &play->engine->clock;
+	const bool touch = parameters->touch != DRV_TOUCH_NONE;
 
-	drv_port_start(&receiver->port, engine);
-	receiver->port.sink.recv = receiver_on_recv;
-	receiver->port.sink.sent = receiver_on_sent;
-	receiver->chan = engine->channels[0].chan;
-	receiver->intake.seed = play->seed;
-	receiver->intake.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
-	receiver->intake.touch = parameters->touch != DRV_TOUCH_NONE;
-	receiver->answer = (struct drv_message){
-		.bytes = (size_t)parameters->bytes, .seed = ~play->seed, .touch = receiver->intake.touch};
-	receiver->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
-	receiver->stride = drv_memory_stride(parameters->bytes);
-	receiver->answers = drv_pool_take(engine, DRV_POOL_SERVER, ANSWERS * receiver->stride, fail);
-	if (!receiver->answers)
-		return -1;
+	receiver->answer =
+		(struct drv_message){.bytes = (size_t)parameters->bytes, .seed = ~play->seed, .touch = touch};
+	receiver->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	if (parameters->delay_percent) {
 		receiver->samples = drv_record_samples(play->record, RECEIVE, fail);
 		if (!receiver->samples)
 			return -1;
 	}
-	drv_intake_phase(&receiver->intake, true, 1);
-	return 0;
+	return drv_answers_start(&receiver->answers, play, receiver_on_recv, (size_t)parameters->bytes, touch,
+				 fail);
 }
 
 /* ---- the sending side ---- */
 
 struct sender {
 	/* first: callbacks get a pointer to it */
-	struct drv_port port;
-	struct cadge_chan *chan;
+	struct drv_asker asker;
 	const struct parameters *parameters;
-	uint64_t seed;
-	bool reliable, touch;
-	/* this phase compares whole payloads, and which it is */
-	bool full;
-	uint64_t phase;
 	/* of the engine's pool: a buffer for each message of a burst */
 	uint8_t *messages;
 	size_t stride;
 	bool lent[DRV_BURST_MAX];
-	uint32_t lents, idle;
-	/* the latest burst, and when its answer came, in ticks; 0: not yet */
-	uint64_t burst, answered_at;
-	uint64_t posted, key_sum, waits;
-	uint64_t checked, full_checked, mismatches, lost, late;
+	/* the latest burst */
+	uint64_t burst;
 	/* ticks: between the messages of a burst; the usual round trip of one message; what a reading of the clock takes */
 	uint64_t delay, trip, read_cost;
-	/* unreliable: an answer that has not come after so many ticks is lost */
-	uint64_t patience;
-	struct drv_warmup warmup;
-	/* place self */
-	struct receiver *receiver;
-	struct cadge_sink *sink;
-	bool failed;
-	struct drv_fail fail;
-	char mismatch[160];
 };
 
-static void __attribute__((cold, noinline)) note_mismatch(struct sender *sender, const char *what,
-							  uint64_t number)
-{
-	if (!sender->mismatches++)
-		snprintf(sender->mismatch, sizeof(sender->mismatch), "%s (%" PRIu64 ")", what, number);
-}
-
 /* Whether an answer to the latest burst is what its sender wrote. */
-static bool is_answer(struct sender *sender, const uint8_t *data, size_t bytes)
+static bool is_answer(struct drv_asker *asker, const uint8_t *data, size_t bytes)
 {
-	const uint64_t key = drv_load64(data);
-
-	if (drv_load64(data + 8) != ~sender->seed)
-		return false;
-	if (sender->full) {
-		sender->full_checked++;
-		return drv_body_holds(data, bytes, ~sender->seed, sender->phase, key);
-	}
-	return !sender->touch || drv_touch_read(data, bytes, ~sender->seed, key);
+	return drv_load64(data + 8) == ~asker->seed && drv_asker_holds(asker, data, bytes, drv_load64(data));
 }
 
 static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 				      struct cadge_lend *lend)
 {
 	struct sender *sender = (struct sender *)sink;
+	struct drv_asker *asker = &sender->asker;
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != sender->parameters->bytes)) {
-		note_mismatch(sender, "a message of an unexpected size", bytes);
-	} else if (DRV_UNLIKELY(drv_burst_of(drv_load64(data)) != sender->burst || sender->answered_at)) {
-		if (sender->reliable || sender->late >= sender->lost)
-			note_mismatch(sender, "an answer to no burst outstanding",
-				      drv_burst_of(drv_load64(data)));
-		else
-			sender->late++;
-	} else if (DRV_LIKELY(is_answer(sender, data, bytes))) {
-		sender->checked++;
-		sender->answered_at = drv_clock_now(&sender->port.engine->clock);
+		drv_asker_mismatch(asker, "a message of an unexpected size", bytes);
+	} else if (DRV_UNLIKELY(drv_burst_of(drv_load64(data)) != sender->burst || asker->answered_at)) {
+		drv_asker_stray(asker, "an answer to no burst outstanding", drv_burst_of(drv_load64(data)));
 	} else {
-		note_mismatch(sender, "an answer that holds other bytes", sender->burst);
-		sender->answered_at = drv_clock_now(&sender->port.engine->clock);
+		if (DRV_LIKELY(is_answer(asker, data, bytes)))
+			asker->checked++;
+		else
+			drv_asker_mismatch(asker, "an answer that holds other bytes", sender->burst);
+		asker->answered_at = drv_clock_now(&asker->port.engine->clock);
 	}
 	return CADGE_TAKEN;
 }
@@ -275,74 +174,50 @@ static void sender_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t toke
 
 	(void)peer;
 	if (DRV_UNLIKELY(token >= sender->parameters->messages || !sender->lent[token])) {
-		note_mismatch(sender, "a completion for a token that is not outstanding", token);
+		drv_asker_mismatch(&sender->asker, "a completion for a token that is not outstanding", token);
 		return;
 	}
 	sender->lent[token] = false;
-	sender->lents--;
-	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST && !sender->failed) {
-		sender->failed = true;
-		drv_engine_fail("post", code, &sender->fail);
-	}
+	drv_asker_sent(&sender->asker, code);
 }
 
-/* Polls once; now and then looks around. Where nothing can go on without an event it may sleep, in block mode. */
-static int turn(struct sender *sender, bool may_sleep, struct drv_fail *fail)
+static int turn(struct sender *sender, struct drv_fail *fail)
 {
-	struct drv_engine *engine = sender->port.engine;
-	const int events = engine->layer->poll(engine->ctx, sender->sink);
-
-	if (DRV_UNLIKELY(sender->receiver != NULL) && receiver_drain(sender->receiver, sender->sink)) {
-		*fail = sender->receiver->fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(sender->failed)) {
-		*fail = sender->fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(events < 0))
-		return drv_engine_fail("poll", events, fail);
-	if (may_sleep && engine->block && events == 0) {
-		sender->waits++;
-		if (drv_engine_wait(engine, WAIT_NS, fail))
-			return -1;
-	} else if (DRV_LIKELY(++sender->idle & 63)) {
-		return 0;
-	}
-	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
+	return drv_asker_turn(&sender->asker, receiver_drain, DRV_ASKER_WAIT_NS, fail);
 }
 
 /* Hands over message `index` of the burst, waiting for the layer where it is busy. */
 static int send_one(struct sender *sender, uint32_t length, uint32_t index, struct drv_fail *fail)
 {
-	struct drv_engine *engine = sender->port.engine;
+	struct drv_engine *engine = sender->asker.port.engine;
 	const uint32_t last = (uint32_t)sender->parameters->messages - 1;
 	const uint32_t slot = index < last ? index : last;
 	struct drv_message message = {.at = sender->messages + slot * sender->stride,
 				      .bytes = (size_t)sender->parameters->bytes,
-				      .seed = sender->seed,
+				      .seed = sender->asker.seed,
 				      .key = drv_burst_key(sender->burst, length, index),
-				      .full = sender->full,
-				      .touch = sender->touch,
-				      .phase = sender->phase};
+				      .full = sender->asker.full,
+				      .touch = sender->asker.touch,
+				      .phase = sender->asker.phase};
 	int code;
 
-	while (DRV_UNLIKELY((code = drv_message_post(engine, sender->chan, &message, slot)) == CADGE_BUSY))
-		if (turn(sender, true, fail))
+	while (DRV_UNLIKELY((code = drv_message_post(engine, sender->asker.chan, &message, slot)) ==
+			    CADGE_BUSY))
+		if (turn(sender, fail))
 			return -1;
 	if (DRV_UNLIKELY(code < 0))
 		return drv_engine_fail("post", code, fail);
 	sender->lent[slot] = code == CADGE_QUEUED;
-	sender->lents += code == CADGE_QUEUED;
-	sender->posted++;
-	sender->key_sum += message.key;
+	sender->asker.lents += code == CADGE_QUEUED;
+	sender->asker.posted++;
+	sender->asker.key_sum += message.key;
 	return 0;
 }
 
 /* Computes for a delay. Returns how long that was, with the readings of the clock at both ends. */
 static uint64_t delay(const struct sender *sender)
 {
-	const struct drv_clock *clock = &sender->port.engine->clock;
+	const struct drv_clock *clock = &sender->asker.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t now;
 
@@ -361,21 +236,21 @@ struct span {
 static void begin_burst(struct sender *sender)
 {
 	sender->burst++;
-	sender->answered_at = 0;
+	sender->asker.answered_at = 0;
 }
 
 /* Polls until the answer is there. 1: it is lost; -1: *fail. */
 static int await(struct sender *sender, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->port.engine->clock;
-	const uint64_t sent = sender->reliable ? 0 : drv_clock_now(clock);
+	const struct drv_clock *clock = &sender->asker.port.engine->clock;
+	const uint64_t sent = sender->asker.reliable ? 0 : drv_clock_now(clock);
 
-	while (!sender->answered_at) {
-		if (turn(sender, true, fail))
+	while (!sender->asker.answered_at) {
+		if (turn(sender, fail))
 			return -1;
-		if (!sender->reliable && !sender->answered_at &&
-		    drv_clock_now(clock) - sent > sender->patience) {
-			sender->lost++;
+		if (!sender->asker.reliable && !sender->asker.answered_at &&
+		    drv_clock_now(clock) - sent > sender->asker.patience) {
+			sender->asker.lost++;
 			return 1;
 		}
 	}
@@ -385,8 +260,8 @@ static int await(struct sender *sender, struct drv_fail *fail)
 /* Polls until nothing is lent: the next burst writes there. */
 static int come_back(struct sender *sender, struct drv_fail *fail)
 {
-	while (sender->lents)
-		if (turn(sender, true, fail))
+	while (sender->asker.lents)
+		if (turn(sender, fail))
 			return -1;
 	return 0;
 }
@@ -395,7 +270,7 @@ static int come_back(struct sender *sender, struct drv_fail *fail)
 static int exchange(struct sender *sender, uint32_t length, bool delayed, struct span *span_out,
 		    struct drv_fail *fail)
 {
-	const uint64_t begin = drv_clock_now(&sender->port.engine->clock);
+	const uint64_t begin = drv_clock_now(&sender->asker.port.engine->clock);
 	uint64_t delays = 0;
 	int status;
 
@@ -407,17 +282,18 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 			return -1;
 	}
 	status = await(sender, fail);
-	*span_out = (struct span){sender->answered_at - begin, delays};
+	*span_out = (struct span){sender->asker.answered_at - begin, delays};
 	return status < 0 || come_back(sender, fail) ? -1 : status;
 }
 
 /* Has the server take a message that lies there. As of exchange. */
 static int lay_down(struct sender *sender, struct drv_fail *fail)
 {
+	struct receiver *receiver = (struct receiver *)sender->asker.answers;
 	int status = 0;
 
 	/* where one thread plays both, what it sent lies there for as long as it does not poll */
-	if (!sender->receiver) {
+	if (!receiver) {
 		begin_burst(sender);
 		if (send_one(sender, 1, PAUSE, fail))
 			return -1;
@@ -429,8 +305,8 @@ static int lay_down(struct sender *sender, struct drv_fail *fail)
 	begin_burst(sender);
 	if (send_one(sender, 1, 0, fail))
 		return -1;
-	if (sender->receiver && take_waiting(sender->receiver, sender->sink)) {
-		*fail = sender->receiver->fail;
+	if (receiver && take_waiting(receiver, sender->asker.sink)) {
+		*fail = receiver->answers.fail;
 		return -1;
 	}
 	status = await(sender, fail);
@@ -441,23 +317,15 @@ static int sender_start(struct sender *sender, const struct drv_play *play, stru
 			struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
+	const struct drv_clock *clock = &play->engine->clock;
 
-	drv_port_start(&sender->port, engine);
-	sender->port.sink.recv = sender_on_recv;
-	sender->port.sink.sent = sender_on_sent;
-	sender->sink = &sender->port.sink;
-	sender->chan = engine->channels[0].chan;
+	drv_asker_start(&sender->asker, play, receiver ? &receiver->answers : NULL, sender_on_recv,
+			sender_on_sent, parameters->touch != DRV_TOUCH_NONE);
 	sender->parameters = parameters;
-	sender->seed = play->seed;
-	sender->touch = parameters->touch != DRV_TOUCH_NONE;
-	sender->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
-	sender->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
-	sender->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
-	sender->receiver = receiver;
+	sender->read_cost = drv_clock_to_ticks(clock, clock->read_cost_ns);
 	sender->stride = drv_memory_stride(parameters->bytes);
-	sender->messages =
-		drv_pool_take(engine, DRV_POOL_CLIENT, (size_t)parameters->messages * sender->stride, fail);
+	sender->messages = drv_pool_take(play->engine, DRV_POOL_CLIENT,
+					 (size_t)parameters->messages * sender->stride, fail);
 	return sender->messages && drv_record_samples(play->record, PRTT, fail) &&
 			       drv_record_samples(play->record, SINGLE, fail) &&
 			       (!parameters->delay_percent ||
@@ -481,7 +349,7 @@ static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 
 	if (sender_start(&both->sender, play, NULL, fail))
 		return -1;
-	play->engine->sink = both->sender.sink;
+	play->engine->sink = both->sender.asker.sink;
 	/* an answer may be there as soon as the burst has left */
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
@@ -494,9 +362,9 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (receiver_start(&both->receiver, play, fail) ||
 	    sender_start(&both->sender, play, &both->receiver, fail))
 		return -1;
-	drv_halves_start(&both->halves, play->engine, &both->sender.port.sink, &both->receiver.port.sink,
-			 play->seed);
-	both->sender.sink = &both->halves.port.sink;
+	drv_halves_start(&both->halves, play->engine, &both->sender.asker.port.sink,
+			 &both->receiver.answers.port.sink, play->seed);
+	both->sender.asker.sink = &both->halves.port.sink;
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }
@@ -507,7 +375,7 @@ static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 
 	if (receiver_start(&both->receiver, play, fail))
 		return -1;
-	play->engine->sink = &both->receiver.port.sink;
+	play->engine->sink = &both->receiver.answers.port.sink;
 	/* the messages of a burst follow each other: it may find the next one there */
 	play->sleep = DRV_SLEEP_FREE;
 	return 0;
@@ -519,12 +387,12 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct span ignored;
 	int status;
 
-	sender->full = true;
-	sender->phase = serial;
+	sender->asker.full = true;
+	sender->asker.phase = serial;
 	status = exchange(sender, 1, false, &ignored, fail);
 	if (status >= 0)
 		status = exchange(sender, (uint32_t)sender->parameters->messages, false, &ignored, fail);
-	sender->full = false;
+	sender->asker.full = false;
 	return status < 0 ? -1 : 0;
 }
 
@@ -544,13 +412,13 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	struct sender *sender = &((struct both *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
 	struct drv_samples *singles = play->record->values[SINGLE].samples;
-	struct drv_warmup *warmup = &sender->warmup;
+	struct drv_warmup *warmup = &sender->asker.warmup;
 	struct span span = {0};
 	uint64_t trip_ns;
 	bool over = false;
 	int status = 0;
 
-	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, WINDOW_NS),
+	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
 			 drv_clock_to_ticks(clock, cap_ns));
 	while (status >= 0 && !over) {
 		status = exchange(sender, 1, false, &span, fail);
@@ -565,7 +433,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	trip_ns = drv_histogram_quantile(&singles->histogram, 500000);
 	sender->trip = drv_clock_to_ticks(clock, trip_ns);
 	sender->delay = sender->trip * sender->parameters->delay_percent / 100;
-	sender->patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(trip_ns));
+	sender->asker.patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(trip_ns));
 	if (status >= 0 && trip_ns * delays_of(sender->parameters) > DELAYS_MAX_NS)
 		return drv_fail_set(
 			fail, DRV_DEADLINE,
@@ -580,7 +448,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 /* One single message, one burst, and where there are delays one message that lies there. */
 static int measure_once(struct sender *sender, struct drv_record *record, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->port.engine->clock;
+	const struct drv_clock *clock = &sender->asker.port.engine->clock;
 	const uint32_t messages = (uint32_t)sender->parameters->messages;
 	const bool delayed = sender->delay > 0;
 	struct span span;
@@ -609,7 +477,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	struct sender *sender = &((struct both *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
 	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
-	const uint64_t lost = sender->lost, late = sender->late;
+	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
 	struct drv_record *record = play->record;
 
 	do
@@ -618,26 +486,14 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	while (drv_clock_now(clock) - begin < span);
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (sender->parameters->messages + 1) * sender->parameters->bytes;
-	record->lost = sender->lost - lost;
-	record->late = sender->late - late;
+	record->lost = sender->asker.lost - lost;
+	record->late = sender->asker.late - late;
 	return 0;
 }
 
 static bool settle(struct drv_play *play)
 {
-	struct sender *sender = &((struct both *)play->state)->sender;
-	struct drv_engine *engine = play->engine;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-	const bool waits = sender->reliable && sender->burst > 0;
-
-	/* an answer may still be under way: a reliable channel is not clean then */
-	while ((sender->lents > 0 || (waits && !sender->answered_at)) && !engine->down_code &&
-	       drv_now_ns() < until_ns) {
-		if (engine->layer->poll(engine->ctx, sender->sink) < 0 ||
-		    (sender->receiver && receiver_drain(sender->receiver, sender->sink)))
-			return false;
-	}
-	return sender->lents == 0 && (sender->answered_at || !waits);
+	return drv_asker_settle(&((struct both *)play->state)->sender.asker, receiver_drain);
 }
 
 /* For how long the server is to pause, in ns: known once the client is warm. */
@@ -648,28 +504,21 @@ static uint64_t tell(const struct drv_play *play)
 	return sender->delay ? drv_clock_to_ns(&play->engine->clock, sender->trip * PAUSE_TRIPS) : 0;
 }
 
-DRV_INLINE bool serve_due(void *arg)
-{
-	const struct receiver *receiver = arg;
-
-	return receiver->answer_due || receiver->failed;
-}
-
 DRV_INLINE int serve_drain(void *arg, struct drv_fail *fail)
 {
-	struct receiver *receiver = arg;
+	struct drv_answers *answers = arg;
 
-	if (!receiver_drain(receiver, &receiver->port.sink))
+	if (!receiver_drain(answers, &answers->port.sink))
 		return 0;
-	*fail = receiver->fail;
+	*fail = answers->fail;
 	return -1;
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	struct receiver *receiver = &((struct both *)play->state)->receiver;
+	struct drv_answers *answers = &((struct both *)play->state)->receiver.answers;
 
-	return drv_serve_loop(play->engine, &receiver->port.sink, receiver, serve_due, serve_drain,
+	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, serve_drain,
 			      message_out, fail);
 }
 
@@ -677,25 +526,16 @@ static void phase_server(struct drv_play *play, const struct drv_phase *phase, s
 {
 	struct receiver *receiver = &((struct both *)play->state)->receiver;
 
-	drv_intake_counts(&receiver->intake, counts_out);
-	drv_intake_phase(&receiver->intake, phase->full, phase->serial);
+	drv_answers_phase(&receiver->answers, phase, counts_out);
 	receiver->pause = drv_clock_to_ticks(&play->engine->clock, phase->told);
 }
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct both *both = play->state;
-	const struct sender *sender = &both->sender;
+	const struct drv_asker *asker = &((const struct both *)play->state)->sender.asker;
 
-	counts_out->posts = true;
-	counts_out->posted = sender->posted;
-	counts_out->posted_keys = sender->key_sum;
-	counts_out->waits = sender->waits;
-	counts_out->checked = sender->checked;
-	counts_out->full_checked = sender->full_checked;
-	counts_out->mismatches = sender->mismatches;
-	memcpy(counts_out->mismatch, sender->mismatch, sizeof(counts_out->mismatch));
-	if (sender->receiver)
+	drv_asker_counts(asker, counts_out);
+	if (asker->answers)
 		phase_server(play, phase, counts_out);
 }
 

@@ -3,24 +3,12 @@
  * Pattern phases: where the time of one message goes. Handing it over, its way, and taking it, on a host whose ends have
  * one clock: the receiver's answer says when it began the poll that delivered the message, and when it had it.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "intake.h"
+#include "asker.h"
 #include "loss.h"
-#include "message.h"
-#include "pattern.h"
 #include "serve_loop.h"
 
-#define WAIT_NS   UINT64_C(10000000)
-#define SETTLE_NS UINT64_C(500000000)
-#define WINDOW_NS UINT64_C(100000)
 /* an answer: head, and two readings of the clock, in ticks */
 #define ANSWER_BYTES (DRV_HEAD_BYTES + 16u)
-#define ANSWERS      2u
-/* tokens of the answering side, where one process plays both */
-#define TOKEN_ANSWER (UINT64_C(1) << 63)
 
 enum quantity { ONE_WAY, POST, TRANSFER, PROGRESS };
 
@@ -33,21 +21,13 @@ struct parameters {
 
 struct receiver {
 	/* first: callbacks get a pointer to it */
-	struct drv_port port;
-	struct cadge_chan *chan;
+	struct drv_answers answers;
 	size_t bytes;
-	struct drv_intake intake;
 	/* when the poll in progress began, and when the latest message was here and read, in ticks */
 	uint64_t polled_at, taken_at;
 	/* that poll's beginning */
 	uint64_t taken_from;
-	/* of the engine's pool: ANSWERS of `stride` bytes */
-	uint8_t *answers;
-	size_t stride;
-	bool lent[ANSWERS];
-	bool answer_due, failed;
 	uint64_t answer_key;
-	struct drv_fail fail;
 };
 
 static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data,
@@ -57,221 +37,128 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 
 	(void)peer, (void)lend;
 	if (DRV_UNLIKELY(bytes != receiver->bytes)) {
-		drv_intake_mismatch(&receiver->intake, "a message of %zu bytes instead of %zu", bytes,
+		drv_intake_mismatch(&receiver->answers.intake, "a message of %zu bytes instead of %zu", bytes,
 				    receiver->bytes);
 		return CADGE_TAKEN;
 	}
-	receiver->answer_key = drv_intake_take(&receiver->intake, data, bytes);
-	receiver->taken_at = drv_clock_now(&receiver->port.engine->clock);
+	receiver->answer_key = drv_intake_take(&receiver->answers.intake, data, bytes);
+	receiver->taken_at = drv_clock_now(&receiver->answers.port.engine->clock);
 	receiver->taken_from = receiver->polled_at;
-	receiver->answer_due = true;
+	receiver->answers.due = true;
 	return CADGE_TAKEN;
 }
 
-static void receiver_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+static int receiver_drain(struct drv_answers *answers, struct cadge_sink *sink)
 {
-	struct receiver *receiver = (struct receiver *)sink;
-	const uint64_t index = token & ~TOKEN_ANSWER;
-
-	(void)peer;
-	if (DRV_UNLIKELY(!(token & TOKEN_ANSWER) || index >= ANSWERS || !receiver->lent[index])) {
-		drv_intake_mismatch(&receiver->intake,
-				    "a completion for token %016" PRIx64 " that is not outstanding", token);
-		return;
-	}
-	receiver->lent[index] = false;
-	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST && !receiver->failed) {
-		receiver->failed = true;
-		drv_engine_fail("post", code, &receiver->fail);
-	}
-}
-
-/* Answers, if that is due and possible. 0, or -1 with receiver->fail. */
-static int receiver_drain(struct receiver *receiver)
-{
-	const struct drv_engine *engine = receiver->port.engine;
+	const struct receiver *receiver = (const struct receiver *)answers;
 	struct cadge_iov iov = {.bytes = ANSWER_BYTES};
-	uint32_t index = 0;
-	int code;
+	uint8_t *at;
+	uint64_t token;
 
-	if (DRV_LIKELY(!receiver->answer_due))
-		return receiver->failed ? -1 : 0;
-	while (index < ANSWERS && receiver->lent[index])
-		index++;
-	if (index == ANSWERS)
-		return 0;
-	iov.base = receiver->answers + index * receiver->stride;
-	drv_head_write(iov.base, ANSWER_BYTES, ~receiver->intake.seed, receiver->answer_key);
-	drv_store64((uint8_t *)iov.base + DRV_HEAD_BYTES, receiver->taken_from);
-	drv_store64((uint8_t *)iov.base + DRV_HEAD_BYTES + 8, receiver->taken_at);
-	code = engine->layer->post(receiver->chan, &iov, 1, 0, TOKEN_ANSWER | index);
-	if (code == CADGE_BUSY)
-		return 0;
-	receiver->answer_due = false;
-	receiver->lent[index] = code == CADGE_QUEUED;
-	if (code < 0 && !receiver->failed) {
-		receiver->failed = true;
-		drv_engine_fail("post", code, &receiver->fail);
-	}
-	return receiver->failed ? -1 : 0;
+	(void)sink;
+	at = iov.base = drv_answers_next(answers, &token);
+	if (DRV_LIKELY(!at))
+		return answers->failed ? -1 : 0;
+	drv_head_write(at, ANSWER_BYTES, ~answers->intake.seed, receiver->answer_key);
+	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
+	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
+	drv_answers_posted(answers, answers->port.engine->layer->post(answers->chan, &iov, 1, 0, token));
+	return answers->failed ? -1 : 0;
 }
 
 static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
 
-	drv_port_start(&receiver->port, engine);
-	receiver->port.sink.recv = receiver_on_recv;
-	receiver->port.sink.sent = receiver_on_sent;
-	receiver->chan = engine->channels[0].chan;
 	receiver->bytes = (size_t)parameters->bytes;
-	receiver->intake.seed = play->seed;
-	receiver->intake.by_number = true; /* one at a time */
-	receiver->intake.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
-	receiver->intake.touch = parameters->touch != DRV_TOUCH_NONE;
-	receiver->stride = drv_memory_stride(ANSWER_BYTES);
-	receiver->answers = drv_pool_take(engine, DRV_POOL_SERVER, ANSWERS * receiver->stride, fail);
-	drv_intake_phase(&receiver->intake, true, 1);
-	return receiver->answers ? 0 : -1;
+	receiver->answers.intake.by_number = true; /* one at a time */
+	return drv_answers_start(&receiver->answers, play, receiver_on_recv, ANSWER_BYTES,
+				 parameters->touch != DRV_TOUCH_NONE, fail);
 }
 
 /* ---- the sending side ---- */
 
 struct sender {
-	/* first: callbacks get a pointer to it; at place self it is the sink of both sides */
-	struct drv_port port;
-	struct cadge_chan *chan;
+	/* first: callbacks get a pointer to it */
+	struct drv_asker asker;
 	size_t bytes;
-	uint64_t seed;
 	/* of the engine's pool: one message */
 	uint8_t *message;
-	bool touch, reliable, lent, failed;
-	/* this phase compares whole payloads, and which it is */
-	bool full;
-	uint64_t phase;
-	/* of the next message, from 0 on; and when the answer to the latest came, in ticks; 0: not yet */
-	uint64_t number, answered_at;
-	/* what that answer says: when the poll began that delivered the message, and when it was taken */
+	/* of the next message, from 0 on */
+	uint64_t number;
+	/* what the latest answer says: when the poll began that delivered the message, and when it was taken */
 	uint64_t taken_from, taken_at;
-	/* ticks: when an answer is lost, over an unreliable layer */
-	uint64_t patience;
-	uint32_t idle;
-	uint64_t posted, key_sum, waits, lost, late;
-	uint64_t checked, mismatches;
-	struct drv_warmup warmup;
-	struct drv_fail fail;
-	char mismatch[160];
-	/* place self; else NULL */
-	struct receiver *receiver;
 };
 
-static void __attribute__((cold, noinline)) note_mismatch(struct sender *sender, const char *what,
-							  uint64_t number)
-{
-	if (!sender->mismatches++)
-		snprintf(sender->mismatch, sizeof(sender->mismatch), "%s (%" PRIu64 ")", what, number);
-}
-
-static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
-			       struct cadge_lend *lend)
+static enum cadge_keep sender_on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
+				      struct cadge_lend *lend)
 {
 	struct sender *sender = (struct sender *)sink;
+	struct drv_asker *asker = &sender->asker;
 	const uint8_t *at = data;
 	uint64_t key;
 
-	if (sender->receiver && bytes >= DRV_HEAD_BYTES && drv_load64(at + 8) == sender->seed)
-		return receiver_on_recv(&sender->receiver->port.sink, peer, data, bytes, lend);
-	if (DRV_UNLIKELY(bytes != ANSWER_BYTES || drv_load64(at + 8) != ~sender->seed)) {
-		note_mismatch(sender, "a message that is no answer, of so many bytes", bytes);
+	(void)peer, (void)lend;
+	if (DRV_UNLIKELY(bytes != ANSWER_BYTES || drv_load64(at + 8) != ~asker->seed)) {
+		drv_asker_mismatch(asker, "a message that is no answer, of so many bytes", bytes);
 		return CADGE_TAKEN;
 	}
 	key = drv_load64(at);
-	if (DRV_UNLIKELY(key + 1 != sender->number || sender->answered_at)) {
-		if (sender->reliable || sender->late >= sender->lost)
-			note_mismatch(sender, "an answer to no message outstanding", key);
-		else
-			sender->late++;
+	if (DRV_UNLIKELY(key + 1 != sender->number || asker->answered_at)) {
+		drv_asker_stray(asker, "an answer to no message outstanding", key);
 		return CADGE_TAKEN;
 	}
-	sender->checked++;
+	asker->checked++;
 	sender->taken_from = drv_load64(at + DRV_HEAD_BYTES);
 	sender->taken_at = drv_load64(at + DRV_HEAD_BYTES + 8);
-	sender->answered_at = drv_clock_now(&sender->port.engine->clock);
+	asker->answered_at = drv_clock_now(&asker->port.engine->clock);
 	return CADGE_TAKEN;
 }
 
-static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
+static void sender_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
-	struct sender *sender = (struct sender *)sink;
+	struct drv_asker *asker = (struct drv_asker *)sink;
 
-	if (token & TOKEN_ANSWER && sender->receiver) {
-		receiver_on_sent(&sender->receiver->port.sink, peer, token, code);
-		return;
-	}
-	if (DRV_UNLIKELY(token || !sender->lent)) {
-		note_mismatch(sender, "a completion for a token that is not outstanding", token);
-		return;
-	}
-	sender->lent = false;
-	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST && !sender->failed) {
-		sender->failed = true;
-		drv_engine_fail("post", code, &sender->fail);
-	}
+	(void)peer;
+	if (DRV_UNLIKELY(token || !asker->lents))
+		drv_asker_mismatch(asker, "a completion for a token that is not outstanding", token);
+	else
+		drv_asker_sent(asker, code);
 }
 
-/* Polls once; now and then looks around. In block mode it sleeps where nothing came. */
+/* The other side of this process has to know when a poll began. */
 static int turn(struct sender *sender, struct drv_fail *fail)
 {
-	struct drv_engine *engine = sender->port.engine;
-	int events;
+	struct drv_asker *asker = &sender->asker;
 
-	if (sender->receiver)
-		sender->receiver->polled_at = drv_clock_now(&engine->clock);
-	events = engine->layer->poll(engine->ctx, &sender->port.sink);
-	if (DRV_UNLIKELY(sender->receiver != NULL) && receiver_drain(sender->receiver)) {
-		*fail = sender->receiver->fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(sender->failed)) {
-		*fail = sender->fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(events < 0))
-		return drv_engine_fail("poll", events, fail);
-	if (engine->block && events == 0) {
-		sender->waits++;
-		if (drv_engine_wait(engine, WAIT_NS, fail))
-			return -1;
-	} else if (DRV_LIKELY(++sender->idle & 63)) {
-		return 0;
-	}
-	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
+	if (asker->answers)
+		((struct receiver *)asker->answers)->polled_at = drv_clock_now(&asker->port.engine->clock);
+	return drv_asker_turn(asker, receiver_drain, DRV_ASKER_WAIT_NS, fail);
 }
 
 /* Writes the message and hands it over. */
 static int hand_over(struct sender *sender, struct drv_fail *fail)
 {
-	struct drv_engine *engine = sender->port.engine;
+	struct drv_engine *engine = sender->asker.port.engine;
 	struct drv_message message = {.at = sender->message,
 				      .bytes = sender->bytes,
-				      .seed = sender->seed,
+				      .seed = sender->asker.seed,
 				      .key = sender->number,
-				      .full = sender->full,
-				      .touch = sender->touch,
-				      .phase = sender->phase};
+				      .full = sender->asker.full,
+				      .touch = sender->asker.touch,
+				      .phase = sender->asker.phase};
 	int code;
 
-	sender->answered_at = 0;
+	sender->asker.answered_at = 0;
 	sender->number++;
-	while (DRV_UNLIKELY((code = drv_message_post(engine, sender->chan, &message, 0)) == CADGE_BUSY))
+	while (DRV_UNLIKELY((code = drv_message_post(engine, sender->asker.chan, &message, 0)) == CADGE_BUSY))
 		if (turn(sender, fail))
 			return -1;
 	if (DRV_UNLIKELY(code < 0))
 		return drv_engine_fail("post", code, fail);
-	sender->lent = code == CADGE_QUEUED;
-	sender->posted++;
-	sender->key_sum += message.key;
+	sender->asker.lents = code == CADGE_QUEUED;
+	sender->asker.posted++;
+	sender->asker.key_sum += message.key;
 	return 0;
 }
 
@@ -291,11 +178,12 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 	const uint64_t handed = posted < taken ? posted : taken;
 	const uint64_t from = sender->taken_from > handed ? sender->taken_from : handed;
 
-	if (DRV_UNLIKELY(taken < begin || taken > sender->answered_at || sender->taken_from > taken)) {
-		note_mismatch(sender,
-			      "the two ends have no clock in common: a message was taken before it was sent, "
-			      "or after its answer came",
-			      sender->number - 1);
+	if (DRV_UNLIKELY(taken < begin || taken > sender->asker.answered_at || sender->taken_from > taken)) {
+		drv_asker_mismatch(
+			&sender->asker,
+			"the two ends have no clock in common: a message was taken before it was sent, "
+			"or after its answer came",
+			sender->number - 1);
 		*spans_out = (struct spans){0};
 		return;
 	}
@@ -305,7 +193,7 @@ static void split(struct sender *sender, uint64_t begin, uint64_t posted, struct
 /* One message and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
 static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *trip_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &sender->port.engine->clock;
+	const struct drv_clock *clock = &sender->asker.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t posted;
 	int lost = 0;
@@ -313,18 +201,18 @@ static int send_one(struct sender *sender, struct spans *spans_out, uint64_t *tr
 	if (hand_over(sender, fail))
 		return -1;
 	posted = drv_clock_now(clock);
-	while (!sender->answered_at && !lost) {
+	while (!sender->asker.answered_at && !lost) {
 		if (turn(sender, fail))
 			return -1;
-		lost = !sender->reliable && !sender->answered_at &&
-		       drv_clock_now(clock) - posted > sender->patience;
+		lost = !sender->asker.reliable && !sender->asker.answered_at &&
+		       drv_clock_now(clock) - posted > sender->asker.patience;
 	}
-	sender->lost += (uint64_t)lost;
+	sender->asker.lost += (uint64_t)lost;
 	if (!lost) {
-		*trip_out = sender->answered_at - begin;
+		*trip_out = sender->asker.answered_at - begin;
 		split(sender, begin, posted, spans_out);
 	}
-	while (sender->lent)
+	while (sender->asker.lents)
 		if (turn(sender, fail))
 			return -1;
 	return lost;
@@ -334,20 +222,12 @@ static int sender_start(struct sender *sender, struct receiver *receiver, struct
 			struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
-	struct drv_engine *engine = play->engine;
 
-	drv_port_start(&sender->port, engine);
-	sender->port.sink.recv = on_recv;
-	sender->port.sink.sent = on_sent;
-	sender->chan = engine->channels[0].chan;
+	drv_asker_start(&sender->asker, play, receiver ? &receiver->answers : NULL, sender_on_recv,
+			sender_on_sent, parameters->touch != DRV_TOUCH_NONE);
 	sender->bytes = (size_t)parameters->bytes;
-	sender->seed = play->seed;
-	sender->touch = parameters->touch != DRV_TOUCH_NONE;
-	sender->receiver = receiver;
-	sender->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
-	sender->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
-	sender->message = drv_pool_take(engine, DRV_POOL_CLIENT, drv_memory_stride(sender->bytes), fail);
-	engine->sink = &sender->port.sink;
+	sender->message =
+		drv_pool_take(play->engine, DRV_POOL_CLIENT, drv_memory_stride(sender->bytes), fail);
 	if (!sender->message)
 		return -1;
 	for (unsigned quantity = ONE_WAY; quantity <= PROGRESS; quantity++)
@@ -358,33 +238,41 @@ static int sender_start(struct sender *sender, struct receiver *receiver, struct
 
 /* ---- the roles ---- */
 
+/* Both sides; at place self on one context, with a sink that tells each event whose it is. */
 struct both {
+	struct drv_halves halves;
 	struct sender sender;
 	struct receiver receiver;
 };
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
+	struct sender *sender = &((struct both *)play->state)->sender;
+
+	play->engine->sink = &sender->asker.port.sink;
 	play->sleep = DRV_SLEEP_EACH;
-	return sender_start(&((struct both *)play->state)->sender, NULL, play, fail);
+	return sender_start(sender, NULL, play, fail);
 }
 
 static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 {
 	struct both *both = play->state;
 
+	if (receiver_start(&both->receiver, play, fail) ||
+	    sender_start(&both->sender, &both->receiver, play, fail))
+		return -1;
+	drv_halves_start(&both->halves, play->engine, &both->sender.asker.port.sink,
+			 &both->receiver.answers.port.sink, play->seed);
+	both->sender.asker.sink = &both->halves.port.sink;
 	play->sleep = DRV_SLEEP_IF_WAITED;
-	return receiver_start(&both->receiver, play, fail) ||
-			       sender_start(&both->sender, &both->receiver, play, fail)
-		       ? -1
-		       : 0;
+	return 0;
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
 {
 	struct receiver *receiver = &((struct both *)play->state)->receiver;
 
-	play->engine->sink = &receiver->port.sink;
+	play->engine->sink = &receiver->answers.port.sink;
 	play->sleep = DRV_SLEEP_EACH;
 	return receiver_start(receiver, play, fail);
 }
@@ -396,10 +284,10 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	uint64_t trip;
 	int status;
 
-	sender->full = true;
-	sender->phase = serial;
+	sender->asker.full = true;
+	sender->asker.phase = serial;
 	status = send_one(sender, &ignored, &trip, fail);
-	sender->full = false;
+	sender->asker.full = false;
 	return status < 0 ? -1 : 0;
 }
 
@@ -407,21 +295,22 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 {
 	struct sender *sender = &((struct both *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
+	struct drv_warmup *warmup = &sender->asker.warmup;
 	struct spans ignored;
 	uint64_t trip = 0;
 	bool over = false;
 	int status = 0;
 
-	drv_warmup_start(&sender->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, WINDOW_NS),
+	drv_warmup_start(warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS),
 			 drv_clock_to_ticks(clock, cap_ns));
 	while (status >= 0 && !over) {
 		status = send_one(sender, &ignored, &trip, fail);
-		over = status ? drv_warmup_expired(&sender->warmup, drv_clock_now(clock))
-			      : drv_warmup_add(&sender->warmup, drv_clock_now(clock), trip);
+		over = status ? drv_warmup_expired(warmup, drv_clock_now(clock))
+			      : drv_warmup_add(warmup, drv_clock_now(clock), trip);
 	}
-	drv_record_warmup(play->record, &sender->warmup);
-	sender->patience = drv_clock_to_ticks(
-		clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, sender->warmup.median)));
+	drv_record_warmup(play->record, warmup);
+	sender->asker.patience =
+		drv_clock_to_ticks(clock, drv_loss_deadline_ns(drv_clock_to_ns(clock, warmup->median)));
 	return status < 0 ? -1 : 0;
 }
 
@@ -430,7 +319,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	struct sender *sender = &((struct both *)play->state)->sender;
 	const struct drv_clock *clock = &play->engine->clock;
 	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
-	const uint64_t lost = sender->lost, late = sender->late;
+	const uint64_t lost = sender->asker.lost, late = sender->asker.late;
 	struct drv_record *record = play->record;
 	struct drv_value *values = record->values;
 
@@ -451,31 +340,21 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	} while (drv_clock_now(clock) - begin < span);
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (sender->bytes + ANSWER_BYTES);
-	record->lost = sender->lost - lost;
-	record->late = sender->late - late;
+	record->lost = sender->asker.lost - lost;
+	record->late = sender->asker.late - late;
 	return 0;
 }
 
 static bool settle(struct drv_play *play)
 {
-	struct sender *sender = &((struct both *)play->state)->sender;
-	struct drv_engine *engine = play->engine;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-	/* an answer may still be under way: a reliable channel is not clean then */
-	const bool waits = sender->reliable && sender->posted > 0;
-
-	while ((sender->lent || (waits && !sender->answered_at)) && !engine->down_code &&
-	       drv_now_ns() < until_ns)
-		if (engine->layer->poll(engine->ctx, &sender->port.sink) < 0 ||
-		    (sender->receiver && receiver_drain(sender->receiver)))
-			return false;
-	return !sender->lent && (sender->answered_at || !waits);
+	return drv_asker_settle(&((struct both *)play->state)->sender.asker, receiver_drain);
 }
 
 /* As drv_serve_loop, but that it reads the clock before each poll. */
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct receiver *receiver = &((struct both *)play->state)->receiver;
+	struct cadge_sink *sink = &receiver->answers.port.sink;
 	struct drv_engine *engine = play->engine;
 	uint32_t idle = 0;
 
@@ -484,9 +363,9 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 		int events, status;
 
 		receiver->polled_at = drv_clock_now(&engine->clock);
-		events = engine->layer->poll(engine->ctx, &receiver->port.sink);
-		if (DRV_UNLIKELY(receiver_drain(receiver))) {
-			*fail = receiver->fail;
+		events = engine->layer->poll(engine->ctx, sink);
+		if (DRV_UNLIKELY(receiver_drain(&receiver->answers, sink))) {
+			*fail = receiver->answers.fail;
 			return -1;
 		}
 		if (DRV_UNLIKELY(events < 0))
@@ -515,24 +394,15 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 
 static void phase_server(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	struct receiver *receiver = &((struct both *)play->state)->receiver;
-
-	drv_intake_counts(&receiver->intake, counts_out);
-	drv_intake_phase(&receiver->intake, phase->full, phase->serial);
+	drv_answers_phase(&((struct both *)play->state)->receiver.answers, phase, counts_out);
 }
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	const struct sender *sender = &((const struct both *)play->state)->sender;
+	const struct drv_asker *asker = &((const struct both *)play->state)->sender.asker;
 
-	counts_out->posts = true;
-	counts_out->posted = sender->posted;
-	counts_out->posted_keys = sender->key_sum;
-	counts_out->waits = sender->waits;
-	counts_out->checked = sender->checked;
-	counts_out->mismatches = sender->mismatches;
-	memcpy(counts_out->mismatch, sender->mismatch, sizeof(counts_out->mismatch));
-	if (sender->receiver)
+	drv_asker_counts(asker, counts_out);
+	if (asker->answers)
 		phase_server(play, phase, counts_out);
 }
 

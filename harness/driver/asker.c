@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "asker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loss.h"
+
+#define SETTLE_NS UINT64_C(500000000)
+
+void drv_asker_start(struct drv_asker *asker, const struct drv_play *play, struct drv_answers *answers,
+		     drv_recv_fn recv, drv_sent_fn sent, bool touch)
+{
+	struct drv_engine *engine = play->engine;
+
+	drv_port_start(&asker->port, engine);
+	asker->port.sink.recv = recv;
+	asker->port.sink.sent = sent;
+	asker->sink = &asker->port.sink;
+	asker->answers = answers;
+	asker->chan = engine->channels[0].chan;
+	asker->seed = play->seed;
+	asker->touch = touch;
+	asker->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
+	asker->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
+}
+
+void drv_asker_mismatch(struct drv_asker *asker, const char *what, uint64_t number)
+{
+	if (!asker->mismatches++)
+		snprintf(asker->mismatch, sizeof(asker->mismatch), "%s (%" PRIu64 ")", what, number);
+}
+
+void drv_asker_stray(struct drv_asker *asker, const char *what, uint64_t number)
+{
+	if (asker->reliable || asker->late >= asker->lost)
+		drv_asker_mismatch(asker, what, number);
+	else
+		asker->late++;
+}
+
+bool drv_asker_settle(struct drv_asker *asker, drv_answers_drain_fn drain)
+{
+	struct drv_engine *engine = asker->port.engine;
+	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+	const bool waits = asker->reliable && asker->posted > 0;
+
+	while ((asker->lents > 0 || (waits && !asker->answered_at)) && !engine->down_code &&
+	       drv_now_ns() < until_ns)
+		if (engine->layer->poll(engine->ctx, asker->sink) < 0 ||
+		    (asker->answers && drain(asker->answers, asker->sink)))
+			return false;
+	return asker->lents == 0 && (asker->answered_at || !waits);
+}
+
+void drv_asker_counts(const struct drv_asker *asker, struct drv_counts *counts_out)
+{
+	counts_out->posts = true;
+	counts_out->posted = asker->posted;
+	counts_out->posted_keys = asker->key_sum;
+	counts_out->waits = asker->waits;
+	counts_out->checked = asker->checked;
+	counts_out->full_checked = asker->full_checked;
+	counts_out->mismatches = asker->mismatches;
+	memcpy(counts_out->mismatch, asker->mismatch, sizeof(counts_out->mismatch));
+}

@@ -26,6 +26,8 @@ from cadge_results import Campaign, PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
 from cadge_results.reason import OF_THE_DRIVER
 
+from .test_driver_run import Pair
+
 settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("untimed")
 
@@ -36,6 +38,20 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    """Two processes of a launch, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def some(pair: Pair) -> Pair:
+    """As many processes as a launch has endpoints, gone afterwards as well."""
+    return pair
 
 
 LAYER = """\

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `alltoall`: rounds of all with all, as many at every process, and nothing astray."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
@@ -17,17 +14,6 @@ PATTERNS = {
         "endpoints": {"type": "integer", "min": 2, "max": 64},
     }
 }
-
-
-@pytest.fixture
-def some(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def rounds(count: int, size: int = 64, touch: str = "write+read", duration: int = 60) -> Json:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `stream` both ways, and of several pairs: each end that sends has a rate of its own, and all confirm."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from .test_driver_run import Json, Pair, endpoint, launch, need, stream
@@ -19,17 +16,6 @@ POINTS = [
     stream(4096, 8, "write+read"),
 ]
 """The last goes one way, so that one launch has both kinds."""
-
-
-@pytest.fixture
-def some(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def check_accounts(attempt: Json, senders: list[int]) -> None:

@@ -3,25 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from .test_driver_run import Json, Pair, check_sound, launch, need, pingpong, rpc
 
 pytestmark = pytest.mark.alone
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def counted(result: Json, number: int = 0) -> list[float]:
@@ -34,26 +20,26 @@ def counted(result: Json, number: int = 0) -> list[float]:
     return [side["system_calls"] / attempt["counted_operations"] for side in attempt["cpu"]]
 
 
-def test_a_blocking_socket_sends_receives_and_waits(two: Pair) -> None:
+def test_a_blocking_socket_sends_receives_and_waits(pair: Pair) -> None:
     need("sockets-tcp")
-    result = two.run(launch("sockets-tcp", [pingpong(8), rpc()], wait="block", system_calls=True))
+    result = pair.run(launch("sockets-tcp", [pingpong(8), rpc()], wait="block", system_calls=True))
     check_sound(result)
     for number in (0, 1):
         # it sends, finds nothing, sleeps, finds something; now and then the answer is there at once
         assert [2.5 < calls < 8 for calls in counted(result, number)] == [True, True], counted(result, number)
 
 
-def test_a_library_without_the_kernel_calls_it_for_none_of_its_operations(two: Pair) -> None:
+def test_a_library_without_the_kernel_calls_it_for_none_of_its_operations(pair: Pair) -> None:
     need("null-self")
-    result = two.run(launch("null-self", [rpc()], place="self", system_calls=True))
+    result = pair.run(launch("null-self", [rpc()], place="self", system_calls=True))
     check_sound(result)
     (calls,) = counted(result)
     assert calls < 0.05
 
 
-def test_nothing_is_counted_where_nobody_asked(two: Pair) -> None:
+def test_nothing_is_counted_where_nobody_asked(pair: Pair) -> None:
     need("sockets-tcp")
-    result = two.run(launch("sockets-tcp", [pingpong(8)], wait="block"))
+    result = pair.run(launch("sockets-tcp", [pingpong(8)], wait="block"))
     check_sound(result)
     for endpoint in result["endpoints"]:
         assert endpoint["counted"]["system_calls"].startswith("not in this launch")
@@ -62,9 +48,9 @@ def test_nothing_is_counted_where_nobody_asked(two: Pair) -> None:
         assert side["system_calls"] is side["cycles"] is side["instructions"] is None
 
 
-def test_cycles_are_counted_or_it_is_said_why_not(two: Pair) -> None:
+def test_cycles_are_counted_or_it_is_said_why_not(pair: Pair) -> None:
     need("null-self")
-    result = two.run(launch("null-self", [rpc()], place="self"))
+    result = pair.run(launch("null-self", [rpc()], place="self"))
     attempt, how = result["attempts"][0], result["endpoints"][0]["counted"]["cycles"]
     (side,) = attempt["cpu"]
     if how.startswith("not to be had"):

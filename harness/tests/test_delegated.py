@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `delegated` with real layers: three processes, three routes, and what a known delay does to each."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cadge_results.histogram import decode
@@ -20,17 +17,6 @@ PATTERNS = {
         "route": {"type": "choice", "values": ["delegated", "relay", "direct"]},
     },
 }
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> Iterator[Pair]:
-    """Three processes, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def call(
@@ -56,7 +42,7 @@ def document(layer: str, points: list[Json], hands: int = 0, **more: object) -> 
 
 
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm", *in_long_form("sockets-udp", "native-zmq")])
-def test_every_route_ends_at_the_client(three: Pair, layer: str) -> None:
+def test_every_route_ends_at_the_client(some: Pair, layer: str) -> None:
     """Over messages, unreliable and lent ones among them, and over calls that the layer delegates itself."""
     need(layer)
     points = [
@@ -64,7 +50,7 @@ def test_every_route_ends_at_the_client(three: Pair, layer: str) -> None:
         for route in ROUTES
         for reply, depth, touch in ((0, 1, "write+read"), (4096, 8, "write+read"), (8192, 1, "none"))
     ]
-    result = three.run(document(layer, points))
+    result = some.run(document(layer, points))
     assert (result["status"], result["reason"]) == ("done", None)
     assert [end["role"] for end in result["endpoints"]] == ["client", "delegate", "server"]
     for attempt in result["attempts"]:
@@ -96,7 +82,7 @@ def check_hops(attempt: Json) -> None:
 
 
 @pytest.mark.parametrize(("layer", "delegates"), [("sockets-unix", False), ("peregrine-shm", True)])
-def test_every_way_to_take_a_reply(three: Pair, layer: str, delegates: bool) -> None:
+def test_every_way_to_take_a_reply(some: Pair, layer: str, delegates: bool) -> None:
     """What a call to one server offers, one to a second server offers as well; the rest is refused, and says why."""
     need(layer)
     for hands, takers in ((0, ("cont",)), (1, ("wait", "defer"))):
@@ -107,7 +93,7 @@ def test_every_way_to_take_a_reply(three: Pair, layer: str, delegates: bool) -> 
             for payload in ("solicited", "unsolicited", "copied")
             for reply, depth in ((0, 1), (4096, 4))
         ]
-        result = three.run(document(layer, points, hands))
+        result = some.run(document(layer, points, hands))
         for given, attempt in zip(points, result["attempts"], strict=True):
             parameters = given["workload"]["parameters"]
             # the one that delegates lends nothing, the other one does
@@ -124,11 +110,11 @@ def test_every_way_to_take_a_reply(three: Pair, layer: str, delegates: bool) -> 
             check_hops(attempt)
 
 
-def test_each_message_of_a_route_is_late_by_the_known_delay(three: Pair) -> None:
+def test_each_message_of_a_route_is_late_by_the_known_delay(some: Pair) -> None:
     """The shim holds back each message by 10 ms: two of a direct call, three of a delegated one, four of a relay."""
     need("sockets-unix", "shim-delay")
     points = [call(route, 4096, duration=300) for route in ROUTES]
-    result = three.run(document("sockets-unix", points, shims=["delay"], settings={"delay.delay_ns": "10000000"}))
+    result = some.run(document("sockets-unix", points, shims=["delay"], settings={"delay.delay_ns": "10000000"}))
     for attempt, (route, messages) in zip(result["attempts"], ROUTES.items(), strict=True):
         assert attempt["status"] == "done", attempt["reason"]
         [found] = attempt["quantities"]["latency"]
@@ -141,25 +127,25 @@ def test_each_message_of_a_route_is_late_by_the_known_delay(three: Pair) -> None
             assert hop["value"] / 1e6 > 9.9, (route, number)
 
 
-def test_hops_of_lost_calls_are_not_told(three: Pair) -> None:
+def test_hops_of_lost_calls_are_not_told(some: Pair) -> None:
     """A lost call was seen at some stops and not at others: there is no hop to be told apart."""
     need("sockets-udp", "shim-fault")
     points = [call(route, depth=8, duration=300) for route in ROUTES]
     settings = {"fault.drop_ppm": "20000", "fault.seed": "1"}
-    result = three.run(document("sockets-udp", points, shims=["fault"], settings=settings))
+    result = some.run(document("sockets-udp", points, shims=["fault"], settings=settings))
     for attempt in result["attempts"]:
         assert attempt["lost"] > 0
         check_hops(attempt)
 
 
-def test_the_delegate_dies(three: Pair) -> None:
+def test_the_delegate_dies(some: Pair) -> None:
     """All others end soon, and the result names it."""
     need("sockets-unix")
     launched = document("sockets-unix", [call("relay", duration=20000)])
-    processes = [three.start(number, launched) for number in range(3)]
+    processes = [some.start(number, launched) for number in range(3)]
     wait_until_under_way(processes)
     processes[1].kill()
     assert [processes[number].wait(timeout=10) for number in (0, 2)] == [4, 4]
-    [attempt] = three.result()["attempts"]
+    [attempt] = some.result()["attempts"]
     assert (attempt["status"], attempt["reason_code"]) == ("failed", "PEER_LOST")
     assert "endpoint 1" in attempt["reason"]

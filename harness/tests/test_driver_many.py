@@ -36,10 +36,7 @@ def many(tmp_path: Path) -> Iterator[Pair]:
         pytest.skip(f"{DRIVER} is not built")
     made = Pair(tmp_path, DRIVER)
     yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
+    made.end()
 
 
 def lap(size: int = 64, way: str = "forward", duration: int = 50) -> Json:

@@ -3,8 +3,6 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,17 +18,6 @@ PATTERNS = {
         "servers": {"type": "integer", "min": 1, "max": 63},
     },
 }
-
-
-@pytest.fixture
-def some(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def rounds(servers: int, request: int = 64, reply: int = 64, touch: str = "write+read", duration: int = 60) -> Json:

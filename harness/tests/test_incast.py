@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `incast`: several clients, one server, every call answered once and to whom it belongs."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cadge_results.histogram import decode
@@ -18,17 +15,6 @@ PATTERNS = {
         "clients": {"type": "integer", "min": 1, "max": 63},
     },
 }
-
-
-@pytest.fixture
-def some(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def calls(clients: int, request: int = 64, depth: int = 1, touch: str = "write+read", duration: int = 60) -> Json:

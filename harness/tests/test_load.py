@@ -2,13 +2,12 @@
 """The pattern `load`: every call that was due is accounted for, and a known stall shows in it and in no closed loop."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from cadge_results.histogram import decode
 
+from .attempts import only
 from .test_driver_run import DECLARED, Json, Pair, in_long_form, launch, need, point, quantile, rpc
 
 pytestmark = pytest.mark.alone
@@ -24,17 +23,6 @@ PATTERNS = {
 }
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
-
-
 def load(
     percent: int,
     size: int = 8,
@@ -45,12 +33,6 @@ def load(
 ) -> Json:
     given = {"request_bytes": size, "reply_bytes": size, "depth": depth, "arrivals": arrivals, "touch": touch}
     return point("load", duration, load_percent=percent, **given)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
 
 
 def rate(attempt: Json, name: str) -> float:
@@ -97,7 +79,7 @@ def check_accounts(attempt: Json, given: Json) -> None:
         ("peregrine-shm", "poll"),
     ],
 )
-def test_every_call_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
+def test_every_call_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     """Over messages, calls of the layer's own, and what may lose them; from little to more than the layer does."""
     need(layer)
     points = [
@@ -109,17 +91,17 @@ def test_every_call_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
             (4096, 16, "fixed", "write+read"),
         )
     ]
-    result = two.run(launch(layer, points, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, points, wait=wait, patterns=PATTERNS))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_the_layer_that_does_nothing_shows_what_the_client_can_offer(two: Pair) -> None:
+def test_the_layer_that_does_nothing_shows_what_the_client_can_offer(pair: Pair) -> None:
     """At place self one thread asks and answers. What it achieves where more is offered is the client's own limit."""
     need("null-self")
     points = [load(percent, arrivals=arrivals) for percent in (1, 150) for arrivals in ("poisson", "fixed")]
-    result = two.run(launch("null-self", points, "self", patterns=PATTERNS))
+    result = pair.run(launch("null-self", points, "self", patterns=PATTERNS))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
         if given["workload"]["parameters"]["load_percent"] == 150:
@@ -127,13 +109,13 @@ def test_the_layer_that_does_nothing_shows_what_the_client_can_offer(two: Pair) 
             assert only(attempt, "held")["value"] > 50
 
 
-def test_the_seed_decides_when_calls_are_due(two: Pair) -> None:
+def test_the_seed_decides_when_calls_are_due(pair: Pair) -> None:
     """Equal seeds give equal gaps in units of the mean; another seed gives other numbers of calls."""
     need("null-self")
     counts = []
     for seed in (1, 2):
         document = launch("null-self", [load(10)], "self", patterns=PATTERNS, seed=seed)
-        [attempt] = two.run(document)["attempts"]
+        [attempt] = pair.run(document)["attempts"]
         check_accounts(attempt, load(10))
         counts.append(only(attempt, "offered")["amount"])
     assert counts[0] != counts[1]
@@ -145,7 +127,7 @@ def was_hindered(attempt: Json) -> bool:
     return bool((use["run_wait_ns"] or 0) * 200 > use["wall_ns"])
 
 
-def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
+def test_a_stall_shows_under_load_and_in_no_closed_loop(pair: Pair) -> None:
     """5 ms in every 100 ms nothing leaves. Who waits for a reply before it asks again is held up but once a stall.
 
     Other work on the machine stalls a process as well: a round in which there was some proves nothing against it.
@@ -156,7 +138,7 @@ def test_a_stall_shows_under_load_and_in_no_closed_loop(two: Pair) -> None:
     points = [rpc(duration=500), load(10, duration=500)]
     for _ in range(8):
         before, after = (
-            two.run(launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS))[
+            pair.run(launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS))[
                 "attempts"
             ]
             for settings in (steady, stalling)

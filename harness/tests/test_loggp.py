@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cadge_analysis.models.loggp import Fits, Fitted, Parameters, Refused
-from cadge_results.histogram import decode
 
+from .attempts import only, quantile
 from .test_cli_campaign import run, surroundings  # noqa: F401 - a fixture
 from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
 
@@ -36,29 +35,8 @@ LINK = {
 }
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
-
-
 def burst(size: int, messages: int = 16, delay: int = 0, touch: str = "write+read", duration: int = 60) -> Json:
     return point("loggp", duration, bytes=size, messages=messages, delay_percent=delay, touch=touch)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
-
-
-def quantile(attempt: Json, name: str, percent: float = 50) -> float:
-    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
 
 
 def check_accounts(attempt: Json, given: Json) -> None:
@@ -102,33 +80,33 @@ EVERY = [
         ("native-ucx", "poll"),
     ],
 )
-def test_every_burst_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
+def test_every_burst_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     """Over messages of the kernel, of a ring, and of a library with protocols of its own; how it waits is judged."""
     need(layer)
-    result = two.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_one_process_plays_both(two: Pair) -> None:
+def test_one_process_plays_both(pair: Pair) -> None:
     """In memory of the library as well: the null layer reserves."""
     need("null-self")
-    result = two.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+    result = pair.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_a_burst_that_lost_a_message_is_not_timed(two: Pair) -> None:
+def test_a_burst_that_lost_a_message_is_not_timed(pair: Pair) -> None:
     """Datagrams may be dropped: whole bursts alone are answered."""
     need("sockets-udp")
     points = [burst(16, duration=200), burst(1000, 16, 100, duration=200), burst(8000, 16, duration=200)]
-    result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
+    result = pair.run(launch("sockets-udp", points, patterns=PATTERNS))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_a_known_link_shows_its_parameters(two: Pair) -> None:
+def test_a_known_link_shows_its_parameters(pair: Pair) -> None:
     """o_s, o_r, L, g and G of the shim, each found by the arithmetic of the method. The nearest of some rounds counts.
 
     Where one thread is sender and receiver its own work for a message is in both: a tenth of a microsecond.
@@ -137,7 +115,7 @@ def test_a_known_link_shows_its_parameters(two: Pair) -> None:
     messages, sizes = 16, (16, 16384)
     points = [burst(size, messages, delay, "none") for size in sizes for delay in (0, 100)]
     for _ in range(5):
-        result = two.run(launch("null-self", points, "self", shims=["delay"], settings=LINK, patterns=PATTERNS))
+        result = pair.run(launch("null-self", points, "self", shims=["delay"], settings=LINK, patterns=PATTERNS))
         for given, attempt in zip(points, result["attempts"], strict=True):
             check_accounts(attempt, given)
         bare, delayed, large, _ = result["attempts"]
@@ -158,13 +136,13 @@ def test_a_known_link_shows_its_parameters(two: Pair) -> None:
     pytest.fail(f"a link of {known} was found to be one of {found}")
 
 
-def test_delays_that_would_hold_up_a_launch_fail_their_attempt_alone(two: Pair) -> None:
+def test_delays_that_would_hold_up_a_launch_fail_their_attempt_alone(pair: Pair) -> None:
     """2 ms there and back, ten times that between 64 messages: more than the second that nobody looks around."""
     need("null-self", "shim-delay")
     points = [burst(64, 64, 1000), burst(64, 16)]
     settings = {"delay.delay_ns": "1000000"}
     launched = launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS)
-    failed, done = two.run(launched)["attempts"]
+    failed, done = pair.run(launched)["attempts"]
     assert (failed["status"], failed["reason_code"]) == ("failed", "DEADLINE")
     assert "a burst with its delays would take more than a second" in failed["reason"]
     check_accounts(done, points[1])

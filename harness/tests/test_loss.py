@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from cadge_results.histogram import decode
-
+from .attempts import only, quantile
 from .test_driver_run import TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
@@ -24,17 +21,6 @@ PATTERNS: Json = {
 }
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
-
-
 def calls(size: int = 64, timeout: int = 1_000_000, touch: str = "write+read", duration: int = 100) -> Json:
     return point("loss", duration, bytes=size, timeout_ns=timeout, touch=touch)
 
@@ -42,16 +28,6 @@ def calls(size: int = 64, timeout: int = 1_000_000, touch: str = "write+read", d
 def dropping(ppm: int, **more: int) -> Json:
     settings = {"fault.drop_ppm": str(ppm), **{f"fault.{name}": str(value) for name, value in more.items()}}
     return {"shims": ["fault"], "settings": settings, "patterns": PATTERNS}
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
-
-
-def quantile(attempt: Json, name: str, percent: float = 50) -> float:
-    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
 
 
 def check_accounts(attempt: Json, given: Json) -> None:
@@ -83,11 +59,11 @@ def check_accounts(attempt: Json, given: Json) -> None:
         ("native-ucx", "poll"),
     ],
 )
-def test_calls_survive_what_is_dropped(two: Pair, layer: str, wait: str) -> None:
+def test_calls_survive_what_is_dropped(pair: Pair, layer: str, wait: str) -> None:
     """One message in twenty: of a layer that is reliable below the shim, and of one that is not."""
     need(layer, "shim-fault")
     points = [calls(), calls(4096), calls(64, 200_000, "none")]
-    result = two.run(launch(layer, points, wait=wait, **dropping(50_000)))
+    result = pair.run(launch(layer, points, wait=wait, **dropping(50_000)))
     assert (result["status"], result["reason"]) == ("done", None)
     assert "RELIABLE" not in result["adapter"]["caps"]
     for given, attempt in zip(points, result["attempts"], strict=True):
@@ -95,16 +71,16 @@ def test_calls_survive_what_is_dropped(two: Pair, layer: str, wait: str) -> None
     assert sum(only(attempt, "recovery")["count"] for attempt in result["attempts"]) > 0
 
 
-def test_a_layer_that_loses_nothing_sends_nothing_again(two: Pair) -> None:
+def test_a_layer_that_loses_nothing_sends_nothing_again(pair: Pair) -> None:
     """At place self, where nobody is ever late: one thread asks and answers."""
     need("null-self")
-    [attempt] = two.run(launch("null-self", [calls(timeout=1_000_000_000)], "self", patterns=PATTERNS))["attempts"]
+    [attempt] = pair.run(launch("null-self", [calls(timeout=1_000_000_000)], "self", patterns=PATTERNS))["attempts"]
     check_accounts(attempt, calls())
     assert (only(attempt, "retransmits")["value"], only(attempt, "repeated")["value"]) == (0, 0)
 
 
 @pytest.mark.parametrize("ppm", [1000, 10_000])
-def test_losses_cost_what_their_rate_says(two: Pair, ppm: int) -> None:
+def test_losses_cost_what_their_rate_says(pair: Pair, ppm: int) -> None:
     """Request or answer is lost: q = 1 - (1 - p)^2 of all sends. Each costs a timeout, and nothing else does.
 
     The server sees again those whose answer was lost: half of them. Other work on the machine may add to times, and
@@ -115,7 +91,7 @@ def test_losses_cost_what_their_rate_says(two: Pair, ppm: int) -> None:
     lost = 1 - (1 - ppm / 1e6) ** 2
     seen = []
     for _ in range(5):
-        [attempt] = two.run(launch("null-self", [given], "self", **dropping(ppm, seed=3)))["attempts"]
+        [attempt] = pair.run(launch("null-self", [given], "self", **dropping(ppm, seed=3)))["attempts"]
         check_accounts(attempt, given)
         again, came = only(attempt, "retransmits")["value"], only(attempt, "repeated")["value"]
         expected = attempt["operations"] * lost / (1 - lost)
@@ -131,13 +107,13 @@ def test_losses_cost_what_their_rate_says(two: Pair, ppm: int) -> None:
     pytest.fail(f"expected, sent again, came again, recovery, round trip: {seen}")
 
 
-def test_a_run_of_losses_is_survived(two: Pair) -> None:
+def test_a_run_of_losses_is_survived(pair: Pair) -> None:
     """Five in a row: a call needs as many timeouts as requests of it were dropped."""
     need("null-self", "shim-fault")
     given = calls(timeout=50_000, duration=300)
     seen = []
     for _ in range(5):  # other work on the machine may have a call sent again that was only late
-        [attempt] = two.run(launch("null-self", [given], "self", **dropping(2000, run=5)))["attempts"]
+        [attempt] = pair.run(launch("null-self", [given], "self", **dropping(2000, run=5)))["attempts"]
         check_accounts(attempt, given)
         again, recovered = only(attempt, "retransmits")["value"], only(attempt, "recovery")["count"]
         seen.append((again, recovered, quantile(attempt, "recovery")))
@@ -146,8 +122,8 @@ def test_a_run_of_losses_is_survived(two: Pair) -> None:
     pytest.fail(f"sent again, calls that were, their time: {seen}")
 
 
-def test_what_lets_nothing_through_fails(two: Pair) -> None:
+def test_what_lets_nothing_through_fails(pair: Pair) -> None:
     need("null-self", "shim-fault")
     given = {**calls(timeout=100_000), "deadline_ms": 300}
-    [attempt] = two.run(launch("null-self", [given], "self", **dropping(1_000_000)), codes=(0,))["attempts"]
+    [attempt] = pair.run(launch("null-self", [given], "self", **dropping(1_000_000)), codes=(0,))["attempts"]
     assert (attempt["status"], attempt["reason_code"]) == ("failed", "DEADLINE")

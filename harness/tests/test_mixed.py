@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `mixed`: calls and stream are told apart and accounted for, and what one waits for the other shows."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cadge_results.histogram import decode
 
+from .attempts import only
 from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
@@ -26,17 +24,6 @@ PATTERNS = {
 BULK = 32768
 
 
-@pytest.fixture
-def ends(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
-
-
 def mixed(
     aggressor: str, size: int = 8, bulk: int = BULK, window: int = 4, touch: str = "write+read", duration: int = 60
 ) -> Json:
@@ -50,12 +37,6 @@ def document(layer: str, points: list[Json], wait: str = "poll", third: bool = F
     made = [endpoint(0, "client", [1, 1], pin=pin), endpoint(1, "server", [0, 0] + [2] * third, pin=pin)]
     made += [endpoint(2, "aggressor", [1], pin=False)] * third
     return launch(layer, points, wait=wait, endpoints=made, patterns=PATTERNS, **more)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
 
 
 def p50_us(attempt: Json) -> float:
@@ -100,7 +81,7 @@ WHERE = ("none", "same", "channel")
         ("peregrine-shm", "block"),
     ],
 )
-def test_calls_and_stream_are_both_accounted_for(ends: Pair, layer: str, wait: str) -> None:
+def test_calls_and_stream_are_both_accounted_for(some: Pair, layer: str, wait: str) -> None:
     """Over messages, calls of the layer's own, and what may lose them; on one channel and on two."""
     need(layer)
     points = [
@@ -108,41 +89,41 @@ def test_calls_and_stream_are_both_accounted_for(ends: Pair, layer: str, wait: s
         for aggressor in WHERE
         for size, bulk, window, touch in ((8, BULK, 4, "write+read"), (0, 8192, 1, "none"), (4096, BULK, 16, "none"))
     ]
-    result = ends.run(document(layer, points, wait))
+    result = some.run(document(layer, points, wait))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
 @pytest.mark.parametrize("layer", ["sockets-unix", "peregrine-shm"])
-def test_the_stream_of_another_process(ends: Pair, layer: str) -> None:
+def test_the_stream_of_another_process(some: Pair, layer: str) -> None:
     need(layer)
     points = [mixed("endpoint", window=window, touch=touch) for window, touch in ((16, "write+read"), (1, "none"))]
-    result = ends.run(document(layer, points, "block", third=True))
+    result = some.run(document(layer, points, "block", third=True))
     assert (result["status"], result["reason"]) == ("done", None)
     assert [end["role"] for end in result["endpoints"]] == ["client", "server", "aggressor"]
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_one_process_plays_all(ends: Pair) -> None:
+def test_one_process_plays_all(some: Pair) -> None:
     """Over the layer that does nothing; another endpoint is none of its own."""
     need("null-self")
     points = [mixed(aggressor) for aggressor in (*WHERE, "endpoint")]
     alone = [endpoint(0, "client", [0, 0])]
-    *made, other = ends.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
+    *made, other = some.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
     for given, attempt in zip(points, made, strict=False):
         check_accounts(attempt, given)
     assert (other["status"], other["reason_code"]) == ("refused", "NO_CAP")
     assert "place self has one endpoint" in other["reason"]
 
 
-def test_a_known_delay_shows_in_calls_and_in_the_stream(ends: Pair) -> None:
+def test_a_known_delay_shows_in_calls_and_in_the_stream(some: Pair) -> None:
     """The shim holds back each message by 10 ms: a call takes 20, and so does each window of the stream."""
     need("sockets-unix", "shim-delay")
     points = [mixed(aggressor, duration=400) for aggressor in WHERE]
     settings = {"delay.delay_ns": "10000000"}
-    result = ends.run(document("sockets-unix", points, "block", shims=["delay"], settings=settings))
+    result = some.run(document("sockets-unix", points, "block", shims=["delay"], settings=settings))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
         assert 19.9 < p50_us(attempt) / 1e3 < 28
@@ -152,13 +133,13 @@ def test_a_known_delay_shows_in_calls_and_in_the_stream(ends: Pair) -> None:
             assert 0.7 < windows * 20e6 / stream["elapsed_ns"] < 1.05
 
 
-def test_a_call_waits_for_the_message_that_its_thread_writes(ends: Pair) -> None:
+def test_a_call_waits_for_the_message_that_its_thread_writes(some: Pair) -> None:
     """Where nothing else takes time: one message of 1 MiB is written and read between two looks at the layer."""
     need("null-self")
     points = [mixed("none"), *(mixed(aggressor, bulk=1 << 20) for aggressor in ("same", "channel"))]
     alone = [endpoint(0, "client", [0, 0])]
     for _ in range(5):
-        attempts = ends.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
+        attempts = some.run(launch("null-self", points, "self", endpoints=alone, patterns=PATTERNS))["attempts"]
         for given, attempt in zip(points, attempts, strict=True):
             check_accounts(attempt, given)
         rest_us, *beside_us = map(p50_us, attempts)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `msgrate`: windows of messages, each acknowledged as a whole, of one pair and of several."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cadge_results.histogram import decode
@@ -19,17 +16,6 @@ PATTERNS = {
         "pairs": DECLARED["pingpong"]["pairs"],
     },
 }
-
-
-@pytest.fixture
-def some(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def rate(depth: int, size: int = 8, touch: str = "write+read", duration: int = 50, pairs: int = 1) -> Json:

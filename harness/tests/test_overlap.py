@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from cadge_results.histogram import decode
-
+from .attempts import only, quantile
 from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.alone
@@ -24,29 +20,8 @@ PATTERNS: Json = {
 }
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
-
-
 def moved(size: int, direction: str = "out", work: int = 100, touch: str = "write+read", duration: int = 60) -> Json:
     return point("overlap", duration, bytes=size, direction=direction, work_percent=work, touch=touch)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
-
-
-def quantile(attempt: Json, name: str, percent: float = 50) -> float:
-    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
 
 
 def check_accounts(attempt: Json, given: Json) -> None:
@@ -84,27 +59,27 @@ EVERY = [
         ("native-ucx", "poll"),
     ],
 )
-def test_every_transfer_is_accounted_for(two: Pair, layer: str, wait: str) -> None:
+def test_every_transfer_is_accounted_for(pair: Pair, layer: str, wait: str) -> None:
     need(layer)
-    result = two.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_what_may_be_lost_is_counted(two: Pair) -> None:
+def test_what_may_be_lost_is_counted(pair: Pair) -> None:
     need("sockets-udp")
     points = [moved(16, duration=200), moved(8000, "in", duration=200)]
-    result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
+    result = pair.run(launch("sockets-udp", points, patterns=PATTERNS))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_one_thread_has_nothing_to_overlap(two: Pair) -> None:
+def test_one_thread_has_nothing_to_overlap(pair: Pair) -> None:
     """At place self what the caller does not do nobody does. The nearest of some rounds counts."""
     need("null-self")
     for _ in range(5):
-        result = two.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+        result = pair.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
         for given, attempt in zip(EVERY, result["attempts"], strict=True):
             check_accounts(attempt, given)
         large = [only(attempt, "available")["value"] for attempt in result["attempts"][4:6]]
@@ -114,7 +89,7 @@ def test_one_thread_has_nothing_to_overlap(two: Pair) -> None:
 
 
 @pytest.mark.parametrize(("work", "share"), [(100, 50), (50, 50), (25, 25)])
-def test_a_known_delay_overlaps_with_known_work(two: Pair, work: int, share: int) -> None:
+def test_a_known_delay_overlaps_with_known_work(pair: Pair, work: int, share: int) -> None:
     """The shim holds each message for 50 us, and lets it out when it is polled.
 
     The first of two is held while the caller works, as far as there is work: half of the transfer at most goes on by
@@ -126,7 +101,7 @@ def test_a_known_delay_overlaps_with_known_work(two: Pair, work: int, share: int
     seen = []
     for _ in range(5):
         launched = launch("null-self", [given], "self", shims=["delay"], settings=settings, patterns=PATTERNS)
-        [attempt] = two.run(launched)["attempts"]
+        [attempt] = pair.run(launched)["attempts"]
         check_accounts(attempt, given)
         assert quantile(attempt, "pure") == pytest.approx(100_000, rel=0.05)
         seen.append(only(attempt, "available")["value"])
@@ -135,12 +110,12 @@ def test_a_known_delay_overlaps_with_known_work(two: Pair, work: int, share: int
     pytest.fail(f"of 100 us with {work} % of work {seen} % were available, and {share} should be")
 
 
-def test_work_that_would_hold_up_a_launch_fails_its_attempt_alone(two: Pair) -> None:
+def test_work_that_would_hold_up_a_launch_fails_its_attempt_alone(pair: Pair) -> None:
     need("null-self", "shim-delay")
     points = [moved(64, work=1000), moved(64, work=1)]
     settings = {"delay.delay_ns": "60000000"}
     launched = launch("null-self", points, "self", shims=["delay"], settings=settings, patterns=PATTERNS)
-    failed, done = two.run(launched)["attempts"]
+    failed, done = pair.run(launched)["attempts"]
     assert (failed["status"], failed["reason_code"]) == ("failed", "DEADLINE")
     assert "the work during one would take more than a second" in failed["reason"]
     check_accounts(done, points[1])

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from cadge_results.histogram import decode
-
+from .attempts import only, quantile
 from .test_driver_run import SIZE, TOUCH, Json, Pair, in_long_form, launch, need, point
 
 pytestmark = pytest.mark.paired
@@ -18,29 +14,8 @@ PATTERNS: Json = {"phases": {"bytes": {**SIZE, "min": 16}, "touch": TOUCH}}
 PARTS = ("post", "transfer", "progress")
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
-
-
 def sent(size: int, touch: str = "write+read", duration: int = 60) -> Json:
     return point("phases", duration, bytes=size, touch=touch)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
-
-
-def quantile(attempt: Json, name: str, percent: float = 50) -> float:
-    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
 
 
 def check_accounts(attempt: Json, given: Json) -> None:
@@ -71,26 +46,26 @@ EVERY = [sent(16), sent(5000), sent(1 << 20), sent(65536, "none")]
         ("native-ucx", "poll"),
     ],
 )
-def test_the_parts_add_up(two: Pair, layer: str, wait: str) -> None:
+def test_the_parts_add_up(pair: Pair, layer: str, wait: str) -> None:
     """Between two processes, whose readings of the clock are compared."""
     need(layer)
-    result = two.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
+    result = pair.run(launch(layer, EVERY, wait=wait, patterns=PATTERNS))
     assert (result["status"], result["reason"]) == ("done", None)
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_one_process_plays_both(two: Pair) -> None:
+def test_one_process_plays_both(pair: Pair) -> None:
     need("null-self")
-    result = two.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
+    result = pair.run(launch("null-self", EVERY, "self", patterns=PATTERNS))
     for given, attempt in zip(EVERY, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
 
-def test_what_may_be_lost_is_counted(two: Pair) -> None:
+def test_what_may_be_lost_is_counted(pair: Pair) -> None:
     need("sockets-udp")
     points = [sent(16, duration=200), sent(8000, duration=200)]
-    result = two.run(launch("sockets-udp", points, patterns=PATTERNS))
+    result = pair.run(launch("sockets-udp", points, patterns=PATTERNS))
     for given, attempt in zip(points, result["attempts"], strict=True):
         check_accounts(attempt, given)
 
@@ -99,7 +74,7 @@ def test_what_may_be_lost_is_counted(two: Pair) -> None:
     ("setting", "part", "known"),
     [("send_ns", "post", 20_000), ("delay_ns", "transfer", 50_000), ("receive_ns", "progress", 30_000)],
 )
-def test_a_known_part_shows_as_such(two: Pair, setting: str, part: str, known: int) -> None:
+def test_a_known_part_shows_as_such(pair: Pair, setting: str, part: str, known: int) -> None:
     """The shim works in post, holds a message, or works before it hands it on; the other parts stay what they are."""
     need("null-self", "shim-delay")
     seen = []
@@ -112,7 +87,7 @@ def test_a_known_part_shows_as_such(two: Pair, setting: str, part: str, known: i
             settings={f"delay.{setting}": str(known)},
             patterns=PATTERNS,
         )
-        [attempt] = two.run(launched)["attempts"]
+        [attempt] = pair.run(launched)["attempts"]
         check_accounts(attempt, sent(64))
         seen.append({name: quantile(attempt, name) for name in PARTS})
         others = sum(value for name, value in seen[-1].items() if name != part)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pattern `reconnect`: a channel is made again and again, of one client and of several, and used each time."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from cadge_results.histogram import decode
@@ -14,17 +11,6 @@ pytestmark = pytest.mark.paired
 
 PATTERNS = {"reconnect": {"bytes": SIZE, "clients": {"type": "integer", "min": 1, "max": 31}}}
 SPANS = ("setup", "first", "next", "addresses", "teardown")
-
-
-@pytest.fixture
-def some(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def again(clients: int = 1, size: int = 8, duration: int = 60) -> Json:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replies of the pattern `rpc` that a second thread takes: a blocked caller, a worker; what cannot be is refused."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from .test_driver_run import Json, Pair, check_sound, endpoint, launch, need, rpc
@@ -13,17 +10,6 @@ pytestmark = pytest.mark.paired
 TAKEN = ("cont", "wait", "defer")
 PARTLY = ("pm-ucx",)
 PAYLOADS = ("solicited", "unsolicited", "copied")
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Pair]:
-    """The processes of a launch, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    for process in made.processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
 
 
 def document(layer: str, points: list[Json], wait: str = "block", place: str = "within", **more: object) -> Json:
@@ -66,11 +52,11 @@ def check_done(attempt: Json) -> None:
         ("pm-ucx", {"solicited": "place a reply"}),
     ],
 )
-def test_every_cell(two: Pair, layer: str, impossible: dict[str, str]) -> None:
+def test_every_cell(pair: Pair, layer: str, impossible: dict[str, str]) -> None:
     """Over messages, what may lose them, and native calls; what is impossible is refused, and the reason says why."""
     need(layer)
     points = cells()
-    result = two.run(document(layer, points))
+    result = pair.run(document(layer, points))
     for given, attempt in zip(points, result["attempts"], strict=True):
         parameters = given["workload"]["parameters"]
         if parameters["payload"] in impossible:
@@ -87,7 +73,7 @@ def test_every_cell(two: Pair, layer: str, impossible: dict[str, str]) -> None:
             check_done(attempt)
 
 
-def test_both_threads_sleep(two: Pair) -> None:
+def test_both_threads_sleep(pair: Pair) -> None:
     """One call at a time: the owner of the context sleeps for its reply, and for the other thread, which sleeps too.
 
     The machine may be at other work: the best of some rounds.
@@ -96,8 +82,8 @@ def test_both_threads_sleep(two: Pair) -> None:
     points = [rpc(16, 0, taken=taken, duration=200) for taken in TAKEN]
     seen = []
     for _ in range(4):
-        cont = two.run(launch("sockets-unix", points[:1], wait="block"))
-        result = two.run(document("sockets-unix", points[1:]))
+        cont = pair.run(launch("sockets-unix", points[:1], wait="block"))
+        result = pair.run(document("sockets-unix", points[1:]))
         check_sound(result)
         attempts = [*cont["attempts"], *result["attempts"]]
         seen.append([attempt["cpu"][0]["voluntary_switches"] / attempt["operations"] for attempt in attempts])
@@ -107,35 +93,35 @@ def test_both_threads_sleep(two: Pair) -> None:
         pytest.fail(f"switches an operation: {seen}")
 
 
-def test_one_process_plays_both(two: Pair) -> None:
+def test_one_process_plays_both(pair: Pair) -> None:
     """Two threads that spin, on a core each; the layer places replies, and lends messages."""
     need("null-self")
     points = [rpc(16, reply, depth, taken=taken) for taken in TAKEN[1:] for reply, depth in ((0, 1), (4096, 8))]
-    for attempt in two.run(document("null-self", points, "poll", "self"))["attempts"]:
+    for attempt in pair.run(document("null-self", points, "poll", "self"))["attempts"]:
         check_done(attempt)
 
 
-def test_a_delay_is_seen_as_such(two: Pair) -> None:
+def test_a_delay_is_seen_as_such(pair: Pair) -> None:
     """The shim holds back each message by 10 ms: no call is faster than two, and some take little more."""
     need("sockets-unix", "shim-delay")
     points = [rpc(16, 4096, taken=taken, payload="unsolicited", duration=300) for taken in TAKEN[1:]]
     more: Json = {"shims": ["delay"], "settings": {"delay.delay_ns": "10000000"}}
-    for attempt in two.run(document("sockets-unix", points, **more))["attempts"]:
+    for attempt in pair.run(document("sockets-unix", points, **more))["attempts"]:
         check_done(attempt)
         [found] = attempt["quantities"]["latency"]
         assert 20 <= found["min_ns"] / 1e6 < 23
 
 
-def test_a_sleep_that_nobody_can_end_is_refused(two: Pair) -> None:
+def test_a_sleep_that_nobody_can_end_is_refused(pair: Pair) -> None:
     need("native-zmq")
-    result = two.run(document("native-zmq", [rpc(16, 0, taken=taken) for taken in TAKEN[1:]]))
+    result = pair.run(document("native-zmq", [rpc(16, 0, taken=taken) for taken in TAKEN[1:]]))
     for attempt in result["attempts"]:
         assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_WAIT")
         assert "EVENT_FD" in attempt["reason"]
 
 
-def test_a_launch_without_the_thread_fails(two: Pair) -> None:
+def test_a_launch_without_the_thread_fails(pair: Pair) -> None:
     need("sockets-unix")
-    [attempt] = two.run(launch("sockets-unix", [rpc(16, 0, taken="wait")]), codes=(3, 3))["attempts"]
+    [attempt] = pair.run(launch("sockets-unix", [rpc(16, 0, taken="wait")]), codes=(3, 3))["attempts"]
     assert (attempt["status"], attempt["reason_code"]) == ("failed", "ARGUMENT")
     assert attempt["reason"] == "replies are taken by 1 other thread, and the launch has 0"

@@ -27,7 +27,7 @@ struct drv_answers {
 	uint8_t *at;
 	size_t stride;
 	bool lent[DRV_ANSWERS];
-	/* taken in turn, so that an answer that was written and not taken is the next */
+	/* 0 or 1, in turn: so an answer that was written and not taken is the next */
 	uint32_t next;
 	/* whoever takes a message sets it where that is to be answered */
 	bool due;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hands: threads of a role that never touch a context. A handler's workers, a caller that is blocked until its reply
- * comes: they and the thread that owns the context give each other numbers, through two mailboxes a hand, and what a
- * number means is the pattern's business. They live for one attempt; the launch file gives each its core.
+ * Hands: threads of a role that have no context, and never touch one, but by turns (turns.h). A handler's workers, a
+ * caller that is blocked until its reply comes: they and the thread that owns the context give each other numbers, through
+ * two mailboxes a hand, and what a number means is the pattern's business. They live for one attempt; the launch file
+ * gives each its core.
  *
  * In poll mode a hand spins, and so does its owner. In block mode both sleep: a hand until it was given something, the
  * owner in drv_engine_wait until the layer has something to do or a hand gave it something. That takes a descriptor of

@@ -23,7 +23,7 @@ class Endpoint(Frozen):
     cpus: tuple[Annotated[int, Field(ge=-1)], ...] = ()
     """One processor a thread; none, or -1: not pinned."""
     hands: tuple[Annotated[int, Field(ge=-1)], ...] = Field(default=(), exclude_if=lambda value: not value)
-    """One processor for each thread beside those that never touches a context, or -1."""
+    """One processor for each thread beside those that has no context of its own, or -1."""
     device: str
     address: str
     raw_device: str = ""

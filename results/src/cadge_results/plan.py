@@ -34,7 +34,7 @@ class PlanPoint(Frozen):
 class PlanEndpoint(Frozen):
     """One process of a launch: its part, its host, the endpoints that it has channels to, and how many threads.
 
-    `hands` are threads beside those which never touch a context.
+    `hands` are threads beside those which have no context of their own.
     """
 
     role: str

@@ -29,7 +29,10 @@ def build(program: Path, sources: list[Path]) -> None:
 
 
 # What runs in both threads is compiled here; all else comes from the library as it is.
-CLIENT = ["hands", "taker", "client", "server", "caller", "both", "record", "histogram", "verify", "touch", "warmup"]
+CLIENT = [
+    *sorted(path.stem for path in DRIVER.glob("client*.c")),
+    *("hands", "taker", "server", "caller", "both", "record", "histogram", "verify", "touch", "warmup"),
+]
 PROGRAMS = {
     "test_hands": ["driver/hands.c"],
     "test_cluster": [f"driver/{name}.c" for name in ("cluster", "handoff", "hands")],

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Driver helper for threads that share one connection: one context, one channel, and a lock of the driver's, since adapters
- * have none. Each thread has a seat: a table of ours with a context and a channel of its own, on which a client (client.h)
- * runs as on any layer. Its post and call take the lock, and so does its poll; whoever polls finds replies of others too,
- * and hands each to whose it is: a note, with a copy of what is not placed in its memory already. Whose it is says the
- * token.
+ * have none. The contract gives a context to one thread; what is below may allow several, one at a time, and where it does
+ * not, the layer's file has a limit that says so.
+ *
+ * Each thread has a seat: a table of ours with a context and a channel of its own, on which a client (client.h) runs as on
+ * any layer. Its post and call take the lock, and so does its poll; whoever polls finds replies of others too, and hands
+ * each to whose it is: a note, with a copy of what is not placed in its memory already. Whose it is says the token.
  *
  * Who polls: each thread for itself (direct), or one more thread for all, which dispatches (dispatched).
  *

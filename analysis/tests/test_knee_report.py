@@ -183,3 +183,11 @@ def test_the_export_has_knees(tmp_path: Path) -> None:
         if (row["layer"], row["load_percent"]) == ("sockets-tcp", "50")
     )
     assert float(row["generator_share"]) == pytest.approx(0.25, rel=1e-3)
+
+
+def test_what_lies_below_all_loads_that_were_measured_has_no_number(tmp_path: Path) -> None:
+    """Half of the launches bear 10 %, half none: 5 % was never measured."""
+    made = campaign(tmp_path / "store", lambda _, percent, launch: (2000, 1.0 if percent == 10 and launch < 3 else 0.5))
+    table = text_of(made, tmp_path).one("table", class_="knees")
+    assert "5\u202f%" not in "".join(row.all("td")[1].own for row in table.one("tbody").all("tr"))
+    assert "3 bear none" in table.text

@@ -83,7 +83,9 @@ def _row(knee: Knee, keys: Mapping[Series, Key], left_out: Collection[str]) -> T
         "knee": _load(knee),
         "knee_rate": _rate(knee),
         "rest_p99": estimate_value(knee.rest_ns, scale=1 / units.NS_PER_US, reason=""),
-        "generator": share_value(knee.share, knee.case.file.knee),
+        "generator": share_value(knee.share, knee.case.file.knee)
+        if knee.rate.value > 0
+        else Value(text=units.MISSING, reason="no rate"),
         "launches": Value(
             text=units.grouped(knee.load.launches), detail=_launches_detail(knee), raw=str(knee.load.launches)
         ),
@@ -110,7 +112,7 @@ def _load(knee: Knee) -> Value:
     axis = knee.case.file.parameters[knee.case.file.axis]
 
     def say(load: float) -> str:
-        if load <= 0:
+        if load < knee.loads[0]:  # between two launches' own it can be anything
             return f"below {words.value(axis, knee.loads[0])}"
         text = words.value(axis, round(load))
         return f"at least {text}" if load >= knee.loads[-1] else text

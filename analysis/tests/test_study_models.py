@@ -12,8 +12,10 @@ import synthetic
 from test_loggp_report import O_R, O_S, SIZES, by_hand, one_way_ns
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.stats import load
 from cadge_analysis.study import published
 from cadge_analysis.study.build import build
+from cadge_analysis.study.models import models
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its page are costly to make
@@ -87,3 +89,9 @@ def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:
     (tmp_path / published.FILE).write_text(text.replace("send: now_o}", "send: then_o}"))
     with pytest.raises(BadInputError, match="no figure is called then_o"):
         published.read(tmp_path)
+
+
+def test_a_layer_with_settings_is_another_row(tmp_path: Path) -> None:
+    data = load.read(make(tmp_path, layers=("native-ucx",), settings=({}, {"lend": "yes"}), launches=2))
+    (table,) = models(data, published.read(LOGP))
+    assert [row.label for row in table.rows if not row.published] == ["native-ucx", "native-ucx (lend=yes)"]

@@ -67,7 +67,8 @@ def processors_share(model: Parameters) -> float | None:
 
 
 def _now(one: Fitted) -> ModelRow:
-    label = " + ".join((one.layer, *one.shims))
+    settings = ", ".join(f"{key}={value}" for key, value in one.settings.items())
+    label = " + ".join((one.layer, *one.shims)) + (f" ({settings})" if settings else "")
     choices = "".join(f", {name} {value}" for name, value in one.choices.items())
     detail = f"{words.PLACES[one.place]}, {words.WAITS[one.wait]}{choices}"
     if isinstance(one.model, Refused):
@@ -103,7 +104,7 @@ def _said(fits: Sequence[Fitted]) -> Iterator[str]:
 
 def _table(fits: Sequence[Fitted], published: Published, spec: ModelsOf) -> Models:
     ranking = {place: number for number, place in enumerate(words.PLACE_ORDER)}
-    ordered = sorted(fits, key=lambda one: (ranking[one.place], one.wait, one.layer, one.shims))
+    ordered = sorted(fits, key=lambda one: (ranking[one.place], one.wait, one.layer, one.shims, *one.settings.items()))
     return Models(
         title=spec.title,
         note=spec.note,

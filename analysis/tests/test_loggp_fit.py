@@ -140,6 +140,12 @@ def test_a_bad_fit_is_refused_as_a_whole(spoil: Spoil, said: str) -> None:
     assert said in refusal(fit([spoil(one) for one in readings()]))
 
 
+def test_few_sizes_are_one_piece() -> None:
+    few = [one for one in readings() if one.size <= 256]
+    spoilt = [replace(one, gap_ns=one.gap_ns * (1 + one.size.bit_length() % 2)) for one in few]
+    assert refusal(fit(spoilt)).startswith("no straight piece of 3 sizes or more comes within 20")
+
+
 def test_two_sizes_are_no_line() -> None:
     assert refusal(fit([one for one in readings() if one.size < 64])) == "a line needs 3 sizes, and there are 2"
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from cadge_analysis.models.message import Message, message
 from cadge_results import ResultsError
 
 WITHIN = "measured at place {place}: what a link has here is a host's memory, or its kernel, and no network"
+
+_HOW = "; measure its points with: cadge run --sweep loggp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +55,27 @@ def choose(
     """
     asked = {"layer": layer, "place": place, "wait": wait, **(choices or {})}
     found = [one for one in fits.fits if all(value in (None, _of(one, key)) for key, value in asked.items())]
-    named = "; ".join(about(one) for one in found or fits.fits)
     if not found:
         of = " ".join(value for value in asked.values() if value)
-        there = f"; there are: {named}" if named else ""
+        there = f"; there are: {_listed(fits.fits)}" if fits.fits else _HOW
         raise NoDataError(f"campaign {fits.campaign_id} has no LogGP fit{f' of {of}' if of else ''}{there}")
     if len(found) > 1:
-        raise BadInputError(f"campaign {fits.campaign_id} has several LogGP fits; choose one of: {named}")
+        raise BadInputError(
+            f"campaign {fits.campaign_id} has several LogGP fits; choose one with --layer, --place, --wait and "
+            f"--choice: {_listed(found)}"
+        )
     model = found[0].model
     if not isinstance(model, Parameters):
         raise NoDataError(f"{about(found[0])}: the LogGP fit was refused: {model.refused}")
     notes = () if found[0].place == "between" else (WITHIN.format(place=found[0].place),)
     return Chosen(model, f"{about(found[0])}, campaign {fits.campaign_id}", notes, found[0].held_out)
+
+
+def _listed(fits: Sequence[Fitted]) -> str:
+    """Return what fits are of; those that were refused are counted alone, since nothing can be predicted from them."""
+    good = [about(one) for one in fits if isinstance(one.model, Parameters)]
+    refused = len(fits) - len(good)
+    return "; ".join(good + [f"{refused} that were refused, see the report"] * bool(refused))
 
 
 def _of(fitted: Fitted, key: str) -> str:

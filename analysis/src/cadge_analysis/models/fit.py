@@ -120,9 +120,11 @@ def fit(readings: Iterable[Reading]) -> Parameters | Refused:
         return Refused(refused=why)
     found = pieces(curves, tolerance=TOLERANCE, most=PIECES_MOST)
     if isinstance(found, Unfit):
-        most = units.count_of(min(PIECES_MOST, len(sizes) // SIZES_LEAST), "straight piece")
+        most = min(PIECES_MOST, len(sizes) // SIZES_LEAST)
+        drawn = "no straight piece" if most == 1 else f"no {units.grouped(most)} straight pieces"
+        come = "comes" if most == 1 else "come"
         return Refused(
-            refused=f"no {most} of {SIZES_LEAST} sizes or more come within {units.percent(TOLERANCE, 0)} of the gap "
+            refused=f"{drawn} of {SIZES_LEAST} sizes or more {come} within {units.percent(TOLERANCE, 0)} of the gap "
             f"and of the time one way at every size: {units.size(found.size)} is {units.percent(found.off, 0)} off"
         )
     draws = table.draws()

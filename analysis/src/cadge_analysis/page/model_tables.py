@@ -26,7 +26,7 @@ _FITTED = (
     "launches",
 )
 _REFUSED = (*_FIRST, "sizes", "what was refused", "why")
-_HELD_OUT = (*_FIRST, "points", "of them", "error, median", "error, worst", "at", "the model")
+_HELD_OUT = (*_FIRST, "predicted", "points", "error, median", "error, worst", "worst at", "the model")
 _EVERY = "all"
 
 
@@ -40,7 +40,12 @@ def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
             _rows,
         ),
         ("Refused, as it would mislead", _REFUSED, _refused),
-        ("What the fits predict of points that they did not see", _HELD_OUT, _held_out),
+        (
+            "What the fits predict of points that they did not see; error: predicted by measured, less 1; a model holds "
+            f"where the median is at most {units.percent(TOLERANCE, 0)}",
+            _HELD_OUT,
+            _held_out,
+        ),
     )
     made = (
         FactTable(title=title, columns=columns, rows=tuple((*_first(one), *row) for one in fits for row in rows(one)))

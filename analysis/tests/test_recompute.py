@@ -340,9 +340,13 @@ def test_every_cell_of_the_summaries(points: dict[str, Point], root: Node) -> No
             shown = {line.one("th").text for line in table.one("tbody").all("tr")}
             absent: dict[str, list[Point]] = defaultdict(list)
             for p in points.values():
-                if (p.pattern, p.place, p.wait) == (pattern, place, wait) and p.kind == "layer" and p.layer not in shown:
-                    if sizes_text(p.size) in sizes:
-                        absent[p.layer].append(p)
+                if (
+                    (p.pattern, p.place, p.wait) == (pattern, place, wait)
+                    and p.kind == "layer"
+                    and p.layer not in shown
+                    and sizes_text(p.size) in sizes
+                ):
+                    absent[p.layer].append(p)
             seen += sum(map(len, absent.values()))
             for layer, mine in absent.items():
                 assert not any(p.valid for p in mine)

@@ -175,6 +175,7 @@ def test_a_campaign_without_such_layers_has_a_page_of_blanks(tmp_path: Path) -> 
     root = page(made, tmp_path / "s.html")
     assert [len(rows) for rows in rows_of(root, "distance")] == [1, 1, 1, 1]
     assert root.one("section", id="answer").text.count("Ours is blank") == 4
+    assert "Nothing of ours: no point of this study has a number here" in root.one("section", class_="banner").text
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def make(root: Path, **changes: Any) -> Campaign:  # noqa: ANN401
 @pytest.fixture(scope="module")
 def section(tmp_path_factory: pytest.TempPathFactory) -> pagereader.Node:
     folder = tmp_path_factory.mktemp("logp")
-    build([make(folder)], LOGP, folder / "logp.html")
+    assert build([make(folder)], LOGP, folder / "logp.html").has_ours
     return pagereader.read((folder / "logp.html").read_text()).one("section", id="models")
 
 
@@ -79,9 +79,10 @@ def test_what_is_refused_or_was_not_seen_says_so(section: pagereader.Node) -> No
 
 def test_a_campaign_without_bursts_leaves_ours_blank(tmp_path: Path) -> None:
     campaign = make(tmp_path, patterns=(("pingpong", 1),), sizes=(16, 64), given=({},))
-    build([campaign], LOGP, tmp_path / "logp.html")
+    built = build([campaign], LOGP, tmp_path / "logp.html")
     section = pagereader.read((tmp_path / "logp.html").read_text()).one("section", id="models")
     assert "Ours is blank" in section.text
+    assert not built.has_ours
 
 
 def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:

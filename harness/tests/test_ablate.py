@@ -119,6 +119,8 @@ def test_a_campaign_without_variants(ablating: Checkout, cadge: Cadge) -> None:
     answer = cadge("ablate", "a", "last")
     assert (answer.code, answer.out) == (5, "")
     assert "(sweep tiny) has no layer both with and without a setting" in answer.err
+    answer = cadge("study", "peregrine", "last")
+    assert (answer.code, "no point of the study peregrine has a number" in answer.err) == (0, True)
 
 
 def test_a_study_goes_beside_the_campaign_or_where_it_is_told(ablating: Checkout, cadge: Cadge, tmp_path: Path) -> None:

@@ -90,7 +90,11 @@ def test_what_is_no_network_is_said_to_be_none(cadge: Cadge, fits: Path) -> None
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        ((), EXIT_USAGE, "several LogGP fits; choose one with --layer, --place, --wait and --choice: a-one between poll"),
+        (
+            (),
+            EXIT_USAGE,
+            "several LogGP fits; choose one with --layer, --place, --wait and --choice: a-one between poll",
+        ),
         (("--layer", "c-three"), EXIT_NOTHING, "no LogGP fit of c-three; there are: a-one"),
         (("--layer", "b-two"), EXIT_NOTHING, "was refused: no line fits"),
         (("--layer", "a-one", "--topology", "fat_tree"), EXIT_USAGE, "unknown topology 'fat_tree'"),

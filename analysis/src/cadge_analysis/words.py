@@ -86,7 +86,7 @@ def workload(case: Case) -> str:
 
 
 def figure(case: Case) -> str:
-    """Return what a case's figure shows, with the values that all its points share: "Latency against size, 16 in flight"."""
+    """Return what a case's figure shows, with what its points have in common: "Latency against size, 16 in flight"."""
     axis = case.file.parameters[case.file.axis]
     along = "size" if axis.unit == "bytes" else axis.title
     against = case.file.words.figure or f"{case.file.main_quantity.title.capitalize()} against {along}"

@@ -66,11 +66,17 @@ def study(
         if not one.launch_ids():
             raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
     path = out or found[0].layout.study(name)
-    written = build(found, checkout.studies / name, path, engine_bench=engine_bench)
+    built = build(found, checkout.studies / name, path, engine_bench=engine_bench)
+    if not built.has_ours:
+        output.problem(
+            f"campaign {', '.join(ids)}: no point of the study {name} has a number, so that only published ones stand "
+            "on the page; its sweeps: cadge hypotheses"
+        )
     data: dict[str, JsonValue] = {
         "campaign_id": ids[0],
         "campaign_ids": list(ids),
         "study": str(path),
-        "bytes": written.size_bytes,
+        "bytes": built.written.size_bytes,
+        "has_ours": built.has_ours,
     }
-    return output.finish(EXIT_OK, data, output.wrote(written, path, "one file, opens offline"))
+    return output.finish(EXIT_OK, data, output.wrote(built.written, path, "one file, opens offline"))

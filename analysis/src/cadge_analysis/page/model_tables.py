@@ -41,7 +41,7 @@ def model_tables(fits: Sequence[Fitted]) -> tuple[FactTable, ...]:
         ),
         ("Refused, as it would mislead", _REFUSED, _refused),
         (
-            "What the fits predict of points that they did not see; error: predicted by measured, less 1; a model holds "
+            "What the fits predict of points that they did not see; error: predicted by measured, less 1; it holds "
             f"where the median is at most {units.percent(TOLERANCE, 0)}",
             _HELD_OUT,
             _held_out,

@@ -15,7 +15,7 @@ from cadge_analysis.stats.compare import Comparison
 
 
 def sheet(comparison: Comparison, *, generated: str, looks: Iterable[Identity] = ()) -> Sheet:
-    """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are those of the series in its figures."""
+    """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are of its figures' series."""
     light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Sheet(
         facts=provenance.campaign_facts(comparison.data),

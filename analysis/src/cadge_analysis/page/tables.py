@@ -388,11 +388,7 @@ def summary(comparison: Comparison, cells: Sequence[Cell], keys: Mapping[Series,
             for name in shown
         ),
         without=_without(
-            {
-                name: [cell for size in sizes if (cell := here.get((name, size)))]
-                for name in series
-                if name not in shown
-            }
+            {name: [cell for size in sizes if (cell := here.get((name, size)))] for name in series if name not in shown}
         ),
     )
 

@@ -150,7 +150,8 @@ def _cannot(comparison: Comparison) -> tuple[str, ...]:
     if without:
         total = sum(cell.series.kind == "layer" for cell in data.cells)
         have = "has" if without == 1 else "have"
-        said.append(f"Anything about {units.grouped(without)} of {units.count_of(total, 'planned point')}, which {have} no result.")
+        points = units.count_of(total, "planned point")
+        said.append(f"Anything about {units.grouped(without)} of {points}, which {have} no result.")
     return tuple(said)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
@@ -18,7 +19,15 @@ from cadge_results import Campaign, Written, write_output
 TEMPLATE = "page.html.j2"
 
 
-def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Written:
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A page that was written, and whether any number on it is of the campaigns."""
+
+    written: Written
+    has_ours: bool
+
+
+def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine_bench: Path | None = None) -> Built:
     """Write the page of the study in `folder` for one or more campaigns.
 
     Each section is made of the first campaign that has something for it.
@@ -32,4 +41,4 @@ def build(campaigns: Sequence[Campaign], folder: Path, out_path: Path, *, engine
         text = render.environment(folder).get_template(TEMPLATE).render(page=page)
     except jinja2.TemplateError as error:
         raise BadInputError(f"{folder / TEMPLATE}: {error}") from error
-    return write_output(out_path, render.tidy(text).encode())
+    return Built(write_output(out_path, render.tidy(text).encode()), views.has_ours(page))

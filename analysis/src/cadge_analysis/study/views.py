@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import groupby
@@ -38,11 +38,24 @@ from cadge_analysis.study import (
 from cadge_analysis.study.bill import PARTS, Item, items, summary
 from cadge_analysis.study.distance import distances, shown
 from cadge_analysis.study.engine import EngineBench
-from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, Source, StudyPage
+from cadge_analysis.study.model import AblationTable, Bill, BillRow, FigureRow, HypothesisRow, Source, StudyPage
 from cadge_analysis.study.published import TAGS, BillOf, Published, SettingOf
 
 MINIMUM_PX = 620
+NOTHING_OF_OURS = "no point of this study has a number here"
 T = TypeVar("T")
+
+
+def has_ours(part: object) -> bool:
+    """Tell whether a page, or a part of it, has any number of ours."""
+    if isinstance(part, Value):
+        return bool(part.raw)
+    if isinstance(part, tuple):
+        return any(map(has_ours, part))
+    # a bill has published rows as well, and how many cases speak for a claim is a number even where there are none
+    if not is_dataclass(part) or isinstance(part, (Bill, HypothesisRow)) or getattr(part, "published", False) is True:
+        return False
+    return any(has_ours(getattr(part, one.name)) for one in fields(part))
 
 
 def _time(estimate: Estimate | None, why: str) -> Value:
@@ -187,7 +200,7 @@ def page(
     sections |= {found.title: of for found, of in ladders if found}
     sections |= {"LogGP": of_models} if published.models else {}
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
-    return StudyPage(
+    made = StudyPage(
         title=published.title,
         deck=f"Ours: {provenance.deck(comparison.data)}"
         + (f" And {units.count_of(len(comparisons) - 1, 'campaign')} more." if len(comparisons) > 1 else ""),
@@ -227,3 +240,4 @@ def page(
         ),
         sheet=sheet(comparison, looks=palette.identities(of_matrix.data.layers).values(), generated=generated),
     )
+    return made if has_ours(made) else replace(made, verdict=f"Nothing of ours: {NOTHING_OF_OURS}")

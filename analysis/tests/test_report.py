@@ -19,7 +19,7 @@ from cadge_results import Campaign, OutputError
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-COLOUR = r"var\(--(k\d+,var\(--)?\w+,#[0-9a-f]{6}\)?\)"
+COLOUR = r"var\(--(k\d+,var\(--dim,var\(--)?\w+,#[0-9a-f]{6}(?(1)\)\))\)"
 SMALL = synthetic.Options(
     layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), patterns=(("rpc", 1),), samples=200
 )

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -26,7 +27,8 @@ from cadge_results import Campaign, PatternFile, Workload, read_workloads
 from cadge_results.event import LaunchStarted
 from cadge_results.reason import OF_THE_DRIVER
 
-from .test_driver_run import Pair
+if TYPE_CHECKING:
+    from .test_driver_run import Pair
 
 settings.register_profile("untimed", deadline=None)  # machines are shared: how long an example takes says nothing
 settings.load_profile("untimed")
@@ -43,6 +45,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
     """Two processes of a launch, gone afterwards whatever happened."""
+    from .test_driver_run import Pair
+
     made = Pair(tmp_path)
     yield made
     made.end()

@@ -96,6 +96,8 @@ int drv_crew_start(struct drv_engine *engine, struct drv_fail *fail)
 		worker->crew = crew;
 		worker->cpu = here->cpus[i + 1];
 		worker->engine = *engine;
+		/* the first thread's alone: whoever is idle polls the context that it has */
+		worker->engine.ctx = NULL;
 		worker->engine.crew = NULL;
 		worker->engine.oob = NULL;
 		worker->engine.thread = (uint32_t)i + 1;

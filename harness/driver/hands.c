@@ -20,6 +20,7 @@
 
 #include "mailbox.h"
 #include "pin.h"
+#include "relax.h"
 
 struct drv_hand {
 	/* 1: the hand sleeps, or is about to */
@@ -45,15 +46,6 @@ struct drv_hands {
 	void *arg;
 	struct drv_hand hands[];
 };
-
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 static void *be_hand(void *arg)
 {
@@ -267,7 +259,7 @@ bool drv_hand_take(struct drv_hand *hand, uint64_t *number_out)
 		if (hand->all->block)
 			sleep_until_given(hand);
 		else
-			relax();
+			drv_relax();
 	}
 	return false;
 }
@@ -282,7 +274,7 @@ bool drv_hand_give(struct drv_hand *hand, uint64_t number)
 		if (hands->block)
 			sched_yield();
 		else
-			relax();
+			drv_relax();
 	}
 	if (hands->block) {
 		const uint64_t one = 1;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "relax.h"
 
 #define SEATS_MAX 64u
 /* Two lines: processors fetch lines in pairs. */
@@ -85,15 +86,6 @@ struct drv_turns {
 	/* `count` of them, and that of who dispatches */
 	struct cadge_ctx seats[];
 };
-
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 static uint64_t bit_of(const struct cadge_ctx *seat)
 {
@@ -333,7 +325,7 @@ static int seat_poll(struct cadge_ctx *seat, struct cadge_sink *sink)
 	if (events || (events = tell_down(seat, sink)))
 		return events;
 	if (turns->dispatched || pthread_mutex_trylock(&turns->lock)) {
-		relax();
+		drv_relax();
 		return 0;
 	}
 	turns->polling = seat;
@@ -474,7 +466,7 @@ int drv_turns_dispatch(struct drv_turns *turns, uint64_t timeout_ns)
 	if (events || !turns->block) {
 		rouse_refused(turns);
 		give_lock(turns);
-		relax();
+		drv_relax();
 		return events;
 	}
 	code = turns->below->event(turns->ctx, &fd, &due_ns);

@@ -8,6 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
+from .attempts import only
 from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
@@ -31,12 +32,6 @@ def document(layer: str, servers: int, points: list[Json], **more: object) -> Js
         *(endpoint(n, "server", [0], pin=False) for n in range(1, servers + 1)),
     ]
     return launch(layer, points, wait="block", endpoints=ends, patterns=PATTERNS, **more)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert found["endpoint"] == 0
-    return dict(found)
 
 
 def median_ms(attempt: Json, name: str) -> float:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cadge_results.histogram import decode
-
+from .attempts import only, quantile
 from .test_driver_run import DECLARED, SIZE, Json, Pair, endpoint, launch, need, point
 
 pytestmark = pytest.mark.alone
@@ -60,16 +59,6 @@ def with_workers(layer: str, points: list[Json], workers: int, place: str = "wit
     ends = [endpoint(0, "client", [0], pin=False)] if place == "self" else ends
     ends[-1]["hands"] = [-1] * workers
     return launch(layer, points, place, endpoints=ends, patterns=PATTERNS, **more)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
-
-
-def quantile(attempt: Json, name: str, percent: float = 50) -> float:
-    return float(decode(only(attempt, name)["histogram"]).percentile(percent))
 
 
 def check_accounts(attempt: Json, given: Json) -> None:

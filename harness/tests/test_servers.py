@@ -8,6 +8,7 @@ import pytest
 
 from cadge_results.histogram import decode
 
+from .attempts import only
 from .test_driver_run import DECLARED, Json, Pair, endpoint, in_long_form, launch, need, point, wait_until_under_way
 
 pytestmark = pytest.mark.paired
@@ -75,12 +76,6 @@ def document(layer: str, points: list[Json], wait: str = "block", **more: object
     elif connections < clients:
         ends[0]["hands"] = [-1] * (clients - 1)
     return launch(layer, points, wait=wait, patterns=PATTERNS, endpoints=ends, **more)
-
-
-def only(attempt: Json, name: str) -> Json:
-    [found] = attempt["quantities"][name]
-    assert isinstance(found, dict)
-    return found
 
 
 def rate(attempt: Json) -> float:

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/adapter.h"
@@ -18,6 +19,13 @@ enum {
 	BUFFERS_MOST = 128,
 	PER_PEER = 4, /* requests in flight: a send, a receive, and their cancellations */
 };
+
+/*
+ * The kernel gives back the locked memory of a ring that was closed some time later, in work of its own. Who closes and opens
+ * would find the limit (ulimit -l) reached by what is gone: how long, and in which steps, that is waited for.
+ */
+#define PATIENCE_NS 1000000000L
+#define PAUSE_NS    1000000L
 
 /* From the best on: what a kernel does not know it refuses with EINVAL. */
 static const struct way {
@@ -56,7 +64,7 @@ static int refuse(const struct cadge_open_args *args, int error)
 	return cadge_refuse(args, CADGE_E_LIBRARY, "cannot set up io_uring: %s", strerror(error));
 }
 
-static int set_up(struct sock_ring *ring, uint32_t peers)
+static int try_ways(struct sock_ring *ring, uint32_t peers)
 {
 	int error = -EINVAL;
 
@@ -69,6 +77,18 @@ static int set_up(struct sock_ring *ring, uint32_t peers)
 
 		error = io_uring_queue_init_params(SUBMISSIONS, &ring->io, &params);
 		ring->how = ways[i].how;
+	}
+	return error;
+}
+
+static int set_up(struct sock_ring *ring, uint32_t peers)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	int error = try_ways(ring, peers);
+
+	for (long waited_ns = 0; error == -ENOMEM && waited_ns < PATIENCE_NS; waited_ns += PAUSE_NS) {
+		nanosleep(&pause, NULL);
+		error = try_ways(ring, peers);
 	}
 	ring->open = error == 0;
 	return -error;

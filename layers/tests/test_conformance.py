@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -369,6 +370,16 @@ def test_layer_does_not_grow(name: str, module: str, place: str) -> None:
     check(report)
     if all(each.took_ns < 100_000_000 for each in report.outcomes if each.test == "no_growth"):
         check(run(build, path, "--place", place, "--only", "no_growth", "--cycles", "1000"))
+
+
+def test_a_small_limit_of_locked_memory_is_enough_for_io_uring() -> None:
+    """The kernel gives back the memory of a ring that was closed later, so that opens in a row would reach the limit."""
+    module = BUILDS["release"] / "layers/sockets-uring.so"
+    if not module.exists() or not shutil.which("prlimit") or not shutil.which("setpriv"):
+        pytest.skip("this takes sockets-uring, prlimit and setpriv")
+    unprivileged = ("setpriv", "--bounding-set", "-ipc_lock", "--") if os.geteuid() == 0 else ()
+    under = ("prlimit", "--memlock=1048576:1048576", *unprivileged)
+    check(run(BUILDS["release"], module, "--place", "within", *only("no_growth"), "--cycles", "1000", under=under))
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,17 @@ def test_addresses_of_many_contexts_are_no_payload() -> None:
     assert verdicts(many)["counters"] == ""
 
 
+@pytest.mark.parametrize(("leaked", "sound"), [(0, True), (300_000, False)])
+def test_what_attempts_tell_each_other_is_no_payload(leaked: int, sound: bool) -> None:
+    """Twelve attempts of 25,000 bytes each, whose phases and counts take 95,356 bytes on the management network."""
+    given = record(deltas={"data0": 300_000, "mgmt0": 95_356 + leaked})
+    assert given.result is not None
+    attempt = given.result.attempts[0].model_copy(update={"operations": 500, "bytes": 25_000})
+    many = given.model_copy(update={"result": given.result.model_copy(update={"attempts": (attempt,) * 12})})
+    found = verdicts(many)["counters"]
+    assert (found == "") is sound, found
+
+
 def test_payload_striped_over_both_networks_is_unsound() -> None:
     assert "mgmt0" in verdicts(record(deltas={"data0": PAYLOAD, "mgmt0": PAYLOAD // 2}))["counters"]
 

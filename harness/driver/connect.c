@@ -6,6 +6,7 @@
 #include "crew.h"
 #include "engine.h"
 #include "text.h"
+#include "usage.h"
 
 #define ADDRESS_ROOM_BYTES 4096u
 #define KEY_ROOM_BYTES     4096u
@@ -81,21 +82,39 @@ static int connect_all(struct drv_engine *engine, const json_t *all, struct drv_
 	return 0;
 }
 
+/* Whose fault it was, the layer's or the machine's: one that hardly ever had a processor could not connect. */
+static int fail_late(const struct drv_engine *engine, const struct drv_usage *begun, struct drv_fail *fail)
+{
+	const uint32_t missing = engine->channels_count - engine->up_count;
+	struct drv_usage now, since;
+
+	drv_usage_read(&now);
+	since = drv_usage_since(begun, &now);
+	if (since.run_wait_ns < 0 || (uint64_t)since.run_wait_ns < since.wall_ns / 4)
+		return drv_fail_set(fail, DRV_DEADLINE, "%u of %u channels did not connect in time", missing,
+				    engine->channels_count);
+	return drv_fail_set(fail, DRV_DEADLINE,
+			    "%u of %u channels did not connect in time, in which this thread waited %.1f s of "
+			    "%.1f s for a processor",
+			    missing, engine->channels_count, (double)since.run_wait_ns / 1e9,
+			    (double)since.wall_ns / 1e9);
+}
+
 /* One thread's channels, until all are up. */
 static int connect_thread(struct drv_engine *engine, void *arg, struct drv_fail *fail)
 {
 	const struct drv_idle *idle = drv_engine_idle(engine);
 	const struct meeting *meeting = arg;
+	struct drv_usage begun;
 
+	drv_usage_read(&begun);
 	if (connect_all(engine, meeting->all, fail))
 		return -1;
 	while (engine->up_count < engine->channels_count) {
 		if (idle->step(idle->arg, fail))
 			return -1;
 		if (drv_now_ns() >= meeting->deadline_ns)
-			return drv_fail_set(fail, DRV_DEADLINE, "%u of %u channels did not connect in time",
-					    engine->channels_count - engine->up_count,
-					    engine->channels_count);
+			return fail_late(engine, &begun, fail);
 		if (drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail))
 			return -1;
 	}

@@ -19,6 +19,7 @@ from cadge_cli.options import results_option
 from cadge_harness import errors
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.patterns import ask_driver, differences
+from cadge_harness.run import findings
 from cadge_harness.run.request import read_request
 from cadge_harness.testbed import testbeds
 
@@ -215,6 +216,18 @@ def test_the_locale_changes_nothing(locale: str, checkout: Checkout) -> None:
     wrong = [*argv, "plan", "--sweep", "İı"]
     done = subprocess.run(wrong, capture_output=True, check=False, timeout=60, env=environment)
     assert done.returncode == 2, done.stderr
+
+
+@pytest.mark.parametrize(("value", "warned"), [("1", True), ("0", False), (None, False)])
+def test_doctor_says_that_sessions_may_starve_each_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None, warned: bool
+) -> None:
+    file = tmp_path / "sched_autogroup_enabled"
+    if value is not None:
+        file.write_text(f"{value}\n")
+    monkeypatch.setattr(findings, "AUTOGROUP", file)
+    found = [finding for finding in findings._noise() if finding.code == "D51"]
+    assert [(finding.level, "--tune" in finding.fix) for finding in found] == [("warn", True)] * warned
 
 
 def test_doctor(checkout: Checkout, cadge: Cadge) -> None:

@@ -18,8 +18,14 @@ TAIL_BYTES = 4000
 MARK = "CADGE_MARK"
 
 
+def _begin() -> None:
+    """Become the leader of a group, in the agent's session: the kernel may share processors out by session first."""
+    os.setpgid(0, 0)
+    die_with_parent()
+
+
 class Child:
-    """A process of a launch: leader of its own session and group, dies with the agent, logs to a file."""
+    """A process of a launch: leader of its own group, dies with the agent, logs to a file."""
 
     def __init__(self, argv: list[str], log: Path, environment: dict[str, str], folder: Path) -> None:
         self.log = log
@@ -31,8 +37,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 cwd=folder,
-                start_new_session=True,
-                preexec_fn=die_with_parent,  # one thread: safe
+                preexec_fn=_begin,  # one thread: safe
             )
 
     @property

@@ -115,6 +115,7 @@ def gather(host: str, build: Path | None, ld_library_path: str = "", opal_prefix
         "cores": cpu["cores"],
         "mitigations": mitigations or unknown("not stated by the kernel"),
         "governor": _governor(),
+        "autogroup": read("/proc/sys/kernel/sched_autogroup_enabled"),
         "virtualisation": _virtualisation(cpu["flags"]),
         "clocksource": {
             "current": read(f"{clock}/current_clocksource"),

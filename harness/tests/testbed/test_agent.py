@@ -180,6 +180,18 @@ def test_one_path_for_one_endpoint_and_for_many(start: Start, here: Testbed, tmp
     assert records["c5"]["exit_codes"][3] == -6
 
 
+def test_drivers_are_of_one_session(start: Start, here: Testbed, tmp_path: Path) -> None:
+    """The kernel may share processors out by session first, so that one endpoint would starve another."""
+    pids = tmp_path / "pids"
+    agent = start(block_here(here, many("l1", 2, mode="hang", pidfile=pids)))
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    found = [int(pid) for pid in pids.read_text().split()]
+    assert {os.getsid(pid) for pid in found} == {os.getsid(agent.process.pid)}
+    assert [os.getpgid(pid) for pid in found] == found
+    agent.process.terminate()
+    agent.process.wait(timeout=20)
+
+
 @pytest.mark.long  # 64 programs in Python; the ring of 64 that sleep is the same with the real driver
 def test_sixty_four_endpoints_on_a_host(start: Start, here: Testbed) -> None:
     record = start(block_here(here, many("l1", 64, deadline_ms=60000))).records()["l1"]

@@ -25,6 +25,8 @@ class NodeFacts(Document):
     cores: JsonValue = None
     mitigations: JsonValue = None
     governor: JsonValue = None
+    autogroup: JsonValue = Field(default=None, exclude_if=lambda value: value is None)
+    """Whether the kernel shares processors out by session first (1), or by thread (0)."""
     virtualisation: JsonValue = None
     clocksource: JsonValue = None
     tsc: JsonValue = None

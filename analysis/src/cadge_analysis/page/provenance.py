@@ -26,6 +26,7 @@ _NODE_FACTS = (
     ("cores", "cores"),
     ("mitigations", "mitigations"),
     ("governor", "frequency governor"),
+    ("autogroup", "processors by session (autogroup)"),
     ("virtualisation", "virtualisation"),
     ("clocksource", "clock source"),
     ("tsc", "TSC"),

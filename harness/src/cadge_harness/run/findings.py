@@ -24,6 +24,7 @@ Level = Literal["ok", "skip", "warn", "fail"]
 SHM_BYTES_MIN = 256 * 1024**2
 DISK_BYTES_MIN = 500 * 1024**2
 BUSY_LOAD_PER_CORE = 0.25
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,3 +163,9 @@ def _noise() -> Iterator[Finding]:
         yield Finding(code="D50", level="warn", text=text, fix="wait until the machine is quiet")
     else:
         yield Finding(code="D50", level="ok", text=f"load {load:.1f}")
+    if AUTOGROUP.is_file() and AUTOGROUP.read_text().strip() == "1":
+        text = (
+            "the kernel shares processors out by session first (sched_autogroup_enabled): where threads are more than "
+            "processors, those of one host can starve those of another for seconds"
+        )
+        yield Finding(code="D51", level="warn", text=text, fix="cadge run --tune, which switches it off meanwhile")

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted(
     path
     for tree in (ROOT / "build/tests", ROOT / "build/asan/tests")
-    for path in tree.glob("unit-*")
+    for pattern in ("unit-*", "driver-*test_*")
+    for path in tree.glob(pattern)
     if os.access(path, os.X_OK) and path.is_file() and not path.suffix
 )
 SANITIZED = ROOT / "build/asan/tests"

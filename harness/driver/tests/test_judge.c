@@ -58,6 +58,7 @@ static void check(const struct end *end)
 	drv_judge(&attempt, &account, 1, true, end->block);
 	tap_ok((attempt.status == DRV_DONE) == end->sound, "%s is %s: %s", end->what,
 	       end->sound ? "sound" : "unsound", attempt.fail.text);
+	json_decref(attempt.counters);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 """Print the Debian packages that this machine lacks for the given purposes, one a line.
 
 The names come from the files that know them: each layer's `*.layer.yml` for its library, and the defaults of the role
-cadge_setup for everything else. There is no other list.
+cadge_setup for everything else. There is no other list. Where one of several will do, `a | b` is printed.
 
 Usage: packages.py sweep|test|bench ...
 """
@@ -46,9 +46,10 @@ def installed(names: set[str]) -> set[str]:
 
 def main() -> None:
     """Print what is missing; exit 0 whether or not anything is."""
-    names = wanted(sys.argv[1:])
-    for name in sorted(names - installed(names)):
-        print(name)
+    wishes = {wish: {name.strip() for name in wish.split("|")} for wish in wanted(sys.argv[1:])}
+    have = installed(set().union(*wishes.values()))
+    for wish in sorted(wish for wish, names in wishes.items() if not names & have):
+        print(wish)
 
 
 if __name__ == "__main__":

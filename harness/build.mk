@@ -10,8 +10,9 @@
 # There is no list of patterns or floors: harness/patterns/*.c and harness/floors/*.c are linked in, and their tables
 # enter themselves into a section that the driver reads. AF_XDP is used through system calls.
 #
-# jansson (MIT), libsodium (ISC) and zlib (zlib) are linked statically, so that a binary copied to a node needs libc
-# alone. Everything but the main program, patterns and floors lives in libcadge-harness.a.
+# jansson (MIT), libsodium (ISC), zlib (zlib) and llhttp (MIT) are linked statically, so that a binary copied to a node needs
+# libc alone. Everything but the main program, patterns and floors lives in libcadge-harness.a: the driver, and the programs
+# that patterns bring (harness/apps/NAME).
 
 HARNESS_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 LAYERS_ROOT  := $(patsubst %/,%,$(dir $(HARNESS_ROOT)))/layers
@@ -36,10 +37,15 @@ H_FLAGS += -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 else ifneq ($(PROFILE),release)
 $(error PROFILE is release or asan, not $(PROFILE))
 endif
-H_INCLUDES := -I$(HARNESS_ROOT)/driver -I$(LAYERS_ROOT)/include -I$(BUILD)/obj/harness
+H_INCLUDES := -I$(HARNESS_ROOT)/driver -I$(HARNESS_ROOT)/apps -I$(LAYERS_ROOT)/include -I$(BUILD)/obj/harness
 H_CFLAGS = -std=c11 -D_GNU_SOURCE $(H_FLAGS) $(H_WARNINGS) $(H_INCLUDES) $(EXTRA_CFLAGS)
 H_LDFLAGS = $(H_FLAGS) $(EXTRA_LDFLAGS)
-H_LIBS := -l:libjansson.a -l:libsodium.a -l:libz.a -ldl
+H_LIBS := -l:libjansson.a -l:libsodium.a -l:libz.a -ldl -lm
+# llhttp comes as a library (libllhttp-dev), or, on Debian 12, as sources (node-llhttp).
+LLHTTP_SOURCES ?= $(if $(wildcard /usr/include/llhttp.h),,/usr/share/llhttp)
+H_LLHTTP := $(sort $(wildcard $(LLHTTP_SOURCES:%=%/*.c)))
+H_LIBS += $(if $(LLHTTP_SOURCES),,-l:libllhttp.a)
+H_INCLUDES += $(if $(LLHTTP_SOURCES),-isystem /usr/share/include/llhttp)
 H_QUIET := $(if $(V),,@)
 
 # The objects are rebuilt when compiler or flags change, version.o when the version or the revision does.
@@ -65,8 +71,9 @@ $(H_OBJ)/cadge-version.h: HARNESS_FORCE
 	if [ "$$(cat $@ 2>/dev/null)" != "$$text" ]; then printf '%s\n' "$$text" >$@; fi
 
 H_MAIN := $(HARNESS_ROOT)/driver/main.c
-H_SOURCES := $(filter-out $(H_MAIN),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c)))
-H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES))
+H_SOURCES := $(filter-out $(H_MAIN),$(sort $(wildcard $(HARNESS_ROOT)/driver/*.c $(HARNESS_ROOT)/apps/*/*.c)))
+H_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(H_SOURCES)) \
+	$(patsubst $(LLHTTP_SOURCES)/%.c,$(H_OBJ)/llhttp/%.o,$(H_LLHTTP))
 H_LIBRARY := $(BUILD)/libcadge-harness.a
 
 # Patterns and floors are linked as objects: nothing names them, so an archive would leave them out.
@@ -83,6 +90,10 @@ $(H_OBJ)/floors/%.o $(H_OBJ)/driver/tests/test_pieces.o: private H_INCLUDES += -
 $(P_XDP_SOCKET): $(LAYERS_ROOT)/peregrine/engine/xdp_socket.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
+# Another project's source: its warnings are not ours to mend.
+$(H_OBJ)/llhttp/%.o: $(LLHTTP_SOURCES)/%.c $(H_OBJ)/flags
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_CFLAGS) -w -c $< -o $@
 $(H_OBJ)/%.o: $(HARNESS_ROOT)/%.c $(H_OBJ)/flags
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_CFLAGS) -MMD -MP -c $< -o $@
@@ -100,9 +111,12 @@ $(BUILD)/bin/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(P_EXTRA_OBJECTS
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
 
-# Unit tests: each harness/driver/tests/test_*.c is a program that prints TAP; tool_*.c are programs that other tests run.
+# Unit tests: each harness/driver/tests/test_*.c, and harness/apps/NAME/tests/test_*.c, is a program that prints TAP; tool_*.c
+# are programs that other tests run.
+A_TESTS := $(foreach source,$(sort $(wildcard $(HARNESS_ROOT)/apps/*/tests/test_*.c)),$(BUILD)/tests/driver-$(notdir \
+	$(patsubst %/tests/,%,$(dir $(source))))-$(notdir $(source:.c=)))
 H_TESTS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
-	$(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c)))
+	$(wildcard $(HARNESS_ROOT)/driver/tests/test_*.c))) $(A_TESTS)
 H_TOOLS := $(patsubst $(HARNESS_ROOT)/driver/tests/%.c,$(BUILD)/tests/driver-%,$(sort \
 	$(wildcard $(HARNESS_ROOT)/driver/tests/tool_*.c)))
 # Whatever else stands there is shared by them.
@@ -112,6 +126,14 @@ T_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HAR
 $(BUILD)/tests/driver-%: $(H_OBJ)/driver/tests/%.o $(H_TESTING) $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
+define app-test-rule
+$(1): $(H_OBJ)/$(patsubst $(HARNESS_ROOT)/%.c,%.o,$(2)) $(H_LIBRARY)
+	@mkdir -p $$(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $$@ $$^ $(H_LIBS)
+endef
+$(foreach source,$(sort $(wildcard $(HARNESS_ROOT)/apps/*/tests/test_*.c)),$(eval $(call app-test-rule,$(BUILD)/tests/driver-$(notdir \
+	$(patsubst %/tests/,%,$(dir $(source))))-$(notdir $(source:.c=)),$(source))))
+$(H_OBJ)/apps/%.o: private H_INCLUDES += -I$(HARNESS_ROOT)/driver/tests
 # A driver with the patterns of the tests.
 $(BUILD)/tests/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)

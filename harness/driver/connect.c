@@ -93,11 +93,12 @@ static int fail_late(const struct drv_engine *engine, const struct drv_usage *be
 	if (since.run_wait_ns < 0 || (uint64_t)since.run_wait_ns < since.wall_ns / 4)
 		return drv_fail_set(fail, DRV_DEADLINE, "%u of %u channels did not connect in time", missing,
 				    engine->channels_count);
-	return drv_fail_set(fail, DRV_DEADLINE,
-			    "%u of %u channels did not connect in time, in which this thread waited %.1f s of "
-			    "%.1f s for a processor",
-			    missing, engine->channels_count, (double)since.run_wait_ns / 1e9,
-			    (double)since.wall_ns / 1e9);
+	return drv_fail_set(
+		fail, DRV_DEADLINE,
+		"%u of %u channels did not connect in time, in which this thread waited %.1f s of "
+		"%.1f s for a processor",
+		missing, engine->channels_count, (double)since.run_wait_ns / 1e9,
+		(double)since.wall_ns / 1e9);
 }
 
 /* One thread's channels, until all are up. */

@@ -15,7 +15,7 @@
 #include "warmup.h"
 
 #define DRV_FIRST_MAX  1000
-#define DRV_RECORD_MAX 8
+#define DRV_RECORD_MAX 24
 #define DRV_RECORD_HOT static inline __attribute__((always_inline))
 
 enum drv_quantity_kind {

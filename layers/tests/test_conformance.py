@@ -373,7 +373,7 @@ def test_layer_does_not_grow(name: str, module: str, place: str) -> None:
 
 
 def test_a_small_limit_of_locked_memory_is_enough_for_io_uring() -> None:
-    """The kernel gives back the memory of a ring that was closed later, so that opens in a row would reach the limit."""
+    """The kernel gives back the memory of a ring that was closed later, so that opens in a row reach the limit."""
     module = BUILDS["release"] / "layers/sockets-uring.so"
     if not module.exists() or not shutil.which("prlimit") or not shutil.which("setpriv"):
         pytest.skip("this takes sockets-uring, prlimit and setpriv")

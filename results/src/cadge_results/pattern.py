@@ -163,6 +163,8 @@ class Role(Frozen):
     In poll mode each spins on a processor of its own; in block mode they sleep, and the layer has to have a descriptor
     (EVENT_FD).
     """
+    own_loop: bool = Field(default=False, exclude_if=lambda value: not value)
+    """It has an event loop of its own, which holds the layer; in block mode that takes its descriptor (EVENT_FD)."""
 
 
 class Quantity(Frozen):

@@ -117,9 +117,15 @@ def _described(info: LayerInfo, wanted: Wanted, pattern: PatternFile, cast: Cast
     lacking = [cap for cap in pattern.caps_needed(wanted.workload) if cap not in granted]
     if lacking:
         return Refusal(code=Reason.NO_CAP, reason=f"{info.name} has no {', '.join(cap.lower() for cap in lacking)}")
-    if wanted.wait == "block" and "EVENT_FD" not in granted and any(endpoint.hands for endpoint in cast):
-        return Refusal(
-            code=Reason.NO_WAIT,
-            reason=f"{info.name} has no descriptor to wait for (event_fd), so another thread cannot end its sleep",
-        )
+    if wanted.wait == "block" and "EVENT_FD" not in granted and (why := _needs_descriptor(pattern, cast)):
+        return Refusal(code=Reason.NO_WAIT, reason=f"{info.name} has no descriptor to wait for (event_fd), so {why}")
+    return None
+
+
+def _needs_descriptor(pattern: PatternFile, cast: Cast) -> str | None:
+    """Return what a sleeping endpoint could not do without one."""
+    if any(endpoint.hands for endpoint in cast):
+        return "another thread cannot end its sleep"
+    if any(pattern.roles[endpoint.role].own_loop for endpoint in cast):
+        return "the program's own event loop cannot hold it"
     return None

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One node of the cluster: clients' requests over HTTP on one side, the other nodes over the layer on the other, disks
+ * behind, all in one thread and one event loop, but for the disk helpers. Endpoint 0 is the client that measures, all
+ * others are nodes; a node is named by the number of its endpoint.
+ */
+#ifndef PRESS_NODE_H
+#define PRESS_NODE_H
+
+#include "pattern.h"
+#include "press/connection.h"
+#include "press/directory.h"
+#include "press/disk.h"
+#include "press/links.h"
+
+/* requests that a node is at, its clients' and those of other nodes */
+#define PRESS_TASKS_MAX 4096u
+
+struct press_setting {
+	enum press_workload workload;
+	uint64_t cache_bytes, working_bytes, service_ns;
+	uint64_t seed;
+};
+
+/* A request that waits: for a disk, or for another node. */
+struct press_task {
+	/* in the list of those who wait for the same file, or of unused ones */
+	struct press_task *next;
+	/* NULL: of another node, or the client has gone away */
+	struct press_connection *connection;
+	/* of another node: which, and what it called the request; endpoint 0 stands for none */
+	uint32_t asker;
+	uint64_t tag;
+	uint32_t file;
+	/* grows when the slot is used again, so that a late answer is known as such */
+	uint32_t serial;
+	bool used;
+	/* 0: served here; else the node that it was given to, and what has come of the file */
+	uint32_t server;
+	struct press_entry *landing;
+	uint32_t landed_bytes;
+};
+
+struct press_node {
+	/* first: the engine's sink is its first member */
+	struct press_links links;
+	struct press_loop loop;
+	struct press_connections connections;
+	/* of the layer, in block mode; and of the helpers */
+	struct press_watch layer, helpers;
+	struct press_files files;
+	struct press_cache cache;
+	struct press_directory directory;
+	struct press_disk disk;
+	struct press_task *tasks, *idle_tasks;
+	bool disk_ended;
+	uint64_t tidy_ns;
+	/* for the audit: requests that came, and the sum of their files' numbers */
+	uint64_t executed, executed_keys, waits;
+	bool failed;
+	struct drv_fail fail;
+};
+
+/* 0, or -1 with the reason; press_node_end is legal in either case. */
+int press_node_start(struct press_node *node, struct drv_engine *engine, const struct press_setting *setting,
+		     struct drv_fail *fail);
+void press_node_end(struct press_node *node);
+
+/* Works until a message comes from out of band. As drv_role.serve. */
+int press_node_serve(struct press_node *node, json_t **message_out, struct drv_fail *fail);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "press/service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void __attribute__((cold)) lack_memory(struct press_node *node)
+{
+	if (!node->failed)
+		drv_fail_set(&node->fail, DRV_MEMORY, "no memory for a request");
+	node->failed = true;
+}
+
+/* ---- tasks ---- */
+
+static struct press_task *new_task(struct press_node *node, uint32_t file)
+{
+	struct press_task *task = node->idle_tasks;
+
+	if (!task)
+		return NULL;
+	node->idle_tasks = task->next;
+	*task = (struct press_task){.file = file, .serial = task->serial + 1, .used = true};
+	return task;
+}
+
+static void end_task(struct press_node *node, struct press_task *task)
+{
+	if (task->landing)
+		press_entry_unpin(task->landing);
+	task->landing = NULL;
+	task->used = false;
+	task->next = node->idle_tasks;
+	node->idle_tasks = task;
+}
+
+static uint64_t tag_of(const struct press_node *node, const struct press_task *task)
+{
+	return (uint64_t)task->serial << 32 | (uint64_t)(task - node->tasks);
+}
+
+/* The task that a tag names; NULL: it has ended. */
+static struct press_task *task_of(struct press_node *node, uint64_t tag)
+{
+	const uint32_t index = (uint32_t)tag;
+	struct press_task *task = &node->tasks[index < PRESS_TASKS_MAX ? index : 0];
+
+	return index < PRESS_TASKS_MAX && task->used && task->serial == tag >> 32 ? task : NULL;
+}
+
+/* How busy this node is, for itself and for all others. */
+static void note_load(struct press_node *node, int change)
+{
+	node->links.load += (uint32_t)change;
+	node->directory.load[node->directory.self] = node->links.load;
+	if (node->links.load > node->links.counts[PRESS_OPEN_MOST])
+		node->links.counts[PRESS_OPEN_MOST] = node->links.load;
+}
+
+/* The answer to whoever asked; `entry` is NULL where it is an error. */
+static void answer(struct press_node *node, struct press_task *task, unsigned status,
+		   struct press_entry *entry)
+{
+	const struct press_message refusal = {
+		.type = PRESS_FILE, .tag = task->tag, .file = task->file, .status = status};
+
+	if (task->connection) {
+		note_load(node, -1);
+		node->links.counts[PRESS_REQUESTS] += status == 200;
+		press_connection_answer(task->connection, status, entry);
+	} else if (task->asker) {
+		note_load(node, -1);
+		if (entry ? press_links_file(&node->links, task->asker, task->tag, entry)
+			  : press_links_say(&node->links, task->asker, &refusal))
+			lack_memory(node);
+	}
+	end_task(node, task);
+}
+
+/* ---- what this node holds ---- */
+
+static void tell_all(struct press_node *node, uint32_t file, bool held)
+{
+	const struct press_message message = {.type = PRESS_CACHING, .file = file, .status = held};
+
+	press_directory_note(&node->directory, file, node->directory.self, held);
+	for (uint32_t i = 0; i < node->links.count; i++)
+		if (node->links.links[i].endpoint &&
+		    press_links_say(&node->links, node->links.links[i].endpoint, &message))
+			lack_memory(node);
+}
+
+void press_service_evicted(void *arg, uint32_t file)
+{
+	struct press_node *node = arg;
+
+	node->links.counts[PRESS_EVICTIONS]++;
+	tell_all(node, file, false);
+}
+
+/* A read, and the entry that it fills. */
+struct reading {
+	struct press_read read;
+	struct press_entry *entry;
+};
+
+/* Begins to read a file that is not here. NULL: the disks have too much to do, or memory is short. */
+static struct press_entry *read_file(struct press_node *node, uint32_t file)
+{
+	struct press_entry *entry = press_cache_add(&node->cache, file, node->files.bytes[file]);
+	struct reading *reading = entry ? malloc(sizeof(*reading)) : NULL;
+
+	if (reading) {
+		*reading = (struct reading){.read = {.file = file, .data = entry->data}, .entry = entry};
+		if (press_disk_read(&node->disk, &reading->read)) {
+			node->links.counts[PRESS_READS]++;
+			return entry;
+		}
+	}
+	free(reading);
+	if (entry) {
+		press_cache_drop(&node->cache, entry);
+		press_entry_unpin(entry);
+	}
+	return NULL;
+}
+
+void press_service_reads(struct press_node *node)
+{
+	struct press_read *read;
+
+	node->disk_ended = false;
+	while ((read = press_disk_ended(&node->disk))) {
+		struct press_entry *entry = ((struct reading *)read)->entry;
+		struct press_task *task = entry->waiting, *next;
+
+		entry->whole = true;
+		entry->waiting = NULL;
+		if (entry->kept)
+			tell_all(node, entry->file, true);
+		for (; task; task = next) {
+			next = task->next;
+			answer(node, task, 200, entry);
+		}
+		press_entry_unpin(entry);
+		free(read);
+	}
+}
+
+/* Serves from here: from memory, or from the disk. */
+static void serve_here(struct press_node *node, struct press_task *task)
+{
+	struct press_entry *entry = press_cache_find(&node->cache, task->file);
+
+	task->server = 0;
+	if (entry && entry->whole) {
+		node->links.counts[PRESS_LOCAL] += task->connection != NULL;
+		answer(node, task, 200, entry);
+		return;
+	}
+	node->links.counts[PRESS_MISSES]++;
+	if (!entry)
+		entry = read_file(node, task->file);
+	if (!entry) {
+		answer(node, task, 503, NULL);
+		return;
+	}
+	task->next = entry->waiting;
+	entry->waiting = task;
+}
+
+static void forward(struct press_node *node, struct press_task *task, uint32_t server)
+{
+	const struct press_message message = {
+		.type = PRESS_FORWARD, .file = task->file, .tag = tag_of(node, task)};
+
+	task->server = server;
+	node->links.counts[PRESS_FORWARDED]++;
+	/* known before it says so: requests in between go elsewhere */
+	node->directory.load[server]++;
+	if (press_links_say(&node->links, server, &message))
+		lack_memory(node);
+}
+
+/* ---- clients ---- */
+
+void press_service_request(void *arg, struct press_connection *connection)
+{
+	struct press_node *node = arg;
+	const uint32_t file = press_target_file(connection->parser.request.target, node->files.count);
+	struct press_task *task;
+	uint32_t server;
+
+	if (file == node->files.count) {
+		press_connection_answer(connection, 404, NULL);
+		return;
+	}
+	node->executed++;
+	node->executed_keys += file;
+	task = new_task(node, file);
+	if (!task) {
+		press_connection_answer(connection, 503, NULL);
+		return;
+	}
+	task->connection = connection;
+	connection->task = task;
+	note_load(node, 1);
+	/* what is on its way from our disk is waited for */
+	server = node->cache.entries[file] ? node->directory.self
+					   : press_directory_choose(&node->directory, file);
+	if (server == node->directory.self)
+		serve_here(node, task);
+	else
+		forward(node, task, server);
+}
+
+/* Its task goes on: a file that is read is read to its end. */
+void press_service_gone(void *arg, struct press_connection *connection)
+{
+	struct press_task *task = connection->task;
+
+	note_load(arg, -1);
+	task->connection = NULL;
+}
+
+/* ---- other nodes ---- */
+
+static void take_forward(struct press_node *node, uint32_t endpoint, const struct press_message *head)
+{
+	const struct press_message refusal = {
+		.type = PRESS_FILE, .tag = head->tag, .file = head->file, .status = 503};
+	struct press_task *task = new_task(node, head->file);
+
+	if (!task) {
+		if (press_links_say(&node->links, endpoint, &refusal))
+			lack_memory(node);
+		return;
+	}
+	task->asker = endpoint;
+	task->tag = head->tag;
+	note_load(node, 1);
+	serve_here(node, task);
+}
+
+/*
+ * A piece of a file: it is copied to where the whole will be, from which the client is answered. Not every layer keeps
+ * messages in order, so that pieces come in any.
+ */
+static void take_file(struct press_node *node, const struct press_message *head, const void *content,
+		      size_t bytes)
+{
+	struct press_task *task = task_of(node, head->tag);
+
+	if (!task || task->file != head->file)
+		return;
+	if (head->status != 200) {
+		answer(node, task, head->status, NULL);
+		return;
+	}
+	if (head->total != node->files.bytes[task->file] || head->offset > head->total ||
+	    bytes > head->total - head->offset || bytes > head->total - task->landed_bytes) {
+		node->failed = true;
+		drv_fail_set(&node->fail, DRV_PROTOCOL, "a piece of file %u does not fit into it",
+			     task->file);
+		return;
+	}
+	if (!task->landing) {
+		task->landing = calloc(1, sizeof(*task->landing) + head->total);
+		if (!task->landing) {
+			answer(node, task, 503, NULL);
+			return;
+		}
+		*task->landing = (struct press_entry){.file = task->file, .bytes = head->total, .pins = 1};
+	}
+	memcpy(task->landing->data + head->offset, content, bytes);
+	node->links.counts[PRESS_COPIED] += bytes;
+	task->landed_bytes += (uint32_t)bytes;
+	if (task->landed_bytes == head->total)
+		answer(node, task, 200, task->landing);
+}
+
+/* The client asks where to find this node, and whether it has the same files; or what it has counted. */
+static void answer_client(struct press_node *node, uint32_t endpoint, uint32_t question)
+{
+	const struct press_message hello = {.type = PRESS_HELLO,
+					    .offset = node->connections.port,
+					    .tag = press_files_digest(&node->files)};
+
+	if (question == PRESS_HELLO ? press_links_say(&node->links, endpoint, &hello)
+				    : press_links_stats(&node->links, endpoint))
+		lack_memory(node);
+}
+
+void press_service_message(void *arg, uint32_t endpoint, const struct press_message *head,
+			   const void *content, size_t bytes)
+{
+	struct press_node *node = arg;
+
+	if (head->type == PRESS_HELLO || head->type == PRESS_STATS) {
+		answer_client(node, endpoint, head->type);
+		return;
+	}
+	node->directory.load[endpoint] = head->load;
+	if (head->file >= node->files.count)
+		return;
+	if (head->type == PRESS_FORWARD)
+		take_forward(node, endpoint, head);
+	else if (head->type == PRESS_FILE)
+		take_file(node, head, content, bytes);
+	else if (head->type == PRESS_CACHING)
+		press_directory_note(&node->directory, head->file, endpoint, head->status);
+}
+
+/* ---- life ---- */
+
+int press_service_start(struct press_node *node)
+{
+	node->tasks = calloc(PRESS_TASKS_MAX, sizeof(*node->tasks));
+	if (!node->tasks)
+		return -1;
+	for (uint32_t i = PRESS_TASKS_MAX; i-- > 0;)
+		end_task(node, &node->tasks[i]);
+	return 0;
+}
+
+void press_service_drop(struct press_read *read)
+{
+	press_entry_unpin(((struct reading *)read)->entry);
+	free(read);
+}
+
+void press_service_end(struct press_node *node)
+{
+	for (uint32_t i = 0; node->tasks && i < PRESS_TASKS_MAX; i++)
+		if (node->tasks[i].landing)
+			press_entry_unpin(node->tasks[i].landing);
+	free(node->tasks);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pattern press: what a layer is worth to an application. A cluster of web servers, which pass requests and files to each
+ * other over the layer, answers a client that asks over HTTP; after PRESS (HPCA 2002). The program is in
+ * harness/apps/press.
+ */
+#include <string.h>
+
+#include "press/browser.h"
+#include "press/node.h"
+#include "verify.h"
+
+enum quantity {
+	RESPONSE,
+	SERVICE,
+	LAG,
+	OFFERED,
+	ACHIEVED,
+	CLOSED_LOOP,
+	GENERATOR_BOUND,
+	HIT,
+	FORWARDED,
+	FORWARD_MESSAGES,
+	FILE_MESSAGES,
+	CACHING_MESSAGES,
+	LOAD_MESSAGES,
+	CREDIT_MESSAGES,
+	MESSAGE_BYTES,
+	COPIED_BYTES,
+	WAKEUPS,
+};
+
+#define VERIFY_REQUESTS 64u
+#define KIB             UINT64_C(1024)
+
+struct parameters {
+	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent;
+	uint32_t workload, arrivals;
+};
+
+/* The state of the client. `browser` is first: the engine's sink is its first member. */
+struct visitor {
+	struct press_browser browser;
+	struct drv_pace pace;
+	struct drv_warmup warmup;
+	/* of the closed loop: requests, and how long they took */
+	uint64_t requests, span_ns;
+};
+
+/* What all nodes' caches have together, times the ratio. */
+static uint64_t working_bytes(const struct parameters *parameters)
+{
+	return parameters->nodes * parameters->cache_kib * KIB * parameters->working_percent / 100;
+}
+
+static int prepare_client(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	struct visitor *visitor = play->state;
+	const struct press_visitors visitors = {.workload = (enum press_workload)parameters->workload,
+						.working_bytes = working_bytes(parameters),
+						.connections = parameters->connections,
+						.alpha = (double)parameters->alpha_percent / 100,
+						.seed = play->seed,
+						.draws = drv_mix(play->seed, 1)};
+
+	visitor->pace.response = drv_record_samples(play->record, RESPONSE, fail);
+	visitor->pace.service = drv_record_samples(play->record, SERVICE, fail);
+	visitor->pace.lag = drv_record_samples(play->record, LAG, fail);
+	/* whether it has to wait is up to the instants */
+	play->sleep = DRV_SLEEP_FREE;
+	if (!visitor->pace.response || !visitor->pace.service || !visitor->pace.lag)
+		return -1;
+	return press_browser_start(&visitor->browser, play->engine, &visitors, fail);
+}
+
+static void stop_client(struct drv_play *play)
+{
+	press_browser_end(&((struct visitor *)play->state)->browser);
+}
+
+static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
+{
+	struct press_browser *browser = &((struct visitor *)play->state)->browser;
+
+	(void)serial;
+	return press_browser_meet(browser, fail) ? -1 : press_browser_ask(browser, VERIFY_REQUESTS, 0, fail);
+}
+
+/*
+ * Until the caches hold what they are going to hold: as many requests as there are files, and then until the times are
+ * steady; or until four times the usual cap. Then a closed loop finds out how many requests a second there can be.
+ */
+static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
+{
+	const struct drv_clock *clock = &play->engine->clock;
+	struct visitor *visitor = play->state;
+	struct press_browser *browser = &visitor->browser;
+	const uint64_t begun = drv_clock_now(clock), cap = drv_clock_to_ticks(clock, 4 * cap_ns);
+	uint64_t closed;
+
+	drv_warmup_start(&visitor->warmup, begun, drv_clock_to_ticks(clock, cap_ns / 8), cap);
+	browser->warmup = &visitor->warmup;
+	browser->warm = false;
+	for (uint64_t asked = 0;
+	     (asked < browser->files.count || !browser->warm) && drv_clock_now(clock) - begun < cap;
+	     asked += browser->answered)
+		if (press_browser_ask(browser, browser->visits_count, 0, fail))
+			return -1;
+	browser->warmup = NULL;
+	drv_record_warmup(play->record, &visitor->warmup);
+	closed = drv_clock_now(clock);
+	if (press_browser_ask(browser, 0, closed + drv_clock_to_ticks(clock, play->duration_ns / 5), fail))
+		return -1;
+	visitor->requests = browser->answered;
+	visitor->span_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - closed);
+	drv_record_rate(play->record, CLOSED_LOOP, visitor->requests, visitor->span_ns);
+	return 0;
+}
+
+static void record_each(struct drv_record *record, enum quantity quantity, uint64_t amount)
+{
+	drv_record_fit(record, quantity, (double)amount / (double)record->operations);
+}
+
+/* What the nodes counted in the meantime, by request. */
+static void record_counts(struct drv_record *record, const uint64_t before[PRESS_COUNTS],
+			  const uint64_t after[PRESS_COUNTS])
+{
+	static const enum quantity messages[PRESS_TYPES] = {[PRESS_FORWARD] = FORWARD_MESSAGES,
+							    [PRESS_FILE] = FILE_MESSAGES,
+							    [PRESS_CACHING] = CACHING_MESSAGES,
+							    [PRESS_LOAD] = LOAD_MESSAGES,
+							    [PRESS_CREDIT] = CREDIT_MESSAGES};
+	uint64_t since[PRESS_COUNTS], bytes = 0;
+
+	for (uint32_t i = 0; i < PRESS_COUNTS; i++)
+		since[i] = after[i] - before[i];
+	drv_record_fit(record, HIT, 100 * (1 - (double)since[PRESS_MISSES] / (double)record->operations));
+	drv_record_fit(record, FORWARDED, 100 * (double)since[PRESS_FORWARDED] / (double)record->operations);
+	for (uint32_t type = PRESS_FORWARD; type < PRESS_TYPES; type++) {
+		record_each(record, messages[type], since[PRESS_SENT + type]);
+		bytes += since[PRESS_SENT_BYTES + type];
+	}
+	record_each(record, MESSAGE_BYTES, bytes);
+	record_each(record, COPIED_BYTES, since[PRESS_COPIED]);
+	record_each(record, WAKEUPS, since[PRESS_WAKEUPS]);
+}
+
+/* As in the pattern load: by the tail of the lag, or since not all offered ones were done in time. */
+static bool is_generator_bound(const struct drv_pace *pace, const struct drv_record *record, uint64_t span_ns)
+{
+	const uint64_t lag_ns = drv_histogram_quantile(&pace->lag->histogram, 990000);
+	const uint64_t response_ns = drv_histogram_quantile(&pace->response->histogram, 990000);
+
+	return lag_ns * 10 > response_ns ||
+	       (unsigned __int128)record->operations * span_ns * 100 <
+		       (unsigned __int128)pace->offered * record->elapsed_ns * 99;
+}
+
+static int measure(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	const struct drv_clock *clock = &play->engine->clock;
+	struct visitor *visitor = play->state;
+	struct press_browser *browser = &visitor->browser;
+	struct drv_record *record = play->record;
+	const uint64_t span_ns = play->duration_ns - play->duration_ns / 5;
+	uint64_t before[PRESS_COUNTS], after[PRESS_COUNTS], begun;
+
+	if (!visitor->requests)
+		return drv_fail_set(fail, DRV_DEADLINE, "a closed loop completed no request");
+	if (press_browser_counts(browser, before, fail))
+		return -1;
+	drv_arrivals_start(&visitor->pace.arrivals, (enum drv_arrival_process)parameters->arrivals,
+			   play->seed, visitor->requests * parameters->load_percent,
+			   drv_clock_to_ticks(clock, visitor->span_ns) * 100);
+	begun = drv_clock_now(clock);
+	if (press_browser_pace(browser, &visitor->pace, span_ns, fail))
+		return -1;
+	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begun);
+	record->operations = browser->answered;
+	record->bytes = browser->answered_bytes;
+	if (press_browser_counts(browser, after, fail))
+		return -1;
+	drv_record_rate(record, OFFERED, visitor->pace.offered, span_ns);
+	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
+	drv_record_count(record, GENERATOR_BOUND, is_generator_bound(&visitor->pace, record, span_ns));
+	if (record->operations)
+		record_counts(record, before, after);
+	return 0;
+}
+
+static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	const struct press_browser *browser = &((struct visitor *)play->state)->browser;
+
+	(void)phase;
+	counts_out->posts = true;
+	counts_out->posted = browser->posted;
+	counts_out->posted_keys = browser->posted_keys;
+	/* every byte of every answer */
+	counts_out->checked = counts_out->full_checked = browser->checked;
+	counts_out->mismatches = browser->mismatches;
+	counts_out->waits = browser->waits;
+	memcpy(counts_out->mismatch, browser->mismatch, sizeof(counts_out->mismatch));
+}
+
+static int prepare_node(struct drv_play *play, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	const struct press_setting setting = {.workload = (enum press_workload)parameters->workload,
+					      .cache_bytes = parameters->cache_kib * KIB,
+					      .working_bytes = working_bytes(parameters),
+					      .service_ns = parameters->service_ns,
+					      .seed = play->seed};
+
+	/* it sleeps when nobody asks it anything, and not else */
+	play->sleep = DRV_SLEEP_FREE;
+	return press_node_start(play->state, play->engine, &setting, fail);
+}
+
+static void stop_node(struct drv_play *play)
+{
+	press_node_end(play->state);
+}
+
+static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
+{
+	return press_node_serve(play->state, message_out, fail);
+}
+
+static void phase_node(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
+{
+	const struct press_node *node = play->state;
+
+	(void)phase;
+	counts_out->executes = counts_out->exact = true;
+	counts_out->executed = node->executed;
+	counts_out->executed_keys = node->executed_keys;
+	counts_out->waits = node->waits;
+}
+
+static void needs(const void *at, struct drv_needs *needs_out)
+{
+	(void)at;
+	press_links_need(needs_out);
+}
+
+static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
+{
+	(void)at;
+	if (!(offer->both.caps & CADGE_CAP_RELIABLE))
+		return drv_fail_set(fail, DRV_NO_CAP, "wanted a cluster whose nodes lose no message");
+	return drv_negotiate_message(PRESS_MESSAGE_BYTES, "message", &offer->both, fail);
+}
+
+#define INTEGER(name) #name, DRV_INTEGER, offsetof(struct parameters, name), NULL
+
+static const struct drv_pattern press = {
+	.name = "press",
+	.parameters_bytes = sizeof(struct parameters),
+	.parameters =
+		(const struct drv_parameter[]){
+			{INTEGER(nodes)},
+			{INTEGER(cache_kib)},
+			{INTEGER(working_percent)},
+			{INTEGER(alpha_percent)},
+			{INTEGER(service_ns)},
+			{INTEGER(connections)},
+			{INTEGER(load_percent)},
+			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
+			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
+			{.name = NULL},
+		},
+	.quantities =
+		(const struct drv_quantity[]){
+			[RESPONSE] = {"response", DRV_HISTOGRAM},
+			[SERVICE] = {"service", DRV_HISTOGRAM},
+			[LAG] = {"lag", DRV_HISTOGRAM},
+			[OFFERED] = {"offered", DRV_RATE},
+			[ACHIEVED] = {"achieved", DRV_RATE},
+			[CLOSED_LOOP] = {"closed_loop", DRV_RATE},
+			[GENERATOR_BOUND] = {"generator_bound", DRV_COUNT},
+			[HIT] = {"hit", DRV_FIT},
+			[FORWARDED] = {"forwarded", DRV_FIT},
+			[FORWARD_MESSAGES] = {"forward_messages", DRV_FIT},
+			[FILE_MESSAGES] = {"file_messages", DRV_FIT},
+			[CACHING_MESSAGES] = {"caching_messages", DRV_FIT},
+			[LOAD_MESSAGES] = {"load_messages", DRV_FIT},
+			[CREDIT_MESSAGES] = {"credit_messages", DRV_FIT},
+			[MESSAGE_BYTES] = {"message_bytes", DRV_FIT},
+			[COPIED_BYTES] = {"copied_bytes", DRV_FIT},
+			[WAKEUPS] = {"wakeups", DRV_FIT},
+			{.name = NULL},
+		},
+	.roles =
+		(const struct drv_role[]){
+			{.name = "client",
+			 .acts = true,
+			 .state_bytes = sizeof(struct visitor),
+			 .prepare = prepare_client,
+			 .stop = stop_client,
+			 .verify = verify,
+			 .warmup = warm_up,
+			 .measure = measure,
+			 .phase = phase_client},
+			{.name = "node",
+			 .state_bytes = sizeof(struct press_node),
+			 .prepare = prepare_node,
+			 .stop = stop_node,
+			 .serve = serve,
+			 .phase = phase_node},
+			{.name = NULL},
+		},
+	.needs = needs,
+	.negotiate = negotiate,
+};
+DRV_PATTERN(press);

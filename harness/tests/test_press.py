@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cluster web server: whole launches of it, over real layers, with every byte of every answer compared."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+from cadge_results.pattern import PatternFile
+
+from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need
+
+pytestmark = pytest.mark.alone
+
+FILE = Path(__file__).resolve().parents[1] / "patterns/press.pattern.yml"
+PATTERN = PatternFile.from_object(yaml.safe_load(FILE.read_text()), source=FILE.name)
+DECLARED = {name: one.limits().model_dump() for name, one in PATTERN.parameters.items()}
+DEFAULTS = {name: one.default for name, one in PATTERN.parameters.items()}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Pair]:
+    """A process for the client and one for each node, gone afterwards whatever happened."""
+    made = Pair(tmp_path)
+    yield made
+    made.end()
+
+
+def site(layer: str, nodes: int = 3, duration: int = 300, **parameters: int | str) -> Json:
+    """Return a launch with a small site: caches of 256 KiB, disks that take half a millisecond."""
+    small = {"cache_kib": 256, "service_ns": 500_000, "connections": 4, "nodes": nodes}
+    point = {
+        "point_id": "0123456789abcdef",
+        "workload": {"pattern": "press", "parameters": {**DEFAULTS, **small, **parameters}},
+        "duration_ms": duration,
+        "deadline_ms": duration + 20000,
+    }
+    ends = [endpoint(0, "client", list(range(1, nodes + 1)), pin=False)]
+    for number in range(1, nodes + 1):
+        others = [other for other in range(1, nodes + 1) if other != number]
+        ends.append(endpoint(number, "node", [0, *others], pin=False))
+    return launch(layer, [point], wait="block", endpoints=ends, patterns={"press": DECLARED})
+
+
+def only_attempt(result: Json) -> Json:
+    assert (result["status"], result["reason"]) == ("done", None)
+    [attempt] = result["attempts"]
+    failed = [check for check in attempt["checks"] if not check["ok"]]
+    assert attempt["status"] == "done", (attempt["reason"], failed)
+    assert attempt["verified"]["mismatches"] == 0
+    assert attempt["executions"]["expected"] == attempt["executions"]["server"] >= attempt["operations"] > 50
+    return dict(attempt)
+
+
+def value(attempt: Json, name: str) -> float:
+    [found] = attempt["quantities"][name]
+    return float(found["value"])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    ["sockets-tcp", "sockets-unix", *in_long_form("peregrine-udp")],
+)
+def test_a_cluster_over(cluster: Pair, layer: str) -> None:
+    """Half of the files fit into the caches: some requests are forwarded, some wait for a disk, caches change."""
+    need(layer)
+    attempt = only_attempt(cluster.run(site(layer, working_percent=200)))
+    assert 5 < value(attempt, "hit") < 100
+    assert 10 < value(attempt, "forwarded") < 90
+    forwards, files = value(attempt, "forward_messages"), value(attempt, "file_messages")
+    assert forwards == pytest.approx(value(attempt, "forwarded") / 100, abs=0.02)
+    # a file that is longer than a message goes in pieces
+    assert forwards * 0.95 <= files <= 3 * forwards
+    assert value(attempt, "caching_messages") > 0
+    # copied at both ends, and nothing else has content
+    assert value(attempt, "copied_bytes") == pytest.approx(2 * (value(attempt, "message_bytes")), rel=0.1)
+
+
+def test_what_fits_is_read_once_and_forwarded_by_the_rule(cluster: Pair) -> None:
+    """All files fit: then nothing waits for a disk, and with n nodes (n - 1)/n of the requests are forwarded.
+
+    Somewhat fewer: what two nodes were asked for at the same time, before either could tell, both have read.
+    """
+    need("sockets-tcp")
+    fitting = site("sockets-tcp", working_percent=50, cache_kib=2048, connections=1, duration=800, load_percent=30)
+    attempt = only_attempt(cluster.run(fitting))
+    assert value(attempt, "hit") > 99
+    assert 100 * 2 / 3 - 15 < value(attempt, "forwarded") < 100 * 2 / 3 + 3
+    assert value(attempt, "caching_messages") < 0.05
+
+
+def test_one_node_says_nothing(cluster: Pair) -> None:
+    need("sockets-tcp")
+    attempt = only_attempt(cluster.run(site("sockets-tcp", nodes=1, working_percent=50)))
+    assert value(attempt, "forwarded") == value(attempt, "message_bytes") == 0
+
+
+def test_a_disk_that_takes_long_is_seen(cluster: Pair) -> None:
+    """Where nearly everything waits for a disk, a request takes as long as that does at least."""
+    need("sockets-tcp")
+    slow = site("sockets-tcp", working_percent=1600, service_ns=5_000_000, alpha_percent=1)
+    attempt = only_attempt(cluster.run(slow))
+    assert value(attempt, "hit") < 30
+    [service] = attempt["quantities"]["service"]
+    assert HdrHistogram.decode(service["histogram"]).get_value_at_percentile(50) > 5_000_000
+
+
+def test_a_layer_that_loses_messages_is_refused(cluster: Pair) -> None:
+    need("sockets-udp")
+    [attempt] = cluster.run(site("sockets-udp"))["attempts"]
+    assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")

@@ -246,15 +246,16 @@ static void take_forward(struct press_node *node, uint32_t endpoint, const struc
  * A piece of a file: it is copied to where the whole will be, from which the client is answered. Not every layer keeps
  * messages in order, so that pieces come in any.
  */
-static void take_file(struct press_node *node, const struct press_message *head, const void *content,
-		      size_t bytes)
+static void take_file(struct press_node *node, uint32_t endpoint, const struct press_message *head,
+		      const void *content, size_t bytes)
 {
 	struct press_task *task = task_of(node, head->tag);
 
-	if (!task || task->file != head->file)
+	/* what was not asked for, or not there */
+	if (!task || task->file != head->file || task->server != endpoint)
 		return;
 	if (head->status != 200) {
-		answer(node, task, head->status, NULL);
+		answer(node, task, 503, NULL);
 		return;
 	}
 	if (head->total != node->files.bytes[task->file] || head->offset > head->total ||
@@ -306,7 +307,7 @@ void press_service_message(void *arg, uint32_t endpoint, const struct press_mess
 	if (head->type == PRESS_FORWARD)
 		take_forward(node, endpoint, head);
 	else if (head->type == PRESS_FILE)
-		take_file(node, head, content, bytes);
+		take_file(node, endpoint, head, content, bytes);
 	else if (head->type == PRESS_CACHING)
 		press_directory_note(&node->directory, head->file, endpoint, head->status);
 }

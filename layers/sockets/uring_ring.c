@@ -81,15 +81,26 @@ static int try_ways(struct sock_ring *ring, uint32_t peers)
 	return error;
 }
 
-static int set_up(struct sock_ring *ring, uint32_t peers)
+/* Whether to try again what found no memory; it pauses before. */
+static bool again(int error, long *waited_ns)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	int error = try_ways(ring, peers);
 
-	for (long waited_ns = 0; error == -ENOMEM && waited_ns < PATIENCE_NS; waited_ns += PAUSE_NS) {
-		nanosleep(&pause, NULL);
+	if (error != -ENOMEM || *waited_ns >= PATIENCE_NS)
+		return false;
+	nanosleep(&pause, NULL);
+	*waited_ns += PAUSE_NS;
+	return true;
+}
+
+static int set_up(struct sock_ring *ring, uint32_t peers)
+{
+	long waited_ns = 0;
+	int error;
+
+	do
 		error = try_ways(ring, peers);
-	}
+	while (again(error, &waited_ns));
 	ring->open = error == 0;
 	return -error;
 }
@@ -119,6 +130,7 @@ static void offer(struct sock_ring *ring, uint32_t number)
 static int offer_buffers(struct sock_ring *ring, const struct cadge_open_args *args)
 {
 	struct io_uring_buf_reg registration = {.ring_entries = ring->buffers, .bgid = SOCK_RING_GROUP};
+	long waited_ns = 0;
 	void *memory;
 	int error;
 
@@ -132,7 +144,9 @@ static int offer_buffers(struct sock_ring *ring, const struct cadge_open_args *a
 	/* liburing 2.3 has no call that does all of this. */
 	io_uring_buf_ring_init(ring->offers);
 	registration.ring_addr = (uint64_t)(uintptr_t)ring->offers;
-	error = io_uring_register_buf_ring(&ring->io, &registration, 0);
+	do
+		error = io_uring_register_buf_ring(&ring->io, &registration, 0);
+	while (again(error, &waited_ns));
 	if (error < 0)
 		return cadge_refuse(args, error == -ENOMEM ? CADGE_E_MEMORY : CADGE_E_ABSENT,
 				    "io_uring takes no ring of buffers: %s", strerror(-error));

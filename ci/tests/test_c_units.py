@@ -19,6 +19,8 @@ PROGRAMS = sorted(
     if os.access(path, os.X_OK) and path.is_file() and not path.suffix
 )
 SANITIZED = ROOT / "build/asan/tests"
+TIMED = {"driver-test_attempt"}
+"""Whose attempts last milliseconds, in which code with sanitizers may get nothing done."""
 SHORT = {"CADGE_TEST_SHARE": "4", "PGR_CALLS": "6000", "PGR_KILLS": "30"}
 """What the programs take for less than their full number of rounds."""
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
@@ -40,7 +42,7 @@ def over_another_wire(name: str) -> bool:
 
 
 def cases() -> list[object]:
-    """Return what is run.
+    """Return what is run; what measures for a moment as the driver does has a processor of its own for it.
 
     A program that there is with sanitizers too is left to `make long` without them, and so is a style over its other
     wires, each of which has a program of its own.
@@ -49,10 +51,15 @@ def cases() -> list[object]:
         pytest.param(
             path,
             id=str(path.relative_to(ROOT)),
-            marks=[pytest.mark.long]
-            * ((path.parent != SANITIZED and (SANITIZED / path.name).exists()) or over_another_wire(path.name)),
+            marks=[pytest.mark.paired] * path.name.startswith("driver-")
+            + [pytest.mark.long]
+            * (
+                (path.parent != SANITIZED and (SANITIZED / path.name).exists() and path.name not in TIMED)
+                or over_another_wire(path.name)
+            ),
         )
         for path in [*PROGRAMS, *SCRIPTS]
+        if path.name not in TIMED or path.parent != SANITIZED
     ]
 
 

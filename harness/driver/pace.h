@@ -64,4 +64,16 @@ static inline void drv_pace_done(struct drv_pace *pace, const struct drv_clock *
 	drv_sample(pace->lag, drv_clock_to_ns(clock, sent - due));
 }
 
+/* Whether calls came late rather than slowly: by the tail of the lag, or since not all offered ones were done in time. */
+static inline bool drv_pace_generator_bound(const struct drv_pace *pace, const struct drv_record *record,
+					    uint64_t span_ns)
+{
+	const uint64_t lag_ns = drv_histogram_quantile(&pace->lag->histogram, 990000);
+	const uint64_t response_ns = drv_histogram_quantile(&pace->response->histogram, 990000);
+
+	return lag_ns * 10 > response_ns ||
+	       (unsigned __int128)record->operations * span_ns * 100 <
+		       (unsigned __int128)pace->offered * record->elapsed_ns * 99;
+}
+
 #endif

@@ -97,17 +97,6 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 	return drv_record_samples(play->record, RESPONSE, fail) ? 0 : -1;
 }
 
-/* Whether calls came late rather than slowly: by the tail of the lag, or since not all offered ones were done in time. */
-static bool is_generator_bound(const struct drv_pace *pace, const struct drv_record *record, uint64_t span_ns)
-{
-	const uint64_t lag_ns = drv_histogram_quantile(&pace->lag->histogram, 990000);
-	const uint64_t response_ns = drv_histogram_quantile(&pace->response->histogram, 990000);
-
-	return lag_ns * 10 > response_ns ||
-	       (unsigned __int128)record->operations * span_ns * 100 <
-		       (unsigned __int128)pace->offered * record->elapsed_ns * 99;
-}
-
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	struct load *load = play->state;
@@ -126,7 +115,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	if (!pace->offered)
 		return 0;
 	drv_record_fit(record, HELD, 100.0 * (double)pace->held / (double)pace->offered);
-	drv_record_count(record, GENERATOR_BOUND, is_generator_bound(pace, record, span_ns));
+	drv_record_count(record, GENERATOR_BOUND, drv_pace_generator_bound(pace, record, span_ns));
 	return 0;
 }
 

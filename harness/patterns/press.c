@@ -147,17 +147,6 @@ static void record_counts(struct drv_record *record, const uint64_t before[PRESS
 	record_each(record, WAKEUPS, since[PRESS_WAKEUPS]);
 }
 
-/* As in the pattern load: by the tail of the lag, or since not all offered ones were done in time. */
-static bool is_generator_bound(const struct drv_pace *pace, const struct drv_record *record, uint64_t span_ns)
-{
-	const uint64_t lag_ns = drv_histogram_quantile(&pace->lag->histogram, 990000);
-	const uint64_t response_ns = drv_histogram_quantile(&pace->response->histogram, 990000);
-
-	return lag_ns * 10 > response_ns ||
-	       (unsigned __int128)record->operations * span_ns * 100 <
-		       (unsigned __int128)pace->offered * record->elapsed_ns * 99;
-}
-
 static int measure(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
@@ -185,7 +174,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 		return -1;
 	drv_record_rate(record, OFFERED, visitor->pace.offered, span_ns);
 	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
-	drv_record_count(record, GENERATOR_BOUND, is_generator_bound(&visitor->pace, record, span_ns));
+	drv_record_count(record, GENERATOR_BOUND, drv_pace_generator_bound(&visitor->pace, record, span_ns));
 	if (record->operations)
 		record_counts(record, before, after);
 	return 0;

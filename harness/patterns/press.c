@@ -25,6 +25,9 @@ enum quantity {
 	CACHING_MESSAGES,
 	LOAD_MESSAGES,
 	CREDIT_MESSAGES,
+	NOTIFY_MESSAGES,
+	POSTS,
+	PUTS,
 	MESSAGE_BYTES,
 	COPIED_BYTES,
 	WAKEUPS,
@@ -35,8 +38,10 @@ enum quantity {
 
 struct parameters {
 	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent;
-	uint32_t workload, arrivals;
+	uint32_t workload, arrivals, version;
 };
+
+static const char *const version_words[] = {"v0", "v1", "v2", "v3", "v4", "v5", NULL};
 
 /* The state of the client. `browser` is first: the engine's sink is its first member. */
 struct visitor {
@@ -127,11 +132,10 @@ static void record_each(struct drv_record *record, enum quantity quantity, uint6
 static void record_counts(struct drv_record *record, const uint64_t before[PRESS_COUNTS],
 			  const uint64_t after[PRESS_COUNTS])
 {
-	static const enum quantity messages[PRESS_TYPES] = {[PRESS_FORWARD] = FORWARD_MESSAGES,
-							    [PRESS_FILE] = FILE_MESSAGES,
-							    [PRESS_CACHING] = CACHING_MESSAGES,
-							    [PRESS_LOAD] = LOAD_MESSAGES,
-							    [PRESS_CREDIT] = CREDIT_MESSAGES};
+	static const enum quantity messages[PRESS_TYPES] = {
+		[PRESS_FORWARD] = FORWARD_MESSAGES, [PRESS_FILE] = FILE_MESSAGES,
+		[PRESS_CACHING] = CACHING_MESSAGES, [PRESS_LOAD] = LOAD_MESSAGES,
+		[PRESS_CREDIT] = CREDIT_MESSAGES,   [PRESS_NOTIFY] = NOTIFY_MESSAGES};
 	uint64_t since[PRESS_COUNTS], bytes = 0;
 
 	for (uint32_t i = 0; i < PRESS_COUNTS; i++)
@@ -142,6 +146,8 @@ static void record_counts(struct drv_record *record, const uint64_t before[PRESS
 		record_each(record, messages[type], since[PRESS_SENT + type]);
 		bytes += since[PRESS_SENT_BYTES + type];
 	}
+	record_each(record, POSTS, since[PRESS_POSTS]);
+	record_each(record, PUTS, since[PRESS_PUTS]);
 	record_each(record, MESSAGE_BYTES, bytes);
 	record_each(record, COPIED_BYTES, since[PRESS_COPIED]);
 	record_each(record, WAKEUPS, since[PRESS_WAKEUPS]);
@@ -199,6 +205,7 @@ static int prepare_node(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	const struct press_setting setting = {.workload = (enum press_workload)parameters->workload,
+					      .version = (enum press_version)parameters->version,
 					      .cache_bytes = parameters->cache_kib * KIB,
 					      .working_bytes = working_bytes(parameters),
 					      .service_ns = parameters->service_ns,
@@ -232,15 +239,21 @@ static void phase_node(struct drv_play *play, const struct drv_phase *phase, str
 
 static void needs(const void *at, struct drv_needs *needs_out)
 {
-	(void)at;
-	press_links_need(needs_out);
+	const struct parameters *parameters = at;
+
+	press_links_need((enum press_version)parameters->version, needs_out);
 }
 
 static int negotiate(const void *at, const struct drv_offer *offer, struct drv_fail *fail)
 {
-	(void)at;
+	const struct parameters *parameters = at;
+
 	if (!(offer->both.caps & CADGE_CAP_RELIABLE))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted a cluster whose nodes lose no message");
+	if (parameters->version && !(offer->both.caps & CADGE_CAP_PUT))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "wanted remote writes (put) for version %s, there are none",
+				    version_words[parameters->version]);
 	return drv_negotiate_message(PRESS_MESSAGE_BYTES, "message", &offer->both, fail);
 }
 
@@ -260,6 +273,7 @@ static const struct drv_pattern press = {
 			{INTEGER(load_percent)},
 			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
 			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
+			{"version", DRV_CHOICE, offsetof(struct parameters, version), version_words},
 			{.name = NULL},
 		},
 	.quantities =
@@ -278,6 +292,9 @@ static const struct drv_pattern press = {
 			[CACHING_MESSAGES] = {"caching_messages", DRV_FIT},
 			[LOAD_MESSAGES] = {"load_messages", DRV_FIT},
 			[CREDIT_MESSAGES] = {"credit_messages", DRV_FIT},
+			[NOTIFY_MESSAGES] = {"notify_messages", DRV_FIT},
+			[POSTS] = {"posts", DRV_FIT},
+			[PUTS] = {"puts", DRV_FIT},
 			[MESSAGE_BYTES] = {"message_bytes", DRV_FIT},
 			[COPIED_BYTES] = {"copied_bytes", DRV_FIT},
 			[WAKEUPS] = {"wakeups", DRV_FIT},
@@ -295,6 +312,8 @@ static const struct drv_pattern press = {
 			 .measure = measure,
 			 .phase = phase_client},
 			{.name = "node",
+			 .exposes = true,
+			 .attaches = true,
 			 .state_bytes = sizeof(struct press_node),
 			 .prepare = prepare_node,
 			 .stop = stop_node,

@@ -91,6 +91,52 @@ def test_what_fits_is_read_once_and_forwarded_by_the_rule(cluster: Pair) -> None
     assert value(attempt, "caching_messages") < 0.05
 
 
+WRITTEN = {"v1": (), "v2": ("forward", "caching"), "v3": ("forward", "caching", "file")}
+"""What goes by remote write from that version on, beside credits and load."""
+
+
+@pytest.mark.parametrize(
+    ("layer", "version"),
+    [
+        ("pm-ofi", "v2"),
+        ("pm-ofi", "v5"),
+        *in_long_form(
+            *((layer, version) for layer in ("rdma-ofi", "vmmc-ofi") for version in ("v1", "v2", "v3", "v4", "v5"))
+        ),
+        *in_long_form(("pm-ofi", "v1"), ("pm-ofi", "v3"), ("pm-ofi", "v4")),
+    ],
+)
+def test_each_version_has_its_counts(cluster: Pair, layer: str, version: str) -> None:
+    """What goes as a message and what is written remotely, and how often a byte of a forwarded file is copied."""
+    need(layer)
+    wanted = site(layer, working_percent=200, version=version)
+    # over the loopback interface: within a host these layers have nothing to sleep on
+    attempt = only_attempt(cluster.run({**wanted, "place": "between"}))
+    sent = {name: value(attempt, f"{name}_messages") for name in ("forward", "file", "caching", "load", "credit")}
+    notified = value(attempt, "notify_messages")
+    posts, puts = value(attempt, "posts"), value(attempt, "puts")
+    written = WRITTEN[min(version, "v3")]
+    boards = sent["load"] + sent["credit"]
+    posted = sum(sent[name] for name in ("forward", "file", "caching") if name not in written)
+    # a layer that notifies by itself needs no message for it; answers to the client are among the posts
+    answers = 2 * wanted["points"][0]["workload"]["parameters"]["nodes"] / attempt["operations"]
+    assert posts == pytest.approx(posted + (0 if layer.startswith("vmmc") else notified), abs=0.01 + answers)
+    # a file in its pieces, as many as it has messages before v3, and then what tells of it
+    pieces = value(attempt, "forwarded") / 100 if "file" in written else 0
+    least = sum(sent[name] for name in written) + boards
+    assert least + 0.9 * pieces - 0.01 <= puts <= least + 2 * pieces + 0.01
+    assert (notified > 0) == bool(written)
+    copies = {"v1": 2, "v2": 2, "v3": 2, "v4": 1, "v5": 0}[version]
+    assert value(attempt, "copied_bytes") == pytest.approx(copies * value(attempt, "message_bytes"), rel=0.1)
+
+
+def test_a_layer_without_remote_writes_has_messages_alone(cluster: Pair) -> None:
+    need("sockets-tcp")
+    [attempt] = cluster.run(site("sockets-tcp", version="v1"))["attempts"]
+    assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_CAP")
+    assert "put" in attempt["reason"]
+
+
 def test_one_node_says_nothing(cluster: Pair) -> None:
     need("sockets-tcp")
     attempt = only_attempt(cluster.run(site("sockets-tcp", nodes=1, working_percent=50)))

@@ -411,7 +411,8 @@ int press_browser_start(struct press_browser *browser, struct drv_engine *engine
 				    browser->files.count);
 	if (press_loop_start(&browser->loop))
 		return drv_fail_set(fail, DRV_SYSTEM, "epoll: %s", strerror(errno));
-	return press_links_start(&browser->links, engine, visitors->seed, on_message, browser, fail);
+	return press_links_start(&browser->links, engine, visitors->seed, PRESS_V0, on_message, browser,
+				 fail);
 }
 
 void press_browser_end(struct press_browser *browser)

@@ -10,6 +10,41 @@ int press_cache_start(struct press_cache *cache, uint64_t bytes_max, uint32_t fi
 	return cache->entries ? 0 : -1;
 }
 
+struct press_entry *press_entry_over(uint32_t file, uint32_t bytes, struct press_arena *arena, uint8_t *data)
+{
+	struct press_entry *entry = malloc(sizeof(*entry));
+
+	if (entry)
+		*entry = (struct press_entry){
+			.file = file, .bytes = bytes, .pins = 1, .data = data, .arena = arena};
+	return entry;
+}
+
+struct press_entry *press_entry_new(uint32_t file, uint32_t bytes, struct press_arena *arena)
+{
+	uint8_t *data = arena ? press_arena_take(arena, bytes) : NULL;
+	struct press_entry *entry;
+
+	if (data) {
+		entry = press_entry_over(file, bytes, arena, data);
+		if (!entry)
+			press_arena_give(arena, data, bytes);
+		return entry;
+	}
+	entry = malloc(sizeof(*entry) + bytes);
+	if (entry)
+		*entry = (struct press_entry){
+			.file = file, .bytes = bytes, .pins = 1, .data = (uint8_t *)(entry + 1)};
+	return entry;
+}
+
+static void free_entry(struct press_entry *entry)
+{
+	if (entry->arena)
+		press_arena_give(entry->arena, entry->data, entry->bytes);
+	free(entry);
+}
+
 static void unlink_entry(struct press_cache *cache, struct press_entry *entry)
 {
 	*(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
@@ -31,7 +66,7 @@ static void forget(struct press_cache *cache, struct press_entry *entry)
 	cache->bytes -= entry->bytes;
 	entry->kept = false;
 	if (!entry->pins)
-		free(entry);
+		free_entry(entry);
 }
 
 void press_cache_free(struct press_cache *cache)
@@ -80,12 +115,13 @@ static bool make_room(struct press_cache *cache, uint64_t bytes)
 
 struct press_entry *press_cache_add(struct press_cache *cache, uint32_t file, uint32_t bytes)
 {
-	struct press_entry *entry = malloc(sizeof(*entry) + bytes);
+	/* room first, so that pages that have just become free can be had */
+	const bool kept = make_room(cache, bytes);
+	struct press_entry *entry = press_entry_new(file, bytes, cache->arena);
 
 	if (!entry)
 		return NULL;
-	*entry = (struct press_entry){.file = file, .bytes = bytes, .pins = 1};
-	if (make_room(cache, bytes)) {
+	if (kept) {
 		entry->kept = true;
 		cache->entries[file] = entry;
 		cache->bytes += bytes;
@@ -97,7 +133,7 @@ struct press_entry *press_cache_add(struct press_cache *cache, uint32_t file, ui
 void press_entry_unpin(struct press_entry *entry)
 {
 	if (--entry->pins == 0 && !entry->kept)
-		free(entry);
+		free_entry(entry);
 }
 
 void press_cache_drop(struct press_cache *cache, struct press_entry *entry)

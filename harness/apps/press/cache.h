@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "press/arena.h"
+
 struct press_entry {
 	uint32_t file, bytes, pins;
 	/* part of the cache; filled */
@@ -17,7 +19,9 @@ struct press_entry {
 	struct press_entry *newer, *older;
 	/* who waits until it is filled; the caller's */
 	void *waiting;
-	uint8_t data[];
+	/* the content: pages of this arena, or, where that is NULL, behind the entry */
+	uint8_t *data;
+	struct press_arena *arena;
 };
 
 struct press_cache {
@@ -26,6 +30,8 @@ struct press_cache {
 	/* by file: NULL where it is not kept */
 	struct press_entry **entries;
 	struct press_entry *newest, *oldest;
+	/* where content goes as long as it has room; NULL: wherever memory is */
+	struct press_arena *arena;
 	/* called for each file that has to go; NULL: nobody asks */
 	void (*evicted)(void *arg, uint32_t file);
 	void *arg;
@@ -46,6 +52,14 @@ struct press_entry *press_cache_find(struct press_cache *cache, uint32_t file);
  * is not pinned, it is kept. NULL: memory is short.
  */
 struct press_entry *press_cache_add(struct press_cache *cache, uint32_t file, uint32_t bytes);
+
+/*
+ * An entry beside any cache, pinned once and not filled; its content is in pages of this arena, or, where that is NULL or
+ * full, behind it. NULL: memory is short.
+ */
+struct press_entry *press_entry_new(uint32_t file, uint32_t bytes, struct press_arena *arena);
+/* The same over content that is there already: pages that were taken from this arena, and go with the entry. */
+struct press_entry *press_entry_over(uint32_t file, uint32_t bytes, struct press_arena *arena, uint8_t *data);
 
 static inline void press_entry_pin(struct press_entry *entry)
 {

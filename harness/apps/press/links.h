@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The messages of one endpoint, over the layer that is measured: a link to each other endpoint. What is to be sent waits
- * in its link's queue, in order, for a buffer, a credit and the layer. A file goes in pieces. Version V0 of the study:
- * everything is a regular message, which is built in a buffer, and copied at either end.
+ * in its link's queue, in order, for a buffer, a credit and the layer. A file goes in pieces. A regular message is built in a
+ * buffer, and copied at either end; what later versions of the study write remotely instead is in writes.h.
  *
  * Credits: a sender has at most PRESS_WINDOW messages at a receiver that has not taken them. The receiver says how many
- * it took with whatever it sends, and in a message of its own when half a window has come up. Hello, stats and credits
- * themselves need none.
+ * it took so far with whatever it sends, and when half a window has come up, in a message of its own, or from V1 on by a
+ * remote write. Hello, stats, notifications and credits themselves need none.
  */
 #ifndef PRESS_LINKS_H
 #define PRESS_LINKS_H
@@ -21,26 +21,47 @@
 struct press_job;
 struct press_links;
 
-/* What comes in: the head, and its content, both lent until it returns. `endpoint` is the sender's number. */
+/*
+ * What comes in: the head, and its content, both lent until it returns. `endpoint` is the sender's number. A FILE without
+ * content, of status 200, says that the file was written to where it was wanted.
+ */
 typedef void (*press_message_fn)(void *arg, uint32_t endpoint, const struct press_message *head,
 				 const void *content, size_t bytes);
 
+/* What the layer is at, by the number of the buffer. */
+struct press_operation {
+	/* pinned: it is written from there; else NULL */
+	struct press_entry *entry;
+	/* once this has ended, the job goes on: a file that has to be visible first; else NULL */
+	struct press_job *job;
+};
+
 struct press_link {
 	uint32_t endpoint;
-	/* messages that may be sent; taken from there, and not yet said */
-	uint32_t credits, owed;
+	/* messages that need credits: sent; taken at the other end; taken here, and said to be */
+	uint32_t sent, taken_there, taken, said;
 	/* what the other end last heard of our load */
 	uint32_t told_load;
 	struct press_job *first, **last;
 	/* of this link, by number; bit n: buffer n is free */
 	uint8_t *buffers;
 	uint32_t idle;
+	struct press_operation operations[PRESS_BUFFERS];
+	/* the other end's region; NULL: nothing is written remotely */
+	struct cadge_remote *remote;
+	/* messages written into the other end's ring, and read from ours; and as many as it told of */
+	uint32_t ring_written, ring_read, ring_told;
+	/* the check word of the other end's last board */
+	uint64_t board_seen;
+	/* the other end has to be told of what is in its ring; the board is being written; something was since the last quiet */
+	bool notify, board_busy, dirty;
 };
 
 struct press_links {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
 	uint64_t attempt;
+	enum press_version version;
 	uint32_t count;
 	/* by channel */
 	struct press_link links[DRV_PEERS_MAX];
@@ -48,7 +69,7 @@ struct press_links {
 	void *arg;
 	/* open requests of this endpoint, for the heads of messages */
 	uint32_t load;
-	/* messages with the layer, whose buffers are lent */
+	/* operations with the layer, whose buffers are lent */
 	uint32_t lent;
 	uint64_t counts[PRESS_COUNTS];
 	/* a first error of the layer, or a message that makes no sense */
@@ -57,22 +78,26 @@ struct press_links {
 };
 
 /* What a point with these messages asks of a layer. */
-void press_links_need(struct drv_needs *needs_out);
+void press_links_need(enum press_version version, struct drv_needs *needs_out);
 
 /* Points the engine's sink here. 0, or -1 with the reason. */
 int press_links_start(struct press_links *links, struct drv_engine *engine, uint64_t attempt,
-		      press_message_fn taken, void *arg, struct drv_fail *fail);
+		      enum press_version version, press_message_fn taken, void *arg, struct drv_fail *fail);
 /* Waits half a second at most for buffers that the layer has, and frees what is queued. */
 void press_links_end(struct press_links *links);
 
 /* Queues a message without content. 0, or -1 when memory is short. */
 int press_links_say(struct press_links *links, uint32_t endpoint, const struct press_message *head);
-/* Queues a file, all pieces of it; `entry` is pinned until the last one was built. */
-int press_links_file(struct press_links *links, uint32_t endpoint, uint64_t tag, struct press_entry *entry);
+/* Queues a file, all pieces of it, to `landing` or in messages; `entry` is pinned as long as it is needed. */
+int press_links_file(struct press_links *links, uint32_t endpoint, uint64_t tag, uint32_t landing,
+		     struct press_entry *entry);
 /* Queues what this endpoint has counted. */
 int press_links_stats(struct press_links *links, uint32_t endpoint);
 
 /* Polls the layer and sends what can go. How many events there were, or -1 with the reason. */
 int press_links_turn(struct press_links *links, struct drv_fail *fail);
+
+/* How long an endpoint may sleep that waits for what others write without telling it; UINT64_MAX: for nothing. */
+uint64_t press_links_look_ns(const struct press_links *links);
 
 #endif

@@ -15,7 +15,22 @@ enum press_type {
 	PRESS_CACHING,
 	PRESS_LOAD,
 	PRESS_CREDIT,
+	/* from V2 on, where nodes sleep: look into your memory, something was written there */
+	PRESS_NOTIFY,
 	PRESS_TYPES,
+};
+
+/*
+ * The versions of the study, as far as they are known: a reconstruction from its descriptions. Each has what those before it
+ * have.
+ */
+enum press_version {
+	PRESS_V0, /* messages alone */
+	PRESS_V1, /* credits and load by remote writes */
+	PRESS_V2, /* forward and caching by remote writes, into rings */
+	PRESS_V3, /* files by remote writes, to where the forward said */
+	PRESS_V4, /* clients are answered from there: no copy by who receives */
+	PRESS_V5, /* files are sent from the cache, whose pages are registered: no copy by who sends */
 };
 
 /*
@@ -29,17 +44,23 @@ struct press_message {
 	uint32_t type;
 	/* open requests of the sender; said with every message */
 	uint32_t load;
-	/* messages of the receiver that the sender has taken, and has not said so yet; said with every message */
-	uint32_t credits;
+	/* of the receiver's messages that need credits, so many has the sender taken so far; said with every message */
+	uint32_t taken;
 	uint32_t file;
 	/* FORWARD: what its FILE has to repeat */
 	uint64_t tag;
-	/* FILE: where the piece begins, and the whole file's length. HELLO: the port, in `offset`, and the files' digest, in `tag`. */
+	/*
+	 * FILE: where the piece begins, and the whole file's length. HELLO: the port, in `offset`, and the files' digest, in `tag`.
+	 * NOTIFY: so many messages are in the ring so far, in `offset`.
+	 */
 	uint32_t offset, total;
 	/* FILE: 200, or the status with which the request has failed. CACHING: 1 held, 0 no longer held. */
 	uint32_t status;
-	uint32_t unused;
+	/* FORWARD: where in the sender's region there is room for the file, or PRESS_NOWHERE: in messages, please */
+	uint32_t landing;
 };
+
+#define PRESS_NOWHERE UINT32_MAX
 
 _Static_assert(sizeof(struct press_message) == 48, "a head has no holes");
 
@@ -59,7 +80,10 @@ enum press_count {
 	PRESS_WAKEUPS,   /* sleeps that ended */
 	PRESS_COPIED,    /* bytes copied between messages and files, at both ends */
 	PRESS_OPEN_MOST, /* most open requests at a time */
-	PRESS_SENT,      /* messages, by type from here on */
+	PRESS_POSTS,     /* messages that the layer was given */
+	PRESS_PUTS,      /* remote writes that it was given */
+	PRESS_QUIETS,    /* waits until those were visible */
+	PRESS_SENT,      /* messages, by type from here on, whichever way they went */
 	PRESS_SENT_BYTES = PRESS_SENT + PRESS_TYPES,
 	PRESS_COUNTS = PRESS_SENT_BYTES + PRESS_TYPES,
 };

@@ -31,7 +31,7 @@ static void on_disk(struct press_watch *watch, uint32_t events)
 static int sleep_for(struct press_node *node, bool was_busy, uint64_t *timeout_ns_out, struct drv_fail *fail)
 {
 	struct drv_engine *engine = node->links.port.engine;
-	uint64_t due_ns = UINT64_MAX;
+	uint64_t due_ns = UINT64_MAX, look_ns;
 	int code, fd;
 
 	*timeout_ns_out = 0;
@@ -48,6 +48,8 @@ static int sleep_for(struct press_node *node, bool was_busy, uint64_t *timeout_n
 			return drv_fail_set(fail, DRV_SYSTEM, "cannot watch the layer's descriptor: %s",
 					    strerror(errno));
 	}
+	look_ns = press_links_look_ns(&node->links);
+	due_ns = look_ns < due_ns ? look_ns : due_ns;
 	*timeout_ns_out = due_ns < WAIT_NS ? due_ns : WAIT_NS;
 	return 0;
 }
@@ -110,6 +112,31 @@ static int start_outside(struct press_node *node, const struct drv_engine *engin
 	return 0;
 }
 
+/*
+ * Memory that others write into, and that is written from. Pages are longer than files, and lie side by side: half as much
+ * again as the cache may hold leaves room for both.
+ */
+static int start_memory(struct press_node *node, struct drv_engine *engine,
+			const struct press_setting *setting, struct drv_fail *fail)
+{
+	const size_t pages_bytes = setting->cache_bytes + setting->cache_bytes / 2 + PRESS_FILE_BYTES_MAX;
+	uint8_t *memory;
+
+	if (setting->version >= PRESS_V3 && engine->region_memory.base &&
+	    press_arena_start(&node->landings, engine->region_memory.base + PRESS_LANDING_AT,
+			      PRESS_LANDING_BYTES))
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for files that come");
+	if (setting->version < PRESS_V5)
+		return 0;
+	memory = drv_pool_take(engine, DRV_POOL_SERVER, pages_bytes, fail);
+	if (!memory)
+		return -1;
+	if (press_arena_start(&node->pages, memory, pages_bytes))
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for a cache of %zu bytes", pages_bytes);
+	node->cache.arena = &node->pages;
+	return 0;
+}
+
 int press_node_start(struct press_node *node, struct drv_engine *engine, const struct press_setting *setting,
 		     struct drv_fail *fail)
 {
@@ -125,14 +152,16 @@ int press_node_start(struct press_node *node, struct drv_engine *engine, const s
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a site of %u files", node->files.count);
 	node->cache.evicted = press_service_evicted;
 	node->cache.arg = node;
+	if (start_memory(node, engine, setting, fail))
+		return -1;
 	if (press_service_start(node))
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u requests", PRESS_TASKS_MAX);
 	if (press_disk_start(&node->disk, &node->files, HELPERS, setting->service_ns))
 		return drv_fail_set(fail, DRV_SYSTEM, "cannot start the disk helpers: %s", strerror(errno));
-	return start_outside(node, engine, fail) || press_links_start(&node->links, engine, setting->seed,
-								      press_service_message, node, fail)
-		       ? -1
-		       : 0;
+	if (start_outside(node, engine, fail))
+		return -1;
+	return press_links_start(&node->links, engine, setting->seed, setting->version, press_service_message,
+				 node, fail);
 }
 
 void press_node_end(struct press_node *node)
@@ -147,6 +176,7 @@ void press_node_end(struct press_node *node)
 	press_directory_free(&node->directory);
 	if (node->cache.entries)
 		press_cache_free(&node->cache);
+	press_arena_end(&node->pages);
 	press_files_free(&node->files);
 	press_loop_end(&node->loop);
 }

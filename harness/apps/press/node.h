@@ -12,12 +12,14 @@
 #include "press/directory.h"
 #include "press/disk.h"
 #include "press/links.h"
+#include "press/writes.h"
 
 /* requests that a node is at, its clients' and those of other nodes */
 #define PRESS_TASKS_MAX 4096u
 
 struct press_setting {
 	enum press_workload workload;
+	enum press_version version;
 	uint64_t cache_bytes, working_bytes, service_ns;
 	uint64_t seed;
 };
@@ -28,8 +30,8 @@ struct press_task {
 	struct press_task *next;
 	/* NULL: of another node, or the client has gone away */
 	struct press_connection *connection;
-	/* of another node: which, and what it called the request; endpoint 0 stands for none */
-	uint32_t asker;
+	/* of another node: which, where it wants the file, and what it called the request; endpoint 0 stands for none */
+	uint32_t asker, landing_at;
 	uint64_t tag;
 	uint32_t file;
 	/* grows when the slot is used again, so that a late answer is known as such */
@@ -39,6 +41,8 @@ struct press_task {
 	uint32_t server;
 	struct press_entry *landing;
 	uint32_t landed_bytes;
+	/* where that node is to write the file, in this one's region; NULL: nowhere */
+	uint8_t *room;
 };
 
 struct press_node {
@@ -50,6 +54,8 @@ struct press_node {
 	struct press_watch layer, helpers;
 	struct press_files files;
 	struct press_cache cache;
+	/* of the region, for files that others write; and of registered memory, for the cache. Without memory: unused. */
+	struct press_arena landings, pages;
 	struct press_directory directory;
 	struct press_disk disk;
 	struct press_task *tasks, *idle_tasks;

@@ -29,6 +29,9 @@ static void end_task(struct press_node *node, struct press_task *task)
 	if (task->landing)
 		press_entry_unpin(task->landing);
 	task->landing = NULL;
+	if (task->room)
+		press_arena_give(&node->landings, task->room, node->files.bytes[task->file]);
+	task->room = NULL;
 	task->used = false;
 	task->next = node->idle_tasks;
 	node->idle_tasks = task;
@@ -70,7 +73,7 @@ static void answer(struct press_node *node, struct press_task *task, unsigned st
 		press_connection_answer(task->connection, status, entry);
 	} else if (task->asker) {
 		note_load(node, -1);
-		if (entry ? press_links_file(&node->links, task->asker, task->tag, entry)
+		if (entry ? press_links_file(&node->links, task->asker, task->tag, task->landing_at, entry)
 			  : press_links_say(&node->links, task->asker, &refusal))
 			lack_memory(node);
 	}
@@ -171,10 +174,16 @@ static void serve_here(struct press_node *node, struct press_task *task)
 
 static void forward(struct press_node *node, struct press_task *task, uint32_t server)
 {
-	const struct press_message message = {
-		.type = PRESS_FORWARD, .file = task->file, .tag = tag_of(node, task)};
+	struct press_message message = {.type = PRESS_FORWARD,
+					.file = task->file,
+					.tag = tag_of(node, task),
+					.landing = PRESS_NOWHERE};
 
 	task->server = server;
+	if (node->landings.base)
+		task->room = press_arena_take(&node->landings, node->files.bytes[task->file]);
+	if (task->room)
+		message.landing = PRESS_LANDING_AT + (uint32_t)(task->room - node->landings.base);
 	node->links.counts[PRESS_FORWARDED]++;
 	/* known before it says so: requests in between go elsewhere */
 	node->directory.load[server]++;
@@ -238,12 +247,39 @@ static void take_forward(struct press_node *node, uint32_t endpoint, const struc
 	}
 	task->asker = endpoint;
 	task->tag = head->tag;
+	/* a place that is not one is none: then the file goes in messages */
+	task->landing_at = head->landing >= PRESS_LANDING_AT &&
+					   (uint64_t)head->landing + node->files.bytes[head->file] <=
+						   press_region_bytes(node->links.version)
+				   ? head->landing
+				   : PRESS_NOWHERE;
 	note_load(node, 1);
 	serve_here(node, task);
 }
 
+/* The file was written to where it was wanted. From V4 on the client is answered from there. */
+static void take_written(struct press_node *node, struct press_task *task)
+{
+	const uint32_t bytes = node->files.bytes[task->file];
+	const bool copies = node->links.version < PRESS_V4;
+
+	task->landing = copies ? press_entry_new(task->file, bytes, NULL)
+			       : press_entry_over(task->file, bytes, &node->landings, task->room);
+	if (!task->landing) {
+		answer(node, task, 503, NULL);
+		return;
+	}
+	if (copies) {
+		memcpy(task->landing->data, task->room, bytes);
+		node->links.counts[PRESS_COPIED] += bytes;
+	} else {
+		task->room = NULL;
+	}
+	answer(node, task, 200, task->landing);
+}
+
 /*
- * A piece of a file: it is copied to where the whole will be, from which the client is answered. Not every layer keeps
+ * A file, or a piece of one. A piece is copied to where the whole will be, from which the client is answered. Not every layer keeps
  * messages in order, so that pieces come in any.
  */
 static void take_file(struct press_node *node, uint32_t endpoint, const struct press_message *head,
@@ -265,13 +301,16 @@ static void take_file(struct press_node *node, uint32_t endpoint, const struct p
 			     task->file);
 		return;
 	}
+	if (!bytes && task->room) {
+		take_written(node, task);
+		return;
+	}
 	if (!task->landing) {
-		task->landing = calloc(1, sizeof(*task->landing) + head->total);
+		task->landing = press_entry_new(task->file, head->total, NULL);
 		if (!task->landing) {
 			answer(node, task, 503, NULL);
 			return;
 		}
-		*task->landing = (struct press_entry){.file = task->file, .bytes = head->total, .pins = 1};
 	}
 	memcpy(task->landing->data + head->offset, content, bytes);
 	node->links.counts[PRESS_COPIED] += bytes;
@@ -336,4 +375,5 @@ void press_service_end(struct press_node *node)
 		if (node->tasks[i].landing)
 			press_entry_unpin(node->tasks[i].landing);
 	free(node->tasks);
+	press_arena_end(&node->landings);
 }

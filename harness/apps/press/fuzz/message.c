@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Arbitrary messages of other nodes for a node at work, over a layer that takes everything and loses it: requests of
- * theirs that it reads from its disk, files that it never asked for, credits, load, and what they say that they hold. And
- * requests of clients, so that some of the files are what it asked for.
+ * theirs that it reads from its disk, files that it never asked for, credits, load, and what they say that they hold; some of
+ * them written into its ring or onto its board. And requests of clients, so that some of the files are what it asked for.
  *
  * The input is a row of messages: who sends it, how many bytes of content follow, the head's fields in short, the content.
  */
@@ -16,6 +16,8 @@
 #define HEAD      8
 
 static struct cadge_chan *const nowhere = NULL;
+static char elsewhere;
+static uint64_t region[(PRESS_LANDING_AT + PRESS_LANDING_BYTES) / sizeof(uint64_t)];
 static struct press_node node;
 static struct drv_engine engine;
 static struct drv_endpoint endpoints[ENDPOINTS];
@@ -28,33 +30,56 @@ static int take_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint3
 	return CADGE_DONE;
 }
 
+static int take_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+		    uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)local, (void)remote, (void)flags, (void)token;
+	return offset_bytes + bytes <= sizeof(region) ? CADGE_DONE : CADGE_E_REFUSED;
+}
+
+static int take_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)flags, (void)token;
+	return CADGE_DONE;
+}
+
 static int poll_nothing(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	(void)ctx, (void)sink;
 	return 0;
 }
 
-static const struct cadge_layer layer = {.post = take_post, .poll = poll_nothing};
+static const struct cadge_layer layer = {
+	.post = take_post, .put = take_put, .quiet = take_quiet, .poll = poll_nothing};
 
 /* Engine 1 of four; the client is endpoint 0. */
 static void start(void)
 {
 	const struct press_setting setting = {.workload = PRESS_CLARKNET,
+					      .version = PRESS_V5,
 					      .cache_bytes = 64 << 10,
 					      .working_bytes = 256 << 10,
 					      .seed = ATTEMPT};
 	struct drv_fail fail;
 
 	memset(&node, 0, sizeof(node));
-	memset(&engine, 0, sizeof(engine));
+	/* new but for its memory, which is touched once */
+	engine.broken = false;
+	/* rings and boards; what lies behind is written before it is read */
+	memset(region, 0, PRESS_LANDING_AT);
+	engine.offer.both.rma_bytes_max = PRESS_FILE_BYTES_MAX;
+	engine.region_memory.base = (uint8_t *)region;
 	engine.launch = &launch;
 	engine.layer = &layer;
 	engine.endpoint = 1;
 	engine.channels_count = ENDPOINTS - 1;
 	for (int i = 0, to = 0; to < ENDPOINTS; to++)
 		if (to != 1)
-			engine.channels[i++] =
-				(struct drv_channel){.chan = nowhere, .endpoint = to, .up = true};
+			engine.channels[i++] = (struct drv_channel){
+				.chan = nowhere,
+				.endpoint = to,
+				.up = true,
+				.remote = to ? (struct cadge_remote *)(void *)&elsewhere : NULL};
 	if (press_node_start(&node, &engine, &setting, &fail))
 		abort();
 }
@@ -76,6 +101,26 @@ static void ask(uint32_t file)
 		press_entry_unpin(connection.entry);
 }
 
+/* As the other end would, or, now and then, only as far as that was seen so far. */
+static void write_there(struct press_link *link, const struct press_message *head, const uint8_t *fields)
+{
+	uint8_t *at = (uint8_t *)region;
+	struct press_board board = {.attempt = head->attempt, .taken = head->taken, .load = head->load};
+	struct press_slot slot = {.head = *head, .number = link->ring_read};
+	const bool whole = fields[5] & 7;
+
+	if (fields[4] & 8) {
+		press_board_seal(&board);
+		memcpy(at + (size_t)link->endpoint * PRESS_BOARD_STRIDE, &board,
+		       sizeof(board) - (whole ? 0 : 1));
+	} else {
+		at += PRESS_RINGS_AT +
+		      (link->endpoint * PRESS_WINDOW + link->ring_read % PRESS_WINDOW) * sizeof(slot);
+		press_slot_seal(&slot);
+		memcpy(at, &slot, sizeof(slot) - (whole ? 0 : 1));
+	}
+}
+
 static void deliver(uint8_t who, const uint8_t *fields, const uint8_t *content, size_t bytes)
 {
 	const uint32_t channel = who % (ENDPOINTS - 1), file = fields[1] % node.files.count;
@@ -85,14 +130,21 @@ static void deliver(uint8_t who, const uint8_t *fields, const uint8_t *content, 
 		.attempt = ATTEMPT - (fields[0] & 64 ? 1 : 0),
 		.type = fields[0] & 15,
 		.load = fields[2],
-		.credits = fields[3] & 3,
+		.taken = node.links.links[channel].taken_there + (fields[3] & 3),
+		.landing = fields[6] & 2 ? PRESS_LANDING_AT + fields[5] * 40000u : PRESS_NOWHERE,
 		.file = fields[0] & 128 ? file * 1000u : file,
 		.tag = (uint64_t)(fields[4] & 7) << 32 | fields[5],
 		.offset = fields[6] & 1 ? fields[6] * 100u : 0,
 		.total = fields[7] & 1 ? fields[7] : total,
 		.status = fields[7] & 2 ? fields[7] : 200,
 	};
-	uint8_t *message = malloc(sizeof(head) + bytes);
+	uint8_t *message;
+
+	if (fields[0] & 16 && node.links.links[channel].remote) {
+		write_there(&node.links.links[channel], &head, fields);
+		return;
+	}
+	message = malloc(sizeof(head) + bytes);
 
 	memcpy(message, &head, sizeof(head));
 	memcpy(message + sizeof(head), content, bytes);
@@ -125,6 +177,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		bytes -= 2 + HEAD + (who >= 192 ? 0 : length);
 	}
 	press_node_end(&node);
-	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
 	return 0;
 }

@@ -29,9 +29,9 @@ struct server {
 
 static struct press_entry *entry_of(uint32_t bytes, int letter)
 {
-	struct press_entry *entry = calloc(1, sizeof(*entry) + bytes);
+	struct press_entry *entry = press_entry_new(0, bytes, NULL);
 
-	*entry = (struct press_entry){.bytes = bytes, .pins = 1, .whole = true};
+	entry->whole = true;
 	memset(entry->data, letter, bytes);
 	return entry;
 }

@@ -144,6 +144,44 @@ static void check_cache(void)
 	press_cache_free(&cache);
 }
 
+static void check_arena(void)
+{
+	static uint8_t memory[10 * PRESS_PAGE_BYTES];
+	struct press_arena arena;
+	struct press_cache cache;
+	struct press_entry *entries[3];
+	uint8_t *first, *second;
+
+	tap_ok(!press_arena_start(&arena, memory, sizeof(memory)), "an arena of ten pages");
+	first = press_arena_take(&arena, 3 * PRESS_PAGE_BYTES);
+	second = press_arena_take(&arena, 3 * PRESS_PAGE_BYTES + 1);
+	tap_ok(first == memory && second == memory + 3 * PRESS_PAGE_BYTES,
+	       "stretches lie side by side, of whole pages");
+	tap_ok(!press_arena_take(&arena, 4 * PRESS_PAGE_BYTES), "there is no room for four pages in three");
+	press_arena_give(&arena, first, 3 * PRESS_PAGE_BYTES);
+	tap_ok(press_arena_take(&arena, 3 * PRESS_PAGE_BYTES) == memory + 7 * PRESS_PAGE_BYTES &&
+		       press_arena_take(&arena, 1) == memory,
+	       "what was given back is found again, when the end has come");
+	press_arena_end(&arena);
+
+	press_arena_start(&arena, memory, sizeof(memory));
+	press_cache_start(&cache, 8 * PRESS_PAGE_BYTES, 4);
+	cache.arena = &arena;
+	for (uint32_t i = 0; i < 3; i++)
+		entries[i] = press_cache_add(&cache, i, 4 * PRESS_PAGE_BYTES);
+	tap_ok(entries[0]->arena && entries[1]->arena && !entries[2]->arena && !entries[2]->kept,
+	       "what has no room in the arena is had beside it");
+	press_entry_unpin(entries[2]);
+	press_entry_unpin(entries[0]);
+	entries[0] = press_cache_add(&cache, 3, 4 * PRESS_PAGE_BYTES);
+	tap_ok(entries[0]->kept && entries[0]->data == memory, "pages of what had to go are used again");
+	press_entry_unpin(entries[0]);
+	press_entry_unpin(entries[1]);
+	press_cache_free(&cache);
+	tap_ok(press_arena_take(&arena, sizeof(memory)) == memory, "in the end all pages are free");
+	press_arena_end(&arena);
+}
+
 static void check_directory(void)
 {
 	struct press_directory directory;
@@ -235,6 +273,7 @@ int main(void)
 	check_popularity(0.6);
 	check_popularity(1.0);
 	check_cache();
+	check_arena();
 	check_directory();
 	check_disk();
 	return tap_done();

@@ -6,6 +6,7 @@
 
 #include "press/links_parts.h"
 #include "press/writes.h"
+#include "verify.h"
 
 #define SETTLE_NS UINT64_C(500000000)
 /* the load that others know may be wrong by so much before they are told in a message of its own */
@@ -68,9 +69,16 @@ static struct press_job *new_job(struct press_links *links, uint32_t endpoint,
 	return job;
 }
 
+static bool is_lost(struct press_links *links, uint32_t endpoint)
+{
+	const struct press_link *link = link_to(links, endpoint);
+
+	return link && link->lost;
+}
+
 int press_links_say(struct press_links *links, uint32_t endpoint, const struct press_message *head)
 {
-	return new_job(links, endpoint, head) ? 0 : -1;
+	return is_lost(links, endpoint) ? 0 : new_job(links, endpoint, head) ? 0 : -1;
 }
 
 int press_links_file(struct press_links *links, uint32_t endpoint, uint64_t tag, uint32_t landing,
@@ -82,8 +90,11 @@ int press_links_file(struct press_links *links, uint32_t endpoint, uint64_t tag,
 					   .total = entry->bytes,
 					   .status = 200,
 					   .landing = landing};
-	struct press_job *job = new_job(links, endpoint, &head);
+	struct press_job *job;
 
+	if (is_lost(links, endpoint))
+		return 0;
+	job = new_job(links, endpoint, &head);
 	if (!job)
 		return -1;
 	press_entry_pin(entry);
@@ -108,6 +119,15 @@ static void __attribute__((cold)) note_failure(struct press_links *links, const 
 	if (!links->failed)
 		drv_engine_fail(what, code, &links->fail);
 	links->failed = true;
+}
+
+/* An error of one channel, whose peer may come back. */
+static bool survives(const struct press_links *links, struct press_link *link, int code)
+{
+	if (!links->lose || code > CADGE_E_DOWN || code <= CADGE_E_LIBRARY)
+		return false;
+	link->down = true;
+	return true;
 }
 
 /* An operation of this number has ended. A file that can be seen now goes on with its message. */
@@ -140,7 +160,8 @@ bool press_links_accepted(struct press_links *links, uint32_t channel, uint32_t 
 	if (code == CADGE_BUSY)
 		return false;
 	if (code < 0) {
-		note_failure(links, what, code);
+		if (!survives(links, link, code))
+			note_failure(links, what, code);
 		return false;
 	}
 	if (code == CADGE_DONE) {
@@ -168,7 +189,7 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 	}
 	links->lent--;
 	finish(link, number);
-	if (code < 0)
+	if (code < 0 && !survives(links, link, code))
 		note_failure(links, "an operation", code);
 }
 
@@ -179,7 +200,7 @@ struct press_message press_link_head(const struct press_links *links, const stru
 {
 	struct press_message own = *head;
 
-	own.attempt = links->attempt;
+	own.attempt = link->attempt;
 	own.load = links->load;
 	own.taken = link->taken;
 	return own;
@@ -343,6 +364,7 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 {
 	struct press_links *links = (struct press_links *)sink;
 	struct press_message head;
+	struct press_link *link;
 
 	(void)lend;
 	if (peer >= links->count || bytes < sizeof(head)) {
@@ -350,8 +372,9 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 		return CADGE_TAKEN;
 	}
 	memcpy(&head, data, sizeof(head));
-	if (head.attempt == links->attempt)
-		press_links_take(links, &links->links[peer], &head, (const uint8_t *)data + sizeof(head),
+	link = &links->links[peer];
+	if (head.attempt == link->attempt && !link->lost)
+		press_links_take(links, link, &head, (const uint8_t *)data + sizeof(head),
 				 bytes - sizeof(head));
 	return CADGE_TAKEN;
 }
@@ -387,6 +410,7 @@ int press_links_start(struct press_links *links, struct drv_engine *engine, uint
 		struct press_link *link = &links->links[i];
 
 		*link = (struct press_link){.endpoint = (uint32_t)engine->channels[i].endpoint,
+					    .attempt = attempt,
 					    .buffers = memory + i * link_bytes,
 					    .idle = (1u << PRESS_BUFFERS) - 1,
 					    .remote = version ? engine->channels[i].remote : NULL};
@@ -427,6 +451,17 @@ static void end_writes(struct press_links *links, uint64_t until_ns)
 	}
 }
 
+/* Nothing of this link follows: frees what waits, and what the layer had. */
+static void end_link(struct press_link *link)
+{
+	for (uint32_t number = 0; number < PRESS_BUFFERS; number++)
+		if (!(link->idle >> number & 1))
+			finish(link, number);
+	link->board_busy = false;
+	while (link->first)
+		press_link_end_first(link);
+}
+
 void press_links_end(struct press_links *links)
 {
 	struct drv_engine *engine = links->port.engine;
@@ -436,15 +471,8 @@ void press_links_end(struct press_links *links)
 	end_writes(links, until_ns);
 	settle(links, until_ns);
 	engine->broken |= links->lent > 0;
-	for (uint32_t i = 0; i < links->count; i++) {
-		struct press_link *link = &links->links[i];
-
-		for (uint32_t number = 0; number < PRESS_BUFFERS; number++)
-			if (!(link->idle >> number & 1))
-				finish(link, number);
-		while (link->first)
-			press_link_end_first(link);
-	}
+	for (uint32_t i = 0; i < links->count; i++)
+		end_link(&links->links[i]);
 }
 
 int press_links_turn(struct press_links *links, struct drv_fail *fail)
@@ -455,9 +483,14 @@ int press_links_turn(struct press_links *links, struct drv_fail *fail)
 
 	if (events < 0)
 		return drv_engine_fail("poll", events, fail);
-	for (uint32_t i = 0; i < links->count; i++)
-		if (send_all(links, i))
+	for (uint32_t i = 0; i < links->count; i++) {
+		struct press_link *link = &links->links[i];
+
+		if (link->down && !link->lost)
+			links->lose(links->arg, link->endpoint);
+		if (!link->lost && send_all(links, i))
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
+	}
 	if (links->failed) {
 		*fail = links->fail;
 		return -1;
@@ -475,4 +508,64 @@ uint64_t press_links_look_ns(const struct press_links *links)
 			return LOOK_NS;
 	}
 	return UINT64_MAX;
+}
+
+/* ---- peers that die and come back ---- */
+
+static void on_down(struct cadge_sink *sink, uint32_t peer, int code)
+{
+	struct press_links *links = (struct press_links *)sink;
+
+	(void)code;
+	if (peer < links->count)
+		links->links[peer].down = true;
+}
+
+void press_links_survive(struct press_links *links, void (*lose)(void *arg, uint32_t endpoint))
+{
+	links->lose = lose;
+	links->port.sink.down = on_down;
+}
+
+int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fail *fail)
+{
+	struct drv_engine *engine = links->port.engine;
+	struct press_link *link = link_to(links, endpoint);
+	struct drv_channel *channel = link ? &engine->channels[link - links->links] : NULL;
+	int code = CADGE_DONE;
+
+	if (!link || link->lost)
+		return 0;
+	if (link->remote)
+		engine->layer->detach(channel->chan, link->remote);
+	channel->remote = link->remote = NULL;
+	if (channel->chan)
+		code = engine->layer->disconnect(engine->ctx, channel->chan);
+	channel->chan = NULL;
+	engine->up_count -= channel->up;
+	channel->up = false;
+	links->lent -= PRESS_BUFFERS - (uint32_t)__builtin_popcount(link->idle) + link->board_busy;
+	end_link(link);
+	link->lost = true;
+	return code < 0 ? drv_engine_fail("disconnect", code, fail) : 0;
+}
+
+int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
+		     size_t bytes, struct drv_fail *fail)
+{
+	struct drv_engine *engine = links->port.engine;
+	struct press_link *link = link_to(links, endpoint);
+	uint32_t channel;
+	int code;
+
+	if (!link || !link->lost)
+		return drv_fail_set(fail, DRV_PROTOCOL, "there is a channel to node %u already", endpoint);
+	channel = (uint32_t)(link - links->links);
+	code = engine->layer->connect(engine->ctx, channel, address, bytes, &engine->channels[channel].chan);
+	if (code < 0)
+		return drv_engine_fail("connect", code, fail);
+	link->attempt = drv_mix(links->attempt, meeting);
+	link->sent = link->taken_there = link->taken = link->said = link->told_load = 0;
+	link->down = link->lost = false;
+	return 0;
 }

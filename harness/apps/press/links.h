@@ -40,6 +40,10 @@ struct press_link {
 	uint32_t endpoint;
 	/* messages that need credits: sent; taken at the other end; taken here, and said to be */
 	uint32_t sent, taken_there, taken, said;
+	/* of its messages, see press_links_meet */
+	uint64_t attempt;
+	/* see press_links_survive: the layer has reported it down; nothing is sent there, and nothing taken */
+	bool down, lost;
 	/* what the other end last heard of our load */
 	uint32_t told_load;
 	struct press_job *first, **last;
@@ -66,6 +70,8 @@ struct press_links {
 	/* by channel */
 	struct press_link links[DRV_PEERS_MAX];
 	press_message_fn taken;
+	/* NULL: a peer that is down ends the launch, as the driver has it */
+	void (*lose)(void *arg, uint32_t endpoint);
 	void *arg;
 	/* open requests of this endpoint, for the heads of messages */
 	uint32_t load;
@@ -99,5 +105,27 @@ int press_links_turn(struct press_links *links, struct drv_fail *fail);
 
 /* How long an endpoint may sleep that waits for what others write without telling it; UINT64_MAX: for nothing. */
 uint64_t press_links_look_ns(const struct press_links *links);
+
+/*
+ * Peers that die and come back. In a launch of the driver none may; here they may once `lose` is set: it hears, in
+ * press_links_turn, of each peer that the layer reports down, and has to call press_links_lose. Whoever knows of a death
+ * from elsewhere calls that at once; both may.
+ */
+void press_links_survive(struct press_links *links, void (*lose)(void *arg, uint32_t endpoint));
+
+/*
+ * Ends the channel to a peer. What waits for it is dropped, files are unpinned; what is said to it from now on goes nowhere.
+ * Buffers that the layer had are free again, for the contract has no event of them follow. Not from inside of a poll.
+ */
+int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fail *fail);
+
+/*
+ * Connects to that peer in its new life, by the address that its layer made for this end, after ours made one for it. Both
+ * ends name the meeting by the same number, which no earlier one of theirs had and which is not 0: what carries another
+ * number is of a former life, and is not listened to. Credits begin anew; messages may be queued at once. Nothing is written
+ * remotely to it any more: its region would have to be attached anew.
+ */
+int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
+		     size_t bytes, struct drv_fail *fail);
 
 #endif

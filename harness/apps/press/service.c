@@ -351,6 +351,59 @@ void press_service_message(void *arg, uint32_t endpoint, const struct press_mess
 		press_directory_note(&node->directory, head->file, endpoint, head->status);
 }
 
+/* ---- nodes that die and come back ---- */
+
+/* The first part of a file is with a node that is gone: all of it comes from here. */
+static void serve_instead(struct press_node *node, struct press_task *task)
+{
+	if (task->landing)
+		press_entry_unpin(task->landing);
+	task->landing = NULL;
+	task->landed_bytes = 0;
+	if (task->connection)
+		serve_here(node, task);
+	else
+		end_task(node, task);
+}
+
+void press_service_lost(struct press_node *node, uint32_t endpoint)
+{
+	struct drv_fail fail;
+
+	if (press_links_lose(&node->links, endpoint, &fail)) {
+		if (!node->failed)
+			node->fail = fail;
+		node->failed = true;
+	}
+	/* before anything is served: an answer may bring a connection's next request, which is not to be sent there */
+	press_directory_forget(&node->directory, endpoint);
+	for (uint32_t i = 0; i < PRESS_TASKS_MAX; i++) {
+		struct press_task *task = &node->tasks[i];
+
+		if (task->used && task->asker == endpoint) {
+			note_load(node, -1);
+			task->asker = 0;
+		} else if (task->used && task->server == endpoint) {
+			serve_instead(node, task);
+		}
+	}
+}
+
+int press_service_met(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
+		      size_t bytes, struct drv_fail *fail)
+{
+	if (press_links_meet(&node->links, endpoint, meeting, address, bytes, fail))
+		return -1;
+	for (const struct press_entry *entry = node->cache.oldest; entry; entry = entry->newer) {
+		const struct press_message message = {
+			.type = PRESS_CACHING, .file = entry->file, .status = 1};
+
+		if (entry->whole && press_links_say(&node->links, endpoint, &message))
+			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
+	}
+	return 0;
+}
+
 /* ---- life ---- */
 
 int press_service_start(struct press_node *node)

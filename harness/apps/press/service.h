@@ -24,4 +24,13 @@ void press_service_reads(struct press_node *node);
 /* A read that nobody has taken, at the end. */
 void press_service_drop(struct press_read *read);
 
+/*
+ * A node is gone, and with it what it held: what it was asked for is served here, what it asked for is answered no more. It
+ * may come back: then it is told all that is held here.
+ */
+void press_service_lost(struct press_node *node, uint32_t endpoint);
+/* By the address of its new life, see press_links_meet. 0, or -1 with the reason. */
+int press_service_met(struct press_node *node, uint32_t endpoint, uint64_t meeting, const void *address,
+		      size_t bytes, struct drv_fail *fail);
+
 #endif

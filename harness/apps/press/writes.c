@@ -199,7 +199,7 @@ void press_write_board(struct press_links *links, uint32_t channel)
 
 	if (link->board_busy)
 		return;
-	*board = (struct press_board){.attempt = links->attempt, .taken = link->taken, .load = links->load};
+	*board = (struct press_board){.attempt = link->attempt, .taken = link->taken, .load = links->load};
 	press_board_seal(board);
 	if (!put(links, channel, PRESS_BUFFERS, board, sizeof(*board),
 		 (uint64_t)links->port.engine->endpoint * PRESS_BOARD_STRIDE, 0))
@@ -224,7 +224,7 @@ static bool read_board(struct press_links *links, struct press_link *link, const
 		return false;
 	memcpy(&board, words, sizeof(board));
 	link->board_seen = board.check;
-	if (board.attempt != links->attempt)
+	if (board.attempt != link->attempt)
 		return false;
 	press_links_credit(links, link, board.taken);
 	links->taken(links->arg, link->endpoint,
@@ -245,7 +245,7 @@ static bool read_slot(struct press_links *links, struct press_link *link, const 
 	    !read_words(at, words, WORDS(slot)))
 		return false;
 	memcpy(&slot, words, sizeof(slot));
-	if (slot.head.attempt != links->attempt)
+	if (slot.head.attempt != link->attempt)
 		return false;
 	/* the file that it tells of was there before */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);

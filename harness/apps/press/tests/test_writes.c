@@ -37,8 +37,8 @@ static void begin(enum press_version version)
 				     .version = version,
 				     .count = 1,
 				     .taken = note};
-	links.links[0] =
-		(struct press_link){.endpoint = PEER, .remote = (struct cadge_remote *)(void *)&remote};
+	links.links[0] = (struct press_link){
+		.endpoint = PEER, .attempt = ATTEMPT, .remote = (struct cadge_remote *)(void *)&remote};
 	links.links[0].last = &links.links[0].first;
 	taken_count = 0;
 }

@@ -127,11 +127,12 @@ enum press_parsed press_parse(struct press_parser *parser, const char *data, siz
 	error = llhttp_execute(&parser->llhttp, data, bytes);
 	*used_out = error == HPE_OK ? bytes : (size_t)(llhttp_get_error_pos(&parser->llhttp) - data);
 	parser->bytes += *used_out;
-	if (parser->complete && (error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE))
+	if (parser->complete && parser->bytes <= PRESS_REQUEST_BYTES &&
+	    (error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE))
 		return PRESS_PARSED_REQUEST;
 	if (error == HPE_OK && parser->bytes <= PRESS_REQUEST_BYTES && parser->request.status == 200)
 		return PRESS_PARSED_MORE;
-	refuse(parser, error == HPE_OK ? 431 : error == HPE_INVALID_VERSION ? 505 : 400);
+	refuse(parser, error == HPE_OK || parser->complete ? 431 : error == HPE_INVALID_VERSION ? 505 : 400);
 	parser->request.keep_alive = false;
 	return PRESS_PARSED_BAD;
 }

@@ -144,6 +144,32 @@ static void check_long(void)
 	       "a header without end as well, 431");
 }
 
+/* How long a request may be does not depend on how it comes. */
+static void check_longest(void)
+{
+	static const size_t pieces[] = {1, 700, 4096, 2 * PRESS_REQUEST_BYTES};
+	static char text[PRESS_REQUEST_BYTES + 1];
+	unsigned right = 0;
+
+	for (size_t i = 0; i < 8; i++) {
+		const size_t bytes = PRESS_REQUEST_BYTES + i / 4;
+		struct press_parser parser;
+		enum press_parsed parsed;
+		size_t used;
+
+		memset(text, 'a', bytes);
+		memcpy(text, "GET /f/1 HTTP/1.1\r\nHost: a\r\nb: ", 31);
+		memcpy(text + bytes - 4, "\r\n\r\n", 4);
+		press_parser_start(&parser);
+		parsed = feed(&parser, text, bytes, pieces[i % 4], &used);
+		right += i < 4 ? parsed == PRESS_PARSED_REQUEST && parser.request.status == 200
+			       : parsed == PRESS_PARSED_BAD && parser.request.status == 431 &&
+					 !parser.request.keep_alive;
+	}
+	tap_ok(right == 8, "a request of the largest length is read, one byte more is 431, in all pieces: %u",
+	       right);
+}
+
 static void check_targets(void)
 {
 	static const struct {
@@ -186,6 +212,7 @@ int main(void)
 		check_bad(&bad[i]);
 	check_row();
 	check_long();
+	check_longest();
 	check_targets();
 	check_head();
 	return tap_done();

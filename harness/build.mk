@@ -134,11 +134,16 @@ endef
 $(foreach source,$(sort $(wildcard $(HARNESS_ROOT)/apps/*/tests/test_*.c)),$(eval $(call app-test-rule,$(BUILD)/tests/driver-$(notdir \
 	$(patsubst %/tests/,%,$(dir $(source))))-$(notdir $(source:.c=)),$(source))))
 $(H_OBJ)/apps/%.o: private H_INCLUDES += -I$(HARNESS_ROOT)/driver/tests
+# The cluster web server whose nodes are killed and come back, for longer than unit tests run.
+S_OBJECTS := $(patsubst $(HARNESS_ROOT)/%.c,$(H_OBJ)/%.o,$(sort $(wildcard $(HARNESS_ROOT)/apps/press/soak/*.c)))
+$(BUILD)/tests/press-soak: $(S_OBJECTS) $(H_LIBRARY)
+	@mkdir -p $(@D)
+	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
 # A driver with the patterns of the tests.
 $(BUILD)/tests/cadge-driver: $(H_OBJ)/driver/main.o $(P_OBJECTS) $(T_OBJECTS) $(H_LIBRARY)
 	@mkdir -p $(@D)
 	$(H_QUIET)$(CC) $(H_LDFLAGS) -o $@ $^ $(H_LIBS)
-unit-programs: $(H_TESTS) $(H_TOOLS) $(BUILD)/tests/cadge-driver
+unit-programs: $(H_TESTS) $(H_TOOLS) $(BUILD)/tests/cadge-driver $(BUILD)/tests/press-soak
 unit: unit-programs
 	@status=0; for program in $(H_TESTS); do \
 		echo "# $$program"; timeout 120 $$program; code=$$?; \

@@ -73,6 +73,8 @@ int press_node_serve(struct press_node *node, json_t **message_out, struct drv_f
 		node->connections.now_ns = drv_now_ns();
 		if (node->disk_ended)
 			press_service_reads(node);
+		if (node->turned)
+			node->turned(node);
 		if (node->failed) {
 			*fail = node->fail;
 			return -1;

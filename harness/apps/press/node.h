@@ -61,6 +61,8 @@ struct press_node {
 	struct press_task *tasks, *idle_tasks;
 	bool disk_ended;
 	uint64_t tidy_ns;
+	/* called after each turn of the loop, when nobody is in the middle of anything; NULL: nobody asks */
+	void (*turned)(struct press_node *node);
 	/* for the audit: requests that came, and the sum of their files' numbers */
 	uint64_t executed, executed_keys, waits;
 	bool failed;

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "press/soak/lives.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define STOP_NS   UINT64_C(20000000000)
+#define TURN_NS   UINT64_C(10000000)
+#define ARGUMENTS 64
+
+void soak_trouble(struct soak_lives *lives, const char *format, ...)
+{
+	va_list arguments;
+
+	if (lives->trouble[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(lives->trouble, sizeof(lives->trouble), format, arguments);
+	va_end(arguments);
+}
+
+/* ---- words ---- */
+
+static void tell(struct soak_site *site, uint32_t say, uint32_t peer, uint64_t meeting)
+{
+	const struct soak_word word = {.say = say, .peer = peer, .meeting = meeting};
+
+	/* who was killed may be gone */
+	if (soak_tell(site->control.fd, &word, MSG_DONTWAIT) && !site->killed)
+		soak_trouble(site->lives, "node %u does not listen: %s", site->number, strerror(errno));
+}
+
+static void begin_meeting(struct soak_site *one, struct soak_site *other)
+{
+	const uint64_t meeting = ++one->lives->meeting;
+
+	one->meetings[other->number] = other->meetings[one->number] = meeting;
+	one->offers[other->number].bytes = other->offers[one->number].bytes = 0;
+	tell(one, SOAK_BACK, other->number, meeting);
+	tell(other, SOAK_BACK, one->number, meeting);
+}
+
+static void take_ready(struct soak_site *site, uint16_t port)
+{
+	struct soak_lives *lives = site->lives;
+
+	site->state = SOAK_THERE;
+	site->port = port;
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++)
+		if (i != site->number && lives->sites[i].state == SOAK_THERE)
+			begin_meeting(site, &lives->sites[i]);
+	site->fresh = true;
+}
+
+/* An address, for a meeting that may be over: once both are there, each gets the other's. */
+static void take_offer(struct soak_site *site, const struct soak_word *word)
+{
+	struct soak_site *peer = &site->lives->sites[word->peer];
+	struct soak_word *theirs = &peer->offers[site->number], *ours = &site->offers[word->peer];
+
+	if (word->meeting != site->meetings[word->peer])
+		return;
+	*ours = *word;
+	if (!theirs->bytes)
+		return;
+	ours->say = theirs->say = SOAK_ADDRESS;
+	ours->peer = site->number;
+	theirs->peer = peer->number;
+	if ((soak_tell(site->control.fd, theirs, MSG_DONTWAIT) && !site->killed) ||
+	    (soak_tell(peer->control.fd, ours, MSG_DONTWAIT) && !peer->killed))
+		soak_trouble(site->lives, "nodes %u and %u do not listen", site->number, peer->number);
+}
+
+static void take_down(struct soak_site *site, uint32_t number, uint64_t meeting)
+{
+	struct soak_site *peer = &site->lives->sites[number];
+
+	/* what it says of a former meeting is old news */
+	if (peer->killed || peer->state != SOAK_THERE) {
+		site->lives->noticed++;
+	} else if (meeting == site->meetings[number]) {
+		site->lives->false_downs++;
+		begin_meeting(site, peer);
+	}
+}
+
+static void take_word(struct soak_site *site, const struct soak_word *word)
+{
+	struct soak_lives *lives = site->lives;
+
+	if (word->say == SOAK_READY) {
+		take_ready(site, (uint16_t)word->peer);
+	} else if (word->say == SOAK_OFFER) {
+		take_offer(site, word);
+	} else if (word->say == SOAK_DOWN) {
+		take_down(site, word->peer, word->meeting);
+	} else if (word->say == SOAK_REPORT && word->bytes == sizeof(site->report)) {
+		memcpy(&site->report, word->content, sizeof(site->report));
+		site->reported = true;
+	} else if (word->say == SOAK_REFUSED) {
+		snprintf(lives->refusal, sizeof(lives->refusal), "%.*s", (int)word->bytes,
+			 (const char *)word->content);
+	} else {
+		soak_trouble(lives, "node %u failed: %.*s", site->number, (int)word->bytes,
+			     (const char *)word->content);
+	}
+}
+
+static void on_control(struct press_watch *watch, uint32_t events)
+{
+	struct soak_site *site = (struct soak_site *)((char *)watch - offsetof(struct soak_site, control));
+	struct soak_word word;
+
+	/* who ends is buried by on_exit */
+	while (soak_hear(site->control.fd, &word) > 0)
+		take_word(site, &word);
+	if (events & (EPOLLHUP | EPOLLERR))
+		press_loop_change(site->lives->loop, watch, EPOLLET);
+}
+
+/* ---- births and deaths ---- */
+
+static void bury(struct soak_site *site, int status)
+{
+	struct soak_lives *lives = site->lives;
+	struct soak_word word;
+
+	/* what it said last */
+	while (soak_hear(site->control.fd, &word) > 0)
+		if (word.say == SOAK_FAILED || word.say == SOAK_REFUSED)
+			take_word(site, &word);
+	if (!lives->refusal[0] && !site->killed && (!site->stopped || status)) {
+		lives->crashes++;
+		soak_trouble(lives, "node %u ended by itself, with %s %d", site->number,
+			     WIFSIGNALED(status) ? "signal" : "status",
+			     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	}
+	press_loop_remove(lives->loop, &site->control);
+	press_loop_remove(lives->loop, &site->exit);
+	close(site->control.fd);
+	close(site->exit.fd);
+	site->state = SOAK_ABSENT;
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		struct soak_site *other = &lives->sites[i];
+
+		site->meetings[i] = other->meetings[site->number] = 0;
+		if (other != site && other->state == SOAK_THERE && !site->stopped)
+			tell(other, SOAK_GONE, site->number, 0);
+	}
+}
+
+static void on_exit_of(struct press_watch *watch, uint32_t events)
+{
+	struct soak_site *site = (struct soak_site *)((char *)watch - offsetof(struct soak_site, exit));
+	int status;
+
+	(void)events;
+	if (waitpid(site->pid, &status, WNOHANG) == site->pid)
+		bury(site, status);
+}
+
+/* In the child: nothing of the supervisor's but the control channel. */
+static void __attribute__((noreturn)) become_node(const struct soak_site *site, int control)
+{
+	char number[24], service[32];
+	char *arguments[ARGUMENTS];
+	int count = 0;
+
+	for (; site->lives->argv[count] && count < ARGUMENTS - 5; count++)
+		arguments[count] = site->lives->argv[count];
+	snprintf(number, sizeof(number), "%u", site->number);
+	snprintf(service, sizeof(service), "%llu", (unsigned long long)site->service_ns);
+	arguments[count++] = "--node";
+	arguments[count++] = number;
+	arguments[count++] = "--service-ns";
+	arguments[count++] = service;
+	arguments[count] = NULL;
+	/* dup2 to itself would leave it close-on-exec */
+	if (control == SOAK_CONTROL_FD ? !fcntl(control, F_SETFD, 0)
+				       : dup2(control, SOAK_CONTROL_FD) == SOAK_CONTROL_FD)
+		execv("/proc/self/exe", arguments);
+	_exit(127);
+}
+
+static int start_site(struct soak_site *site)
+{
+	struct soak_lives *lives = site->lives;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		soak_trouble(lives, "socketpair: %s", strerror(errno));
+		return -1;
+	}
+	site->pid = fork();
+	if (site->pid == 0)
+		become_node(site, pair[1]);
+	close(pair[1]);
+	site->control = (struct press_watch){.fd = pair[0], .ready = on_control};
+	site->exit = (struct press_watch){.fd = site->pid > 0 ? pidfd_open(site->pid, 0) : -1,
+					  .ready = on_exit_of};
+	site->state = SOAK_STARTING;
+	site->life++;
+	site->killed = site->reported = false;
+	if (site->exit.fd < 0 || press_loop_add(lives->loop, &site->control, EPOLLIN) ||
+	    press_loop_add(lives->loop, &site->exit, EPOLLIN)) {
+		soak_trouble(lives, "a node cannot be started: %s", strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+int soak_lives_start(struct soak_lives *lives)
+{
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		struct soak_site *site = &lives->sites[i];
+
+		site->lives = lives;
+		site->number = i;
+		site->service_ns = lives->plan->service_ns;
+		if (start_site(site))
+			return -1;
+	}
+	return 0;
+}
+
+void soak_kill(struct soak_site *site, uint64_t restart_ns)
+{
+	site->killed = true;
+	site->restart_ns = restart_ns;
+	/* in the end it is of no account */
+	site->lives->kills += !site->stopped;
+	kill(site->pid, SIGKILL);
+}
+
+void soak_lives_tick(struct soak_lives *lives, uint64_t now_ns)
+{
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		struct soak_site *site = &lives->sites[i];
+
+		if (site->state == SOAK_THERE && site->fresh)
+			lives->there(lives->arg, site);
+		site->fresh = false;
+		if (site->state == SOAK_ABSENT && site->killed && now_ns >= site->restart_ns) {
+			lives->restarts++;
+			start_site(site);
+		}
+	}
+}
+
+/* ---- how they are ---- */
+
+void soak_lives_ask(struct soak_lives *lives)
+{
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		lives->sites[i].reported = false;
+		if (lives->sites[i].state == SOAK_THERE)
+			tell(&lives->sites[i], SOAK_ASK, 0, 0);
+	}
+}
+
+bool soak_lives_reported(const struct soak_lives *lives)
+{
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++)
+		if (!lives->sites[i].reported)
+			return false;
+	return true;
+}
+
+bool soak_lives_met(const struct soak_lives *lives)
+{
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		const struct soak_site *one = &lives->sites[i];
+
+		for (uint32_t j = 1; j <= lives->plan->nodes; j++) {
+			const struct soak_site *other = &lives->sites[j];
+
+			if (i != j && (one->state != SOAK_THERE || !one->meetings[j] ||
+				       one->report.meetings[j] != one->meetings[j] ||
+				       one->report.holds[j] != other->report.holds[j]))
+				return false;
+		}
+	}
+	return true;
+}
+
+void soak_lives_end(struct soak_lives *lives)
+{
+	const uint64_t until_ns = drv_now_ns() + STOP_NS;
+	uint32_t left;
+
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		struct soak_site *site = &lives->sites[i];
+
+		site->stopped = true;
+		if (site->state == SOAK_STARTING)
+			soak_kill(site, UINT64_MAX);
+		else if (site->state == SOAK_THERE)
+			tell(site, SOAK_STOP, 0, 0);
+	}
+	do {
+		left = 0;
+		for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+			struct soak_site *site = &lives->sites[i];
+
+			left += site->state != SOAK_ABSENT;
+			if (site->state != SOAK_ABSENT && !site->killed && drv_now_ns() >= until_ns) {
+				soak_trouble(lives, "node %u was told to stop, and did not", i);
+				soak_kill(site, UINT64_MAX);
+			}
+		}
+		press_loop_turn(lives->loop, left ? TURN_NS : 0);
+	} while (left);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The supervisor's side of the nodes: it starts, kills and buries them, and passes their addresses on. */
+#ifndef PRESS_SOAK_LIVES_H
+#define PRESS_SOAK_LIVES_H
+
+#include "press/loop.h"
+#include "press/soak/plan.h"
+#include "press/soak/word.h"
+
+enum soak_state { SOAK_ABSENT, SOAK_STARTING, SOAK_THERE };
+
+/* A node, as the supervisor sees it. */
+struct soak_site {
+	struct press_watch control, exit;
+	struct soak_lives *lives;
+	uint32_t number;
+	enum soak_state state;
+	/* counts its starts */
+	uint32_t life;
+	int pid;
+	/* of this life: SIGKILL was sent, or it was told to stop */
+	bool killed, stopped;
+	/* it listens, and `there` has not been told yet */
+	bool fresh;
+	uint16_t port;
+	uint64_t restart_ns;
+	/* how long its disk takes, from its next life on */
+	uint64_t service_ns;
+	/* by node: the meeting under way or held last, 0: none; and this node's address for it, once it has come */
+	uint64_t meetings[PRESS_NODES_MAX];
+	struct soak_word offers[PRESS_NODES_MAX];
+	bool reported;
+	struct soak_report report;
+};
+
+struct soak_lives {
+	const struct soak_plan *plan;
+	struct press_loop *loop;
+	char **argv;
+	/* from 1 on */
+	struct soak_site sites[PRESS_NODES_MAX];
+	/* a node listens; called by soak_lives_tick */
+	void (*there)(void *arg, struct soak_site *site);
+	void *arg;
+	uint64_t meeting;
+	/* what happened */
+	uint64_t kills, restarts;
+	/* layers noticed a death by themselves; they said so of a node that lived; nodes ended that nobody killed */
+	uint64_t noticed, false_downs, crashes;
+	/* the first thing that must not happen, or the reason why the layer cannot do this; "" */
+	char trouble[640], refusal[640];
+};
+
+/* Starts all nodes. 0, or -1 with the trouble. */
+int soak_lives_start(struct soak_lives *lives);
+/* Starts again those whose time has come. Descriptors are made here, and not while the loop is in the middle of a turn. */
+void soak_lives_tick(struct soak_lives *lives, uint64_t now_ns);
+/* It comes back at `restart_ns`. */
+void soak_kill(struct soak_site *site, uint64_t restart_ns);
+/* Asks all for reports, which are there when soak_lives_reported says so. */
+void soak_lives_ask(struct soak_lives *lives);
+bool soak_lives_reported(const struct soak_lives *lives);
+/* All are there, have a channel to each other, and know what each other holds. As of the last reports. */
+bool soak_lives_met(const struct soak_lives *lives);
+/* Tells all to stop, and waits until they have; whoever has something left over has crashed. */
+void soak_lives_end(struct soak_lives *lives);
+
+void soak_trouble(struct soak_lives *lives, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

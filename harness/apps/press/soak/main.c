@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The supervisor: load, kills, what is left when all is quiet, and the account of it, as JSON. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "clock.h"
+#include "press/soak/rude.h"
+#include "press/soak/seen.h"
+#include "verify.h"
+
+#define TURN_NS    UINT64_C(1000000)
+#define TICK_NS    UINT64_C(1000000)
+#define LOOK_NS    UINT64_C(1000000000)
+#define SETTLE_NS  UINT64_C(30000000000)
+#define ASK_NS     UINT64_C(20000000)
+#define BACK_NS    UINT64_C(200000000)
+#define RUSH       1600u
+#define RUSH_NS    UINT64_C(8000000)
+#define RUDE_EVERY 250u
+#define SKIPPED    77
+
+struct soak {
+	struct soak_plan plan;
+	struct press_loop loop;
+	struct press_files files;
+	struct soak_lives lives;
+	struct soak_client client;
+	struct soak_rudes rudes;
+	struct soak_rush rush;
+	struct soak_seen seen;
+	uint64_t begun_ns, tick_ns, look_ns, ask_ns, random;
+	/* requests at which the next node is killed, and the next bad client comes */
+	uint64_t next_kill, next_rude;
+};
+
+static uint64_t draw(struct soak *soak, uint64_t below)
+{
+	soak->random = drv_mix(soak->random, 1);
+	return (soak->random >> 16) % below;
+}
+
+static bool is_over(const struct soak *soak)
+{
+	return soak->lives.trouble[0] || soak->lives.refusal[0];
+}
+
+static void on_there(void *arg, struct soak_site *site)
+{
+	soak_client_there(&((struct soak *)arg)->client, site);
+}
+
+/* Any node but the first, at whatever it is; it stays away for a moment. */
+static void kill_some(struct soak *soak)
+{
+	const uint32_t first = (uint32_t)draw(soak, soak->plan.nodes - 1);
+
+	for (uint32_t i = 0; i < soak->plan.nodes - 1; i++) {
+		struct soak_site *site = &soak->lives.sites[2 + (first + i) % (soak->plan.nodes - 1)];
+
+		if (site->state != SOAK_ABSENT && !site->killed) {
+			soak_kill(site, drv_now_ns() + draw(soak, BACK_NS));
+			return;
+		}
+	}
+}
+
+static void turn(void *arg)
+{
+	struct soak *soak = arg;
+	uint64_t now_ns;
+
+	press_loop_turn(&soak->loop, TURN_NS);
+	now_ns = drv_now_ns();
+	if (now_ns < soak->tick_ns)
+		return;
+	soak->tick_ns = now_ns + TICK_NS;
+	soak_lives_tick(&soak->lives, now_ns);
+	soak_rudes_tick(&soak->rudes, now_ns);
+	if (now_ns < soak->look_ns)
+		return;
+	soak->look_ns = now_ns + LOOK_NS;
+	soak_client_tick(&soak->client, now_ns);
+	soak_seen_sample(&soak->seen, &soak->lives, soak->client.requests);
+}
+
+/* Nothing is under way any more, in any node: what is there now is there to stay. */
+static bool is_quiet(const struct soak *soak)
+{
+	for (uint32_t i = 1; i <= soak->plan.nodes; i++) {
+		const struct soak_site *site = &soak->lives.sites[i];
+		const struct soak_report *report = &site->report;
+
+		if (report->tasks || report->pins || report->lent || report->queues || report->load ||
+		    report->connections != soak_client_connections(&soak->client, site))
+			return false;
+	}
+	return true;
+}
+
+static void tell_unrest(struct soak *soak)
+{
+	for (uint32_t i = 1; i <= soak->plan.nodes; i++) {
+		const struct soak_site *site = &soak->lives.sites[i];
+		const struct soak_report *report = &site->report;
+
+		fprintf(stderr,
+			"node %u: state %d, tasks %u, pins %u, lent %u, queues %u, load %u, connections %u "
+			"of %u\n",
+			i, site->state, report->tasks, report->pins, report->lent, report->queues,
+			report->load, report->connections, soak_client_connections(&soak->client, site));
+		for (uint32_t j = 1; j <= soak->plan.nodes; j++)
+			fprintf(stderr, "  with %u: meeting %llu, up %llu, knows what it holds: %d\n", j,
+				(unsigned long long)site->meetings[j],
+				(unsigned long long)report->meetings[j],
+				report->holds[j] == soak->lives.sites[j].report.holds[j]);
+	}
+}
+
+/* Lets everything come to rest, and looks at what there is. */
+static void settle(struct soak *soak, const char *when)
+{
+	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
+	bool rests = false;
+
+	while (!rests && !is_over(soak) && drv_now_ns() < until_ns) {
+		turn(soak);
+		if (soak->client.outstanding || soak_rudes_here(&soak->rudes) || drv_now_ns() < soak->ask_ns)
+			continue;
+		rests = soak_lives_reported(&soak->lives) && soak_lives_met(&soak->lives) && is_quiet(soak);
+		soak->ask_ns = drv_now_ns() + ASK_NS;
+		if (!rests)
+			soak_lives_ask(&soak->lives);
+	}
+	if (is_over(soak))
+		return;
+	soak_seen_settled(&soak->seen, &soak->lives, when, soak->client.requests);
+	for (uint32_t i = 1; i <= soak->plan.nodes; i++)
+		soak->lives.sites[i].reported = false;
+	if (rests)
+		return;
+	tell_unrest(soak);
+	soak_trouble(&soak->lives, "%s: something was still under way 30 s after the last request", when);
+}
+
+/* Requests until there have been so many, with kills and bad clients spread over them. */
+static void load(struct soak *soak, uint64_t requests)
+{
+	const uint64_t between = soak->plan.kills ? soak->plan.requests / (soak->plan.kills + 1) : 0;
+
+	soak_client_go(&soak->client, requests);
+	while (!is_over(soak) && soak->client.requests < requests) {
+		turn(soak);
+		if (soak->lives.kills < soak->plan.kills && soak->client.requests >= soak->next_kill) {
+			kill_some(soak);
+			/* now and then two at a time, or one that has hardly come back */
+			soak->next_kill += soak->lives.kills % 5 == 4 ? between / 50 : 0;
+			if (soak->lives.kills % 5 != 0 || !between)
+				soak->next_kill = (soak->lives.kills + 1) * between;
+		}
+		if (soak->client.requests >= soak->next_rude) {
+			soak->next_rude += RUDE_EVERY;
+			soak_rudes_send(&soak->rudes);
+		}
+	}
+}
+
+/* The last node comes back with disks so slow that its queue of reads gets full. */
+static void rush(struct soak *soak)
+{
+	struct soak_site *site = &soak->lives.sites[soak->plan.nodes];
+
+	site->service_ns = RUSH_NS;
+	soak_kill(site, 0);
+	settle(soak, "slow disks");
+	if (is_over(soak))
+		return;
+	soak->rush = soak_rush(site, &soak->loop, &soak->files, RUSH, turn, soak);
+	if (soak->rush.bad || !soak->rush.unavailable || !soak->rush.right)
+		soak_trouble(&soak->lives,
+			     "a full queue of reads: %llu answers, %llu times 503, %llu neither",
+			     (unsigned long long)soak->rush.right, (unsigned long long)soak->rush.unavailable,
+			     (unsigned long long)soak->rush.bad);
+	settle(soak, "full queue");
+}
+
+static void run(struct soak *soak)
+{
+	const uint64_t requests = soak->plan.requests;
+
+	settle(soak, "begin");
+	load(soak, requests / 10);
+	settle(soak, "a tenth");
+	load(soak, requests / 2);
+	settle(soak, "half");
+	load(soak, requests);
+	/* those that the last requests left no time for */
+	while (!is_over(soak) && soak->lives.kills < soak->plan.kills)
+		kill_some(soak), settle(soak, "late kill");
+	settle(soak, "end");
+	if (!is_over(soak))
+		rush(soak);
+}
+
+/* ---- the account ---- */
+
+static json_t *statuses(const uint64_t counts[SOAK_STATUS_MAX])
+{
+	json_t *object = json_object();
+	char name[8];
+
+	for (unsigned i = 0; i < SOAK_STATUS_MAX; i++)
+		if (counts[i]) {
+			snprintf(name, sizeof(name), "%u", i);
+			json_object_set_new(object, name, json_integer((json_int_t)counts[i]));
+		}
+	return object;
+}
+
+static json_t *rude_account(const struct soak_rudes *rudes)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < SOAK_RUDE_KINDS; i++) {
+		const struct soak_rude_count *count = &rudes->counts[i];
+
+		json_object_set_new(object, soak_rude_names[i],
+				    json_pack("{s:I, s:I, s:I, s:I, s:o}", "came", (json_int_t)count->came,
+					      "as_they_should", (json_int_t)count->good, "cut_by_a_kill",
+					      (json_int_t)count->cut, "otherwise", (json_int_t)count->bad,
+					      "statuses", statuses(count->statuses)));
+	}
+	return object;
+}
+
+static void print_account(struct soak *soak)
+{
+	const struct soak_client *client = &soak->client;
+	const struct soak_lives *lives = &soak->lives;
+	const bool refused = lives->refusal[0], failed = !refused && lives->trouble[0];
+	json_t *account = json_pack(
+		"{s:s, s:s, s:s, s:s, s:i, s:I, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "layer",
+		soak->plan.layer, "place", drv_place_name(soak->plan.place), "status",
+		refused  ? "refused"
+		: failed ? "failed"
+			 : "held",
+		"reason",
+		refused  ? lives->refusal
+		: failed ? lives->trouble
+			 : "",
+		"nodes", (int)soak->plan.nodes, "files", (json_int_t)soak->files.count, "seconds",
+		(double)(drv_now_ns() - soak->begun_ns) / 1e9, "requests", (json_int_t)client->requests,
+		"answers", (json_int_t)client->answers, "answered_bytes", (json_int_t)client->answered_bytes,
+		"http_errors", statuses(client->statuses), "resets_by_a_kill",
+		(json_int_t)client->resets_killed, "resets_by_others", (json_int_t)client->resets_others,
+		"wrong_files", (json_int_t)client->mixed, "without_an_end", (json_int_t)client->outstanding);
+
+	json_object_update_new(
+		account,
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "kills", (json_int_t)lives->kills,
+			  "restarts", (json_int_t)lives->restarts, "deaths_noticed_by_layers",
+			  (json_int_t)lives->noticed, "downs_of_the_living", (json_int_t)lives->false_downs,
+			  "crashes", (json_int_t)lives->crashes, "bad_clients", rude_account(&soak->rudes),
+			  "full_queue",
+			  json_pack("{s:I, s:I, s:I, s:I}", "asked", (json_int_t)soak->rush.asked, "answers",
+				    (json_int_t)soak->rush.right, "503", (json_int_t)soak->rush.unavailable,
+				    "otherwise", (json_int_t)soak->rush.bad),
+			  "settled", json_incref(soak->seen.settled), "samples",
+			  json_incref(soak->seen.samples)));
+	json_dumpf(account, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+	putchar('\n');
+	json_decref(account);
+}
+
+/* What must not have happened, whoever has noticed. */
+static void judge(struct soak *soak)
+{
+	const struct soak_client *client = &soak->client;
+	uint64_t errors = 0;
+
+	for (unsigned i = 0; i < SOAK_STATUS_MAX; i++)
+		errors += client->statuses[i];
+	if (client->mixed)
+		soak_trouble(&soak->lives, "%llu files were wrong or mixed",
+			     (unsigned long long)client->mixed);
+	if (errors != client->statuses[503])
+		soak_trouble(&soak->lives, "good requests got other errors than 503");
+	if (client->requests != client->answers + errors + client->resets_killed + client->resets_others +
+					client->mixed + client->outstanding)
+		soak_trouble(&soak->lives, "requests and their ends do not add up");
+	if (soak->lives.false_downs)
+		soak_trouble(&soak->lives, "the layer said %llu times that a node was down which was not",
+			     (unsigned long long)soak->lives.false_downs);
+	soak_seen_judge(&soak->seen, &soak->lives);
+}
+
+static int supervise(struct soak *soak)
+{
+	const uint64_t between = soak->plan.requests / (soak->plan.kills + 1);
+
+	soak->begun_ns = drv_now_ns();
+	soak->random = drv_mix(soak->plan.seed, 2);
+	soak->next_kill = between;
+	soak->next_rude = RUDE_EVERY;
+	soak->lives.plan = &soak->plan;
+	soak->lives.loop = soak->client.loop = soak->rudes.loop = &soak->loop;
+	soak->lives.there = on_there;
+	soak->lives.arg = soak;
+	soak->client.lives = soak->rudes.lives = &soak->lives;
+	soak->client.files = soak->rudes.files = &soak->files;
+	if (press_loop_start(&soak->loop) ||
+	    press_files_make(&soak->files, PRESS_CLARKNET, soak->plan.working_bytes, soak->plan.seed) ||
+	    soak_client_start(&soak->client) || soak_seen_start(&soak->seen)) {
+		fprintf(stderr, "soak: no memory\n");
+		return 1;
+	}
+	soak_rudes_start(&soak->rudes);
+	if (!soak_lives_start(&soak->lives))
+		run(soak);
+	soak_rudes_end(&soak->rudes);
+	soak_client_end(&soak->client);
+	soak_lives_end(&soak->lives);
+	if (!soak->lives.refusal[0])
+		judge(soak);
+	print_account(soak);
+	soak_seen_end(&soak->seen);
+	press_files_free(&soak->files);
+	press_loop_end(&soak->loop);
+	return soak->lives.refusal[0] ? SKIPPED : soak->lives.trouble[0] ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct soak *soak = calloc(1, sizeof(*soak));
+	struct rlimit files;
+	int status = 2;
+
+	if (!soak || soak_plan_read(&soak->plan, argc, argv)) {
+		free(soak);
+		return status;
+	}
+	/* a rush takes a descriptor for each client, at both ends */
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	soak->lives.argv = argv;
+	status = soak->plan.number ? soak_node(&soak->plan) : supervise(soak);
+	free(soak);
+	return status;
+}

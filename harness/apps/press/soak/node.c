@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One node: what the driver does for it in a launch, but that others may die, and that it meets them again. */
+#include "press/node.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "press/service.h"
+#include "press/soak/plan.h"
+#include "press/soak/word.h"
+#include "verify.h"
+
+#define ADDRESS_BYTES 2048u
+
+struct member {
+	/* first: callbacks get a pointer to it */
+	struct press_node node;
+	struct press_watch control;
+	struct drv_launch launch;
+	struct drv_engine engine;
+	/* by node: the meeting that it was told of last */
+	uint64_t meetings[PRESS_NODES_MAX];
+	bool heard;
+	/* rung when it is to stop */
+	_Atomic unsigned stop;
+};
+
+static void tell(uint32_t say, uint32_t peer, uint64_t meeting, const void *content, size_t bytes)
+{
+	struct soak_word word = {.say = say, .peer = peer, .meeting = meeting, .bytes = (uint32_t)bytes};
+
+	if (bytes)
+		memcpy(word.content, content, bytes);
+	/* without a supervisor there is nothing to be done */
+	if (soak_tell(SOAK_CONTROL_FD, &word, 0))
+		_exit(1);
+}
+
+static void tell_why(uint32_t say, const struct drv_fail *fail)
+{
+	tell(say, 0, 0, fail->text, strlen(fail->text) + 1);
+}
+
+static void fail_node(struct press_node *node, const struct drv_fail *fail)
+{
+	if (!node->failed)
+		node->fail = *fail;
+	node->failed = true;
+}
+
+/* ---- other nodes ---- */
+
+/* The layer says that a peer is down. */
+static void on_lost(void *arg, uint32_t endpoint)
+{
+	struct member *member = arg;
+
+	press_service_lost(&member->node, endpoint);
+	tell(SOAK_DOWN, endpoint, member->meetings[endpoint], NULL, 0);
+}
+
+static uint32_t channel_to(const struct member *member, uint32_t endpoint)
+{
+	return endpoint < member->node.directory.self ? endpoint - 1 : endpoint - 2;
+}
+
+static void offer_address(struct member *member, uint32_t endpoint, uint64_t meeting)
+{
+	struct drv_engine *engine = &member->engine;
+	uint8_t address[ADDRESS_BYTES];
+	size_t bytes = sizeof(address);
+	struct drv_fail fail;
+	int code;
+
+	press_service_lost(&member->node, endpoint);
+	member->meetings[endpoint] = meeting;
+	code = engine->layer->address(engine->ctx, channel_to(member, endpoint), address, &bytes);
+	if (code >= 0) {
+		tell(SOAK_OFFER, endpoint, meeting, address, bytes);
+	} else {
+		drv_engine_fail("address", code, &fail);
+		fail_node(&member->node, &fail);
+	}
+}
+
+static void meet(struct member *member, const struct soak_word *word)
+{
+	struct drv_fail fail;
+
+	/* of a meeting that will not be, for the peer died again */
+	if (word->meeting != member->meetings[word->peer])
+		return;
+	if (!press_service_met(&member->node, word->peer, word->meeting, word->content, word->bytes, &fail))
+		return;
+	if (fail.reason == DRV_PEER_LOST)
+		tell(SOAK_DOWN, word->peer, word->meeting, NULL, 0);
+	else
+		fail_node(&member->node, &fail);
+}
+
+/* ---- how it is ---- */
+
+static void look_at_cache(const struct press_cache *cache, struct soak_report *report)
+{
+	for (const struct press_entry *entry = cache->oldest; entry; entry = entry->newer) {
+		report->pins += entry->pins;
+		report->files += entry->whole;
+		report->cache_heap_bytes += malloc_usable_size((void *)entry) + sizeof(size_t);
+	}
+	report->cache_bytes = cache->bytes;
+}
+
+static uint64_t holds(const struct press_directory *directory, uint32_t endpoint)
+{
+	uint64_t digest = 0;
+
+	for (uint32_t file = 0; file < directory->files; file++)
+		if (directory->holders[file] >> endpoint & 1)
+			digest = drv_mix(digest, file + 1);
+	return digest;
+}
+
+static void tell_report(struct member *member)
+{
+	const struct press_node *node = &member->node;
+	struct soak_report report = {.heap_bytes = mallinfo2().uordblks + mallinfo2().hblkhd,
+				     .lent = node->links.lent,
+				     .load = node->links.load,
+				     .connections = node->connections.open};
+
+	for (uint32_t i = 0; i < PRESS_TASKS_MAX; i++)
+		report.tasks += node->tasks[i].used;
+	for (uint32_t i = 0; i < node->links.count; i++) {
+		const struct press_link *link = &node->links.links[i];
+
+		report.queues += link->first != NULL;
+		if (member->engine.channels[i].up)
+			report.meetings[link->endpoint] = member->meetings[link->endpoint];
+		report.holds[link->endpoint] = holds(&node->directory, link->endpoint);
+	}
+	report.holds[node->directory.self] = holds(&node->directory, node->directory.self);
+	memcpy(report.counts, node->links.counts, sizeof(report.counts));
+	look_at_cache(&node->cache, &report);
+	tell(SOAK_REPORT, 0, 0, &report, sizeof(report));
+}
+
+/* ---- the supervisor ---- */
+
+static void on_control(struct press_watch *watch, uint32_t events)
+{
+	struct member *member = (struct member *)((char *)watch - offsetof(struct member, control));
+
+	(void)events;
+	member->heard = true;
+}
+
+/* Not in the loop's turn itself: who loses a node answers clients, any of whom may be the next in that turn. */
+static void take_words(struct press_node *node)
+{
+	struct member *member = (struct member *)node;
+	struct soak_word word;
+	int heard;
+
+	if (!member->heard)
+		return;
+	member->heard = false;
+	while ((heard = soak_hear(SOAK_CONTROL_FD, &word)) > 0) {
+		if (word.say == SOAK_GONE)
+			press_service_lost(node, word.peer);
+		else if (word.say == SOAK_BACK)
+			offer_address(member, word.peer, word.meeting);
+		else if (word.say == SOAK_ADDRESS)
+			meet(member, &word);
+		else if (word.say == SOAK_ASK)
+			tell_report(member);
+		else if (word.say == SOAK_STOP)
+			member->stop = 1;
+	}
+	if (heard < 0)
+		_exit(1);
+}
+
+/* ---- life ---- */
+
+static void make_launch(struct member *member, const struct soak_plan *plan)
+{
+	static struct drv_endpoint endpoints[PRESS_NODES_MAX];
+	static char loopback[] = "";
+	struct drv_endpoint *here = &endpoints[plan->number];
+
+	for (uint32_t i = 0; i <= plan->nodes; i++)
+		endpoints[i] = (struct drv_endpoint){.device = (char *)(uintptr_t)plan->device,
+						     .address = (char *)(uintptr_t)plan->address,
+						     .raw_device = loopback};
+	for (uint32_t i = 1; i <= plan->nodes; i++)
+		if (i != plan->number)
+			here->peers[here->peers_count++] = (uint8_t)i;
+	member->launch = (struct drv_launch){.place = plan->place,
+					     .wait = DRV_WAIT_BLOCK,
+					     .endpoints = endpoints,
+					     .endpoints_count = plan->nodes + 1};
+}
+
+/* What a layer must be able to do here, besides what the node itself asks for. */
+static int check_table(const struct cadge_layer *layer, enum drv_place place, struct drv_fail *fail)
+{
+	if (layer->caps & CADGE_CAP_ONE_INIT)
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "its library starts once, for processes that begin and end "
+				    "together: none can come back");
+	if (!(layer->caps & CADGE_CAP_RELIABLE))
+		return drv_fail_set(fail, DRV_NO_CAP,
+				    "it loses messages, for which nodes would wait for ever");
+	if (!(layer->caps & CADGE_CAP_EVENT_FD))
+		return drv_fail_set(fail, DRV_NO_WAIT,
+				    "it has no descriptor that an event loop could hold (event_fd)");
+	return drv_negotiate_launch(place, DRV_WAIT_BLOCK, layer->caps, fail);
+}
+
+static int open_layer(struct member *member, const struct soak_plan *plan, struct drv_fail *fail)
+{
+	struct drv_engine *engine = &member->engine;
+
+	if (drv_loader_load(plan->modules, plan->layer, NULL, &engine->loaded, fail) ||
+	    check_table(engine->loaded.layer, plan->place, fail))
+		return -1;
+	engine->layer = engine->loaded.layer;
+	engine->launch = &member->launch;
+	engine->endpoint = (int)plan->number;
+	engine->block = true;
+	engine->deadline = engine->launch_deadline_ns = UINT64_MAX;
+	engine->bell = &member->stop;
+	engine->bell_at = 1;
+	drv_clock_start(&engine->clock, true);
+	press_links_need(&engine->needs);
+	if (drv_engine_open(engine, fail))
+		return -1;
+	drv_ability_read(engine->layer, engine->ctx, &engine->offer.both);
+	engine->offer.place = plan->place;
+	if (engine->needs.depth > engine->offer.both.depth_max)
+		return drv_fail_set(fail, DRV_DEPTH_TOO_DEEP, "it takes no more than %u operations at a time",
+				    engine->offer.both.depth_max);
+	if (drv_negotiate_message(PRESS_MESSAGE_BYTES, "message", &engine->offer.both, fail))
+		return -1;
+	for (uint32_t i = 1; i <= plan->nodes; i++)
+		if (i != plan->number)
+			engine->channels[engine->channels_count++].endpoint = (int)i;
+	return 0;
+}
+
+static int start(struct member *member, const struct soak_plan *plan, struct drv_fail *fail)
+{
+	const struct press_setting setting = {.workload = PRESS_CLARKNET,
+					      .cache_bytes = plan->cache_bytes,
+					      .working_bytes = plan->working_bytes,
+					      .service_ns = plan->service_ns,
+					      .seed = plan->seed};
+	struct press_node *node = &member->node;
+
+	make_launch(member, plan);
+	if (open_layer(member, plan, fail) || press_node_start(node, &member->engine, &setting, fail))
+		return -1;
+	press_links_survive(&node->links, on_lost);
+	node->turned = take_words;
+	/* no channel is there yet */
+	for (uint32_t i = 1; i <= plan->nodes; i++)
+		if (i != plan->number)
+			press_service_lost(node, i);
+	member->control = (struct press_watch){.fd = SOAK_CONTROL_FD, .ready = on_control};
+	if (press_loop_add(&node->loop, &member->control, EPOLLIN))
+		return drv_fail_set(fail, DRV_SYSTEM, "cannot watch the supervisor's words");
+	return 0;
+}
+
+int soak_node(const struct soak_plan *plan)
+{
+	struct member *member = calloc(1, sizeof(*member));
+	struct drv_fail fail = {0};
+	json_t *message = NULL;
+	int status = -1;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!member)
+		return 1;
+	member->node.loop.epoll_fd = -1;
+	if (start(member, plan, &fail)) {
+		tell_why(drv_reason_is_refusal(fail.reason) ? SOAK_REFUSED : SOAK_FAILED, &fail);
+	} else {
+		tell(SOAK_READY, member->node.connections.port, 0, NULL, 0);
+		status = press_node_serve(&member->node, &message, &fail);
+		if (status)
+			tell_why(SOAK_FAILED, &fail);
+	}
+	json_decref(message);
+	press_node_end(&member->node);
+	drv_engine_close(&member->engine);
+	free(member);
+	return status ? 1 : 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "press/soak/seen.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KIB         1024u
+#define SAMPLES_MAX 240u
+/* what memory may grow by, over half of all requests: what malloc has given out, and what the kernel has given to it */
+#define HEAP_GROWTH_BYTES   (64u * KIB)
+#define RESIDENT_GROWTH_KIB (2u * KIB)
+/* under AddressSanitizer what is freed stays for a while, and its malloc tells nothing */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static struct soak_process look_at(int pid)
+{
+	const uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / KIB;
+	struct soak_process process = {0};
+	unsigned long resident = 0;
+	char path[64];
+	FILE *file;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	folder = opendir(path);
+	while (folder && readdir(folder))
+		process.descriptors++;
+	if (folder)
+		closedir(folder);
+	/* without . and .. and, of ourselves, the folder's own */
+	process.descriptors -= process.descriptors ? (pid == getpid() ? 3u : 2u) : 0u;
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%*u %lu", &resident) == 1)
+		process.resident_kib = resident * page_kib;
+	if (file)
+		fclose(file);
+	return process;
+}
+
+static json_t *say(const struct soak_process *process)
+{
+	return json_pack("{s:I, s:I}", "descriptors", (json_int_t)process->descriptors, "resident_kib",
+			 (json_int_t)process->resident_kib);
+}
+
+int soak_seen_start(struct soak_seen *seen)
+{
+	seen->skip = 1;
+	seen->settled = json_array();
+	seen->samples = json_array();
+	return seen->settled && seen->samples ? 0 : -1;
+}
+
+void soak_seen_end(struct soak_seen *seen)
+{
+	json_decref(seen->settled);
+	json_decref(seen->samples);
+}
+
+/* Of two neighbours one goes, when there are too many. */
+static void thin_out(struct soak_seen *seen)
+{
+	if (json_array_size(seen->samples) < SAMPLES_MAX)
+		return;
+	seen->skip *= 2;
+	for (size_t i = 0; i < json_array_size(seen->samples); i++)
+		json_array_remove(seen->samples, i);
+}
+
+void soak_seen_sample(struct soak_seen *seen, const struct soak_lives *lives, uint64_t requests)
+{
+	struct soak_process supervisor, first;
+
+	if (++seen->skipped < seen->skip || lives->sites[1].state != SOAK_THERE)
+		return;
+	seen->skipped = 0;
+	thin_out(seen);
+	supervisor = look_at(getpid());
+	first = look_at(lives->sites[1].pid);
+	json_array_append_new(seen->samples,
+			      json_pack("{s:I, s:o, s:o}", "requests", (json_int_t)requests, "supervisor",
+					say(&supervisor), "node_1", say(&first)));
+}
+
+static uint64_t beside_cache(const struct soak_report *report)
+{
+	return report->heap_bytes > report->cache_heap_bytes ? report->heap_bytes - report->cache_heap_bytes
+							     : 0;
+}
+
+static json_t *say_node(const struct soak_site *site, struct soak_process *process_out)
+{
+	const struct soak_report *report = &site->report;
+	json_t *node;
+
+	*process_out = look_at(site->pid);
+	process_out->heap_bytes = beside_cache(report);
+	node = say(process_out);
+	json_object_update_new(node, json_pack("{s:i, s:i, s:I, s:I, s:i, s:i}", "node", (int)site->number,
+					       "life", (int)site->life, "heap_beside_cache_bytes",
+					       (json_int_t)process_out->heap_bytes, "cache_bytes",
+					       (json_int_t)report->cache_bytes, "cached_files",
+					       (int)report->files, "connections", (int)report->connections));
+	return node;
+}
+
+void soak_seen_settled(struct soak_seen *seen, const struct soak_lives *lives, const char *when,
+		       uint64_t requests)
+{
+	struct soak_quiet quiet = {.supervisor = look_at(getpid())};
+	json_t *nodes = json_array();
+
+	snprintf(quiet.when, sizeof(quiet.when), "%s", when);
+	for (uint32_t i = 1; i <= lives->plan->nodes; i++) {
+		struct soak_process process;
+
+		json_array_append_new(nodes, say_node(&lives->sites[i], &process));
+		if (i == 1)
+			quiet.first = process;
+	}
+	json_array_append_new(seen->settled,
+			      json_pack("{s:s, s:I, s:I, s:o, s:o}", "when", when, "requests",
+					(json_int_t)requests, "kills", (json_int_t)lives->kills, "supervisor",
+					say(&quiet.supervisor), "nodes", nodes));
+	if (seen->count < SOAK_QUIETS_MAX)
+		seen->quiets[seen->count++] = quiet;
+}
+
+static const struct soak_quiet *quiet_at(const struct soak_seen *seen, const char *when)
+{
+	for (uint32_t i = 0; i < seen->count; i++)
+		if (!strcmp(seen->quiets[i].when, when))
+			return &seen->quiets[i];
+	return NULL;
+}
+
+static void compare(struct soak_lives *lives, const char *who, const struct soak_process *before,
+		    const struct soak_process *after)
+{
+	if (after->descriptors != before->descriptors)
+		soak_trouble(lives, "%s had %llu descriptors at half of the requests, and %llu at the end",
+			     who, (unsigned long long)before->descriptors,
+			     (unsigned long long)after->descriptors);
+	if (SANITIZED)
+		return;
+	if (after->heap_bytes > before->heap_bytes + HEAP_GROWTH_BYTES)
+		soak_trouble(
+			lives,
+			"%s: malloc had given out %llu bytes at half of the requests, and %llu at the end",
+			who, (unsigned long long)before->heap_bytes, (unsigned long long)after->heap_bytes);
+	if (after->resident_kib > before->resident_kib + RESIDENT_GROWTH_KIB)
+		soak_trouble(lives, "%s had %llu KiB of memory at half of the requests, and %llu at the end",
+			     who, (unsigned long long)before->resident_kib,
+			     (unsigned long long)after->resident_kib);
+}
+
+void soak_seen_judge(const struct soak_seen *seen, struct soak_lives *lives)
+{
+	const struct soak_quiet *before = quiet_at(seen, "half"), *after = quiet_at(seen, "end");
+
+	if (!before || !after) {
+		soak_trouble(lives, "it did not come to its end");
+		return;
+	}
+	compare(lives, "the supervisor", &before->supervisor, &after->supervisor);
+	compare(lives, "node 1", &before->first, &after->first);
+}

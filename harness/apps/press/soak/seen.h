@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors and memory of all processes, now and then and whenever all is quiet; and whether they are flat. */
+#ifndef PRESS_SOAK_SEEN_H
+#define PRESS_SOAK_SEEN_H
+
+#include <jansson.h>
+
+#include "press/soak/lives.h"
+
+/* One process. A node's heap is what its malloc has given out, without the files in its cache; 0 where it does not say. */
+struct soak_process {
+	uint64_t descriptors, resident_kib, heap_bytes;
+};
+
+/* When all was quiet: the supervisor, and the first node, which lives from the beginning to the end. */
+struct soak_quiet {
+	char when[16];
+	struct soak_process supervisor, first;
+};
+
+#define SOAK_QUIETS_MAX 16u
+
+struct soak_seen {
+	uint32_t count, skipped, skip;
+	struct soak_quiet quiets[SOAK_QUIETS_MAX];
+	json_t *settled, *samples;
+};
+
+int soak_seen_start(struct soak_seen *seen);
+void soak_seen_end(struct soak_seen *seen);
+void soak_seen_sample(struct soak_seen *seen, const struct soak_lives *lives, uint64_t requests);
+/* With fresh reports. */
+void soak_seen_settled(struct soak_seen *seen, const struct soak_lives *lives, const char *when,
+		       uint64_t requests);
+/* From half of the requests to their end, in both processes: as many descriptors, and hardly more memory. */
+void soak_seen_judge(const struct soak_seen *seen, struct soak_lives *lives);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "press/soak/word.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#define HEAD_BYTES offsetof(struct soak_word, content)
+
+int soak_tell(int fd, const struct soak_word *word, int flags)
+{
+	ssize_t sent;
+
+	do
+		sent = send(fd, word, HEAD_BYTES + word->bytes, MSG_NOSIGNAL | flags);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -1 : 0;
+}
+
+int soak_hear(int fd, struct soak_word *word_out)
+{
+	const ssize_t got = recv(fd, word_out, sizeof(*word_out), MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	return (size_t)got >= HEAD_BYTES && HEAD_BYTES + word_out->bytes == (size_t)got ? 1 : -1;
+}

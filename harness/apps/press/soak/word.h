@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the supervisor and its nodes say to each other, each in one datagram over a pair of sockets. */
+#ifndef PRESS_SOAK_WORD_H
+#define PRESS_SOAK_WORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "press/directory.h"
+#include "press/message.h"
+
+enum soak_say {
+	/* to a node: `peer` is gone; it is back, for the meeting of that number; this is its address; tell how you are; stop */
+	SOAK_GONE,
+	SOAK_BACK,
+	SOAK_ADDRESS,
+	SOAK_ASK,
+	SOAK_STOP,
+	/* of a node: it listens at the port `peer`; this is its address for `peer`; its layer says that `peer` is down; how it is;
+	   it cannot be (a sentence), for the layer cannot do what is asked or for it has failed */
+	SOAK_READY,
+	SOAK_OFFER,
+	SOAK_DOWN,
+	SOAK_REPORT,
+	SOAK_REFUSED,
+	SOAK_FAILED,
+};
+
+#define SOAK_CONTENT_BYTES 4096u
+
+struct soak_word {
+	uint32_t say, peer;
+	uint64_t meeting;
+	uint32_t bytes, unused;
+	uint8_t content[SOAK_CONTENT_BYTES];
+};
+
+/* How a node is. */
+struct soak_report {
+	/* by node: the meeting from which its channel is up, else 0; what it holds as far as this node knows, in short */
+	uint64_t meetings[PRESS_NODES_MAX], holds[PRESS_NODES_MAX];
+	uint64_t counts[PRESS_COUNTS];
+	/* of malloc: all of it, and what the cache's files have of it; 0: this malloc does not say */
+	uint64_t heap_bytes, cache_heap_bytes;
+	uint64_t cache_bytes;
+	/* what is under way; all of it 0 in a node that has nothing to do, but for connections that clients keep */
+	uint32_t tasks, pins, lent, queues, load, connections;
+	uint32_t files, unused;
+};
+
+_Static_assert(sizeof(struct soak_report) <= SOAK_CONTENT_BYTES, "a report fits into a word");
+
+/* Sends one. 0, or -1 with errno: it did not go, now or ever. */
+int soak_tell(int fd, const struct soak_word *word, int flags);
+/* 1: one has come; 0: none has; -1: the other end is gone. */
+int soak_hear(int fd, struct soak_word *word_out);
+
+#endif

@@ -53,7 +53,7 @@ enum press_parsed press_parse(struct press_parser *parser, const char *data, siz
 /* A request has begun and not ended. */
 static inline bool press_parser_busy(const struct press_parser *parser)
 {
-	return parser->bytes > 0;
+	return parser->bytes > 0 && !parser->complete;
 }
 
 /* The number of the file that a target names, below `files`; `files` itself when it names none. */

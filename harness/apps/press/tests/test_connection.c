@@ -227,6 +227,11 @@ static void check_slow(struct server *server)
 	server->connections.now_ns += PRESS_SLOW_NS + 1;
 	press_connections_tidy(&server->connections);
 	tap_ok(server->connections.open == 1, "who has nothing to ask may stay a while");
+	say(fd, "GET /f/0" HOST);
+	hear(server, fd, 1, &ended);
+	server->connections.now_ns += PRESS_SLOW_NS + 1;
+	press_connections_tidy(&server->connections);
+	tap_ok(server->connections.open == 1, "who has nothing more to ask, too");
 	server->connections.now_ns += PRESS_IDLE_NS;
 	press_connections_tidy(&server->connections);
 	tap_ok(server->connections.open == 0, "and not for ever");

@@ -156,7 +156,8 @@ static void bury(struct soak_site *site, int status)
 		struct soak_site *other = &lives->sites[i];
 
 		site->meetings[i] = other->meetings[site->number] = 0;
-		if (other != site && other->state == SOAK_THERE && !site->stopped)
+		/* every other time they hear of it from their layer, or when it is back */
+		if (other != site && other->state == SOAK_THERE && !site->stopped && site->life % 2)
 			tell(other, SOAK_GONE, site->number, 0);
 	}
 }
@@ -187,6 +188,8 @@ static void __attribute__((noreturn)) become_node(const struct soak_site *site, 
 	arguments[count++] = "--service-ns";
 	arguments[count++] = service;
 	arguments[count] = NULL;
+	/* what libraries print is no part of the account */
+	dup2(STDERR_FILENO, STDOUT_FILENO);
 	/* dup2 to itself would leave it close-on-exec */
 	if (control == SOAK_CONTROL_FD ? !fcntl(control, F_SETFD, 0)
 				       : dup2(control, SOAK_CONTROL_FD) == SOAK_CONTROL_FD)

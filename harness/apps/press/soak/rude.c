@@ -279,7 +279,8 @@ void soak_rudes_send(struct soak_rudes *rudes)
 				   .kind = (enum soak_rude_kind)(rudes->began % kinds),
 				   .begun_ns = drv_now_ns()};
 	step = rude->kind == SOAK_PIPELINED;
-	file = rude->kind == SOAK_SLOW_READER || rude->kind == SOAK_GONE_MIDWAY
+	file = rude->kind == SOAK_SLOW_READER || rude->kind == SOAK_GONE_MIDWAY ||
+			       rude->kind == SOAK_NEVER_READS
 		       ? rudes->largest
 		       : (uint32_t)(rudes->began * 7) % (rudes->files->count - PIPELINED);
 	soak_answers_start(&rude->answers, rudes->files, file, step);

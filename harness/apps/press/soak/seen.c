@@ -8,8 +8,13 @@
 
 #define KIB         1024u
 #define SAMPLES_MAX 240u
-/* what memory may grow by, over half of all requests: what malloc has given out, and what the kernel has given to it */
-#define HEAP_GROWTH_BYTES   (64u * KIB)
+/*
+ * What may be added over half of all requests. A layer may have a descriptor of its own for whom it is talking to most. Of
+ * half a million requests none may leave a byte behind, of fifteen deaths none 20 KiB: what malloc has given out. And what
+ * the kernel has given to malloc.
+ */
+#define DESCRIPTORS_GROWTH  1u
+#define HEAP_GROWTH_BYTES   (256u * KIB)
 #define RESIDENT_GROWTH_KIB (2u * KIB)
 /* under AddressSanitizer what is freed stays for a while, and its malloc tells nothing */
 #if defined(__SANITIZE_ADDRESS__)
@@ -113,6 +118,12 @@ static json_t *say_node(const struct soak_site *site, struct soak_process *proce
 					       (json_int_t)process_out->heap_bytes, "cache_bytes",
 					       (json_int_t)report->cache_bytes, "cached_files",
 					       (int)report->files, "connections", (int)report->connections));
+	/* in this life */
+	json_object_update_new(node, json_pack("{s:I, s:I, s:I, s:I}", "requests",
+					       (json_int_t)report->counts[PRESS_REQUESTS], "forwarded",
+					       (json_int_t)report->counts[PRESS_FORWARDED], "misses",
+					       (json_int_t)report->counts[PRESS_MISSES], "file_message_bytes",
+					       (json_int_t)report->counts[PRESS_SENT_BYTES + PRESS_FILE]));
 	return node;
 }
 
@@ -149,7 +160,7 @@ static const struct soak_quiet *quiet_at(const struct soak_seen *seen, const cha
 static void compare(struct soak_lives *lives, const char *who, const struct soak_process *before,
 		    const struct soak_process *after)
 {
-	if (after->descriptors != before->descriptors)
+	if (after->descriptors > before->descriptors + DESCRIPTORS_GROWTH)
 		soak_trouble(lives, "%s had %llu descriptors at half of the requests, and %llu at the end",
 			     who, (unsigned long long)before->descriptors,
 			     (unsigned long long)after->descriptors);

@@ -238,7 +238,7 @@ static int open_layer(struct member *member, const struct soak_plan *plan, struc
 	engine->bell = &member->stop;
 	engine->bell_at = 1;
 	drv_clock_start(&engine->clock, true);
-	press_links_need(&engine->needs);
+	press_links_need(PRESS_V0, &engine->needs);
 	if (drv_engine_open(engine, fail))
 		return -1;
 	drv_ability_read(engine->layer, engine->ctx, &engine->offer.both);

@@ -300,7 +300,7 @@ static void check_back(void)
 	for (int i = 0; i < 3; i++) {
 		turn();
 		caching.attempt = attempt_of(MEETING);
-		caching.credits = PRESS_WINDOW - node.links.links[0].credits;
+		caching.taken = node.links.links[0].sent;
 		deliver(0, caching, NULL, 0);
 	}
 	for (unsigned i = before; i < posts_count; i++)
@@ -309,7 +309,7 @@ static void check_back(void)
 	tap_ok(told == 12, "it is told of each file that is held here: %u", told);
 	tap_ok(node.directory.holders[50] >> OTHER & 1, "what it says is listened to");
 	caching.attempt = ATTEMPT;
-	caching.credits = 0;
+	caching.taken = 0;
 	caching.file = 51;
 	deliver(0, caching, NULL, 0);
 	caching.attempt = attempt_of(MEETING - 1);

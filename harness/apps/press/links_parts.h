@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages (links.c) and remote writes (writes.c) of a link share. */
+/* What the parts of a link share: its queue (links.c), messages (links_send.c), remote writes (writes.c), deaths (links_lost.c). */
 #ifndef PRESS_LINKS_PARTS_H
 #define PRESS_LINKS_PARTS_H
 
@@ -34,6 +34,9 @@ static inline uint8_t *press_link_board(const struct press_link *link)
 struct press_message press_link_head(const struct press_links *links, const struct press_link *link,
 				     const struct press_message *head);
 
+/* NULL: there is none. */
+struct press_link *press_link_to(struct press_links *links, uint32_t endpoint);
+
 /* The queue of a link: takes the first job out of it, puts one in front of all others, ends the first one. */
 struct press_job *press_link_take_first(struct press_link *link);
 void press_link_put_first(struct press_link *link, struct press_job *job);
@@ -45,6 +48,14 @@ void press_link_end_first(struct press_link *link);
  */
 bool press_links_accepted(struct press_links *links, uint32_t channel, uint32_t number, int code,
 			  const char *what);
+
+/* The layer says that an operation has ended: sink.sent. */
+void press_links_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code);
+
+/* Sends what can go on one link. 0, or -1 when memory is short. */
+int press_link_send(struct press_links *links, uint32_t channel);
+/* Nothing of this link follows: frees what waits, and what the layer had. */
+void press_link_end(struct press_link *link);
 
 /* A message has come: the first thing that is done with it. */
 void press_links_take(struct press_links *links, struct press_link *link, const struct press_message *head,

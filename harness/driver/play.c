@@ -287,7 +287,8 @@ static void count_phase(const struct drv_play *play, const struct drv_phase *pha
 {
 	struct drv_events *events = &play->engine->events;
 
-	drv_events_read(events, usage);
+	if (!drv_usage_follows())
+		drv_events_read(events, usage); /* else the work is another process's: not counted */
 	if (phase->last || phase->ended == DRV_STEP_MEASURE)
 		drv_events_end(events);
 	else if (phase->ended == DRV_STEP_VERIFY)

@@ -2,11 +2,14 @@
 /* CPU time, context switches, page faults and hindrances of a stretch of work. */
 #include "usage.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -16,10 +19,26 @@ static uint64_t timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * UINT64_C(1000000000) + (uint64_t)time->tv_usec * UINT64_C(1000);
 }
 
-/* "ran_ns waited_ns slices" */
-static int64_t run_wait_ns(void)
+static int64_t sum_of(int64_t one, int64_t other)
 {
-	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+	return one < 0 || other < 0 ? -1 : one + other;
+}
+
+/* Of a child: what it is, and what it had used when it was last looked at. */
+struct child {
+	pid_t pid;
+	clockid_t clock;
+	uint64_t user_ns, system_ns, voluntary_switches, involuntary_switches, minor_faults, major_faults;
+	int64_t run_wait_ns;
+};
+
+/* The one that is followed (pid 0: none), and all before it together. Of the thread that waits for them alone. */
+static struct child child, left;
+
+/* "ran_ns waited_ns slices" */
+static int64_t run_wait_ns(const char *path)
+{
+	FILE *file = fopen(path, "re");
 	uint64_t ran, waited;
 	int found = 0;
 
@@ -57,6 +76,125 @@ static int64_t stolen_ns(void)
 	return stolen;
 }
 
+/* What stands at a number's place, counted from 0, behind the name in /proc/PID/stat. */
+enum { MINOR_FAULTS = 7, MAJOR_FAULTS = 9, USER_TICKS = 11, SYSTEM_TICKS, NUMBERS };
+
+static bool read_stat(pid_t pid, uint64_t numbers[NUMBERS])
+{
+	char path[32], text[1024], *at;
+	size_t bytes;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = '\0';
+	at = strrchr(text, ')');
+	for (int i = 0; i < NUMBERS; i++) {
+		at = at ? strchr(at + 1, ' ') : NULL;
+		/* the state, a letter, gives 0 */
+		numbers[i] = at ? strtoull(at, NULL, 10) : 0;
+	}
+	return at != NULL;
+}
+
+/* Context switches of its first thread. */
+static void read_switches(struct child *of)
+{
+	char path[32], line[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)of->pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &of->voluntary_switches);
+		sscanf(line, "nonvoluntary_ctxt_switches: %" SCNu64, &of->involuntary_switches);
+	}
+	if (file)
+		fclose(file);
+}
+
+/*
+ * Its clock has its time to the nanosecond, and the kernel tells user's and system's apart in ticks alone; they have the
+ * ticks' shares of it, and neither ever becomes less, as in the kernel itself.
+ */
+static void read_child(struct child *of)
+{
+	uint64_t numbers[NUMBERS], ran_ns, system_ns;
+	struct timespec ran;
+	char path[40];
+
+	if (clock_gettime(of->clock, &ran) || !read_stat(of->pid, numbers))
+		return; /* it has ended: what was known last stands */
+	ran_ns = (uint64_t)ran.tv_sec * UINT64_C(1000000000) + (uint64_t)ran.tv_nsec;
+	system_ns = numbers[USER_TICKS] + numbers[SYSTEM_TICKS]
+			    ? (uint64_t)((double)ran_ns * (double)numbers[SYSTEM_TICKS] /
+					 (double)(numbers[USER_TICKS] + numbers[SYSTEM_TICKS]))
+			    : 0;
+	if (system_ns < of->system_ns)
+		system_ns = of->system_ns;
+	if (ran_ns - system_ns < of->user_ns || ran_ns < system_ns)
+		system_ns = ran_ns - of->user_ns;
+	of->system_ns = system_ns;
+	of->user_ns = ran_ns - system_ns;
+	of->minor_faults = numbers[MINOR_FAULTS];
+	of->major_faults = numbers[MAJOR_FAULTS];
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)of->pid);
+	of->run_wait_ns = run_wait_ns(path);
+	read_switches(of);
+}
+
+static void add_child(struct drv_usage *usage, const struct child *more)
+{
+	usage->user_ns += more->user_ns;
+	usage->system_ns += more->system_ns;
+	usage->voluntary_switches += more->voluntary_switches;
+	usage->involuntary_switches += more->involuntary_switches;
+	usage->minor_faults += more->minor_faults;
+	usage->major_faults += more->major_faults;
+	usage->run_wait_ns = sum_of(usage->run_wait_ns, more->run_wait_ns);
+}
+
+int drv_usage_follow(pid_t pid)
+{
+	clockid_t clock;
+	const int code = clock_getcpuclockid(pid, &clock);
+
+	if (code) {
+		errno = code;
+		return -1;
+	}
+	child = (struct child){.pid = pid, .clock = clock};
+	return 0;
+}
+
+void drv_usage_leave(void)
+{
+	struct drv_usage sum = {0};
+
+	if (!child.pid)
+		return;
+	read_child(&child);
+	add_child(&sum, &left);
+	add_child(&sum, &child);
+	left = (struct child){.user_ns = sum.user_ns,
+			      .system_ns = sum.system_ns,
+			      .voluntary_switches = sum.voluntary_switches,
+			      .involuntary_switches = sum.involuntary_switches,
+			      .minor_faults = sum.minor_faults,
+			      .major_faults = sum.major_faults,
+			      .run_wait_ns = sum.run_wait_ns};
+	child.pid = 0;
+}
+
+bool drv_usage_follows(void)
+{
+	return child.pid != 0;
+}
+
 void drv_usage_read(struct drv_usage *usage_out)
 {
 	struct rusage process, thread;
@@ -64,7 +202,7 @@ void drv_usage_read(struct drv_usage *usage_out)
 	memset(usage_out, 0, sizeof(*usage_out));
 	usage_out->system_calls = usage_out->cycles = usage_out->instructions = -1;
 	usage_out->wall_ns = drv_now_ns();
-	usage_out->run_wait_ns = run_wait_ns();
+	usage_out->run_wait_ns = run_wait_ns("/proc/thread-self/schedstat");
 	usage_out->stolen_ns = stolen_ns();
 	if (getrusage(RUSAGE_SELF, &process) || getrusage(RUSAGE_THREAD, &thread))
 		return; /* cannot fail with these arguments */
@@ -75,11 +213,11 @@ void drv_usage_read(struct drv_usage *usage_out)
 	usage_out->minor_faults = (uint64_t)process.ru_minflt;
 	usage_out->major_faults = (uint64_t)process.ru_majflt;
 	usage_out->thread_voluntary_switches = (uint64_t)thread.ru_nvcsw;
-}
-
-static int64_t sum_of(int64_t left, int64_t right)
-{
-	return left < 0 || right < 0 ? -1 : left + right;
+	if (child.pid)
+		read_child(&child);
+	add_child(usage_out, &left);
+	if (child.pid)
+		add_child(usage_out, &child);
 }
 
 static int64_t more_than(int64_t later, int64_t earlier)

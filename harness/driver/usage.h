@@ -7,7 +7,9 @@
 #define DRV_USAGE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "fail.h"
 
@@ -35,6 +37,16 @@ struct drv_usage {
 
 /* Reads the counters now. Takes some ten microseconds, more on a machine with many processors. */
 void drv_usage_read(struct drv_usage *usage_out);
+
+/*
+ * A child process that works in this one's place, one at a time: from now on all that it has used and uses counts
+ * as this process's own, but for stolen time. 0, or -1 with errno. What it used stays counted
+ * after drv_usage_leave, which has to come before it is waited for.
+ */
+int drv_usage_follow(pid_t child);
+void drv_usage_leave(void);
+/* Is one followed? What events.h counts is of this process alone. */
+bool drv_usage_follows(void);
 
 /* Adds what another thread of the process had to wait for. */
 void drv_usage_add_thread(struct drv_usage *sum, const struct drv_usage *more);

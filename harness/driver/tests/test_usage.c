@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -80,9 +81,81 @@ static void test_there_and_back(void)
 	       "a thread more adds what is its own");
 }
 
+/* Works for a stretch of its own time whenever it is told to, and says so. */
+static _Noreturn void be_child(int in, int out)
+{
+	char go;
+
+	while (read(in, &go, 1) == 1) {
+		struct timespec ran;
+		uint64_t until_ns = 0;
+
+		do {
+			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ran);
+			if (!until_ns)
+				until_ns = (uint64_t)ran.tv_nsec + STRETCH_NS;
+		} while ((uint64_t)ran.tv_sec * UINT64_C(1000000000) + (uint64_t)ran.tv_nsec < until_ns);
+		if (write(out, &go, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static struct drv_usage used_while_it_works(int out, int in)
+{
+	struct drv_usage before, after;
+	char go = 0;
+
+	drv_usage_read(&before);
+	if (write(out, &go, 1) != 1 || read(in, &go, 1) != 1)
+		exit(1);
+	drv_usage_read(&after);
+	return drv_usage_since(&before, &after);
+}
+
+/* A child that works in our place counts to the nanosecond while it is followed, and stays counted afterwards. */
+static void test_a_child(void)
+{
+	struct drv_usage usage, before, after;
+	uint64_t busy_ns;
+	int there[2], back[2];
+	pid_t child;
+
+	if (pipe(there) || pipe(back) || (child = fork()) < 0) {
+		tap_ok(1, "no child # SKIP");
+		return;
+	}
+	if (child == 0) {
+		close(there[1]); /* it ends with us, and when it is told */
+		be_child(there[0], back[1]);
+	}
+	usage = used_while_it_works(there[1], back[0]);
+	tap_ok(usage.user_ns + usage.system_ns < STRETCH_NS / 2, "of a child nothing counts");
+	tap_ok(!drv_usage_follow(child) && drv_usage_follows(), "unless it is followed");
+	usage = used_while_it_works(there[1], back[0]);
+	busy_ns = usage.user_ns + usage.system_ns;
+	tap_ok(busy_ns >= STRETCH_NS && busy_ns < STRETCH_NS + STRETCH_NS / 2,
+	       "%" PRIu64 " of %" PRIu64 " ns", busy_ns, STRETCH_NS);
+	tap_ok(usage.voluntary_switches > 0, "so do its switches");
+	drv_usage_read(&before);
+	drv_usage_leave();
+	if (kill(child, SIGKILL) || waitpid(child, NULL, 0) != child)
+		exit(1);
+	drv_usage_read(&after);
+	after = drv_usage_since(&before, &after);
+	tap_ok(!drv_usage_follows() && after.user_ns < STRETCH_NS && after.system_ns < STRETCH_NS,
+	       "what it has used stays counted");
+	tap_ok(drv_usage_follow(child) < 0, "one that is no more is not followed");
+	for (int i = 0; i < 2; i++) {
+		close(there[i]);
+		close(back[i]);
+	}
+}
+
 int main(void)
 {
 	test_there_and_back();
 	test_a_rival();
+	test_a_child();
 	return tap_done();
 }

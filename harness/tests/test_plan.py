@@ -103,6 +103,43 @@ def test_a_limit_may_speak_of_the_target_alone(catalogue: Catalogue, site: Site)
     assert {point.reason_code for point in plan.points if point.reason == limit.reason} == {"NO_CAP"}
 
 
+def test_a_pattern_may_have_limits(catalogue: Catalogue, site: Site) -> None:
+    """Such points are planned as refused, each with the first reason that holds; all others are as they were."""
+    raw = WORKLOADS.patterns["rpc"].to_object()
+    raw["limits"] = [
+        {"when": {"reply_bytes": 8}, "layers": ["a-one"], "reason": "a-one alone"},
+        {"when": {"reply_bytes": 8}, "waits": ["block"], "reason": "it sleeps", "reason_code": "NO_POLL"},
+        {"when": {}, "most": {"request_bytes": 8}, "reason": "it is small"},
+    ]
+    workloads = replace(
+        WORKLOADS, patterns={**WORKLOADS.patterns, "rpc": PatternFile.from_object(raw, source="rpc.pattern.yml")}
+    )
+    sweep = tiny(
+        layers=["a-one", "c-three"],
+        places="within",
+        waits=["poll", "block"],
+        floors=False,
+        patterns=[{"pattern": "rpc", "request_bytes": ["8B", "64B"], "reply_bytes": ["8B", "16B"]}],
+    )
+    found = {
+        (point.subject.layer, point.subject.wait, point.workload["request_bytes"], point.workload["reply_bytes"]): (
+            point.reason_code and (point.reason_code, point.reason)
+        )
+        for point in make_plan(sweep, built(catalogue), workloads, site).points
+    }
+    small = (Reason.NO_CAP, "it is small")
+    assert {key: why for key, why in found.items() if key[0] == "a-one"} == {
+        ("a-one", "poll", 8, 8): (Reason.NO_POLL, "it sleeps"),
+        ("a-one", "block", 8, 8): None,
+        ("a-one", "poll", 64, 8): (Reason.NO_POLL, "it sleeps"),
+        ("a-one", "block", 64, 8): small,
+        **{("a-one", wait, 8, 16): None for wait in ("poll", "block")},
+        **{("a-one", wait, 64, 16): small for wait in ("poll", "block")},
+    }
+    assert found["c-three", "block", 8, 8] == (Reason.NO_CAP, "a-one alone")
+    assert found["c-three", "block", 8, 16] is None
+
+
 def test_a_layer_may_have_places_of_its_own(catalogue: Catalogue, site: Site) -> None:
     layers = ["a-one", {"layer": "b-two", "places": "between"}]
     plan = make_plan(tiny(layers=layers, floors=False), built(catalogue), WORKLOADS, site)

@@ -34,6 +34,7 @@ def test_an_older_plan_keeps_its_hash() -> None:
         (RPC, "copied"),
         (RPC, "call_caps"),
         (RPC, "hosts_between"),
+        (RPC, "limits"),
     ):
         assert new not in file.to_object()
         assert type(file).from_object(file.to_object(), source="x") == file
@@ -184,6 +185,9 @@ KNEE = {
         (("quantities", "latency", "unit"), "us", "a histogram is in ns"),
         (("quantities", "latency", "kind"), "guess", "kind"),
         (("constraints",), [{"when": {"depth": 1}, "then": {"width": 1}}], "there is no parameter width"),
+        (("limits",), [{"when": {"width": 1}, "waits": ["block"], "reason": "x"}], "there is no parameter width"),
+        (("limits",), [{"when": {}, "most": {"touch": 1}, "reason": "x"}], "limits: there is no number touch"),
+        (("limits",), [{"when": {}, "reason": "x"}], "a limit has layers, waits or most"),
         (("floor", "alike", "depth", "is"), "follows", "depth follows nothing"),
         (("floor", "sizes"), ["depth"], "depth is no size in bytes"),
         (("floor", "form"), None, "form and sizes belong together"),

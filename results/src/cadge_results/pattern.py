@@ -15,8 +15,9 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from cadge_results.base import Document, Frozen, Place
+from cadge_results.base import Document, Frozen, Place, Wait
 from cadge_results.point import WORD, Value, Workload
+from cadge_results.reason import Reason
 
 ENDPOINTS_MAX = 64
 RESERVED = frozenset({"pattern", "zip", "places", "waits", "place", "wait", "duration"})
@@ -220,6 +221,34 @@ class Need(Frozen):
 
     when: When = Field(default_factory=dict)
     caps: tuple[Capability, ...] = Field(min_length=1)
+
+
+class Limit(Frozen):
+    """What points have to be where `when` holds; all others are refused without trying, with this reason.
+
+    Only over these layers, in these wait modes, with a number of at most so much: what is not given is not asked.
+    """
+
+    when: When
+    layers: tuple[str, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    most: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    reason: str = Field(min_length=1)
+    reason_code: Reason = Reason.NO_CAP
+
+    @model_validator(mode="after")
+    def _asks(self) -> Self:
+        if not (self.layers or self.waits or self.most):
+            raise ValueError("a limit has layers, waits or most")
+        return self
+
+    def allows(self, layer: str, wait: Wait, workload: Workload) -> bool:
+        """Tell whether such a point is as it has to be."""
+        return not holds(self.when, workload) or (
+            (not self.layers or layer in self.layers)
+            and (not self.waits or wait in self.waits)
+            and all(workload.integer(name) <= most for name, most in self.most.items())
+        )
 
 
 class Alike(Frozen):
@@ -432,6 +461,7 @@ class PatternFile(Document):
     parameters: dict[Name, Parameter] = Field(min_length=1)
     constraints: tuple[Constraint, ...] = ()
     needs: tuple[Need, ...] = ()
+    limits: tuple[Limit, ...] = Field(default=(), exclude_if=lambda value: not value)
     quantities: dict[Name, Quantity] = Field(min_length=1)
     """The first is the main one, which is drawn and compared."""
     axis: Name
@@ -695,6 +725,7 @@ class PatternFile(Document):
                 yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"
         conditions = [(one.when, one.then) for one in self.constraints]
         conditions += [(one.when, {}) for one in self.needs] + [(one.when, {}) for one in self.roles.values()]
+        conditions += [(one.when, {}) for one in self.limits]
         conditions += [(role.acts, {}) for role in self.roles.values() if isinstance(role.acts, dict)]
         for part in conditions:
             for values in part:
@@ -703,6 +734,10 @@ class PatternFile(Document):
                         yield f"there is no parameter {name}"
                     elif why := self.parameters[name].refuse(value):
                         yield f"{name}: {why}"
+
+        for name in (name for one in self.limits for name in one.most):
+            if getattr(self.parameters.get(name), "type", "") != "integer":
+                yield f"limits: there is no number {name} among the parameters"
 
     def _role_problems(self) -> Iterator[str]:
         names = list(self.roles)

@@ -20,14 +20,16 @@ def refuse_point(
 ) -> Refusal | None:
     """Return why a point is planned as refused, or None. The first reason that holds is given.
 
-    In order: limits of the layer file (tested, and the best explained), places, the build, the testbed, and what the
-    driver found that the layer grants there; `set_otherwise`: with settings it may grant whatever it claims.
+    In order: limits of the layer file (tested, and the best explained), places, the build, limits of the pattern,
+    the testbed, and what the driver found that the layer grants there; `set_otherwise`: with settings it may grant
+    whatever it claims.
     """
     if set_otherwise:
         info = _at_its_best(info)
     sleeper = info.name if wanted.wait == "poll" and _sleeps(info, wanted, pattern, cast) else ""
     return (
         _of_the_layer(info, wanted, pattern)
+        or _of_the_pattern(info, wanted, pattern)
         or _another_endpoint(wanted, pattern)
         or refuse_place(site, wanted.place)
         or _few_hosts(wanted, pattern, site)
@@ -57,6 +59,13 @@ def _of_the_layer(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refu
     if wanted.place not in pattern.places:
         return Refusal(code=Reason.PLACE, reason=f"{wanted.workload.pattern} {runs_only(pattern.places)}")
     return info.absent
+
+
+def _of_the_pattern(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Refusal | None:
+    for limit in pattern.limits:
+        if not limit.allows(info.name, wanted.wait, wanted.workload):
+            return Refusal(code=limit.reason_code, reason=limit.reason)
+    return None
 
 
 def _another_endpoint(wanted: Wanted, pattern: PatternFile) -> Refusal | None:

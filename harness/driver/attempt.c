@@ -395,7 +395,8 @@ int drv_attempt_run(struct drv_engine *engine, size_t index, struct drv_attempt 
 	if (status < 0 && fail.reason == DRV_PEER_LOST)
 		drv_engine_explain(engine, &fail);
 	if (status) {
-		attempt->status = DRV_FAILED;
+		/* what an end lacks for it is found when it gets ready, before anything was begun */
+		attempt->status = status > 0 && drv_reason_is_refusal(fail.reason) ? DRV_REFUSED : DRV_FAILED;
 		attempt->fail = fail;
 		if (status < 0 ? !recover(acting, &fail) : !cancel(acting))
 			engine->broken = true;

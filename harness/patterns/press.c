@@ -8,6 +8,7 @@
 
 #include "press/browser.h"
 #include "press/node.h"
+#include "press/outside.h"
 #include "verify.h"
 
 enum quantity {
@@ -38,7 +39,17 @@ enum quantity {
 
 struct parameters {
 	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent;
-	uint32_t workload, arrivals, version;
+	uint32_t workload, arrivals, version, server;
+};
+
+/* What stands in a node's place. */
+enum server { SERVER_PRESS, SERVER_NGINX };
+
+static const char *const server_words[] = {[SERVER_PRESS] = "press", [SERVER_NGINX] = "nginx", NULL};
+
+union server_state {
+	struct press_node node;
+	struct press_outside outside;
 };
 
 static const char *const version_words[] = {"v0", "v1", "v2", "v3", "v4", "v5", NULL};
@@ -123,6 +134,15 @@ static int warm_up(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail
 	return 0;
 }
 
+/* nginx counts requests at both of its doors: beside those of the client, those that one passed on to another. */
+static void record_outside(struct drv_record *record, const uint64_t before[PRESS_COUNTS],
+			   const uint64_t after[PRESS_COUNTS])
+{
+	const double requests = (double)(after[PRESS_REQUESTS] - before[PRESS_REQUESTS]);
+
+	drv_record_fit(record, FORWARDED, 100 * (requests / (double)record->operations - 1));
+}
+
 static void record_each(struct drv_record *record, enum quantity quantity, uint64_t amount)
 {
 	drv_record_fit(record, quantity, (double)amount / (double)record->operations);
@@ -182,7 +202,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
 	drv_record_count(record, GENERATOR_BOUND, drv_pace_generator_bound(&visitor->pace, record, span_ns));
 	if (record->operations)
-		record_counts(record, before, after);
+		(parameters->server == SERVER_NGINX ? record_outside : record_counts)(record, before, after);
 	return 0;
 }
 
@@ -201,40 +221,64 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	memcpy(counts_out->mismatch, browser->mismatch, sizeof(counts_out->mismatch));
 }
 
+static bool is_outside(const struct drv_play *play)
+{
+	return ((const struct parameters *)play->parameters)->server == SERVER_NGINX;
+}
+
 static int prepare_node(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
+	union server_state *state = play->state;
 	const struct press_setting setting = {.workload = (enum press_workload)parameters->workload,
 					      .version = (enum press_version)parameters->version,
 					      .cache_bytes = parameters->cache_kib * KIB,
 					      .working_bytes = working_bytes(parameters),
 					      .service_ns = parameters->service_ns,
 					      .seed = play->seed};
+	const struct press_outside_setting outside = {.workload = setting.workload,
+						      .working_bytes = setting.working_bytes,
+						      .connections = parameters->connections,
+						      .seed = play->seed};
 
 	/* it sleeps when nobody asks it anything, and not else */
 	play->sleep = DRV_SLEEP_FREE;
-	return press_node_start(play->state, play->engine, &setting, fail);
+	return is_outside(play) ? press_outside_start(&state->outside, play->engine, &outside, fail)
+				: press_node_start(&state->node, play->engine, &setting, fail);
 }
 
 static void stop_node(struct drv_play *play)
 {
-	press_node_end(play->state);
+	union server_state *state = play->state;
+
+	if (is_outside(play))
+		press_outside_end(&state->outside);
+	else
+		press_node_end(&state->node);
 }
 
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
-	return press_node_serve(play->state, message_out, fail);
+	union server_state *state = play->state;
+
+	return is_outside(play) ? press_outside_serve(&state->outside, message_out, fail)
+				: press_node_serve(&state->node, message_out, fail);
 }
 
 static void phase_node(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
-	const struct press_node *node = play->state;
+	const union server_state *state = play->state;
 
 	(void)phase;
+	if (is_outside(play)) {
+		/* what nginx carried out is known by number alone; the client compares every byte */
+		counts_out->waits = state->outside.waits;
+		return;
+	}
 	counts_out->executes = counts_out->exact = true;
-	counts_out->executed = node->executed;
-	counts_out->executed_keys = node->executed_keys;
-	counts_out->waits = node->waits;
+	counts_out->executed = state->node.executed;
+	counts_out->executed_keys = state->node.executed_keys;
+	counts_out->waits = state->node.waits;
 }
 
 static void needs(const void *at, struct drv_needs *needs_out)
@@ -248,6 +292,12 @@ static int negotiate(const void *at, const struct drv_offer *offer, struct drv_f
 {
 	const struct parameters *parameters = at;
 
+	if (parameters->server == SERVER_NGINX && parameters->working_percent > 100)
+		return drv_fail_set(fail, DRV_NODE_LACKS,
+				    "nginx has no cache of its own and its files are in memory: wanted a "
+				    "working set of %u %% of "
+				    "all caches, and it can be 100 %% at most",
+				    (unsigned)parameters->working_percent);
 	if (!(offer->both.caps & CADGE_CAP_RELIABLE))
 		return drv_fail_set(fail, DRV_NO_CAP, "wanted a cluster whose nodes lose no message");
 	if (parameters->version && !(offer->both.caps & CADGE_CAP_PUT))
@@ -272,6 +322,7 @@ static const struct drv_pattern press = {
 			{INTEGER(connections)},
 			{INTEGER(load_percent)},
 			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
+			{"server", DRV_CHOICE, offsetof(struct parameters, server), server_words},
 			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
 			{"version", DRV_CHOICE, offsetof(struct parameters, version), version_words},
 			{.name = NULL},
@@ -314,7 +365,7 @@ static const struct drv_pattern press = {
 			{.name = "node",
 			 .exposes = true,
 			 .attaches = true,
-			 .state_bytes = sizeof(struct press_node),
+			 .state_bytes = sizeof(union server_state),
 			 .prepare = prepare_node,
 			 .stop = stop_node,
 			 .serve = serve,

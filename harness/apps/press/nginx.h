@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An nginx of our own, as the machine has it installed: a folder with the files of its share and a configuration, and one
+ * process, which ends with this one whatever happens. It is nobody's service: nothing of it stands outside its folder.
+ */
+#ifndef PRESS_NGINX_H
+#define PRESS_NGINX_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "fail.h"
+#include "press/files.h"
+#include "press/message.h"
+
+#define PRESS_NGINX_NAME_BYTES 64u
+
+/* What it listens for: its clients' requests; those of all nodes' nginx for files that it has, and ours for its counts. */
+enum press_nginx_door { PRESS_NGINX_FRONT, PRESS_NGINX_BACK, PRESS_NGINX_DOORS };
+
+/* What a configuration says. */
+struct press_nginx_plan {
+	const char *folder;
+	/* how it is written in an address, [...] of IPv6 */
+	const char *host;
+	uint16_t ports[PRESS_NGINX_DOORS];
+	/* the back doors of all nodes, "HOST:PORT", in the same order everywhere */
+	const char *const *owners;
+	uint32_t nodes, connections, files;
+};
+
+struct press_nginx {
+	/* 0: it does not run */
+	pid_t pid;
+	/* bound to the ports where it is to listen, and listening to nobody: nobody else gets them. -1: none */
+	int reserved[PRESS_NGINX_DOORS];
+	uint16_t ports[PRESS_NGINX_DOORS];
+	/* "" : none was made */
+	char folder[PATH_MAX], host[PRESS_NGINX_NAME_BYTES], address[PRESS_NGINX_NAME_BYTES];
+	/* requests for its counts */
+	uint64_t asked;
+};
+
+/* Whether a path can stand in a configuration. */
+bool press_nginx_allows(const char *path);
+
+/* The configuration. 0, or -1 with errno. */
+int press_nginx_write(FILE *out, const struct press_nginx_plan *plan);
+
+/*
+ * Looks whether nginx is there, makes its folder in TMPDIR, and reserves ports for it at an address, which the kernel
+ * chooses. 0, or -1 with the reason; press_nginx_end is legal in either case.
+ */
+int press_nginx_prepare(struct press_nginx *nginx, const char *address, struct drv_fail *fail);
+
+/* Where another node's nginx would be asked: "HOST:PORT" as it stands in a configuration. */
+void press_nginx_name(char out[PRESS_NGINX_NAME_BYTES], const char *address, uint16_t port);
+
+/* Writes those of the files that owners[self] has, and the configuration, starts it, and waits until it answers. */
+int press_nginx_start(struct press_nginx *nginx, const struct press_files *files, const char *const *owners,
+		      uint32_t self, uint32_t nodes, uint32_t connections, struct drv_fail *fail);
+
+/* Requests that it has had, at both doors, but those of this function. 0, or -1 with the reason. */
+int press_nginx_requests(struct press_nginx *nginx, uint64_t *requests_out, struct drv_fail *fail);
+
+/* Whether it still runs: 0, or -1 with why it does not, and what it said. */
+int press_nginx_look(struct press_nginx *nginx, struct drv_fail *fail);
+
+/* Ends it, and removes its folder. */
+void press_nginx_end(struct press_nginx *nginx);
+
+#endif

@@ -37,8 +37,10 @@ def need_nginx() -> None:
         pytest.skip("nginx is not installed (Debian's package nginx; its service need not run)")
 
 
-def outside(nodes: int = 2, **parameters: int | str) -> Json:
-    return site("sockets-tcp", nodes=nodes, **{"server": "nginx", "working_percent": 100, **parameters})
+def outside(nodes: int = 2, duration: int = 300, **parameters: int | str) -> Json:
+    document = site("sockets-tcp", nodes=nodes, duration=duration, server="nginx", working_percent=100)
+    document["points"][0]["workload"]["parameters"] |= parameters
+    return document
 
 
 def nginx_of(cluster: Pair) -> dict[int, Path]:

@@ -423,6 +423,41 @@ def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: 
         make_plan(tiny(layers=["d-*"]), catalogue, WORKLOADS, site)
 
 
+def test_a_pattern_may_have_layers_of_its_own(catalogue: Catalogue, site: Site) -> None:
+    delayed = {"layer": "a-one", "shims": "delay", "settings": {"delay.send_ns": 1000}}
+    patterns = [
+        {"pattern": "rpc", "request_bytes": "8B"},
+        {"pattern": "rpc", "request_bytes": ["8B", "64B"], "layers": "b-two"},
+        {"pattern": "rpc", "request_bytes": "4KiB", "layers": ["c-*", delayed]},
+    ]
+    sweep = tiny(layers=["a-one", "b-two"], patterns=patterns, places="within")
+    plan = make_plan(sweep, built(catalogue), WORKLOADS, site)
+
+    def measured(plan: Plan, kind: str = "layer") -> set[tuple[str, bool, int]]:
+        points = [(point.subject, point.workload) for point in plan.points if point.subject.kind == kind]
+        return {(one.layer, bool(one.shims), work.integer(WORKLOADS.file(work.pattern).axis)) for one, work in points}
+
+    ours = {("a-one", False, 8), ("b-two", False, 8), ("b-two", False, 64), ("c-three", False, 4096)}
+    assert measured(plan) == ours | {("a-one", True, 4096)}
+    assert len({point.point_id for point in plan.points}) == len(plan.points)  # what is asked for twice too
+    assert len({launch.subject for launch in plan.launches if launch.subject.layer == "b-two"}) == 1
+    assert {size for _, _, size in measured(plan, "floor")} == {8, 64, 4096}
+    narrowed = make_plan(sweep, built(catalogue), WORKLOADS, site, only=["a-one"])
+    assert measured(narrowed) == {("a-one", False, 8), ("a-one", True, 4096)}
+    assert {size for _, _, size in measured(narrowed, "floor")} == {8, 4096}  # none beside what is left out
+    assert "what this sweep measures over b-two alone is left out: not among the layers asked for" in narrowed.notices
+    assert "layers" not in tiny().to_object()["patterns"][0]  # as plans of before: their hashes hold
+    with pytest.raises(NothingSelectedError, match="none of the layers b-two is in this sweep"):
+        make_plan(tiny(patterns=[{**patterns[0], "layers": "a-one"}]), catalogue, WORKLOADS, site, only=["b-two"])
+    for wrong, said in (
+        ("a-onw", "unknown layer 'a-onw'; did you mean a-one?"),
+        ({**delayed, "shims": "delya"}, "unknown shim"),
+        ("d-*", "no layer matches"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            make_plan(tiny(patterns=[{**patterns[0], "layers": [wrong]}]), catalogue, WORKLOADS, site)
+
+
 def shuffled(value: object, draw: st.DataObject) -> object:
     """Return the same document with the keys of every mapping in another order."""
     if isinstance(value, dict):

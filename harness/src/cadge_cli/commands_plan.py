@@ -132,7 +132,7 @@ def _refused(made: Plan) -> Counter[tuple[str, str, str, str]]:
 
 
 def _key(subject: Subject) -> tuple[str, str, str]:
-    return subject.layer, subject.place, subject.wait
+    return subject.label, subject.place, subject.wait
 
 
 def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:

@@ -20,7 +20,7 @@ from cadge_results.point import WORD, Value, Workload
 from cadge_results.reason import Reason
 
 ENDPOINTS_MAX = 64
-RESERVED = frozenset({"pattern", "zip", "places", "waits", "place", "wait", "duration"})
+RESERVED = frozenset({"pattern", "zip", "places", "waits", "layers", "place", "wait", "duration"})
 """Keys of a sweep's entries, which no parameter may have as its name."""
 
 NEIGHBOURS = "neighbours"

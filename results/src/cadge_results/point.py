@@ -59,6 +59,12 @@ class Subject(Frozen):
     place: Place
     wait: Wait
 
+    @property
+    def label(self) -> str:
+        """Name for people: the layer, with shims and settings where there are any."""
+        text = " + ".join((self.layer, *self.shims))
+        return f"{text} ({', '.join(f'{k}={v}' for k, v in self.settings)})" if self.settings else text
+
     def setting(self, name: str) -> str | None:
         """Return a setting's value, or None where it is left at its default."""
         return dict(self.settings).get(name)

@@ -4,7 +4,8 @@
 A pattern's parameters are keys of its entries, by their names in the pattern's file, which alone says what they are;
 what is written there is kept as it is until the planner reads it with that file. Where several parameters have several
 values, every combination is made (a matrix); parameters named together in `zip` advance together instead. A list of
-sizes that is used more than once gets a name under `vectors`.
+sizes that is used more than once gets a name under `vectors`. Places, wait modes and layers of a pattern's
+entry go before those of the sweep.
 """
 
 from __future__ import annotations
@@ -101,22 +102,6 @@ class _WithParameters(Frozen):
         }
 
 
-class PatternEntry(_WithParameters):
-    """One pattern and the values that it is measured with; further keys are its parameters."""
-
-    pattern: str = Field(pattern=WORD)
-    zip: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()
-    places: Places | None = None
-    waits: Waits | None = None
-
-    @model_validator(mode="after")
-    def _zip_fits(self) -> Self:
-        zipped = [name for group in self.zip for name in group]
-        if len(zipped) != len(set(zipped)) or not set(zipped) <= self.parameters.keys():
-            raise ValueError("zip names parameters that have values here, each once")
-        return self
-
-
 class LayerEntry(Frozen):
     """A layer under other than default conditions: wrapped in shims, or with settings of its own."""
 
@@ -128,6 +113,44 @@ class LayerEntry(Frozen):
     """Open-time options; those of a shim carry its name and a dot in front, environment variables `env.`."""
     places: Places | None = Field(default=None, exclude_if=lambda value: value is None)
     """Where it is measured, if not where the sweep says."""
+
+
+def _layers(value: object) -> object:
+    if value == "all":
+        return ()
+    values = value if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise ValueError("names no layer; leave the key out for every layer")
+    return tuple({"layer": item} if isinstance(item, str) else item for item in values)
+
+
+class _LayersSchema:
+    """How the entries look in a schema. Worked out when a schema is asked for, which no command does."""
+
+    def __get_pydantic_json_schema__(self, _core: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        entry = {"anyOf": [{"type": "string"}, LayerEntry.model_json_schema()]}
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": entry, "minItems": 1}]}
+
+
+Layers = Annotated[tuple[LayerEntry, ...], BeforeValidator(_layers), _LayersSchema()]
+
+
+class PatternEntry(_WithParameters):
+    """One pattern and the values that it is measured with; further keys are its parameters."""
+
+    pattern: str = Field(pattern=WORD)
+    zip: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()
+    places: Places | None = None
+    waits: Waits | None = None
+    layers: Layers | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What it is measured over, if not over the layers of the sweep; written as there."""
+
+    @model_validator(mode="after")
+    def _zip_fits(self) -> Self:
+        zipped = [name for group in self.zip for name in group]
+        if len(zipped) != len(set(zipped)) or not set(zipped) <= self.parameters.keys():
+            raise ValueError("zip names parameters that have values here, each once")
+        return self
 
 
 class Focus(_WithParameters):
@@ -157,26 +180,6 @@ class Durations(Frozen):
         if self.least is not None and self.least > self.default:
             raise ValueError("least is longer than default")
         return self
-
-
-def _layers(value: object) -> object:
-    if value == "all":
-        return ()
-    values = value if isinstance(value, list | tuple) else [value]
-    if not values:
-        raise ValueError("names no layer; leave the key out for every layer")
-    return tuple({"layer": item} if isinstance(item, str) else item for item in values)
-
-
-class _LayersSchema:
-    """How the entries look in a schema. Worked out when a schema is asked for, which no command does."""
-
-    def __get_pydantic_json_schema__(self, _core: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        entry = {"anyOf": [{"type": "string"}, LayerEntry.model_json_schema()]}
-        return {"anyOf": [{"type": "string"}, {"type": "array", "items": entry, "minItems": 1}]}
-
-
-Layers = Annotated[tuple[LayerEntry, ...], BeforeValidator(_layers), _LayersSchema()]
 
 
 class SweepFile(Document):

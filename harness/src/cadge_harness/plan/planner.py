@@ -21,7 +21,7 @@ from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sizes import SIZES_LEAST, left_out, notice, size_of
-from cadge_harness.plan.sweep import FocusOn, Wanted, focuses, wanted
+from cadge_harness.plan.sweep import FocusOn, Wanted, by_layers, focuses, wanted
 from cadge_harness.plan.timemodel import (
     ATTEMPT_BYTES,
     COUNTING_MS,
@@ -77,6 +77,15 @@ class _Item:
     around_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a sweep whose patterns are all measured over the same layers."""
+
+    sweep: SweepFile
+    entries: list[LayerEntry]
+    wishes: list[Wanted]
+
+
 @dataclass(slots=True)
 class _Draft:
     """Points of one launch key while durations are not yet known."""
@@ -99,7 +108,7 @@ class _Making:
     workloads: Workloads
     focuses: list[FocusOn]
     drafts: dict[Key, _Draft] = field(default_factory=dict)
-    refused: list[PlanPoint] = field(default_factory=list)
+    refused: dict[str, PlanPoint] = field(default_factory=dict)
 
     def pattern(self, workload: Workload) -> PatternFile:
         """Return the file of a workload's pattern or form."""
@@ -114,16 +123,14 @@ class _Making:
         focus_ms = self._focus_ms(focused)
         name = Point(subject=key.subject, workload=workload).point_id
         if why is not None:
-            self.refused.append(
-                PlanPoint(
-                    point_id=name,
-                    subject=key.subject,
-                    workload=workload,
-                    duration_ms=focus_ms or self.sweep.duration.default,
-                    state="refused",
-                    reason=why.reason,
-                    reason_code=why.code,
-                )
+            self.refused[name] = PlanPoint(
+                point_id=name,
+                subject=key.subject,
+                workload=workload,
+                duration_ms=focus_ms or self.sweep.duration.default,
+                state="refused",
+                reason=why.reason,
+                reason_code=why.code,
             )
             return
         kind = key.subject.kind
@@ -146,13 +153,13 @@ def make_plan(
     Raises UsageError (unknown layer or shim, values that a pattern does not have, budget too small),
     NothingSelectedError (nothing could be measured).
     """
-    wishes = wanted(sweep, workloads)
-    entries, notices = _entries(sweep, catalogue, wishes, only)
-    _check_attempts(len(entries), len(wishes), sweep.launches)
+    wanted(sweep, workloads)  # as a whole it fits the patterns
+    parts, notices = _parts(sweep, catalogue, workloads, only)
+    _check_attempts(parts, sweep.launches)
     making = _Making(sweep, site, workloads, focuses(sweep, workloads))
-    for entry in entries:
+    for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
-        for item in _wishes_of(entry, sweep, workloads, wishes):
+        for item in _wishes_of(entry, part.sweep, workloads, part.wishes):
             subject = Subject(
                 kind="layer",
                 layer=entry.layer,
@@ -167,9 +174,9 @@ def make_plan(
             )
             making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
-        raise NothingSelectedError(_nothing(making.refused))
+        raise NothingSelectedError(_nothing(making.refused.values()))
     if sweep.floors:
-        _add_floors(making, wishes)
+        _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
     notices += _leave_out(making)
     durations, shortened = _durations(making)
     blocks, launches = _launches(making, durations)
@@ -185,7 +192,7 @@ def make_plan(
         for name, item in draft.points.items()
     ]
     notes = [*notices, *([shortened] if shortened else [])]
-    return _seal(making, points + making.refused, launches, blocks, notes)
+    return _seal(making, [*points, *making.refused.values()], launches, blocks, notes)
 
 
 def _wishes_of(entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes: Sequence[Wanted]) -> Sequence[Wanted]:
@@ -195,11 +202,12 @@ def _wishes_of(entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes
     return wanted(sweep.model_copy(update={"places": entry.places}), workloads)
 
 
-def _check_attempts(layers: int, combinations: int, launches: int) -> None:
-    attempts = layers * combinations * launches
+def _check_attempts(parts: Sequence[_Part], launches: int) -> None:
+    attempts = sum(len(part.entries) * len(part.wishes) for part in parts) * launches
     if attempts > ATTEMPTS_MAX:
-        parts = f"{count_of(layers, 'layer')}, {count_of(combinations, 'combination')}, {launches} launches"
-        raise UsageError(f"this sweep makes {attempts} attempts ({parts}); at most {ATTEMPTS_MAX}")
+        layers, combinations = sum(len(part.entries) for part in parts), sum(len(part.wishes) for part in parts)
+        made = f"{count_of(layers, 'layer')}, {count_of(combinations, 'combination')}, {launches} launches"
+        raise UsageError(f"this sweep makes {attempts} attempts ({made}); at most {ATTEMPTS_MAX}")
 
 
 def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:
@@ -216,6 +224,26 @@ def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:
             or refuse_floor(floor, item, making.workloads, making.site)
         )
         making.place(Key(subject=subject, cast=cast), item.workload, why, found.beside)
+
+
+def _parts(
+    sweep: SweepFile, catalogue: Catalogue, workloads: Workloads, only: Sequence[str]
+) -> tuple[list[_Part], list[str]]:
+    """Return what is to be measured over which layers, and what a reader should know of what is left out."""
+    parts: list[_Part] = []
+    notices: list[str] = []
+    for part in by_layers(sweep):
+        wishes = wanted(part, workloads)
+        entries, said = _entries(part, catalogue, wishes, only)
+        notices += said
+        if entries:
+            parts.append(_Part(part, entries, wishes))
+        elif len(part.patterns) < len(sweep.patterns):
+            names = ", ".join(dict.fromkeys(entry.layer for entry in part.layers))
+            notices.append(f"what this sweep measures over {names} alone is left out: not among the layers asked for")
+    if not parts:
+        raise NothingSelectedError(f"none of the layers {', '.join(only)} is in this sweep")
+    return parts, list(dict.fromkeys(notices))
 
 
 def _entries(
@@ -245,8 +273,6 @@ def _entries(
                 entries.append(LayerEntry(layer=name))
             else:
                 notices.append(f"{name} is left out: it {runs_only(catalogue.get(name).file.places)}")
-    if not entries:
-        raise NothingSelectedError(f"none of the layers {', '.join(only)} is in this sweep")
     return entries, notices
 
 
@@ -310,7 +336,7 @@ def _leave_out(making: _Making) -> list[str]:
     for draft in making.drafts.values():
         draft.points = {name: item for name, item in draft.points.items() if stays(item.workload)}
     making.drafts = {key: draft for key, draft in making.drafts.items() if draft.points}
-    making.refused = [point for point in making.refused if stays(point.workload)]
+    making.refused = {name: point for name, point in making.refused.items() if stays(point.workload)}
     return [notice(gone, [size for size in beside if size not in gone], spoken(sweep.budget))]
 
 
@@ -438,7 +464,7 @@ def _seal(
     return plan.model_copy(update={"plan_hash": plan.expected_hash()})
 
 
-def _nothing(refused: Sequence[PlanPoint]) -> str:
+def _nothing(refused: Iterable[PlanPoint]) -> str:
     reasons = dict.fromkeys(
         f"{point.subject.layer} {point.subject.place}/{point.subject.wait}: {point.reason}" for point in refused
     )

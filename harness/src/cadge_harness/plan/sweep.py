@@ -198,6 +198,16 @@ def wanted(sweep: SweepFile, workloads: Workloads) -> list[Wanted]:
     return list(found)
 
 
+def by_layers(sweep: SweepFile) -> Iterator[SweepFile]:
+    """Yield a sweep in parts whose patterns are all measured over the same layers, which are the part's."""
+    common = tuple(entry for entry in sweep.patterns if entry.layers is None)
+    if common:
+        yield sweep.model_copy(update={"patterns": common})
+    for entry in sweep.patterns:
+        if entry.layers is not None:
+            yield sweep.model_copy(update={"patterns": (entry,), "layers": entry.layers})
+
+
 def _workloads(entry: PatternEntry, sweep: SweepFile, pattern: PatternFile) -> Iterator[Workload]:
     """Yield every combination that the pattern has. Raises ValueError."""
     axes = _axes(entry, sweep, pattern)

@@ -17,7 +17,7 @@ from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import probed
 from cadge_harness.plan.site import site_of
-from cadge_harness.plan.sweep import find_sweep, read_sweep, wanted
+from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
 from cadge_harness.testbed.model import Kind, Testbed
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
 from cadge_results.sweep import POINT_MS_MIN
@@ -89,8 +89,12 @@ def read_request(
 
 def _in_question(sweep: SweepFile, catalogue: Catalogue, only: tuple[str, ...]) -> set[str]:
     """Return the layers that a sweep may plan."""
-    named = {name for entry in sweep.layers for name in catalogue.matching(entry.layer)}
-    return (named if sweep.layers else set(catalogue.names())) & set(only or catalogue.names())
+    named: set[str] = set()
+    for part in by_layers(sweep):
+        named.update(
+            *(catalogue.matching(entry.layer) for entry in part.layers) if part.layers else [catalogue.names()]
+        )
+    return named & set(only or catalogue.names())
 
 
 def _budget_ms(text: str) -> int:

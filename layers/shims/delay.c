@@ -15,9 +15,13 @@
  * Option delay_ns arrives as setting "delay.delay_ns"; settings without the prefix "delay." go on to the
  * inner layer. See shims/shim.h; the caller has nothing to strip.
  *
+ * With send_ns and receive_ns alone nothing has to be held: a message goes to the inner layer inside its post, and whoever
+ * sleeps, sleeps. One-sided operations are granted then as well; each costs its caller send_ns as a message does, a
+ * notification its receiver receive_ns. quiet, which moves nothing, costs nothing.
+ *
  * A held message is the caller's iov, not a copy: post says QUEUED, poll passes the message on when its time
  * has come, and its sent event follows then. Order is kept. What would pass by undelayed (native calls,
- * one-sided operations, batches) is not granted.
+ * batches, and one-sided operations where messages are held) is not granted.
  *
  * Accuracy: a message leaves at the poll that is nearest to its due time, early or late by half the time
  * between two polls at most, so that the mean delay is right; and what the shim itself costs a message, about
@@ -45,6 +49,7 @@ struct held {
 struct delay_chan {
 	struct cadge_chan shim;
 	bool is_up, is_down;
+	bool is_paid;     /* send_ns was spent on what the inner layer was too busy to take */
 	uint64_t free_ns; /* when the next message may begin */
 	uint32_t head, held_count;
 	struct held held[]; /* ring of depth */
@@ -55,6 +60,8 @@ struct delay {
 	uint64_t delay_ns, hold_ns, message_bytes_max, late_messages, held_messages;
 	uint64_t stall_ns, stall_every_ns; /* 0: it never stalls */
 	uint64_t send_ns, receive_ns, gap_ns, byte_ps;
+	uint64_t worked_sends; /* on how many send_ns was spent, not held */
+	bool holds;
 	uint32_t depth, iov_max;
 	uint64_t polled_ns, half_period_ns; /* time of the last poll; half the usual time between two */
 	int further_events;                 /* delivered by the shim itself during an inner poll */
@@ -93,11 +100,35 @@ static uint64_t after_stall(const struct delay *delay, uint64_t due_ns)
 	return into_ns < delay->stall_ns ? due_ns + delay->stall_ns - into_ns : due_ns;
 }
 
-/* Keeps its thread for so long, as a library does that works. */
+/*
+ * Keeps its thread for so long, as a library does that works. It is the processor's time that is meant: where another
+ * thread was given the processor between two readings of the clock, that does not count.
+ */
 static void spin(uint64_t begin_ns, uint64_t span_ns)
 {
-	while (shim_now_ns() - begin_ns < span_ns)
-		;
+	uint64_t before_ns = begin_ns;
+
+	for (uint64_t time_ns = shim_now_ns(); time_ns - begin_ns < span_ns; time_ns = shim_now_ns()) {
+		if (time_ns - before_ns > PERIOD_NS_MAX)
+			begin_ns += time_ns - before_ns;
+		before_ns = time_ns;
+	}
+}
+
+/* Works for what goes out at once, and only once where it has to be tried again. */
+static void work(struct delay *delay, struct delay_chan *chan)
+{
+	if (!delay->send_ns || chan->is_paid)
+		return;
+	spin(shim_now_ns(), delay->send_ns);
+	chan->is_paid = true;
+	delay->worked_sends++;
+}
+
+static int worked(struct delay_chan *chan, int code)
+{
+	chan->is_paid = chan->is_paid && code == CADGE_BUSY;
+	return code;
 }
 
 /* When a message that is posted now will have left; and the channel is taken for as long. */
@@ -148,6 +179,16 @@ static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const voi
 	return shim_on_recv(self, peer, data, bytes, lend);
 }
 
+static void on_notified(struct cadge_sink *self, uint32_t peer, struct cadge_region *region,
+			uint64_t offset_bytes, uint64_t bytes)
+{
+	const struct delay *delay = (const struct delay *)self;
+
+	if (delay->receive_ns)
+		spin(shim_now_ns(), delay->receive_ns);
+	shim_on_notified(self, peer, region, offset_bytes, bytes);
+}
+
 /* ---- slots ---- */
 
 /* What one reading of the clock costs: the least of 16 means, since anything else that happens only adds. */
@@ -179,6 +220,7 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 	delay->shim.sink.up = on_up;
 	delay->shim.sink.down = on_down;
 	delay->shim.sink.recv = on_recv;
+	delay->shim.sink.notified = on_notified;
 	code = shim_open_inner(&delay->shim, args, "delay", take_setting);
 	if (code == CADGE_DONE && (delay->stall_ns || delay->stall_every_ns) &&
 	    (!delay->stall_ns || delay->stall_ns >= delay->stall_every_ns))
@@ -189,7 +231,8 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 		shim_close(&delay->shim);
 		return code;
 	}
-	own_ns = 3 * clock_cost_ns();
+	delay->holds = delay->delay_ns || delay->stall_ns || delay->gap_ns || delay->byte_ps;
+	own_ns = delay->holds ? 3 * clock_cost_ns() : 0;
 	delay->hold_ns = delay->delay_ns > own_ns ? delay->delay_ns - own_ns : 0;
 	delay->shim.inner->limits(delay->shim.inner_ctx, &limits);
 	delay->message_bytes_max = limits.message_bytes_max;
@@ -204,15 +247,24 @@ static void delay_limits(const struct cadge_ctx *ctx, struct cadge_limits *limit
 	const struct delay *delay = (const struct delay *)ctx;
 	struct cadge_limits limits = shim_limits_of_messages(ctx);
 
-	limits.depth_max = delay->depth;
-	limits.iov_max = delay->iov_max;
+	if (delay->holds) {
+		limits.depth_max = delay->depth;
+		limits.iov_max = delay->iov_max;
+	} else {
+		struct cadge_limits inner = {.bytes = sizeof(inner)};
+
+		ctx->inner->limits(ctx->inner_ctx, &inner);
+		limits.caps |= inner.caps & SHIM_CAPS_ONE_SIDED;
+		limits.rma_bytes_max = inner.rma_bytes_max;
+	}
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
 static int delay_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
 			 struct cadge_chan **chan_out)
 {
-	const size_t held_bytes = ((const struct delay *)ctx)->depth * sizeof(struct held);
+	const struct delay *delay = (const struct delay *)ctx;
+	const size_t held_bytes = delay->holds ? delay->depth * sizeof(struct held) : 0;
 
 	return shim_connect_as(ctx, sizeof(struct delay_chan) + held_bytes, peer, blob, bytes, chan_out);
 }
@@ -220,13 +272,18 @@ static int delay_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob,
 static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov, uint32_t count,
 		      uint32_t flags, uint64_t token)
 {
-	const struct delay *delay = (const struct delay *)shim_chan->ctx;
+	struct delay *delay = (struct delay *)shim_chan->ctx;
 	struct delay_chan *chan = (struct delay_chan *)shim_chan;
-	uint64_t time_ns = shim_now_ns();
+	uint64_t time_ns, bytes = 0;
 	struct held *held;
-	uint64_t bytes = 0;
 	uint32_t at;
 
+	if (!delay->holds) {
+		work(delay, chan);
+		return worked(chan, delay->shim.inner->post(shim_chan->inner, iov, count, flags & ~CADGE_MORE,
+							    token));
+	}
+	time_ns = shim_now_ns();
 	if (count > delay->iov_max)
 		return CADGE_E_ARGUMENT;
 	for (uint32_t i = 0; i < count; i++) {
@@ -251,6 +308,75 @@ static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov,
 	for (uint32_t i = 0; i < count; i++)
 		held->iov[i] = iov[i];
 	return CADGE_QUEUED;
+}
+
+static int delay_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+			uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out)
+{
+	if (((const struct delay *)ctx)->holds)
+		return CADGE_E_UNSUPPORTED;
+	return shim_expose(ctx, base, bytes, rights, peer, flags, key, key_bytes_inout, region_out);
+}
+
+static int delay_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+			uint32_t flags, struct cadge_remote **remote_out)
+{
+	if (((const struct delay *)chan->ctx)->holds)
+		return CADGE_E_UNSUPPORTED;
+	return shim_attach(chan, key, key_bytes, intent, flags, remote_out);
+}
+
+/* A one-sided operation of the inner layer, worked for. */
+#define WORKED(chan, slot, ...)                                                                              \
+	do {                                                                                                 \
+		struct delay *delay = (struct delay *)(chan)->ctx;                                           \
+                                                                                                             \
+		if (delay->holds || !delay->shim.inner->slot)                                                \
+			return CADGE_E_UNSUPPORTED;                                                          \
+		work(delay, (struct delay_chan *)(chan));                                                    \
+		return worked((struct delay_chan *)(chan),                                                   \
+			      delay->shim.inner->slot((chan)->inner, __VA_ARGS__));                          \
+	} while (0)
+
+static int delay_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+		     uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	WORKED(chan, put, local, bytes, remote, offset_bytes, flags & ~CADGE_MORE, token);
+}
+
+static int delay_get(struct cadge_chan *chan, void *local, size_t bytes, struct cadge_remote *remote,
+		     uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	WORKED(chan, get, local, bytes, remote, offset_bytes, flags & ~CADGE_MORE, token);
+}
+
+static int delay_fetch_add(struct cadge_chan *chan, uint64_t addend, uint64_t *before_out,
+			   struct cadge_remote *remote, uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	WORKED(chan, fetch_add, addend, before_out, remote, offset_bytes, flags & ~CADGE_MORE, token);
+}
+
+static int delay_compare_swap(struct cadge_chan *chan, uint64_t expected, uint64_t desired,
+			      uint64_t *before_out, struct cadge_remote *remote, uint64_t offset_bytes,
+			      uint32_t flags, uint64_t token)
+{
+	WORKED(chan, compare_swap, expected, desired, before_out, remote, offset_bytes, flags & ~CADGE_MORE,
+	       token);
+}
+
+static int delay_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+{
+	if (((const struct delay *)chan->ctx)->holds)
+		return CADGE_E_UNSUPPORTED;
+	return shim_quiet(chan, flags, token);
+}
+
+static void delay_semantics(const struct cadge_ctx *ctx, struct cadge_semantics *semantics_out)
+{
+	if (((const struct delay *)ctx)->holds)
+		shim_semantics_of_messages(ctx, semantics_out);
+	else
+		shim_semantics(ctx, semantics_out);
 }
 
 /* Passes on what is due, or nearer to its time now than at the next poll. Returns the number of events. */
@@ -328,7 +454,12 @@ static int delay_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 
 	if (code != CADGE_DONE)
 		return code;
-	shim_add_note(&path, "messages are held back for %llu ns", (unsigned long long)delay->delay_ns);
+	if (delay->holds)
+		shim_add_note(&path, "messages are held back for %llu ns",
+			      (unsigned long long)delay->delay_ns);
+	if (delay->send_ns || delay->receive_ns)
+		shim_add_note(&path, "%llu ns of work to send, %llu to receive",
+			      (unsigned long long)delay->send_ns, (unsigned long long)delay->receive_ns);
 	if (delay->stall_ns)
 		shim_add_note(&path, "none leaves for %llu of every %llu ns",
 			      (unsigned long long)delay->stall_ns, (unsigned long long)delay->stall_every_ns);
@@ -388,6 +519,7 @@ static void delay_counters(const struct cadge_ctx *ctx,
 
 	each(arg, "delay.held_messages", delay->held_messages);
 	each(arg, "delay.late_messages", delay->late_messages);
+	each(arg, "delay.worked_sends", delay->worked_sends);
 	shim_counters(ctx, each, arg);
 }
 
@@ -409,7 +541,7 @@ static const struct cadge_layer delay_layer = {
 	.name = "shim-delay",
 	.style = "shim",
 	.substrate = "delay",
-	.caps = SHIM_CAPS_OF_MESSAGES,
+	.caps = SHIM_CAPS_OF_MESSAGES | SHIM_CAPS_ONE_SIDED,
 	.options = delay_options,
 	.open = delay_open,
 	.close = shim_close,
@@ -421,11 +553,20 @@ static const struct cadge_layer delay_layer = {
 	.poll = delay_poll,
 	.describe_path = delay_describe_path,
 	.library = shim_library,
-	.semantics = shim_semantics_of_messages,
+	.semantics = delay_semantics,
 	.traits = shim_traits,
 	.wait = delay_wait,
 	.event = delay_event,
 	.release = shim_release,
+	.expose = delay_expose,
+	.unexpose = shim_unexpose,
+	.attach = delay_attach,
+	.detach = shim_detach,
+	.put = delay_put,
+	.get = delay_get,
+	.fetch_add = delay_fetch_add,
+	.compare_swap = delay_compare_swap,
+	.quiet = delay_quiet,
 	.mem_alloc = shim_mem_alloc,
 	.mem_free = shim_mem_free,
 	.mem_reg = shim_mem_reg,

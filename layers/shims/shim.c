@@ -230,6 +230,42 @@ void shim_release(struct cadge_ctx *ctx, struct cadge_lend *lend)
 		ctx->inner->release(ctx->inner_ctx, lend);
 }
 
+int shim_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out)
+{
+	return ctx->inner->expose ? ctx->inner->expose(ctx->inner_ctx, base, bytes, rights, peer, flags, key,
+						       key_bytes_inout, region_out)
+				  : CADGE_E_UNSUPPORTED;
+}
+
+void shim_unexpose(struct cadge_ctx *ctx, struct cadge_region *region)
+{
+	if (ctx->inner->unexpose)
+		ctx->inner->unexpose(ctx->inner_ctx, region);
+}
+
+int shim_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent, uint32_t flags,
+		struct cadge_remote **remote_out)
+{
+	const struct cadge_layer *inner = chan->ctx->inner;
+
+	return inner->attach ? inner->attach(chan->inner, key, key_bytes, intent, flags, remote_out)
+			     : CADGE_E_UNSUPPORTED;
+}
+
+void shim_detach(struct cadge_chan *chan, struct cadge_remote *remote)
+{
+	if (chan->ctx->inner->detach)
+		chan->ctx->inner->detach(chan->inner, remote);
+}
+
+int shim_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+{
+	const struct cadge_layer *inner = chan->ctx->inner;
+
+	return inner->quiet ? inner->quiet(chan->inner, flags, token) : CADGE_E_UNSUPPORTED;
+}
+
 void *shim_mem_alloc(struct cadge_ctx *ctx, size_t bytes)
 {
 	return ctx->inner->mem_alloc ? ctx->inner->mem_alloc(ctx->inner_ctx, bytes) : NULL;

@@ -45,6 +45,11 @@ struct cadge_ctx {
 	 CADGE_CAP_EVENT_FD | CADGE_CAP_MEM_ALLOC | CADGE_CAP_MEM_REG | CADGE_CAP_COUNTERS |                 \
 	 CADGE_CAP_OWN_THREADS | CADGE_CAP_ONE_INIT | CADGE_CAP_RAW_LINK | CADGE_CAP_WHY)
 
+/* What concerns a peer's memory; messages do without. */
+#define SHIM_CAPS_ONE_SIDED                                                                                  \
+	(CADGE_CAP_PUT | CADGE_CAP_GET | CADGE_CAP_FETCH_ADD | CADGE_CAP_COMPARE_SWAP | CADGE_CAP_RIGHTS |   \
+	 CADGE_CAP_NOTIFY)
+
 /* ---- life ---- */
 
 /*
@@ -105,6 +110,13 @@ void shim_traits(const struct cadge_ctx *ctx, struct cadge_traits *traits_out);
 int shim_wait(struct cadge_ctx *ctx, uint64_t timeout_ns);
 int shim_event(struct cadge_ctx *ctx, int *fd_out, uint64_t *due_ns_out);
 void shim_release(struct cadge_ctx *ctx, struct cadge_lend *lend);
+int shim_expose(struct cadge_ctx *ctx, void *base, size_t bytes, uint32_t rights, uint32_t peer,
+		uint32_t flags, void *key, size_t *key_bytes_inout, struct cadge_region **region_out);
+void shim_unexpose(struct cadge_ctx *ctx, struct cadge_region *region);
+int shim_attach(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent, uint32_t flags,
+		struct cadge_remote **remote_out);
+void shim_detach(struct cadge_chan *chan, struct cadge_remote *remote);
+int shim_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token);
 void *shim_mem_alloc(struct cadge_ctx *ctx, size_t bytes);
 void shim_mem_free(struct cadge_ctx *ctx, void *base, size_t bytes);
 int shim_mem_reg(struct cadge_ctx *ctx, void *base, size_t bytes);

@@ -72,6 +72,8 @@ WAY_TESTS = (
 )
 """Tests whose outcome most depends on the way between the peers: all that the short form has between hosts."""
 
+ONE_SIDED_TESTS = ("put_notifies", "put_get_fetch_add", "quiet_is_visible", "rights_hold", "structs_may_grow")
+
 SIDE_BY_SIDE = 6
 """So many runs of tests that sleep go on at once."""
 
@@ -439,6 +441,33 @@ def test_shim(name: str, shim: str, wait: str) -> None:
     build = BUILDS[name]
     report = run(build, build / "layers" / "sockets-tcp.so", "--shim", shim, "--wait", wait, "--cycles", "50")
     check(report)
+
+
+HELD = ("--set", "delay.delay_ns=1")
+WORKED = ("--set", "delay.send_ns=1000", "--set", "delay.receive_ns=1000")
+
+
+@pytest.mark.paired
+@pytest.mark.parametrize(
+    ("layer", "given"),
+    [
+        pytest.param("sockets-tcp", HELD, id="messages are held"),
+        pytest.param("pm-ucx", (*WORKED, *only(*ONE_SIDED_TESTS)), id="one-sided operations are worked for"),
+        pytest.param("pm-ucx", (*HELD, *only("capability_lies", *ONE_SIDED_TESTS)), id="they are not granted"),
+        pytest.param("pm-ucx", WORKED, id="all are worked for", marks=pytest.mark.long),
+    ],
+)
+def test_shim_delay(layer: str, given: tuple[str, ...]) -> None:
+    """What it holds it cannot let pass by; where it holds nothing it grants one-sided operations, too."""
+    build = BUILDS["asan"]
+    module = build / "layers" / f"{layer}.so"
+    if not module.exists():
+        pytest.skip(f"{layer} is not built")
+    report = run(build, module, "--shim", "delay", *given, "--cycles", "50")
+    check(report)
+    if layer != "sockets-tcp":
+        granted = HELD[1] not in given
+        assert (report.verdict("put_get_fetch_add") == "ok") is granted
 
 
 def bad(fault: str, build: Path = BUILDS["release"]) -> Path:

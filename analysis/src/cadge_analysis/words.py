@@ -12,6 +12,7 @@ from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_results import PatternFile
 from cadge_results.pattern import Parameter, Quantity
 from cadge_results.point import Value
+from cadge_results.trace import trace_text
 
 PLACES = {"within": "within one host", "between": "between hosts", "self": "one process with itself"}
 PLACES_SHORT = {"within": "within", "between": "between", "self": "self"}
@@ -65,11 +66,13 @@ def floor_name(floor: Floor, data: Dataset) -> str:
 
 
 def value(parameter: Parameter, found: Value) -> str:
-    """Return a parameter's value for people: 8 B, 4 KiB, 16, 20 \u00b5s, 50 %, fetch-add."""
+    """Return a parameter's value for people: 8 B, 4 KiB, 16, 20 \u00b5s, 50 %, fetch-add; of a trace its number."""
     if isinstance(found, str):
         return found.replace("_", "-")
     if parameter.unit == "bytes":
         return units.size(found)
+    if parameter.unit == "trace":
+        return trace_text(found)
     if parameter.unit == "percent":
         return f"{units.grouped(found)}{units.THIN}%"
     return f"{units.us(found)} \u00b5s" if parameter.unit == "ns" else units.grouped(found)

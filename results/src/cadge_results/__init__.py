@@ -34,7 +34,7 @@ from cadge_results.event import Event, read_event
 from cadge_results.files import NO_ROOM, Written, own_descriptor, write_output
 from cadge_results.floor import FloorFile
 from cadge_results.histogram import Histogram
-from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint
+from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
 from cadge_results.layerfile import LayerFile
 from cadge_results.node import NodeFacts
 from cadge_results.outcomes import PointOutcome, PointSummary
@@ -46,6 +46,7 @@ from cadge_results.record import LaunchRecord
 from cadge_results.result import Attempt, Check, Result
 from cadge_results.store import Campaign, Store, outcomes
 from cadge_results.sweep import SweepFile
+from cadge_results.trace import LeftOut, Trace, TraceFacts
 from cadge_results.writer import CampaignWriter, campaign_id
 
 __all__ = [
@@ -68,7 +69,9 @@ __all__ = [
     "LaunchFile",
     "LaunchPoint",
     "LaunchRecord",
+    "LaunchTrace",
     "LayerFile",
+    "LeftOut",
     "NodeFacts",
     "NotFoundError",
     "OutputError",
@@ -95,6 +98,8 @@ __all__ = [
     "SweepFile",
     "TestbedFacts",
     "ToolFacts",
+    "Trace",
+    "TraceFacts",
     "Workload",
     "Workloads",
     "Written",

@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt, model_validator
 from cadge_results.base import Document, Frozen, Kind, Launcher, Place, Wait
 from cadge_results.pattern import ENDPOINTS_MAX, Declared
 from cadge_results.point import POINT_ID, Settings, Subject, Workload
+from cadge_results.trace import SHA256
 
 
 class Endpoint(Frozen):
@@ -40,6 +41,14 @@ class LaunchPoint(Frozen):
     deadline_ms: PositiveInt
 
 
+class LaunchTrace(Frozen):
+    """The trace that points of a launch replay (`trace.bin`, see cadge_results.trace)."""
+
+    file: str = Field(pattern=r"^[a-z][a-z0-9.]*$")
+    """Its name in the folder of the launch file."""
+    sha256: str = Field(pattern=SHA256)
+
+
 class LaunchFile(Document):
     """Input of cadge-driver."""
 
@@ -61,6 +70,8 @@ class LaunchFile(Document):
     endpoints: tuple[Endpoint, ...] = Field(min_length=1, max_length=ENDPOINTS_MAX)
     system_calls: bool = Field(default=False, exclude_if=lambda value: not value)
     """Whether it counts system calls before it warms up, which takes each attempt a tenth of a second."""
+    trace: LaunchTrace | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Only where some of its points replay one."""
     patterns: dict[str, dict[str, Declared]]
     """Type and limits of every parameter of the patterns used: the driver has none of its own."""
     points: tuple[LaunchPoint, ...]

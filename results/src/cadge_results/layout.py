@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cadge_results.errors import Damage, DamagedError, Kind
+from cadge_results.trace import TRACE_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class Layout:
     def sweep(self) -> Path:
         """The sweep file as the user wrote it."""
         return self.root / "sweep.yml"
+
+    @property
+    def trace(self) -> Path:
+        """The trace that its points replay, where some do."""
+        return self.root / TRACE_FILE
 
     @property
     def report(self) -> Path:

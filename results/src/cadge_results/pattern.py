@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_
 from cadge_results.base import Document, Frozen, Place, Wait
 from cadge_results.point import WORD, Value, Workload
 from cadge_results.reason import Reason
+from cadge_results.trace import trace_text
 
 ENDPOINTS_MAX = 64
 RESERVED = frozenset({"pattern", "zip", "places", "waits", "layers", "place", "wait", "duration"})
@@ -32,7 +33,8 @@ Capability = Annotated[str, Field(pattern=r"^[A-Z][A-Z_]*$")]
 CHOICE = r"^[a-z][a-z0-9_+]*$"
 """A word of a choice."""
 Kind = Literal["histogram", "rate", "count", "fit"]
-Unit = Literal["bytes", "operations", "ns", "percent", "count"]
+Unit = Literal["bytes", "operations", "ns", "percent", "count", "trace"]
+"""trace: the number that stands for one (see cadge_results.trace)."""
 Better = Literal["low", "high"]
 RATE_UNITS = ("MB/s", "1/s")
 Say = Callable[["Parameter", Value], str]
@@ -251,6 +253,21 @@ class Limit(Frozen):
         )
 
 
+class Replays(Frozen):
+    """Points that replay a trace, which `cadge run --trace` makes from the log of a web server."""
+
+    when: When = Field(min_length=1, max_length=1)
+    """The word of a choice that asks for it. Where a sweep gives no word, and the user a log, it is taken."""
+    by: Name
+    """The parameter that says which trace; the planner fills it in."""
+    decides: tuple[Name, ...] = ()
+    """Parameters that mean nothing where a trace is replayed; constraints keep them at their defaults."""
+    files_max: PositiveInt
+    min_bytes: PositiveInt
+    max_bytes: PositiveInt
+    """Of a file: shorter ones are lengthened, longer ones shortened, and both counted."""
+
+
 class Alike(Frozen):
     """A value that a point must have to be compared with its floor, and what is said of one that has another."""
 
@@ -410,7 +427,10 @@ class FirstScreen(Frozen):
 
 
 class Words(Frozen):
-    """Sentences. {name} stands for a parameter's value; [...] is left out where all in it are at their defaults."""
+    """Sentences. {name} stands for a parameter's value; [...] is left out where all in it are at their defaults.
+
+    Where a trace is replayed, both [...] and [!...] are left out where it decides all in it.
+    """
 
     workload: str = ""
     """A point in words; the axis and what is not at its default where it is not given."""
@@ -437,7 +457,7 @@ class Words(Frozen):
 
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-_SECTION = re.compile(r"\[([^\[\]]*)\]")
+_SECTION = re.compile(r"\[(!?)([^\[\]]*)\]")
 
 
 class PatternFile(Document):
@@ -478,6 +498,8 @@ class PatternFile(Document):
     baseline: Baseline | None = Field(default=None, exclude_if=lambda value: value is None)
     """With what points are compared inside the pattern."""
     knee: KneeRule | None = Field(default=None, exclude_if=lambda value: value is None)
+    replays: Replays | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Which of its points replay a trace."""
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
     outstanding: Name | None = None
@@ -575,6 +597,10 @@ class PatternFile(Document):
         made = Workload(pattern=workload.pattern, parameters=tuple(sorted(values.items())))
         return made if self.exists(made) else None
 
+    def does_replay(self, workload: Workload) -> bool:
+        """Tell whether a workload replays a trace."""
+        return self.replays is not None and holds(self.replays.when, workload)
+
     def caps_needed(self, workload: Workload) -> tuple[str, ...]:
         """Return the capabilities that a layer needs for a workload."""
         return tuple(cap for need in self.needs if holds(need.when, workload) for cap in need.caps)
@@ -617,11 +643,17 @@ class PatternFile(Document):
         return workload.integer(self.outstanding) if self.outstanding else 1
 
     def fill(self, template: str, workload: Workload, say: Say) -> str:
-        """Return a template with the values of a workload; what is usual in [...] is left out."""
+        """Return a template with the values of a workload; what is usual in [...] is left out.
+
+        So is what a trace decides, where one is replayed; in [!...] only that is.
+        """
+        decided = self.replays.decides if self.replays is not None and self.does_replay(workload) else ()
 
         def section(match: re.Match[str]) -> str:
-            names = _PLACEHOLDER.findall(match[1])
-            return "" if all(self.is_usual(name, workload) for name in names) else match[1]
+            always, text = match[1], match[2]
+            names = _PLACEHOLDER.findall(text)
+            goes = (name in decided or (not always and self.is_usual(name, workload)) for name in names)
+            return "" if all(goes) else text
 
         def value(match: re.Match[str]) -> str:
             return say(self.parameters[match[1]], workload[match[1]])
@@ -681,6 +713,8 @@ class PatternFile(Document):
                 yield f"baseline: {self.baseline.parameter}: {why}"
         if self.knee is not None:
             yield from self._knee_problems(self.knee)
+        if self.replays is not None:
+            yield from self._replay_problems(self.replays)
         if self.main_quantity.caveat:
             yield f"quantities: {self.main} is the main one, and cannot be a caveat"
         for text in (self.words.workload, self.words.figure, self.words.work):
@@ -706,6 +740,23 @@ class PatternFile(Document):
         for name, unit in zip(self.fits.parameters, ("bytes", "count", "percent"), strict=True):
             if name in self.parameters and self.parameters[name].unit != unit:
                 yield f"fits: {name} is not in {unit}"
+
+    def _replay_problems(self, rule: Replays) -> Iterator[str]:
+        for name, word in rule.when.items():
+            one = self.parameters.get(name)
+            if one is None or one.type != "choice":
+                yield f"replays: there is no choice {name}"
+            elif why := one.refuse(word):
+                yield f"replays: {name}: {why}"
+        number = self.parameters.get(rule.by)
+        if number is None or number.unit != "trace" or number.default != 0:
+            yield f"replays: {rule.by} is no parameter with the unit trace whose default is 0"
+        for name in rule.decides:
+            given = self.parameters.get(name)
+            if given is None or given.default is None:
+                yield f"replays: there is no parameter {name} that has a default"
+            elif not any(one.when == rule.when and one.then.get(name) == given.default for one in self.constraints):
+                yield f"replays: no constraint keeps {name} at its default"
 
     def _knee_problems(self, rule: KneeRule) -> Iterator[str]:
         if self.main_quantity.kind != "histogram":
@@ -807,6 +858,8 @@ def plain(parameter: Parameter, value: Value) -> str:
     """Return a value for a line of text: a number with its unit, a word with blanks."""
     if isinstance(value, str):
         return value.replace("_", "-")
+    if parameter.unit == "trace":
+        return trace_text(value)
     signs = {"bytes": " B", "ns": " ns", "percent": " %"}
     return f"{value}{signs.get(parameter.unit or '', '')}"
 

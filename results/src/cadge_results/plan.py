@@ -17,6 +17,7 @@ from cadge_results.floor import FloorFile
 from cadge_results.pattern import PatternFile
 from cadge_results.point import POINT_ID, Subject, Workload
 from cadge_results.reason import Reason
+from cadge_results.trace import TraceFacts
 
 
 class PlanPoint(Frozen):
@@ -99,6 +100,8 @@ class Plan(Document):
     """Every pattern, and every form of floors, that a point has."""
     floors: dict[str, FloorFile] = Field(default_factory=dict)
     """Every floor that a point has, by its name in the place of a layer's."""
+    trace: TraceFacts | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The log that some points replay, where one was given."""
     estimate: Estimate
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""
@@ -111,6 +114,10 @@ class Plan(Document):
     def pattern_of(self, point: PlanPoint) -> PatternFile:
         """Return the file of a point's pattern."""
         return self.patterns[point.workload.pattern]
+
+    def replays(self, point: PlanPoint) -> bool:
+        """Tell whether a point replays a trace."""
+        return self.pattern_of(point).does_replay(point.workload)
 
     def expected_hash(self) -> str:
         """Return the hash that the content asks for."""

@@ -26,6 +26,8 @@ class Reason(StrEnum):
     """The layer cannot poll as asked."""
     PLACE = "PLACE"
     """The layer, or the pattern, does not run at this place."""
+    NO_TRACE = "NO_TRACE"
+    """The point replays the log of a web server, and none was given."""
     MSG_TOO_LARGE = "MSG_TOO_LARGE"
     """A message over the layer's limit."""
     DEPTH_TOO_DEEP = "DEPTH_TOO_DEEP"
@@ -81,6 +83,7 @@ REFUSALS = frozenset(
         Reason.NO_WAIT,
         Reason.NO_POLL,
         Reason.PLACE,
+        Reason.NO_TRACE,
         Reason.MSG_TOO_LARGE,
         Reason.DEPTH_TOO_DEEP,
         Reason.NODE_LACKS,
@@ -92,7 +95,7 @@ REFUSALS = frozenset(
 """Cannot be done here: nothing broke."""
 UNSOUND = frozenset({Reason.CHECK, Reason.UNSOUND})
 """Measured, but not to be shown as a number."""
-OF_THE_HARNESS = frozenset({Reason.NO_POLL, Reason.PLACE, Reason.UNSOUND, Reason.EMPTY})
+OF_THE_HARNESS = frozenset({Reason.NO_POLL, Reason.PLACE, Reason.NO_TRACE, Reason.UNSOUND, Reason.EMPTY})
 """Said by planner, agent or analysis alone."""
 OF_THE_DRIVER = frozenset(Reason) - OF_THE_HARNESS
 """What the driver can say: the list in harness/driver/fail.h."""

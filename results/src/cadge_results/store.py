@@ -13,6 +13,7 @@ Both are compared whenever a file is read. Names that begin with a dot are write
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -204,6 +205,16 @@ class Campaign:
 
     def _refuse(self, damage: Damage) -> NoReturn:
         raise DamagedError(damage, commands=(f"cadge verify {shlex.quote(str(self.path))}",))
+
+    def trace_file(self) -> Path | None:
+        """Return the file of the trace that points replay, looked at; None where no point does. Raises DamagedError."""
+        facts = self.plan.trace
+        if facts is None:
+            return None
+        content = self._content(self.layout.trace)
+        if hashlib.sha256(content.data).hexdigest() != facts.sha256:
+            self._refuse(Damage(self.layout.trace, Kind.SWAPPED, "it is not the trace of the campaign's plan"))
+        return self.layout.trace
 
     def missing_launch_ids(self) -> tuple[str, ...]:
         """Return planned launches that are not stored, in the plan's order."""

@@ -100,6 +100,9 @@ class _Look:
             self.plan = self._whole_plan()
         with self._looking(layout.sweep):
             _ = self.campaign.sweep_text
+        if self.plan is not None and self.plan.trace is not None:
+            with self._looking(layout.trace):
+                self.campaign.trace_file()
         for path in self._documents(layout.nodes):
             with self._looking(path):
                 self.campaign.node(path.stem)
@@ -209,8 +212,9 @@ class _Look:
             for path in self._visible(folder):
                 if not path.name.endswith((".json", f".json{SUFFIX}")):
                     self._damaged(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
+        traces = [layout.trace] if self.plan is None or self.plan.trace is not None else []
         ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside}
-        ours |= {file for path in (layout.plan, layout.sweep) for file in (path, beside(path))}
+        ours |= {file for path in (layout.plan, layout.sweep, *traces) for file in (path, beside(path))}
         made = (path for path in self._visible(layout.root) if path not in ours)
         self.found.strangers += [path for path in made if not any(fnmatch(path.name, name) for name in _MADE)]
         for path in self._visible(layout.blocks):

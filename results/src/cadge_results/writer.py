@@ -22,6 +22,7 @@ from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.store import Campaign
+from cadge_results.trace import Trace
 
 
 def campaign_id(created: datetime, plan_hash: str) -> str:
@@ -40,13 +41,15 @@ class CampaignWriter:
         self._stored: set[str] = set(self.campaign.launch_ids())
 
     @classmethod
-    def create(cls, root: Path, *, meta: CampaignMeta, plan: Plan, sweep_text: str) -> Self:
+    def create(cls, root: Path, *, meta: CampaignMeta, plan: Plan, sweep_text: str, trace: Trace | None = None) -> Self:
         """Make the folder of a new campaign under `root` and hold it.
 
         Raises StoreUnwritableError, StoreFullError, StoreBusyError; ResultsError where the campaign exists already.
         """
         if plan.plan_hash != plan.expected_hash() or meta.plan_hash != plan.plan_hash:
             raise FormatError("the plan's hash does not fit its content")
+        if (trace.sha256 if trace else None) != (plan.trace.sha256 if plan.trace else None):
+            raise FormatError("the trace is not the one of the plan")
         path = root / meta.campaign_id
         layout = Layout(path)
         with explained(path):
@@ -58,9 +61,11 @@ class CampaignWriter:
         lock_fd = _lock(layout.lock)
         try:
             _make_folders(layout)
-            _put_for_ever(layout.sweep, sweep_text)
-            _put_for_ever(layout.plan, plan.to_json())
-            _put(layout.meta, meta.sealed().to_json())
+            _put_for_ever(layout.sweep, sweep_text.encode())
+            if trace is not None:
+                _put_for_ever(layout.trace, trace.content)
+            _put_for_ever(layout.plan, plan.to_json().encode())
+            _put(layout.meta, meta.sealed().to_json().encode())
         except BaseException:
             os.close(lock_fd)
             raise
@@ -99,7 +104,7 @@ class CampaignWriter:
         if planned is None:
             raise FormatError(f"launch {launch_id} is not in the plan of {self.campaign.path.name}")
         check_belongs(record, planned.point_ids, self.campaign.path.name)
-        _put_for_ever(path, record.to_json())
+        _put_for_ever(path, record.to_json().encode())
         self._stored.add(launch_id)
         self.campaign.keep(record)
 
@@ -117,7 +122,7 @@ class CampaignWriter:
         """Store the facts of a host; the first ones stay (a resumed campaign keeps what it began with)."""
         path = self._layout.node(node.host)
         if not path.exists():
-            _put_for_ever(path, node.to_json())
+            _put_for_ever(path, node.to_json().encode())
 
     def add_block_file(self, block_id: str, name: str, text: str) -> None:
         """Keep what a block was given or what its play said; a later one replaces it."""
@@ -125,8 +130,8 @@ class CampaignWriter:
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             beside(path).unlink(missing_ok=True)  # a kill leaves a file without a checksum, never with a wrong one
-        _put(path, text)
-        _put(beside(path), Checksum.of(text.encode(), name).line())
+        _put(path, text.encode())
+        _put(beside(path), Checksum.of(text.encode(), name).line().encode())
 
     def finish(self, status: CampaignStatus, *, at: datetime, problems: tuple[str, ...] = ()) -> None:
         """Say how the campaign ended. Raises StoreFullError, StoreUnwritableError."""
@@ -220,19 +225,19 @@ def _make_folders(layout: Layout) -> None:
 def _change(campaign: Campaign, update: dict[str, object]) -> None:
     """Change the campaign file; its checksum goes on being in it, or not being in it."""
     meta = campaign.meta.model_copy(update=update)
-    _put(campaign.layout.meta, (meta if meta.checksum is None else meta.sealed()).to_json())
+    _put(campaign.layout.meta, (meta if meta.checksum is None else meta.sealed()).to_json().encode())
 
 
-def _put_for_ever(path: Path, text: str) -> None:
+def _put_for_ever(path: Path, content: bytes) -> None:
     """Write a file that never changes, and before it its checksum: so no file is ever without one.
 
     A kill in between leaves a checksum alone: the file is missing, as it was, and comes when it is made again. Raises
     StoreFullError, StoreUnwritableError.
     """
-    checksum = Checksum.of(text.encode(), path.name)
-    _put(beside(path), checksum.line(), mode=0o444)
+    checksum = Checksum.of(content, path.name)
+    _put(beside(path), checksum.line().encode(), mode=0o444)
     try:
-        _put(path, text, mode=0o444)
+        _put(path, content, mode=0o444)
     except BaseException:
         if not path.exists():
             with contextlib.suppress(OSError):
@@ -240,7 +245,7 @@ def _put_for_ever(path: Path, text: str) -> None:
         raise
 
 
-def _put(path: Path, text: str, *, mode: int = 0o666) -> None:
+def _put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Write a whole file or nothing. Raises StoreFullError, StoreUnwritableError."""
     with explained(path):
-        put(path, text.encode(), mode=mode)
+        put(path, content, mode=mode)

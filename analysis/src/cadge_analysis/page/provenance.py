@@ -195,6 +195,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Status", text=meta.status),
         Fact(name="Made", text=f"{meta.created_utc} to {meta.finished_utc or 'unfinished'}"),
         Fact(name="Sweep", text=meta.sweep),
+        *_trace_facts(data),
         Fact(name="Seed", text=str(meta.seed), code=True),
         Fact(name="Plan hash", text=meta.plan_hash, code=True),
         Fact(
@@ -212,6 +213,15 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
         Fact(name="Environment", text=_environment(data) or "not stored"),
     )
+
+
+def _trace_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return which log is replayed, where one is: its own hash, and that of what was made of it."""
+    trace = data.plan.trace
+    if trace is None:
+        return ()
+    text = f"{trace.name}, SHA-256 {trace.log_sha256}; what is replayed of it is trace.bin, SHA-256 {trace.sha256}"
+    return (Fact(name="Trace", text=text),)
 
 
 def _shared_memory(data: Dataset) -> str:

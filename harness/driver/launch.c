@@ -9,6 +9,7 @@
 
 #include "digest.h"
 #include "launch_parts.h"
+#include "trace.h"
 
 #define FILE_BYTES_MAX (UINT32_C(64) << 20)
 #define SHIMS_MAX      8u
@@ -127,12 +128,43 @@ static int read_ports(const struct drv_reader *top, struct drv_launch *launch)
 	return 0;
 }
 
+/* A plain name: the file lies beside the launch file, and nowhere else. */
+static bool is_plain(const char *name)
+{
+	return name[0] != '.' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.") == strlen(name);
+}
+
+static int read_trace(const struct drv_reader *top, struct drv_launch *launch)
+{
+	static const char *const keys[] = {"file", "sha256", NULL};
+	struct drv_reader trace = {.where = "trace", .fail = top->fail};
+	char *sha256;
+	int status;
+
+	if (!json_object_get(top->json, "trace"))
+		return 0;
+	if (drv_read_object(top, "trace", &trace.json) || drv_read_keys(&trace, keys) ||
+	    drv_read_text(&trace, "file", false, &launch->trace.file) ||
+	    drv_read_text(&trace, "sha256", false, &sha256))
+		return -1;
+	if (!is_plain(launch->trace.file))
+		status = drv_read_wrong(&trace, "file", "must be a name without a folder");
+	else if (strlen(sha256) != 64 || strspn(sha256, "0123456789abcdef") != 64)
+		status = drv_read_wrong(&trace, "sha256", "must be 64 hexadecimal digits");
+	else
+		status = 0;
+	if (!status)
+		memcpy(launch->trace.sha256, sha256, sizeof(launch->trace.sha256));
+	free(sha256);
+	return status;
+}
+
 static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 {
 	static const char *const keys[] = {"schema", "launch_id",    "campaign_id", "kind",      "layer",
 					   "shims",  "launcher",     "place",       "wait",      "settings",
 					   "seed",   "deadline_ms",  "ports",       "endpoints", "patterns",
-					   "points", "system_calls", NULL};
+					   "points", "system_calls", "trace",       NULL};
 	static const char *const schemas[] = {DRV_LAUNCH_SCHEMA};
 	static const char *const launchers[] = {"direct", "mpirun"};
 	const char *schema = json_string_value(json_object_get(top->json, "schema"));
@@ -163,7 +195,8 @@ static int read_top(const struct drv_reader *top, struct drv_launch *launch)
 	if (calls && !json_is_boolean(calls))
 		return drv_read_wrong(top, "system_calls", "must be true or false");
 	launch->system_calls = json_is_true(calls);
-	if (read_settings(top, launch) || drv_read_integer(top, "seed", 0, INT64_MAX, &seed) ||
+	if (read_trace(top, launch) || read_settings(top, launch) ||
+	    drv_read_integer(top, "seed", 0, INT64_MAX, &seed) ||
 	    drv_read_integer(top, "deadline_ms", 1, DRV_LAUNCH_MS_MAX, &deadline) ||
 	    read_ports(top, launch) || drv_launch_endpoints(top, launch) || drv_launch_points(top, launch))
 		return -1;
@@ -247,6 +280,22 @@ done:
 	return status;
 }
 
+int drv_launch_trace_read(struct drv_launch *launch, const char *launch_path, struct drv_fail *fail)
+{
+	const char *slash = strrchr(launch_path, '/');
+	char *path;
+	int status;
+
+	if (!launch->trace.file)
+		return 0;
+	if (asprintf(&path, "%.*s%s", slash ? (int)(slash - launch_path) + 1 : 0, launch_path,
+		     launch->trace.file) < 0)
+		return drv_fail_set(fail, DRV_MEMORY, "no memory for the name of the trace");
+	status = drv_trace_read(path, launch->trace.sha256, &launch->trace.read, fail);
+	free(path);
+	return status;
+}
+
 void drv_launch_free(struct drv_launch *launch)
 {
 	for (size_t i = 0; i < launch->points_count; i++) {
@@ -269,6 +318,8 @@ void drv_launch_free(struct drv_launch *launch)
 	for (size_t i = 0; i < launch->shims_count; i++)
 		free(launch->shims[i]);
 	free(launch->points);
+	drv_trace_free(launch->trace.read);
+	free(launch->trace.file);
 	free(launch->endpoints);
 	free(launch->settings);
 	free(launch->shims);

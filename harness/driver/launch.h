@@ -25,6 +25,7 @@ enum drv_place { DRV_PLACE_SELF, DRV_PLACE_WITHIN, DRV_PLACE_BETWEEN };
 enum drv_wait { DRV_WAIT_POLL, DRV_WAIT_BLOCK };
 
 struct drv_pattern;
+struct drv_trace;
 
 struct drv_point {
 	char *attempt_id, *point_id;
@@ -55,6 +56,15 @@ struct drv_name_value {
 	char *name, *value;
 };
 
+/* The trace that a launch names (see trace.h). */
+struct drv_launch_trace {
+	/* in the folder of the launch file */
+	char *file;
+	char sha256[65];
+	/* once it was read; owned */
+	struct drv_trace *read;
+};
+
 struct drv_launch {
 	char *launch_id, *campaign_id, *layer;
 	enum drv_kind kind;
@@ -72,6 +82,8 @@ struct drv_launch {
 	/* see events.h */
 	bool system_calls;
 	uint16_t port_first, port_last;
+	/* what some points replay; file NULL: nothing */
+	struct drv_launch_trace trace;
 	/* 1 to 64; exactly one at place self */
 	struct drv_endpoint *endpoints;
 	size_t endpoints_count;
@@ -87,6 +99,9 @@ int drv_launch_read(const char *path, struct drv_launch *launch_out, struct drv_
 /* The same from text of `text_bytes` bytes, for tests. */
 int drv_launch_parse(const char *text, size_t text_bytes, struct drv_launch *launch_out,
 		     struct drv_fail *fail);
+
+/* Reads the trace that a launch names, if any, from the folder of its launch file. */
+int drv_launch_trace_read(struct drv_launch *launch, const char *launch_path, struct drv_fail *fail);
 
 /* Frees what a launch holds, not the struct itself. Legal on a zeroed one. */
 void drv_launch_free(struct drv_launch *launch);

@@ -92,6 +92,7 @@ int drv_options_run(int argc, char **argv, struct drv_run_options *options_out, 
 	if (drv_launch_read(options.launch_path, &options.launch, fail))
 		return -1;
 	if (check_combination(&options, fail) ||
+	    drv_launch_trace_read(&options.launch, options.launch_path, fail) ||
 	    (options.launch.place != DRV_PLACE_SELF &&
 	     drv_oob_token_read(options.token_path, &options.token, fail))) {
 		drv_launch_free(&options.launch);

@@ -4,6 +4,8 @@
  * other over the layer, answers a client that asks over HTTP; after PRESS (HPCA 2002). The program is in
  * harness/apps/press.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "press/browser.h"
@@ -19,6 +21,7 @@ enum quantity {
 	ACHIEVED,
 	CLOSED_LOOP,
 	GENERATOR_BOUND,
+	PARTIAL_REPLAY,
 	HIT,
 	FORWARDED,
 	FORWARD_MESSAGES,
@@ -36,9 +39,11 @@ enum quantity {
 
 #define VERIFY_REQUESTS 64u
 #define KIB             UINT64_C(1024)
+#define TRACE_DIGITS    12u
 
 struct parameters {
-	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent;
+	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent,
+		trace;
 	uint32_t workload, arrivals, version, server;
 };
 
@@ -69,23 +74,53 @@ static uint64_t working_bytes(const struct parameters *parameters)
 	return parameters->nodes * parameters->cache_kib * KIB * parameters->working_percent / 100;
 }
 
+/* The trace that the point replays, which has to be the one that its number stands for; NULL: none. */
+static int find_trace(const struct drv_play *play, const struct drv_trace **trace_out, struct drv_fail *fail)
+{
+	const struct parameters *parameters = play->parameters;
+	const struct drv_trace *trace = play->engine->launch->trace.read;
+	char number[TRACE_DIGITS + 1];
+
+	*trace_out = NULL;
+	if (parameters->workload != PRESS_TRACE)
+		return 0;
+	snprintf(number, sizeof(number), "%0*" PRIx64, (int)TRACE_DIGITS, parameters->trace);
+	if (!trace || strncmp(trace->sha256, number, TRACE_DIGITS) != 0)
+		return drv_fail_set(fail, DRV_PROTOCOL, "the point replays trace %s, and the launch has %s",
+				    number, trace ? trace->sha256 : "none");
+	if (!press_files_fit(trace))
+		return drv_fail_set(
+			fail, DRV_ARGUMENT,
+			"the trace has more files, or longer or shorter ones, than can be served");
+	*trace_out = trace;
+	return 0;
+}
+
+/* Of one node. A trace's working set cannot be chosen, so that the caches are. */
+static uint64_t cache_bytes(const struct parameters *parameters, const struct drv_trace *trace)
+{
+	return trace ? trace->total_bytes * 100 / (parameters->nodes * parameters->working_percent)
+		     : parameters->cache_kib * KIB;
+}
+
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	struct visitor *visitor = play->state;
-	const struct press_visitors visitors = {.workload = (enum press_workload)parameters->workload,
-						.working_bytes = working_bytes(parameters),
-						.connections = parameters->connections,
-						.alpha = (double)parameters->alpha_percent / 100,
-						.seed = play->seed,
-						.draws = drv_mix(play->seed, 1)};
+	struct press_visitors visitors = {.workload = (enum press_workload)parameters->workload,
+					  .working_bytes = working_bytes(parameters),
+					  .connections = parameters->connections,
+					  .alpha = (double)parameters->alpha_percent / 100,
+					  .seed = play->seed,
+					  .draws = drv_mix(play->seed, 1)};
 
 	visitor->pace.response = drv_record_samples(play->record, RESPONSE, fail);
 	visitor->pace.service = drv_record_samples(play->record, SERVICE, fail);
 	visitor->pace.lag = drv_record_samples(play->record, LAG, fail);
 	/* whether it has to wait is up to the instants */
 	play->sleep = DRV_SLEEP_FREE;
-	if (!visitor->pace.response || !visitor->pace.service || !visitor->pace.lag)
+	if (!visitor->pace.response || !visitor->pace.service || !visitor->pace.lag ||
+	    find_trace(play, &visitors.trace, fail))
 		return -1;
 	return press_browser_start(&visitor->browser, play->engine, &visitors, fail);
 }
@@ -201,6 +236,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	drv_record_rate(record, OFFERED, visitor->pace.offered, span_ns);
 	drv_record_rate(record, ACHIEVED, record->operations, record->elapsed_ns);
 	drv_record_count(record, GENERATOR_BOUND, drv_pace_generator_bound(&visitor->pace, record, span_ns));
+	drv_record_count(record, PARTIAL_REPLAY,
+			 browser->trace && browser->posted < browser->trace->requests);
 	if (record->operations)
 		(parameters->server == SERVER_NGINX ? record_outside : record_counts)(record, before, after);
 	return 0;
@@ -230,19 +267,22 @@ static int prepare_node(struct drv_play *play, struct drv_fail *fail)
 {
 	const struct parameters *parameters = play->parameters;
 	union server_state *state = play->state;
-	const struct press_setting setting = {.workload = (enum press_workload)parameters->workload,
-					      .version = (enum press_version)parameters->version,
-					      .cache_bytes = parameters->cache_kib * KIB,
-					      .working_bytes = working_bytes(parameters),
-					      .service_ns = parameters->service_ns,
-					      .seed = play->seed};
-	const struct press_outside_setting outside = {.workload = setting.workload,
-						      .working_bytes = setting.working_bytes,
-						      .connections = parameters->connections,
-						      .seed = play->seed};
+	struct press_setting setting = {.workload = (enum press_workload)parameters->workload,
+					.version = (enum press_version)parameters->version,
+					.working_bytes = working_bytes(parameters),
+					.service_ns = parameters->service_ns,
+					.seed = play->seed};
+	struct press_outside_setting outside = {.workload = setting.workload,
+						.working_bytes = setting.working_bytes,
+						.connections = parameters->connections,
+						.seed = play->seed};
 
 	/* it sleeps when nobody asks it anything, and not else */
 	play->sleep = DRV_SLEEP_FREE;
+	if (find_trace(play, &setting.trace, fail))
+		return -1;
+	outside.trace = setting.trace;
+	setting.cache_bytes = cache_bytes(parameters, setting.trace);
 	return is_outside(play) ? press_outside_start(&state->outside, play->engine, &outside, fail)
 				: press_node_start(&state->node, play->engine, &setting, fail);
 }
@@ -321,6 +361,7 @@ static const struct drv_pattern press = {
 			{INTEGER(service_ns)},
 			{INTEGER(connections)},
 			{INTEGER(load_percent)},
+			{INTEGER(trace)},
 			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
 			{"server", DRV_CHOICE, offsetof(struct parameters, server), server_words},
 			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
@@ -336,6 +377,7 @@ static const struct drv_pattern press = {
 			[ACHIEVED] = {"achieved", DRV_RATE},
 			[CLOSED_LOOP] = {"closed_loop", DRV_RATE},
 			[GENERATOR_BOUND] = {"generator_bound", DRV_COUNT},
+			[PARTIAL_REPLAY] = {"partial_replay", DRV_COUNT},
 			[HIT] = {"hit", DRV_FIT},
 			[FORWARDED] = {"forwarded", DRV_FIT},
 			[FORWARD_MESSAGES] = {"forward_messages", DRV_FIT},

@@ -142,13 +142,25 @@ static struct press_visit *pop_idle(struct press_browser *browser)
 	return NULL;
 }
 
+/* By how popular files are; or in the order of the trace, again and again. */
+static uint32_t next_file(struct press_browser *browser)
+{
+	uint32_t file;
+
+	if (!browser->trace)
+		return press_popularity_next(&browser->popularity);
+	file = drv_trace_file(browser->trace, browser->next_request);
+	browser->next_request = (browser->next_request + 1) % browser->trace->requests;
+	return file;
+}
+
 static void ask(struct press_browser *browser, struct press_visit *visit, uint64_t due, uint64_t now)
 {
 	char text[ASKED_BYTES];
 	ssize_t sent;
 	int bytes;
 
-	visit->file = press_popularity_next(&browser->popularity);
+	visit->file = next_file(browser);
 	visit->due = due;
 	visit->sent = now;
 	visit->received_bytes = 0;
@@ -394,6 +406,18 @@ int press_browser_meet(struct press_browser *browser, struct drv_fail *fail)
 
 /* ---- life ---- */
 
+static int start_files(struct press_browser *browser, const struct press_visitors *visitors)
+{
+	if (visitors->trace)
+		return press_files_replay(&browser->files, visitors->trace, visitors->seed);
+	return press_files_make(&browser->files, visitors->workload, visitors->working_bytes,
+				visitors->seed) ||
+			       press_popularity_start(&browser->popularity, browser->files.count,
+						      visitors->alpha, visitors->draws)
+		       ? -1
+		       : 0;
+}
+
 int press_browser_start(struct press_browser *browser, struct drv_engine *engine,
 			const struct press_visitors *visitors, struct drv_fail *fail)
 {
@@ -403,10 +427,8 @@ int press_browser_start(struct press_browser *browser, struct drv_engine *engine
 		browser->sites[i].endpoint = (uint32_t)engine->channels[i].endpoint;
 	browser->visits_count = (uint32_t)visitors->connections * browser->sites_count;
 	browser->visits = calloc(browser->visits_count, sizeof(*browser->visits));
-	if (!browser->visits ||
-	    press_files_make(&browser->files, visitors->workload, visitors->working_bytes, visitors->seed) ||
-	    press_popularity_start(&browser->popularity, browser->files.count, visitors->alpha,
-				   visitors->draws))
+	browser->trace = visitors->trace;
+	if (!browser->visits || start_files(browser, visitors))
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a site of %u files",
 				    browser->files.count);
 	if (press_loop_start(&browser->loop))

@@ -58,6 +58,9 @@ struct press_browser {
 	struct press_loop loop;
 	struct press_files files;
 	struct press_popularity popularity;
+	/* what is asked for in its order, instead; `next_request` of it. NULL: by popularity */
+	const struct drv_trace *trace;
+	uint64_t next_request;
 	uint32_t sites_count, visits_count, next_site;
 	struct press_site sites[PRESS_NODES_MAX];
 	struct press_visit *visits;
@@ -82,6 +85,8 @@ struct press_visitors {
 	enum press_workload workload;
 	uint64_t working_bytes, connections;
 	double alpha;
+	/* NULL: files of the workload, by their popularity */
+	const struct drv_trace *trace;
 	uint64_t seed, draws;
 };
 

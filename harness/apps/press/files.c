@@ -17,14 +17,14 @@
 #define CONTENT_SEED UINT64_C(0x626c6f636b)
 
 const char *const press_workload_words[] = {
-	[PRESS_CLARKNET] = "clarknet", [PRESS_FORTH] = "forth",  [PRESS_NASA] = "nasa",
-	[PRESS_RUTGERS] = "rutgers",   [PRESS_WORKLOADS] = NULL,
+	[PRESS_CLARKNET] = "clarknet", [PRESS_FORTH] = "forth", [PRESS_NASA] = "nasa",
+	[PRESS_RUTGERS] = "rutgers",   [PRESS_TRACE] = "trace", [PRESS_WORKLOADS] = NULL,
 };
 
 /* The means of a file and of a reply, in bytes. */
 static const struct means {
 	uint32_t file_bytes, reply_bytes;
-} means[PRESS_WORKLOADS] = {
+} means[PRESS_TRACE] = {
 	[PRESS_CLARKNET] = {14200, 9700},
 	[PRESS_FORTH] = {19300, 8800},
 	[PRESS_NASA] = {27600, 21800},
@@ -77,14 +77,9 @@ static void make_sizes(struct press_files *files, const struct means *mean)
 	}
 }
 
-int press_files_make(struct press_files *files, enum press_workload workload, uint64_t total_bytes,
-		     uint64_t seed)
+static int make_room(struct press_files *files, uint32_t count, uint64_t seed)
 {
-	const struct means *mean = &means[workload];
-	uint64_t count = total_bytes / mean->file_bytes;
-
-	count = count < 2 ? 2 : count > PRESS_FILES_MAX ? PRESS_FILES_MAX : count;
-	*files = (struct press_files){.count = (uint32_t)count, .seed = seed};
+	*files = (struct press_files){.count = count, .seed = seed};
 	files->bytes = calloc(count, sizeof(*files->bytes));
 	/* so long that no file reaches over its end */
 	files->block = malloc(BLOCK_BYTES + PRESS_FILE_BYTES_MAX);
@@ -92,7 +87,39 @@ int press_files_make(struct press_files *files, enum press_workload workload, ui
 		return -1;
 	for (uint32_t i = 0; i < BLOCK_BYTES + PRESS_FILE_BYTES_MAX; i += sizeof(uint64_t))
 		drv_store64(files->block + i, drv_mix(drv_mix(seed, CONTENT_SEED), i % BLOCK_BYTES));
+	return 0;
+}
+
+int press_files_make(struct press_files *files, enum press_workload workload, uint64_t total_bytes,
+		     uint64_t seed)
+{
+	const struct means *mean = &means[workload];
+	uint64_t count = total_bytes / mean->file_bytes;
+
+	count = count < 2 ? 2 : count > PRESS_FILES_MAX ? PRESS_FILES_MAX : count;
+	if (make_room(files, (uint32_t)count, seed))
+		return -1;
 	make_sizes(files, mean);
+	return 0;
+}
+
+bool press_files_fit(const struct drv_trace *trace)
+{
+	if (trace->files > PRESS_FILES_MAX)
+		return false;
+	for (uint32_t i = 0; i < trace->files; i++)
+		if (drv_trace_length(trace, i) != clamped(drv_trace_length(trace, i)))
+			return false;
+	return true;
+}
+
+int press_files_replay(struct press_files *files, const struct drv_trace *trace, uint64_t seed)
+{
+	if (make_room(files, trace->files, seed))
+		return -1;
+	for (uint32_t i = 0; i < files->count; i++)
+		files->bytes[i] = drv_trace_length(trace, i);
+	files->total_bytes = trace->total_bytes;
 	return 0;
 }
 

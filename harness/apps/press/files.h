@@ -15,12 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trace.h"
+
 #define PRESS_FILE_BYTES_MIN 64u
 #define PRESS_FILE_BYTES_MAX (1u << 20)
 #define PRESS_FILES_MAX      (1u << 20)
 
-/* The traces of the study, see press.pattern.yml for what is verified of their means. */
-enum press_workload { PRESS_CLARKNET, PRESS_FORTH, PRESS_NASA, PRESS_RUTGERS, PRESS_WORKLOADS };
+/*
+ * The traces of the study, see press.pattern.yml for what is verified of their means; and PRESS_TRACE, the user's own, of
+ * which press_files_replay makes the files.
+ */
+enum press_workload { PRESS_CLARKNET, PRESS_FORTH, PRESS_NASA, PRESS_RUTGERS, PRESS_TRACE, PRESS_WORKLOADS };
 
 /* In that order, NULL at the end: the words of the pattern's choice. */
 extern const char *const press_workload_words[];
@@ -41,6 +46,12 @@ struct press_files {
  */
 int press_files_make(struct press_files *files, enum press_workload workload, uint64_t total_bytes,
 		     uint64_t seed);
+
+/* Whether a trace has no more files, and no longer or shorter ones, than there can be here. */
+bool press_files_fit(const struct drv_trace *trace);
+
+/* The files of a trace that fits, with the lengths that it has, numbered as there. As press_files_make. */
+int press_files_replay(struct press_files *files, const struct drv_trace *trace, uint64_t seed);
 void press_files_free(struct press_files *files);
 
 /* Copies `bytes` bytes of a file from `offset` on, all of them inside of it. */

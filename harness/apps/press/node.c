@@ -148,7 +148,9 @@ int press_node_start(struct press_node *node, struct drv_engine *engine, const s
 	if (engine->block && !(engine->offer.both.caps & CADGE_CAP_EVENT_FD))
 		return drv_fail_set(fail, DRV_NO_WAIT,
 				    "the layer has no descriptor that an event loop could hold (event_fd)");
-	if (press_files_make(&node->files, setting->workload, setting->working_bytes, setting->seed) ||
+	if ((setting->trace ? press_files_replay(&node->files, setting->trace, setting->seed)
+			    : press_files_make(&node->files, setting->workload, setting->working_bytes,
+					       setting->seed)) ||
 	    press_cache_start(&node->cache, setting->cache_bytes, node->files.count) ||
 	    press_directory_start(&node->directory, node->files.count, (uint32_t)engine->endpoint))
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a site of %u files", node->files.count);

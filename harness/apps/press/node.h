@@ -21,6 +21,8 @@ struct press_setting {
 	enum press_workload workload;
 	enum press_version version;
 	uint64_t cache_bytes, working_bytes, service_ns;
+	/* NULL: files of the workload */
+	const struct drv_trace *trace;
 	uint64_t seed;
 };
 

@@ -147,7 +147,9 @@ int press_outside_start(struct press_outside *outside, struct drv_engine *engine
 	if (!engine->block)
 		return drv_fail_set(fail, DRV_NO_WAIT,
 				    "nginx sleeps when nobody asks it anything: block mode alone");
-	if (press_files_make(&outside->files, setting->workload, setting->working_bytes, setting->seed))
+	if (setting->trace ? press_files_replay(&outside->files, setting->trace, setting->seed)
+			   : press_files_make(&outside->files, setting->workload, setting->working_bytes,
+					      setting->seed))
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for a site of %u files",
 				    outside->files.count);
 	/* every endpoint but the client, which all nodes have in one order */

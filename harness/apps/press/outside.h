@@ -39,6 +39,8 @@ struct press_outside {
 struct press_outside_setting {
 	enum press_workload workload;
 	uint64_t working_bytes, connections;
+	/* NULL: files of the workload */
+	const struct drv_trace *trace;
 	uint64_t seed;
 };
 

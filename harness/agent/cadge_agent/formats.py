@@ -42,7 +42,13 @@ class Counting(TypedDict, total=False):
     system_calls: bool
 
 
-class Launch(Counting):
+class Replaying(TypedDict, total=False):
+    """Only where a trace is replayed: its file beside the launch file, and its SHA-256."""
+
+    trace: dict[str, str]
+
+
+class Launch(Counting, Replaying):
     """cadge.launch/2, which the driver reads; of `patterns` and `points` the agent knows nothing."""
 
     schema: str

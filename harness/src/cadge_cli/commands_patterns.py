@@ -195,6 +195,15 @@ def page(name: str, file: PatternFile) -> Iterator[str]:
     yield ""
     given = [(key, one.title, _values(one), _default(one)) for key, one in file.parameters.items()]
     yield from table([("parameter", "", "values", "unless given"), *given])
+    if file.replays is not None:
+        [(choice, word)] = file.replays.when.items()
+        yield ""
+        yield from textwrap.wrap(
+            f"{choice} {word} replays the log of a web server: `cadge run --trace FILE` (Common Log Format or "
+            f"Combined, also packed with gzip), with a sweep that says so, or leaves {choice} open. The trace decides "
+            f"{' and '.join(file.replays.decides)}.",
+            WIDTH,
+        )
     yield ""
     parts = [
         (key, _endpoints(one), ", ".join(one.peers) or "-", str(one.hosts), _does(one))
@@ -224,6 +233,8 @@ def _does(role: Role) -> str:
 def _values(one: Parameter) -> str:
     if one.min is None or one.max is None:
         return ", ".join(one.values)
+    if one.unit == "trace":
+        return "as --trace FILE gives it"
     if one.unit == "bytes":
         return f"{format_bytes(one.min)} to {format_bytes(one.max)}"
     return f"{one.min} to {one.max}" + ("" if one.unit == "count" else f" {one.unit}")

@@ -18,6 +18,7 @@ from cadge_cli.options import (
     split_names,
     sweep_options,
     testbed_options,
+    trace_option,
 )
 from cadge_cli.output import megabytes, table
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
@@ -33,9 +34,10 @@ EXAMPLES = "\b\nExamples:\n"
 @click.command(
     epilog=EXAMPLES
     + "  cadge plan\n  cadge plan --sweep full --layers native-ucx\n  cadge plan --write plan.json\n"
-    + "  cadge plan --inventory hosts.yml"
+    + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log"
 )
 @sweep_options
+@trace_option
 @testbed_options
 @results_option
 @out_option("--write", text="Write the whole plan to a file.")
@@ -52,6 +54,7 @@ def plan(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
+    log: Path | None,
     testbed_name: str,
     inventory: Path | None,
     results: Path | None,
@@ -67,7 +70,7 @@ def plan(
     from cadge_harness.testbed import testbeds
 
     output = output_of(ctx, as_json, out)
-    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
+    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, log=log)
     chosen = testbeds.resolve(testbed_name, inventory, start=False, hosts=request.sweep.hosts)
     for note in chosen.notes:
         output.say(note)

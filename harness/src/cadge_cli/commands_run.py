@@ -19,7 +19,15 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
-from cadge_cli.options import Measuring, json_option, measuring_options, output_of, split_names, sweep_options
+from cadge_cli.options import (
+    Measuring,
+    json_option,
+    measuring_options,
+    output_of,
+    split_names,
+    sweep_options,
+    trace_option,
+)
 from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
@@ -63,9 +71,11 @@ class Carried:
 @click.command(
     epilog=EXAMPLES
     + "  cadge run\n  cadge run --sweep smoke --testbed local\n"
-    + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full'
+    + '  cadge run --layers "sockets-tcp native-ucx" --budget 2min\n  cadge run --inventory lab.yml --sweep full\n'
+    + "  cadge run --sweep press-smoke --trace access.log"
 )
 @sweep_options
+@trace_option
 @measuring_options
 @json_option
 @click.pass_context
@@ -75,12 +85,13 @@ def run(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
+    log: Path | None,
     how: Measuring,
     as_json: bool,
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
     output = output_of(ctx, as_json)
-    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget)
+    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, log=log)
     done = measure(request, output, how)
     return output.finish(done.code, done.data, done.lines)
 
@@ -120,6 +131,7 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
                 meta=_meta(request, plan, testbed),
                 plan=plan,
                 sweep_text=request.sweep_text,
+                trace=request.replay.trace if request.replay else None,
             )
             with writer:
                 return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)

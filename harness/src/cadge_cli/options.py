@@ -89,6 +89,19 @@ def selection_options(command: _F) -> _F:
     )(command)
 
 
+def trace_option(command: _F) -> _F:
+    """Add --trace."""
+    return click.option(
+        "--trace",
+        "log",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        envvar="CADGE_TRACE",
+        help="Replay the log of a web server (Common Log Format or Combined, also packed with gzip), with a sweep "
+        "of the pattern press. Nothing of it is kept but lengths and the order of requests.",
+    )(command)
+
+
 def sweep_options(command: _F) -> _F:
     """Add --sweep, --layers, --seed and --budget."""
     return click.option(

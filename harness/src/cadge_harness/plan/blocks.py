@@ -8,8 +8,9 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from cadge_harness.plan import timemodel
-from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, Plan, PlanLaunch, PlanPoint
+from cadge_results import Block, BlockHost, Endpoint, LaunchFile, LaunchPoint, LaunchTrace, Plan, PlanLaunch, PlanPoint
 from cadge_results.pattern import declared
+from cadge_results.trace import TRACE_FILE
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Host, Testbed
@@ -88,6 +89,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
     subject = launch.subject
     points = [plan.by_id[item] for item in launch.point_ids]
     used = {point.workload.pattern: plan.pattern_of(point) for point in points}
+    replayed = plan.trace if any(map(plan.replays, points)) else None
     return LaunchFile(
         schema_=LaunchFile.schema_id(),
         launch_id=launch.launch_id,
@@ -104,6 +106,7 @@ def _launch_file(launch: PlanLaunch, plan: Plan, testbed: Testbed, campaign_id: 
         ports=testbed.ports,
         endpoints=_endpoints(launch, testbed),
         system_calls=launch.round == plan.launches[0].round,
+        trace=LaunchTrace(file=TRACE_FILE, sha256=replayed.sha256) if replayed else None,
         patterns=declared(used),
         points=tuple(_launch_point(point, order, plan) for order, point in enumerate(points)),
     )

@@ -19,6 +19,7 @@ from cadge_harness.plan.cast import Cast, cast_of, contexts_of, hosts_of
 from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.refuse import refuse_point
+from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sizes import SIZES_LEAST, left_out, notice, size_of
 from cadge_harness.plan.sweep import FocusOn, Wanted, by_layers, focuses, wanted
@@ -42,6 +43,7 @@ from cadge_results import (
     Point,
     Subject,
     SweepFile,
+    TraceFacts,
     Workload,
     Workloads,
 )
@@ -146,9 +148,15 @@ class _Making:
 
 
 def make_plan(
-    sweep: SweepFile, catalogue: Catalogue, workloads: Workloads, site: Site, *, only: Sequence[str] = ()
+    sweep: SweepFile,
+    catalogue: Catalogue,
+    workloads: Workloads,
+    site: Site,
+    *,
+    only: Sequence[str] = (),
+    trace: TraceFacts | None = None,
 ) -> Plan:
-    """Plan a sweep; `only` narrows it to some layers.
+    """Plan a sweep; `only` narrows it to some layers, `trace` is what some of its points may replay.
 
     Raises UsageError (unknown layer or shim, values that a pattern does not have, budget too small),
     NothingSelectedError (nothing could be measured).
@@ -159,7 +167,8 @@ def make_plan(
     making = _Making(sweep, site, workloads, focuses(sweep, workloads))
     for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
-        for item in _wishes_of(entry, part.sweep, workloads, part.wishes):
+        for wish in _wishes_of(entry, part.sweep, workloads, part.wishes):
+            item = with_trace(wish, making.pattern(wish.workload), trace)
             subject = Subject(
                 kind="layer",
                 layer=entry.layer,
@@ -169,8 +178,9 @@ def make_plan(
                 wait=item.wait,
             )
             cast = making.cast(item)
-            why = refuse_point(
-                info, item, making.pattern(item.workload), cast, site, set_otherwise=bool(entry.settings)
+            pattern = making.pattern(item.workload)
+            why = refuse_replay(item, pattern, trace) or refuse_point(
+                info, item, pattern, cast, site, set_otherwise=bool(entry.settings)
             )
             making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
@@ -191,8 +201,8 @@ def make_plan(
         for draft in making.drafts.values()
         for name, item in draft.points.items()
     ]
-    notes = [*notices, *([shortened] if shortened else [])]
-    return _seal(making, [*points, *making.refused.values()], launches, blocks, notes)
+    notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
+    return _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
 
 
 def _wishes_of(entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes: Sequence[Wanted]) -> Sequence[Wanted]:
@@ -434,6 +444,7 @@ def _seal(
     launches: list[PlanLaunch],
     blocks: list[PlanBlock],
     notices: list[str],
+    trace: TraceFacts | None,
 ) -> Plan:
     site, sweep = making.site, making.sweep
     duration_by_id = {point.point_id: point.duration_ms for point in points}
@@ -443,7 +454,7 @@ def _seal(
     floors = dict.fromkeys(point.subject.layer for point in points if point.subject.kind == "floor")
     estimate = Estimate(
         wall_s=round((site.times.campaign_ms + report_ms(attempts) + sum(b.wall_ms for b in blocks)) / 1000, 1),
-        disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES,
+        disk_bytes=len(launches) * RECORD_BYTES + attempts * ATTEMPT_BYTES + (trace.content_bytes if trace else 0),
         measure_s=round(measure_ms / 1000, 1),
         ports=site.ports,
         basis=site.times.basis,
@@ -458,6 +469,7 @@ def _seal(
         blocks=tuple(blocks),
         patterns={name: making.workloads.file(name) for name in patterns},
         floors={name: making.workloads.floors[name] for name in floors},
+        trace=trace,
         estimate=estimate,
         notices=tuple(notices),
     )

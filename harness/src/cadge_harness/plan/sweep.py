@@ -125,6 +125,9 @@ def _value_problems(
             text = f"{entry.pattern} has no parameter {key}{nearest(key, known)}"
             yield Problem(path=path, text=text, of_key=True)
             continue
+        if pattern.parameters[key].unit == "trace":
+            yield Problem(path=path, text="is what --trace FILE gives, and cannot be written", of_key=True)
+            continue
         try:
             values(raw, pattern.parameters[key], sweep)
         except ValueError as error:

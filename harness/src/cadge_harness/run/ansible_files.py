@@ -19,7 +19,7 @@ from cadge_harness.run.agent_file import NAME, write_agent
 from cadge_harness.testbed.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cadge_harness.testbed.model import Testbed
 
@@ -44,8 +44,10 @@ def _members(build: Path) -> Iterator[Path]:
         yield from sorted(path for path in build.glob(pattern) if path.is_file())
 
 
-def pack(build: Path, others: list[Path], folder: Path) -> tuple[Path, str]:
+def pack(build: Path, others: list[Path], folder: Path, *, of_launches: Sequence[Path] = ()) -> tuple[Path, str]:
     """Pack all that a host is brought into a tar file that only the user can read: build, agent, and files by name.
+
+    What `of_launches` names goes where the agent writes launch files, to be found beside them.
 
     Returns (tar file, name of the member that is unpacked last). That name tells the contents, so a host that has it
     has everything. The build is in the folder `build`.
@@ -57,6 +59,7 @@ def pack(build: Path, others: list[Path], folder: Path) -> tuple[Path, str]:
         for path in _members(build)
     ]
     members += [(write_agent(folder), NAME, 0o700), *((path, path.name, 0o600) for path in others)]
+    members += [(path, f"launches/{path.name}", 0o600) for path in of_launches]
     digest = hashlib.sha256()
     for path, name, mode in members:
         digest.update(f"{name}\0{mode}\0".encode() + hashlib.sha256(path.read_bytes()).digest())

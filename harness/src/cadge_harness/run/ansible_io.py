@@ -13,7 +13,7 @@ import os
 import secrets
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,14 +224,16 @@ def _serve(run: _Run, server: LeaseServer, process: Process, stop: threading.Eve
     server.run(over)
 
 
-def _variables(testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build: Path, *, tune: bool) -> Path:
+def _variables(
+    testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build: Path, *, tune: bool, of_launches: list[Path]
+) -> Path:
     """Write what the playbooks are given."""
     token = work / "token"
     files.write_secret(token)
     complete = [files.complete_block(block, testbed) for block in blocks]
     paths = [files.write_json(work / "blocks" / f"{block['block_id']}.json", block) for block in complete]
     listed = [{"id": block["block_id"], "hosts": [host["name"] for host in block["hosts"]]} for block in complete]
-    archive, marker = files.pack(build, [token, *paths], work)
+    archive, marker = files.pack(build, [token, *paths], work, of_launches=of_launches)
     return files.write_json(
         work / "variables.json",
         {
@@ -268,6 +270,7 @@ def run_campaign(
     *,
     build: Path | None = None,
     tune: bool = False,
+    of_launches: Sequence[Path] = (),
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
@@ -276,7 +279,8 @@ def run_campaign(
     afterwards work/ansible.log is what Ansible said. What a host is comes with its Ready.
     on_launch gets each cadge.launch-record/2 once, before the next launch starts; when it has returned, the record
     counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
-    then everything ends in order. build: the build tree to deploy, else the checkout's.
+    then everything ends in order. build: the build tree to deploy, else the checkout's. of_launches: files
+    that launches name, which every host gets.
 
     Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
     """
@@ -288,7 +292,7 @@ def run_campaign(
         left = work / "variables.json"
         code = _playbook(run, ["cleanup"], left, work, stop, _touched(work)) if left.exists() else 0
         return _outcome(run, code, clean=code == 0)
-    variables = _variables(testbed, blocks, work, build or default_build(), tune=tune)
+    variables = _variables(testbed, blocks, work, build or default_build(), tune=tune, of_launches=list(of_launches))
     hosts, earlier = _hosts_of(blocks), _touched(work)
     files.write_json(work / TOUCHED, [*hosts, *(host for host in earlier if host not in hosts)])
     code, finished = 70, False

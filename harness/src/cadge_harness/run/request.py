@@ -16,8 +16,10 @@ from cadge_harness.plan.learn import learned
 from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import probed
+from cadge_harness.plan.replay import bounds, replaying
 from cadge_harness.plan.site import site_of
 from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
+from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed.model import Kind, Testbed
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
 from cadge_results.sweep import POINT_MS_MIN
@@ -37,6 +39,8 @@ class Request:
     sweep: SweepFile
     sweep_text: str
     only: tuple[str, ...]
+    replay: Replay | None = None
+    """What of it replays a trace replays this one."""
 
     def plan(self, testbed: Testbed, results: Path | None = None) -> Plan:
         """Plan it for a testbed that may have a past in `results`. Raises UsageError, NothingSelectedError."""
@@ -44,7 +48,14 @@ class Request:
         times = learned(Store(results or self.checkout.campaigns), testbed, self.sweep_name, damaged)
         if times is None and testbed.kind is not Kind.CLUSTER:  # whose nodes are not this machine
             times = probed(self.checkout.driver)
-        plan = make_plan(self.sweep, self._described(testbed), self.workloads, site_of(testbed, times), only=self.only)
+        plan = make_plan(
+            self.sweep,
+            self._described(testbed),
+            self.workloads,
+            site_of(testbed, times),
+            only=self.only,
+            trace=self.replay.facts if self.replay else None,
+        )
         return plan.with_notices([f"not planned with its times: {error} ({error.commands[0]})" for error in damaged])
 
     def _described(self, testbed: Testbed) -> Catalogue:
@@ -60,7 +71,12 @@ class Request:
 
 
 def read_request(
-    sweep_name: str, *, only: tuple[str, ...] = (), seed: int | None = None, budget: str | None = None
+    sweep_name: str,
+    *,
+    only: tuple[str, ...] = (),
+    seed: int | None = None,
+    budget: str | None = None,
+    log: Path | None = None,
 ) -> Request:
     """Read everything that a plan needs of this machine. Raises UsageError, UnfitError."""
     checkout = find_checkout()
@@ -75,6 +91,8 @@ def read_request(
     catalogue = read_catalogue(checkout)
     for name in only:
         catalogue.get(name)
+    if log is not None:
+        sweep = replaying(sweep, workloads, sweep_name)
     return Request(
         checkout=checkout,
         catalogue=catalogue,
@@ -84,6 +102,7 @@ def read_request(
         sweep=sweep.model_copy(update=changes),
         sweep_text=text,
         only=only,
+        replay=read_log(log, bounds(workloads)) if log is not None else None,
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from cadge_harness.errors import UnfitError
 from cadge_harness.run import ansible_io
 from cadge_harness.run.session import Ended, OnEvent, OnLaunch
-from cadge_results import NO_ROOM, StoreFullError
+from cadge_results import NO_ROOM, Campaign, StoreFullError
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -41,9 +41,18 @@ class AnsibleRunner:
     ) -> Ended:
         """Carry the blocks out."""
         work = campaign / WORK
+        trace = Campaign(campaign).trace_file()
         try:
             return ansible_io.run_campaign(
-                testbed, blocks, work, on_event, on_launch, stop, build=self._build, tune=self._tune
+                testbed,
+                blocks,
+                work,
+                on_event,
+                on_launch,
+                stop,
+                build=self._build,
+                tune=self._tune,
+                of_launches=[trace] if trace is not None else [],
             )
         except OSError as error:
             if error.errno in NO_ROOM:

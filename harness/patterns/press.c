@@ -96,11 +96,15 @@ static int find_trace(const struct drv_play *play, const struct drv_trace **trac
 	return 0;
 }
 
-/* Of one node. A trace's working set cannot be chosen, so that the caches are. */
+/* Of one node. A trace's working set cannot be chosen, so that the caches are; none needs more than for all files. */
 static uint64_t cache_bytes(const struct parameters *parameters, const struct drv_trace *trace)
 {
-	return trace ? trace->total_bytes * 100 / (parameters->nodes * parameters->working_percent)
-		     : parameters->cache_kib * KIB;
+	uint64_t bytes;
+
+	if (!trace)
+		return parameters->cache_kib * KIB;
+	bytes = trace->total_bytes * 100 / (parameters->nodes * parameters->working_percent);
+	return bytes < trace->total_bytes ? bytes : trace->total_bytes;
 }
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
@@ -281,8 +285,8 @@ static int prepare_node(struct drv_play *play, struct drv_fail *fail)
 	play->sleep = DRV_SLEEP_FREE;
 	if (find_trace(play, &setting.trace, fail))
 		return -1;
-	outside.trace = setting.trace;
 	setting.cache_bytes = cache_bytes(parameters, setting.trace);
+	outside.trace = setting.trace;
 	return is_outside(play) ? press_outside_start(&state->outside, play->engine, &outside, fail)
 				: press_node_start(&state->node, play->engine, &setting, fail);
 }

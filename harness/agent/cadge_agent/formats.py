@@ -45,7 +45,7 @@ class Counting(TypedDict, total=False):
 class Replaying(TypedDict, total=False):
     """Only where a trace is replayed: its file beside the launch file, and its SHA-256."""
 
-    trace: dict[str, str]
+    trace: dict[str, str] | None
 
 
 class Launch(Counting, Replaying):

@@ -37,7 +37,7 @@ REQUESTS_MAX = 1 << 25
 _CHUNK_BYTES = 1 << 20
 _NAME_BYTES = 64
 """A longer name is kept as its hash."""
-_GZIP = b"\x1f\x8b"
+_GZIP = b"\x1f\x8b\x08"
 
 TOO_LONG = f"longer than {LINE_BYTES_MAX:,} bytes"
 NO_LINE = "not in Common Log Format"

@@ -225,7 +225,13 @@ def _serve(run: _Run, server: LeaseServer, process: Process, stop: threading.Eve
 
 
 def _variables(
-    testbed: Testbed, blocks: list[dict[str, Any]], work: Path, build: Path, *, tune: bool, of_launches: list[Path]
+    testbed: Testbed,
+    blocks: list[dict[str, Any]],
+    work: Path,
+    build: Path,
+    *,
+    tune: bool,
+    of_launches: Sequence[Path] = (),
 ) -> Path:
     """Write what the playbooks are given."""
     token = work / "token"
@@ -292,7 +298,7 @@ def run_campaign(
         left = work / "variables.json"
         code = _playbook(run, ["cleanup"], left, work, stop, _touched(work)) if left.exists() else 0
         return _outcome(run, code, clean=code == 0)
-    variables = _variables(testbed, blocks, work, build or default_build(), tune=tune, of_launches=list(of_launches))
+    variables = _variables(testbed, blocks, work, build or default_build(), tune=tune, of_launches=of_launches)
     hosts, earlier = _hosts_of(blocks), _touched(work)
     files.write_json(work / TOUCHED, [*hosts, *(host for host in earlier if host not in hosts)])
     code, finished = 70, False

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from cadge_harness.plan.patterns import ask_driver, differences
 from cadge_harness.run import findings
 from cadge_harness.run.request import read_request
 from cadge_harness.testbed import testbeds
+from cadge_results import PatternFile
 
 from .conftest import TINY, WORKLOADS, Answer, FakeRunner, driver_patterns
 
@@ -228,6 +230,21 @@ def test_doctor_says_that_sessions_may_starve_each_other(
     monkeypatch.setattr(findings, "AUTOGROUP", file)
     found = [finding for finding in findings._noise() if finding.code == "D51"]
     assert [(finding.level, "--tune" in finding.fix) for finding in found] == [("warn", True)] * warned
+
+
+def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "made-up"
+    pattern = WORKLOADS.patterns["rpc"].to_object()
+    pattern["programs"] = [{"when": {"touch": "none"}, "program": program.name, "package": "made-up-tools"}]
+    workloads = replace(WORKLOADS, patterns={"rpc": PatternFile.from_object(pattern, source="rpc")})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [missing] = findings._outside_programs(workloads)
+    assert (missing.code, missing.level) == ("D16", "skip")
+    assert missing.text == "made-up is missing: rpc with touch: none is refused"
+    assert "made-up-tools" in missing.fix
+    program.touch(0o755)
+    [there] = findings._outside_programs(workloads)
+    assert (there.level, there.text) == ("ok", f"made-up: {program}, for rpc with touch: none")
 
 
 def test_doctor(checkout: Checkout, cadge: Cadge) -> None:

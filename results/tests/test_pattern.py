@@ -35,6 +35,7 @@ def test_an_older_plan_keeps_its_hash() -> None:
         (RPC, "call_caps"),
         (RPC, "hosts_between"),
         (RPC, "limits"),
+        (RPC, "programs"),
     ):
         assert new not in file.to_object()
         assert type(file).from_object(file.to_object(), source="x") == file
@@ -188,6 +189,8 @@ KNEE = {
         (("limits",), [{"when": {"width": 1}, "waits": ["block"], "reason": "x"}], "there is no parameter width"),
         (("limits",), [{"when": {}, "most": {"touch": 1}, "reason": "x"}], "limits: there is no number touch"),
         (("limits",), [{"when": {}, "reason": "x"}], "a limit has layers, waits or most"),
+        (("programs",), [{"when": {"width": 1}, "program": "x", "package": "xx"}], "there is no parameter width"),
+        (("programs",), [{"when": {}, "program": "x y", "package": "xx"}], "programs.0.program"),
         (("floor", "alike", "depth", "is"), "follows", "depth follows nothing"),
         (("floor", "sizes"), ["depth"], "depth is no size in bytes"),
         (("floor", "form"), None, "form and sizes belong together"),

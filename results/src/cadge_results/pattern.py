@@ -268,6 +268,17 @@ class Replays(Frozen):
     """Of a file: shorter ones are lengthened, longer ones shortened, and both counted."""
 
 
+class Program(Frozen):
+    """A program beside the build that hosts have to have where `when` holds, and the package that brings it.
+
+    A host without it refuses such points.
+    """
+
+    when: When
+    program: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._+-]*$")]
+    package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
+
+
 class Alike(Frozen):
     """A value that a point must have to be compared with its floor, and what is said of one that has another."""
 
@@ -482,6 +493,7 @@ class PatternFile(Document):
     constraints: tuple[Constraint, ...] = ()
     needs: tuple[Need, ...] = ()
     limits: tuple[Limit, ...] = Field(default=(), exclude_if=lambda value: not value)
+    programs: tuple[Program, ...] = Field(default=(), exclude_if=lambda value: not value)
     quantities: dict[Name, Quantity] = Field(min_length=1)
     """The first is the main one, which is drawn and compared."""
     axis: Name
@@ -776,7 +788,7 @@ class PatternFile(Document):
                 yield f"parameters: {name} follows {one.follows}, which has no values of its own, or none of its type"
         conditions = [(one.when, one.then) for one in self.constraints]
         conditions += [(one.when, {}) for one in self.needs] + [(one.when, {}) for one in self.roles.values()]
-        conditions += [(one.when, {}) for one in self.limits]
+        conditions += [(one.when, {}) for one in self.limits] + [(one.when, {}) for one in self.programs]
         conditions += [(role.acts, {}) for role in self.roles.values() if isinstance(role.acts, dict)]
         for part in conditions:
             for values in part:

@@ -18,6 +18,7 @@ from cadge_harness.plan.catalogue import Catalogue
 from cadge_harness.plan.patterns import ask_driver, differences, read_patterns
 from cadge_harness.run.request import writable_by_others
 from cadge_harness.words import count_of
+from cadge_results import Workloads
 
 Level = Literal["ok", "skip", "warn", "fail"]
 
@@ -108,6 +109,20 @@ def _patterns(checkout: Checkout) -> Iterator[Finding]:
             level="ok",
             text=f"{count_of(len(workloads.patterns), 'pattern')}, {count_of(len(workloads.floors), 'floor')}",
         )
+    yield from _outside_programs(workloads)
+
+
+def _outside_programs(workloads: Workloads) -> Iterator[Finding]:
+    """Look for programs that patterns need for some of their points, and that belong to no build."""
+    where = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"  # as the agent looks for them
+    for name, pattern in workloads.patterns.items():
+        for one in pattern.programs:
+            points = f"{name} with {', '.join(f'{key}: {value}' for key, value in one.when.items())}"
+            if path := shutil.which(one.program, path=where):
+                yield Finding(code="D16", level="ok", text=f"{one.program}: {path}, for {points}")
+            else:
+                fix = f"apt install --no-install-recommends {one.package} (if it starts a service, that can be off)"
+                yield Finding(code="D16", level="skip", text=f"{one.program} is missing: {points} is refused", fix=fix)
 
 
 def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:

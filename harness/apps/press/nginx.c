@@ -48,9 +48,6 @@ bool press_nginx_allows(const char *path)
  */
 int press_nginx_write(FILE *out, const struct press_nginx_plan *plan)
 {
-	/* a client's connection and the one to the node that has the file, on either side */
-	const uint32_t connections = 4 * plan->nodes * plan->connections + SPARE;
-
 	fprintf(out,
 		"daemon off;\n"
 		"master_process off; # one process, which is told to end with the one that started it\n"
@@ -70,7 +67,7 @@ int press_nginx_write(FILE *out, const struct press_nginx_plan *plan)
 		"	open_file_cache max=%" PRIu32 " inactive=1h;\n"
 		"	open_file_cache_valid 1h;\n"
 		"	open_file_cache_errors on;\n",
-		plan->folder, plan->folder, connections, plan->files + SPARE);
+		plan->folder, plan->folder, plan->sockets, plan->files);
 	for (const char *const *what =
 		     (const char *const[]){"client_body", "proxy", "fastcgi", "uwsgi", "scgi", NULL};
 	     *what; what++)
@@ -314,9 +311,14 @@ static _Noreturn void be_nginx(const char *program, char *const *argv, int said,
 {
 	/* nothing of our environment is its business */
 	char *const environment[] = {NULL};
+	struct rlimit limit;
 	sigset_t none;
 
 	sigemptyset(&none);
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(70);
 	if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, CLOSE_ON_EXEC))
@@ -487,21 +489,44 @@ static int await_doors(struct press_nginx *nginx, struct drv_fail *fail)
 	}
 }
 
+/* As many files as it may keep open beside its connections: all of them as a rule. */
+static int choose_limits(struct press_nginx_plan *plan, uint32_t files, struct drv_fail *fail)
+{
+	/* a client's connection and the one to the node that has the file, on either side */
+	const uint64_t sockets = 4 * (uint64_t)plan->nodes * plan->connections + SPARE;
+	const uint64_t wanted = files + SPARE;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return drv_fail_set(fail, DRV_SYSTEM, "getrlimit: %s", strerror(errno));
+	if (limit.rlim_max < sockets + 2 * SPARE)
+		return drv_fail_set(fail, DRV_NODE_LACKS,
+				    "a process may have %" PRIu64 " open files, and nginx needs %" PRIu64
+				    " for connections alone",
+				    (uint64_t)limit.rlim_max, sockets + 2 * SPARE);
+	plan->sockets = (uint32_t)sockets;
+	plan->files =
+		(uint32_t)(wanted < limit.rlim_max - sockets - SPARE ? wanted
+								     : limit.rlim_max - sockets - SPARE);
+	return 0;
+}
+
 int press_nginx_start(struct press_nginx *nginx, const struct press_files *files, const char *const *owners,
 		      uint32_t self, uint32_t nodes, uint32_t connections, struct drv_fail *fail)
 {
-	const struct press_nginx_plan plan = {
+	struct press_nginx_plan plan = {
 		.folder = nginx->folder,
 		.host = nginx->host,
 		.ports = {nginx->ports[PRESS_NGINX_FRONT], nginx->ports[PRESS_NGINX_BACK]},
 		.owners = owners,
 		.nodes = nodes,
-		.connections = connections,
-		.files = files->count};
+		.connections = connections};
 	struct press_ring ring;
 	uint64_t requests;
 	int status;
 
+	if (choose_limits(&plan, files->count, fail))
+		return -1;
 	status = press_ring_make(&ring, owners, nodes)
 			 ? drv_fail_set(fail, DRV_MEMORY, "no memory for a ring of %u nodes", nodes)
 			 : write_files(nginx, files, &ring, self, fail);

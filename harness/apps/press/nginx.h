@@ -28,7 +28,9 @@ struct press_nginx_plan {
 	uint16_t ports[PRESS_NGINX_DOORS];
 	/* the back doors of all nodes, "HOST:PORT", in the same order everywhere */
 	const char *const *owners;
-	uint32_t nodes, connections, files;
+	uint32_t nodes, connections;
+	/* that it keeps open, and connections that it may have */
+	uint32_t files, sockets;
 };
 
 struct press_nginx {

@@ -2,6 +2,7 @@
 /* nginx in a node's place: its configuration, who has which file, and a program that does not do what it should. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,7 +38,8 @@ static void check_configuration(void)
 					      .owners = owners,
 					      .nodes = 2,
 					      .connections = 16,
-					      .files = 100};
+					      .files = 164,
+					      .sockets = 192};
 	char *text = text_of(&plan);
 	int depth = 0, least = 0;
 
@@ -58,6 +60,7 @@ static void check_configuration(void)
 	tap_ok(holds(text, "listen 127.0.0.1:2001 reuseport;\n\t\tlocation /f/ {\n\t\t\troot "
 			   "\"/some/where\";\n\t\t}"),
 	       "whoever is asked does not ask on");
+	tap_ok(holds(text, "worker_connections 192;"), "room for all connections");
 	tap_ok(holds(text, "open_file_cache max=164 ") && holds(text, "access_log off;"),
 	       "all files stay open, and nothing is logged");
 	for (const char *at = text; (at = strstr(at, "_path ")); at++)
@@ -159,6 +162,7 @@ static void check_program(const char *folder, const char *what, enum drv_reason 
 int main(void)
 {
 	char folder[] = "/tmp/press-nginx-XXXXXX";
+	struct rlimit few;
 
 	check_configuration();
 	check_names();
@@ -170,6 +174,12 @@ int main(void)
 		      "status 3: it has no mind to");
 	check_program(folder, "exit 0", DRV_LIBRARY, "status 0, and said nothing");
 	check_program(folder, "kill -9 $$", DRV_LIBRARY, "signal 9");
+	few = (struct rlimit){200, 200};
+	tap_ok(setrlimit(RLIMIT_NOFILE, &few) == 0, "with few open files");
+	check_program(folder, "exit 0", DRV_LIBRARY, "status 0");
+	few = (struct rlimit){150, 150};
+	tap_ok(setrlimit(RLIMIT_NOFILE, &few) == 0, "with fewer");
+	check_program(folder, "exit 0", DRV_NODE_LACKS, "may have 150 open files, and nginx needs 196");
 	setenv("TMPDIR", "/nowhere/at/all", 1);
 	check_program(folder, "exit 0", DRV_SYSTEM, "no folder for nginx");
 	/* it has to be empty */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cluster web server whose nodes are killed under load and come back: what became of each request, and of all else."""
+"""The cluster web server whose nodes are killed under load and come back: what became of each request."""
 
 import json
 import subprocess

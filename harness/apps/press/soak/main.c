@@ -156,9 +156,8 @@ static void load(struct soak *soak, uint64_t requests)
 		turn(soak);
 		if (soak->lives.kills < soak->plan.kills && soak->client.requests >= soak->next_kill) {
 			kill_some(soak);
-			/* now and then two at a time, or one that has hardly come back */
-			soak->next_kill += soak->lives.kills % 5 == 4 ? between / 50 : 0;
-			if (soak->lives.kills % 5 != 0 || !between)
+			/* at every fifth time the next one follows at once */
+			if (soak->lives.kills % 5)
 				soak->next_kill = (soak->lives.kills + 1) * between;
 		}
 		if (soak->client.requests >= soak->next_rude) {

@@ -14,7 +14,7 @@ static const char usage[] =
 	"requests, as JSON.\n"
 	"\n"
 	"  --modules DIR        where layers are (build/layers)\n"
-	"  --layer NAME         (sockets-tcp)\n"
+	"  --layer NAME         has to be named\n"
 	"  --place within|between, --device NAME, --address ADDRESS   of the layer (within, lo, 127.0.0.1)\n"
 	"  --nodes N            3 to 16 (4)\n"
 	"  --connections N      of the load, to each node (8)\n"
@@ -121,7 +121,6 @@ int soak_plan_read(struct soak_plan *plan, int argc, char **argv)
 	int option;
 
 	*plan = (struct soak_plan){.modules = "build/layers",
-				   .layer = "sockets-tcp",
 				   .place = DRV_PLACE_WITHIN,
 				   .device = "lo",
 				   .address = "127.0.0.1",
@@ -136,5 +135,7 @@ int soak_plan_read(struct soak_plan *plan, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)
 		if (read_option(plan, option, optarg))
 			return -1;
+	if (!plan->layer)
+		return wrong("no --layer");
 	return optind == argc ? 0 : wrong("there is a word too many");
 }

@@ -83,14 +83,21 @@ static void take_offer(struct soak_site *site, const struct soak_word *word)
 		soak_trouble(site->lives, "nodes %u and %u do not listen", site->number, peer->number);
 }
 
-static void take_down(struct soak_site *site, uint32_t number, uint64_t meeting)
+static void take_down(struct soak_site *site, const struct soak_word *word)
 {
+	const uint32_t number = word->peer;
 	struct soak_site *peer = &site->lives->sites[number];
 
+	/* in the end all stop, one a little before the other */
+	if (peer->stopped)
+		return;
 	/* what it says of a former meeting is old news */
 	if (peer->killed || peer->state != SOAK_THERE) {
 		site->lives->noticed++;
-	} else if (meeting == site->meetings[number]) {
+	} else if (word->meeting == site->meetings[number]) {
+		fprintf(stderr, "node %u, life %u, says that node %u, life %u, is down: %.*s\n",
+			site->number, site->life, number, peer->life, (int)word->bytes,
+			(const char *)word->content);
 		site->lives->false_downs++;
 		begin_meeting(site, peer);
 	}
@@ -105,7 +112,7 @@ static void take_word(struct soak_site *site, const struct soak_word *word)
 	} else if (word->say == SOAK_OFFER) {
 		take_offer(site, word);
 	} else if (word->say == SOAK_DOWN) {
-		take_down(site, word->peer, word->meeting);
+		take_down(site, word);
 	} else if (word->say == SOAK_REPORT && word->bytes == sizeof(site->report)) {
 		memcpy(&site->report, word->content, sizeof(site->report));
 		site->reported = true;

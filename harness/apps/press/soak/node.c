@@ -60,9 +60,13 @@ static void fail_node(struct press_node *node, const struct drv_fail *fail)
 static void on_lost(void *arg, uint32_t endpoint)
 {
 	struct member *member = arg;
+	const struct cadge_layer *layer = member->engine.layer;
+	const char *why = layer->caps & CADGE_CAP_WHY ? layer->why(member->engine.ctx) : "it gives no reason";
+	char text[200];
 
+	snprintf(text, sizeof(text), "%s", why);
 	press_service_lost(&member->node, endpoint);
-	tell(SOAK_DOWN, endpoint, member->meetings[endpoint], NULL, 0);
+	tell(SOAK_DOWN, endpoint, member->meetings[endpoint], text, strlen(text) + 1);
 }
 
 static uint32_t channel_to(const struct member *member, uint32_t endpoint)

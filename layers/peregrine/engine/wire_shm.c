@@ -74,7 +74,7 @@ struct inbox {
 struct outgoing {
 	struct outgoing *next;
 	struct pgr_to to;
-	struct inbox *inbox;
+	struct inbox *inbox; /* NULL: its owner has ended, see let_go_of_ended */
 	struct ring_head *head;
 	uint8_t *lines;
 	uint64_t written, read_seen; /* lines */
@@ -183,6 +183,40 @@ static int open_bell(const struct inbox *inbox, uint32_t pid)
 	return fd;
 }
 
+static bool owner_ended(const struct outgoing *out)
+{
+	struct pollfd life = {.fd = out->life_fd, .events = POLLIN};
+
+	return atomic_load_explicit(&out->inbox->closed, memory_order_acquire) ||
+	       (life.fd >= 0 && poll(&life, 1, 0) == 1);
+}
+
+static void let_go(struct outgoing *out)
+{
+	munmap(out->inbox, sizeof(struct inbox));
+	if (out->life_fd >= 0)
+		close(out->life_fd);
+	if (out->bell_fd >= 0)
+		close(out->bell_fd);
+	out->inbox = NULL;
+	out->life_fd = out->bell_fd = -1;
+}
+
+/*
+ * Of those who have ended no more is kept than that they have. Their rings look full, which costs the way of a packet no
+ * further question.
+ */
+static void let_go_of_ended(struct shm *shm)
+{
+	for (struct outgoing *out = shm->out; out; out = out->next) {
+		if (!out->inbox || !owner_ended(out))
+			continue;
+		let_go(out);
+		out->read_seen = out->written - RING_LINES;
+		out->large[0] = out->large[1] = 0;
+	}
+}
+
 static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 {
 	struct shm *shm = (struct shm *)wire;
@@ -194,6 +228,7 @@ static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 
 	if (outgoing_to(shm, to))
 		return PGR_OK;
+	let_go_of_ended(shm);
 	memcpy(&address, to->bytes, sizeof(address));
 	fd = pgr_theirs_open(address.pid, address.fd, S_IFREG, shm->fd, O_RDWR);
 	if (fd < 0)
@@ -238,11 +273,8 @@ static int shm_reach(struct pgr_wire *wire, const struct pgr_to *to)
 static bool shm_ended(struct pgr_wire *wire, const struct pgr_to *to)
 {
 	const struct outgoing *out = outgoing_to((struct shm *)wire, to);
-	struct pollfd life = {.fd = out ? out->life_fd : -1, .events = POLLIN};
 
-	if (out && atomic_load_explicit(&out->inbox->closed, memory_order_acquire))
-		return true;
-	return life.fd >= 0 && poll(&life, 1, 0) == 1;
+	return out && (!out->inbox || owner_ended(out));
 }
 
 /* ---- sending ---- */
@@ -320,6 +352,8 @@ static int shm_send(struct pgr_wire *wire, const struct pgr_to *to, const struct
 	if (PGR_UNLIKELY(at + lines > RING_LINES))
 		skip = RING_LINES - at; /* a packet lies in one piece: the rest of the ring is left out */
 	if (PGR_UNLIKELY(out->written + skip + lines - out->read_seen > RING_LINES)) {
+		if (!out->inbox)
+			return 0; /* as good as read by nobody */
 		out->read_seen = atomic_load_explicit(&out->head->read, memory_order_acquire);
 		if (out->written + skip + lines - out->read_seen > RING_LINES)
 			return 1;
@@ -530,12 +564,10 @@ static void shm_close(struct pgr_wire *wire)
 		struct outgoing *out = shm->out;
 
 		shm->out = out->next;
-		atomic_store(&out->head->state, CLOSED);
-		munmap(out->inbox, sizeof(struct inbox));
-		if (out->life_fd >= 0)
-			close(out->life_fd);
-		if (out->bell_fd >= 0)
-			close(out->bell_fd);
+		if (out->inbox) {
+			atomic_store(&out->head->state, CLOSED);
+			let_go(out);
+		}
 		free(out);
 	}
 	if (shm->inbox) {

@@ -4,6 +4,7 @@
  * byte comes back right. And what each wire says when it is not to be had. TAP on standard output.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -586,6 +587,77 @@ static int dies_at_once(struct pair *pair, void *arg)
 	return result;
 }
 
+/* Descriptors, and stretches of memory that are mapped. */
+static unsigned int entries_of(const char *path, bool folder)
+{
+	unsigned int count = 0;
+	DIR *names = folder ? opendir(path) : NULL;
+	FILE *lines = folder ? NULL : fopen(path, "re");
+
+	for (int c; lines && (c = getc(lines)) != EOF;)
+		count += c == '\n';
+	while (names && readdir(names))
+		count++;
+	if (names)
+		closedir(names);
+	if (lines)
+		fclose(lines);
+	return count;
+}
+
+/* Servers that are killed, one after the other: who calls them keeps nothing of those that are gone. */
+static int come_and_go(struct pair *pair, void *arg)
+{
+	enum { SERVERS = 24, FEW = 8 };
+	const struct pgr_config config = {.bytes = sizeof(config), .wire = "shm", .block = arg != NULL};
+	unsigned int descriptors = 0, maps = 0, more, mapped;
+	int result = PAIR_PASSED, ends[2];
+	struct pgr *pgr;
+
+	if (pipe(ends) || pgr_open(&config, &pgr) != PGR_OK)
+		return pair_say(pair, PAIR_FAILED, "it cannot be opened");
+	for (unsigned int i = 0; i < SERVERS && result == PAIR_PASSED; i++) {
+		uint8_t address[PGR_ADDRESS_BYTES];
+		size_t bytes = sizeof(address);
+		struct pgr_peer *peer;
+		const pid_t child = fork();
+
+		if (!child) {
+			if (pgr_open(&config, &pgr) != PGR_OK ||
+			    pgr_serve(pgr, ECHO_PROCEDURE, NULL, reply_nothing, NULL) != PGR_OK ||
+			    pgr_address(pgr, address, &bytes) != PGR_OK ||
+			    write(ends[1], address, sizeof(address)) != sizeof(address))
+				_exit(1);
+			for (;;)
+				pgr_poll(pgr);
+		}
+		if (read(ends[0], address, sizeof(address)) != sizeof(address) ||
+		    pgr_bind(pgr, address, sizeof(address), &peer) != PGR_OK)
+			result = pair_say(pair, PAIR_FAILED, "no binding to server %u", i);
+		else if (call_once(peer, pgr, NULL) != PGR_OK)
+			result = pair_say(pair, PAIR_FAILED, "server %u does not answer", i);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		if (result == PAIR_PASSED)
+			pgr_unbind(peer);
+		pgr_poll(pgr);
+		if (i != FEW)
+			continue;
+		descriptors = entries_of("/proc/self/fd", true);
+		maps = entries_of("/proc/self/maps", false);
+	}
+	more = entries_of("/proc/self/fd", true);
+	mapped = entries_of("/proc/self/maps", false);
+	if (result == PAIR_PASSED && (more > descriptors + 2 || mapped > maps + 4))
+		result = pair_say(pair, PAIR_FAILED,
+				  "%u descriptors after %d servers, %u after %d; %u maps, and %u",
+				  descriptors, FEW, more, SERVERS, maps, mapped);
+	pgr_close(pgr);
+	close(ends[0]);
+	close(ends[1]);
+	return result;
+}
+
 /* Nobody has this number, or this port. */
 static int call_nobody(struct pair *pair, void *arg)
 {
@@ -1046,6 +1118,9 @@ int main(void)
 		{"a server that is killed is missed at once, on shm, sleeping", false, NULL, dies_at_once,
 		 "block"},
 		{"a server that closes is missed at once, on shm", false, NULL, dies_at_once, "closes"},
+		{"servers that come and go leave nothing, on shm, polling", false, NULL, come_and_go, NULL},
+		{"servers that come and go leave nothing, on shm, sleeping", false, NULL, come_and_go,
+		 "block"},
 		{"a call to nobody ends, on udp", false, NULL, call_nobody, "udp"},
 		{"a call to nobody ends, on ip", false, NULL, call_nobody, "ip"},
 		{"deadlines and cancelled calls, on shm", false, NULL, overdue, "shm"},

@@ -20,7 +20,7 @@ static const char usage[] =
 	"  --connections N      of the load, to each node (8)\n"
 	"  --requests N         (1000000)\n"
 	"  --kills N            spread over them (30)\n"
-	"  --cache-kib N        of each node (1024)\n"
+	"  --cache-kib N        of each node (4096)\n"
 	"  --working-kib N      all files together (65536)\n"
 	"  --service-ns N       how long a disk takes for a file (200000)\n"
 	"  --seed N             (1)\n"
@@ -129,7 +129,7 @@ int soak_plan_read(struct soak_plan *plan, int argc, char **argv)
 				   .requests = 1000000,
 				   .kills = 30,
 				   .seed = 1,
-				   .cache_bytes = 1024 * KIB,
+				   .cache_bytes = 4096 * KIB,
 				   .working_bytes = 65536 * KIB,
 				   .service_ns = 200000};
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)

@@ -265,7 +265,7 @@ int press_links_turn(struct press_links *links, struct drv_fail *fail)
 
 		if (link->down && !link->lost)
 			links->lose(links->arg, link->endpoint);
-		if (!link->lost && press_link_send(links, i))
+		if (!link->lost && !link->waits && press_link_send(links, i))
 			return drv_fail_set(fail, DRV_MEMORY, "no memory for a message");
 	}
 	if (links->failed) {

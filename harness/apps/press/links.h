@@ -44,6 +44,8 @@ struct press_link {
 	uint64_t attempt;
 	/* see press_links_survive: the layer has reported it down; nothing is sent there, and nothing taken */
 	bool down, lost;
+	/* see press_links_attach: nothing leaves before that */
+	bool waits;
 	/* what the other end last heard of our load */
 	uint32_t told_load;
 	struct press_job *first, **last;
@@ -122,10 +124,14 @@ int press_links_lose(struct press_links *links, uint32_t endpoint, struct drv_fa
 /*
  * Connects to that peer in its new life, by the address that its layer made for this end, after ours made one for it. Both
  * ends name the meeting by the same number, which no earlier one of theirs had and which is not 0: what carries another
- * number is of a former life, and is not listened to. Credits begin anew; messages may be queued at once. Nothing is written
- * remotely to it any more: its region would have to be attached anew.
+ * number is of a former life, and is not listened to. Credits begin anew; messages may be queued at once. From V1 on they
+ * leave after press_links_attach.
  */
 int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meeting, const void *address,
 		     size_t bytes, struct drv_fail *fail);
+
+/* From V1 on, when the channel is up: the peer's region, by the key that its layer gave for it. */
+int press_links_attach(struct press_links *links, uint32_t endpoint, const void *key, size_t bytes,
+		       struct drv_fail *fail);
 
 #endif

@@ -57,6 +57,28 @@ int press_links_meet(struct press_links *links, uint32_t endpoint, uint64_t meet
 		return drv_engine_fail("connect", code, fail);
 	link->attempt = drv_mix(links->attempt, meeting);
 	link->sent = link->taken_there = link->taken = link->said = link->told_load = 0;
-	link->down = link->lost = false;
+	/* what is left of its former life in our region has another number */
+	link->ring_written = link->ring_read = link->ring_told = 0;
+	link->board_seen = 0;
+	link->notify = link->dirty = link->down = link->lost = false;
+	link->waits = links->version != PRESS_V0;
+	return 0;
+}
+
+int press_links_attach(struct press_links *links, uint32_t endpoint, const void *key, size_t bytes,
+		       struct drv_fail *fail)
+{
+	struct drv_engine *engine = links->port.engine;
+	struct press_link *link = press_link_to(links, endpoint);
+	struct drv_channel *channel = link ? &engine->channels[link - links->links] : NULL;
+	int code;
+
+	if (!link || link->lost || !link->waits)
+		return drv_fail_set(fail, DRV_PROTOCOL, "node %u is not waited for", endpoint);
+	code = engine->layer->attach(channel->chan, key, bytes, CADGE_MAY_ALL, 0, &channel->remote);
+	if (code < 0)
+		return drv_engine_fail("attach", code, fail);
+	link->remote = channel->remote;
+	link->waits = false;
 	return 0;
 }

@@ -82,6 +82,7 @@ int press_node_serve(struct press_node *node, json_t **message_out, struct drv_f
 		if (node->connections.now_ns >= node->tidy_ns) {
 			node->tidy_ns = node->connections.now_ns + TIDY_NS;
 			press_connections_tidy(&node->connections);
+			press_service_tidy(node);
 		}
 		if (events == 0 && ready == 0) {
 			const int status =

@@ -61,6 +61,8 @@ struct press_node {
 	struct press_directory directory;
 	struct press_disk disk;
 	struct press_task *tasks, *idle_tasks;
+	/* places for files that a node which is gone may have written to a moment ago */
+	struct press_retired *retired;
 	bool disk_ended;
 	uint64_t tidy_ns;
 	/* called after each turn of the loop, when nobody is in the middle of anything; NULL: nobody asks */

@@ -353,6 +353,57 @@ void press_service_message(void *arg, uint32_t endpoint, const struct press_mess
 
 /* ---- nodes that die and come back ---- */
 
+/*
+ * What a node had written when it died may still be on its way through the layer: the place that it was to write to is not
+ * for the next file until the layer has been polled for so long.
+ */
+#define RETIRED_NS UINT64_C(250000000)
+
+struct press_retired {
+	struct press_retired *next;
+	uint8_t *room;
+	uint32_t bytes;
+	uint64_t until_ns;
+};
+
+static void retire_room(struct press_node *node, struct press_task *task)
+{
+	struct press_retired *retired = malloc(sizeof(*retired));
+
+	if (!retired) {
+		lack_memory(node);
+		return;
+	}
+	*retired = (struct press_retired){.next = node->retired,
+					  .room = task->room,
+					  .bytes = node->files.bytes[task->file],
+					  .until_ns = drv_now_ns() + RETIRED_NS};
+	node->retired = retired;
+	task->room = NULL;
+}
+
+static void end_retired(struct press_node *node, uint64_t now_ns)
+{
+	struct press_retired **at = &node->retired;
+
+	while (*at) {
+		struct press_retired *retired = *at;
+
+		if (now_ns < retired->until_ns) {
+			at = &retired->next;
+			continue;
+		}
+		*at = retired->next;
+		press_arena_give(&node->landings, retired->room, retired->bytes);
+		free(retired);
+	}
+}
+
+void press_service_tidy(struct press_node *node)
+{
+	end_retired(node, drv_now_ns());
+}
+
 /* The first part of a file is with a node that is gone: all of it comes from here. */
 static void serve_instead(struct press_node *node, struct press_task *task)
 {
@@ -360,6 +411,8 @@ static void serve_instead(struct press_node *node, struct press_task *task)
 		press_entry_unpin(task->landing);
 	task->landing = NULL;
 	task->landed_bytes = 0;
+	if (task->room)
+		retire_room(node, task);
 	if (task->connection)
 		serve_here(node, task);
 	else
@@ -428,5 +481,6 @@ void press_service_end(struct press_node *node)
 		if (node->tasks[i].landing)
 			press_entry_unpin(node->tasks[i].landing);
 	free(node->tasks);
+	end_retired(node, UINT64_MAX);
 	press_arena_end(&node->landings);
 }

@@ -24,6 +24,9 @@ void press_service_reads(struct press_node *node);
 /* A read that nobody has taken, at the end. */
 void press_service_drop(struct press_read *read);
 
+/* Gives back what had to lie fallow for a while. */
+void press_service_tidy(struct press_node *node);
+
 /*
  * A node is gone, and with it what it held: what it was asked for is served here, what it asked for is answered no more. It
  * may come back: then it is told all that is held here.

@@ -95,9 +95,8 @@ static void take_down(struct soak_site *site, const struct soak_word *word)
 	if (peer->killed || peer->state != SOAK_THERE) {
 		site->lives->noticed++;
 	} else if (word->meeting == site->meetings[number]) {
-		fprintf(stderr, "node %u, life %u, says that node %u, life %u, is down: %.*s\n",
-			site->number, site->life, number, peer->life, (int)word->bytes,
-			(const char *)word->content);
+		fprintf(stderr, "node %u, life %u, says that node %u, life %u, is down: %.*s\n", site->number,
+			site->life, number, peer->life, (int)word->bytes, (const char *)word->content);
 		site->lives->false_downs++;
 		begin_meeting(site, peer);
 	}

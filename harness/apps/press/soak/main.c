@@ -94,8 +94,8 @@ static bool is_quiet(const struct soak *soak)
 		const struct soak_site *site = &soak->lives.sites[i];
 		const struct soak_report *report = &site->report;
 
-		if (report->tasks || report->pins || report->lent || report->queues || report->load ||
-		    report->connections != soak_client_connections(&soak->client, site))
+		if (report->tasks || report->pins || report->rooms || report->lent || report->queues ||
+		    report->load || report->connections != soak_client_connections(&soak->client, site))
 			return false;
 	}
 	return true;
@@ -108,10 +108,12 @@ static void tell_unrest(struct soak *soak)
 		const struct soak_report *report = &site->report;
 
 		fprintf(stderr,
-			"node %u: state %d, tasks %u, pins %u, lent %u, queues %u, load %u, connections %u "
+			"node %u: state %d, tasks %u, pins %u, rooms %u, lent %u, queues %u, load %u, "
+			"connections %u "
 			"of %u\n",
-			i, site->state, report->tasks, report->pins, report->lent, report->queues,
-			report->load, report->connections, soak_client_connections(&soak->client, site));
+			i, site->state, report->tasks, report->pins, report->rooms, report->lent,
+			report->queues, report->load, report->connections,
+			soak_client_connections(&soak->client, site));
 		for (uint32_t j = 1; j <= soak->plan.nodes; j++)
 			fprintf(stderr, "  with %u: meeting %llu, up %llu, knows what it holds: %d\n", j,
 				(unsigned long long)site->meetings[j],
@@ -241,8 +243,9 @@ static void print_account(struct soak *soak)
 	const struct soak_lives *lives = &soak->lives;
 	const bool refused = lives->refusal[0], failed = !refused && lives->trouble[0];
 	json_t *account = json_pack(
-		"{s:s, s:s, s:s, s:s, s:i, s:I, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "layer",
-		soak->plan.layer, "place", drv_place_name(soak->plan.place), "status",
+		"{s:s, s:s, s:i, s:s, s:s, s:i, s:I, s:f, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "layer",
+		soak->plan.layer, "place", drv_place_name(soak->plan.place), "version",
+		(int)soak->plan.version, "status",
 		refused  ? "refused"
 		: failed ? "failed"
 			 : "held",

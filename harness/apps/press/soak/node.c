@@ -16,7 +16,7 @@
 #include "press/soak/word.h"
 #include "verify.h"
 
-#define ADDRESS_BYTES 2048u
+#define BLOB_BYTES 4000u
 
 struct member {
 	/* first: callbacks get a pointer to it */
@@ -26,6 +26,11 @@ struct member {
 	struct drv_engine engine;
 	/* by node: the meeting that it was told of last */
 	uint64_t meetings[PRESS_NODES_MAX];
+	/* of our region; and by node that of theirs, until the channel is up */
+	struct blob {
+		uint32_t bytes;
+		uint8_t content[BLOB_BYTES];
+	} key, keys[PRESS_NODES_MAX];
 	bool heard;
 	/* rung when it is to stop */
 	_Atomic unsigned stop;
@@ -77,16 +82,20 @@ static uint32_t channel_to(const struct member *member, uint32_t endpoint)
 static void offer_address(struct member *member, uint32_t endpoint, uint64_t meeting)
 {
 	struct drv_engine *engine = &member->engine;
-	uint8_t address[ADDRESS_BYTES];
-	size_t bytes = sizeof(address);
+	/* how long our key is, the key, and the address */
+	uint8_t offer[sizeof(uint32_t) + 2 * BLOB_BYTES];
+	const size_t at = sizeof(uint32_t) + member->key.bytes;
+	size_t bytes = BLOB_BYTES;
 	struct drv_fail fail;
 	int code;
 
 	press_service_lost(&member->node, endpoint);
 	member->meetings[endpoint] = meeting;
-	code = engine->layer->address(engine->ctx, channel_to(member, endpoint), address, &bytes);
+	code = engine->layer->address(engine->ctx, channel_to(member, endpoint), offer + at, &bytes);
 	if (code >= 0) {
-		tell(SOAK_OFFER, endpoint, meeting, address, bytes);
+		memcpy(offer, &member->key.bytes, sizeof(uint32_t));
+		memcpy(offer + sizeof(uint32_t), member->key.content, member->key.bytes);
+		tell(SOAK_OFFER, endpoint, meeting, offer, at + bytes);
 	} else {
 		drv_engine_fail("address", code, &fail);
 		fail_node(&member->node, &fail);
@@ -95,17 +104,42 @@ static void offer_address(struct member *member, uint32_t endpoint, uint64_t mee
 
 static void meet(struct member *member, const struct soak_word *word)
 {
+	struct blob *key = &member->keys[word->peer];
+	const uint8_t *content = word->content + sizeof(uint32_t);
 	struct drv_fail fail;
+	uint32_t bytes;
 
 	/* of a meeting that will not be, for the peer died again */
 	if (word->meeting != member->meetings[word->peer])
 		return;
-	if (!press_service_met(&member->node, word->peer, word->meeting, word->content, word->bytes, &fail))
+	memcpy(&bytes, word->content, sizeof(bytes));
+	key->bytes = bytes < sizeof(key->content) ? bytes : 0;
+	memcpy(key->content, content, key->bytes);
+	if (!press_service_met(&member->node, word->peer, word->meeting, content + bytes,
+			       word->bytes - sizeof(uint32_t) - bytes, &fail))
 		return;
 	if (fail.reason == DRV_PEER_LOST)
 		tell(SOAK_DOWN, word->peer, word->meeting, NULL, 0);
 	else
 		fail_node(&member->node, &fail);
+}
+
+/* The regions of those whose channel has come up. */
+static void attach_all(struct member *member)
+{
+	const struct press_links *links = &member->node.links;
+	struct drv_fail fail;
+
+	for (uint32_t i = 0; i < links->count; i++) {
+		const struct press_link *link = &links->links[i];
+		const struct blob *key = &member->keys[link->endpoint];
+
+		if (!link->lost && link->waits && !link->down && member->engine.channels[i].up &&
+		    press_links_attach(&member->node.links, link->endpoint, key->content, key->bytes,
+				       &fail) &&
+		    fail.reason != DRV_PEER_LOST)
+			fail_node(&member->node, &fail);
+	}
 }
 
 /* ---- how it is ---- */
@@ -140,11 +174,13 @@ static void tell_report(struct member *member)
 
 	for (uint32_t i = 0; i < PRESS_TASKS_MAX; i++)
 		report.tasks += node->tasks[i].used;
+	for (uint32_t i = 0; node->landings.base && i < node->landings.pages; i++)
+		report.rooms += node->landings.taken[i] != 0;
 	for (uint32_t i = 0; i < node->links.count; i++) {
 		const struct press_link *link = &node->links.links[i];
 
 		report.queues += link->first != NULL;
-		if (member->engine.channels[i].up)
+		if (member->engine.channels[i].up && !link->waits)
 			report.meetings[link->endpoint] = member->meetings[link->endpoint];
 		report.holds[link->endpoint] = holds(&node->directory, link->endpoint);
 	}
@@ -171,6 +207,7 @@ static void take_words(struct press_node *node)
 	struct soak_word word;
 	int heard;
 
+	attach_all(member);
 	if (!member->heard)
 		return;
 	member->heard = false;
@@ -212,7 +249,7 @@ static void make_launch(struct member *member, const struct soak_plan *plan)
 }
 
 /* What a layer must be able to do here, besides what the node itself asks for. */
-static int check_table(const struct cadge_layer *layer, enum drv_place place, struct drv_fail *fail)
+static int check_table(const struct cadge_layer *layer, const struct soak_plan *plan, struct drv_fail *fail)
 {
 	if (layer->caps & CADGE_CAP_ONE_INIT)
 		return drv_fail_set(fail, DRV_NO_CAP,
@@ -224,7 +261,9 @@ static int check_table(const struct cadge_layer *layer, enum drv_place place, st
 	if (!(layer->caps & CADGE_CAP_EVENT_FD))
 		return drv_fail_set(fail, DRV_NO_WAIT,
 				    "it has no descriptor that an event loop could hold (event_fd)");
-	return drv_negotiate_launch(place, DRV_WAIT_BLOCK, layer->caps, fail);
+	if (plan->version && !(layer->caps & CADGE_CAP_PUT))
+		return drv_fail_set(fail, DRV_NO_CAP, "it has no remote writes (put)");
+	return drv_negotiate_launch(plan->place, DRV_WAIT_BLOCK, layer->caps, fail);
 }
 
 static int open_layer(struct member *member, const struct soak_plan *plan, struct drv_fail *fail)
@@ -232,7 +271,7 @@ static int open_layer(struct member *member, const struct soak_plan *plan, struc
 	struct drv_engine *engine = &member->engine;
 
 	if (drv_loader_load(plan->modules, plan->layer, NULL, &engine->loaded, fail) ||
-	    check_table(engine->loaded.layer, plan->place, fail))
+	    check_table(engine->loaded.layer, plan, fail))
 		return -1;
 	engine->layer = engine->loaded.layer;
 	engine->launch = &member->launch;
@@ -242,7 +281,7 @@ static int open_layer(struct member *member, const struct soak_plan *plan, struc
 	engine->bell = &member->stop;
 	engine->bell_at = 1;
 	drv_clock_start(&engine->clock, true);
-	press_links_need(PRESS_V0, &engine->needs);
+	press_links_need(plan->version, &engine->needs);
 	if (drv_engine_open(engine, fail))
 		return -1;
 	drv_ability_read(engine->layer, engine->ctx, &engine->offer.both);
@@ -258,9 +297,28 @@ static int open_layer(struct member *member, const struct soak_plan *plan, struc
 	return 0;
 }
 
+/* What others write into: as the driver has it. */
+static int expose(struct member *member, struct drv_fail *fail)
+{
+	struct drv_engine *engine = &member->engine;
+	size_t bytes = sizeof(member->key.content);
+	int code;
+
+	if (!engine->needs.region_bytes)
+		return 0;
+	if (drv_memory_make(engine, (size_t)engine->needs.region_bytes, &engine->region_memory, fail))
+		return -1;
+	code = engine->layer->expose(engine->ctx, engine->region_memory.base, engine->region_memory.bytes,
+				     CADGE_MAY_ALL, CADGE_ALL_PEERS, 0, member->key.content, &bytes,
+				     &engine->region);
+	member->key.bytes = (uint32_t)bytes;
+	return code < 0 ? drv_engine_fail("expose", code, fail) : 0;
+}
+
 static int start(struct member *member, const struct soak_plan *plan, struct drv_fail *fail)
 {
 	const struct press_setting setting = {.workload = PRESS_CLARKNET,
+					      .version = plan->version,
 					      .cache_bytes = plan->cache_bytes,
 					      .working_bytes = plan->working_bytes,
 					      .service_ns = plan->service_ns,
@@ -268,7 +326,8 @@ static int start(struct member *member, const struct soak_plan *plan, struct drv
 	struct press_node *node = &member->node;
 
 	make_launch(member, plan);
-	if (open_layer(member, plan, fail) || press_node_start(node, &member->engine, &setting, fail))
+	if (open_layer(member, plan, fail) || expose(member, fail) ||
+	    press_node_start(node, &member->engine, &setting, fail))
 		return -1;
 	press_links_survive(&node->links, on_lost);
 	node->turned = take_words;

@@ -23,7 +23,10 @@ static const char usage[] =
 	"  --cache-kib N        of each node (4096)\n"
 	"  --working-kib N      all files together (65536)\n"
 	"  --service-ns N       how long a disk takes for a file (200000)\n"
+	"  --version N          0 to 5: what is written remotely (0)\n"
 	"  --seed N             (1)\n"
+	"  --keeps              the layer's library is known to keep shared memory of the dead: told, not "
+	"judged\n"
 	"  --patient            bad clients come, too, for whom a node waits ten seconds\n"
 	"  --node N             used by itself: it is that node\n"
 	"\n"
@@ -42,8 +45,10 @@ static const struct option options[] = {
 	{"cache-kib", required_argument, NULL, 'C'},
 	{"working-kib", required_argument, NULL, 'w'},
 	{"service-ns", required_argument, NULL, 's'},
+	{"version", required_argument, NULL, 'v'},
 	{"seed", required_argument, NULL, 'S'},
 	{"patient", no_argument, NULL, 'P'},
+	{"keeps", no_argument, NULL, 'K'},
 	{"node", required_argument, NULL, 'N'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -85,11 +90,16 @@ static int read_option(struct soak_plan *plan, int option, const char *text)
 	case 'd': plan->device = text; break;
 	case 'a': plan->address = text; break;
 	case 'P': plan->patient = true; break;
+	case 'K': plan->keeps = true; break;
 	case 'p': return read_place(text, &plan->place);
 	case 'r': return read_number(text, 1000, UINT64_MAX / 2, &plan->requests);
 	case 'k': return read_number(text, 0, 100000, &plan->kills);
 	case 's': return read_number(text, 0, UINT64_C(1000000000), &plan->service_ns);
 	case 'S': return read_number(text, 0, UINT64_MAX, &plan->seed);
+	case 'v':
+		status = read_number(text, PRESS_V0, PRESS_V5, &number);
+		plan->version = (enum press_version)number;
+		break;
 	case 'n':
 		status = read_number(text, 3, 16, &number);
 		plan->nodes = (uint32_t)number;

@@ -13,6 +13,7 @@
 
 #include "launch.h"
 #include "press/files.h"
+#include "press/message.h"
 
 /* the descriptor on which a node finds its supervisor */
 #define SOAK_CONTROL_FD 3
@@ -22,12 +23,15 @@ struct soak_plan {
 	enum drv_place place;
 	/* the layer's; HTTP is always on the loopback */
 	const char *device, *address;
+	enum press_version version;
 	/* 1 to `nodes`; the first one is never killed */
 	uint32_t nodes, connections;
 	uint64_t requests, kills, seed;
 	uint64_t cache_bytes, working_bytes, service_ns;
 	/* bad clients that are waited for longest come, too */
 	bool patient;
+	/* the layer's library is known to keep shared memory of processes that have died: told, not judged */
+	bool keeps;
 	/* 0: this is the supervisor; else the node's number */
 	uint32_t number;
 };

@@ -2,6 +2,7 @@
 #include "press/soak/seen.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,9 +14,9 @@
  * half a million requests none may leave a byte behind, of fifteen deaths none 20 KiB: what malloc has given out. And what
  * the kernel has given to malloc.
  */
-#define DESCRIPTORS_GROWTH  1u
-#define HEAP_GROWTH_BYTES   (256u * KIB)
-#define RESIDENT_GROWTH_KIB (2u * KIB)
+#define DESCRIPTORS_GROWTH 1u
+#define HEAP_GROWTH_BYTES  (256u * KIB)
+#define MEMORY_GROWTH_KIB  (2u * KIB)
 /* under AddressSanitizer what is freed stays for a while, and its malloc tells nothing */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -30,10 +31,8 @@
 
 static struct soak_process look_at(int pid)
 {
-	const uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / KIB;
 	struct soak_process process = {0};
-	unsigned long resident = 0;
-	char path[64];
+	char path[64], line[128];
 	FILE *file;
 	DIR *folder;
 
@@ -45,10 +44,12 @@ static struct soak_process look_at(int pid)
 		closedir(folder);
 	/* without . and .. and, of ourselves, the folder's own */
 	process.descriptors -= process.descriptors ? (pid == getpid() ? 3u : 2u) : 0u;
-	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	file = fopen(path, "re");
-	if (file && fscanf(file, "%*u %lu", &resident) == 1)
-		process.resident_kib = resident * page_kib;
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "RssAnon: %" SCNu64, &process.own_kib);
+		sscanf(line, "RssShmem: %" SCNu64, &process.shared_kib);
+	}
 	if (file)
 		fclose(file);
 	return process;
@@ -56,8 +57,8 @@ static struct soak_process look_at(int pid)
 
 static json_t *say(const struct soak_process *process)
 {
-	return json_pack("{s:I, s:I}", "descriptors", (json_int_t)process->descriptors, "resident_kib",
-			 (json_int_t)process->resident_kib);
+	return json_pack("{s:I, s:I, s:I}", "descriptors", (json_int_t)process->descriptors, "own_kib",
+			 (json_int_t)process->own_kib, "shared_kib", (json_int_t)process->shared_kib);
 }
 
 int soak_seen_start(struct soak_seen *seen)
@@ -171,10 +172,15 @@ static void compare(struct soak_lives *lives, const char *who, const struct soak
 			lives,
 			"%s: malloc had given out %llu bytes at half of the requests, and %llu at the end",
 			who, (unsigned long long)before->heap_bytes, (unsigned long long)after->heap_bytes);
-	if (after->resident_kib > before->resident_kib + RESIDENT_GROWTH_KIB)
+	if (after->own_kib > before->own_kib + MEMORY_GROWTH_KIB)
 		soak_trouble(lives, "%s had %llu KiB of memory at half of the requests, and %llu at the end",
-			     who, (unsigned long long)before->resident_kib,
-			     (unsigned long long)after->resident_kib);
+			     who, (unsigned long long)before->own_kib, (unsigned long long)after->own_kib);
+	if (after->shared_kib > before->shared_kib + MEMORY_GROWTH_KIB && !lives->plan->keeps)
+		soak_trouble(lives,
+			     "%s had %llu KiB of memory of others mapped at half of the requests, and %llu "
+			     "at the end",
+			     who, (unsigned long long)before->shared_kib,
+			     (unsigned long long)after->shared_kib);
 }
 
 void soak_seen_judge(const struct soak_seen *seen, struct soak_lives *lives)

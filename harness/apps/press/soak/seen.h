@@ -7,9 +7,11 @@
 
 #include "press/soak/lives.h"
 
-/* One process. A node's heap is what its malloc has given out, without the files in its cache; 0 where it does not say. */
+/*
+ * One process. Its own memory; and what is mapped of memory that it shares with others, as layers within a host do. A node's
+ * heap is what its malloc has given out, without the files in its cache; 0 where it does not say. */
 struct soak_process {
-	uint64_t descriptors, resident_kib, heap_bytes;
+	uint64_t descriptors, own_kib, shared_kib, heap_bytes;
 };
 
 /* When all was quiet: the supervisor, and the first node, which lives from the beginning to the end. */
@@ -32,7 +34,10 @@ void soak_seen_sample(struct soak_seen *seen, const struct soak_lives *lives, ui
 /* With fresh reports. */
 void soak_seen_settled(struct soak_seen *seen, const struct soak_lives *lives, const char *when,
 		       uint64_t requests);
-/* From half of the requests to their end, in both processes: as many descriptors, and hardly more memory. */
+/*
+ * From half of the requests to their end, in both processes: as many descriptors, and hardly more memory. Shared memory is not
+ * judged where the plan says that the layer's library keeps that of the dead.
+ */
 void soak_seen_judge(const struct soak_seen *seen, struct soak_lives *lives);
 
 #endif

@@ -26,7 +26,8 @@ enum soak_say {
 	SOAK_FAILED,
 };
 
-#define SOAK_CONTENT_BYTES 4096u
+/* an address and a key, or a report */
+#define SOAK_CONTENT_BYTES 8192u
 
 struct soak_word {
 	uint32_t say, peer;
@@ -45,7 +46,9 @@ struct soak_report {
 	uint64_t cache_bytes;
 	/* what is under way; all of it 0 in a node that has nothing to do, but for connections that clients keep */
 	uint32_t tasks, pins, lent, queues, load, connections;
-	uint32_t files, unused;
+	/* pages of the region that are room for a file */
+	uint32_t rooms;
+	uint32_t files;
 };
 
 _Static_assert(sizeof(struct soak_report) <= SOAK_CONTENT_BYTES, "a report fits into a word");

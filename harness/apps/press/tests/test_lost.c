@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "press/service.h"
+#include "press/writes.h"
 #include "tap.h"
 #include "verify.h"
 
@@ -28,7 +30,7 @@ static struct {
 	uint64_t token;
 	struct press_message head;
 } posts[POSTS_MAX];
-static unsigned posts_count, disconnects, connects, losses;
+static unsigned posts_count, disconnects, connects, losses, puts_count, detaches;
 
 static int take_post(struct cadge_chan *chan, const struct cadge_iov *iov, uint32_t count, uint32_t flags,
 		     uint64_t token)
@@ -63,8 +65,41 @@ static int make_channel(struct cadge_ctx *ctx, uint32_t peer, const void *blob, 
 	return CADGE_DONE;
 }
 
-static const struct cadge_layer layer = {
-	.post = take_post, .poll = poll_nothing, .disconnect = count_disconnect, .connect = make_channel};
+static int take_put(struct cadge_chan *chan, const void *local, size_t bytes, struct cadge_remote *remote,
+		    uint64_t offset_bytes, uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)local, (void)bytes, (void)remote, (void)offset_bytes, (void)flags, (void)token;
+	puts_count++;
+	return CADGE_DONE;
+}
+
+static int be_quiet(struct cadge_chan *chan, uint32_t flags, uint64_t token)
+{
+	(void)chan, (void)flags, (void)token;
+	return CADGE_DONE;
+}
+
+static int make_remote(struct cadge_chan *chan, const void *key, size_t key_bytes, uint32_t intent,
+		       uint32_t flags, struct cadge_remote **remote_out)
+{
+	(void)key, (void)key_bytes, (void)intent, (void)flags;
+	*remote_out = (struct cadge_remote *)chan;
+	return CADGE_DONE;
+}
+
+static void count_detach(struct cadge_chan *chan, struct cadge_remote *remote)
+{
+	(void)chan, (void)remote;
+	detaches++;
+}
+
+static const struct cadge_layer layer = {.post = take_post,
+					 .poll = poll_nothing,
+					 .disconnect = count_disconnect,
+					 .connect = make_channel,
+					 .put = take_put,
+					 .attach = make_remote,
+					 .detach = count_detach};
 
 static void on_lost(void *arg, uint32_t endpoint)
 {
@@ -72,9 +107,10 @@ static void on_lost(void *arg, uint32_t endpoint)
 	press_service_lost(arg, endpoint);
 }
 
-static void start(bool survives)
+static void start_version(bool survives, enum press_version version)
 {
 	const struct press_setting setting = {.workload = PRESS_CLARKNET,
+					      .version = version,
 					      .cache_bytes = 1 << 20,
 					      .working_bytes = 4 << 20,
 					      .seed = ATTEMPT};
@@ -91,6 +127,13 @@ static void start(bool survives)
 							  .endpoint = OTHER + (int)i,
 							  .up = true};
 	engine.up_count = 2;
+	if (version) {
+		engine.region_memory.bytes = press_region_bytes(version);
+		engine.region_memory.base = calloc(1, engine.region_memory.bytes);
+		for (uint32_t i = 0; i < 2; i++)
+			engine.channels[i].remote = (struct cadge_remote *)engine.channels[i].chan;
+	}
+	puts_count = detaches = 0;
 	posts_count = disconnects = connects = losses = 0;
 	TAKES(CADGE_DONE);
 	if (press_node_start(&node, &engine, &setting, &fail))
@@ -99,9 +142,15 @@ static void start(bool survives)
 		press_links_survive(&node.links, on_lost);
 }
 
+static void start(bool survives)
+{
+	start_version(survives, PRESS_V0);
+}
+
 static void end(void)
 {
 	press_node_end(&node);
+	free(engine.region_memory.base);
 	drv_memory_free(&engine, &engine.pools[DRV_POOL_CLIENT]);
 }
 
@@ -348,6 +397,51 @@ static void check_reports(void)
 	end();
 }
 
+/* What the node that died had begun to write may come yet: it must not come into another file. */
+static void check_landing(void)
+{
+	const struct timespec while_ns = {.tv_nsec = 300000000};
+	struct press_connection first, second, third;
+	const uint8_t *rooms[3] = {NULL};
+	struct drv_fail fail;
+
+	start_version(true, PRESS_V3);
+	press_directory_note(&node.directory, 5, OTHER, true);
+	press_directory_note(&node.directory, 6, THIRD, true);
+	press_directory_note(&node.directory, 7, THIRD, true);
+	ask(&first, 5);
+	rooms[0] = ((struct press_task *)first.task)->room;
+	turn();
+	press_service_lost(&node, OTHER);
+	tap_ok(rooms[0] && detaches == 1 && puts_count, "a node dies that was to write a file here");
+	read_all();
+	press_entry_unpin(first.entry);
+	/* as if it were the only one left */
+	node.landings.next = 0;
+	ask(&second, 6);
+	rooms[1] = ((struct press_task *)second.task)->room;
+	tap_ok(rooms[1] && (rooms[1] >= rooms[0] + node.files.bytes[5] ||
+			    rooms[1] + node.files.bytes[6] <= rooms[0]),
+	       "another file is not to come to where that one was");
+	nanosleep(&while_ns, NULL);
+	press_service_tidy(&node);
+	node.landings.next = 0;
+	ask(&third, 7);
+	rooms[2] = ((struct press_task *)third.task)->room;
+	tap_ok(rooms[2] == rooms[0], "a while later it may");
+	turn();
+	press_service_gone(&node, &second);
+	press_service_gone(&node, &third);
+	puts_count = posts_count = 0;
+	press_service_met(&node, OTHER, MEETING, "there", 5, &fail);
+	turn();
+	tap_ok(!puts_count && !posts_count,
+	       "to a node that is back nothing goes before its region is attached");
+	tap_ok(!press_links_attach(&node.links, OTHER, "key", 3, &fail) && !turn() && puts_count == 1,
+	       "and then it is written what is held here");
+	end();
+}
+
 int main(void)
 {
 	check_forwarded();
@@ -355,5 +449,6 @@ int main(void)
 	check_queued();
 	check_back();
 	check_reports();
+	check_landing();
 	return tap_done();
 }

@@ -88,3 +88,18 @@ def test_a_path_may_change_in_its_numbers_alone(tmp_path: Path) -> None:
     # two ends that differ in numbers alone are one path, as if they had agreed
     assert load.distinct_paths(["tcp; buffer 1 B", "tcp; buffer 2 B"]) == "tcp; buffer 1 B"
     assert load.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"
+
+
+def test_what_is_measured_at_a_rate_of_the_link_has_no_floor(campaign: Campaign) -> None:
+    """Floors are measured over the link as it is."""
+    data = load.read(campaign)
+    [cell, *_] = [row.cell for row in compare.compare(data).rows if row.floor is not None]
+    slow = replace(cell, series=replace(cell.series, settings=(("link.rate", "1Gbit"),)))
+    rows = compare.compare(replace(data, cells=(*data.cells, slow))).rows
+    [row] = [row for row in rows if row.cell.series.settings == slow.series.settings]
+    assert (row.floor, row.ratio, row.reason) == (
+        None,
+        None,
+        "floors are measured over the link as it is, not at a rate",
+    )
+    assert any(row.cell == cell and row.floor is not None for row in rows)

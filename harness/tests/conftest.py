@@ -169,6 +169,7 @@ def make_site(hosts: int = 2, cores: int = 2, *, shared: bool = True, raw_links:
         shared=shared,
         raw_links=raw_links,
         ports=(18600, 18699),
+        own_link=shared and hosts > 1,
     )
 
 

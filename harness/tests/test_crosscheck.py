@@ -150,6 +150,25 @@ def test_little_payload_is_not_judged_by_counters() -> None:
     assert verdicts(few)["counters"] == ""
 
 
+@pytest.mark.parametrize(
+    ("asked", "rates", "said"),
+    [
+        ("1Gbit", (1_000_000_000, 1_000_000_000), ""),
+        ("", (0, 0), ""),
+        ("", (None, None), ""),  # of a launch that was stored before rates were read
+        ("1Gbit", (1_000_000_000, 0), "h1: the data link's rate is as it was made, not 1000 Mbit/s"),
+        ("", (100_000_000, 100_000_000), "h1: the data link's rate is 100 Mbit/s, not as it was made"),
+        ("1Gbit", (None, None), "h1: the data link's rate could not be read"),
+    ],
+)
+def test_the_rate_of_the_data_link(asked: str, rates: tuple[int | None, int | None], said: str) -> None:
+    link = [{"host": "h1", **{when: {"rate_bits": one} for when, one in zip(("before", "after"), rates, strict=True)}}]
+    made = record(link=link)
+    launch = made.launch.model_copy(update={"settings": (("link.rate", asked),) if asked else ()})
+    [judged] = [one for one in crosschecks(made.model_copy(update={"launch": launch})) if one.name == "data_link"]
+    assert (judged.ok, judged.detail) == (not said, said)
+
+
 def test_programs_and_offloads_on_the_data_link() -> None:
     plain = {"xdp": False, "offloads": {"tso": True, "gro": True}}
     link = [

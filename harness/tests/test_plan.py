@@ -35,7 +35,7 @@ from cadge_results.layerfile import Limit, LimitWhen
 from cadge_results.reason import Reason
 from cadge_results.units import format_bytes
 
-from .conftest import WORKLOADS, make_site
+from .conftest import WORKLOADS, make_site, make_testbed
 
 pytestmark = pytest.mark.spare
 
@@ -404,6 +404,39 @@ def test_variables_of_libraries(catalogue: Catalogue, site: Site) -> None:
     ):
         with pytest.raises(UsageError, match=said):
             plan(layer, **variables)
+
+
+def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site: Site) -> None:
+    def plan(*rates: object, site: Site = site, catalogue: Catalogue = catalogue, layer: str = "a-one") -> Plan:
+        entries = [layer, *({"layer": layer, "settings": {"link.rate": rate}} for rate in rates)]
+        return make_plan(tiny(layers=entries, floors=False), built(catalogue), WORKLOADS, site)
+
+    made = plan("100Mbit", "1Gbit")
+    launches = {launch.launch_id: launch for launch in made.launches}
+    blocks = [
+        (block.place, {launches[name].subject.setting("link.rate") for name in block.launch_ids})
+        for block in made.blocks
+    ]
+    assert blocks == [("within", {None}), ("between", {None}), ("between", {"100Mbit"}), ("between", {"1Gbit"})]
+    (why,) = {point.reason for point in made.points if point.state == "refused"}
+    assert why == "the link that link.rate is for is between hosts"
+    given = make_blocks(made, make_testbed(), "c1")
+    assert [dict(block.launches[0].settings).get("link.rate") for block in given] == [None, None, "100Mbit", "1Gbit"]
+    real = plan("1Gbit", site=make_site(shared=False))
+    (why,) = {point.reason for point in real.points if point.state == "refused" and point.subject.place == "between"}
+    assert why == "the link of testbed emulated is not ours to set to link.rate; that of emulated hosts is"
+    raw = Description(claims=frozenset({"RAW_LINK"}))
+    described = tuple(replace(info, description=raw) for info in catalogue.layers)
+    refused = plan("1Gbit", catalogue=replace(catalogue, layers=described))
+    assert "a-one has a raw link of its own, which link.rate does not concern" in {one.reason for one in refused.points}
+    for wrong, said in (
+        ({"link.rate": "100"}, "100 has no unit; a rate is written like 100Mbit or 1Gbit"),
+        ({"link.rate": "1mbit"}, "did you mean Mbit"),
+        ({"link.rate": "0Mbit"}, "0Mbit is not within 1Mbit to 100Gbit"),
+        ({"link.loss": "1"}, "there is no setting link.loss; a link has link.rate"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            make_plan(tiny(layers=[{"layer": "a-one", "settings": wrong}]), catalogue, WORKLOADS, site)
 
 
 def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: Site) -> None:

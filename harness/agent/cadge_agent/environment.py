@@ -19,6 +19,8 @@ from cadge_agent.formats import BlockHost, Launch
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 VARIABLE = "env."
 """How settings begin that are variables, which a sweep sets."""
+LINK = "link."
+"""And those that are the link's, which was set before the block began."""
 OF_SSH = ("SSH_AUTH_SOCK", "KRB5CCNAME")
 """What a launcher's ssh needs to prove who it is; no library reads it, and no rank gets it."""
 OF_LAUNCHERS = "OMPI_*|PMIX_*|PRTE_*|HFI_NO_BACKTRACE|IPATH_NO_BACKTRACE"
@@ -49,9 +51,10 @@ def variables_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_the_driver(launch: Launch) -> Launch:
-    """Return a launch as its drivers read it: variables are no settings of a layer."""
+    """Return a launch as its drivers read it: variables are no settings of a layer, nor is what the link is set to."""
     own = launch.copy()
-    own["settings"] = {name: value for name, value in launch["settings"].items() if not name.startswith(VARIABLE)}
+    others = {name: value for name, value in launch["settings"].items() if not name.startswith((VARIABLE, LINK))}
+    own["settings"] = others
     return own
 
 

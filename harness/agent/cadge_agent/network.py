@@ -91,6 +91,23 @@ def xdp_attached(device: str) -> bool | None:
     return attached[0] != 0
 
 
+def rate_of(device: str) -> int | None:
+    """Bits a second that a token bucket (tbf) lets the device send; 0: it has none; None: the kernel does not say."""
+    try:
+        index = socket.if_nametoindex(device)
+        for answer in _netlink(38, struct.pack("BxxxiIII", 0, index, 0, 0, 0), dump=True):
+            _, found, _, parent, _ = struct.unpack_from("BxxxiIII", answer)
+            own = _attributes(answer[20:])
+            if (found, parent) == (index, 0xFFFFFFFF) and own.get(1, b"").rstrip(b"\0") == b"tbf":
+                options = _attributes(own[2])
+                # the fifth number of what describes the rate; a larger one has an attribute of its own
+                (rate,) = struct.unpack_from("I", options[1], 8)
+                return 8 * int(struct.unpack("Q", options[4])[0] if 4 in options else rate)
+    except (OSError, KeyError, struct.error):
+        return None
+    return 0
+
+
 def device_of(address: str) -> tuple[str, int] | None:
     """(device, prefix length) of one of this host's IPv4 addresses; None if it is not ours.
 

@@ -17,7 +17,7 @@ from cadge_agent.environment import empty_folder, endpoint_environment, of_the_d
 from cadge_agent.errors import BadBlockError, LaunchFailedError
 from cadge_agent.folders import OWN_FOLDERS, own_folder, remove_own_folder
 from cadge_agent.formats import Block, Json, Launch, Programs, Report
-from cadge_agent.network import device_of, interface_counters, offloads, steal_ns, xdp_attached
+from cadge_agent.network import device_of, interface_counters, offloads, rate_of, steal_ns, xdp_attached
 from cadge_agent.shared_memory import SharedMemory
 
 RESERVED_PORTS = 8  # of the block's range, at its end: 4 for drivers to find each other, then 4 for agents
@@ -105,7 +105,7 @@ class Site:
         device = self.host["device"]
         return {
             "counters": interface_counters(self.devices),
-            "link": {"xdp": xdp_attached(device), "offloads": offloads(device)},
+            "link": {"xdp": xdp_attached(device), "offloads": offloads(device), "rate_bits": rate_of(device)},
             "loadavg": os.getloadavg()[0],
             "steal_ns": steal_ns(),
         }

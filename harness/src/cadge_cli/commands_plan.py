@@ -23,6 +23,7 @@ from cadge_cli.options import (
 from cadge_cli.output import megabytes, table
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
 from cadge_harness.plan.cast import say_cast
+from cadge_harness.plan.link import RATE
 from cadge_harness.run.request import read_request
 from cadge_harness.words import clock, count_of
 from cadge_results import Plan, PlanBlock, Subject, write_output
@@ -130,6 +131,12 @@ def _casts(made: Plan, block: PlanBlock) -> list[str]:
     return list(dict.fromkeys(say_cast(launch.endpoints) for launch in launches))
 
 
+def _place(made: Plan, block: PlanBlock) -> str:
+    """Return where a block is measured, and the rate that the link between its hosts is given."""
+    rate = next(launch.subject.setting(RATE) for launch in made.launches if launch.block == block.block_id)
+    return f"{block.place} at {rate}" if rate else block.place
+
+
 def _refused(made: Plan) -> Counter[tuple[str, str, str, str]]:
     return Counter((*_key(point.subject), point.reason or "") for point in made.points if point.state == "refused")
 
@@ -148,7 +155,7 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
     sizes = sorted({size for point in made.points for size in made.pattern_of(point).moved_bytes(point.workload)})
     where = [("block", "place", "who runs where")]
     for block in made.blocks:
-        where += [(block.block_id, block.place, cast) for cast in _casts(made, block)]
+        where += [(block.block_id, _place(made, block), cast) for cast in _casts(made, block)]
     lines = [
         f"sweep {sweep} on testbed {testbed}, seed {made.seed}, plan {made.plan_hash[:8]}",
         "",

@@ -135,16 +135,19 @@ def test_a_campaign_over_ssh(campaign: Campaign, tmp_path: Path, monkeypatch: py
     (done / "early.json").write_text(json.dumps({"launch": {"launch_id": "early"}, "status": "done"}))
     with monkeypatch.context() as controller:
         controller.setenv("HOME", str(home))
-        outcome = campaign.run(
-            [between("l1"), make_launch("l2", ["h1", "h1"]), between("l3", mode="crash")],
-            [make_launch("l4", ["h2"])],
-        )
+        slow = [between("l1"), make_launch("l2", ["h1", "h1"]), between("l3", mode="crash")]
+        for launch in slow:
+            launch["settings"]["link.rate"] = "100Mbit"
+        outcome = campaign.run(slow, [make_launch("l4", ["h2"])])
     assert outcome.ok, outcome
     assert outcome.launches == 5
     assert outcome.tasks_before_first_launch <= 20
     statuses = {record["launch"]["launch_id"]: record["status"] for record in campaign.records}
     assert statuses == {"l1": "done", "l2": "done", "l3": "failed", "l4": "done", "early": "done"}
     assert [record["launch"]["launch_id"] for record in campaign.records] == ["l1", "l2", "l3", "l4", "early"]
+    rates = {record["launch"]["launch_id"]: record.get("link", []) for record in campaign.records}
+    assert {host["after"]["rate_bits"] for name in ("l1", "l2", "l3") for host in rates[name]} == {100_000_000}
+    assert {host["before"]["rate_bits"] for host in rates["l4"]} == {0}
     kinds = [type(event) for event in campaign.events]
     assert kinds.count(LaunchFinished) == 4
     assert kinds.count(BlockFinished) == 2

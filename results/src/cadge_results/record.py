@@ -35,10 +35,14 @@ class HostCounters(Frozen):
 
 
 class LinkState(Frozen):
-    """State of the data link: an attached XDP program, and the offloads that are switched on or off."""
+    """State of the data link: an attached XDP program, the offloads that are switched on or off, and a rate.
+
+    rate_bits: a second, of what its host may send; 0: as much as it can; None: nobody knows.
+    """
 
     xdp: bool | None = None
     offloads: dict[str, JsonValue] = Field(default_factory=dict)
+    rate_bits: NonNegativeInt | None = None
 
 
 class HostLink(Frozen):

@@ -110,7 +110,10 @@ class LayerEntry(Frozen):
     shims: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     """Outermost first."""
     settings: Annotated[dict[str, str], BeforeValidator(_settings)] = Field(default_factory=dict)
-    """Open-time options; those of a shim carry its name and a dot in front, environment variables `env.`."""
+    """Open-time options; those of a shim carry its name and a dot in front, environment variables `env.`.
+
+    `link.rate`, written like 100Mbit, is the rate that the link between emulated hosts is given meanwhile.
+    """
     places: Places | None = Field(default=None, exclude_if=lambda value: value is None)
     """Where it is measured, if not where the sweep says."""
 

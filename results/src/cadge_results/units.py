@@ -23,8 +23,19 @@ BYTES_BY_UNIT = {
 }
 MS_BY_UNIT = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 NS_BY_UNIT = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+BITS_BY_UNIT = {"Mbit": 1_000_000, "Gbit": 1_000_000_000}
 
-_NEAR = {"KB": "KiB (1024) or kB (1000)", "K": "KiB", "M": "MiB", "G": "GiB", "b": "B", "mb": "MB", "m": "min"}
+_NEAR = {
+    "KB": "KiB (1024) or kB (1000)",
+    "K": "KiB",
+    "M": "MiB",
+    "G": "GiB",
+    "b": "B",
+    "mb": "MB",
+    "m": "min",
+    "mbit": "Mbit",
+    "gbit": "Gbit",
+}
 
 
 def parse_bytes(value: object) -> int:
@@ -40,6 +51,11 @@ def parse_ms(value: object) -> int:
 def parse_ns(value: object) -> int:
     """Return nanoseconds for text such as 500ns, 20us, 1ms. Raises ValueError with what is allowed."""
     return _parse(value, NS_BY_UNIT, what="time", example="500ns or 20us")
+
+
+def parse_rate(value: object) -> int:
+    """Return bits a second for text such as 100Mbit, 1Gbit. Raises ValueError with what is allowed."""
+    return _parse(value, BITS_BY_UNIT, what="rate", example="100Mbit or 1Gbit")
 
 
 def _parse(value: object, factors: dict[str, int], *, what: str, example: str) -> int:

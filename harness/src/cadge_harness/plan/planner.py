@@ -18,6 +18,8 @@ from cadge_harness.plan.budget import Demand, spend, spoken
 from cadge_harness.plan.cast import Cast, cast_of, contexts_of, hosts_of
 from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
+from cadge_harness.plan.link import PREFIX as LINK
+from cadge_harness.plan.link import RATE, check_link, refuse_rate
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
@@ -52,6 +54,7 @@ from cadge_results.plan import Estimate
 from cadge_results.sweep import LayerEntry
 
 _T = TypeVar("_T")
+_BlockKey = tuple[Place, tuple[str, ...], str | None]
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
 
@@ -179,8 +182,10 @@ def make_plan(
             )
             cast = making.cast(item)
             pattern = making.pattern(item.workload)
-            why = refuse_replay(item, pattern, trace) or refuse_point(
-                info, item, pattern, cast, site, set_otherwise=bool(entry.settings)
+            why = (
+                refuse_replay(item, pattern, trace)
+                or refuse_rate(info, entry.settings, item, site)
+                or refuse_point(info, item, pattern, cast, site, set_otherwise=_set_otherwise(entry))
             )
             making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
@@ -203,6 +208,11 @@ def make_plan(
     ]
     notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
     return _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
+
+
+def _set_otherwise(entry: LayerEntry) -> bool:
+    """Tell whether a layer may grant something else than it does without settings; the link's are not its own."""
+    return any(not name.startswith(LINK) for name in entry.settings)
 
 
 def _wishes_of(entry: LayerEntry, sweep: SweepFile, workloads: Workloads, wishes: Sequence[Wanted]) -> Sequence[Wanted]:
@@ -272,6 +282,7 @@ def _entries(
     }
     for entry in written.values():
         check_variables(catalogue.get(entry.layer).file, entry.settings)
+        check_link(entry.settings)
     entries = [entry for entry in written.values() if entry.layer in chosen]
     if not sweep.layers:
         places = {item.place for item in wishes}
@@ -374,20 +385,21 @@ def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
     return dict(spent), note
 
 
-def _block_key(making: _Making, key: Key) -> tuple[Place, tuple[str, ...]]:
-    """Return what the launches of a block share: the place, and the hosts that they use, in the testbed's order."""
+def _block_key(making: _Making, key: Key) -> _BlockKey:
+    """Return what the launches of a block share: place, hosts in the testbed's order, and the rate of their link."""
     used = hosts_of(key.cast)
-    return key.subject.place, tuple(name for name in making.site.host_names if name in used)
+    hosts = tuple(name for name in making.site.host_names if name in used)
+    return key.subject.place, hosts, key.subject.setting(RATE)
 
 
 def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBlock], list[PlanLaunch]]:
-    """Return blocks (one for each place and set of hosts, in the sweep's order) and their launches as they run."""
+    """Return blocks (one for each place, set of hosts and rate, in the sweep's order), with their launches."""
     blocks: list[PlanBlock] = []
     launches: list[PlanLaunch] = []
-    groups: dict[tuple[Place, tuple[str, ...]], list[Key]] = {}
+    groups: dict[_BlockKey, list[Key]] = {}
     for key in making.drafts:
         groups.setdefault(_block_key(making, key), []).append(key)
-    for number, ((place, hosts), keys) in enumerate(groups.items(), start=1):
+    for number, ((place, hosts, _), keys) in enumerate(groups.items(), start=1):
         block_id = f"b{number}"
         here: list[PlanLaunch] = []
         for turn in range(making.sweep.launches):

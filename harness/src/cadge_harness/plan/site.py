@@ -38,6 +38,8 @@ class Site:
     raw_links: bool
     ports: tuple[int, int]
     times: TimeModel = field(default_factory=TimeModel)
+    own_link: bool = False
+    """Whether the data link between the hosts is made for the testbed, and its rate therefore ours to set."""
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -54,6 +56,7 @@ def site_of(testbed: Testbed, times: TimeModel | None = None) -> Site:
         shared=str(testbed.kind) == "emulated",
         raw_links=len(hosts) > 1 and all(host.raw_device for host in hosts[:2]),
         ports=testbed.ports,
+        own_link=str(testbed.kind) == "emulated",
         times=times or TimeModel(),
     )
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cadge_harness import errors
+from cadge_harness.plan.link import rate_of
 from cadge_harness.run import ansible_files as files
 from cadge_harness.run.lease import LeaseServer, Peer
 from cadge_harness.run.playbook import Process, play
@@ -238,7 +239,10 @@ def _variables(
     files.write_secret(token)
     complete = [files.complete_block(block, testbed) for block in blocks]
     paths = [files.write_json(work / "blocks" / f"{block['block_id']}.json", block) for block in complete]
-    listed = [{"id": block["block_id"], "hosts": [host["name"] for host in block["hosts"]]} for block in complete]
+    listed = [
+        {"id": block["block_id"], "hosts": [host["name"] for host in block["hosts"]], "link_bits": _link_bits(block)}
+        for block in complete
+    ]
     archive, marker = files.pack(build, [token, *paths], work, of_launches=of_launches)
     return files.write_json(
         work / "variables.json",
@@ -249,8 +253,14 @@ def _variables(
             "cadge_fetch_folder": str(work / "fetched"),
             "cadge_blocks": listed,
             "cadge_tune": tune,
+            "cadge_link": any(block["link_bits"] for block in listed),
         },
     )
+
+
+def _link_bits(block: dict[str, Any]) -> int:
+    """Return the rate that the link has in a block, which its launches share, in bits a second; 0: as it is."""
+    return rate_of(block["launches"][0]["settings"])
 
 
 def _take_fetched(run: _Run, work: Path) -> None:

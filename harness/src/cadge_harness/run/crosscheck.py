@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
+from cadge_harness.plan.link import rate_of
 from cadge_harness.run.soundness import counters_read, ended_well
 from cadge_results import Check, LaunchRecord, NodeFacts
 from cadge_results.record import HostCounters
@@ -27,6 +28,9 @@ ATTEMPT_BYTES = 5120
 """And for each attempt and endpoint: what its phases and counts take there, at most 4,436 in three campaigns."""
 DATA_SHARE = 0.8
 """The data network carries at least this share of what was asked to go through it."""
+
+RATE_SHARE = 0.001
+"""By how much the kernel's rate may differ: it counts whole bytes."""
 
 HASH_DIGITS = 64
 HASH_SHOWN = 8
@@ -65,11 +69,20 @@ def _no_network_between(record: LaunchRecord, path: PathFacts) -> bool:
 
 
 def _link(record: LaunchRecord) -> Check:
-    """Judge the data link: an XDP program on it, or offloads that changed, cost TCP most of its speed."""
+    """Judge the data link: it has the rate that was asked for, if any.
+
+    An XDP program on it, or offloads that changed, cost TCP most of its speed.
+    """
     wrong = []
+    asked = rate_of(dict(record.launch.settings))
     for link in record.link:
         if link.before.xdp or link.after.xdp:
             wrong.append(f"{link.host}: an XDP program is attached to the data link")
+        for rate in dict.fromkeys((link.before.rate_bits, link.after.rate_bits)):
+            if rate is None and asked:
+                wrong.append(f"{link.host}: the data link's rate could not be read")
+            elif rate is not None and abs(rate - asked) > asked * RATE_SHARE:
+                wrong.append(f"{link.host}: the data link's rate is {_rate(rate)}, not {_rate(asked)}")
         changed = sorted(
             name
             for name in link.before.offloads.keys() | link.after.offloads.keys()
@@ -78,6 +91,10 @@ def _link(record: LaunchRecord) -> Check:
         if changed:
             wrong.append(f"{link.host}: offloads of the data link changed: {', '.join(changed)}")
     return Check(name="data_link", ok=not wrong, detail="; ".join(wrong))
+
+
+def _rate(bits: int) -> str:
+    return f"{bits / 1e6:g} Mbit/s" if bits else "as it was made"
 
 
 def payload_bytes(attempts: Iterable[Attempt]) -> int:

@@ -13,6 +13,7 @@ from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.catalogue import Catalogue, read_catalogue
 from cadge_harness.plan.describe import describe_layers
 from cadge_harness.plan.learn import learned
+from cadge_harness.plan.link import states_rate
 from cadge_harness.plan.patterns import read_patterns
 from cadge_harness.plan.planner import make_plan
 from cadge_harness.plan.probe import probed
@@ -64,7 +65,10 @@ class Request:
         They are asked on this machine, with what the testbed states for its first host.
         """
         items = wanted(self.sweep, self.workloads)
-        if not any(item.wait == "block" or self.workloads.patterns[item.workload.pattern].needs for item in items):
+        at_a_rate = any(states_rate(part.layers) for part in by_layers(self.sweep))
+        if not at_a_rate and not any(
+            item.wait == "block" or self.workloads.patterns[item.workload.pattern].needs for item in items
+        ):
             return self.catalogue  # asking a layer takes its time
         names = _in_question(self.sweep, self.catalogue, self.only)
         return describe_layers(self.catalogue, self.checkout, names, testbed.hosts[0].stated_variables)

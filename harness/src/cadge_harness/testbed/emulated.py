@@ -409,6 +409,7 @@ def describe(now: dict[str, Any], *, started_here: bool) -> Testbed:
             "cadge_management_address": host.management_address,
             "cadge_raw_device": host.raw_device,
             "cadge_cpus": list(host.cpus),
+            "cadge_link_own": True,
             "cadge_tunable": host is hosts[0],  # the kernel's settings are one for all
         }
         for host in hosts

@@ -113,8 +113,8 @@ class FullRow:
 
 
 def full_rows(root: Node) -> list[FullRow]:
-    """Return every row of every table with all columns."""
-    found = []
+    """Return every row of every table with all columns; one whose columns stand in two tables is one row."""
+    found: dict[tuple[str, str], FullRow] = {}
     for table in root.all("table", class_="full"):
         names = [head.attrs["data-f"] for head in table.all("th") if "data-f" in head.attrs]
         for row in table.one("tbody").all("tr"):
@@ -129,14 +129,13 @@ def full_rows(root: Node) -> list[FullRow]:
                 )
                 for name, cell in zip(names, cells, strict=True)
             }
-            found.append(
-                FullRow(
-                    table.attrs["data-case"],
-                    row.attrs["data-point"],
-                    row.attrs["data-layer"],
-                    row.attrs["data-wait"],
-                    row.one("th").text,
-                    fields,
-                )
+            one = FullRow(
+                table.attrs["data-case"],
+                row.attrs["data-point"],
+                row.attrs["data-layer"],
+                row.attrs["data-wait"],
+                row.one("th").text,
+                fields,
             )
-    return found
+            found.setdefault((one.case, one.point_id), one).fields.update(fields)
+    return list(found.values())

@@ -194,6 +194,8 @@ class Quantity(Frozen):
 
     absent: str = Field(default="", exclude_if=lambda value: not value)
     """Why a row may have no value of it."""
+    detail: bool = Field(default=False, exclude_if=lambda value: not value)
+    """It stands in a second table, which a reader opens, with what else is not looked at first."""
 
     @model_validator(mode="after")
     def _unit_fits(self) -> Self:
@@ -727,8 +729,8 @@ class PatternFile(Document):
             yield from self._knee_problems(self.knee)
         if self.replays is not None:
             yield from self._replay_problems(self.replays)
-        if self.main_quantity.caveat:
-            yield f"quantities: {self.main} is the main one, and cannot be a caveat"
+        if self.main_quantity.caveat or self.main_quantity.detail:
+            yield f"quantities: {self.main} is the main one, and cannot be a caveat or a detail"
         for text in (self.words.workload, self.words.figure, self.words.work):
             for name in _PLACEHOLDER.findall(text):
                 if name not in self.parameters:

@@ -89,6 +89,23 @@ def columns_of(file: PatternFile, rows: Sequence[Row]) -> tuple[Column, ...]:
     return (*columns, *_LAST)
 
 
+def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Return the columns of the first table and those of the second one.
+
+    Of a pattern with details the first has what it measures without them, the tail, and the processors' time; of any
+    other it has all.
+    """
+    details = {name for name, one in file.quantities.items() if one.detail}
+    if not details:
+        return tuple(columns), ()
+    seen_first = {"wait", "p50", "p99", "launches", *file.quantities} - details
+
+    def is_first(column: Column) -> bool:
+        return column.key in seen_first or column.key.startswith("cpu_")
+
+    return tuple(filter(is_first, columns)), tuple(one for one in columns if not is_first(one))
+
+
 def _raw(*values: float | None) -> str:
     return " ".join(f"{value:.12g}" for value in values if value is not None)
 
@@ -297,22 +314,29 @@ def case_tables(
     tables = []
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
-        columns = columns_of(case.file, every)
-        shown = []
+        columns, rest = parted(case.file, columns_of(case.file, every))
+        shown, more = [], []
         for row in ordered:
             series, wait = row.cell.series, row.cell.case.wait
             values = _values(row, facts.get((series, case.place, wait)), data, shares)
-            shown.append(
-                TableRow(
-                    key=keys[series],
-                    point_id=row.cell.point_id,
-                    layer=series.label,
-                    wait=wait,
-                    cells=tuple(values[column.key] for column in columns),
-                )
+            one = TableRow(
+                key=keys[series],
+                point_id=row.cell.point_id,
+                layer=series.label,
+                wait=wait,
+                cells=tuple(values[column.key] for column in columns),
             )
-        title = words.workload(case)
-        tables.append(CaseTable(title=title, case=case_key(case), gist=_gist(members), rows=tuple(shown)))
+            shown.append(one)
+            more.append(replace(one, cells=tuple(values[column.key] for column in rest)))
+        tables.append(
+            CaseTable(
+                title=words.workload(case),
+                case=case_key(case),
+                gist=_gist(members),
+                rows=tuple(shown),
+                more=tuple(more) if rest else (),
+            )
+        )
     return tuple(tables)
 
 

@@ -83,12 +83,16 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTable:
-    """All series of one workload size: collapsed under `title`, with a one-line answer beside it."""
+    """All series of one workload size: collapsed under `title`, with a one-line answer beside it.
+
+    `more` are the rows of its second table, in which the rest of the columns stands; none where there is no such rest.
+    """
 
     title: str
     case: str
     gist: str
     rows: tuple[TableRow, ...]
+    more: tuple[TableRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +175,7 @@ class Section:
     summaries: tuple[Summary, ...]
     knees: tuple[KneeTable, ...]
     columns: tuple[Column, ...]
+    more: tuple[Column, ...]
     tables: tuple[CaseTable, ...]
     models: tuple[FactTable, ...]
     note: str

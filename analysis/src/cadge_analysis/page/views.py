@@ -118,6 +118,7 @@ def _section(
     if not cells:
         return None
     anchor = f"{pattern}-{place}"
+    columns, more = tables.parted(file, tables.columns_of(file, rows))
     knees = [knee for knee in loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
     return Section(
         anchor=anchor,
@@ -127,7 +128,8 @@ def _section(
         figures=_figures(rows, keys, looks, facts, comparison.data, knees, anchor=anchor),
         summaries=_summaries(comparison, cells, rows, keys),
         knees=knee_tables(knees, keys),
-        columns=tables.columns_of(file, rows),
+        columns=columns,
+        more=more,
         tables=tables.case_tables(rows, keys, facts, comparison.data, loads.shares),
         models=model_tables([one for one in fits if (one.pattern, one.place) == (pattern, place)]),
         note=_note(cells, rows),

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A pattern that measures much shows little at first: what it calls a detail stands in a second table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cadge_analysis.page.tables import columns_of, parted
+from cadge_results import PatternFile, ResultsError, read_workloads
+
+WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
+
+
+def keys(name: str) -> tuple[list[str], list[str]]:
+    file = WORKLOADS.file(name)
+    first, rest = parted(file, columns_of(file, ()))
+    return [one.key for one in first], [one.key for one in rest]
+
+
+def test_what_is_a_detail_stands_in_the_second_table() -> None:
+    first, rest = keys("press")
+    assert first == ["wait", "p50", "hit", "forwarded", "p99", "cpu_client", "cpu_node", "cpu_all", "launches"]
+    assert {"file_messages", "copied_bytes", "wakeups", "offered", "p999", "lost", "samples"} <= set(rest)
+    every = [one.key for one in columns_of(WORKLOADS.file("press"), ())]
+    assert sorted(first + rest) == sorted(every), "each column stands in one of the two"
+
+
+def test_a_pattern_without_details_has_one_table() -> None:
+    first, rest = keys("load")
+    assert rest == []
+    assert {"offered", "ratio", "floor", "samples"} <= set(first)
+
+
+def test_the_main_quantity_is_no_detail() -> None:
+    document = WORKLOADS.file("press").to_object()
+    document["quantities"]["response"]["detail"] = True
+    with pytest.raises(ResultsError, match="cannot be a caveat or a detail"):
+        PatternFile.from_object(document, source="press")

@@ -26,14 +26,14 @@ def held_out(model: Parameters, key: Key, points: Sequence[Burst], data: Dataset
     fitted = fitted_messages(points)
     for messages in sorted({one.messages for one in points} - {fitted}):
         mine = [one for one in points if one.messages == messages and not one.delay_percent]
-        found.append(_judged(f"bursts of {messages}", (_burst(model, one) for one in mine)))
+        found.append(judged(f"bursts of {messages}", (_burst(model, one) for one in mine)))
     exchanges: dict[str, list[Beside]] = {}
     for cell in data.cells:
         modelled = _modelled(cell, key)
         if modelled is not None and (beside := _exchange(model, modelled, cell)):
             what = ", ".join((cell.case.file.title, *map(str, modelled.when.values())))
             exchanges.setdefault(what, []).append(beside)
-    found += [_judged(title, cells) for title, cells in exchanges.items()]
+    found += [judged(title, cells) for title, cells in exchanges.items()]
     return tuple(one for one in found if one is not None)
 
 
@@ -99,7 +99,7 @@ def _exchange(model: Parameters, modelled: Modelled, cell: Cell) -> Beside | Non
     return words.workload(cell.case), predicted, numbers.central.value
 
 
-def _judged(what: str, found: Iterable[Beside | None]) -> HeldOut | None:
+def judged(what: str, found: Iterable[Beside | None]) -> HeldOut | None:
     """Return the median and the worst of some errors; None where there is nothing to judge by."""
     errors = [(predicted / measured - 1, where) for where, predicted, measured in filter(None, found) if measured > 0]
     if not errors:

@@ -39,14 +39,13 @@ def _cases(comparisons: Sequence[Comparison], published: Published, spec: Hypoth
                 yield _Case(label=f"{pair.layer} {words.PLACES[pair.case.place]}", ratio=pair.ratio)
 
 
-def _speaks(ratio: Estimate, spec: HypothesisOf) -> str:
-    """Return "for", "against", or "open"."""
+def speaks(ratio: Estimate, *, most: float | None = None, above: float = 0.0) -> str:
+    """Return "for", "against", or "open": of a claim that a ratio is at most so much, or else above so much."""
     if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
         return "open"
-    if spec.most is not None:
-        return "for" if ratio.high <= spec.most else "against" if ratio.low > spec.most else "open"
-    bound = spec.above or 0.0
-    return "for" if ratio.low > bound else "against" if ratio.high <= bound else "open"
+    if most is not None:
+        return "for" if ratio.high <= most else "against" if ratio.low > most else "open"
+    return "for" if ratio.low > above else "against" if ratio.high <= above else "open"
 
 
 def _verdict(cases: int, counts: Counter[str]) -> str:
@@ -78,15 +77,26 @@ def _criterion(spec: HypothesisOf) -> str:
 def hypotheses(comparisons: Sequence[Comparison], published: Published) -> Iterator[HypothesisRow]:
     """Yield every claim, in the order of the study, over all campaigns of the page."""
     for spec in published.hypotheses:
-        cases = list(_cases(comparisons, published, spec))
-        by: dict[str, list[str]] = {"for": [], "against": [], "open": []}
-        for case in cases:
-            by[_speaks(case.ratio, spec)].append(case.label)
-        counts = Counter({word: len(labels) for word, labels in by.items()})
-        yield HypothesisRow(
-            claim=spec.claim,
-            said=spec.said,
-            criterion=_criterion(spec),
-            cells=(_value(by["for"]), _value(by["against"]), _value(by["open"])),
-            verdict=_verdict(len(cases), counts),
-        )
+        cases = [
+            (case.label, speaks(case.ratio, most=spec.most, above=spec.above or 0.0))
+            for case in _cases(comparisons, published, spec)
+        ]
+        yield judged(spec.claim, spec.said, _criterion(spec), cases)
+
+
+def judged(claim: str, said: str, criterion: str, cases: Sequence[tuple[str, str]], *, none: str = "") -> HypothesisRow:
+    """Return a claim with what speaks for it, against it, or cannot be told: (whose it is, which of these).
+
+    `none`: what is said where there is no case at all.
+    """
+    by: dict[str, list[str]] = {"for": [], "against": [], "open": []}
+    for label, word in cases:
+        by[word].append(label)
+    counts = Counter({word: len(labels) for word, labels in by.items()})
+    return HypothesisRow(
+        claim=claim,
+        said=said,
+        criterion=criterion,
+        cells=(_value(by["for"]), _value(by["against"]), _value(by["open"])),
+        verdict=none if none and not cases else _verdict(len(cases), counts),
+    )

@@ -229,6 +229,9 @@ class LadderTable:
     title: str
     columns: tuple[str, ...]
     rows: tuple[LadderRow, ...]
+    head: str = "layer"
+    wide: bool = False
+    """Its headings go over several lines, and its rows\u2019 names have more room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +311,18 @@ class HypothesisRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A section of a study of an application: what it says in sentences, then its tables; `more` are folded."""
+
+    anchor: str
+    title: str
+    note: str
+    said: tuple[str, ...]
+    tables: tuple[LadderTable, ...]
+    more: tuple[LadderTable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One of the campaigns that a page is made of, and the sections that are made of it."""
 
@@ -348,5 +363,6 @@ class StudyPage:
     hypotheses: tuple[HypothesisRow, ...]
     ladders: tuple[Ladder, ...]
     models: tuple[Models, ...]
+    parts: tuple[Part, ...]
     sources: tuple[Source, ...]
     sheet: Sheet

@@ -10,6 +10,7 @@ import yaml
 from pydantic import Field, PositiveInt, model_validator
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.study.published_application import ApplicationOf
 from cadge_results import ResultsError
 from cadge_results.base import Document, Frozen, Place
 
@@ -391,6 +392,7 @@ class Published(Document):
     hypotheses: tuple[HypothesisOf, ...] = ()
     ladders: tuple[LadderOf, ...] = ()
     models: tuple[ModelsOf, ...] = ()
+    application: ApplicationOf | None = None
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:

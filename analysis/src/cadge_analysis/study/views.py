@@ -23,6 +23,7 @@ from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import launch_facts
 from cadge_analysis.study import (
+    application_parts,
     contrast,
     features,
     grid,
@@ -199,6 +200,8 @@ def page(
     sections |= {found.title: of for found, of in contrasts if found}
     sections |= {found.title: of for found, of in ladders if found}
     sections |= {"LogGP": of_models} if published.models else {}
+    applied, of_applied = _first(comparisons, lambda one: application_parts.applied(one, published))
+    sections |= {part.title: of_applied for part in applied.parts} if applied else {}
     tags = dict.fromkeys(figure.tag for figure in published.figures.values())
     made = StudyPage(
         title=published.title,
@@ -225,9 +228,10 @@ def page(
         grid=the_grid,
         shares=kept,
         contrasts=tuple(found for found, _ in contrasts if found),
-        hypotheses=tuple(hypotheses.hypotheses(comparisons, published)),
+        hypotheses=(*hypotheses.hypotheses(comparisons, published), *(applied.hypotheses if applied else ())),
         ladders=tuple(found for found, _ in ladders if found),
         models=models.models(of_models.data, published),
+        parts=applied.parts if applied else (),
         sources=tuple(
             Source(
                 campaign_id=one.data.meta.campaign_id,

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an application says of a study's claims: order of layers, versions, factors, gains beside microbenchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.study.application import Application, ByRound, Point, divided, estimate, less, rank_correlation
+from cadge_analysis.study.hypotheses import judged, speaks
+from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part
+from cadge_analysis.study.published_application import FactorOf
+
+ALIKE = 0.8
+"""From this rank correlation on two orders of layers are called nearly the same."""
+HALF = 0.5
+"""A gain below this part of another one is far below it."""
+Case = tuple[str, str]
+
+
+def claims(app: Application) -> Iterator[HypothesisRow]:
+    """Yield the claims, each with what speaks for it."""
+    said = app.spec.said
+    yield judged(
+        "Layers rank by the processors\u2019 time of communication as they do by their microbenchmark",
+        said.ranking,
+        f"Spearman\u2019s rank correlation over launches, at least {ALIKE:g}; once for each place and working set that "
+        "has four layers or more",
+        list(_ranking(app)),
+        none="not tested: no place has four layers with calls of that size",
+    )
+    yield judged(
+        "Each version takes less of the processors than the one before",
+        said.versions,
+        "processors\u2019 time a request of the version before \u00f7 its own, above 1\u00d7",
+        list(_steps(app)),
+        none="not tested: no layer has two versions in this campaign",
+    )
+    yield judged(
+        "The application gains far less from a faster layer than a microbenchmark does",
+        said.far_below,
+        f"of layers whose calls take less of the processors than {app.spec.base}\u2019s: gain of the application, at "
+        "most half of that of the call",
+        list(_far_below(app)),
+        none=f"not tested: of no layer a call takes less than of {app.spec.base}, or none was measured",
+    )
+
+
+# ---- the order of layers ----
+
+
+def correlations(app: Application) -> Iterator[tuple[str, Estimate]]:
+    """Yield the rank correlation of communication and microbenchmark, place by place and setting by setting."""
+    first = next(iter(app.spec.versions.values))
+    for setting in app.settings:
+        for place in words.PLACE_ORDER:
+            points = [
+                one
+                for one in app.clustered
+                if (one.setting, one.version, one.server, one.where[0]) == (setting, first, app.spec.outside.own, place)
+                and one.numbers
+            ]
+            pairs: list[tuple[ByRound, ByRound]] = []
+            for one in points:
+                micro = app.micro(one)
+                # the single node is the same for all layers, or there is none: then the whole has the same order
+                whole = app.communication(one) or app.cpu(one)
+                if not isinstance(micro, str):
+                    pairs.append((whole, micro))
+            rounds = set.intersection(*({*a} & {*b} for a, b in pairs)) if len(pairs) >= 4 else set()
+            found = {
+                key: value
+                for key in sorted(rounds)
+                if (value := rank_correlation([a[key] for a, _ in pairs], [b[key] for _, b in pairs])) is not None
+            }
+            one_of_all = estimate(found)
+            if one_of_all is not None:
+                yield (
+                    f"{words.PLACES[place]}, {app.say(setting)}: {one_of_all.value:.2g} of {len(pairs)} layers",
+                    one_of_all,
+                )
+
+
+def _ranking(app: Application) -> Iterator[Case]:
+    for label, found in correlations(app):
+        word = speaks(found, above=ALIKE)
+        # it can be 1 at most, so that an end at the bound itself speaks for the claim as well
+        yield label, "for" if found.low is not None and found.low >= ALIKE and word == "open" else word
+
+
+# ---- versions ----
+
+
+def _sibling(app: Application, point: Point, version: str) -> Point | None:
+    return next(
+        (
+            one
+            for one in app.points
+            if (one.cell.series, one.where, one.setting, one.server, one.version)
+            == (point.cell.series, point.where, point.setting, point.server, version)
+            and one.numbers
+        ),
+        None,
+    )
+
+
+def _pairs(app: Application, on: str, off: str) -> Iterator[tuple[Point, Point]]:
+    for point in app.clustered:
+        if point.version == on and point.numbers and point.server == app.spec.outside.own:
+            before = _sibling(app, point, off)
+            if before is not None:
+                yield point, before
+
+
+def _before(app: Application) -> list[tuple[str, str]]:
+    names = list(app.spec.versions.values)
+    return list(zip(names[1:], names, strict=False))
+
+
+def _steps(app: Application) -> Iterator[Case]:
+    for version, earlier in _before(app):
+        for point, before in _pairs(app, version, earlier):
+            found = estimate(divided(app.cpu(before), app.cpu(point)))
+            if found is not None:
+                yield f"{version} {point.cell.series.label}", speaks(found, above=1.0)
+
+
+def _notified(app: Application, point: Point) -> float | None:
+    found = point.numbers.others.get(app.spec.quantities.notified) if point.numbers else None
+    return found.value if found else None
+
+
+def versions(app: Application) -> Part:
+    """Return what each version gains over the one before, in processors' time, and by counts."""
+    setting = app.at_main()
+    tables, missing = [], []
+    for version, earlier in _before(app):
+        rows = [
+            _step_row(app, point, before) for point, before in _pairs(app, version, earlier) if point.setting == setting
+        ]
+        if not rows:
+            missing.append(version)
+            continue
+        tables.append(
+            LadderTable(
+                title=f"{version}: {app.spec.versions.values[version]}",
+                columns=("gain", "messages", "of them notifications", "bytes copied", "p50"),
+                rows=tuple(rows),
+            )
+        )
+    said = [f"Not measured in this campaign beside the version before: {', '.join(missing)}."] if missing else []
+    return Part(
+        anchor="versions",
+        title="What each version gains",
+        note=app.spec.notes.get("versions", ""),
+        said=tuple(said),
+        tables=tuple(tables),
+    )
+
+
+def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
+    ratio = estimate(divided(app.cpu(before), app.cpu(point)))
+    flag = "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
+    names = app.spec.quantities
+
+    def counted(quantities: Sequence[str]) -> Value:
+        pair = [
+            sum(found.value for name in quantities if (found := one.numbers.others.get(name)) is not None)
+            if one.numbers
+            else 0.0
+            for one in (before, point)
+        ]
+        return Value(text=f"{units.sig3(pair[0])} \u2192 {units.sig3(pair[1])}", raw=f"{pair[1]:.12g}")
+
+    copied = [name for name in names.counts if "copied" in name]
+    notified = [_notified(app, one) for one in (before, point)]
+    return LadderRow(
+        label=point.cell.series.label,
+        detail=f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}",
+        cells=(
+            estimate_value(ratio, scale=1.0, reason="no launch has both", sign=units.TIMES, flag=flag),
+            counted(names.messages),
+            Value(text=units.MISSING, reason="not counted")
+            if None in notified
+            else Value(text=" \u2192 ".join(units.sig3(one or 0.0) for one in notified)),
+            counted(copied),
+            estimate_value(
+                estimate(divided(before.numbers.by_round, point.numbers.by_round))
+                if before.numbers and point.numbers
+                else None,
+                scale=1.0,
+                reason="no launch has both",
+                sign=units.TIMES,
+            ),
+        ),
+        reason="",
+    )
+
+
+# ---- factors ----
+
+
+def factors(app: Application) -> Part:
+    """Return the factors of the study one by one; one that no point has is a row that says so."""
+    rows: list[LadderRow] = []
+    for factor in app.spec.factors:
+        found = list(_factor_rows(app, factor))
+        rows += found or [LadderRow(label=factor.name, detail=factor.note, cells=(), reason=factor.absent)]
+    return Part(
+        anchor="factors",
+        title="The four factors, one by one",
+        note=app.spec.notes.get("factors", ""),
+        said=(),
+        tables=(
+            LadderTable(
+                title="Without it \u00f7 with it",
+                head="factor",
+                columns=("processors\u2019 time a request", "difference, \u00b5s", "response time, p50"),
+                rows=tuple(rows),
+            ),
+        ),
+    )
+
+
+def _factor_rows(app: Application, factor: FactorOf) -> Iterator[LadderRow]:
+    if factor.version_on:
+        for point, before in _pairs(app, factor.version_on, factor.version_off):
+            if app.is_main(point.setting):
+                yield _factor_row(app, factor.name, before, point)
+    elif factor.shim:
+        for point in app.every:
+            settings = dict(point.cell.series.settings)
+            if factor.shim in point.cell.series.shims and factor.setting in settings and point.numbers:
+                bare = _bare(app, point)
+                if bare is not None:
+                    yield _factor_row(app, f"{factor.name} {_shown(settings[factor.setting])}", point, bare)
+
+
+def _shown(value: str) -> str:
+    return f"+{units.us(float(value))} \u00b5s" if value.isdigit() else value
+
+
+def _bare(app: Application, point: Point) -> Point | None:
+    """Return the same point without shims."""
+    return next(
+        (
+            one
+            for one in app.points
+            if (one.cell.series.layer, one.where, one.setting, one.server, one.version)
+            == (point.cell.series.layer, point.where, point.setting, point.server, point.version)
+            and one.numbers
+        ),
+        None,
+    )
+
+
+def _factor_row(app: Application, name: str, without: Point, having: Point) -> LadderRow:
+    ratio = estimate(divided(app.cpu(without), app.cpu(having)))
+    extra = estimate(less(app.cpu(without), app.cpu(having)))
+    times = (
+        estimate(divided(without.numbers.by_round, having.numbers.by_round))
+        if without.numbers and having.numbers
+        else None
+    )
+    flag = "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
+    none = "no launch has both"
+    return LadderRow(
+        label=name,
+        detail=f"{having.cell.series.layer}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}",
+        cells=(
+            estimate_value(ratio, scale=1.0, reason=none, sign=units.TIMES, flag=flag),
+            estimate_value(extra, scale=1 / units.NS_PER_US, reason=none),
+            estimate_value(times, scale=1.0, reason=none, sign=units.TIMES),
+        ),
+        reason="",
+    )
+
+
+# ---- gains ----
+
+
+def _far_below(app: Application) -> Iterator[Case]:
+    """Judge layers whose calls are cheaper than the base's, wholly: others have no gain that could be compared."""
+    for point in app.clustered:
+        base = _of_base(app, point)
+        if base is None or not app.is_main(point.setting) or point.server != app.spec.outside.own:
+            continue
+        ours, theirs = app.micro(point), app.micro(base)
+        if isinstance(ours, str) or isinstance(theirs, str):
+            continue
+        call = estimate(divided(theirs, ours))
+        whole = estimate(divided(app.cpu(base), app.cpu(point)))
+        if call is None or whole is None or speaks(call, above=1.0) != "for" or call.low is None:
+            continue
+        label = f"{point.cell.series.label} {words.PLACES[point.where[0]]}, {app.say(point.setting)}"
+        yield label, speaks(whole, most=1 + HALF * (call.low - 1))
+
+
+def _of_base(app: Application, point: Point) -> Point | None:
+    first = next(iter(app.spec.versions.values))
+    if point.cell.series.layer == app.spec.base:
+        return None
+    return next(
+        (
+            one
+            for one in app.points
+            if (one.cell.series.layer, one.where, one.setting, one.version, one.server)
+            == (app.spec.base, point.where, point.setting, first, app.spec.outside.own)
+            and one.numbers
+        ),
+        None,
+    )

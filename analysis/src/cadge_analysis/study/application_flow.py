@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where requests go: hits and forwarded requests as they were measured, beside what the relations say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cadge_analysis import units, words
+from cadge_analysis.models.cluster import Cluster
+from cadge_analysis.models.popularity import Site
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats import intervals
+from cadge_analysis.study.application import PERCENT, Application, Point, Setting
+from cadge_analysis.study.model import LadderRow, LadderTable, Part
+from cadge_results.point import Value as Given
+
+KIB = 1024
+COLUMNS = (
+    "hits, measured",
+    "of a cache that forgets (Che)",
+    "of the most popular (Zipf\u2019s mass)",
+    "forwarded, measured",
+    "rule with h = 0",
+    "rule, of what some node holds",
+    "h that the measured share implies",
+)
+
+
+def cluster_of(app: Application, values: dict[str, Given]) -> Cluster | str:
+    """Return what a setting asks for, as the model has it; or why that is not known."""
+    names = app.spec.parameters
+    means = app.spec.files.get(str(values[names.files]))
+    if means is None:
+        return f"the lengths of the files of {values[names.files]} are not in the study"
+    nodes = int(values[names.nodes])
+    cache = int(values[names.cache_kib]) * KIB
+    total = nodes * cache * int(values[names.working_percent]) / PERCENT
+    alpha = int(values[names.alpha_percent]) / PERCENT
+    return Cluster(
+        nodes=nodes,
+        cache_bytes=cache,
+        site=Site(total, means.file_bytes, means.reply_bytes, alpha),
+        disk_ns=int(values[names.disk_ns]),
+        disks=app.spec.disks,
+    )
+
+
+def _of_layers(points: Sequence[Point], quantity: str) -> tuple[float, float, float] | None:
+    found = [one.numbers.others[quantity].value for one in points if one.numbers and quantity in one.numbers.others]
+    return (intervals.median(found), min(found), max(found)) if found else None
+
+
+def _share(value: float) -> Value:
+    return Value(text=f"{value:.1f}{units.THIN}%", raw=f"{value:.12g}")
+
+
+def _measured(found: tuple[float, float, float] | None) -> Value:
+    if found is None:
+        return Value(text=units.MISSING, reason="not counted")
+    value = _share(found[0])
+    return Value(text=value.text, detail=f"{found[1]:.1f}\u2026{found[2]:.1f}", raw=value.raw)
+
+
+def _row(app: Application, place: str, setting: Setting) -> LadderRow | None:
+    names = app.spec.quantities
+    points = [
+        one
+        for one in app.clustered
+        if one.setting == setting and one.where[0] == place and one.server == app.spec.outside.own and one.numbers
+    ]
+    if not points:
+        return None
+    hits, forwarded = _of_layers(points, names.hits), _of_layers(points, names.forwarded)
+    label, detail = app.say(setting), units.count_of(len(points), "layer")
+    cluster = cluster_of(app, dict(setting))
+    if isinstance(cluster, str):
+        blank = Value(text=units.MISSING, reason=cluster)
+        cells = (_measured(hits), blank, blank, _measured(forwarded), blank, blank, blank)
+        return LadderRow(label=label, detail=detail, cells=cells, reason="")
+    nodes = cluster.nodes
+    rule = PERCENT * (nodes - 1) / nodes
+    whole = nodes * cluster.cache_bytes
+    cells = (
+        _measured(hits),
+        _share(PERCENT * cluster.site.kept(whole)),
+        _share(PERCENT * cluster.site.mass(whole)),
+        _measured(forwarded),
+        _share(rule),
+        _share(rule * hits[0] / PERCENT) if hits else Value(text=units.MISSING, reason="not counted"),
+        # Q = (N - 1) / N (H - h), solved for h
+        _share(hits[0] - forwarded[0] * nodes / (nodes - 1))
+        if hits and forwarded
+        else Value(text=units.MISSING, reason="not counted"),
+    )
+    return LadderRow(label=label, detail=detail, cells=cells, reason="")
+
+
+def hits(app: Application) -> Part:
+    """Return hits and forwarded requests, setting by setting: they are nearly the same over all layers."""
+    tables = []
+    for place in words.PLACE_ORDER:
+        rows = tuple(row for setting in app.settings if (row := _row(app, place, setting)))
+        if rows:
+            title = f"Shares of requests, {words.PLACES[place]}"
+            tables.append(LadderTable(title=title, head="working set", columns=COLUMNS, rows=rows, wide=True))
+    return Part(
+        anchor="flow",
+        title="Hits and forwarded requests",
+        note=app.spec.notes.get("flow", ""),
+        said=("Measured: the median of all layers\u2019 medians, and under it the lowest and the highest of them.",),
+        tables=tuple(tables),
+    )

@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The model of an application beside what was measured: fitted to some points, tried on all others, taken further."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cadge_analysis import units, words
+from cadge_analysis.models.cluster import KIB, Cluster, Demands, Flow, Machine, Seen, Throughput, fit, throughput
+from cadge_analysis.models.held_out import judged
+from cadge_analysis.models.loggp import HeldOut
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats import intervals
+from cadge_analysis.stats.load import Sample, Series
+from cadge_analysis.study.application import PERCENT, Application, Point, cpu_by_round, estimate, number
+from cadge_analysis.study.application_flow import cluster_of
+from cadge_analysis.study.model import LadderRow, LadderTable, Part
+
+US = 1 / units.NS_PER_US
+Subject = tuple[str, str, str, str]
+"""Layer, version, place, wait mode."""
+Beside = tuple[str, float, float]
+
+
+def machine_of(app: Application, point: Point) -> Machine | None:
+    """Return who computes where, from where a launch was pinned; None where it was not.
+
+    Hosts that are emulated are one machine.
+    """
+    data = app.comparison.data
+    names = {sample.launch_id for sample in point.cell.samples}
+    record = next((one for one in data.records if one.launch_id in names), None)
+    if record is None:
+        return None
+    together = data.meta.testbed.kind == "emulated"
+    seats: list[tuple[str, set[tuple[str, int]]]] = []
+    for endpoint in record.launch.endpoints:
+        host = "" if together else endpoint.host
+        if not endpoint.cpus or min(endpoint.cpus) < 0:
+            return None
+        seats.append((endpoint.role, {(host, cpu) for cpu in endpoint.cpus}))
+    every = set().union(*(cpus for _, cpus in seats))
+    nodes = [cpus for role, cpus in seats if role == app.spec.role]
+    if sum(len(cpus) for _, cpus in seats) == len(every):
+        return Machine(processors=min(map(len, nodes)), shared=False)
+    return Machine(processors=len(every), shared=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A measured point, whether the model was fitted to it, and what it predicts there."""
+
+    subject: Subject
+    what: str
+    """Which of its values the model was not fitted to, in words; empty where it was fitted to this point."""
+    label: str
+    seen: Seen
+    flow: Flow
+    cpu_ns: float
+    given_cpu_ns: float
+    """With the misses, messages and sleeps that were measured."""
+    response_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The model of one layer, or why there is none."""
+
+    subject: Subject
+    demands: Demands | str
+
+
+class Models:
+    """All fits of an application, and what they are worth."""
+
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        self._file = app.comparison.data.patterns[app.spec.pattern]
+
+    @cached_property
+    def subjects(self) -> dict[Subject, list[tuple[Point, Seen]]]:
+        """The points of each layer and version at a place, with what was seen there."""
+        found: dict[Subject, list[tuple[Point, Seen]]] = defaultdict(list)
+        for point in self.app.points:
+            if point.server == self.app.spec.outside.own and point.numbers:
+                seen = self._seen(point)
+                if seen is not None:
+                    found[point.cell.series.layer, point.version, *point.where].append((point, seen))
+        for (layer, _, place, wait), points in found.items():
+            own = {point.cell.point_id for point, _ in points}
+            stand_in = self.app.lone(Series("layer", layer, (), ()), place, wait)
+            points += [
+                (point, seen)
+                for point in stand_in
+                if point.cell.point_id not in own and point.numbers and (seen := self._seen(point))
+            ]
+        return dict(sorted(found.items(), key=lambda one: (words.PLACE_ORDER.index(one[0][2]), one[0])))
+
+    def _seen(self, point: Point) -> Seen | None:
+        names, samples = self.app.spec.quantities, point.cell.samples
+        cluster = cluster_of(self.app, point.values)
+        if isinstance(cluster, str):
+            return None
+
+        def middle(quantities: Iterable[str]) -> float:
+            return intervals.median([sum(number(one, name) or 0.0 for name in quantities) for one in samples])
+
+        cpu, asker = (estimate(cpu_by_round(point.cell, role)) for role in (self.app.spec.role, self.app.spec.asker))
+        if cpu is None or asker is None:
+            return None
+        flow = Flow(
+            hit=middle((names.hits,)) / PERCENT,
+            replicated=0.0,
+            forwarded=middle((names.forwarded,)) / PERCENT,
+            messages=middle(names.messages),
+            message_bytes=middle((names.bytes,)),
+        )
+        return Seen(
+            cluster=cluster,
+            flow=flow,
+            files=middle((names.files,)),
+            told=middle((names.told,)),
+            sleeps=middle((names.sleeps,)),
+            load=float(point.values[self.app.spec.parameters.load]),
+            rate_s=intervals.median([_rate(one, names.offered) for one in samples]),
+            cpu_ns=cpu.value,
+            cpu_by_round=cpu_by_round(point.cell, self.app.spec.role),
+            asker_ns=asker.value,
+            response_ns=intervals.median([_mean(one, self._file.main) for one in samples]),
+            machine=machine_of(self.app, point),
+        )
+
+    def _is_fitted_to(self, point: Point) -> bool:
+        values, free = point.values, self.app.spec.parameters.connections
+        return any(
+            all(values[name] == value for name, value in given.items())
+            and all(
+                name in (*given, free) or self._file.parameters[name].default == value for name, value in point.setting
+            )
+            for given in self.app.spec.fit
+        )
+
+    @cached_property
+    def fits(self) -> tuple[Fitted, ...]:
+        """Every fit."""
+        found = []
+        for subject, points in self.subjects.items():
+            if not any(self.app.nodes(one) > 1 for one, _ in points):
+                continue
+            mine = [seen for one, seen in points if self._is_fitted_to(one)]
+            found.append(Fitted(subject=subject, demands=fit(mine, self.app.spec.micro.head_bytes)))
+        return tuple(found)
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Every point of a layer that has a model."""
+        found = []
+        for one in self.fits:
+            if isinstance(one.demands, str):
+                continue
+            fitted = [point for point, _ in self.subjects[one.subject] if self._is_fitted_to(point)]
+            for point, seen in self.subjects[one.subject]:
+                if (point.cell.series.layer, *point.where) != (one.subject[0], *one.subject[2:]):
+                    continue  # stands in for the layer's own, and is tried there
+                flow = one.demands.flow(seen.cluster)
+                found.append(
+                    Case(
+                        subject=one.subject,
+                        what="" if point in fitted else self._new(point, fitted),
+                        label=self.app.say(point.setting),
+                        seen=seen,
+                        flow=flow,
+                        cpu_ns=one.demands.cpu_ns(seen.cluster, flow, seen.rate_s),
+                        given_cpu_ns=one.demands.given_ns(seen),
+                        response_ns=one.demands.response_ns(seen.cluster, flow, seen.machine, seen.rate_s),
+                    )
+                )
+        return tuple(found)
+
+    def _new(self, point: Point, fitted: Sequence[Point]) -> str:
+        """Return which values of a point the model has not seen."""
+        names = self.app.spec.parameters
+        # a single node has the cache and the connections of all
+        free = (names.cache_kib, names.connections)
+        apart = [
+            name
+            for name, value in point.setting
+            if name not in free and value not in {one.values[name] for one in fitted}
+        ]
+        return (
+            " and ".join(self._file.parameters[name].title for name in apart) or "other combinations of the same values"
+        )
+
+
+def _rate(sample: Sample, quantity: str) -> float:
+    found = sample.quantities.get(quantity)
+    return sum(units.per_second(amount, ns) for amount, ns in found.amounts) if found else 0.0
+
+
+def _mean(sample: Sample, quantity: str) -> float:
+    """Return the mean of a histogram; its buckets are a thousandth wide."""
+    counts = sample.quantities[quantity].counts
+    return sum(value * often for value, often in counts) / sum(often for _, often in counts)
+
+
+# ---- sections ----
+
+
+def model_parts(app: Application) -> tuple[Part, ...]:
+    """Return the model's sections."""
+    models = Models(app)
+    return _model(app, models), _further(app, models)
+
+
+def _name(subject: Subject, several: bool) -> tuple[str, str]:
+    layer, version, place, wait = subject
+    return layer, f"{words.PLACES[place]}, {words.WAITS[wait]}" + (f", {version}" if several else "")
+
+
+def _several(models: Models) -> bool:
+    return len({subject[1] for subject in models.subjects}) > 1
+
+
+def _us(value_ns: float) -> Value:
+    if value_ns == float("inf"):
+        return Value(text="no end", detail="more than it can bear")
+    return Value(text=units.us(value_ns), raw=f"{value_ns:.12g}")
+
+
+def _model(app: Application, models: Models) -> Part:
+    held = [one for one in models.cases if one.what]
+    tables = [_demands(models)]
+    if held:
+        tables.append(_held_out(held))
+    said = [_stations(models), *_judgement(held)]
+    return Part(
+        anchor="model",
+        title="The model, and points that it has not seen",
+        note=app.spec.notes.get("model", ""),
+        said=tuple(filter(None, said)),
+        tables=tuple(tables),
+        more=(_every(models),) if models.cases else (),
+    )
+
+
+def _stations(models: Models) -> str:
+    machines = {seen.machine for points in models.subjects.values() for _, seen in points if seen.machine}
+    if not machines:
+        return (
+            "Endpoints were not pinned, so that nobody knows which processors they share: no response times are "
+            "predicted."
+        )
+    said = [
+        f"the client and all nodes share {units.count_of(one.processors, 'processor')}: one station"
+        if one.shared
+        else f"each node has {units.count_of(one.processors, 'processor')} of its own: a station each"
+        for one in sorted(machines, key=lambda one: (not one.shared, one.processors))
+    ]
+    apart = f" (where there is room for all: {said[1]})" if len(said) > 1 else ""
+    return f"In this campaign {said[0]}{apart}."
+
+
+def _demands(models: Models) -> LadderTable:
+    rows = []
+    for one in models.fits:
+        label, detail = _name(one.subject, _several(models))
+        if isinstance(one.demands, str):
+            rows.append(LadderRow(label=label, detail=detail, cells=(), reason=one.demands))
+            continue
+        found = one.demands
+        cache = max(seen.cluster.cache_bytes for _, seen in models.subjects[one.subject] if seen.cluster.nodes > 1)
+        rounds = list(found.by_round.values())
+        every = [_fitted_cost(cost, [costs[at] for costs in rounds]) for at, cost in enumerate(found.costs)]
+        if not found.slept:
+            every[-1] = Value(text=units.MISSING, reason="one load: in the other costs")
+        cells = (
+            *every,
+            Value(text=units.sig3(found.replicas * cache / KIB), raw=f"{found.replicas:.12g}"),
+            _us(found.asker_ns),
+            _us(found.pause_ns),
+            _us(found.forward_pause_ns),
+            Value(text=str(found.points), detail=found.unknown),
+        )
+        rows.append(LadderRow(label=label, detail=detail, cells=cells, reason=""))
+    return LadderTable(
+        title="What was fitted, \u00b5s",
+        columns=(
+            "a request",
+            "a miss",
+            "a message",
+            "a KiB of messages",
+            "a sleep",
+            "copies in a cache, KiB",
+            "the client",
+            "pause of a request",
+            "of a forwarded one",
+            "points",
+        ),
+        rows=tuple(rows),
+        wide=True,
+    )
+
+
+def _fitted_cost(cost_ns: float, by_round: Sequence[float]) -> Value:
+    """Return a cost, with the interval over fits to one round each."""
+    value = _us(cost_ns)
+    if len(by_round) < 2:
+        return value
+    own = intervals.over_launches(by_round)
+    ends = units.interval(units.us(own.low or 0.0), units.us(own.high or 0.0))
+    return Value(text=value.text, detail=ends, raw=value.raw)
+
+
+def _cpu(one: Case) -> Beside:
+    return _at(one), one.cpu_ns, one.seen.cpu_ns
+
+
+def _given(one: Case) -> Beside:
+    return _at(one), one.given_cpu_ns, one.seen.cpu_ns
+
+
+def _response(one: Case) -> Beside | None:
+    return (_at(one), one.response_ns, one.seen.response_ns) if one.response_ns != float("inf") else None
+
+
+def _at(one: Case) -> str:
+    return f"{one.subject[0]} {words.PLACES_SHORT[one.subject[2]]}, {one.label}"
+
+
+def _error(found: HeldOut | None) -> tuple[Value, Value]:
+    if found is None:
+        none = Value(text=units.MISSING, reason="no point that it can bear")
+        return none, none
+    median = Value(text=units.percent(found.median_error, 0), raw=f"{found.median_error:.12g}")
+    sign = "+" if found.worst_error >= 0 else units.MINUS
+    worst = Value(
+        text=f"{sign}{units.percent(abs(found.worst_error), 0)}",
+        detail=found.worst_at,
+        raw=f"{found.worst_error:.12g}",
+    )
+    return median, worst
+
+
+def _row(what: str, detail: str, cases: Sequence[Case]) -> LadderRow:
+    cpu, response = judged(what, map(_cpu, cases)), judged(what, map(_response, cases))
+    cells = (Value(text=str(len(cases)), raw=str(len(cases))), *_error(cpu), *_error(response))
+    return LadderRow(label=what, detail=detail, cells=cells, reason="")
+
+
+def _held_out(held: Sequence[Case]) -> LadderTable:
+    by_what: dict[str, list[Case]] = defaultdict(list)
+    for one in held:
+        by_what[one.what].append(one)
+    rows = [_row(what, "", by_what[what]) for what in sorted(by_what)]
+    rows.append(_row("all of them", "", held))
+    given = judged("", map(_given, held))
+    blank = Value(text=units.MISSING, reason="as above")
+    rows.append(
+        LadderRow(
+            label="all of them",
+            detail="misses, messages and sleeps as measured, costs alone predicted",
+            cells=(Value(text=str(len(held)), raw=str(len(held))), *_error(given), blank, blank),
+            reason="",
+        )
+    )
+    return LadderTable(
+        title="Predicted \u00f7 measured \u2212 1, of points that no fit has seen",
+        head="new to the model",
+        columns=("points", "processors, median", "at worst", "response time, median", "at worst"),
+        rows=tuple(rows),
+        wide=True,
+    )
+
+
+def _judgement(held: Sequence[Case]) -> Iterator[str]:
+    cpu, response = judged("", map(_cpu, held)), judged("", map(_response, held))
+    if cpu is None:
+        yield "No point is left to try the model on."
+        return
+    said = (
+        f"Of {units.count_of(cpu.points, 'point')} that the model was not fitted to, the processors\u2019 time a "
+        f"request is off by {units.percent(cpu.median_error, 0)} in the median and "
+        f"{units.percent(abs(cpu.worst_error), 0)} at worst"
+    )
+    if response is not None:
+        said += (
+            f"; the mean response time by {units.percent(response.median_error, 0)} and "
+            f"{units.percent(abs(response.worst_error), 0)}"
+        )
+    yield f"{said}."
+
+
+def _every(models: Models) -> LadderTable:
+    def both(predicted: Value, measured: Value) -> Value:
+        return Value(text=f"{predicted.text} | {measured.text}", raw=f"{predicted.raw} {measured.raw}")
+
+    def share(value: float) -> Value:
+        return Value(text=f"{value * PERCENT:.0f}{units.THIN}%", raw=f"{value:.12g}")
+
+    rows = []
+    for one in models.cases:
+        cells = (
+            both(share(one.flow.hit), share(one.seen.flow.hit)),
+            both(share(one.flow.forwarded), share(one.seen.flow.forwarded)),
+            both(
+                Value(text=units.sig3(one.flow.messages), raw=f"{one.flow.messages:.12g}"),
+                Value(text=units.sig3(one.seen.flow.messages), raw=f"{one.seen.flow.messages:.12g}"),
+            ),
+            both(_us(one.cpu_ns), _us(one.seen.cpu_ns)),
+            both(_us(one.response_ns), _us(one.seen.response_ns)),
+        )
+        label, detail = _name(one.subject, _several(models))
+        fitted = f"new: {one.what}" if one.what else "fitted to it"
+        rows.append(LadderRow(label=label, detail=f"{detail}; {one.label}; {fitted}", cells=cells, reason=""))
+    return LadderTable(
+        title="Every point: predicted | measured",
+        columns=("hits", "forwarded", "messages", "processors, \u00b5s", "mean response time, \u00b5s"),
+        rows=tuple(rows),
+        wide=True,
+    )
+
+
+# ---- more nodes, other machines ----
+
+
+def _further(app: Application, models: Models) -> Part:
+    spec = app.spec.scale
+    held = judged("", map(_cpu, (one for one in models.cases if one.what)))
+    ready = [one for one in models.fits if isinstance(one.demands, Demands)]
+    tables = []
+    generations = (
+        ("Machines as they are", 1, 1),
+        (f"Processors {spec.faster} times as fast, memory {spec.memory} times as large", spec.faster, spec.memory),
+    )
+    for place in words.PLACE_ORDER:
+        here = [one for one in ready if one.subject[2] == place]
+        base = next((one for one in here if one.subject[0] == app.spec.base), None)
+        if base is None or not isinstance(base.demands, Demands):
+            continue
+        for title, faster, memory in generations:
+            rows = [_scaled(app, models, one, base.demands, faster, memory) for one in here]
+            tables.append(
+                LadderTable(
+                    title=f"{title}, {words.PLACES[place]}",
+                    columns=tuple(f"{units.grouped(count)} nodes" for count in spec.nodes),
+                    rows=tuple(rows),
+                )
+            )
+    said = []
+    if held is not None and tables:
+        said.append(
+            f"With the same parameters, processors\u2019 time a request was off by "
+            f"{units.percent(held.median_error, 0)} in the median and {units.percent(abs(held.worst_error), 0)} at "
+            "worst on the points above. No cluster of these sizes was measured: a gain smaller than that error is "
+            "none. Intervals are over fits to one round each."
+        )
+    return Part(
+        anchor="further",
+        title="More nodes, and the next machines: predicted, not measured",
+        note=app.spec.notes.get("further", ""),
+        said=tuple(said) if tables else ("No model was fitted, so nothing is predicted.",),
+        tables=tuple(tables),
+    )
+
+
+def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster: int, memory: int) -> LadderRow:
+    spec = app.spec.scale
+    label, detail = _name(one.subject, _several(models))
+    cells = []
+    for count in spec.nodes:
+        cluster = _cluster(app, count, memory)
+        if isinstance(cluster, str) or isinstance(one.demands, str):
+            cells.append(Value(text=units.MISSING, reason=cluster if isinstance(cluster, str) else str(one.demands)))
+            continue
+        cells.append(_gain(one.demands, base, cluster, float(spec.processors), faster))
+    return LadderRow(label=label, detail=detail, cells=tuple(cells), reason="")
+
+
+def _gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, faster: float) -> Value:
+    """Return the gain over the base, with the interval over fits to one round each."""
+    flow, other = demands.flow(cluster), base.flow(cluster)
+
+    def rates(ours: Demands, theirs: Demands) -> tuple[Throughput, Throughput]:
+        return (
+            throughput(ours, flow, cluster, processors=processors, faster=faster),
+            throughput(theirs, other, cluster, processors=processors, faster=faster),
+        )
+
+    found, against = rates(demands, base)
+    said = f"{units.sig3(found.rate_s)}/s, limited by {found.limit}"
+    if demands is base:
+        return Value(text="the base", detail=said, raw="0")
+    gains = [
+        ours.rate_s / theirs.rate_s - 1
+        for key in demands.by_round
+        if key in base.by_round
+        for ours, theirs in [rates(demands.of_round(demands.by_round[key]), base.of_round(base.by_round[key]))]
+    ]
+    gain = found.rate_s / against.rate_s - 1
+    ends = ""
+    if len(gains) > 1:
+        own = intervals.over_launches(gains)
+        ends = f"{units.interval(_signed(own.low or 0.0), _signed(own.high or 0.0))} "
+    return Value(text=_signed(gain), detail=f"{ends}{said}", raw=f"{gain:.12g}")
+
+
+def _signed(share: float) -> str:
+    rounded = round(share * PERCENT)
+    sign = "+" if rounded > 0 else units.MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded)}{units.THIN}%"
+
+
+def _cluster(app: Application, count: int, memory: int) -> Cluster | str:
+    """Return a cluster of so many nodes: its working set is of the memory of today."""
+    names = app.spec.parameters
+    file = app.comparison.data.patterns[app.spec.pattern]
+    usual = {name: one.default for name, one in file.parameters.items() if one.default is not None}
+    values = usual | dict(app.main) | dict(app.spec.scale.given) | {names.nodes: count}
+    found = cluster_of(app, values)
+    if isinstance(found, str):
+        return found
+    return Cluster(
+        nodes=found.nodes,
+        cache_bytes=found.cache_bytes * memory,
+        site=found.site,
+        disk_ns=found.disk_ns,
+        disks=found.disks,
+    )

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The sections of a study of an application: what its requests take, layer by layer and version by version."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cadge_analysis import units, words
+from cadge_analysis.page.tables import estimate_value
+from cadge_analysis.page.viewmodel import Value
+from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.study import application_claims, application_flow, application_model
+from cadge_analysis.study.application import Application, ByRound, Point, Setting, divided, estimate
+from cadge_analysis.study.hypotheses import speaks
+from cadge_analysis.study.model import HypothesisRow, LadderRow, LadderTable, Part
+from cadge_analysis.study.published import Published
+
+US = 1 / units.NS_PER_US
+MICRO, PER_CENT = " \u00b5s", f"{units.THIN}%"
+Who = tuple[str, str, str]
+"""Layer, whose servers, version."""
+Block = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """All sections that a campaign gives, and the rows of the table of claims."""
+
+    parts: tuple[Part, ...]
+    hypotheses: tuple[HypothesisRow, ...]
+
+
+def applied(comparison: Comparison, published: Published) -> Applied | None:
+    """Return what a campaign says of the study's application; None where it has no point of several nodes."""
+    if published.application is None:
+        return None
+    app = Application(comparison, published.application, published.layers)
+    if not app.clustered:
+        return None
+    model = application_model.model_parts(app)
+    return Applied(
+        parts=(
+            _answer(app, model[0].said[-1:]),
+            _processors(app),
+            _price(app),
+            application_flow.hits(app),
+            _counts(app),
+            application_claims.versions(app),
+            application_claims.factors(app),
+            *model,
+        ),
+        hypotheses=tuple(application_claims.claims(app)),
+    )
+
+
+# ---- rows of layers, columns of settings ----
+
+
+def blocks(app: Application) -> dict[Block, dict[Who, dict[Setting, Point]]]:
+    """Return points by place and wait mode, by whose they are, by setting."""
+    found: dict[Block, dict[Who, dict[Setting, Point]]] = defaultdict(lambda: defaultdict(dict))
+    for point in app.clustered:
+        found[point.where][point.cell.series.label, point.server, point.version][point.setting] = point
+    return {
+        block: found[block]
+        for block in sorted(found, key=lambda one: (words.PLACE_ORDER.index(one[0]), words.WAIT_ORDER.index(one[1])))
+    }
+
+
+def label(app: Application, who: Who) -> tuple[str, str]:
+    """Return what a row is called, and what stands under it."""
+    layer, server, version = who
+    if server != app.spec.outside.own:
+        return server, f"outside base; beside {layer}"
+    several = len({one.version for one in app.clustered}) > 1
+    return layer, version if several else ""
+
+
+def where(block: Block) -> str:
+    """Return place and wait mode in words."""
+    return f"{words.PLACES[block[0]]}, {words.WAITS[block[1]]}"
+
+
+def _table(
+    app: Application,
+    title: str,
+    by_who: Mapping[Who, Mapping[Setting, Point]],
+    settings: Sequence[Setting],
+    value: Callable[[Point], Value],
+    *,
+    reasons: bool,
+) -> LadderTable:
+    """Return a row for each layer and version with a number; `reasons`: those without any as well, by why not."""
+    rows, bare = [], defaultdict[str, list[str]](list)
+    for who in sorted(by_who):
+        name, detail = label(app, who)
+        points = [by_who[who].get(setting) for setting in settings]
+        if not any(one for one in points):
+            continue
+        if not any(one and one.numbers for one in points):
+            bare[next(one.why for one in points if one)].append(name)
+            continue
+        cells = tuple(_cell(one, value) for one in points)
+        rows.append(LadderRow(label=name, detail=detail, cells=cells, reason=""))
+    for why, names in bare.items() if reasons else ():
+        rows.append(LadderRow(label=", ".join(dict.fromkeys(names)), detail="", cells=(), reason=why))
+    return LadderTable(title=title, columns=tuple(app.say(one) for one in settings), rows=tuple(rows))
+
+
+def _cell(point: Point | None, value: Callable[[Point], Value]) -> Value:
+    if point is None:
+        return Value(text=units.MISSING, reason="not planned")
+    return value(point) if point.numbers else Value(text=units.MISSING, reason=point.why)
+
+
+def _both(
+    app: Application, what: str, value: Callable[[Point], Value], *, reasons: bool = False
+) -> tuple[tuple[LadderTable, ...], tuple[LadderTable, ...]]:
+    """Return a table of the main family for each place, and one of all other settings, which are folded."""
+    first, more = [], []
+    for block, by_who in blocks(app).items():
+        main = [one for one in app.settings if app.is_main(one)]
+        rest = [one for one in app.settings if not app.is_main(one)]
+        first.append(_table(app, f"{what}, {where(block)}", by_who, main, value, reasons=reasons))
+        if any(setting in by_setting for by_setting in by_who.values() for setting in rest):
+            title = f"{what}, {where(block)}: one factor at a time"
+            more.append(replace(_table(app, title, by_who, rest, value, reasons=False), wide=True))
+    return tuple(one for one in first if one.rows), tuple(one for one in more if one.rows)
+
+
+def _us(by_round: ByRound, why: str, detail: str = "") -> Value:
+    value = estimate_value(estimate(by_round), scale=US, reason=why)
+    return Value(
+        text=value.text, detail=" ".join(filter(None, (value.detail, detail))), raw=value.raw, reason=value.reason
+    )
+
+
+# ---- the answer ----
+
+
+def _answer(app: Application, judgement: Sequence[str]) -> Part:
+    """Return what a reader takes away, place by place."""
+    said = []
+    for block, by_who in blocks(app).items():
+        setting = app.at_main()
+        first = next(iter(app.spec.versions.values))
+        points = [
+            found[setting]
+            for (_, server, version), found in by_who.items()
+            if setting in found and (server, version) == (app.spec.outside.own, first) and found[setting].numbers
+        ]
+        if points:
+            said += [" ".join(_taken(app, block, points)), *_priced(app, points), *_beside(app, points)]
+    said += [f"{text[0].upper()}{text[1:]}" for text in judgement if text]
+    return Part(anchor="answer", title="Then and now", note="", said=tuple(said), tables=())
+
+
+def _spread(found: Mapping[str, Estimate], scale: float, unit: str) -> str:
+    """Return the lowest and the highest, and whose they are."""
+    ordered = sorted(found.items(), key=lambda one: one[1].value)
+    (low, least), (high, most) = ordered[0], ordered[-1]
+    if low == high:
+        return f"{units.sig3(least.value * scale)}{unit} ({low})"
+    return f"from {units.sig3(least.value * scale)} ({low}) to {units.sig3(most.value * scale)}{unit} ({high})"
+
+
+def _of_each(points: Sequence[Point], read: Callable[[Point], ByRound]) -> dict[str, Estimate]:
+    every = {point.cell.series.label: estimate(read(point)) for point in points}
+    return {name: one for name, one in every.items() if one is not None}
+
+
+def _taken(app: Application, block: Block, points: Sequence[Point]) -> Iterator[str]:
+    setting = app.at_main()
+    size = app.say(setting) if setting else ""
+    yield (
+        f"{where(block).capitalize()}, {app.say_main()}, working set {size}: a request takes "
+        f"{_spread(_of_each(points, app.cpu), US, MICRO)} of all nodes\u2019 processors."
+    )
+    parts = _of_each(points, lambda one: divided(app.communication(one), app.cpu(one)))
+    if parts:
+        yield f"Communication is {_spread(parts, 100.0, PER_CENT)} of it."
+
+
+def _priced(app: Application, points: Sequence[Point]) -> Iterator[str]:
+    prices = _of_each(points, app.price)
+    ratios = _of_each(
+        points, lambda one: {} if isinstance(micro := app.micro(one), str) else divided(app.price(one), micro)
+    )
+    if prices:
+        text = f"A forwarded request costs {_spread(prices, US, MICRO)}"
+        text += (
+            f", {_spread(ratios, 1.0, ' times')} what one call of that size takes in the microbenchmark"
+            if ratios
+            else ""
+        )
+        yield f"{text}."
+
+
+def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
+    """Say how many layers take less than the base, more, or cannot be told from it."""
+    base = next((one for one in points if one.cell.series.layer == app.spec.base), None)
+    if base is None or len(points) < 2:
+        return
+    ratios = _of_each([one for one in points if one is not base], lambda one: divided(app.cpu(one), app.cpu(base)))
+    less = [name for name, one in ratios.items() if speaks(one, most=1.0) == "for"]
+    more = [name for name, one in ratios.items() if speaks(one, above=1.0) == "for"]
+    open_ = [name for name in ratios if name not in (*less, *more)]
+    said = [
+        f"{word}: {words.listing(names)}"
+        for word, names in (("less", less), ("more", more), ("cannot be told", open_))
+        if names
+    ]
+    yield f"Beside {app.spec.base}, of the processors take {'; '.join(said)}."
+
+
+# ---- processors' time, and what of it is communication ----
+
+
+def _total(app: Application) -> Callable[[Point], Value]:
+    return lambda point: _us(app.cpu(point), "not recorded")
+
+
+NO_ALONE = "no single node that holds everything was measured"
+
+
+def _communication(app: Application) -> Callable[[Point], Value]:
+    def value(point: Point) -> Value:
+        alone = app.alone(point)
+        if alone is None:
+            return Value(text=units.MISSING, reason=NO_ALONE)
+        part = app.communication(point)
+        share = estimate(divided(part, app.cpu(point)))
+        said = f"{units.percent(share.value, 0)} of it" if share else ""
+        return _us(part, "no launch has both", said)
+
+    return value
+
+
+def _processors(app: Application) -> Part:
+    total, total_more = _both(app, "All nodes together, \u00b5s a request", _total(app), reasons=True)
+    part, part_more = _both(app, "Of it communication, \u00b5s a request", _communication(app))
+    said = [
+        f"Columns are working sets, in percent of what all caches hold; the others are {app.say_main()}.",
+        *_stand_ins(app),
+    ]
+    return Part(
+        anchor="processors",
+        title="Processor time a request",
+        note=app.spec.notes.get("processors", ""),
+        said=tuple(said),
+        tables=(*total, *part),
+        more=(*total_more, *part_more),
+    )
+
+
+def _stand_ins(app: Application) -> Iterator[str]:
+    """Say where the single node was measured, if not over each layer, and with how many connections."""
+    found = [(point, alone) for point in app.clustered if point.numbers and (alone := app.alone(point))]
+    others = dict.fromkeys(alone.from_ for _, alone in found if alone.from_)
+    if others:
+        yield (
+            "A single node speaks to nobody, so that it is not measured over each layer and place: where it was not, "
+            f"it is that of {'; '.join(others)}. Where nodes are on two hosts, half of what clients ask crosses the "
+            "hosts\u2019 link, which it does not on one; that difference is counted as communication here."
+        )
+    name = app.spec.parameters.connections
+    if any(alone.connections < app.nodes(point) * int(point.values[name]) for point, alone in found):
+        yield (
+            "The single node has fewer connections than the cluster has together. Where requests wait for disks it is "
+            "then less busy, sleeps more often for each request, and takes more time for it, so that communication "
+            "seems cheaper than it is."
+        )
+
+
+def _price(app: Application) -> Part:
+    tables = []
+    for block, by_who in blocks(app).items():
+        rows = tuple(_price_rows(app, by_who))
+        if rows:
+            tables.append(
+                LadderTable(
+                    title=f"\u00b5s a forwarded request, {where(block)}",
+                    columns=(
+                        "measured",
+                        "its microbenchmark",
+                        "measured \u00f7 microbenchmark",
+                        "file with heads, bytes",
+                    ),
+                    rows=rows,
+                )
+            )
+    setting = app.at_main()
+    all_prices, more = _both(
+        app,
+        "\u00b5s a forwarded request",
+        lambda point: _us(app.price(point), NO_ALONE if not app.alone(point) else "-"),
+    )
+    return Part(
+        anchor="price",
+        title="The price of a forwarded request",
+        note=app.spec.notes.get("price", ""),
+        said=(f"At a working set of {app.say(setting)}.",) if setting else (),
+        tables=tuple(tables),
+        more=(*all_prices, *more),
+    )
+
+
+def _price_rows(app: Application, by_who: Mapping[Who, Mapping[Setting, Point]]) -> Iterator[LadderRow]:
+    setting = app.at_main()
+    for who in sorted(by_who):
+        point = by_who[who].get(setting) if setting else None
+        if point is None or point.numbers is None:
+            continue
+        name, detail = label(app, who)
+        price, micro = app.price(point), app.micro(point)
+        size = app.file_bytes(point)
+        cells = (
+            _us(price, NO_ALONE if app.alone(point) is None else "no launch has both"),
+            Value(text=units.MISSING, reason=micro) if isinstance(micro, str) else _us(micro, "no launch"),
+            Value(text=units.MISSING, reason="one of both is missing")
+            if isinstance(micro, str) or not price
+            else estimate_value(
+                estimate(divided(price, micro)), scale=1.0, reason="no launch has both", sign=units.TIMES
+            ),
+            Value(text=units.MISSING, reason="nothing was forwarded")
+            if size is None
+            else Value(text=units.grouped(round(size)), raw=f"{size:.12g}"),
+        )
+        yield LadderRow(label=name, detail=detail, cells=cells, reason="")
+
+
+# ---- what a request takes ----
+
+
+def _counts(app: Application) -> Part:
+    setting = app.at_main()
+    tables = []
+    file = app.comparison.data.patterns[app.spec.pattern]
+    names = [name for name in app.spec.quantities.counts if name in file.quantities]
+    for block, by_who in blocks(app).items():
+        points = {who: one[setting] for who, one in by_who.items() if setting in one}
+        measured = {who: one for who, one in points.items() if one.numbers}
+        if not measured:
+            continue
+        tables.append(
+            LadderTable(
+                title=f"Response time, \u00b5s, and processors, {where(block)}",
+                columns=("p50", "p99", "requests/s", "context switches", "system calls"),
+                rows=tuple(_row(app, who, _times(measured[who])) for who in sorted(measured)),
+            )
+        )
+        tables.append(
+            LadderTable(
+                title=f"Counts a request, {where(block)}",
+                columns=tuple(file.quantities[name].heading.removesuffix(" a request") for name in names),
+                rows=tuple(_row(app, who, _quantities(measured[who], names)) for who in sorted(measured)),
+                wide=True,
+            )
+        )
+    said = [f"At a working set of {app.say(setting)}; under a number its interval over launches."] if setting else []
+    return Part(
+        anchor="counts",
+        title="What a request takes",
+        note=app.spec.notes.get("counts", ""),
+        said=tuple(said),
+        tables=tuple(tables),
+    )
+
+
+def _row(app: Application, who: Who, cells: tuple[Value, ...]) -> LadderRow:
+    name, detail = label(app, who)
+    return LadderRow(label=name, detail=detail, cells=cells, reason="")
+
+
+def _times(point: Point) -> tuple[Value, ...]:
+    numbers = point.numbers
+    if numbers is None:
+        return ()
+    tail, costs = numbers.p99, numbers.costs
+    p99 = Value(text=units.MISSING, reason=(tail.reason if tail else None) or "no samples")
+    if tail is not None and tail.value is not None:
+        p99 = Value(text=units.us(tail.value), raw=f"{tail.value:.12g}")
+    return (
+        estimate_value(numbers.central, scale=US, reason=""),
+        p99,
+        Value(text=units.sig3(numbers.operations_s), raw=f"{numbers.operations_s:.12g}"),
+        *(
+            Value(text=units.sig3(one.all_roles), raw=f"{one.all_roles:.12g}")
+            if one
+            else Value(text=units.MISSING, reason="not counted")
+            for one in (costs.switches, costs.system_calls)
+        ),
+    )
+
+
+def _quantities(point: Point, names: Sequence[str]) -> tuple[Value, ...]:
+    numbers = point.numbers
+    if numbers is None:
+        return ()
+    return tuple(estimate_value(numbers.others.get(name), scale=1.0, reason="not counted") for name in names)

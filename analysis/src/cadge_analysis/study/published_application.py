@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a study says of an application on the layers: which parameters and quantities of its pattern mean what.
+
+Names of parameters and quantities are those of the pattern's file. A parameter that the pattern of a campaign does not
+have yet, or no longer, has the first value that is named here.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from cadge_results.base import Frozen
+
+
+class FilesOf(Frozen):
+    """The means of a set of files: of a file, and of what is asked for."""
+
+    file_bytes: PositiveInt
+    reply_bytes: PositiveInt
+
+
+class ParametersOf(Frozen):
+    """Which parameter says what."""
+
+    nodes: str
+    cache_kib: str
+    working_percent: str
+    alpha_percent: str
+    files: str
+    disk_ns: str
+    connections: str
+    load: str
+
+
+class QuantitiesOf(Frozen):
+    """Which quantity says what; shares in percent, messages and bytes a request."""
+
+    hits: str
+    forwarded: str
+    offered: str
+    files: str
+    """Messages with files."""
+    told: str
+    """Messages that only say what is cached."""
+    messages: tuple[str, ...] = Field(min_length=1)
+    """All messages, by type."""
+    bytes: str
+    sleeps: str
+    notified: str = ""
+    """Those of the messages that only wake the receiver; a pattern need not have them."""
+    counts: tuple[str, ...]
+    """What the table of counts shows, in its order."""
+
+
+class VersionsOf(Frozen):
+    """The parameter that says how the application uses a layer, and what its values are, in their order."""
+
+    parameter: str
+    values: dict[str, str] = Field(min_length=2)
+
+
+class OutsideOf(Frozen):
+    """The parameter that says whose servers run; ours is the value that is `own`, all others are an outside base."""
+
+    parameter: str
+    own: str
+
+
+class MicroOf(Frozen):
+    """The microbenchmark: calls whose request is the head of a message and whose reply is a file with its head."""
+
+    pattern: str
+    request: str
+    reply: str
+    head_bytes: PositiveInt
+    apart: float = Field(gt=0)
+    """A single size of reply stands for one that is not further away than this part of it."""
+
+
+class ScaleOf(Frozen):
+    """What is predicted: numbers of nodes, at which values of other parameters."""
+
+    nodes: tuple[PositiveInt, ...] = Field(min_length=1)
+    given: dict[str, int | str]
+    processors: PositiveInt
+    """Of each node, for itself."""
+    faster: PositiveInt
+    memory: PositiveInt
+    """How many times as fast the processors of the next generation are, and how many times as large its memory."""
+
+
+class FactorOf(Frozen):
+    """One of the factors of a study: by versions, by a setting of a shim, or by a condition of the hosts' link."""
+
+    name: str = Field(min_length=1)
+    note: str = ""
+    version_on: str = ""
+    version_off: str = ""
+    shim: str = ""
+    setting: str = ""
+    absent: str = Field(min_length=1)
+    """What is said where no campaign has it."""
+
+
+class SaidOf(Frozen):
+    """The claims, and what was published of each."""
+
+    ranking: str
+    versions: str
+    far_below: str
+
+
+class ApplicationOf(Frozen):
+    """An application whose processes speak to each other over a layer, and what its sections are made of."""
+
+    title: str = Field(min_length=1)
+    pattern: str
+    parameters: ParametersOf
+    quantities: QuantitiesOf
+    role: str
+    """Whose processors' time is a request's: all endpoints of this role together."""
+    asker: str
+    """Who asks, and shares the processors where there are not enough."""
+    at: int
+    """The value of the axis at which layers are ranked."""
+    disks: PositiveInt
+    """Of a node."""
+    files: dict[str, FilesOf]
+    versions: VersionsOf
+    outside: OutsideOf
+    base: str
+    """The layer of the kernel that all others are compared with."""
+    micro: MicroOf
+    fit: tuple[dict[str, int], ...] = Field(min_length=1)
+    """Points that the model is fitted to: everything else is as usual."""
+    scale: ScaleOf
+    factors: tuple[FactorOf, ...] = ()
+    said: SaidOf
+    notes: dict[str, str]
+    """What stands under each section's heading."""
+
+    @model_validator(mode="after")
+    def _versions_known(self) -> Self:
+        for factor in self.factors:
+            for name in (factor.version_on, factor.version_off):
+                if name and name not in self.versions.values:
+                    raise ValueError(f"{factor.name}: there is no version {name}")
+        return self

@@ -60,6 +60,7 @@ class Options:
     virtual: bool = True
     node: Mapping[str, object] = field(default_factory=dict)
     """Facts of each host beside the usual ones, or instead of them."""
+    roles: tuple[str, str] = ("client", "server")
     titles: Mapping[str, str] = field(default_factory=dict)
     drop_launches: int = 0
     attempt_hook: Callable[[dict[str, Any], dict[str, Any], int], None] | None = None
@@ -228,7 +229,7 @@ def _plan(options: Options) -> Plan:
                         "wait": wait,
                     },
                     "launcher": "mpirun" if layer.startswith("mpi") else "direct",
-                    "endpoints": _cast(place),
+                    "endpoints": _cast(place, options.roles),
                     "round": number,
                     "seed": rng.randrange(2**40),
                     "point_ids": ids,
@@ -274,11 +275,11 @@ def _age(document: dict[str, Any]) -> None:
         file["floor"]["carry"] = [name for name in file["floor"]["carry"] if name != "touch"]
 
 
-def _cast(place: str) -> list[dict[str, Any]]:
+def _cast(place: str, roles: tuple[str, str]) -> list[dict[str, Any]]:
     if place == "self":
         return [{"role": "client", "host": "h1", "peers": [0]}]
     second = "h2" if place == "between" else "h1"
-    return [{"role": "client", "host": "h1", "peers": [1]}, {"role": "server", "host": second, "peers": [0]}]
+    return [{"role": roles[0], "host": "h1", "peers": [1]}, {"role": roles[1], "host": second, "peers": [0]}]
 
 
 def _cost(layer: str, place: str, wait: str, size: int) -> float:
@@ -431,8 +432,7 @@ def _record(
         * 2,
         "pinning": [{"asked": cpu, "actual": [cpu], "ok": True} for cpu in (0, 1)],
         "endpoints": [
-            {"host": host, "pid": 100 + i, "kernel": "6.18.5", "role": ("client", "server")[i]}
-            for i, host in enumerate(hosts)
+            {"host": host, "pid": 100 + i, "kernel": "6.18.5", "role": options.roles[i]} for i, host in enumerate(hosts)
         ],
         "checks": [
             {

@@ -28,7 +28,7 @@ from cadge_analysis.models.least_squares import can_tell, costs
 from cadge_analysis.models.popularity import Site
 
 KIB = 1024
-STEPS = 80
+STEPS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ EXPONENT = 0.8
 """As the program makes its files: what has so many of the requests with this exponent is scaled by one factor."""
 GROWTH = 1.02
 """Ranks are taken together up to so many times the first of them: 10^6 files become some hundreds of groups."""
-STEPS = 60
+STEPS = 40
 HEAD = 20
 
 

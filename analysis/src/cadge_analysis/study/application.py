@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypedDict
 
 from cadge_analysis import units, words
 from cadge_analysis.stats import intervals
@@ -17,7 +18,7 @@ from cadge_analysis.stats.ablation import reason
 from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Cell, RoundKey, Sample, Series
-from cadge_analysis.study.published_application import ApplicationOf
+from cadge_analysis.study.published_application import ApplicationOf, Sections
 from cadge_results.point import Value
 
 Setting = tuple[tuple[str, Value], ...]
@@ -98,11 +99,24 @@ def less(ours: ByRound, base: ByRound) -> ByRound:
     return {key: value - base[key] for key, value in ours.items() if key in base}
 
 
+class Heading(TypedDict):
+    """What all sections have."""
+
+    anchor: str
+    title: str
+    note: str
+
+
 class Application:
     """All points of a campaign that are the application's, and what follows from them."""
 
     def __init__(self, comparison: Comparison, spec: ApplicationOf, layers: str) -> None:
         self.comparison, self.spec, self.layers = comparison, spec, layers
+
+    def section(self, name: Sections) -> Heading:
+        """Return where a section stands on the page, what it is called, and what it says of itself."""
+        found = self.spec.sections[name]
+        return {"anchor": name, "title": found.title, "note": found.note}
 
     @cached_property
     def every(self) -> tuple[Point, ...]:

@@ -153,9 +153,7 @@ def versions(app: Application) -> Part:
         )
     said = [f"Not measured in this campaign beside the version before: {', '.join(missing)}."] if missing else []
     return Part(
-        anchor="versions",
-        title="What each version gains",
-        note=app.spec.notes.get("versions", ""),
+        **app.section("versions"),
         said=tuple(said),
         tables=tuple(tables),
     )
@@ -210,9 +208,7 @@ def factors(app: Application) -> Part:
         found = list(_factor_rows(app, factor))
         rows += found or [LadderRow(label=factor.name, detail=factor.note, cells=(), reason=factor.absent)]
     return Part(
-        anchor="factors",
-        title="The four factors, one by one",
-        note=app.spec.notes.get("factors", ""),
+        **app.section("factors"),
         said=(),
         tables=(
             LadderTable(
@@ -295,7 +291,7 @@ def _far_below(app: Application) -> Iterator[Case]:
         whole = estimate(divided(app.cpu(base), app.cpu(point)))
         if call is None or whole is None or speaks(call, above=1.0) != "for" or call.low is None:
             continue
-        label = f"{point.cell.series.label} {words.PLACES[point.where[0]]}, {app.say(point.setting)}"
+        label = f"{point.cell.series.label} {point.version} {words.PLACES[point.where[0]]}, {app.say(point.setting)}"
         yield label, speaks(whole, most=1 + HALF * (call.low - 1))
 
 

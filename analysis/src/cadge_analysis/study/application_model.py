@@ -237,9 +237,7 @@ def _model(app: Application, models: Models) -> Part:
         tables.append(_held_out(held))
     said = [_stations(models), *_judgement(held)]
     return Part(
-        anchor="model",
-        title="The model, and points that it has not seen",
-        note=app.spec.notes.get("model", ""),
+        **app.section("model"),
         said=tuple(filter(None, said)),
         tables=tuple(tables),
         more=(_every(models),) if models.cases else (),
@@ -458,9 +456,7 @@ def _further(app: Application, models: Models) -> Part:
             "none. Intervals are over fits to one round each."
         )
     return Part(
-        anchor="further",
-        title="More nodes, and the next machines: predicted, not measured",
-        note=app.spec.notes.get("further", ""),
+        **app.section("further"),
         said=tuple(said) if tables else ("No model was fitted, so nothing is predicted.",),
         tables=tuple(tables),
     )

@@ -155,7 +155,7 @@ def _answer(app: Application, judgement: Sequence[str]) -> Part:
         if points:
             said += [" ".join(_taken(app, block, points)), *_priced(app, points), *_beside(app, points)]
     said += [f"{text[0].upper()}{text[1:]}" for text in judgement if text]
-    return Part(anchor="answer", title="Then and now", note="", said=tuple(said), tables=())
+    return Part(**app.section("answer"), said=tuple(said), tables=())
 
 
 def _spread(found: Mapping[str, Estimate], scale: float, unit: str) -> str:
@@ -209,11 +209,15 @@ def _beside(app: Application, points: Sequence[Point]) -> Iterator[str]:
     more = [name for name, one in ratios.items() if speaks(one, above=1.0) == "for"]
     open_ = [name for name in ratios if name not in (*less, *more)]
     said = [
-        f"{word}: {words.listing(names)}"
-        for word, names in (("less", less), ("more", more), ("cannot be told", open_))
+        f"{word} {words.listing(names)}"
+        for word, names in (
+            ("less of the processors is taken by", less),
+            ("more of the processors is taken by", more),
+            ("it cannot be told of", open_),
+        )
         if names
     ]
-    yield f"Beside {app.spec.base}, of the processors take {'; '.join(said)}."
+    yield f"Beside {app.spec.base}: {'; '.join(said)}."
 
 
 # ---- processors' time, and what of it is communication ----
@@ -247,9 +251,7 @@ def _processors(app: Application) -> Part:
         *_stand_ins(app),
     ]
     return Part(
-        anchor="processors",
-        title="Processor time a request",
-        note=app.spec.notes.get("processors", ""),
+        **app.section("processors"),
         said=tuple(said),
         tables=(*total, *part),
         more=(*total_more, *part_more),
@@ -299,9 +301,7 @@ def _price(app: Application) -> Part:
         lambda point: _us(app.price(point), NO_ALONE if not app.alone(point) else "-"),
     )
     return Part(
-        anchor="price",
-        title="The price of a forwarded request",
-        note=app.spec.notes.get("price", ""),
+        **app.section("price"),
         said=(f"At a working set of {app.say(setting)}.",) if setting else (),
         tables=tuple(tables),
         more=(*all_prices, *more),
@@ -362,9 +362,7 @@ def _counts(app: Application) -> Part:
         )
     said = [f"At a working set of {app.say(setting)}; under a number its interval over launches."] if setting else []
     return Part(
-        anchor="counts",
-        title="What a request takes",
-        note=app.spec.notes.get("counts", ""),
+        **app.section("counts"),
         said=tuple(said),
         tables=tuple(tables),
     )

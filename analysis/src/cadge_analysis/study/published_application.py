@@ -7,7 +7,7 @@ have yet, or no longer, has the first value that is named here.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self, get_args
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -112,10 +112,19 @@ class SaidOf(Frozen):
     far_below: str
 
 
+Sections = Literal["answer", "processors", "price", "flow", "counts", "versions", "factors", "model", "further"]
+
+
+class SectionOf(Frozen):
+    """What a section is called, and what stands under its heading."""
+
+    title: str = Field(min_length=1)
+    note: str = ""
+
+
 class ApplicationOf(Frozen):
     """An application whose processes speak to each other over a layer, and what its sections are made of."""
 
-    title: str = Field(min_length=1)
     pattern: str
     parameters: ParametersOf
     quantities: QuantitiesOf
@@ -138,11 +147,12 @@ class ApplicationOf(Frozen):
     scale: ScaleOf
     factors: tuple[FactorOf, ...] = ()
     said: SaidOf
-    notes: dict[str, str]
-    """What stands under each section's heading."""
+    sections: dict[Sections, SectionOf]
 
     @model_validator(mode="after")
-    def _versions_known(self) -> Self:
+    def _all_known(self) -> Self:
+        if missing := sorted(set(get_args(Sections)) - set(self.sections)):
+            raise ValueError(f"sections: {missing[0]} is missing")
         for factor in self.factors:
             for name in (factor.version_on, factor.version_off):
                 if name and name not in self.versions.values:

@@ -174,7 +174,7 @@ def test_the_price_stands_beside_the_microbenchmark_at_the_files_mean_length(roo
 
 
 def test_hits_and_forwarded_requests_stand_beside_the_rule(root: pagereader.Node) -> None:
-    [cells] = [cells for head, cells in rows(root, "flow", "Shares of requests").items() if head[0].startswith("48")]
+    [cells] = [cells for head, cells in rows(root, "hits", "Shares of requests").items() if head[0].startswith("48")]
     hits, kept, mass, forwarded, rule, of_held, implied = numbers(cells)
     assert (hits, kept, mass, forwarded) == (100, 100, 100, 50)
     assert (rule, of_held) == (75, 75)

@@ -218,16 +218,17 @@ class Application:
             f"{values[names.files]}, Zipf exponent {float(values[names.alpha_percent]) / PERCENT:.2g}"
         )
 
-    def lone(self, series: Series, place: str, wait: str) -> Iterator[Point]:
+    def lone(self, series: Series, place: str, wait: str, server: str = "") -> Iterator[Point]:
         """Yield the points of a single node that stand for a layer at a place: its own, or those of the base layer.
 
-        A single node speaks to nobody, so that any layer's, and one within a host, does for all.
+        A single node speaks to nobody, so that any layer's, and one within a host, does for all. `server`: whose it is,
+        if it is none of ours.
         """
         base = Series("layer", self.spec.base, (), ())
         mine = [
             one
             for one in self.points
-            if self.nodes(one) == 1 and one.server == self.spec.outside.own and one.cell.samples
+            if self.nodes(one) == 1 and one.server == (server or self.spec.outside.own) and one.cell.samples
         ]
         for who, where in ((series, place), (series, "within"), (base, place), (base, "within")):
             found = [one for one in mine if (one.cell.series, *one.where) == (who, where, wait)]
@@ -246,7 +247,7 @@ class Application:
         all_of_them = int(values[names.connections]) * self.nodes(point)
         found = [
             one
-            for one in self.lone(point.cell.series, *point.where)
+            for one in self.lone(point.cell.series, *point.where, point.server)
             if {name: value for name, value in one.setting if name != names.connections}
             == {name: value for name, value in wanted.items() if name != names.connections}
         ]

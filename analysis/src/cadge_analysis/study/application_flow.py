@@ -104,7 +104,7 @@ def hits(app: Application) -> Part:
             title = f"Shares of requests, {words.PLACES[place]}"
             tables.append(LadderTable(title=title, head="working set", columns=COLUMNS, rows=rows, wide=True))
     return Part(
-        **app.section("flow"),
+        **app.section("hits"),
         said=("Measured: the median of all layers\u2019 medians, and under it the lowest and the highest of them.",),
         tables=tuple(tables),
     )

@@ -112,7 +112,7 @@ class SaidOf(Frozen):
     far_below: str
 
 
-Sections = Literal["answer", "processors", "price", "flow", "counts", "versions", "factors", "model", "further"]
+Sections = Literal["answer", "processors", "price", "hits", "counts", "versions", "factors", "model", "further"]
 
 
 class SectionOf(Frozen):

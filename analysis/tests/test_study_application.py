@@ -79,6 +79,12 @@ def by_hand(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None
     attempt |= {"operations": REQUESTS, "elapsed_ns": 1_000_000_000}
     for side, each in enumerate(sides):
         attempt["cpu"][side] |= {"user_ns": round(each * REQUESTS * slower), "system_ns": 0}
+    if known.get("server") == "nginx":
+        attempt["cpu"][1]["user_ns"] //= 2
+        for name in ("forward_messages", "message_bytes", "copied_bytes"):
+            del attempt["quantities"][name]
+        if known["layer"] != "sockets-tcp":
+            attempt |= {"status": "failed", "reason_code": "LIBRARY", "reason": "only over TCP", "quantities": {}}
     if known["layer"] == "pm-ucx" and known.get("version") == "v1":
         attempt |= {"status": "failed", "reason_code": "LIBRARY", "reason": "no writes", "quantities": {}}
 
@@ -89,6 +95,7 @@ def make(root: Path, **changes: Any) -> Campaign:  # noqa: ANN401
         {"version": "v1"},
         {"version": "v3"},
         {"version": "v0", "alpha_percent": 60},
+        {"version": "v0", "server": "nginx"},
         {"version": "v0", "nodes": 1, "cache_kib": 16384, "connections": 64},
         {"version": "v0", "nodes": 1, "cache_kib": 16384},
         {"reply_bytes": 48},
@@ -152,6 +159,19 @@ def test_processors_time_is_that_of_the_nodes(root: pagereader.Node) -> None:
     assert numbers(found["am-ucx", "v1"]) == pytest.approx([40 * US * MIDDLE] * 2)
     assert ("pm-ucx", "v0") in found
     assert "no writes" in said(found["pm-ucx",][0]), "its v1, which has no number, says why"
+
+
+def test_servers_that_are_not_ours_stand_beside_and_are_compared_with_no_node_of_ours(root: pagereader.Node) -> None:
+    outside = ("nginx", "outside base; beside sockets-tcp")
+    total = rows(root, "processors", "All nodes together")
+    assert numbers(total[outside]) == pytest.approx([15 * US * MIDDLE] * 2)
+    assert "only over TCP" in said(total["nginx",][0])
+    assert "no single node" in said(rows(root, "processors", "Of it communication")[outside][0])
+    counted = rows(root, "counts", "Counts a request")
+    assert "not counted" in said(counted[outside][0])
+    assert numbers(counted["sockets-tcp", "v0"])[0] == pytest.approx(0.5)
+    claims = root.one("section", id="hypotheses").text
+    assert "nginx" not in claims, "nothing of a layer is claimed of it"
 
 
 def test_communication_is_the_difference_to_one_node_of_the_same_round(root: pagereader.Node) -> None:

@@ -200,12 +200,16 @@ class Application:
     def say(self, setting: Setting) -> str:
         """Return how a setting differs from the main family, or where on the axis it stands."""
         axis, file = self.spec.parameters.working_percent, self.comparison.data.patterns[self.spec.pattern]
-        said = []
+        values, names = dict(setting), self.spec.parameters
+        is_one = values[names.nodes] == 1
+        said = ["one node with all of it"] if is_one else []
         for name, value in setting:
+            if is_one and name in (names.nodes, names.cache_kib, names.connections):
+                continue
             if name != axis and (name, value) not in self.main:
                 one = file.parameters[name]
                 said.append(one.say.replace("{title}", one.title).replace("{value}", words.value(one, value)))
-        size = f"{units.grouped(int(dict(setting)[axis]))}{units.THIN}%"
+        size = f"{units.grouped(int(values[axis]))}{units.THIN}%"
         return ", ".join((*said, f"working set {size}")) if said else size
 
     def say_main(self) -> str:

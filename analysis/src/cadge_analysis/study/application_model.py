@@ -445,6 +445,7 @@ def _further(app: Application, models: Models) -> Part:
                     title=f"{title}, {words.PLACES[place]}",
                     columns=tuple(f"{units.grouped(count)} nodes" for count in spec.nodes),
                     rows=tuple(rows),
+                    wide=True,
                 )
             )
     said = []
@@ -486,7 +487,7 @@ def _gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, 
         )
 
     found, against = rates(demands, base)
-    said = f"{units.sig3(found.rate_s)}/s, limited by {found.limit}"
+    said = f"{units.sig3(found.rate_s)}/s, by {found.limit}"
     if demands is base:
         return Value(text="the base", detail=said, raw="0")
     gains = [

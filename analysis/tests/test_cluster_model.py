@@ -107,6 +107,7 @@ def seen(where: Cluster, load: float, rate_s: float) -> Seen:
         cpu_ns=cpu_ns,
         cpu_by_round={(0, 0): cpu_ns, (1, 0): 2 * cpu_ns},
         asker_ns=TRUE.asker_ns,
+        usual_ns=TRUE.usual_ns(where, flow, SHARED, rate_s),
         response_ns=TRUE.response_ns(where, flow, SHARED, rate_s),
         machine=SHARED,
     )
@@ -135,6 +136,7 @@ def test_known_costs_are_found_again_and_predict_other_points() -> None:
         new = seen(where, 50, rate_s)
         flow = found.flow(where)
         assert found.cpu_ns(where, flow, rate_s) == pytest.approx(new.cpu_ns, rel=1e-3)
+        assert found.usual_ns(where, flow, SHARED, rate_s) == pytest.approx(new.usual_ns, rel=1e-3)
         assert found.response_ns(where, flow, SHARED, rate_s) == pytest.approx(new.response_ns, rel=1e-3)
     assert found.by_round[1, 0] == pytest.approx([2 * one for one in TRUE.costs], rel=1e-3)
 
@@ -164,6 +166,19 @@ def test_what_is_forwarded_is_the_rule_less_copies_and_misses() -> None:
     assert missing.forwarded == pytest.approx(3 / 4 * missing.hit)
     assert missing.messages == pytest.approx(2 * missing.forwarded + 6 * missing.missed), "both changes to three others"
     assert flow_of(cluster(1, 400), 0.0).messages == 0
+
+
+def test_who_shares_processors_waits_for_all() -> None:
+    where = cluster(4, 400)
+    flow = TRUE.flow(where)
+    own = Machine(processors=1, shared=False)
+    together, apart = (TRUE.usual_ns(where, flow, machine, 15_000) for machine in (SHARED, own))
+    demand = TRUE.cpu_ns(where, flow, 15_000)
+    fixed = TRUE.pause_ns + flow.forwarded * TRUE.forward_pause_ns
+    assert together == pytest.approx(fixed + station_ns(demand + TRUE.asker_ns, 2, 15_000))
+    assert apart == pytest.approx(fixed + station_ns(demand, 1, 15_000 / 4))
+    assert TRUE.response_ns(where, flow, own, 15_000) > apart + flow.missed * 2e6, "and misses wait for a disk"
+    assert TRUE.usual_ns(where, flow, None, 15_000) == float("inf"), "nobody knows"
 
 
 def test_stations() -> None:

@@ -93,7 +93,10 @@ class Seen:
     """The same, launch by launch."""
     asker_ns: float
     """Of whoever asks, a request."""
+    usual_ns: float
+    """The median of response times: that of a request which needs no disk, where most need none."""
     response_ns: float
+    """The mean of response times."""
     machine: Machine | None
     """None where nobody knows."""
 
@@ -157,10 +160,22 @@ class Demands:
         request, miss, message, kib, sleep = costs
         return replace(self, request_ns=request, miss_ns=miss, message_ns=message, kib_ns=kib, sleep_ns=sleep)
 
-    def response_ns(self, cluster: Cluster, flow: Flow, machine: Machine | None, rate_s: float) -> float:
-        """Return how long a request would take on the average; infinite where it cannot be borne, or nobody knows."""
+    def usual_ns(self, cluster: Cluster, flow: Flow, machine: Machine | None, rate_s: float) -> float:
+        """Return how long a request would take that needs no disk; infinite where the rate cannot be borne.
+
+        It is infinite as well where nobody knows who computes where.
+        """
         fixed = self.pause_ns + flow.forwarded * self.forward_pause_ns
-        return fixed + waits_ns(self.cpu_ns(cluster, flow, rate_s), self.asker_ns, cluster, flow, machine, rate_s)
+        cpu_ns = self.cpu_ns(cluster, flow, rate_s)
+        return fixed + processors_ns(cpu_ns, self.asker_ns, cluster, machine, rate_s)
+
+    def response_ns(self, cluster: Cluster, flow: Flow, machine: Machine | None, rate_s: float) -> float:
+        """Return how long requests would take in the mean, with the disks of those that need one."""
+        usual = self.usual_ns(cluster, flow, machine, rate_s)
+        if not flow.missed or not cluster.disk_ns:
+            return usual
+        disk = station_ns(cluster.disk_ns, cluster.disks, rate_s * flow.missed / cluster.nodes)
+        return usual + flow.missed * disk
 
 
 def _units(flow: Flow, sleeps: float) -> tuple[float, ...]:
@@ -197,20 +212,13 @@ def station_ns(demand_ns: float, servers: float, rate_s: float) -> float:
     return demand_ns * (servers - 1) / servers + demand_ns / servers / (1 - busy)
 
 
-def waits_ns(
-    nodes_ns: float, asker_ns: float, cluster: Cluster, flow: Flow, machine: Machine | None, rate_s: float
-) -> float:
-    """Return the time at all stations: processors, then disks for what misses."""
+def processors_ns(nodes_ns: float, asker_ns: float, cluster: Cluster, machine: Machine | None, rate_s: float) -> float:
+    """Return the time at the processors: one station for all, or one for each node."""
     if machine is None:
         return float("inf")
     if machine.shared:
-        processors = station_ns(nodes_ns + asker_ns, machine.processors, rate_s)
-    else:
-        processors = station_ns(nodes_ns, machine.processors, rate_s / cluster.nodes)
-    if not flow.missed or not cluster.disk_ns:
-        return processors
-    disk = station_ns(cluster.disk_ns, cluster.disks, rate_s * flow.missed / cluster.nodes)
-    return processors + flow.missed * disk
+        return station_ns(nodes_ns + asker_ns, machine.processors, rate_s)
+    return station_ns(nodes_ns, machine.processors, rate_s / cluster.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,10 +257,9 @@ def fit(points: Sequence[Seen], head_bytes: float) -> Demands | str:
     pieces = _middle([one.files / one.flow.forwarded for one in several])
     spare = _middle([one.flow.messages / _spoken(one) - 1 for one in several if _spoken(one)])
     asker = _middle([one.asker_ns for one in points])
-    rest = []
-    for one in points:
-        stations = waits_ns(one.cpu_ns, one.asker_ns, one.cluster, one.flow, one.machine, one.rate_s)
-        rest.append(one.response_ns - stations)
+    rest = [
+        one.usual_ns - processors_ns(one.cpu_ns, one.asker_ns, one.cluster, one.machine, one.rate_s) for one in points
+    ]
     pause, forward = _pauses(points, rest)
     rounds = set.intersection(*(set(one.cpu_by_round) for one in points))
     return Demands(
@@ -286,7 +293,7 @@ def _spoken(one: Seen) -> float:
 
 
 def _pauses(points: Sequence[Seen], rest: Sequence[float]) -> tuple[float, float]:
-    """Return what is no processor's time and no disk's: of each request, and of one that is forwarded."""
+    """Return what is no processor's time: of each request, and of one that is forwarded."""
     usable = [(one, left) for one, left in zip(points, rest, strict=True) if 0 < left < float("inf")]
     if len(usable) < 2:
         return max(0.0, _middle([left for _, left in usable])), 0.0

@@ -62,6 +62,7 @@ class Case:
     cpu_ns: float
     given_cpu_ns: float
     """With the misses, messages and sleeps that were measured."""
+    usual_ns: float
     response_ns: float
 
 
@@ -129,6 +130,7 @@ class Models:
             cpu_ns=cpu.value,
             cpu_by_round=cpu_by_round(point.cell, self.app.spec.role),
             asker_ns=asker.value,
+            usual_ns=point.numbers.central.value if point.numbers else 0.0,
             response_ns=intervals.median([_mean(one, self._file.main) for one in samples]),
             machine=machine_of(self.app, point),
         )
@@ -175,6 +177,7 @@ class Models:
                         flow=flow,
                         cpu_ns=one.demands.cpu_ns(seen.cluster, flow, seen.rate_s),
                         given_cpu_ns=one.demands.given_ns(seen),
+                        usual_ns=one.demands.usual_ns(seen.cluster, flow, seen.machine, seen.rate_s),
                         response_ns=one.demands.response_ns(seen.cluster, flow, seen.machine, seen.rate_s),
                     )
                 )
@@ -320,6 +323,10 @@ def _given(one: Case) -> Beside:
     return _at(one), one.given_cpu_ns, one.seen.cpu_ns
 
 
+def _usual(one: Case) -> Beside | None:
+    return (_at(one), one.usual_ns, one.seen.usual_ns) if one.usual_ns != float("inf") else None
+
+
 def _response(one: Case) -> Beside | None:
     return (_at(one), one.response_ns, one.seen.response_ns) if one.response_ns != float("inf") else None
 
@@ -343,8 +350,8 @@ def _error(found: HeldOut | None) -> tuple[Value, Value]:
 
 
 def _row(what: str, detail: str, cases: Sequence[Case]) -> LadderRow:
-    cpu, response = judged(what, map(_cpu, cases)), judged(what, map(_response, cases))
-    cells = (Value(text=str(len(cases)), raw=str(len(cases))), *_error(cpu), *_error(response))
+    found = [_error(judged(what, map(of, cases))) for of in (_cpu, _usual, _response)]
+    cells = (Value(text=str(len(cases)), raw=str(len(cases))), *(cell for pair in found for cell in pair))
     return LadderRow(label=what, detail=detail, cells=cells, reason="")
 
 
@@ -360,35 +367,46 @@ def _held_out(held: Sequence[Case]) -> LadderTable:
         LadderRow(
             label="all of them",
             detail="misses, messages and sleeps as measured, costs alone predicted",
-            cells=(Value(text=str(len(held)), raw=str(len(held))), *_error(given), blank, blank),
+            cells=(Value(text=str(len(held)), raw=str(len(held))), *_error(given), *[blank] * 4),
             reason="",
         )
     )
     return LadderTable(
         title="Predicted \u00f7 measured \u2212 1, of points that no fit has seen",
         head="new to the model",
-        columns=("points", "processors, median", "at worst", "response time, median", "at worst"),
+        columns=(
+            "points",
+            "processors, median error",
+            "at worst",
+            "p50 of the response time, median error",
+            "at worst",
+            "its mean, median error",
+            "at worst",
+        ),
         rows=tuple(rows),
         wide=True,
     )
 
 
 def _judgement(held: Sequence[Case]) -> Iterator[str]:
-    cpu, response = judged("", map(_cpu, held)), judged("", map(_response, held))
+    cpu = judged("", map(_cpu, held))
     if cpu is None:
         yield "No point is left to try the model on."
         return
     said = (
         f"Of {units.count_of(cpu.points, 'point')} that the model was not fitted to, the processors\u2019 time a "
-        f"request is off by {units.percent(cpu.median_error, 0)} in the median and "
-        f"{units.percent(abs(cpu.worst_error), 0)} at worst"
+        f"request is off by {_off(cpu)}"
     )
-    if response is not None:
-        said += (
-            f"; the mean response time by {units.percent(response.median_error, 0)} and "
-            f"{units.percent(abs(response.worst_error), 0)}"
-        )
+    for what, of in (("the p50 of the response time", _usual), ("its mean", _response)):
+        found = judged("", map(of, held))
+        said += f"; {what} by {_off(found)}" if found else ""
     yield f"{said}."
+
+
+def _off(found: HeldOut) -> str:
+    return (
+        f"{units.percent(found.median_error, 0)} in the median and {units.percent(abs(found.worst_error), 0)} at worst"
+    )
 
 
 def _every(models: Models) -> LadderTable:
@@ -408,6 +426,7 @@ def _every(models: Models) -> LadderTable:
                 Value(text=units.sig3(one.seen.flow.messages), raw=f"{one.seen.flow.messages:.12g}"),
             ),
             both(_us(one.cpu_ns), _us(one.seen.cpu_ns)),
+            both(_us(one.usual_ns), _us(one.seen.usual_ns)),
             both(_us(one.response_ns), _us(one.seen.response_ns)),
         )
         label, detail = _name(one.subject, _several(models))
@@ -415,7 +434,7 @@ def _every(models: Models) -> LadderTable:
         rows.append(LadderRow(label=label, detail=f"{detail}; {one.label}; {fitted}", cells=cells, reason=""))
     return LadderTable(
         title="Every point: predicted | measured",
-        columns=("hits", "forwarded", "messages", "processors, \u00b5s", "mean response time, \u00b5s"),
+        columns=("hits", "forwarded", "messages", "processors, \u00b5s", "p50, \u00b5s", "mean, \u00b5s"),
         rows=tuple(rows),
         wide=True,
     )

@@ -170,7 +170,7 @@ FRAGMENTS = st.sampled_from(
 @given(st.lists(st.one_of(FRAGMENTS, st.binary(max_size=8)), max_size=60).map(b"".join))
 @settings(max_examples=200, deadline=None)
 def test_every_line_is_replayed_or_counted(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    """Whatever a log holds (but what is packed): each line counts once, numbers are in range, and nothing but a UsageError comes of it."""
+    """Whatever a log holds, but what is packed: each line counts once, and nothing but a UsageError comes of it."""
     good = line(b"GET /good HTTP/1.0", 200, 5)
     made = replay(tmp_path_factory.mktemp("log"), b"\n" + content + b"\n" + good, FREE)
     trace, facts = made.trace, made.facts

@@ -2,7 +2,6 @@
 """The cluster web server with a trace: whole launches that replay a log, from its lines to the bytes that come back."""
 
 from array import array
-from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -14,28 +13,21 @@ from cadge_results import Trace
 from cadge_results.trace import trace_number
 
 from .conftest import WORKLOADS
-from .test_driver_run import Json, Pair, need
+from .test_driver_run import Json, Pair, in_long_form, need
+from .test_press import cluster as cluster  # a fixture
 from .test_press import only_attempt, site, value
+from .test_press_nginx import FOLDERS, need_nginx
 from .weblogs import synthetic_log
 
 pytestmark = pytest.mark.alone
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Pair]:
-    """A process for the client and one for each node, gone afterwards whatever happened."""
-    made = Pair(tmp_path)
-    yield made
-    made.end()
-
-
-def with_trace(cluster: Pair, trace: Trace, number: int | None = None, **parameters: int | str) -> Json:
+def with_trace(cluster: Pair, made: Trace, **parameters: int | str) -> Json:
     """Return a launch that replays a trace, which lies beside the launch files."""
-    (cluster.folder / "trace.bin").write_bytes(trace.content)
-    replayed = trace_number(trace.sha256) if number is None else number
-    small = {"workload": "trace", "trace": replayed, "cache_kib": 4096, "nodes": 2}
-    document = site("sockets-tcp", **{**small, **parameters})  # type: ignore[arg-type]
-    document["trace"] = {"file": "trace.bin", "sha256": trace.sha256}
+    (cluster.folder / "trace.bin").write_bytes(made.content)
+    usual: dict[str, int | str] = {"trace": trace_number(made.sha256), "cache_kib": 4096, "nodes": 2}
+    document = site("sockets-tcp", **{"workload": "trace", **usual, **parameters})  # type: ignore[arg-type]
+    document["trace"] = {"file": "trace.bin", "sha256": made.sha256}
     return document
 
 
@@ -47,19 +39,40 @@ def windows(trace: Trace, count: int) -> set[int]:
     return {turns * sum(asked) + sums[begin + rest] - sums[begin] for begin in range(len(asked))}
 
 
-def test_a_log_is_replayed_in_its_order(cluster: Pair) -> None:
+@pytest.mark.parametrize(
+    ("layer", "version"), [("sockets-tcp", "v0"), *in_long_form(("pm-ofi", "v0"), ("pm-ofi", "v5"))]
+)
+def test_a_log_is_replayed_in_its_order(layer: str, version: str, cluster: Pair) -> None:
     """Two thousand lines with the odd cases of real ones: every byte is right, and they are those of the sequence."""
-    need("sockets-tcp")
-    path = cluster.folder / "access.log"
-    path.write_bytes(synthetic_log(1).content)
-    made = read_log(path, bounds(WORKLOADS))
-    attempt = only_attempt(cluster.run(with_trace(cluster, made.trace, working_percent=200)))
-    assert attempt["bytes"] in windows(made.trace, attempt["operations"])
-    # sets of requests of the same number that are no stretch of the log have other sums
-    assert len(windows(made.trace, attempt["operations"])) > 1000
+    need(layer)
+    attempt, trace = replayed(cluster, layer=layer, version=version, working_percent=200)
     # the caches are half of the files' bytes: they hold some of them, and not all
     assert 5 < value(attempt, "hit") < 100
     assert value(attempt, "caching_messages") > 0
+    # sets of requests of the same number that are no stretch of the log have other sums
+    assert len(windows(trace, attempt["operations"])) > 1000
+
+
+def test_nginx_replays_it_too(cluster: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("sockets-tcp")
+    need_nginx()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PATH", FOLDERS)
+    replayed(cluster, server="nginx", working_percent=100)
+
+
+def replayed(cluster: Pair, layer: str = "sockets-tcp", **parameters: int | str) -> tuple[Json, Trace]:
+    """Make a launch that replays a log; every byte of it is that of a stretch of the log. Return attempt and trace."""
+    path = cluster.folder / "access.log"
+    path.write_bytes(synthetic_log(1).content)
+    trace = read_log(path, bounds(WORKLOADS)).trace
+    # within a host libfabric has nothing to sleep on, so that it goes over the loopback interface
+    place = "between" if layer.endswith("-ofi") else "within"
+    document = {**with_trace(cluster, trace, **parameters), "layer": layer, "place": place}
+    [attempt] = cluster.run(document)["attempts"]
+    assert (attempt["status"], attempt["reason"], attempt["verified"]["mismatches"]) == ("done", None, 0)
+    assert attempt["bytes"] in windows(trace, attempt["operations"])
+    return attempt, trace
 
 
 def test_caches_are_as_large_as_the_working_set_asks_for(cluster: Pair) -> None:
@@ -88,14 +101,14 @@ SMALL = Trace(lengths=array("I", [100, 200]), requests=array("I", [0, 1, 0]))
 @pytest.mark.parametrize(
     ("trace", "number", "said"),
     [
-        (SMALL, 1, "the point replays trace 000000000001, and the launch has"),
-        (Trace(lengths=array("I", [63]), requests=array("I", [0])), None, "longer or shorter ones, than can be served"),
-        (Trace(lengths=array("I", [(1 << 20) + 1]), requests=array("I", [0])), None, "longer or shorter ones"),
+        (SMALL, {"trace": 1}, "the point replays trace 000000000001, and the launch has"),
+        (Trace(lengths=array("I", [63]), requests=array("I", [0])), {}, "longer or shorter ones, than can be served"),
+        (Trace(lengths=array("I", [(1 << 20) + 1]), requests=array("I", [0])), {}, "longer or shorter ones"),
     ],
 )
-def test_a_trace_that_cannot_be_served(trace: Trace, number: int | None, said: str, cluster: Pair) -> None:
+def test_a_trace_that_cannot_be_served(trace: Trace, number: dict[str, int], said: str, cluster: Pair) -> None:
     need("sockets-tcp")
-    [attempt] = cluster.run(with_trace(cluster, trace, number))["attempts"]
+    [attempt] = cluster.run(with_trace(cluster, trace, **number))["attempts"]
     assert attempt["status"] == "failed"
     assert said in attempt["reason"]
 

@@ -98,6 +98,7 @@ static const struct cadge_layer layer = {.post = take_post,
 					 .disconnect = count_disconnect,
 					 .connect = make_channel,
 					 .put = take_put,
+					 .quiet = be_quiet,
 					 .attach = make_remote,
 					 .detach = count_detach};
 

@@ -50,22 +50,27 @@ def check_account(account: Json, requests: int, kills: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "layer", "requests", "kills"),
+    ("build", "layer", "version", "requests", "kills"),
     [
-        ("release", "sockets-tcp", 10000, 3),
+        ("release", "sockets-tcp", 0, 10000, 3),
         *in_long_form(
-            ("asan", "sockets-tcp", 100000, 30),
-            ("asan", "sockets-uring", 30000, 10),
-            ("asan", "peregrine-udp", 30000, 10),
-            ("release", "sockets-unix", 100000, 30),
-            ("release", "am-ucx", 100000, 30),
+            ("asan", "sockets-tcp", 0, 100000, 30),
+            ("asan", "sockets-uring", 0, 30000, 10),
+            ("asan", "peregrine-udp", 0, 30000, 10),
+            ("asan", "peregrine-shm", 0, 30000, 10),
+            ("release", "sockets-unix", 0, 100000, 30),
+            ("release", "am-ucx", 0, 100000, 30),
+            *(("release", "pm-ucx", version, 50000, 15) for version in range(1, 6)),
         ),
     ],
 )
-def test_nodes_that_die_cost_their_cache_and_no_file(build: str, layer: str, requests: int, kills: int) -> None:
+def test_nodes_that_die_cost_their_cache_and_no_file(
+    build: str, layer: str, version: int, requests: int, kills: int
+) -> None:
     if not (BUILDS[build] / "layers" / f"{layer}.so").exists():
         pytest.skip(f"layer {layer} is not built")
     options = ["--layer", layer, "--nodes", "3", "--requests", str(requests), "--kills", str(kills)]
+    options += ["--version", str(version), *(["--keeps"] if layer.endswith("-ucx") else [])]
     account = soak(BUILDS[build], *options)
     check_account(account, requests, kills)
     came = [kind for kind, count in account["bad_clients"].items() if count["came"]]

@@ -35,6 +35,8 @@ enum quantity {
 	MESSAGE_BYTES,
 	COPIED_BYTES,
 	WAKEUPS,
+	DISK_READ,
+	DISK_BUFFERED,
 };
 
 #define VERIFY_REQUESTS 64u
@@ -44,8 +46,12 @@ enum quantity {
 struct parameters {
 	uint64_t nodes, cache_kib, working_percent, alpha_percent, service_ns, connections, load_percent,
 		trace;
-	uint32_t workload, arrivals, version, server;
+	uint32_t workload, arrivals, version, server, disk;
 };
+
+enum disk { DISK_STATED, DISK_REAL };
+
+static const char *const disk_words[] = {[DISK_STATED] = "stated", [DISK_REAL] = "real", NULL};
 
 /* What stands in a node's place. */
 enum server { SERVER_PRESS, SERVER_NGINX };
@@ -210,6 +216,10 @@ static void record_counts(struct drv_record *record, const uint64_t before[PRESS
 	record_each(record, MESSAGE_BYTES, bytes);
 	record_each(record, COPIED_BYTES, since[PRESS_COPIED]);
 	record_each(record, WAKEUPS, since[PRESS_WAKEUPS]);
+	if (since[PRESS_DISK_READS])
+		drv_record_fit(record, DISK_READ,
+			       (double)since[PRESS_DISK_NS] / (double)since[PRESS_DISK_READS]);
+	drv_record_count(record, DISK_BUFFERED, since[PRESS_DISK_BUFFERED] > 0);
 }
 
 static int measure(struct drv_play *play, struct drv_fail *fail)
@@ -275,6 +285,7 @@ static int prepare_node(struct drv_play *play, struct drv_fail *fail)
 					.version = (enum press_version)parameters->version,
 					.working_bytes = working_bytes(parameters),
 					.service_ns = parameters->service_ns,
+					.real_disk = parameters->disk == DISK_REAL,
 					.seed = play->seed};
 	struct press_outside_setting outside = {.workload = setting.workload,
 						.working_bytes = setting.working_bytes,
@@ -368,6 +379,7 @@ static const struct drv_pattern press = {
 			{INTEGER(trace)},
 			{"workload", DRV_CHOICE, offsetof(struct parameters, workload), press_workload_words},
 			{"server", DRV_CHOICE, offsetof(struct parameters, server), server_words},
+			{"disk", DRV_CHOICE, offsetof(struct parameters, disk), disk_words},
 			{"arrivals", DRV_CHOICE, offsetof(struct parameters, arrivals), drv_arrivals_words},
 			{"version", DRV_CHOICE, offsetof(struct parameters, version), version_words},
 			{.name = NULL},
@@ -395,6 +407,8 @@ static const struct drv_pattern press = {
 			[MESSAGE_BYTES] = {"message_bytes", DRV_FIT},
 			[COPIED_BYTES] = {"copied_bytes", DRV_FIT},
 			[WAKEUPS] = {"wakeups", DRV_FIT},
+			[DISK_READ] = {"disk_read", DRV_FIT},
+			[DISK_BUFFERED] = {"disk_buffered", DRV_COUNT},
 			{.name = NULL},
 		},
 	.roles =

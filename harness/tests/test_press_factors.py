@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the cluster web server is measured under, one factor at a time: processor overhead."""
+"""What the cluster web server is measured under, one factor at a time: processor overhead, disks."""
+
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from .test_driver_run import Json, Pair, need
+from .test_driver_run import Json, Pair, in_long_form, need
 from .test_press import cluster, only_attempt, site, value
 
 __all__ = ["cluster"]  # a fixture
@@ -11,7 +14,6 @@ __all__ = ["cluster"]  # a fixture
 pytestmark = pytest.mark.alone
 
 SEND_NS = 20_000
-MESSAGES = ("forward", "file", "caching", "load", "credit")
 
 
 def worked(attempt: Json) -> int:
@@ -34,7 +36,7 @@ def test_overhead_costs_its_time_a_message_and_nodes_sleep(cluster: Pair) -> Non
         overhead = site("sockets-tcp", working_percent=200, load_percent=30)
         overhead |= {"shims": ["delay"], "settings": {"delay.send_ns": str(SEND_NS)}}
         attempt = only_attempt(cluster.run(overhead))
-        messages = sum(value(attempt, f"{name}_messages") for name in MESSAGES)
+        messages = value(attempt, "posts")
         # what tells nodes of phases, and each other of what they counted, is sent as well
         assert worked(attempt) / attempt["operations"] == pytest.approx(messages, rel=0.05)
         assert value(attempt, "wakeups") > 0.5
@@ -42,3 +44,27 @@ def test_overhead_costs_its_time_a_message_and_nodes_sleep(cluster: Pair) -> Non
         if 0.75 < seen[-1] < 1.35:
             return
     pytest.fail(f"of the work on each message, nodes took {seen} times as much more a request")
+
+
+@pytest.mark.parametrize("version", in_long_form("v3"))
+def test_overhead_is_worked_for_remote_writes_too(cluster: Pair, version: str) -> None:
+    need("pm-ucx", "shim-delay")
+    overhead = site("pm-ucx", working_percent=200, load_percent=30, version=version)
+    attempt = only_attempt(cluster.run(overhead | {"shims": ["delay"], "settings": {"delay.send_ns": str(SEND_NS)}}))
+    assert value(attempt, "puts") > 0.5
+    sends = value(attempt, "posts") + value(attempt, "puts")
+    assert worked(attempt) / attempt["operations"] == pytest.approx(sends, rel=0.1)
+
+
+def test_a_real_disk_is_read_and_leaves_nothing(cluster: Pair) -> None:
+    """Every byte of every answer is compared, as ever."""
+    need("sockets-tcp")
+    given = site("sockets-tcp", working_percent=400, service_ns=0, disk="real")
+    result = cluster.run(given)
+    [attempt] = result["attempts"]
+    if attempt["reason_code"] == "NODE_LACKS":
+        pytest.skip(attempt["reason"])
+    attempt = only_attempt(result)
+    assert value(attempt, "hit") < 90
+    assert 0 < value(attempt, "disk_read") < 1e9
+    assert not list(Path(tempfile.gettempdir()).glob("cadge-press-*"))

@@ -70,20 +70,23 @@ _Static_assert(sizeof(struct press_message) == 48, "a head has no holes");
 
 /* What a node counts, in the order in which it tells. */
 enum press_count {
-	PRESS_REQUESTS,  /* requests of clients, all that were answered with a file */
-	PRESS_ERRORS,    /* those that were answered with an error */
-	PRESS_LOCAL,     /* requests served from this node's memory at once */
-	PRESS_FORWARDED, /* requests given to another node */
-	PRESS_MISSES,    /* requests, own and forwarded, that waited for a disk */
-	PRESS_READS,     /* files read */
-	PRESS_EVICTIONS, /* files that left the cache */
-	PRESS_WAKEUPS,   /* sleeps that ended */
-	PRESS_COPIED,    /* bytes copied between messages and files, at both ends */
-	PRESS_OPEN_MOST, /* most open requests at a time */
-	PRESS_POSTS,     /* messages that the layer was given */
-	PRESS_PUTS,      /* remote writes that it was given */
-	PRESS_QUIETS,    /* waits until those were visible */
-	PRESS_SENT,      /* messages, by type from here on, whichever way they went */
+	PRESS_REQUESTS,      /* requests of clients, all that were answered with a file */
+	PRESS_ERRORS,        /* those that were answered with an error */
+	PRESS_LOCAL,         /* requests served from this node's memory at once */
+	PRESS_FORWARDED,     /* requests given to another node */
+	PRESS_MISSES,        /* requests, own and forwarded, that waited for a disk */
+	PRESS_READS,         /* files read */
+	PRESS_DISK_READS,    /* those that have ended, */
+	PRESS_DISK_NS,       /* how long helpers were at them, */
+	PRESS_DISK_BUFFERED, /* and how many of them went through the page cache */
+	PRESS_EVICTIONS,     /* files that left the cache */
+	PRESS_WAKEUPS,       /* sleeps that ended */
+	PRESS_COPIED,        /* bytes copied between messages and files, at both ends */
+	PRESS_OPEN_MOST,     /* most open requests at a time */
+	PRESS_POSTS,         /* messages that the layer was given */
+	PRESS_PUTS,          /* remote writes that it was given */
+	PRESS_QUIETS,        /* waits until those were visible */
+	PRESS_SENT,          /* messages, by type from here on, whichever way they went */
 	PRESS_SENT_BYTES = PRESS_SENT + PRESS_TYPES,
 	PRESS_COUNTS = PRESS_SENT_BYTES + PRESS_TYPES,
 };

@@ -161,7 +161,10 @@ int press_node_start(struct press_node *node, struct drv_engine *engine, const s
 		return -1;
 	if (press_service_start(node))
 		return drv_fail_set(fail, DRV_MEMORY, "no memory for %u requests", PRESS_TASKS_MAX);
-	if (press_disk_start(&node->disk, &node->files, HELPERS, setting->service_ns))
+	if (setting->real_disk && press_storage_make(&node->storage, &node->files, fail))
+		return -1;
+	if (press_disk_start(&node->disk, &node->files, HELPERS, setting->service_ns,
+			     setting->real_disk ? &node->storage : NULL))
 		return drv_fail_set(fail, DRV_SYSTEM, "cannot start the disk helpers: %s", strerror(errno));
 	if (start_outside(node, engine, fail))
 		return -1;
@@ -175,6 +178,7 @@ void press_node_end(struct press_node *node)
 		press_connections_end(&node->connections);
 	if (node->disk.last)
 		press_disk_end(&node->disk, press_service_drop);
+	press_storage_free(&node->storage);
 	if (node->links.port.engine)
 		press_links_end(&node->links);
 	press_service_end(node);

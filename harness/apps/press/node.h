@@ -23,6 +23,8 @@ struct press_setting {
 	uint64_t cache_bytes, working_bytes, service_ns;
 	/* NULL: files of the workload */
 	const struct drv_trace *trace;
+	/* files are written to a disk, and read from there */
+	bool real_disk;
 	uint64_t seed;
 };
 
@@ -59,6 +61,7 @@ struct press_node {
 	/* of the region, for files that others write; and of registered memory, for the cache. Without memory: unused. */
 	struct press_arena landings, pages;
 	struct press_directory directory;
+	struct press_storage storage;
 	struct press_disk disk;
 	struct press_task *tasks, *idle_tasks;
 	/* places for files that a node which is gone may have written to a moment ago */

@@ -137,13 +137,18 @@ void press_service_reads(struct press_node *node)
 		struct press_entry *entry = ((struct reading *)read)->entry;
 		struct press_task *task = entry->waiting, *next;
 
-		entry->whole = true;
 		entry->waiting = NULL;
+		entry->whole = !read->failed;
+		node->links.counts[PRESS_DISK_READS]++;
+		node->links.counts[PRESS_DISK_NS] += read->took_ns;
+		node->links.counts[PRESS_DISK_BUFFERED] += node->disk.storage && !node->disk.storage->direct;
+		if (read->failed && entry->kept)
+			press_cache_drop(&node->cache, entry);
 		if (entry->kept)
 			tell_all(node, entry->file, true);
 		for (; task; task = next) {
 			next = task->next;
-			answer(node, task, 200, entry);
+			answer(node, task, read->failed ? 503 : 200, read->failed ? NULL : entry);
 		}
 		press_entry_unpin(entry);
 		free(read);

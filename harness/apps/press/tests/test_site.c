@@ -5,8 +5,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "fail.h"
 #include "press/cache.h"
 #include "press/directory.h"
 #include "press/disk.h"
@@ -229,7 +232,7 @@ static void check_disk(void)
 	double took_ms;
 
 	press_files_make(&files, PRESS_CLARKNET, 1 << 20, 5);
-	tap_ok(!press_disk_start(&disk, &files, 2, 20000000), "two helpers, 20 ms a file");
+	tap_ok(!press_disk_start(&disk, &files, 2, 20000000, NULL), "two helpers, 20 ms a file");
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (uint32_t i = 0; i < READS; i++) {
 		data[i] = malloc(files.bytes[i]);
@@ -263,8 +266,69 @@ static void check_disk(void)
 	press_files_free(&files);
 }
 
+/* Really read: what helpers bring is what was written, and nothing of it has a name. */
+static void check_storage(void)
+{
+	enum { READS = 50 };
+	static struct press_read reads[READS];
+	struct drv_fail fail = {0};
+	struct press_storage storage;
+	struct press_files files;
+	struct press_disk disk;
+	struct press_read *read;
+	struct stat about;
+	unsigned done = 0, right = 0;
+	uint64_t took_ns = 0;
+
+	press_files_make(&files, PRESS_CLARKNET, 8 << 20, 6);
+	if (press_storage_make(&storage, &files, &fail)) {
+		tap_ok(fail.reason == DRV_NODE_LACKS, "real reads, not here: %s", fail.text);
+		press_storage_free(&storage);
+		press_files_free(&files);
+		return;
+	}
+	tap_ok(!fstat(storage.fd, &about) && about.st_nlink == 0 &&
+		       (uint64_t)about.st_size >= files.total_bytes,
+	       "%u files are written to one without a name, to be read %s", files.count,
+	       storage.direct ? "past the page cache" : "through the page cache");
+	tap_ok(!press_disk_start(&disk, &files, 4, 0, &storage), "four helpers that really read");
+	for (uint32_t i = 0; i < READS; i++) {
+		const uint32_t file = i * 7 % files.count;
+
+		reads[i] = (struct press_read){.file = file, .data = malloc(files.bytes[file])};
+		press_disk_read(&disk, &reads[i]);
+	}
+	while (done < READS) {
+		struct pollfd ended = {.fd = disk.event_fd, .events = POLLIN};
+
+		if (poll(&ended, 1, 5000) != 1)
+			break;
+		while ((read = press_disk_ended(&disk))) {
+			done++;
+			took_ns += read->took_ns;
+			right += !read->failed &&
+				 press_files_hold(&files, read->file, 0, read->data, files.bytes[read->file]);
+			free(read->data);
+		}
+	}
+	tap_ok(done == READS && right == READS && took_ns, "%u of %u files were read, %u right, %llu ns each",
+	       done, READS, right, (unsigned long long)took_ns / READS);
+	/* a disk that fails */
+	tap_ok(!ftruncate(storage.fd, 0), "the disk loses everything");
+	reads[0] = (struct press_read){.file = 0, .data = malloc(files.bytes[0])};
+	press_disk_read(&disk, &reads[0]);
+	while (!(read = press_disk_ended(&disk)))
+		poll(&(struct pollfd){.fd = disk.event_fd, .events = POLLIN}, 1, 100);
+	tap_ok(read->failed, "who reads is told");
+	free(read->data);
+	press_disk_end(&disk, drop);
+	press_storage_free(&storage);
+	press_files_free(&files);
+}
+
 int main(void)
 {
+	check_storage();
 	check_means(PRESS_CLARKNET, 14200, 9700);
 	check_means(PRESS_FORTH, 19300, 8800);
 	check_means(PRESS_NASA, 27600, 21800);

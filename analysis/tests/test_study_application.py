@@ -58,6 +58,7 @@ def counts_of(known: dict[str, Any]) -> dict[str, float]:
         "message_bytes": 0.5 * FILE + 0.6 * 48 if several else 0.0,
         "copied_bytes": 10_000.0 / 2 ** int(known["version"][1]),
         "wakeups": 1.0,
+        "notify_messages": 0.4 if several and known["version"] != "v0" else 0.0,
         **messages,
     }
 
@@ -203,9 +204,11 @@ def test_hits_and_forwarded_requests_stand_beside_the_rule(root: pagereader.Node
 
 def test_a_version_is_divided_into_the_one_before_it(root: pagereader.Node) -> None:
     found = rows(root, "versions", "v1: ")
-    gain, messages, _, copied, _ = found["am-ucx", "within one host, blocking"]
+    gain, _, messages, silent, puts, copied = found["am-ucx", "within one host, blocking"]
     assert "1.25\u00d7[1.25, 1.25]" in said(gain)
-    assert said(messages) == "1.10 \u2192 1.10"
+    assert said(messages) == "1.10 \u2192 1.50"
+    assert said(silent) == "1.10 \u2192 1.10"
+    assert "not counted" in said(puts)
     assert said(copied) == "10 000 \u2192 5 000"
     assert ("pm-ucx", "within one host, blocking") not in found
     assert "v2, v3, v4, v5" in root.one("section", id="versions").text, "v3 was measured, but not beside v2"

@@ -128,11 +128,6 @@ def _steps(app: Application) -> Iterator[Case]:
                 yield f"{version} {point.cell.series.label}", speaks(found, above=1.0)
 
 
-def _notified(app: Application, point: Point) -> float | None:
-    found = point.numbers.others.get(app.spec.quantities.notified) if point.numbers else None
-    return found.value if found else None
-
-
 def versions(app: Application) -> Part:
     """Return what each version gains over the one before, in processors' time, and by counts."""
     setting = app.at_main()
@@ -147,7 +142,13 @@ def versions(app: Application) -> Part:
         tables.append(
             LadderTable(
                 title=f"{version}: {app.spec.versions.values[version]}",
-                columns=("gain", "messages", "of them notifications", "bytes copied", "p50"),
+                columns=(
+                    "gain",
+                    "p50, before \u00f7 after",
+                    "messages",
+                    "without notifications",
+                    *(_heading(app, name) for name in app.spec.quantities.steps),
+                ),
                 rows=tuple(rows),
             )
         )
@@ -163,28 +164,12 @@ def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
     ratio = estimate(divided(app.cpu(before), app.cpu(point)))
     flag = "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
     names = app.spec.quantities
-
-    def counted(quantities: Sequence[str]) -> Value:
-        pair = [
-            sum(found.value for name in quantities if (found := one.numbers.others.get(name)) is not None)
-            if one.numbers
-            else 0.0
-            for one in (before, point)
-        ]
-        return Value(text=f"{units.sig3(pair[0])} \u2192 {units.sig3(pair[1])}", raw=f"{pair[1]:.12g}")
-
-    copied = [name for name in names.counts if "copied" in name]
-    notified = [_notified(app, one) for one in (before, point)]
+    silent = [name for name in names.messages if name != names.notified]
     return LadderRow(
         label=point.cell.series.label,
         detail=f"{words.PLACES[point.where[0]]}, {words.WAITS[point.where[1]]}",
         cells=(
             estimate_value(ratio, scale=1.0, reason="no launch has both", sign=units.TIMES, flag=flag),
-            counted(names.messages),
-            Value(text=units.MISSING, reason="not counted")
-            if None in notified
-            else Value(text=" \u2192 ".join(units.sig3(one or 0.0) for one in notified)),
-            counted(copied),
             estimate_value(
                 estimate(divided(before.numbers.by_round, point.numbers.by_round))
                 if before.numbers and point.numbers
@@ -193,9 +178,28 @@ def _step_row(app: Application, point: Point, before: Point) -> LadderRow:
                 reason="no launch has both",
                 sign=units.TIMES,
             ),
+            *(_before_after(before, point, counted) for counted in (names.messages, silent)),
+            *(_before_after(before, point, [name]) for name in names.steps),
         ),
         reason="",
     )
+
+
+def _heading(app: Application, quantity: str) -> str:
+    found = app.comparison.data.patterns[app.spec.pattern].quantities.get(quantity)
+    return found.heading.removesuffix(" a request") if found else quantity.replace("_", " ")
+
+
+def _before_after(before: Point, after: Point, quantities: Sequence[str]) -> Value:
+    """Return what was counted of some quantities together; those that were not counted at all count nothing."""
+    found = []
+    for one in (before, after):
+        others = one.numbers.others if one.numbers else {}
+        known = [others[name].value for name in quantities if name in others]
+        if not known:
+            return Value(text=units.MISSING, reason="not counted")
+        found.append(sum(known))
+    return Value(text=f"{units.sig3(found[0])} \u2192 {units.sig3(found[1])}", raw=f"{found[1]:.12g}")
 
 
 # ---- factors ----

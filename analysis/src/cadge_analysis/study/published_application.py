@@ -50,6 +50,8 @@ class QuantitiesOf(Frozen):
     sleeps: str
     notified: str = ""
     """Those of the messages that only wake the receiver; a pattern need not have them."""
+    steps: tuple[str, ...] = ()
+    """What stands, before and after, with the gain of a version."""
     counts: tuple[str, ...]
     """What the table of counts shows, in its order."""
 

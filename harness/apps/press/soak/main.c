@@ -18,7 +18,7 @@
 #define SETTLE_NS  UINT64_C(30000000000)
 #define ASK_NS     UINT64_C(20000000)
 #define BACK_NS    UINT64_C(200000000)
-#define RUSH       1600u
+#define RUSH       2000u
 #define RUSH_NS    UINT64_C(8000000)
 #define RUDE_EVERY 250u
 #define SKIPPED    77

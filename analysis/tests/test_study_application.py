@@ -218,7 +218,7 @@ def test_a_factor_that_nobody_measured_says_so(root: pagereader.Node) -> None:
     found = rows(root, "factors", "Without it")
     heads = [head[0] for head in found]
     assert heads[:2] == ["link rate", "processors' overhead"]
-    assert "all points of a campaign have one link" in said(next(iter(found.values()))[0])
+    assert "no layer has the setting link.rate" in said(next(iter(found.values()))[0])
     remote = [cells for head, cells in found.items() if head[0] == "remote writes" and "am-ucx" in head[1]]
     assert numbers(remote[0])[0] == pytest.approx(1 / STEP**3)
     assert "not measured" in said(next(cells for head, cells in found.items() if head[0] == "zero-copy")[0])

@@ -222,7 +222,7 @@ def test_a_worker_of_one_process_that_plays_both(two: Pair) -> None:
 def test_workers_sleep_only_over_a_layer_with_a_descriptor(two: Pair) -> None:
     need("native-zmq")
     [attempt] = two.run(with_workers("native-zmq", [handled(workers=1)], 1, wait="block"))["attempts"]
-    assert (attempt["status"], attempt["reason_code"]) == ("failed", "NO_WAIT")
+    assert (attempt["status"], attempt["reason_code"]) == ("refused", "NO_WAIT")
 
 
 def test_workers_do_several_calls_at_a_time(two: Pair) -> None:

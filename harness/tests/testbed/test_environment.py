@@ -123,7 +123,7 @@ def test_an_endpoint_finds_nothing_of_the_users(
 def test_what_a_launch_leaves_in_its_home_the_next_does_not_find(
     start: Start, here: Testbed, tmp_path: Path, seen: Path
 ) -> None:
-    agent = start(block_here(here, one("l1", sleep_ms=1000, look=seen), one("l2", look=seen)))
+    agent = start(block_here(here, one("l1", sleep_ms=3000, look=seen), one("l2", look=seen)))
     agent.until("launch_started")
     home = Path(read_json(tmp_path / "localhost" / "folders.json")[0], "home")
     (home / "deep").mkdir()

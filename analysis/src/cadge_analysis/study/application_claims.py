@@ -230,10 +230,11 @@ def _factor_rows(app: Application, factor: FactorOf) -> Iterator[LadderRow]:
         for point, before in _pairs(app, factor.version_on, factor.version_off):
             if app.is_main(point.setting):
                 yield _factor_row(app, factor.name, before, point)
-    elif factor.shim:
+    elif factor.setting:
+        wrapped = (factor.shim,) if factor.shim else ()
         for point in app.every:
             settings = dict(point.cell.series.settings)
-            if factor.shim in point.cell.series.shims and factor.setting in settings and point.numbers:
+            if point.cell.series.shims == wrapped and factor.setting in settings and point.numbers:
                 bare = _bare(app, point)
                 if bare is not None:
                     yield _factor_row(app, f"{factor.name} {_shown(settings[factor.setting])}", point, bare)

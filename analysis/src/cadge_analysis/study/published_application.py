@@ -94,7 +94,7 @@ class ScaleOf(Frozen):
 
 
 class FactorOf(Frozen):
-    """One of the factors of a study: by versions, by a setting of a shim, or by a condition of the hosts' link."""
+    """One of the factors of a study: by versions, or by a setting: of a shim, or of the hosts' link."""
 
     name: str = Field(min_length=1)
     note: str = ""

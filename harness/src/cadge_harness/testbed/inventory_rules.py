@@ -141,6 +141,8 @@ class HostVariables(BaseModel):
         "", description=f"{_A_PATH}, or empty"
     )
     cadge_tunable: Annotated[bool, BeforeValidator(_truth)] = Field(True, description="true or false")
+    cadge_link_own: Annotated[bool, BeforeValidator(_truth)] = Field(False, description="true or false")
+    """An emulated testbed made the link, which may be given a rate. Its inventory says so, and may be copied."""
 
     @property
     def management_address(self) -> str:

@@ -667,31 +667,43 @@ def test_a_budget_too_small_says_what_to_leave_out(catalogue: Catalogue, site: S
         make_plan(tiny(budget="17s"), catalogue, WORKLOADS, site)
 
 
-def demand(name: str, duration_ms: int, *, focus: bool = False, attempts: int = 10) -> Demand:
-    return Demand(point_id=name, attempts=attempts, duration_ms=duration_ms, focus=focus, layer="a", around_ms=5)
+def demand(name: str, duration_ms: int, *, focus: bool = False, attempts: int = 10, warmup_percent: int = 0) -> Demand:
+    return Demand(
+        point_id=name,
+        attempts=attempts,
+        duration_ms=duration_ms,
+        focus=focus,
+        layer="a",
+        around_ms=5,
+        takes=1 + warmup_percent / 100,
+    )
 
 
 @given(
-    st.lists(st.tuples(st.integers(25, 2000), st.booleans(), st.integers(1, 10)), min_size=1, max_size=20),
+    st.lists(
+        st.tuples(st.integers(25, 2000), st.booleans(), st.integers(1, 10), st.sampled_from((0, 80))),
+        min_size=1,
+        max_size=20,
+    ),
     st.integers(0, 5000),
     st.integers(0, 5000),
     st.integers(0, 200_000),
 )
 def test_spending_keeps_the_budget_or_refuses(
-    raw: list[tuple[int, bool, int]], fixed_ms: int, idle_fixed_ms: int, budget_ms: int
+    raw: list[tuple[int, bool, int, int]], fixed_ms: int, idle_fixed_ms: int, budget_ms: int
 ) -> None:
     demands = [
-        demand(str(index), duration, focus=focus, attempts=attempts)
-        for index, (duration, focus, attempts) in enumerate(raw)
+        demand(str(index), duration, focus=focus, attempts=attempts, warmup_percent=percent)
+        for index, (duration, focus, attempts, percent) in enumerate(raw)
     ]
-    shortest = sum(item.attempts for item in demands) * 20
+    shortest = sum(item.attempts * item.takes for item in demands) * 20
     try:
         spent, note = spend(demands, fixed_ms=fixed_ms, idle_fixed_ms=idle_fixed_ms, budget_ms=budget_ms, least_ms=25)
     except UsageError:
-        assert min(fixed_ms, idle_fixed_ms) + shortest > budget_ms
+        assert min(fixed_ms, idle_fixed_ms) + shortest > budget_ms - 1
         return
-    total = fixed_ms + sum(item.attempts * spent[item.point_id] for item in demands)
-    assert total <= max(budget_ms, fixed_ms + shortest)
+    total = fixed_ms + sum(item.attempts * item.takes * spent[item.point_id] for item in demands)
+    assert total <= max(budget_ms, fixed_ms + shortest) + len(demands)  # rounded, each to a millisecond
     assert all(20 <= spent[item.point_id] <= item.duration_ms for item in demands)
     assert note is not None or all(spent[item.point_id] == item.duration_ms for item in demands)
 
@@ -710,6 +722,19 @@ def test_spending_spares_what_is_in_focus() -> None:
     ]
     with pytest.raises(UsageError):
         spend(demands, fixed_ms=0, idle_fixed_ms=0, budget_ms=399, least_ms=25)
+
+
+def test_a_pattern_that_warms_up_for_long_is_planned_with_it(catalogue: Catalogue, site: Site) -> None:
+    plain = WORKLOADS.patterns["pingpong"]
+    walls_ms = []
+    for percent in (0, 80):
+        pattern = plain.model_copy(update={"warmup_percent": percent})
+        workloads = replace(WORKLOADS, patterns={**WORKLOADS.patterns, "pingpong": pattern})
+        plan = make_plan(tiny(patterns=[{"pattern": "pingpong", "bytes": "8B"}]), catalogue, workloads, site)
+        walls_ms.append([launch.wall_ms for launch in plan.launches if launch.subject.kind == "layer"])
+        durations = {point.duration_ms for point in plan.points if point.subject.kind == "layer"}
+    [duration_ms] = durations
+    assert {after - before for before, after in zip(*walls_ms, strict=True)} == {round(0.8 * duration_ms)}
 
 
 def test_a_machine_that_is_slow_at_the_moment_is_no_reason_to_refuse() -> None:

@@ -519,12 +519,19 @@ class PatternFile(Document):
     outstanding: Name | None = None
     """The parameter that says how many operations are under way at a time."""
     loop: Literal["closed", "open"] = "closed"
+    warmup_percent: NonNegativeInt = Field(default=0, exclude_if=lambda value: not value)
+    """How long a point of it warms up, in percent of its duration, where that is long; for the planner."""
     calls: bool = False
     """Whether its operations are the layer's RPC, native or emulated."""
     call_caps: tuple[Capability, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What a layer has to grant beside RPC for these calls to be its own; else they are emulated."""
     first_screen: FirstScreen = Field(default_factory=FirstScreen)
     words: Words = Field(default_factory=Words)
+
+    @property
+    def takes(self) -> float:
+        """How much time a point takes for each second for which it is measured."""
+        return 1 + self.warmup_percent / 100
 
     @property
     def main(self) -> str:

@@ -23,6 +23,8 @@ class Demand:
     focus: bool
     layer: str
     around_ms: int
+    takes: float = 1.0
+    """How much time a point takes for each second for which it is measured."""
 
 
 def spend(
@@ -64,8 +66,8 @@ def _shorten(demands: Sequence[Demand], wish: dict[str, int], room_ms: int, leas
         return wish | _between(plain, least, wish, room_ms - _total(focus, wish))
     if room_ms >= _total(demands, least):
         return least | _between(focus, least, wish, room_ms - _total(plain, least))
-    attempts = sum(demand.attempts for demand in demands)
-    each_ms = room_ms // attempts if attempts else POINT_MS_MIN
+    attempts = sum(demand.attempts * demand.takes for demand in demands)
+    each_ms = int(room_ms / attempts) if attempts else POINT_MS_MIN
     if each_ms < POINT_MS_MIN:
         return None
     return {demand.point_id: min(each_ms, demand.duration_ms) for demand in demands}
@@ -84,14 +86,14 @@ def _between(
 
 
 def _total(demands: Sequence[Demand], durations: Mapping[str, int]) -> int:
-    return sum(demand.attempts * durations[demand.point_id] for demand in demands)
+    return sum(round(demand.attempts * demand.takes * durations[demand.point_id]) for demand in demands)
 
 
 def _refusal(demands: Sequence[Demand], fixed_ms: int, budget_ms: int) -> str:
-    needed_ms = fixed_ms + sum(demand.attempts for demand in demands) * POINT_MS_MIN
+    needed_ms = fixed_ms + round(sum(demand.attempts * demand.takes for demand in demands) * POINT_MS_MIN)
     by_layer: dict[str, int] = {}
     for demand in demands:
-        cost = demand.attempts * (POINT_MS_MIN + demand.around_ms)
+        cost = round(demand.attempts * (POINT_MS_MIN * demand.takes + demand.around_ms))
         by_layer[demand.layer] = by_layer.get(demand.layer, 0) + cost
     dearest = sorted(by_layer, key=lambda name: (-by_layer[name], name))[:3]
     listed = ", ".join(f"{name} ({spoken(by_layer[name])})" for name in dearest)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from cadge_harness.plan.timemodel import CONTEXT_MS, COUNTING_MS, STORE_ATTEMPT_MS, TimeModel, touched_bytes
 from cadge_harness.testbed.model import Testbed
-from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, ResultsError, Store
+from cadge_results import Campaign, DamagedError, LaunchRecord, Plan, PlanPoint, ResultsError, Store
 from cadge_results.base import Kind, Launcher
 
 SMALL_BYTES = 64 * 1024
@@ -118,7 +118,7 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
         took_ms = ((after.started_ns_since_launch or 0) - (before.started_ns_since_launch or 0)) / 1e6
         took_ms -= COUNTING_MS if before.counted_operations else 0
         point = points[before.point_id]
-        extra_ms = took_ms - point.duration_ms
+        extra_ms = took_ms - _measured_ms(plan, point)
         around_ms += took_ms
         extras_ms.append(extra_ms)
         kind = point.subject.kind
@@ -133,10 +133,15 @@ def take(found: Readings, record: LaunchRecord, gap_ms: float, plan: Plan, base:
         stored_ms += COUNTING_MS * sum(bool(attempt.counted_operations) for attempt in attempts)
         contexts = sum(len(end.cpus) or 1 for end in record.launch.endpoints)
         more_ms = CONTEXT_MS * max(contexts - 2, 0)
-        inside_ms = around_ms + last.duration_ms + statistics.median(extras_ms)
+        inside_ms = around_ms + _measured_ms(plan, last) + statistics.median(extras_ms)
         start_ms = max(gap_ms - inside_ms - stored_ms - more_ms, 0.0)
         found.start_ms[record.launch.launcher].append(start_ms)
         found.layer_ms[record.launch.layer].append(start_ms)
+
+
+def _measured_ms(plan: Plan, point: PlanPoint) -> float:
+    """Return how long a point is measured, with a warm-up that its pattern calls long."""
+    return point.duration_ms * plan.pattern_of(point).takes
 
 
 def _around_times(campaign: Campaign, base: TimeModel) -> float | None:

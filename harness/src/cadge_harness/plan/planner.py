@@ -335,9 +335,9 @@ def _leave_out(making: _Making) -> list[str]:
     over_ms = _fixed_ms(making, making.site.times) - sweep.budget
     for draft in making.drafts.values():
         for item in draft.points.values():
-            duration_ms = item.focus_ms or sweep.duration.default
-            over_ms += sweep.launches * duration_ms
             pattern = making.pattern(item.workload)
+            duration_ms = round((item.focus_ms or sweep.duration.default) * pattern.takes)
+            over_ms += sweep.launches * duration_ms
             size = size_of(pattern, item.workload)
             if size is not None:
                 cost_ms = ranking_ms if pattern.does_rank(item.workload) else beside_ms
@@ -371,6 +371,7 @@ def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
             focus=item.focus_ms is not None,
             layer=draft.key.subject.layer,
             around_ms=item.around_ms,
+            takes=making.pattern(item.workload).takes,
         )
         for draft in making.drafts.values()
         for name, item in draft.points.items()
@@ -423,7 +424,10 @@ def _launch(
 ) -> PlanLaunch:
     key, seed = draft.key, making.sweep.seed
     ids = _shuffled(list(draft.points), str, seed, key.identity, turn)
-    wall_ms = draft.launch_ms(making.site.times) + sum(durations[item] + draft.points[item].around_ms for item in ids)
+    wall_ms = draft.launch_ms(making.site.times) + sum(
+        round(durations[item] * making.pattern(draft.points[item].workload).takes) + draft.points[item].around_ms
+        for item in ids
+    )
     wall_ms += COUNTING_MS * len(ids) if turn == 0 else 0
     return PlanLaunch(
         launch_id=f"{block_id}-{number:04d}-{digest([key.identity, turn])[:8]}",

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,225 +12,21 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "press/ring.h"
+#include "press/nginx_parts.h"
 #include "usage.h"
 
 #define ANSWER_NS     UINT64_C(10000000000)
 #define NAP_MS        10
 #define NAP_US        1000
 #define STATUS_BYTES  1024u
-#define SAID_BYTES    256u
 #define REQUESTS_MARK "server accepts handled requests"
 #define SPARE         64u
 #define CLOSE_ON_EXEC 4u /* CLOSE_RANGE_CLOEXEC, which older headers lack */
-
-/* ---- the configuration ---- */
-
-bool press_nginx_allows(const char *path)
-{
-	for (; *path; path++)
-		if ((unsigned char)*path < ' ' || strchr("\"'\\$;{}", *path))
-			return false;
-	return true;
-}
-
-/*
- * As one who knows nginx would have it: whatever is read again stays open, connections between nodes are kept and never
- * counted out, nothing is logged, and an answer of another node stays in memory. Which node has a file is the upstream's
- * `hash $uri consistent`; a node has its share as files, and asks no other for those, nor itself through the network.
- */
-int press_nginx_write(FILE *out, const struct press_nginx_plan *plan)
-{
-	fprintf(out,
-		"daemon off;\n"
-		"master_process off; # one process, which is told to end with the one that started it\n"
-		"pid \"%s/pid\";\n"
-		"error_log \"%s/error.log\" error;\n"
-		"events {\n"
-		"	worker_connections %" PRIu32 ";\n"
-		"}\n"
-		"http {\n"
-		"	default_type application/octet-stream;\n"
-		"	access_log off;\n"
-		"	sendfile on;\n"
-		"	tcp_nopush on;\n"
-		"	tcp_nodelay on;\n"
-		"	keepalive_timeout 1h;\n"
-		"	keepalive_requests 1000000000;\n"
-		"	open_file_cache max=%" PRIu32 " inactive=1h;\n"
-		"	open_file_cache_valid 1h;\n"
-		"	open_file_cache_errors on;\n",
-		plan->folder, plan->folder, plan->sockets, plan->files);
-	for (const char *const *what =
-		     (const char *const[]){"client_body", "proxy", "fastcgi", "uwsgi", "scgi", NULL};
-	     *what; what++)
-		fprintf(out, "	%s_temp_path \"%s/%s\";\n", *what, plan->folder, *what);
-	fprintf(out, "	upstream owners {\n"
-		     "		hash $uri consistent;\n");
-	for (uint32_t i = 0; i < plan->nodes; i++)
-		fprintf(out, "		server %s max_fails=0;\n", plan->owners[i]);
-	fprintf(out,
-		"		keepalive %" PRIu32 ";\n"
-		"		keepalive_requests 1000000000;\n"
-		"		keepalive_timeout 1h;\n"
-		"	}\n"
-		"	server {\n"
-		"		listen %s:%u reuseport;\n"
-		"		location /f/ {\n"
-		"			root \"%s\";\n"
-		"			try_files $uri @owner;\n"
-		"		}\n"
-		"		location @owner {\n"
-		"			proxy_pass http://owners;\n"
-		"			proxy_http_version 1.1;\n"
-		"			proxy_set_header Connection \"\";\n"
-		"			proxy_next_upstream off;\n"
-		"			proxy_buffer_size 16k;\n"
-		"			proxy_buffers 16 16k;\n"
-		"			proxy_busy_buffers_size 64k;\n"
-		"			proxy_max_temp_file_size 0;\n"
-		"		}\n"
-		"		location / {\n"
-		"			return 404;\n"
-		"		}\n"
-		"	}\n"
-		"	server {\n"
-		"		listen %s:%u reuseport;\n"
-		"		location /f/ {\n"
-		"			root \"%s\";\n"
-		"		}\n"
-		"		location = /status {\n"
-		"			stub_status;\n"
-		"		}\n"
-		"		location / {\n"
-		"			return 404;\n"
-		"		}\n"
-		"	}\n"
-		"}\n",
-		plan->nodes * plan->connections, plan->host, plan->ports[PRESS_NGINX_FRONT], plan->folder,
-		plan->host, plan->ports[PRESS_NGINX_BACK], plan->folder);
-	return ferror(out) ? -1 : 0;
-}
-
-/* ---- its folder ---- */
-
-/* FOLDER/NAME, which fits: press_nginx_prepare has seen to it. */
-static void path_of(const struct press_nginx *nginx, const char *name, char out[PATH_MAX])
-{
-	const size_t bytes = strlen(nginx->folder);
-
-	memcpy(out, nginx->folder, bytes);
-	snprintf(out + bytes, PATH_MAX - bytes, "/%s", name);
-}
-
-static int make_folder(struct press_nginx *nginx, struct drv_fail *fail)
-{
-	const char *where = getenv("TMPDIR");
-	char path[PATH_MAX], files[PATH_MAX];
-
-	if (!where || !*where)
-		where = "/tmp";
-	if (where[0] != '/' || !press_nginx_allows(where) || strlen(where) > PATH_MAX - SPARE)
-		return drv_fail_set(fail, DRV_NODE_LACKS,
-				    "TMPDIR cannot stand in a configuration of nginx: %s", where);
-	snprintf(path, sizeof(path), "%s/cadge-nginx-XXXXXX", where);
-	if (!mkdtemp(path))
-		return drv_fail_set(fail, DRV_SYSTEM, "no folder for nginx in %s: %s", where,
-				    strerror(errno));
-	memcpy(nginx->folder, path, sizeof(path));
-	path_of(nginx, "f", files);
-	if (mkdir(files, 0700))
-		return drv_fail_set(fail, DRV_SYSTEM, "no folder for files: %s", strerror(errno));
-	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-	(void)about, (void)kind, (void)where;
-	return remove(path);
-}
-
-static int write_file(const struct press_files *files, uint32_t file, const char *path, void *room)
-{
-	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	size_t done = 0;
-
-	if (fd < 0)
-		return -1;
-	press_files_copy(files, file, 0, room, files->bytes[file]);
-	while (done < files->bytes[file]) {
-		const ssize_t wrote = write(fd, (const uint8_t *)room + done, files->bytes[file] - done);
-
-		if (wrote < 0 && errno != EINTR)
-			break;
-		done += wrote > 0 ? (size_t)wrote : 0;
-	}
-	return close(fd) || done < files->bytes[file] ? -1 : 0;
-}
-
-/* The files of this node's share. */
-static int write_files(const struct press_nginx *nginx, const struct press_files *files,
-		       const struct press_ring *ring, uint32_t self, struct drv_fail *fail)
-{
-	void *room = malloc(PRESS_FILE_BYTES_MAX);
-	int status = 0;
-
-	if (!room)
-		return drv_fail_set(fail, DRV_MEMORY, "no memory for a file");
-	for (uint32_t file = 0; !status && file < files->count; file++) {
-		char uri[SPARE], path[PATH_MAX];
-		const int bytes = snprintf(uri, sizeof(uri), "/f/%" PRIu32, file);
-
-		if (press_ring_find(ring, uri, (size_t)bytes) != self)
-			continue;
-		path_of(nginx, uri + 1, path);
-		if (write_file(files, file, path, room))
-			status = drv_fail_set(fail, DRV_SYSTEM, "cannot write %s: %s", path, strerror(errno));
-	}
-	free(room);
-	return status;
-}
-
-static int write_configuration(const struct press_nginx_plan *plan, const struct press_nginx *nginx,
-			       struct drv_fail *fail)
-{
-	char path[PATH_MAX];
-	FILE *out;
-	int status;
-
-	path_of(nginx, "nginx.conf", path);
-	out = fopen(path, "wex");
-	status = out ? press_nginx_write(out, plan) : -1;
-	if (out && fclose(out))
-		status = -1;
-	return status ? drv_fail_set(fail, DRV_SYSTEM, "cannot write %s: %s", path, strerror(errno)) : 0;
-}
-
-/* The last line of what it said, without its end; "" where there is none. */
-static void last_said(const struct press_nginx *nginx, char out[SAID_BYTES])
-{
-	char path[PATH_MAX], line[SAID_BYTES];
-	FILE *said;
-
-	*out = '\0';
-	path_of(nginx, "error.log", path);
-	said = fopen(path, "re");
-	while (said && fgets(line, sizeof(line), said)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (*line)
-			memcpy(out, line, sizeof(line));
-	}
-	if (said)
-		fclose(said);
-}
-
-/* ---- the process ---- */
 
 /* The program, as PATH has it, in which an agent has the system's own folders as well. */
 static bool find_program(char out[PATH_MAX])
@@ -303,7 +98,7 @@ int press_nginx_prepare(struct press_nginx *nginx, const char *address, struct d
 		if (reserve(nginx, (enum press_nginx_door)door))
 			return drv_fail_set(fail, DRV_SYSTEM, "no port for nginx at %s: %s", address,
 					    strerror(errno));
-	return make_folder(nginx, fail);
+	return press_nginx_folder(nginx, fail);
 }
 
 /* After fork, in a process that may have had threads: system calls alone. */
@@ -347,8 +142,8 @@ static int start_process(struct press_nginx *nginx, struct drv_fail *fail)
 
 	if (!find_program(program))
 		return drv_fail_set(fail, DRV_NODE_LACKS, "the program nginx has gone");
-	path_of(nginx, "nginx.conf", configuration);
-	path_of(nginx, "error.log", log);
+	press_nginx_path(nginx, "nginx.conf", configuration);
+	press_nginx_path(nginx, "error.log", log);
 	said = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (said < 0)
 		return drv_fail_set(fail, DRV_SYSTEM, "cannot write %s: %s", log, strerror(errno));
@@ -368,13 +163,13 @@ static int start_process(struct press_nginx *nginx, struct drv_fail *fail)
 int press_nginx_look(struct press_nginx *nginx, struct drv_fail *fail)
 {
 	siginfo_t ended = {.si_pid = 0};
-	char said[SAID_BYTES];
+	char said[PRESS_NGINX_SAID_BYTES];
 
 	/* left where it is: what it has used can still be read */
 	if (!nginx->pid || waitid(P_PID, (id_t)nginx->pid, &ended, WEXITED | WNOHANG | WNOWAIT) ||
 	    ended.si_pid == 0)
 		return 0;
-	last_said(nginx, said);
+	press_nginx_said(nginx, said);
 	return drv_fail_set(fail, DRV_LIBRARY, "nginx ended with %s %d%s%s",
 			    ended.si_code == CLD_EXITED ? "status" : "signal", ended.si_status,
 			    *said ? ": " : ", and said nothing", said);
@@ -529,9 +324,9 @@ int press_nginx_start(struct press_nginx *nginx, const struct press_files *files
 		return -1;
 	status = press_ring_make(&ring, owners, nodes)
 			 ? drv_fail_set(fail, DRV_MEMORY, "no memory for a ring of %u nodes", nodes)
-			 : write_files(nginx, files, &ring, self, fail);
+			 : press_nginx_files(nginx, files, &ring, self, fail);
 	press_ring_free(&ring);
-	return status || write_configuration(&plan, nginx, fail) || start_process(nginx, fail) ||
+	return status || press_nginx_configure(&plan, nginx, fail) || start_process(nginx, fail) ||
 			       await_doors(nginx, fail) || press_nginx_requests(nginx, &requests, fail)
 		       ? -1
 		       : 0;
@@ -547,7 +342,5 @@ void press_nginx_end(struct press_nginx *nginx)
 	}
 	nginx->pid = 0;
 	free_ports(nginx);
-	if (*nginx->folder)
-		nftw(nginx->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	*nginx->folder = '\0';
+	press_nginx_clear(nginx);
 }

@@ -915,6 +915,14 @@ FAN = {
         "source": {"count": "members", "peers": ["sink"], "hosts": "others", "acts": True},
     },
 }
+SITE = {
+    **RING,
+    "title": "Site",
+    "roles": {
+        "visitor": {"count": 1, "peers": ["node"], "hosts": "first", "acts": True},
+        "node": {"count": "members", "peers": ["visitor"], "hosts": "spread", "acts": False},
+    },
+}
 GUEST = {
     **RING,
     "title": "Guest",
@@ -931,6 +939,7 @@ MORE = replace(
         "ring": PatternFile.from_object(RING, source="ring"),
         "fan": PatternFile.from_object(FAN, source="fan"),
         "guest": PatternFile.from_object(GUEST, source="guest"),
+        "site": PatternFile.from_object(SITE, source="site"),
     },
 )
 
@@ -946,6 +955,13 @@ def test_a_ring_has_neighbours() -> None:
     assert [host for _, host, _ in cast("ring", "between", 4, members=6)] == ["h1", "h2", "h3", "h4", "h1", "h2"]
     assert cast("ring", "between", 2, members=2) == [("member", "h1", (1,)), ("member", "h2", (0,))]
     assert cast("ring", "self", 4) == [("member", "h1", (0,))]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "on"), [(2, ["h2", "h1", "h2"]), (3, ["h2", "h3", "h1"]), (4, ["h2", "h3", "h4"]), (9, ["h2", "h3", "h4"])]
+)
+def test_who_is_spread_shares_the_first_host_only_where_hosts_are_few(hosts: int, on: list[str]) -> None:
+    assert [host for role, host, _ in cast("site", "between", hosts, members=3) if role == "node"] == on
 
 
 def test_a_role_may_be_there_for_some_values_alone_and_have_two_channels_to_another() -> None:

@@ -151,8 +151,11 @@ class Role(Frozen):
     """
     paired: bool = False
     """It has channels only to the endpoint of the same number in each of those roles, which are paired as well."""
-    hosts: Literal["first", "others", "all"] = "all"
-    """On the first host, on the others in turn (the first where it is the only one), or on all in turn."""
+    hosts: Literal["first", "others", "all", "spread"] = "all"
+    """On the first host, on the others in turn (the first where it is the only one), or on all in turn.
+
+    `spread`: on all in turn, the first at last, so that it is shared with whoever is there only where hosts are few.
+    """
     acts: bool | When
     """It runs the measuring loop, always or where the parameters are these; others serve until told to stop."""
     threads: PositiveInt | str | ByChoice = 1

@@ -23,6 +23,11 @@ US = 1 / units.NS_PER_US
 Subject = tuple[str, str, str, str]
 """Layer, version, place, wait mode."""
 Beside = tuple[str, float, float]
+NO_MODEL = "No model was fitted, so nothing is predicted."
+NO_LOADS = (
+    "Nothing is predicted: the model was fitted at one load, where what a node takes to be woken is in its other costs. At "
+    "its limit no node sleeps, and what it takes then such a fit does not know."
+)
 
 
 def machine_of(app: Application, point: Point) -> Machine | None:
@@ -265,11 +270,11 @@ def _stations(models: Models) -> str:
 
 
 def _demands(models: Models) -> LadderTable:
-    rows = []
+    rows, refused = [], defaultdict[tuple[str, str], list[str]](list)
     for one in models.fits:
         label, detail = _name(one.subject, _several(models))
         if isinstance(one.demands, str):
-            rows.append(LadderRow(label=label, detail=detail, cells=(), reason=one.demands))
+            refused[one.demands, label].append(detail)
             continue
         found = one.demands
         cache = max(seen.cluster.cache_bytes for _, seen in models.subjects[one.subject] if seen.cluster.nodes > 1)
@@ -286,6 +291,8 @@ def _demands(models: Models) -> LadderTable:
             Value(text=str(found.points), detail=found.unknown),
         )
         rows.append(LadderRow(label=label, detail=detail, cells=cells, reason=""))
+    for (why, label), details in refused.items():
+        rows.append(LadderRow(label=label, detail="; ".join(details), cells=(), reason=why))
     return LadderTable(
         title="What was fitted, \u00b5s",
         columns=(
@@ -446,7 +453,9 @@ def _every(models: Models) -> LadderTable:
 def _further(app: Application, models: Models) -> Part:
     spec = app.spec.scale
     held = judged("", map(_cpu, (one for one in models.cases if one.what)))
-    ready = [one for one in models.fits if isinstance(one.demands, Demands)]
+    # at one load a sleep is in the other costs, and where a station has no time left nobody sleeps
+    ready = [one for one in models.fits if isinstance(one.demands, Demands) and one.demands.slept]
+    one_load = any(isinstance(one.demands, Demands) and not one.demands.slept for one in models.fits)
     tables = []
     generations = (
         ("Machines as they are", 1, 1),
@@ -477,7 +486,7 @@ def _further(app: Application, models: Models) -> Part:
         )
     return Part(
         **app.section("further"),
-        said=tuple(said) if tables else ("No model was fitted, so nothing is predicted.",),
+        said=tuple(said) if tables else (NO_LOADS if one_load else NO_MODEL,),
         tables=tuple(tables),
     )
 

@@ -49,7 +49,9 @@ def cast_of(pattern: PatternFile, workload: Workload, place: Place, hosts: Seque
 def _host(where: str, hosts: Sequence[str], turn: int) -> str:
     if where == "first" or len(hosts) == 1:
         return hosts[0]
-    return hosts[1 + turn % (len(hosts) - 1)] if where == "others" else hosts[turn % len(hosts)]
+    if where == "others":
+        return hosts[1 + turn % (len(hosts) - 1)]
+    return hosts[(turn + (where == "spread")) % len(hosts)]
 
 
 def _peers(pattern: PatternFile, members: dict[str, list[int]], role: str, number: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import synthetic
 from cadge_analysis.page import remarks
 from cadge_analysis.stats import compare, load
 from cadge_analysis.stats.intervals import Estimate
-from cadge_results import Campaign
+from cadge_results import Campaign, LaunchRecord
 
 pytestmark = pytest.mark.spare
 
@@ -76,15 +76,28 @@ def test_a_path_may_change_in_its_numbers_alone(tmp_path: Path) -> None:
     options = synthetic.Options(layers=("sockets-tcp",), sizes=(8,), places=("within",), waits=("poll",), samples=100)
     data = load.read(synthetic.make(tmp_path, options))
     comparison = compare.compare(data)
-    (facts,) = {key: f for key, f in load.launch_facts(data).items() if key[0].kind == "layer"}.values()
+    first, second = [one for one in data.records if one.launch.subject.kind == "layer"][:2]
 
-    def found(*paths: str) -> bool:
-        stated = tuple(replace(facts[0], used=path) for path in paths)
-        every = remarks.remarks(comparison, {(data.layers[0], "within", "poll"): stated})
+    def took(record: LaunchRecord, path: str, host: str) -> LaunchRecord:
+        assert record.result is not None
+        paths = tuple(one.model_copy(update={"used": path}) for one in record.result.path)
+        ends = tuple(one.model_copy(update={"host": host}) for one in record.launch.endpoints)
+        return record.model_copy(
+            update={
+                "result": record.result.model_copy(update={"path": paths}),
+                "launch": record.launch.model_copy(update={"endpoints": ends}),
+            }
+        )
+
+    def found(one: str, other: str, *, hosts: tuple[str, str] = ("h1", "h1")) -> bool:
+        records = (took(first, one, hosts[0]), took(second, other, hosts[1]))
+        every = remarks.remarks(replace(comparison, data=replace(data, records=records)))
         return any("changed during the campaign" in remark.title for remark in every)
 
     assert not found("tcp; send buffer 69120 B", "tcp; send buffer 87040 B")
     assert found("posix/memory", "tcp/lo")
+    # endpoints of other hosts have channels of another kind
+    assert not found("posix/memory", "tcp/lo", hosts=("h1", "h2"))
     # two ends that differ in numbers alone are one path, as if they had agreed
     assert load.distinct_paths(["tcp; buffer 1 B", "tcp; buffer 2 B"]) == "tcp; buffer 1 B"
     assert load.distinct_paths(["posix/memory", "tcp/lo"]) == "posix/memory | tcp/lo"

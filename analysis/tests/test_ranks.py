@@ -78,7 +78,7 @@ def test_what_stands_beside_ranks_nothing(found: compare.Comparison) -> None:
     lower = [row for row in beside if row.cell.series.layer == SLOW and row.cell.case.pattern == "rpc"]
     assert all(row.beats_floor for row in lower)
     assert len(lower) == 3
-    said = remarks.remarks(found, load.launch_facts(found.data))
+    said = remarks.remarks(found)
     assert not [one for one in said if "better than the floor" in one.title]
 
 

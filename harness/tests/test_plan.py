@@ -958,7 +958,8 @@ def test_a_ring_has_neighbours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "on"), [(2, ["h2", "h1", "h2"]), (3, ["h2", "h3", "h1"]), (4, ["h2", "h3", "h4"]), (9, ["h2", "h3", "h4"])]
+    ("hosts", "on"),
+    [(2, ["h2", "h1", "h2"]), (3, ["h2", "h3", "h1"]), (4, ["h2", "h3", "h4"]), (9, ["h2", "h3", "h4"])],
 )
 def test_who_is_spread_shares_the_first_host_only_where_hosts_are_few(hosts: int, on: list[str]) -> None:
     assert [host for role, host, _ in cast("site", "between", hosts, members=3) if role == "node"] == on

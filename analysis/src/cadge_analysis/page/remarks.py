@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Remark
@@ -12,7 +12,7 @@ from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import does_nothing, loads
-from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, without_numbers
+from cadge_analysis.stats.load import Dataset, changed
 from cadge_results.pattern import Quantity
 
 _STEAL_SHARE = 0.01
@@ -315,18 +315,8 @@ def _machine(data: Dataset) -> Iterator[Remark]:
         )
 
 
-def _essence(facts: LaunchFacts) -> tuple[str, ...]:
-    """Return what must not change between launches. Numbers in a path (buffer sizes, addresses) may."""
-    identity = (facts.library, facts.version, facts.file, facts.build_id, facts.adapter_file, facts.adapter_build_id)
-    return (*identity, without_numbers(facts.used))
-
-
-def _identity(facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) -> Iterator[Remark]:
-    mixed = sorted(
-        f"{series.label} ({place}, {wait})"
-        for (series, place, wait), stated in facts.items()
-        if len({_essence(one) for one in stated}) > 1
-    )
+def _identity(data: Dataset) -> Iterator[Remark]:
+    mixed = [f"{series.label} ({place}, {wait})" for series, place, wait in changed(data)]
     if mixed:
         yield Remark(
             grave=True,
@@ -336,9 +326,7 @@ def _identity(facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]) 
         )
 
 
-def remarks(
-    comparison: Comparison, facts: Mapping[tuple[Series, str, str], tuple[LaunchFacts, ...]]
-) -> tuple[Remark, ...]:
+def remarks(comparison: Comparison) -> tuple[Remark, ...]:
     """Return every remark, grave ones first, each kind in the order of this file."""
     data = comparison.data
     found = [
@@ -346,7 +334,7 @@ def remarks(
         *_completeness(data),
         *_made_again(data),
         *_floors(comparison.rows, data),
-        *_identity(facts),
+        *_identity(data),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
         *_hindered(comparison.rows),

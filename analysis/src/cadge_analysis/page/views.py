@@ -173,7 +173,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
             made = _section(comparison, pattern, place, keys, looks, first, fits, loads)
             if made is not None:
                 sections[pattern, place] = made
-    found = remarks(comparison, every_fact)
+    found = remarks(comparison)
     outcomes = coverage.outcome_rows(data)
     return Page(
         title=title or provenance.title(data),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -37,7 +37,7 @@ from cadge_results.histogram import decode, merge
 from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
 from cadge_results.point import Value
-from cadge_results.result import CpuUse
+from cadge_results.result import CpuUse, Result
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
 
@@ -377,27 +377,55 @@ def distinct_paths(paths: Iterable[str]) -> str:
 def launch_facts(data: Dataset) -> dict[tuple[Series, str, str], tuple[LaunchFacts, ...]]:
     """Return, by series, place and wait mode, every differing set of facts that its launches stated (usually one)."""
     found: dict[tuple[Series, str, str], dict[str, LaunchFacts]] = defaultdict(dict)
-    for record in data.records:
-        result, launch = record.result, record.launch
-        if result is None or result.status != "done":
-            continue
-        series = series_of(launch.subject)
-        library, adapter, limits = result.library, result.adapter, result.limits
-        facts = LaunchFacts(
-            library=library.name if library else "",
-            version=library.stated_version if library else "",
-            file=(library.file or "") if library else "",
-            build_id=(library.build_id or "") if library else "",
-            adapter_file=(adapter.file or "") if adapter else "",
-            adapter_build_id=(adapter.build_id or "") if adapter else "",
-            rpc=(adapter.rpc or "") if adapter else "",
-            semantics=dict(adapter.semantics) if adapter else {},
-            caps=adapter.caps if adapter else (),
-            traits=dict(adapter.traits) if adapter else {},
-            used=distinct_paths(path.used for path in result.path if path.used),
-            short_bytes=limits.short_bytes_max if limits else 0,
-            short_path=limits.short_path if limits else "",
-            long_path=limits.long_path if limits else "",
-        )
-        found[series, launch.place, launch.wait].setdefault(repr(facts), facts)
+    for record, result in _done(data):
+        facts = _facts(result)
+        found[_where(record)].setdefault(repr(facts), facts)
     return {key: tuple(facts[text] for text in sorted(facts)) for key, facts in found.items()}
+
+
+def changed(data: Dataset) -> list[tuple[Series, str, str]]:
+    """Return the series that were not the same in all launches: the library, or the path among the same hosts.
+
+    Where a launch has several endpoints on a host, their channels take another path than those between hosts.
+    Numbers in a path (buffer sizes, addresses) may differ.
+    """
+    libraries: dict[tuple[Series, str, str], set[tuple[str, ...]]] = defaultdict(set)
+    paths: dict[tuple[tuple[Series, str, str], tuple[str, ...]], set[str]] = defaultdict(set)
+    for record, result in _done(data):
+        key, one = _where(record), _facts(result)
+        identity = (one.library, one.version, one.file, one.build_id, one.adapter_file, one.adapter_build_id)
+        libraries[key].add(identity)
+        hosts = tuple(endpoint.host for endpoint in record.launch.endpoints)
+        paths[key, hosts].add(without_numbers(one.used))
+    found = {key for key, identities in libraries.items() if len(identities) > 1}
+    return sorted(found | {key for (key, _), used in paths.items() if len(used) > 1})
+
+
+def _done(data: Dataset) -> Iterator[tuple[LaunchRecord, Result]]:
+    for record in data.records:
+        if record.result is not None and record.result.status == "done":
+            yield record, record.result
+
+
+def _where(record: LaunchRecord) -> tuple[Series, str, str]:
+    return series_of(record.launch.subject), record.launch.place, record.launch.wait
+
+
+def _facts(result: Result) -> LaunchFacts:
+    library, adapter, limits = result.library, result.adapter, result.limits
+    return LaunchFacts(
+        library=library.name if library else "",
+        version=library.stated_version if library else "",
+        file=(library.file or "") if library else "",
+        build_id=(library.build_id or "") if library else "",
+        adapter_file=(adapter.file or "") if adapter else "",
+        adapter_build_id=(adapter.build_id or "") if adapter else "",
+        rpc=(adapter.rpc or "") if adapter else "",
+        semantics=dict(adapter.semantics) if adapter else {},
+        caps=adapter.caps if adapter else (),
+        traits=dict(adapter.traits) if adapter else {},
+        used=distinct_paths(path.used for path in result.path if path.used),
+        short_bytes=limits.short_bytes_max if limits else 0,
+        short_path=limits.short_path if limits else "",
+        long_path=limits.long_path if limits else "",
+    )

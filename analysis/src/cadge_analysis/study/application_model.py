@@ -25,8 +25,8 @@ Subject = tuple[str, str, str, str]
 Beside = tuple[str, float, float]
 NO_MODEL = "No model was fitted, so nothing is predicted."
 NO_LOADS = (
-    "Nothing is predicted: the model was fitted at one load, where what a node takes to be woken is in its other costs. At "
-    "its limit no node sleeps, and what it takes then such a fit does not know."
+    "Nothing is predicted: the model was fitted at one load, where what a node takes to be woken is in its other costs."
+    " At its limit no node sleeps, and what it takes then such a fit does not know."
 )
 
 

@@ -21,7 +21,6 @@ from cadge_analysis.page.viewmodel import Fact, Remark, Value
 from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.intervals import Estimate
-from cadge_analysis.stats.load import launch_facts
 from cadge_analysis.study import (
     application_parts,
     contrast,
@@ -169,7 +168,7 @@ def page(
     Each section is made of the first campaign that has something for it; the prices of features, of all of them.
     """
     comparison = comparisons[0]
-    remarked = [(one, remarks(one, launch_facts(one.data))) for one in comparisons]
+    remarked = [(one, remarks(one)) for one in comparisons]
     found = tuple(remark for _, some in remarked for remark in some)
     grave = tuple(
         replace(remark, title=f"{remark.title} ({one.data.meta.campaign_id})") if len(comparisons) > 1 else remark

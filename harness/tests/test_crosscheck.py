@@ -76,8 +76,8 @@ def record(place: Place = "between", *, deltas: dict[str, int] | None = None, **
     return LaunchRecord.from_object(found, source="test")
 
 
-def verdicts(given: LaunchRecord) -> dict[str, str]:
-    return {check.name: "" if check.ok else check.detail for check in crosschecks(given)}
+def verdicts(given: LaunchRecord, *, own_traffic: bool = False) -> dict[str, str]:
+    return {check.name: "" if check.ok else check.detail for check in crosschecks(given, own_traffic=own_traffic)}
 
 
 def test_payload_on_the_data_network_is_sound() -> None:
@@ -140,6 +140,20 @@ def test_raw_frames_go_through_their_own_link() -> None:
     )
     assert verdicts(through)["counters"] == ""
     assert "raw0" in verdicts(raw)["counters"]
+
+
+def test_what_a_pattern_sends_beside_the_layer_is_no_stray_payload() -> None:
+    """A web server's clients are on the data network, whatever the layer uses; nobody is on that of management."""
+    raw = record(deltas={"data0": 4 * PAYLOAD, "raw0": PAYLOAD})
+    assert raw.result is not None
+    path = {"medium": "network", "as_asked": True, "device": "raw0"}
+    through = LaunchRecord.from_object(
+        {**raw.to_object(), "result": {**raw.result.to_object(), "path": [path, path]}}, source="t"
+    )
+    assert "went through data0" in verdicts(through)["counters"]
+    assert verdicts(through, own_traffic=True)["counters"] == ""
+    astray = record(deltas={"data0": PAYLOAD, "mgmt0": PAYLOAD})
+    assert "went through mgmt0" in verdicts(astray, own_traffic=True)["counters"]
 
 
 def test_little_payload_is_not_judged_by_counters() -> None:

@@ -10,7 +10,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from cadge_results.pattern import PatternFile
 
-from .test_driver_run import Json, Pair, endpoint, in_long_form, launch, need
+from .test_driver_run import BUILD, Json, Pair, endpoint, in_long_form, launch, need
 
 pytestmark = pytest.mark.alone
 
@@ -128,6 +128,27 @@ def test_each_version_has_its_counts(cluster: Pair, layer: str, version: str) ->
     assert (notified > 0) == bool(written)
     copies = {"v1": 2, "v2": 2, "v3": 2, "v4": 1, "v5": 0}[version]
     assert value(attempt, "copied_bytes") == pytest.approx(copies * value(attempt, "message_bytes"), rel=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["v0", "v2", "v5"])
+def test_versions_under_sanitizers(cluster: Pair, version: str) -> None:
+    need("pm-ofi")
+    cluster.driver, cluster.modules = BUILD / "asan/bin/cadge-driver", BUILD / "asan/layers"
+    wanted = site("pm-ofi", working_percent=200, version=version)
+    only_attempt(cluster.run({**wanted, "place": "between"}))
+
+
+@pytest.mark.parametrize(
+    ("layer", "nodes", "version"),
+    [("sockets-unix", 1, "v0"), *in_long_form(("pm-ofi", 2, "v0"), ("pm-ofi", 2, "v5"), ("rdma-ucx", 2, "v3"))],
+)
+def test_nodes_that_poll(cluster: Pair, layer: str, nodes: int, version: str) -> None:
+    """Who polls looks into its memory by itself: nobody notifies."""
+    need(layer)
+    attempt = only_attempt(cluster.run({**site(layer, nodes=nodes, version=version), "wait": "poll"}))
+    assert value(attempt, "notify_messages") == value(attempt, "wakeups") == 0
+    assert (value(attempt, "puts") > 0) == (version != "v0")
 
 
 def test_a_layer_without_remote_writes_has_messages_alone(cluster: Pair) -> None:

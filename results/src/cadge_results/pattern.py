@@ -522,6 +522,8 @@ class PatternFile(Document):
     outstanding: Name | None = None
     """The parameter that says how many operations are under way at a time."""
     loop: Literal["closed", "open"] = "closed"
+    own_traffic: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Its processes speak over the data network beside the layer, so that what is seen there is not all the layer's."""
     warmup_percent: NonNegativeInt = Field(default=0, exclude_if=lambda value: not value)
     """How long a point of it warms up, in percent of its duration, where that is long; for the planner."""
     calls: bool = False

@@ -37,17 +37,26 @@ HASH_SHOWN = 8
 """Of a SHA-256 in hexadecimal digits."""
 
 
-def crosschecks(record: LaunchRecord) -> tuple[Check, ...]:
-    """Return every verdict on a launch; none for one that measured nothing."""
+def crosschecks(record: LaunchRecord, *, own_traffic: bool = False) -> tuple[Check, ...]:
+    """Return every verdict on a launch; none for one that measured nothing.
+
+    `own_traffic`: processes of one of its patterns speak over the data network beside the layer.
+    """
     result = record.result
     if result is None or result.status != "done":
         return ()
-    return (_as_asked(record), _link(record), ended_well(record), counters_read(record), _counters(record))
+    return (
+        _as_asked(record),
+        _link(record),
+        ended_well(record),
+        counters_read(record),
+        _counters(record, own_traffic=own_traffic),
+    )
 
 
-def with_crosschecks(record: LaunchRecord) -> LaunchRecord:
+def with_crosschecks(record: LaunchRecord, *, own_traffic: bool = False) -> LaunchRecord:
     """Return the record with its verdicts."""
-    return record.model_copy(update={"crosschecks": crosschecks(record)})
+    return record.model_copy(update={"crosschecks": crosschecks(record, own_traffic=own_traffic)})
 
 
 def _as_asked(record: LaunchRecord) -> Check:
@@ -102,7 +111,7 @@ def payload_bytes(attempts: Iterable[Attempt]) -> int:
     return sum(attempt.bytes or 0 for attempt in attempts)
 
 
-def _counters(record: LaunchRecord) -> Check:
+def _counters(record: LaunchRecord, *, own_traffic: bool) -> Check:
     """Compare what the interfaces carried with the payload that was measured."""
     result = record.result
     payload = payload_bytes(result.attempts) if result is not None else 0
@@ -119,7 +128,8 @@ def _counters(record: LaunchRecord) -> Check:
     stray = payload * STRAY_SHARE + CONTROL_BYTES * max(contexts - 2, 0) + control
     wrong, seen_at_all = [], 0
     for host, deltas in zip(record.counters, carried, strict=True):
-        allowed = _allowed(record, devices.get(host.host, ""), raw, several=endpoints[host.host] > 1)
+        device = devices.get(host.host, "")
+        allowed = _allowed(record, device, raw, several=endpoints[host.host] > 1) | ({device} if own_traffic else set())
         for name, delta in sorted(deltas.items()):
             if name not in allowed and delta > stray:
                 wrong.append(f"{host.host}: {delta} bytes went through {name}; the payload was {payload} bytes")

@@ -175,8 +175,11 @@ class Session:
     def _on_launch(self, raw: Mapping[str, object]) -> None:
         """Judge and store a launch. One that is stored already (collected twice) changes nothing."""
         try:
-            record = with_crosschecks(LaunchRecord.from_object(dict(raw), source="launch record"))
-            self.writer.add_launch(record)
+            record = LaunchRecord.from_object(dict(raw), source="launch record")
+            files = self.writer.campaign.plan.patterns
+            used = {point.workload.pattern for point in record.launch.points}
+            own_traffic = any(files[name].own_traffic for name in used & files.keys())
+            self.writer.add_launch(with_crosschecks(record, own_traffic=own_traffic))
         except DuplicateLaunchError:
             return
         except FormatError as error:

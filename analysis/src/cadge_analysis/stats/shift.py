@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""By how much one side differs from another: a ratio with its interval, and how surely there is a difference at all.
+
+Distribution-free, and exact but where that is said. Everything is a difference of logarithms, so that the sides may be
+exchanged: then the shift changes its sign, and nothing else, to the last bit.
+
+Two series of one campaign are paired: their launches stand side by side in each round, and share what the machine was
+like then. The shift is the median over rounds, its interval that of order statistics (see intervals.py), its p the sign
+test's (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.4).
+
+Two campaigns are not paired. The shift is the median of all differences between a launch of one and a launch of the
+other (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963, p. 598), with the interval and the p of the rank
+sum (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, sections 4.1 to 4.3). That takes
+launches for independent and both sides for alike but for the shift; what the machine did between two campaigns is in
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb, erf, log, sqrt
+
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_launches
+
+EXACT_PAIRS_MAX = 2500
+"""Beyond so many pairs of launches the rank sum's distribution is the normal one, with a correction for continuity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """The logarithm of (second side / first side), its interval, and the two-sided p of no difference.
+
+    `low` and `high` are None where the launches are too few for an interval; `coverage` is what it really covers.
+    """
+
+    log_ratio: float
+    low: float | None
+    high: float | None
+    coverage: float
+    p: float
+    launches: tuple[int, int]
+    paired: bool
+
+    def mirrored(self) -> Shift:
+        """Return the same shift as seen from the other side."""
+        return Shift(
+            log_ratio=-self.log_ratio,
+            low=None if self.high is None else -self.high,
+            high=None if self.low is None else -self.low,
+            coverage=self.coverage,
+            p=self.p,
+            launches=(self.launches[1], self.launches[0]),
+            paired=self.paired,
+        )
+
+
+def paired(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) -> Shift | None:
+    """Return the shift over what both sides have; None where that is nothing. All values are above zero."""
+    both = sorted(set(first) & set(second), key=repr)
+    if not both:
+        return None
+    differences = [log(second[key]) - log(first[key]) for key in both]
+    found = over_launches(differences, paired=True)
+    return Shift(
+        log_ratio=found.value,
+        low=found.low,
+        high=found.high,
+        coverage=found.coverage,
+        p=sign_test(differences),
+        launches=(len(both), len(both)),
+        paired=True,
+    )
+
+
+def unpaired(first: Sequence[float], second: Sequence[float]) -> Shift | None:
+    """Return the shift between two samples; None where one is empty. All values are above zero."""
+    if not first or not second:
+        return None
+    ours, theirs = [log(value) for value in first], [log(value) for value in second]
+    differences = sorted(b - a for a in ours for b in theirs)
+    rank, coverage = rank_of_pairs(len(ours), len(theirs))
+    return Shift(
+        log_ratio=median(differences),
+        low=differences[rank - 1] if rank else None,
+        high=differences[-rank] if rank else None,
+        coverage=coverage,
+        p=rank_sum_test(differences, len(ours), len(theirs)),
+        launches=(len(ours), len(theirs)),
+        paired=False,
+    )
+
+
+def sign_test(differences: Sequence[float]) -> float:
+    """Return the two-sided p of differences whose median is zero; those that are zero say nothing."""
+    above = sum(value > 0 for value in differences)
+    below = sum(value < 0 for value in differences)
+    n, fewer = above + below, min(above, below)
+    return min(1.0, 2 * sum(comb(n, k) for k in range(fewer + 1)) / (1 << n))
+
+
+@lru_cache(maxsize=256)
+def _pair_counts(ours: int, theirs: int) -> tuple[int, ...]:
+    """Return in how many of the orders of both samples so many pairs have the second above the first, for each number.
+
+    By the recursion of Mann and Whitney (Annals of Mathematical Statistics 18, 1947, p. 50): the highest of all is of
+    the second sample, and above all of the first, or of the first.
+    """
+    rows = [[1] for _ in range(theirs + 1)]  # with none of the first sample there is one order, without any pair
+    for a in range(1, ours + 1):
+        row = [[1]]
+        for b in range(1, theirs + 1):
+            counts = [0] * (a * b + 1)
+            for pairs, ways in enumerate(rows[b]):
+                counts[pairs] += ways
+            for pairs, ways in enumerate(row[b - 1]):
+                counts[pairs + a] += ways
+            row.append(counts)
+        rows = row
+    return tuple(rows[theirs])
+
+
+def _at_most(pairs: float, ours: int, theirs: int) -> float:
+    """Return the probability of no more pairs than this with the second above the first, if there is no difference."""
+    if pairs < 0:
+        return 0.0
+    if ours * theirs <= EXACT_PAIRS_MAX:
+        return sum(_pair_counts(ours, theirs)[: int(pairs) + 1]) / comb(ours + theirs, ours)
+    deviation = sqrt(ours * theirs * (ours + theirs + 1) / 12)
+    return (1 + erf((pairs + 0.5 - ours * theirs / 2) / deviation / sqrt(2))) / 2
+
+
+def rank_of_pairs(ours: int, theirs: int) -> tuple[int, float]:
+    """Return which smallest and largest difference enclose the shift with 95 %, and with which probability they do.
+
+    0 and 0.0 where even the smallest and the largest of all do not.
+    """
+    rank = 0
+    while 2 * (rank + 1) <= ours * theirs and 1 - 2 * _at_most(rank, ours, theirs) >= TARGET_COVERAGE:
+        rank += 1
+    return rank, 1 - 2 * _at_most(rank - 1, ours, theirs) if rank else 0.0
+
+
+def rank_sum_test(differences: Sequence[float], ours: int, theirs: int) -> float:
+    """Return the two-sided p of no difference. Of pairs that are alike as many as can be speak against one."""
+    above = sum(value > 0 for value in differences)
+    below = sum(value < 0 for value in differences)
+    alike = len(differences) - above - below
+    fewer = min(above, below)
+    fewer += min(alike, max(len(differences) // 2 - fewer, 0))
+    return min(1.0, 2 * _at_most(fewer, ours, theirs))

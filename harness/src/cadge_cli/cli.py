@@ -45,6 +45,7 @@ COMMANDS = {
     "export": "Write a campaign as CSV or JSON.",
     "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
+    "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
     "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
     "hypotheses": "List what papers claimed, and where each claim is tested.",
@@ -118,6 +119,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_ablate import ablate
 
             return ablate
+        case "compare":
+            from cadge_cli.commands_compare import compare
+
+            return compare
         case "study":
             from cadge_cli.commands_study import study
 

@@ -21,6 +21,7 @@ EXIT_UNREACHABLE = 4
 EXIT_NOTHING = 5
 EXIT_STOPPED = 6
 EXIT_DAMAGED = 7
+EXIT_CHANGED = 8
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
@@ -34,6 +35,7 @@ EXIT_CODES = {
     EXIT_NOTHING: "selection matched nothing, or no data",
     EXIT_STOPPED: "stopped early, resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
+    EXIT_CHANGED: "`cadge compare` found what --fail-on names",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
     EXIT_TERMINATED: "terminated; results so far are complete and resumable",

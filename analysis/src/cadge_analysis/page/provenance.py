@@ -19,7 +19,7 @@ from cadge_analysis.stats.load import Dataset, LaunchFacts, Series, distinct_pat
 STEERING = ("LD_LIBRARY_PATH", "OPAL_PREFIX")
 """Variables of the inventory that say which libraries are used; the values of the others are of no interest."""
 
-_NODE_FACTS = (
+NODE_FACTS = (
     ("kernel", "kernel"),
     ("cmdline", "kernel command line"),
     ("cpu", "processor"),
@@ -328,7 +328,7 @@ def fact_tables(
 def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     """Return every host's fingerprint."""
     return tuple(
-        (node.host, tuple(Fact(name=name, text=plain(getattr(node, key))) for key, name in _NODE_FACTS))
+        (node.host, tuple(Fact(name=name, text=plain(getattr(node, key))) for key, name in NODE_FACTS))
         for node in data.nodes
     )
 

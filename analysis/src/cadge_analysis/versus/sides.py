@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two sides of a comparison: a campaign whole, or one of its series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cadge_analysis.stats.compare import Numbers, numbers_of
+from cadge_analysis.stats.load import Cell, Dataset, Series
+
+Key = tuple[str, str, str, str]
+"""Series (empty where each side is one series), place, wait mode, workload: what makes two cells the same one."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A campaign, or one series of it."""
+
+    name: str
+    data: Dataset
+    series: Series | None = None
+
+    @cached_property
+    def cells(self) -> Mapping[Key, Cell]:
+        """The cells of layers, by what they have in common with those of another side."""
+        return {
+            self._key(cell): cell
+            for cell in self.data.cells
+            if cell.series.kind == "layer" and self.series in (None, cell.series)
+        }
+
+    @cached_property
+    def numbers(self) -> Mapping[Key, Numbers]:
+        """What was measured, of cells that have a number."""
+        found = {key: numbers_of(cell) for key, cell in self.cells.items()}
+        return {key: one for key, one in found.items() if one is not None}
+
+    def _key(self, cell: Cell) -> Key:
+        case = cell.case
+        values = ", ".join(f"{name}={case.workload[name]}" for name in case.file.parameters)
+        return "" if self.series else cell.series.label, case.place, case.wait, f"{case.pattern} {values}"

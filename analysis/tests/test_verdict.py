@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verdicts on families of shifts: what counts as different, the same, or neither; sides exchanged; false alarms."""
+
+from __future__ import annotations
+
+import random
+from math import log
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cadge_analysis.stats.shift import Shift, paired
+from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
+
+Better = Literal["low", "high"]
+OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+
+
+def shift(ratio: float, spread: float, launches: int = 9) -> Shift:
+    """One whose launches lie evenly between the ratio times and divided by (1 + spread)."""
+    span = [2 * i / (launches - 1) - 1 if launches > 1 else 0.0 for i in range(launches)]
+    found = paired(
+        {str(i): 1.0 for i in range(launches)}, {str(i): ratio * (1 + spread) ** one for i, one in enumerate(span)}
+    )
+    assert found is not None
+    return found
+
+
+def alone(one: Shift, better: Better = "low") -> Judged:
+    [judged] = judge([(one, better)], 0.05)
+    return judged
+
+
+def test_adjusted_as_by_hand() -> None:
+    # m = 4, harmonic sum 25/12
+    assert adjusted([0.01, 0.04, 0.02, 0.9]) == pytest.approx(
+        [0.01 * 4 * 25 / 12, 0.04 * 4 * 25 / 12 / 3, 0.02 * 4 * 25 / 12 / 2, 1.0]
+    )
+    assert adjusted([]) == []
+
+
+def test_four_verdicts() -> None:
+    assert alone(shift(1.5, 0.1)).verdict is Verdict.SLOWER
+    assert alone(shift(1.5, 0.1), "high").verdict is Verdict.FASTER
+    assert alone(shift(0.8, 0.1)).verdict is Verdict.FASTER
+    assert alone(shift(1.01, 0.02)).verdict is Verdict.SAME
+    unsure = alone(shift(1.02, 0.5))
+    assert unsure.verdict is Verdict.UNKNOWN
+    assert unsure.more is not None
+    assert unsure.more > 0
+
+
+def test_what_is_surely_different_and_within_the_margin_is_the_same() -> None:
+    assert alone(shift(1.03, 0.005)).verdict is Verdict.SAME
+
+
+def test_few_launches_decide_nothing() -> None:
+    """Three that agree are no evidence, and no interval of theirs covers 95 %."""
+    for one in (shift(3.0, 0.0, launches=3), shift(1.0, 0.0, launches=3)):
+        judged = alone(one)
+        assert judged.verdict is Verdict.UNKNOWN
+        assert judged.more == 3
+
+
+def test_among_many_more_is_asked_of_each() -> None:
+    """Nine that agree stand alone; among two hundred without a difference they do not."""
+    surely, nothing = shift(2.0, 0.01), shift(1.001, 0.3)
+    assert judge([(surely, "low")], 0.05)[0].verdict is Verdict.SLOWER
+    judged = judge([(surely, "low"), *[(nothing, "low")] * 199], 0.05)
+    assert judged[0].verdict is Verdict.UNKNOWN
+    assert judged[0].more is not None
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.3, 3), st.floats(0, 0.5), st.integers(1, 14), st.sampled_from(["low", "high"])),
+        max_size=8,
+    ),
+    st.floats(0.01, 0.2),
+)
+def test_exchanged_sides_give_opposite_verdicts(found: list[tuple[float, float, int, Better]], margin: float) -> None:
+    there = [(shift(ratio, spread, launches), better) for ratio, spread, launches, better in found]
+    back = [(one.mirrored(), better) for one, better in there]
+    for one, other in zip(judge(there, margin), judge(back, margin), strict=True):
+        assert other.verdict is OPPOSITE.get(one.verdict, one.verdict)
+        assert (other.p, other.more) == (one.p, one.more)
+
+
+def test_alike_sides_are_hardly_ever_called_different() -> None:
+    """Forty cells without a difference, two hundred times: in at most 5 % of these any of them is called different."""
+    chance, wrong = random.Random(3), 0
+    for _ in range(200):
+        cells = []
+        for _ in range(40):
+            one = paired(
+                {str(i): chance.lognormvariate(0, 0.1) for i in range(12)},
+                {str(i): chance.lognormvariate(0, 0.1) for i in range(12)},
+            )
+            assert one is not None
+            cells.append(one)
+        judged = judge([(one, "low") for one in cells], 0.05)
+        wrong += any(one.verdict in OPPOSITE for one in judged)
+    assert wrong / 200 <= 0.05 + 3 * 0.0155
+
+
+def test_about_how_many_launches_more() -> None:
+    """Four times as many halve an interval: from nine with +-10 % to 36 with +-5 %."""
+    judged = alone(shift(1.0, 0.095))
+    assert judged.verdict is Verdict.UNKNOWN
+    assert judged.more is not None
+    assert log(1.05) > 0
+    assert 5 <= judged.more <= 40

@@ -915,7 +915,7 @@ FAN = {
         "source": {"count": "members", "peers": ["sink"], "hosts": "others", "acts": True},
     },
 }
-SITE = {
+SERVED = {
     **RING,
     "title": "Site",
     "roles": {
@@ -939,7 +939,7 @@ MORE = replace(
         "ring": PatternFile.from_object(RING, source="ring"),
         "fan": PatternFile.from_object(FAN, source="fan"),
         "guest": PatternFile.from_object(GUEST, source="guest"),
-        "site": PatternFile.from_object(SITE, source="site"),
+        "site": PatternFile.from_object(SERVED, source="site"),
     },
 )
 

@@ -268,9 +268,10 @@ def _factor_row(app: Application, name: str, without: Point, having: Point) -> L
     )
     flag = "differs" if ratio is not None and speaks(ratio, above=1.0) == "for" else "same"
     none = "no launch has both"
+    who = having.version if having.server == app.spec.outside.own else having.server
     return LadderRow(
         label=name,
-        detail=f"{having.cell.series.layer}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}",
+        detail=f"{having.cell.series.layer} {who}, {words.PLACES[having.where[0]]}, {app.say(having.setting)}",
         cells=(
             estimate_value(ratio, scale=1.0, reason=none, sign=units.TIMES, flag=flag),
             estimate_value(extra, scale=1 / units.NS_PER_US, reason=none),

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a sweep can decide, before it is run: launches against the size of its families.
+
+The smallest p that n paired launches can have is 2/2^n, where all rounds agree. One difference that stands alone among
+m comparisons needs a p of 0.05/m where no comparison may be wrong (Bonferroni), so 13, 16 and 19 launches among 200,
+1,000 and 8,000; by the rule that is used here (BY, see families.py) it is 16, 19 and 22. Where R of them differ, R
+times that p will do: a family in which much differs is decided with fewer launches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, sqrt
+from statistics import NormalDist
+
+from cadge_analysis.stats.families import level_of
+from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.signs import most_fewer, two_sided
+from cadge_results import Plan, PlanPoint
+
+LAUNCHES_MAX = 1000
+"""Nobody is told to make more launches than this."""
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFamily:
+    """One pattern at one place: how many comparisons with a baseline it holds, and how many launches each has."""
+
+    pattern: str
+    place: str
+    comparisons: int
+    launches: int
+
+
+def launches_needed(level: float, *, against: int = 0) -> int:
+    """Return how many launches a sign test needs for a p of at most this, where so many of them disagree."""
+    launches = 2 * against + 1
+    while most_fewer(launches, level) < against:
+        launches += 1
+    return launches
+
+
+def alike_needed(launches: int, size: int, error: float = ERROR) -> int | None:
+    """Return how many of a family's comparisons have to differ with all rounds agreeing before BY calls any different.
+
+    None where all of them would not be enough.
+    """
+    rank = ceil(two_sided(launches, 0) / level_of(1, size, error) * (1 - 1e-9))
+    return rank if rank <= size else None
+
+
+@lru_cache(maxsize=4096)
+def launches_to_decide(share: float, level: float, *, power: float = POWER) -> int | None:
+    """Return how many launches show that more than half lie on a side, where this share does; None: over LAUNCHES_MAX.
+
+    Exact, by binomial sums; shown is a difference at the level with this probability. It is not monotone in the number
+    of launches, since signs are whole numbers; this is the first number that will do.
+    """
+    if share <= 0.5:
+        return None
+    normal = NormalDist()  # where to begin: the normal distribution's number, less what it may be wrong by
+    reach = normal.inv_cdf(1 - level / 2) / 2 + normal.inv_cdf(power) * sqrt(share * (1 - share))
+    about = (reach / (share - 0.5)) ** 2
+    launches = max(launches_needed(level), int(0.7 * about))
+    while launches <= LAUNCHES_MAX:
+        if _at_most(launches, most_fewer(launches, level), 1 - share) >= power:
+            return launches
+        launches += 1 + launches // 50  # beyond 50 to within a fiftieth
+    return None
+
+
+def _at_most(launches: int, fewer: int, share: float) -> float:
+    """Return the probability of no more than `fewer` of so many where each is one with this probability."""
+    if fewer < 0:
+        return 0.0
+    if share <= 0:
+        return 1.0
+    chance = total = (1 - share) ** launches
+    for k in range(fewer):
+        chance *= (launches - k) / (k + 1) * share / (1 - share)
+        total += chance
+    return total
+
+
+def families_of(plan: Plan) -> tuple[PlannedFamily, ...]:
+    """Return the families of a plan, the largest first. One of its layers is taken for the baseline of each case."""
+    rounds: dict[str, set[int]] = defaultdict(set)
+    for launch in plan.launches:
+        for name in launch.point_ids:
+            rounds[name].add(launch.round)
+    cases: dict[tuple[str, str], dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for point in _ranked(plan):
+        case = (point.subject.wait, tuple(sorted(point.workload.values.items())))
+        cases[point.workload.pattern, point.subject.place][case].append(len(rounds[point.point_id]))
+    found = [
+        PlannedFamily(
+            pattern=pattern,
+            place=place,
+            comparisons=sum(len(one) - 1 for one in held.values()),
+            launches=min(launches for one in held.values() for launches in one),
+        )
+        for (pattern, place), held in cases.items()
+    ]
+    return tuple(
+        sorted((one for one in found if one.comparisons), key=lambda one: (-one.comparisons, one.pattern, one.place))
+    )
+
+
+def _ranked(plan: Plan) -> Iterator[PlanPoint]:
+    for point in plan.points:
+        is_measured = point.subject.kind == "layer" and point.state == "planned"
+        if is_measured and plan.pattern_of(point).does_rank(point.workload):
+            yield point
+
+
+def said(family: PlannedFamily) -> str:
+    """Say what the launches of a family can decide, in one sentence."""
+    size, launches = family.comparisons, family.launches
+    of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
+    where = f"among {of} of {family.pattern}, {family.place}"
+    alone = launches_needed(level_of(1, size))
+    least = alike_needed(launches, size)
+    made = f"{launches} launches" if launches > 1 else "1 launch"
+    verb = "decide" if launches > 1 else "decides"
+    if least is None:
+        return f"{made} cannot decide anything {where}: a single difference needs {alone}"
+    if least > 1:
+        return (
+            f"{made} {verb} a difference {where} only if all rounds agree in at least {least:,} of them; "
+            f"one alone needs {alone}"
+        )
+    fewer = most_fewer(launches, level_of(1, size))
+    agree = "all rounds agree" if fewer == 0 else f"at least {launches - fewer} rounds agree"
+    alone_too = ", even where it is the only one" if size > 1 else ""
+    return f"{made} {verb} a difference {where} if {agree}{alone_too}"
+
+
+def sentence(plan: Plan) -> str | None:
+    """Say what a plan's largest family can decide; None where it compares nothing."""
+    families = families_of(plan)
+    if not families:
+        return None
+    text = said(families[0])
+    return text if len(families) == 1 else f"{text} (the largest of {len(families)} families)"

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Four verdicts on a layer beside its baseline: faster, slower, same, cannot tell.
+
+From paired log-ratios, round by round, at the last look that was reached (sequential.py), at the level that the family
+asks for (families.py). "Same" is a finding, not the want of one: the whole interval lies inside +-delta, two one-sided
+tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987, p. 657), here at the two-sided level, so
+that it can be read from the interval that is shown. It goes before faster and slower: a difference that is surely there
+and surely below delta is none that matters. The interval says the rest.
+
+Exchanged sides give the mirrored verdict. A zero difference counts against every finding: against a difference, and
+against a bound that it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log1p
+from typing import Literal, TypeVar
+
+from cadge_analysis.stats.families import differing, level_of
+from cadge_analysis.stats.intervals import median
+from cadge_analysis.stats.plan_power import launches_to_decide
+from cadge_analysis.stats.sequential import ERROR, LookPlan, repeated_interval
+
+Says = Literal["faster", "slower", "same", "cannot tell"]
+Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
+"""The logarithm of (ours / baseline) by round, of a quantity of which less is better."""
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the launches say of one comparison.
+
+    `low` and `high` are None where the launches are too few for an interval at this level. `launches`: those that were
+    looked at; `early`: a decision before the plan's last look, whose estimate lies further from zero than the truth
+    does, on average. `more`: about how many launches more would decide it, with a probability of 80 %, if the rounds go
+    on as they went; only where the verdict is "cannot tell", and None where that would be too many, or a guess.
+    """
+
+    says: Says
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    p: float
+    """Of no difference, over all looks; not corrected for the family, which is in `level`."""
+    p_same: float
+    """Of a difference of delta or more, two-sided."""
+    level: float
+    launches: int
+    early: bool
+    correlation: float
+    more: int | None
+    withheld: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What one look shows: the values, and how many of them speak against each finding."""
+
+    values: tuple[float, ...]
+    look: int
+    against_difference: int
+    against_same: int
+    p: float
+    p_same: float
+
+
+def bounds(delta: float) -> tuple[float, float]:
+    """Return what +-delta is as logarithms: as far to the one side as to the other, so that sides may be exchanged."""
+    return -log1p(delta), log1p(delta)
+
+
+def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _Seen | None:
+    look = looks.reached(len(pairs))
+    if look is None:
+        return None
+    values = tuple(value for _, value in sorted(pairs.items())[: looks.looks[look]])
+    low, high = bounds(delta)
+    different = min(sum(value <= 0 for value in values), sum(value >= 0 for value in values))
+    outside = max(sum(value >= high for value in values), sum(value <= low for value in values))
+    return _Seen(
+        values=values,
+        look=look,
+        against_difference=different,
+        against_same=outside,
+        p=looks.p(look, different, correlation=correlation),
+        p_same=looks.p(look, outside, correlation=correlation),
+    )
+
+
+def _unseen(pairs: Pairs, looks: LookPlan, level: float, correlation: float, *, withheld: bool) -> Verdict:
+    values = list(pairs.values())
+    return Verdict(
+        says="cannot tell",
+        log_ratio=median(values) if values else None,
+        low=None,
+        high=None,
+        p=1.0,
+        p_same=1.0,
+        level=level,
+        launches=len(values),
+        early=False,
+        correlation=correlation,
+        more=None if withheld else looks.looks[0] - len(values),
+        withheld=withheld,
+    )
+
+
+def _more(seen: _Seen, level: float) -> int | None:
+    """Return how many launches more would do, from the shares that spoke for each finding.
+
+    A share is estimated as (k + 1/2) / (n + 1): nine of nine do not say that it is always so.
+    """
+    n = len(seen.values)
+    shares = [(n - against + 0.5) / (n + 1) for against in (seen.against_difference, seen.against_same)]
+    needed = [found for share in shares if (found := launches_to_decide(round(share, 3), level)) is not None]
+    return max(1, min(needed) - n) if needed else None
+
+
+def _verdict(
+    seen: _Seen, delta: float, looks: LookPlan, level: float, level_same: float, correlation: float
+) -> Verdict:
+    def inside(at: float) -> tuple[float, float] | None:
+        return repeated_interval(seen.values, looks.fewest(at, correlation=correlation)[seen.look])
+
+    shown, same = inside(level), inside(level_same)
+    lowest, highest = bounds(delta)
+    says: Says = "cannot tell"
+    if same is not None and lowest < same[0] and same[1] < highest:
+        says, shown, level = "same", same, level_same
+    elif shown is not None and (shown[0] > 0 or shown[1] < 0):
+        says = "slower" if shown[0] > 0 else "faster"
+    return Verdict(
+        says=says,
+        log_ratio=median(seen.values),
+        low=shown[0] if shown else None,
+        high=shown[1] if shown else None,
+        p=seen.p,
+        p_same=seen.p_same,
+        level=level,
+        launches=len(seen.values),
+        early=says != "cannot tell" and seen.look < len(looks.looks) - 1,
+        correlation=correlation,
+        more=_more(seen, level) if says == "cannot tell" else None,
+    )
+
+
+def verdict(
+    pairs: Pairs,
+    delta: float,
+    looks: LookPlan,
+    family: int = 1,
+    *,
+    error: float = ERROR,
+    correlation: float = 0.0,
+    withheld: bool = False,
+) -> Verdict:
+    """Return the verdict on one comparison among `family`, of which nothing but their number is known (Bonferroni).
+
+    correlation: that of neighbouring rounds' differences (`Serial.used`); withheld: it is too large
+    (`Serial.withheld`).
+    """
+    level = error / family
+    seen = None if withheld else _seen(pairs, delta, looks, correlation)
+    if seen is None:
+        return _unseen(pairs, looks, level, correlation, withheld=withheld)
+    return _verdict(seen, delta, looks, level, level, correlation)
+
+
+def verdicts(
+    family: Mapping[_Key, Pairs],
+    delta: float,
+    looks: LookPlan,
+    *,
+    error: float = ERROR,
+    correlation: float = 0.0,
+    withheld: bool = False,
+) -> dict[_Key, Verdict]:
+    """Return the verdicts on all comparisons of a family.
+
+    By BY's rule, once for differences and once for "same": of each kind at most `error` are wrong, on average. Those of
+    which no look was reached count as members that say nothing.
+    """
+    seen = {key: None if withheld else _seen(pairs, delta, looks, correlation) for key, pairs in family.items()}
+    size = max(1, len(family))
+
+    def chosen(p_values: list[float]) -> float:
+        return level_of(max(1, differing([*p_values, *[1.0] * (size - len(p_values))], error)), size, error)
+
+    level = chosen([one.p for one in seen.values() if one])
+    level_same = chosen([one.p_same for one in seen.values() if one])
+    return {
+        key: _verdict(one, delta, looks, level, level_same, correlation)
+        if (one := seen[key])
+        else _unseen(pairs, looks, level, correlation, withheld=withheld)
+        for key, pairs in family.items()
+    }

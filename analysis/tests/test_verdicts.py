@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Families and verdicts: BY, the leading group, four verdicts, what more launches would do."""
+
+from __future__ import annotations
+
+import random
+from math import log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cadge_analysis.stats import families, plan_power, verdicts
+from cadge_analysis.stats.plan_power import PlannedFamily, launches_needed
+from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
+from cadge_results import Campaign
+
+DELTA = 0.05
+PAIRS = st.dictionaries(st.integers(0, 40), st.floats(-1, 1), max_size=32)
+MIRRORED = {"faster": "slower", "slower": "faster"}
+
+
+def rounds_of(*values: float) -> dict[int, float]:
+    return dict(enumerate(values))
+
+
+def test_one_cell_among_many_needs_so_many_launches() -> None:
+    """A sign test decides one among 200, 1,000 and 8,000 with 13, 16 and 19 launches; by BY it takes three more."""
+    assert [launches_needed(0.05 / size) for size in (200, 1000, 8000)] == [13, 16, 19]
+    assert [launches_needed(families.level_of(1, size)) for size in (40, 200, 1000, 8000)] == [13, 16, 19, 22]
+    assert launches_needed(0.05) == 6
+    assert launches_needed(0.05, against=1) == 9
+
+
+def test_what_a_plan_can_decide_is_what_by_decides() -> None:
+    for launches, size in ((9, 40), (9, 1000), (12, 40), (13, 40)):
+        needed = plan_power.alike_needed(launches, size)
+        assert needed is not None
+        best = 2 / 2**launches
+        assert families.differing([best] * needed + [1.0] * (size - needed)) == needed
+        assert families.differing([best] * (needed - 1) + [1.0] * (size - needed + 1)) == 0
+    assert plan_power.alike_needed(5, 40) is None
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "launches", "text"),
+    [
+        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self only if all rounds agree in at "
+         "least 14 of them; one alone needs 13"),
+        (40, 13, "13 launches decide a difference among the 40 comparisons of p, self if all rounds agree, even where "
+         "it is the only one"),
+        (40, 30, "30 launches decide a difference among the 40 comparisons of p, self if at least 26 rounds agree, "
+         "even where it is the only one"),
+        (1, 9, "9 launches decide a difference among the one comparison of p, self if at least 8 rounds agree"),
+        (1, 1, "1 launch cannot decide anything among the one comparison of p, self: a single difference needs 6"),
+    ],
+)  # fmt: skip
+def test_the_sentence(comparisons: int, launches: int, text: str) -> None:
+    family = PlannedFamily(pattern="p", place="self", comparisons=comparisons, launches=launches)
+    assert plan_power.said(family) == text
+
+
+def test_the_families_of_a_plan(campaign: Campaign) -> None:
+    """Each layer against one of them, in each case that ranks; what is refused is not compared."""
+    plan = campaign.plan
+    found = plan_power.families_of(plan)
+    assert {one.place for one in found} == {"within", "between"}
+    for family in found:
+        points = [
+            point
+            for point in plan.points
+            if point.subject.kind == "layer"
+            and point.state == "planned"
+            and point.workload.pattern == family.pattern
+            and point.subject.place == family.place
+            and plan.pattern_of(point).does_rank(point.workload)
+        ]
+        cases = {(point.subject.wait, repr(sorted(point.workload.values.items()))) for point in points}
+        assert family.comparisons == len(points) - len(cases)
+        assert family.launches == len({launch.round for launch in plan.launches})
+    said = plan_power.sentence(plan)
+    assert said is not None
+    assert said.endswith(f"(the largest of {len(found)} families)")
+
+
+def test_by_is_by() -> None:
+    """A worked example: 15 p, H(15) = 3.318; level k is k * 0.05 / 49.77."""
+    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344]
+    p_values += [0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    assert families.level_of(1, 15) == pytest.approx(0.05 / 15 / 3.318229)
+    assert families.differing(p_values) == 3
+    assert families.differing([]) == 0
+
+
+def test_e_values() -> None:
+    """The mean over all ways is 1 at any number of launches; e-BH needs 14 launches for one among 40."""
+    from math import comb
+
+    for launches in (1, 9, 30):
+        mean = sum(comb(launches, k) * families.e_value(k, launches - k) for k in range(launches + 1)) / 2**launches
+        assert mean == pytest.approx(1)
+    needed = {size: next(n for n in range(99) if families.e_value(n, 0) >= size / 0.05) for size in (40, 1000, 8000)}
+    assert needed == {40: 14, 1000: 19, 8000: 22}
+    assert families.differing_by_e([families.e_value(14, 0)] + [1.0] * 39) == 1
+    assert families.differing_by_e([families.e_value(13, 0)] + [1.0] * 39) == 0
+
+
+def test_the_best_is_rarely_left_out_and_the_worse_often() -> None:
+    """500 campaigns of 8 layers, two of them best: the group holds a given one in 95 %, and never none."""
+    chance = random.Random(2)
+    kept = worse = alone = 0
+    for _ in range(500):
+        drift = [chance.gauss(0, 0.1) for _ in range(18)]
+        sides = {
+            name: [drift[at] + chance.gauss(0 if name < 2 else 0.15, 0.06) for at in range(18)] for name in range(8)
+        }
+        group = families.leading_group(sides, fixed(18))
+        assert group
+        kept += 0 in group
+        worse += 7 in group
+        alone += len(group) == 1
+    assert kept >= 475
+    assert worse <= 150
+    assert alone <= 25  # of two equal ones none is "fastest"
+
+
+def test_the_fastest_is_alone() -> None:
+    sides = {"a": [0.0] * 12, "b": [0.1] * 12, "c": [0.1] * 12}
+    assert families.leading_group(sides, fixed(12)) == ("a",)
+    assert families.leading_group(sides, fixed(3)) == ("a", "b", "c")  # so few can show nothing
+    assert families.leading_group({"a": [1.0]}, fixed(9)) == ("a",)
+    assert families.leading_group({name: [0.0] * 12 for name in "ab"}, fixed(12)) == ("a", "b")
+
+
+def test_four_verdicts() -> None:
+    slower = verdicts.verdict(rounds_of(*[0.2 + 0.01 * k for k in range(9)]), DELTA, fixed(9))
+    assert (slower.says, slower.early, slower.more) == ("slower", False, None)
+    assert slower.p == pytest.approx(2 / 512)
+    faster = verdicts.verdict(rounds_of(*[-0.2] * 9), DELTA, FOUR_LOOKS)
+    assert (faster.says, faster.early, faster.launches) == ("faster", True, 9)
+    same = verdicts.verdict(rounds_of(*[0.01 * (-1) ** k for k in range(9)]), DELTA, fixed(9))
+    assert same.says == "same"
+    surely_but_little = verdicts.verdict(rounds_of(*[0.01] * 9), DELTA, fixed(9))
+    assert (surely_but_little.says, surely_but_little.p) == ("same", pytest.approx(2 / 512))
+    open_ = verdicts.verdict(rounds_of(*[0.2, -0.1, 0.3, 0.2, -0.2, 0.2, 0.1, 0.4, 0.3]), DELTA, fixed(9))
+    assert open_.says == "cannot tell"
+    assert open_.more is not None
+    assert 5 < open_.more < 60
+    none_yet = verdicts.verdict(rounds_of(*[0.2] * 7), DELTA, FOUR_LOOKS)
+    assert (none_yet.says, none_yet.more, none_yet.low) == ("cannot tell", 2, None)
+    too_alike = verdicts.verdict(rounds_of(*[0.2] * 9), DELTA, FOUR_LOOKS, withheld=True)
+    assert (too_alike.says, too_alike.withheld, too_alike.more) == ("cannot tell", True, None)
+
+
+def test_a_family_asks_for_more() -> None:
+    """Nine rounds that agree decide one comparison, not one among 40; 13 do that, by Bonferroni 11."""
+    pairs = rounds_of(*[0.2] * 13)
+    assert verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 1).says == "slower"
+    few = verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 40)
+    assert (few.says, few.low) == ("cannot tell", None)
+    assert verdicts.verdict(pairs, DELTA, fixed(11), 40).says == "slower"
+    others = {k: rounds_of(*[0.3 * (-1) ** at for at in range(13)]) for k in range(39)}
+    assert verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(13))[39].says == "slower"
+    assert verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(12))[39].says == "cannot tell"
+
+
+def test_correlation_widens() -> None:
+    pairs = rounds_of(*[0.2 + 0.01 * k for k in range(11)], -0.2)
+    assert verdicts.verdict(pairs, DELTA, FOUR_LOOKS).says == "slower"
+    wider = verdicts.verdict(pairs, DELTA, FOUR_LOOKS, correlation=0.3)
+    assert (wider.says, wider.correlation) == ("cannot tell", 0.3)
+    assert wider.low == -0.2
+
+
+@given(PAIRS, st.sampled_from([FOUR_LOOKS, fixed(9), fixed(2)]), st.sampled_from([1, 40]))
+def test_exchanged_sides_give_the_mirrored_verdict(pairs: dict[int, float], looks: object, family: int) -> None:
+    there = verdicts.verdict(pairs, DELTA, looks, family)  # type: ignore[arg-type]
+    back = verdicts.verdict({key: -value for key, value in pairs.items()}, DELTA, looks, family)  # type: ignore[arg-type]
+    assert MIRRORED.get(there.says, there.says) == back.says
+    assert (there.p, there.p_same, there.more) == (back.p, back.p_same, back.more)
+    assert (there.low is None) == (back.low is None)
+    assert there.low is None or there.low == -back.high  # type: ignore[operator]
+    assert (there.log_ratio or 0) == -(back.log_ratio or 0)
+
+
+@given(st.lists(st.lists(st.floats(-0.4, 0.4), min_size=9, max_size=9), min_size=1, max_size=12))
+def test_intervals_agree_with_by(members: list[list[float]]) -> None:
+    """A member is decided where BY says so, and its interval says the same."""
+    family = {at: dict(enumerate(values)) for at, values in enumerate(members)}
+    found = verdicts.verdicts(family, DELTA, fixed(9))
+    count = families.differing([one.p for one in found.values()])
+    level = families.level_of(max(1, count), len(members))
+    for one in found.values():
+        if one.says != "same":
+            assert (one.says in MIRRORED) == (count > 0 and one.p <= level * (1 + 1e-9))
+
+
+def test_false_verdicts_are_as_rare_as_stated() -> None:
+    """400 families of 20 that share a baseline, looked at four times, half of them different: false ones at most 5 %.
+
+    Also: no difference of more than delta is called the same, and at the four looks together no family of no
+    differences names one in more than 5 %.
+    """
+    chance = random.Random(9)
+    false_share = named = 0.0
+    for _ in range(400):
+        base = [chance.gauss(0, 0.05) for _ in range(18)]
+        shifts = [0.0] * 10 + [0.25] * 10
+        family = {at: {k: one + chance.gauss(0, 0.05) - base[k] for k in range(18)} for at, one in enumerate(shifts)}
+        found = verdicts.verdicts(family, DELTA, FOUR_LOOKS)
+        said = [at for at, one in found.items() if one.says in MIRRORED]
+        false_share += sum(at < 10 for at in said) / max(1, len(said))
+        named += sum(at >= 10 for at in said)
+        assert not any(found[at].says == "same" for at in range(10, 20))
+    assert false_share / 400 <= 0.05
+    assert named / 400 > 8
+
+
+def test_how_many_more_is_about_right() -> None:
+    """Where two thirds of rounds agree in truth, so many launches decide in about four of five campaigns."""
+    needed = plan_power.launches_to_decide(2 / 3, 0.05)
+    assert needed is not None
+    chance = random.Random(4)
+    decided = sum(
+        verdicts.verdict(
+            {k: log(1.2) * (1 if chance.random() < 2 / 3 else -1) for k in range(needed)}, DELTA, fixed(needed)
+        ).says
+        == "slower"
+        for _ in range(1000)
+    )
+    assert decided / 1000 == pytest.approx(0.8, abs=0.06)
+    assert plan_power.launches_to_decide(0.5, 0.05) is None
+    assert plan_power.launches_to_decide(0.51, 0.05) is None

@@ -167,6 +167,8 @@ def test_plan(checkout: Checkout, cadge: Cadge, runner: FakeRunner, tmp_path: Pa
     assert json.loads((tmp_path / "plan.json").read_text())["plan_hash"] == data["plan_hash"]
     text = cadge("plan", "--sweep", "tiny").out
     assert "time about" in text
+    assert data["decides"] in text
+    assert "cannot decide anything among the" in data["decides"]
     assert "c-three within/poll: 2 points: not built: libthree" in text
     fewer = json.loads(cadge("plan", "--sweep", "tiny", "--layers", "a-one", "--json").out)["data"]
     assert fewer["launches"] < data["launches"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
+from cadge_analysis.stats.plan_power import sentence
 from cadge_cli.options import (
     json_option,
     out_option,
@@ -117,6 +118,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
         "disk_bytes": made.estimate.disk_bytes,
         "ports": list(made.estimate.ports or ()),
         "basis": made.estimate.basis,
+        "decides": sentence(made),
         "notices": list(made.notices),
         "refused": [
             {"layer": layer, "place": place, "wait": wait, "reason": reason, "points": count}
@@ -182,6 +184,7 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
         f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
         f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
+        *filter(None, [sentence(made)]),
         *made.notices,
     ]
     return lines

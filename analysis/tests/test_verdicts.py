@@ -45,7 +45,7 @@ def test_what_a_plan_can_decide_is_what_by_decides() -> None:
 @pytest.mark.parametrize(
     ("comparisons", "launches", "text"),
     [
-        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self only if all rounds agree in at "
+        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self if all rounds agree in at "
          "least 14 of them; one alone needs 13"),
         (40, 13, "13 launches decide a difference among the 40 comparisons of p, self if all rounds agree, even where "
          "it is the only one"),

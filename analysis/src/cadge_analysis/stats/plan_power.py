@@ -45,9 +45,9 @@ def launches_needed(level: float, *, against: int = 0) -> int:
 
 
 def alike_needed(launches: int, size: int, error: float = ERROR) -> int | None:
-    """Return how many of a family's comparisons have to differ with all rounds agreeing before BY calls any different.
+    """Return how many of a family's comparisons have to differ in all rounds alike, if no other differs.
 
-    None where all of them would not be enough.
+    None where all of them would not be enough. Many more in which nearly all rounds agree may do as well.
     """
     rank = ceil(two_sided(launches, 0) / level_of(1, size, error) * (1 - 1e-9))
     return rank if rank <= size else None
@@ -130,7 +130,7 @@ def said(family: PlannedFamily) -> str:
         return f"{made} cannot decide anything {where}: a single difference needs {alone}"
     if least > 1:
         return (
-            f"{made} {verb} a difference {where} only if all rounds agree in at least {least:,} of them; "
+            f"{made} {verb} a difference {where} if all rounds agree in at least {least:,} of them; "
             f"one alone needs {alone}"
         )
     fewer = most_fewer(launches, level_of(1, size))

@@ -124,11 +124,14 @@ def test_correlation_makes_as_many_false_alarms_as_computed(correlation: float) 
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
 def test_the_correlation_of_a_campaign_is_found(rounds: int, correlation: float) -> None:
     chance = random.Random(5)
-    found = serial.serial_correlation(autoregression(chance, rounds, correlation) for _ in range(600))
+    found = serial.serial_correlation((autoregression(chance, rounds, correlation) for _ in range(600)), baselines=600)
     assert found is not None
     assert found.correlation == pytest.approx(correlation, abs=0.06)
     assert found.error < 0.03
-    assert found.used == (0.0 if correlation == 0 else round(found.correlation, 2))
+    if correlation == 0:
+        assert found.used == 0
+    else:
+        assert found.correlation + found.error <= found.used < found.correlation + found.error + 0.011
     assert not found.withheld
 
 
@@ -138,6 +141,9 @@ def test_what_is_too_alike_is_withheld_and_what_says_nothing_is_left_out() -> No
     assert drifting is not None
     assert drifting.withheld
     assert serial.serial_correlation([[1.0, 1.0, 1.0, 1.0, 1.0, 1.0], [1.0, 2.0]]) is None
+    few = serial.serial_correlation(autoregression(chance, 9, 0.0) for _ in range(600))
+    assert few is not None
+    assert few.error == pytest.approx(1 / 6)  # one baseline of nine rounds, however many cells
     ordered = serial.serial_correlation([[float(k) for k in range(12)]])
     assert ordered is not None
     assert ordered.correlation > 0.9

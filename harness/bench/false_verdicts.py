@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How often verdicts are wrong, by simulation: campaigns of one family, whose paired differences follow one another.
+"""How often verdicts are wrong, by simulation: campaigns of some families, whose paired differences follow one another.
 
-Each campaign has a baseline and --members others, of which the first half are the same as it and the other half --shift
+Each family has a baseline and --members others, of which the first half are the same as it and the other half --shift
 slower. All share the baseline's launches, every layer drifts by itself (an autoregression over rounds), and one launch
 in twenty stalls. Verdicts are given at each of the looks 9, 12, 18 and 30, at 5 %. A cell's own verdict that is wrong
 at any look counts; for a family the share of wrong ones among those named, at the look where that is largest.
@@ -13,7 +13,7 @@ at any look counts; for a family the share of wrong ones among those named, at t
     found: shifted cells that the family names at the last look
     withheld: looks at which the estimate was too large for verdicts
 
-    python harness/bench/false_verdicts.py [--campaigns 1000] [--members 20]
+    python harness/bench/false_verdicts.py [--campaigns 1000] [--members 20] [--families 4]
 """
 
 import argparse
@@ -63,14 +63,16 @@ class Count:
         self.nine = self.plain = self.allowed = self.family = self.found = self.withheld = 0.0
         self.correlation = 0.0
 
-    def add(self, family: Family) -> None:
-        """Give the verdicts of a campaign at each look, and count."""
-        members = len(family)
+    def add(self, families: list[Family]) -> None:
+        """Give the verdicts on the first family of a campaign at each look, and count."""
+        members = len(families[0])
         plain = allowed = False
         worst = 0.0
         for look in FOUR_LOOKS.looks:
-            now = upto(family, look)
-            serial = serial_correlation(list(pairs.values()) for pairs in now.values())
+            now, *_ = all_now = [upto(one, look) for one in families]
+            serial = serial_correlation(
+                (list(pairs.values()) for one in all_now for pairs in one.values()), baselines=len(all_now)
+            )
             used, withheld = (serial.used, serial.withheld) if serial else (0.0, False)
             if look == FOUR_LOOKS.looks[0]:
                 self.nine += verdict(now[0], 0.0, fixed(look)).says in NAMED
@@ -92,6 +94,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--campaigns", default=1000, type=int)
     parser.add_argument("--members", default=20, type=int)
+    parser.add_argument(
+        "--families", default=4, type=int, help="of a campaign, from which the correlation is estimated"
+    )
     parser.add_argument("--shift", default=0.1, type=float)
     parser.add_argument("--seed", default=1, type=int)
     given = parser.parse_args()
@@ -99,7 +104,7 @@ def main() -> None:
     for correlation in (0.0, 0.1, 0.2, 0.3, 0.5, 0.7):
         chance, count, n = random.Random(given.seed), Count(), given.campaigns  # noqa: S311 - repeatable on purpose
         for _ in range(n):
-            count.add(family_of(chance, given.members, correlation, given.shift))
+            count.add([family_of(chance, given.members, correlation, given.shift) for _ in range(given.families)])
         (nine,) = leaves((9,), (1,), correlation=correlation)
         print(
             f"{correlation:11.1f} {count.correlation / n:5.2f} {100 * nine:15.1f} {100 * count.nine / n:6.1f}"

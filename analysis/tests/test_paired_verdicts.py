@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats import families, plan_power, verdicts
+from cadge_analysis.stats import families, paired_verdicts, plan_power
 from cadge_analysis.stats.plan_power import PlannedFamily, launches_needed
 from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
 from cadge_results import Campaign
@@ -133,49 +133,49 @@ def test_the_fastest_is_alone() -> None:
 
 
 def test_four_verdicts() -> None:
-    slower = verdicts.verdict(rounds_of(*[0.2 + 0.01 * k for k in range(9)]), DELTA, fixed(9))
+    slower = paired_verdicts.verdict(rounds_of(*[0.2 + 0.01 * k for k in range(9)]), DELTA, fixed(9))
     assert (slower.says, slower.early, slower.more) == ("slower", False, None)
     assert slower.p == pytest.approx(2 / 512)
-    faster = verdicts.verdict(rounds_of(*[-0.2] * 9), DELTA, FOUR_LOOKS)
+    faster = paired_verdicts.verdict(rounds_of(*[-0.2] * 9), DELTA, FOUR_LOOKS)
     assert (faster.says, faster.early, faster.launches) == ("faster", True, 9)
-    same = verdicts.verdict(rounds_of(*[0.01 * (-1) ** k for k in range(9)]), DELTA, fixed(9))
+    same = paired_verdicts.verdict(rounds_of(*[0.01 * (-1) ** k for k in range(9)]), DELTA, fixed(9))
     assert same.says == "same"
-    surely_but_little = verdicts.verdict(rounds_of(*[0.01] * 9), DELTA, fixed(9))
+    surely_but_little = paired_verdicts.verdict(rounds_of(*[0.01] * 9), DELTA, fixed(9))
     assert (surely_but_little.says, surely_but_little.p) == ("same", pytest.approx(2 / 512))
-    open_ = verdicts.verdict(rounds_of(*[0.2, -0.1, 0.3, 0.2, -0.2, 0.2, 0.1, 0.4, 0.3]), DELTA, fixed(9))
+    open_ = paired_verdicts.verdict(rounds_of(*[0.2, -0.1, 0.3, 0.2, -0.2, 0.2, 0.1, 0.4, 0.3]), DELTA, fixed(9))
     assert open_.says == "cannot tell"
     assert open_.more is not None
     assert 5 < open_.more < 60
-    none_yet = verdicts.verdict(rounds_of(*[0.2] * 7), DELTA, FOUR_LOOKS)
+    none_yet = paired_verdicts.verdict(rounds_of(*[0.2] * 7), DELTA, FOUR_LOOKS)
     assert (none_yet.says, none_yet.more, none_yet.low) == ("cannot tell", 2, None)
-    too_alike = verdicts.verdict(rounds_of(*[0.2] * 9), DELTA, FOUR_LOOKS, withheld=True)
+    too_alike = paired_verdicts.verdict(rounds_of(*[0.2] * 9), DELTA, FOUR_LOOKS, withheld=True)
     assert (too_alike.says, too_alike.withheld, too_alike.more) == ("cannot tell", True, None)
 
 
 def test_a_family_asks_for_more() -> None:
     """Nine rounds that agree decide one comparison, not one among 40; 13 do that, by Bonferroni 11."""
     pairs = rounds_of(*[0.2] * 13)
-    assert verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 1).says == "slower"
-    few = verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 40)
+    assert paired_verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 1).says == "slower"
+    few = paired_verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 40)
     assert (few.says, few.low) == ("cannot tell", None)
-    assert verdicts.verdict(pairs, DELTA, fixed(11), 40).says == "slower"
+    assert paired_verdicts.verdict(pairs, DELTA, fixed(11), 40).says == "slower"
     others = {k: rounds_of(*[0.3 * (-1) ** at for at in range(13)]) for k in range(39)}
-    assert verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(13))[39].says == "slower"
-    assert verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(12))[39].says == "cannot tell"
+    assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(13))[39].says == "slower"
+    assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(12))[39].says == "cannot tell"
 
 
 def test_correlation_widens() -> None:
     pairs = rounds_of(*[0.2 + 0.01 * k for k in range(11)], -0.2)
-    assert verdicts.verdict(pairs, DELTA, FOUR_LOOKS).says == "slower"
-    wider = verdicts.verdict(pairs, DELTA, FOUR_LOOKS, correlation=0.3)
+    assert paired_verdicts.verdict(pairs, DELTA, FOUR_LOOKS).says == "slower"
+    wider = paired_verdicts.verdict(pairs, DELTA, FOUR_LOOKS, correlation=0.3)
     assert (wider.says, wider.correlation) == ("cannot tell", 0.3)
     assert wider.low == -0.2
 
 
 @given(PAIRS, st.sampled_from([FOUR_LOOKS, fixed(9), fixed(2)]), st.sampled_from([1, 40]))
 def test_exchanged_sides_give_the_mirrored_verdict(pairs: dict[int, float], looks: object, family: int) -> None:
-    there = verdicts.verdict(pairs, DELTA, looks, family)  # type: ignore[arg-type]
-    back = verdicts.verdict({key: -value for key, value in pairs.items()}, DELTA, looks, family)  # type: ignore[arg-type]
+    there = paired_verdicts.verdict(pairs, DELTA, looks, family)  # type: ignore[arg-type]
+    back = paired_verdicts.verdict({key: -value for key, value in pairs.items()}, DELTA, looks, family)  # type: ignore[arg-type]
     assert MIRRORED.get(there.says, there.says) == back.says
     assert (there.p, there.p_same, there.more) == (back.p, back.p_same, back.more)
     assert (there.low is None) == (back.low is None)
@@ -187,7 +187,7 @@ def test_exchanged_sides_give_the_mirrored_verdict(pairs: dict[int, float], look
 def test_intervals_agree_with_by(members: list[list[float]]) -> None:
     """A member is decided where BY says so, and its interval says the same."""
     family = {at: dict(enumerate(values)) for at, values in enumerate(members)}
-    found = verdicts.verdicts(family, DELTA, fixed(9))
+    found = paired_verdicts.verdicts(family, DELTA, fixed(9))
     count = families.differing([one.p for one in found.values()])
     level = families.level_of(max(1, count), len(members))
     for one in found.values():
@@ -207,7 +207,7 @@ def test_false_verdicts_are_as_rare_as_stated() -> None:
         base = [chance.gauss(0, 0.05) for _ in range(18)]
         shifts = [0.0] * 10 + [0.25] * 10
         family = {at: {k: one + chance.gauss(0, 0.05) - base[k] for k in range(18)} for at, one in enumerate(shifts)}
-        found = verdicts.verdicts(family, DELTA, FOUR_LOOKS)
+        found = paired_verdicts.verdicts(family, DELTA, FOUR_LOOKS)
         said = [at for at, one in found.items() if one.says in MIRRORED]
         false_share += sum(at < 10 for at in said) / max(1, len(said))
         named += sum(at >= 10 for at in said)
@@ -222,7 +222,7 @@ def test_how_many_more_is_about_right() -> None:
     assert needed is not None
     chance = random.Random(4)
     decided = sum(
-        verdicts.verdict(
+        paired_verdicts.verdict(
             {k: log(1.2) * (1 if chance.random() < 2 / 3 else -1) for k in range(needed)}, DELTA, fixed(needed)
         ).says
         == "slower"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Four verdicts on a layer beside its baseline: faster, slower, same, cannot tell.
+"""Four verdicts on a layer beside its baseline in one campaign, at looks that were fixed beforehand.
+
+Beside verdict.py, which judges shifts that are there, paired or not, as if there were one look and no correlation.
 
 From paired log-ratios, round by round, at the last look that was reached (sequential.py), at the level that the family
 asks for (families.py). "Same" is a finding, not the want of one: the whole interval lies inside +-delta, two one-sided
@@ -16,21 +18,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log1p
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from cadge_analysis.stats.families import differing, level_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.plan_power import launches_to_decide
 from cadge_analysis.stats.sequential import ERROR, LookPlan, repeated_interval
+from cadge_analysis.stats.verdict import Verdict
 
-Says = Literal["faster", "slower", "same", "cannot tell"]
 Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
 """The logarithm of (ours / baseline) by round, of a quantity of which less is better."""
 _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class PairedVerdict:
     """What the launches say of one comparison.
 
     `low` and `high` are None where the launches are too few for an interval at this level. `launches`: those that were
@@ -39,7 +41,7 @@ class Verdict:
     on as they went; only where the verdict is "cannot tell", and None where that would be too many, or a guess.
     """
 
-    says: Says
+    says: Verdict
     log_ratio: float | None
     low: float | None
     high: float | None
@@ -90,10 +92,10 @@ def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _S
     )
 
 
-def _unseen(pairs: Pairs, looks: LookPlan, level: float, correlation: float, *, withheld: bool) -> Verdict:
+def _unseen(pairs: Pairs, looks: LookPlan, level: float, correlation: float, *, withheld: bool) -> PairedVerdict:
     values = list(pairs.values())
-    return Verdict(
-        says="cannot tell",
+    return PairedVerdict(
+        says=Verdict.UNKNOWN,
         log_ratio=median(values) if values else None,
         low=None,
         high=None,
@@ -121,18 +123,18 @@ def _more(seen: _Seen, level: float) -> int | None:
 
 def _verdict(
     seen: _Seen, delta: float, looks: LookPlan, level: float, level_same: float, correlation: float
-) -> Verdict:
+) -> PairedVerdict:
     def inside(at: float) -> tuple[float, float] | None:
         return repeated_interval(seen.values, looks.fewest(at, correlation=correlation)[seen.look])
 
     shown, same = inside(level), inside(level_same)
     lowest, highest = bounds(delta)
-    says: Says = "cannot tell"
+    says = Verdict.UNKNOWN
     if same is not None and lowest < same[0] and same[1] < highest:
-        says, shown, level = "same", same, level_same
+        says, shown, level = Verdict.SAME, same, level_same
     elif shown is not None and (shown[0] > 0 or shown[1] < 0):
-        says = "slower" if shown[0] > 0 else "faster"
-    return Verdict(
+        says = Verdict.SLOWER if shown[0] > 0 else Verdict.FASTER
+    return PairedVerdict(
         says=says,
         log_ratio=median(seen.values),
         low=shown[0] if shown else None,
@@ -141,9 +143,9 @@ def _verdict(
         p_same=seen.p_same,
         level=level,
         launches=len(seen.values),
-        early=says != "cannot tell" and seen.look < len(looks.looks) - 1,
+        early=says != Verdict.UNKNOWN and seen.look < len(looks.looks) - 1,
         correlation=correlation,
-        more=_more(seen, level) if says == "cannot tell" else None,
+        more=_more(seen, level) if says == Verdict.UNKNOWN else None,
     )
 
 
@@ -156,7 +158,7 @@ def verdict(
     error: float = ERROR,
     correlation: float = 0.0,
     withheld: bool = False,
-) -> Verdict:
+) -> PairedVerdict:
     """Return the verdict on one comparison among `family`, of which nothing but their number is known (Bonferroni).
 
     correlation: that of neighbouring rounds' differences (`Serial.used`); withheld: it is too large
@@ -177,7 +179,7 @@ def verdicts(
     error: float = ERROR,
     correlation: float = 0.0,
     withheld: bool = False,
-) -> dict[_Key, Verdict]:
+) -> dict[_Key, PairedVerdict]:
     """Return the verdicts on all comparisons of a family.
 
     By BY's rule, once for differences and once for "same": of each kind at most `error` are wrong, on average. Those of

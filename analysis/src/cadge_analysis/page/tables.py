@@ -103,7 +103,9 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
     def is_first(column: Column) -> bool:
         return column.key in seen_first or column.key.startswith("cpu_")
 
-    return tuple(filter(is_first, columns)), tuple(one for one in columns if not is_first(one))
+    without = set() if file.floor.form else {"ratio", "above", "floor", "references"}
+    rest = (one for one in columns if not is_first(one) and one.key not in without)
+    return tuple(filter(is_first, columns)), tuple(rest)
 
 
 def _raw(*values: float | None) -> str:

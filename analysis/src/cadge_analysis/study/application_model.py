@@ -514,22 +514,22 @@ def _gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, 
             throughput(theirs, other, cluster, processors=processors, faster=faster),
         )
 
-    found, against = rates(demands, base)
-    said = f"{units.sig3(found.rate_s)}/s, by {found.limit}"
-    if demands is base:
-        return Value(text="the base", detail=said, raw="0")
-    gains = [
-        ours.rate_s / theirs.rate_s - 1
+    rounds = [
+        rates(demands.of_round(demands.by_round[key]), base.of_round(base.by_round[key]))
         for key in demands.by_round
         if key in base.by_round
-        for ours, theirs in [rates(demands.of_round(demands.by_round[key]), base.of_round(base.by_round[key]))]
-    ]
-    gain = found.rate_s / against.rate_s - 1
-    ends = ""
-    if len(gains) > 1:
-        own = intervals.over_launches(gains)
-        ends = f"{units.interval(_signed(own.low or 0.0), _signed(own.high or 0.0))} "
-    return Value(text=_signed(gain), detail=f"{ends}{said}", raw=f"{gain:.12g}")
+    ] or [rates(demands, base)]
+    rate = intervals.median([ours.rate_s for ours, _ in rounds])
+    limits = [ours.limit for ours, _ in rounds]
+    said = f"{units.sig3(rate)}/s, by {max(sorted(set(limits)), key=limits.count)}"
+    if demands is base:
+        return Value(text="the base", detail=said, raw="0")
+    gain = intervals.over_launches([ours.rate_s / theirs.rate_s - 1 for ours, theirs in rounds])
+    if gain.low is None or gain.high is None:
+        return Value(text=_signed(gain.value), detail=said, raw=f"{gain.value:.12g}")
+    ends = units.interval(_signed(gain.low), _signed(gain.high))
+    flag = "differs" if gain.low > 0 or gain.high < 0 else "same"
+    return Value(text=_signed(gain.value), detail=f"{ends} {said}", raw=f"{gain.value:.12g}", flag=flag)
 
 
 def _signed(share: float) -> str:

@@ -13,6 +13,7 @@ import pytest
 from cadge_analysis.models.cluster import Cluster, Demands, Machine, Seen, fit, flow_of, station_ns, throughput
 from cadge_analysis.models.least_squares import can_tell, costs, solve
 from cadge_analysis.models.popularity import Site
+from cadge_analysis.study.application_model import gain
 
 KIB = 1024
 SITE = Site(total_bytes=600 * 14200, file_bytes=14200, reply_bytes=9700, alpha=0.8)
@@ -195,6 +196,20 @@ def test_the_first_station_without_time_is_the_limit() -> None:
     assert (one.limit, one.rate_s) == ("processors", pytest.approx(4e9 / TRUE.busy_ns(flow)))
     fast = throughput(TRUE, flow, where, processors=1, faster=4)
     assert (fast.limit, fast.rate_s) == ("disks", pytest.approx(4 * 8 * 1e9 / (flow.missed * 2e6)))
+
+
+def test_a_gain_is_the_median_of_rounds_that_have_a_limit() -> None:
+    where = replace(cluster(4, 50), disk_ns=0)
+    rounds = {(number, 0): tuple(cost * (1 + number) for cost in TRUE.costs) for number in range(6)}
+    base = replace(TRUE, by_round=rounds)
+    faster = replace(TRUE, by_round={key: tuple(cost / 2 for cost in costs_) for key, costs_ in rounds.items()})
+    found = gain(faster, base, where, 1.0, 1)
+    assert (found.text, found.flag) == ("+100\u202f%", "differs")
+    assert gain(base, base, where, 1.0, 1).text == "the base"
+    free = replace(TRUE, by_round={**faster.by_round, (0, 0): (0.0,) * 5})
+    assert gain(free, base, where, 1.0, 1).text == "+100\u202f%", "a round in which nothing costs anything has no limit"
+    none = replace(TRUE, by_round=dict.fromkeys(rounds, (0.0,) * 5))
+    assert gain(none, base, where, 1.0, 1).reason == "no fit to one round has a limit"
 
 
 def test_costs_are_never_negative() -> None:

@@ -500,11 +500,11 @@ def _scaled(app: Application, models: Models, one: Fitted, base: Demands, faster
         if isinstance(cluster, str) or isinstance(one.demands, str):
             cells.append(Value(text=units.MISSING, reason=cluster if isinstance(cluster, str) else str(one.demands)))
             continue
-        cells.append(_gain(one.demands, base, cluster, float(spec.processors), faster))
+        cells.append(gain(one.demands, base, cluster, float(spec.processors), faster))
     return LadderRow(label=label, detail=detail, cells=tuple(cells), reason="")
 
 
-def _gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, faster: float) -> Value:
+def gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, faster: float) -> Value:
     """Return the gain over the base, with the interval over fits to one round each."""
     flow, other = demands.flow(cluster), base.flow(cluster)
 
@@ -519,17 +519,21 @@ def _gain(demands: Demands, base: Demands, cluster: Cluster, processors: float, 
         for key in demands.by_round
         if key in base.by_round
     ] or [rates(demands, base)]
+    # a round alone may have found that nothing but misses and sleeps costs anything: then there is no limit
+    rounds = [pair for pair in rounds if all(one.rate_s < float("inf") for one in pair)]
+    if not rounds:
+        return Value(text=units.MISSING, reason="no fit to one round has a limit")
     rate = intervals.median([ours.rate_s for ours, _ in rounds])
     limits = [ours.limit for ours, _ in rounds]
     said = f"{units.sig3(rate)}/s, by {max(sorted(set(limits)), key=limits.count)}"
     if demands is base:
         return Value(text="the base", detail=said, raw="0")
-    gain = intervals.over_launches([ours.rate_s / theirs.rate_s - 1 for ours, theirs in rounds])
-    if gain.low is None or gain.high is None:
-        return Value(text=_signed(gain.value), detail=said, raw=f"{gain.value:.12g}")
-    ends = units.interval(_signed(gain.low), _signed(gain.high))
-    flag = "differs" if gain.low > 0 or gain.high < 0 else "same"
-    return Value(text=_signed(gain.value), detail=f"{ends} {said}", raw=f"{gain.value:.12g}", flag=flag)
+    gained = intervals.over_launches([ours.rate_s / theirs.rate_s - 1 for ours, theirs in rounds])
+    if gained.low is None or gained.high is None:
+        return Value(text=_signed(gained.value), detail=said, raw=f"{gained.value:.12g}")
+    ends = units.interval(_signed(gained.low), _signed(gained.high))
+    flag = "differs" if gained.low > 0 or gained.high < 0 else "same"
+    return Value(text=_signed(gained.value), detail=f"{ends} {said}", raw=f"{gained.value:.12g}", flag=flag)
 
 
 def _signed(share: float) -> str:

@@ -74,9 +74,17 @@ def start(cluster: Pair, document: Json) -> dict[int, Path]:
     pytest.fail("not every node has an nginx that works")
 
 
+def runs(process: Path) -> bool:
+    """Tell whether a process is there; one that has ended is not, also where nobody has waited for it."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def assert_gone(every: dict[int, Path]) -> None:
     end = time.monotonic() + 5
-    while any(folder.exists() for folder in every.values()):
+    while any(runs(process) for process in every.values()):
         assert time.monotonic() < end, f"left behind: {every}"
         time.sleep(0.01)
 

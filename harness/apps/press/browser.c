@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "press/browser.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "press/dial.h"
 
 #define WAIT_NS     UINT64_C(10000000)
 #define NAP_NS      UINT64_C(1000000)
@@ -352,25 +354,9 @@ static int connect_to(const struct drv_engine *engine, const struct press_site *
 {
 	const struct drv_endpoint *there = &engine->launch->endpoints[site->endpoint];
 	const char *address = there->address && *there->address ? there->address : LOOPBACK;
-	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(site->port)};
-	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(site->port)};
-	const bool is_four = inet_pton(AF_INET, address, &four.sin_addr) == 1;
 	const int yes = 1;
-	int fd;
+	const int fd = press_dial(address, site->port);
 
-	if (!is_four && inet_pton(AF_INET6, address, &six.sin6_addr) != 1) {
-		errno = EINVAL;
-		return -1;
-	}
-	fd = socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six,
-			       is_four ? sizeof(four) : sizeof(six))) {
-		const int error = errno;
-
-		close(fd);
-		errno = error;
-		return -1;
-	}
 	if (fd >= 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	return fd;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "press/dial.h"
 #include "press/nginx_parts.h"
 #include "usage.h"
 
@@ -175,31 +176,6 @@ int press_nginx_look(struct press_nginx *nginx, struct drv_fail *fail)
 			    *said ? ": " : ", and said nothing", said);
 }
 
-/* Connects to its back door. A descriptor, or -1 with errno. */
-static int knock(const struct press_nginx *nginx)
-{
-	struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(nginx->ports[PRESS_NGINX_BACK])};
-	struct sockaddr_in6 six = {.sin6_family = AF_INET6,
-				   .sin6_port = htons(nginx->ports[PRESS_NGINX_BACK])};
-	const bool is_four = inet_pton(AF_INET, nginx->address, &four.sin_addr) == 1;
-	int fd;
-
-	if (!is_four && inet_pton(AF_INET6, nginx->address, &six.sin6_addr) != 1) {
-		errno = EINVAL;
-		return -1;
-	}
-	fd = socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six,
-			       is_four ? sizeof(four) : sizeof(six))) {
-		const int error = errno;
-
-		close(fd);
-		errno = error;
-		return -1;
-	}
-	return fd;
-}
-
 /* Reads to the end of its answer, while it lives. 0 and a text, or -1 with the reason. */
 static int read_answer(struct press_nginx *nginx, int fd, char text[STATUS_BYTES], struct drv_fail *fail)
 {
@@ -241,7 +217,7 @@ int press_nginx_requests(struct press_nginx *nginx, uint64_t *requests_out, stru
 	const char *at;
 	int fd, status;
 
-	fd = knock(nginx);
+	fd = press_dial(nginx->address, nginx->ports[PRESS_NGINX_BACK]);
 	if (fd < 0 || send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) != sizeof(question) - 1) {
 		drv_fail_set(fail, DRV_LIBRARY, "nginx cannot be asked: %s", strerror(errno));
 		status = -1;
@@ -270,7 +246,7 @@ static int await_doors(struct press_nginx *nginx, struct drv_fail *fail)
 	const uint64_t until_ns = drv_now_ns() + ANSWER_NS;
 
 	for (;;) {
-		const int fd = knock(nginx), why = errno;
+		const int fd = press_dial(nginx->address, nginx->ports[PRESS_NGINX_BACK]), why = errno;
 
 		if (fd >= 0) {
 			close(fd);

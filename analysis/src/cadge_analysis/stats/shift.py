@@ -23,6 +23,7 @@ from functools import lru_cache
 from math import comb, erf, log, sqrt
 
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_launches
+from cadge_analysis.stats.signs import two_sided
 
 EXACT_PAIRS_MAX = 2500
 """Beyond so many pairs of launches the rank sum's distribution is the normal one, with a correction for continuity."""
@@ -96,8 +97,7 @@ def sign_test(differences: Sequence[float]) -> float:
     """Return the two-sided p of differences whose median is zero; those that are zero say nothing."""
     above = sum(value > 0 for value in differences)
     below = sum(value < 0 for value in differences)
-    n, fewer = above + below, min(above, below)
-    return min(1.0, 2 * sum(comb(n, k) for k in range(fewer + 1)) / (1 << n))
+    return two_sided(above + below, min(above, below))
 
 
 @lru_cache(maxsize=256)

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cadge_analysis.stats import load
+from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, against
+from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign
 
@@ -120,3 +125,154 @@ def test_the_margin_decides_what_is_the_same(tmp_path: Path, margin: float) -> N
     found = against(side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=9)), margin)
     same = found.count(Verdict.SAME)
     assert same == len(found.changes) if margin == 0.5 else same < len(found.changes)
+
+
+# ---- what forbids ----
+
+
+def test_another_machine_is_refused_cell_by_cell(tmp_path: Path) -> None:
+    before = side(made(tmp_path / "a"))
+    after = side(made(tmp_path / "b", seed=8, node={"cpu": {"model name": "Another One"}}))
+    found = against(before, after, 0.05)
+    assert found.changes == ()
+    assert len(found.left) == 8
+    assert all(one.forbidden and one.why.startswith("another machine: processor") for one in found.left)
+    meant = against(before, after, 0.05, across_hosts=True)
+    assert len(meant.changes) == 8
+    assert meant.left == ()
+
+
+def test_a_new_microcode_or_kernel_is_no_other_machine(tmp_path: Path) -> None:
+    cpu = {"model name": "One", "microcode": "0x1"}
+    before = side(made(tmp_path / "a", node={"cpu": cpu}))
+    after = side(made(tmp_path / "b", seed=8, node={"cpu": cpu | {"microcode": "0x2"}, "kernel": "7.0"}))
+    found = against(before, after, 0.05)
+    assert len(found.changes) == 8
+    said = {one.what: (one.first, one.second, one.other_machine) for one in found.conditions}
+    assert said["processor"] == ("microcode: 0x1", "microcode: 0x2", False)
+    assert said["kernel"] == ("6.18.5", "7.0", False)
+
+
+def test_another_parameter_of_a_pattern_is_refused_by_its_name(tmp_path: Path) -> None:
+    before = side(made(tmp_path / "a", aged=True, patterns=(("rpc", 1),)))
+    found = against(before, side(made(tmp_path / "b", seed=8, patterns=(("rpc", 1),))), 0.05)
+    assert {one.why for one in found.left} == {"its pattern has other parameters: touch on one side alone"}
+    assert found.missing == {}
+
+
+def test_other_seats_are_refused(tmp_path: Path) -> None:
+    """Processes of one host against processes of two, in what is called the same place."""
+    before, after = side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=8))
+    [key, *_] = after.cells
+    seats = {one.point_id: (("client", "h1"), ("server", "h2")) for one in after.cells.values()}
+    vars(after)["_hosts_of_points"] = seats
+    ours, theirs = before.cells[key], after.cells[key]
+    assert forbids(before, after, ours, theirs) == (
+        "its processes were spread otherwise: client on h1, server on h1 in the first, client on h1, server on h2 in "
+        "the second"
+    )
+    renamed = {point: tuple((role, f"{host}x") for role, host in found) for point, found in seats.items()}
+    vars(before)["_hosts_of_points"] = renamed
+    assert "spread" not in forbids(before, after, ours, theirs)
+
+
+def test_launches_without_a_number_are_told_and_their_means_are_not_made(tmp_path: Path) -> None:
+    def some(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        if point["workload"]["pattern"] == "rpc" and point["subject"]["layer"] == SLOW:
+            size = synthetic.flat(point)["size"]
+            if size == 8 or number == 3:
+                attempt["quantities"] = {}
+
+    before, after = side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=8, attempt_hook=some))
+    found = against(before, after, 0.05)
+    [told] = [one for one in found.changes if one.objections]
+    assert told.objections == "second: of 14 launches 1 failed"
+    means = {(one.series, one.pattern): one for one in found.wholes}
+    assert means[SLOW, "rpc"].mean is None
+    assert means[SLOW, "rpc"].why == "1 of its 2 cells are not compared"
+    assert means[FAST, "rpc"].mean == pytest.approx(1, abs=0.05)
+
+
+def test_what_the_machine_did_stands_beside(tmp_path: Path) -> None:
+    """Floors that take twice as long in the second campaign."""
+
+    def late(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+        if point["subject"]["kind"] == "floor" and "latency" in attempt["quantities"]:
+            synthetic.set_samples(attempt, [(100_000, 400)])
+
+    def early(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+        if point["subject"]["kind"] == "floor" and "latency" in attempt["quantities"]:
+            synthetic.set_samples(attempt, [(50_000, 400)])
+
+    patterns = (("rpc", 1),)
+    before = side(made(tmp_path / "a", floors=True, attempt_hook=early, patterns=patterns))
+    after = side(made(tmp_path / "b", seed=8, floors=True, attempt_hook=late, patterns=patterns))
+    [floors] = against(before, after, 0.05).moved
+    assert floors.what == "floors within"
+    assert floors.ratio == pytest.approx(2, rel=0.01)
+    [back] = against(after, before, 0.05).moved
+    assert back.log_ratio == -floors.log_ratio
+    assert against(before, before, 0.05).moved == ()
+
+
+# ---- sides exchanged, and one side twice ----
+
+OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+LAUNCHES = st.lists(st.floats(0.01, 1e9), min_size=1, max_size=14)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
+    folder = tmp_path_factory.mktemp("two")
+    return tuple(side(made(folder / name, seed=seed, launches=2)) for name, seed in (("a", 7), ("b", 8)))  # type: ignore[return-value]
+
+
+def with_numbers(one: Side, values: list[list[float]]) -> Side:
+    """Return a side whose launches gave these numbers, cell by cell; cells beyond them have none."""
+    other = Side(one.name, one.data, one.series)
+    keys = sorted(one.numbers)
+    vars(other)["numbers"] = {
+        key: replace(
+            one.numbers[key],
+            by_round={(number, 0): value for number, value in enumerate(found)},
+            central=over_launches(found),
+        )
+        for key, found in zip(keys, values, strict=False)
+    }
+    return other
+
+
+@given(st.lists(LAUNCHES, max_size=8), st.lists(LAUNCHES, max_size=8), st.booleans(), st.floats(0.01, 0.3))
+def test_exchanged_sides_are_the_mirror_image(
+    two: tuple[Side, Side], ours: list[list[float]], theirs: list[list[float]], paired: bool, margin: float
+) -> None:
+    """To the last bit, whatever was measured and whichever cells have numbers; paired and not."""
+    first, second = with_numbers(two[0], ours), with_numbers(two[0] if paired else two[1], theirs)
+    there, back = against(first, second, margin), against(second, first, margin)
+    assert there.paired == paired
+    mirrored = {one.name: one for one in back.changes}
+    assert mirrored.keys() == {one.name for one in there.changes}
+    for one in there.changes:
+        other = mirrored[one.name]
+        assert other.shift == one.shift.mirrored()
+        assert other.judged.verdict is OPPOSITE.get(one.judged.verdict, one.judged.verdict)
+        assert (other.judged.p, other.judged.more) == (one.judged.p, one.judged.more)
+        assert (other.first, other.second) == (one.second, one.first)
+    assert [one.name for one in there.left] == [one.name for one in back.left]
+    assert [one.cells for one in there.wholes] == [one.cells for one in back.wholes]
+    for whole, same in zip(there.wholes, back.wholes, strict=True):
+        assert (whole.mean is None) == (same.mean is None)
+        assert whole.mean is None or same.mean is None or whole.mean * same.mean == pytest.approx(1)
+
+
+@given(st.lists(LAUNCHES, min_size=8, max_size=8), st.floats(0.01, 0.3))
+def test_a_side_beside_itself_is_never_faster_or_slower(
+    two: tuple[Side, Side], values: list[list[float]], margin: float
+) -> None:
+    one = with_numbers(two[0], values)
+    found = against(one, one, margin)
+    assert found.conditions == ()
+    assert {change.judged.verdict for change in found.changes} <= {Verdict.SAME, Verdict.UNKNOWN}
+    # the same numbers as those of two campaigns, too
+    other = with_numbers(two[1], values)
+    assert {change.judged.verdict for change in against(one, other, margin).changes} <= {Verdict.SAME, Verdict.UNKNOWN}

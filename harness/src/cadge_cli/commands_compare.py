@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log1p
@@ -14,23 +13,31 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli.options import json_option, output_of, results_option
-from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, UsageError
-from cadge_harness.paths import find_checkout
+from cadge_cli.output import table
+from cadge_cli.sides import margin_of, share_of, two_sides
+from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from cadge_analysis.versus.against import Against, Change
-    from cadge_analysis.versus.sides import Side
-    from cadge_results import Store
 
 EXAMPLES = "\b\nExamples:\n"
-MARGIN_MOST = 1.0
-SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
-KINDS = ("slower", "faster", "missing")
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0  compared; nothing that --fail-on names was found\n"
+    "  2  an option or a side is wrong\n"
+    "  5  nothing can be compared: the reasons are in the answer\n"
+    "  8  --fail-on found what it names"
+)
+KINDS = ("slower", "faster", "missing", "refused", "undecided")
+OF_VERDICTS = {"slower": "slower", "faster": "faster", "undecided": "cannot tell"}
+NAMED_MOST = 3
+MEANS_MOST = 12
+HEADS = ("verdict", "second / first", "first", "second", "cell", "launches without a number")
 
 
 @dataclass(frozen=True)
 class FailOn:
-    """What makes the exit code say so: a verdict, by at least this share; or cells that the second side lacks."""
+    """What makes the exit code say so: a verdict, by at least this share; or cells that are not compared."""
 
     kind: str
     share: float = 0.0
@@ -42,6 +49,7 @@ class FailOn:
     + "  cadge compare last:sockets-tcp last:native-ucx\n"
     + "  cadge compare before last --fail-on slower:5% --fail-on missing\n"
     + "  cadge compare before last --format markdown >>$GITHUB_STEP_SUMMARY"
+    + EXIT_CODES
 )
 @click.argument("first", metavar="CAMPAIGN[:LAYER]")
 @click.argument("second", metavar="CAMPAIGN[:LAYER]")
@@ -52,8 +60,10 @@ class FailOn:
     "--fail-on",
     multiple=True,
     metavar="WHAT",
-    help="Exit with 8 where a cell is slower or faster (also by a least share: slower:5%), or missing in the second.",
+    help="Exit with 8 where a cell is slower or faster (also by a least share: slower:5%), undecided, refused, or "
+    "missing in the second.",
 )
+@click.option("--across-hosts", is_flag=True, help="Compare machines: do not refuse other hosts or processors.")
 @click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
 @results_option
 @json_option
@@ -64,6 +74,7 @@ def compare(
     second: str,
     margin: str,
     fail_on: tuple[str, ...],
+    across_hosts: bool,
     kind: str,
     results: Path | None,
     as_json: bool,
@@ -72,78 +83,47 @@ def compare(
 
     Each side is a campaign (its id, or `last`), or a layer of one as reports name it. Layers of one campaign are
     compared launch by launch, since launches of a round stand side by side; campaigns are not, and what the machine did
-    between them is in the difference. Verdicts stand up to all cells that are compared together.
+    between them is in the difference: what floors and witnesses did stands beside. Verdicts stand up to all cells that
+    are compared together. Refused, each with its reason, are cells that were measured on other machines, whose
+    processes were spread over hosts otherwise, or whose pattern measures something else. `cadge why` says more of one
+    cell.
     """
     from cadge_analysis.versus.against import against
-    from cadge_results import Store
 
     output = output_of(ctx, as_json)
     wanted = [_fail_on(text) for text in fail_on]
-    share = _share(margin, "--margin")
-    if not 0 < share <= MARGIN_MOST:
-        raise UsageError(f"--margin {margin}: it is above 0% and at most 100%")
-    store = Store(results or find_checkout().campaigns)
-    sides = _sides(store, first, second)
-    found = against(*sides, share)
-    if not found.changes:
-        missing = "; ".join(f"{why} ({count})" for why, count in found.missing.items())
-        raise NothingSelectedError(f"the two sides have no cell in common{': ' if missing else ''}{missing}")
+    share = margin_of(margin)
+    found = against(*two_sides(results, first, second), share, across_hosts=across_hosts)
     lines = list(_markdown(found) if kind == "markdown" else _text(found))
+    if not found.changes:
+        why = "every cell that both have is refused" if found.refused else "the two sides have no cell in common"
+        output.problem(f"nothing can be compared: {why}")
+        return output.finish(EXIT_NOTHING, _data(found), lines)
     failed = [one for one in wanted if _holds(one, found)]
     for one in failed:
         limit = f" by {100 * one.share:.3g} % or more" if one.share else ""
-        output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {len(found.changes)} cells{limit}")
+        of = len(found.changes) + (0 if one.kind in OF_VERDICTS else len(found.left))
+        output.problem(f"--fail-on {one.kind}: {_holds(one, found)} of {of} cells{limit}")
     return output.finish(EXIT_CHANGED if failed else EXIT_OK, _data(found), lines)
-
-
-def _share(text: str, option: str) -> float:
-    said = SHARE.fullmatch(text)
-    if said is None:
-        raise UsageError(f"{option} {text}: a share is written like 5% or 2.5%")
-    return float(said[1]) / 100
 
 
 def _fail_on(text: str) -> FailOn:
     kind, colon, share = text.partition(":")
-    if kind not in KINDS or (colon and kind == "missing"):
-        raise UsageError(f"--fail-on {text}: it is slower, faster (also with a share, e.g. slower:5%), or missing")
-    return FailOn(kind, _share(share, f"--fail-on {kind}:") if colon else 0.0)
+    if kind not in KINDS or (colon and kind not in ("slower", "faster")):
+        raise UsageError(
+            f"--fail-on {text}: it is slower, faster (also with a share, e.g. slower:5%), undecided, refused or missing"
+        )
+    return FailOn(kind, share_of(share, f"--fail-on {kind}:") if colon else 0.0)
 
 
 def _holds(what: FailOn, found: Against) -> int:
     """Return in how many cells what --fail-on names is so."""
     if what.kind == "missing":
         return sum(count for why, count in found.missing.items() if why.endswith(f"in {found.second}"))
-    cells = [change for change in found.changes if change.judged.verdict == what.kind]
+    if what.kind == "refused":
+        return sum(found.refused.values())
+    cells = [change for change in found.changes if change.judged.verdict == OF_VERDICTS[what.kind]]
     return sum(abs(change.shift.log_ratio) >= log1p(what.share) for change in cells)
-
-
-def _sides(store: Store, first: str, second: str) -> tuple[Side, Side]:
-    from cadge_analysis.stats.load import Dataset, read
-    from cadge_analysis.versus.sides import Side
-    from cadge_harness.yamlfile import nearest
-
-    read_once: dict[str, Dataset] = {}
-
-    def side(text: str) -> Side:
-        campaign, colon, layer = text.partition(":")
-        found = store.open(campaign or "last")
-        if not found.launch_ids():
-            raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
-        if found.campaign_id not in read_once:
-            read_once[found.campaign_id] = read(found)
-        data = read_once[found.campaign_id]
-        if not colon:
-            return Side(found.campaign_id, data)
-        known = {series.label: series for series in data.layers}
-        if layer not in known:
-            raise UsageError(f"campaign {found.campaign_id} has no layer {layer!r}{nearest(layer, sorted(known))}")
-        return Side(f"{found.campaign_id}:{layer}", data, known[layer])
-
-    sides = side(first), side(second)
-    if (sides[0].series is None) != (sides[1].series is None):
-        raise UsageError("one side is a layer and the other a whole campaign; give both a layer, or none")
-    return sides
 
 
 # ---- for people ----
@@ -153,41 +133,76 @@ def _text(found: Against) -> Iterator[str]:
     yield f"first   {found.first}"
     yield f"second  {found.second}"
     yield from _about(found)
-    rows = [("verdict", "second / first", "first", "second", "cell"), *map(_row, found.changes)]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    yield ""
-    for row in rows:
-        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[4]]).rstrip()
-    yield ""
-    yield _counts(found)
+    if found.changes:
+        yield ""
+        yield from table(_rows(found))
+        yield ""
+        yield from _counts(found)
 
 
 def _markdown(found: Against) -> Iterator[str]:
     yield f"**{found.second}** against **{found.first}**"
     yield ""
-    yield from (f"- {line.strip()}" for line in _about(found))
-    yield ""
-    yield "| verdict | second / first | first | second | cell |"
-    yield "|---|---|---|---|---|"
-    yield from (f"| {' | '.join(text.replace('|', '&#124;') for text in _row(change))} |" for change in found.changes)
-    yield ""
-    yield _counts(found)
+    for line in _about(found):
+        yield f"{'  ' if line.startswith(' ') else ''}- {_escaped(line.strip())}"
+    if found.changes:
+        yield ""
+        heads, *rows = _rows(found)
+        yield f"| {' | '.join(heads)} |"
+        yield f"|{'---|' * len(heads)}"
+        yield from (f"| {' | '.join(map(_escaped, row))} |" for row in rows)
+        yield ""
+        for line in _counts(found):
+            yield line
+            yield ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "&#124;").replace("<", "&lt;")
 
 
 def _about(found: Against) -> Iterator[str]:
+    from cadge_analysis import units
+
     if not found.conditions:
         yield "nothing differed in the conditions that are known"
     if any(one.other_machine for one in found.conditions):
-        yield "other machines: what is compared is machines, not layers"
+        yield (
+            "other machines: what is compared is machines, not layers"
+            if found.across_hosts
+            else "other machines: nothing of them is compared (--across-hosts compares the machines)"
+        )
+    if found.conditions:
+        yield "what differed in the conditions"
     for one in found.conditions:
         yield f"  {one.what}: {one.first or 'nothing'} -> {one.second or 'nothing'}"
-    for why, count in found.missing.items():
-        yield f"  {count} {'cell' if count == 1 else 'cells'} not compared: {why}"
-    yield f"{'paired by round' if found.paired else 'not paired'}; the same is within {100 * found.margin:.3g} %"
+    if found.moved:
+        yield "the machine itself, without any layer: how many times as long things took in the second"
+    for step in found.moved:
+        most = f" ({step.least:.3f} to {step.most:.3f}, median of {step.parts})" if step.parts > 1 else ""
+        yield f"  {step.what}: {step.ratio:.3f}{most}"
+    if found.left:
+        yield "cells that are not compared"
+    for title, counts in (("refused", found.refused), ("left out", found.missing)):
+        for why, count in counts.items():
+            yield f"  {units.count_of(count, 'cell')} {title}: {why} ({_named(found, why)})"
+    how = "paired by round" if found.paired else "not paired"
+    yield f"{how}; the same is within {100 * found.margin:.3g} %"
 
 
-def _row(change: Change) -> tuple[str, str, str, str, str]:
+def _named(found: Against, why: str) -> str:
+    """Return the first cells that are not compared for a reason; all of them are in the answer for programs."""
+    names = [one.name for one in found.left if one.why == why]
+    return "; ".join(names[:NAMED_MOST]) + ("; ..." if len(names) > NAMED_MOST else "")
+
+
+def _rows(found: Against) -> list[tuple[str, ...]]:
+    """Return the change table with its heads; without the last column where it would be empty."""
+    rows = [HEADS, *map(_row, found.changes)]
+    return rows if any(change.objections for change in found.changes) else [row[:-1] for row in rows]
+
+
+def _row(change: Change) -> tuple[str, ...]:
     from cadge_analysis import units
     from cadge_analysis.stats.intervals import TARGET_COVERAGE
 
@@ -199,21 +214,34 @@ def _row(change: Change) -> tuple[str, str, str, str, str]:
             interval += f" {units.percent(shift.coverage, 0)}"
     verdict = str(judged.verdict)
     if judged.verdict == "cannot tell":
-        verdict += f" (about {judged.more} launches more)" if judged.more else " (far more launches)"
-    where = ", ".join((change.series, change.place, change.wait, change.pattern, change.workload, change.quantity))
+        more = f"about {units.count_of(judged.more, 'launch', 'launches')} more" if judged.more else "far more launches"
+        verdict += f" ({more})"
     first, second = (f"{units.sig3(value)} {change.unit}" for value in (change.first, change.second))
-    return verdict, f"{change.ratio:.3f}{interval}", first, second, where
+    return verdict, f"{change.ratio:.3f}{interval}", first, second, change.name, change.objections
 
 
-def _counts(found: Against) -> str:
-    from cadge_analysis.stats.verdict import Verdict
+def _counts(found: Against) -> Iterator[str]:
+    from cadge_analysis import units
+    from cadge_analysis.stats.verdict import FALSE_SHARE, Verdict
 
     said = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in Verdict if found.count(verdict))
-    cells = len(found.changes)
-    return f"{cells} {'cell' if cells == 1 else 'cells'}: {said} (at most 5 % of those called different are not)"
+    yield (
+        f"{units.count_of(len(found.changes), 'cell')}: {said}; on average at most {100 * FALSE_SHARE:.0f} % of those "
+        "called different are not (Benjamini and Yekutieli, over all cells)"
+    )
+    for one in found.wholes[:MEANS_MOST]:
+        mean = f"no geometric mean: {one.why}"
+        if one.mean is not None:
+            mean = f"{one.mean:.3f}, geometric mean of {units.count_of(one.cells, 'cell')}, not judged"
+        better = "less is better" if one.better == "low" else "more is better"
+        yield f"{one.series}, {one.pattern}, {one.quantity} ({better}): {mean}"
+    if len(found.wholes) > MEANS_MOST:
+        yield f"{units.count_of(len(found.wholes) - MEANS_MOST, 'mean')} more with --json"
 
 
 def _data(found: Against) -> dict[str, JsonValue]:
+    from cadge_analysis.stats.verdict import FALSE_SHARE
+
     conditions: Sequence[JsonValue] = [
         {"what": one.what, "first": one.first, "second": one.second, "other_machine": one.other_machine}
         for one in found.conditions
@@ -226,6 +254,26 @@ def _data(found: Against) -> dict[str, JsonValue]:
         "margin": found.margin,
         "conditions": [*conditions],
         "missing": dict(found.missing),
+        "refused": dict(found.refused),
+        "left": [{"cell": one.name, "why": one.why, "refused": one.forbidden} for one in found.left],
+        "machine": [
+            {"what": one.what, "parts": one.parts, "ratio": one.ratio, "least": one.least, "most": one.most}
+            for one in found.moved
+        ],
+        "means": [
+            {
+                "series": one.series,
+                "pattern": one.pattern,
+                "quantity": one.quantity,
+                "better": one.better,
+                "cells": one.cells,
+                "ratio": one.mean,
+                "why_none": one.why,
+            }
+            for one in found.wholes
+        ],
+        "correction": "Benjamini-Yekutieli",
+        "false_share": FALSE_SHARE,
         "changes": [*changes],
     }
 
@@ -233,6 +281,7 @@ def _data(found: Against) -> dict[str, JsonValue]:
 def _change(change: Change) -> dict[str, JsonValue]:
     shift, judged = change.shift, change.judged
     return {
+        "cell": change.name,
         "series": change.series,
         "place": change.place,
         "wait": change.wait,
@@ -252,4 +301,5 @@ def _change(change: Change) -> dict[str, JsonValue]:
         "p_adjusted": judged.p,
         "verdict": str(judged.verdict),
         "more_launches": judged.more,
+        "objections": change.objections,
     }

@@ -3,23 +3,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from itertools import chain
+from math import exp, fsum
 
 from cadge_analysis import words
 from cadge_analysis.stats.compare import Numbers
+from cadge_analysis.stats.load import Cell
 from cadge_analysis.stats.shift import Shift, paired, unpaired
 from cadge_analysis.stats.verdict import Judged, Verdict, judge
 from cadge_analysis.versus.conditions import Difference, differences
+from cadge_analysis.versus.forbidden import forbids, other_parameters
+from cadge_analysis.versus.moved import Moved, moved
+from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One cell on both sides. The ratio is second / first, of the main quantity; `gain` is how many times as good."""
+    """One cell on both sides. The ratio is second / first, of the main quantity."""
 
+    name: str
     series: str
     place: str
     wait: str
@@ -32,6 +38,8 @@ class Change:
     shift: Shift
     better: str
     judged: Judged
+    objections: str
+    """Of how many launches there is no number, on either side; empty where there are none."""
 
     @property
     def ratio(self) -> float:
@@ -45,61 +53,133 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A cell that is not compared, of `series` and `pattern`.
+
+    `forbidden`: both sides have it, or nearly, and it would not be the same thing. `neither`: no side has a number.
+    """
+
+    name: str
+    series: str
+    pattern: str
+    why: str
+    forbidden: bool
+    neither: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """The geometric mean of the ratios of a series in one pattern; `mean` is None where `why` says why not."""
+
+    series: str
+    pattern: str
+    quantity: str
+    better: str
+    cells: int
+    mean: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """All that is said of two sides. `missing`: how many cells one side alone has, by why; `margin` as a share."""
+    """All that is said of two sides. `margin` as a share; `moved`: what the machine itself did between them."""
 
     first: str
     second: str
     paired: bool
+    across_hosts: bool
     margin: float
     conditions: tuple[Difference, ...]
+    moved: tuple[Moved, ...]
     changes: tuple[Change, ...]
-    missing: Mapping[str, int]
+    left: tuple[Left, ...]
+    wholes: tuple[Whole, ...]
+
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """How many cells one side alone has, by why."""
+        return dict(sorted(Counter(one.why for one in self.left if not one.forbidden).items()))
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """How many cells cannot be compared, by why."""
+        return dict(sorted(Counter(one.why for one in self.left if one.forbidden).items()))
 
     def count(self, verdict: Verdict) -> int:
         """How many cells have this verdict."""
         return sum(change.judged.verdict is verdict for change in self.changes)
 
 
-def against(first: Side, second: Side, margin: float) -> Against:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    name: str
+    series: str
+    workload: str
+    ours: Numbers
+    theirs: Numbers
+    shift: Shift
+
+
+def against(first: Side, second: Side, margin: float, *, across_hosts: bool = False) -> Against:
     """Compare two sides. Of one campaign they are paired, launch by launch; else they are not."""
     pairs = first.data.campaign_id == second.data.campaign_id
-    found: list[tuple[Key, Numbers, Numbers, Shift]] = []
-    missing: Counter[str] = Counter()
-    for key in sorted(first.cells.keys() | second.cells.keys()):
-        ours, theirs = first.numbers.get(key), second.numbers.get(key)
-        if ours is None or theirs is None:
-            missing[_why(first, second, key)] += 1
-            continue
-        shift = _shift(ours, theirs, pairs=pairs)
-        if shift is None:
-            missing["no round has both, or a number that is not above zero"] += 1
-        else:
-            found.append((key, ours, theirs, shift))
-    judged = judge([(shift, ours.quantity.better) for _, ours, _, shift in found], margin)
-    changes = [_change(*one, verdict) for one, verdict in zip(found, judged, strict=True)]
+    found: list[_Found] = []
+    left: list[Left] = []
+    cells = {**second.cells, **first.cells}
+    said = workloads(cells.values(), of_series=first.series is None)
+    for key, cell in sorted(cells.items()):
+        series = key[0] or f"{_label(first)} {ARROW} {_label(second)}"
+        workload = said[cell.point_id]
+        name = name_of(cell, workload, series)
+        why, forbidden = _why(first, second, key, across_hosts=across_hosts)
+        if not why:
+            ours, theirs = first.numbers[key], second.numbers[key]
+            shift = shift_of(ours, theirs, pairs=pairs)
+            if shift is not None:
+                found.append(_Found(name, series, workload, ours, theirs, shift))
+                continue
+            why = "no round has both, or a number that is not above zero"
+        neither = key not in first.numbers and key not in second.numbers
+        pattern = cell.case.pattern
+        left.append(Left(name=name, series=series, pattern=pattern, why=why, forbidden=forbidden, neither=neither))
+    judged = judge([(one.shift, one.ours.quantity.better) for one in found], margin)
+    changes = [_change(one, verdict) for one, verdict in zip(found, judged, strict=True)]
     order = [Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME]
     changes.sort(key=lambda one: (order.index(one.judged.verdict), -abs(one.shift.log_ratio)))
     return Against(
         first=first.name,
         second=second.name,
         paired=pairs,
+        across_hosts=across_hosts,
         margin=margin,
         conditions=differences(first, second),
+        moved=() if pairs else moved(first, second),
         changes=tuple(changes),
-        missing=dict(sorted(missing.items())),
+        left=tuple(left),
+        wholes=tuple(_wholes(changes, left)),
     )
 
 
-def _why(first: Side, second: Side, key: Key) -> str:
-    for side in (first, second):
-        if key not in side.cells:
-            return f"not planned in {side.name}"
+def _label(side: Side) -> str:
+    return side.series.label if side.series else ""
+
+
+def _why(first: Side, second: Side, key: Key, *, across_hosts: bool) -> tuple[str, bool]:
+    """Return why a cell is not compared, and whether it is so because it must not be; "" where it is."""
+    ours, theirs = first.cells.get(key), second.cells.get(key)
+    if ours is None or theirs is None:
+        there, cell = (first, theirs) if ours is None else (second, ours)
+        why = other_parameters(there, cell) if cell is not None else ""
+        return why or f"not planned in {there.name}", bool(why)
+    why = forbids(first, second, ours, theirs, across_hosts=across_hosts)
+    if why:
+        return why, True
     lacking = [side for side in (first, second) if key not in side.numbers]
-    return "; ".join(f"{side.cells[key].state} in {side.name}" for side in lacking)
+    return "; ".join(f"{side.cells[key].state} in {side.name}" for side in lacking), False
 
 
-def _shift(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
+def shift_of(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
+    """Return the shift between two cells; None where there is none, or a number that has no logarithm."""
     if min(*ours.by_round.values(), *theirs.by_round.values()) <= 0:
         return None
     if pairs:
@@ -107,20 +187,48 @@ def _shift(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
     return unpaired(list(ours.by_round.values()), list(theirs.by_round.values()))
 
 
-def _change(key: Key, ours: Numbers, theirs: Numbers, shift: Shift, judged: Judged) -> Change:
+def _change(found: _Found, judged: Judged) -> Change:
+    ours, theirs = found.ours, found.theirs
     case, shown = ours.cell.case, words.shown(ours.quantity)
-    series = key[0] or f"{ours.cell.series.label} \u2192 {theirs.cell.series.label}"
     return Change(
-        series=series,
+        name=found.name,
+        series=found.series,
         place=case.place,
         wait=case.wait,
         pattern=case.pattern,
-        workload=words.workload(case),
+        workload=found.workload,
         quantity=ours.quantity.title,
         unit=shown.unit,
         first=ours.central.value * shown.scale,
         second=theirs.central.value * shown.scale,
-        shift=shift,
+        shift=found.shift,
         better=ours.quantity.better,
         judged=judged,
+        objections="; ".join(chain(_objections("first", ours.cell), _objections("second", theirs.cell))),
     )
+
+
+def _objections(side: str, cell: Cell) -> Iterator[str]:
+    bad = [f"{cell.states[state]} {state}" for state in ("unsound", "failed", "missing") if cell.states.get(state)]
+    if bad:
+        yield f"{side}: of {cell.planned} launches {', '.join(bad)}"
+
+
+def _wholes(changes: Sequence[Change], left: Sequence[Left]) -> Iterator[Whole]:
+    """Yield a summary of each series in each pattern.
+
+    Only where all of its cells are compared that a side has a number of: a mean over those that happen to be there says
+    something of which they are. It has no interval, for cells are not a sample of anything; and none is made over
+    layers or quantities.
+    """
+    lacking = Counter((one.series, one.pattern) for one in left if not one.neither)
+    by_pattern: dict[tuple[str, str, str, str], list[Change]] = defaultdict(list)
+    for change in changes:
+        by_pattern[change.series, change.pattern, change.quantity, change.better].append(change)
+    for (series, pattern, quantity, better), found in sorted(by_pattern.items()):
+        without = lacking[series, pattern]
+        why = f"{without} of its {len(found) + without} cells are not compared" if without else ""
+        mean = None if without else exp(fsum(one.shift.log_ratio for one in found) / len(found))
+        yield Whole(
+            series=series, pattern=pattern, quantity=quantity, better=better, cells=len(found), mean=mean, why=why
+        )

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What differed between two sides besides what is compared: tool, testbed, hosts, libraries, paths."""
+"""What differed between two sides besides what is compared: tool, testbed, hosts, durations, libraries, paths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from cadge_analysis.page.provenance import NODE_FACTS, plain
+from cadge_analysis import units, words
+from cadge_analysis.page.provenance import NODE_FACTS, STEERING, plain
 from cadge_analysis.stats.load import Dataset, LaunchFacts, launch_facts, without_numbers
+from cadge_analysis.versus.forbidden import MACHINE, of_the_machine
 from cadge_analysis.versus.sides import Side
+from cadge_results import LaunchRecord
 
-MACHINE = frozenset({"cpu", "cores", "virtualisation"})
-"""Facts of hosts which make them other machines."""
 PASSING = frozenset({"memory", "namespaces", "interfaces"})
 """Facts that are of a moment: free memory, numbers of namespaces, counters."""
 
@@ -28,26 +30,44 @@ class Difference:
 
 def differences(first: Side, second: Side) -> tuple[Difference, ...]:
     """Return every condition that differed, that of the machines first. Nothing of one campaign with itself."""
-    found = list(_of_campaigns(first.data, second.data)) if first.data.campaign_id != second.data.campaign_id else []
+    found = list(_of_campaigns(first, second)) if first.data.campaign_id != second.data.campaign_id else []
     found += _of_layers(first, second)
     return tuple(sorted(found, key=lambda one: not one.other_machine))
 
 
-def _of_campaigns(first: Dataset, second: Dataset) -> Iterator[Difference]:
-    said = [
-        ("sweep", *(data.meta.sweep for data in (first, second))),
-        ("testbed", *(f"{data.meta.testbed.kind} {data.meta.testbed.name}" for data in (first, second))),
-        ("hosts", *(", ".join(data.meta.testbed.hosts) for data in (first, second))),
-        ("cadge", *(_tool(data) for data in (first, second))),
-        ("compiler", *(_compilers(data) for data in (first, second))),
-    ]
-    yield from (Difference(what=what, first=one, second=other) for what, one, other in said if one != other)
+def _of_campaigns(first: Side, second: Side) -> Iterator[Difference]:
+    ours, theirs = _said(first), _said(second)
+    for what in ours:
+        if ours[what] != theirs[what]:
+            yield Difference(what=what, first=ours[what], second=theirs[what])
     for name, title in NODE_FACTS:
-        if name in PASSING:
-            continue
-        ours, theirs = _facts(first, name), _facts(second, name)
-        if ours != theirs:
-            yield Difference(what=title, first=ours, second=theirs, other_machine=name in MACHINE)
+        if name not in PASSING:
+            yield from _of_hosts(first.data, second.data, name, title)
+    yield from _of_patterns(first, second)
+
+
+def _said(side: Side) -> dict[str, str]:
+    data = side.data
+    meta, records = data.meta, data.records
+    return {
+        "sweep": meta.sweep,
+        "command": shlex.join(meta.command),
+        "testbed": f"{meta.testbed.kind} {meta.testbed.name}",
+        "hosts": ", ".join(meta.testbed.hosts),
+        "campaign": meta.status,
+        "launches of each": units.grouped(data.rounds),
+        "places": ", ".join(sorted({cell.case.place for cell in side.cells.values()})),
+        "duration": ", ".join(f"{ms} ms" for ms in sorted({point.duration_ms for point in data.plan.points})),
+        "cadge": _tool(data),
+        "compiler": _distinct(record.result.driver.compiler for record in records if record.result),
+        "processors of endpoints": _distinct(pinned(record) for record in records if record.result),
+        "shared memory": _distinct(words.SHARED_MEMORY[one.kind] for record in records for one in record.shared_memory),
+        "environment": _distinct(environment(record) for record in records),
+    }
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return " | ".join(sorted({text for text in texts if text}))
 
 
 def _tool(data: Dataset) -> str:
@@ -55,19 +75,61 @@ def _tool(data: Dataset) -> str:
     return f"{tool.version} {tool.revision}{' with changes' if tool.dirty else ''}"
 
 
-def _compilers(data: Dataset) -> str:
-    return ", ".join(sorted({record.result.driver.compiler for record in data.records if record.result}))
+def pinned(record: LaunchRecord) -> str:
+    """Return on which processors the endpoints of a launch ran, as read back."""
+    pinning = record.result.pinning if record.result else ()
+    ends = zip(record.launch.roles, pinning, strict=False)
+    where = "; ".join(f"{role} {','.join(map(str, pin.actual))}" for role, pin in ends)
+    return f"{record.launch.place}: {where}" if where else ""
 
 
-def _facts(data: Dataset, name: str) -> str:
-    """Return a fact of all hosts, once where they agree."""
-    return " | ".join(dict.fromkeys(plain(getattr(node, name)) for node in data.nodes))
+def environment(record: LaunchRecord) -> str:
+    """Return which variables the endpoints of a launch were given; the values of those that choose libraries."""
+    names = {
+        f"{name}={value}" if name in STEERING else name
+        for host in record.environment
+        for name, value in host.variables.items()
+    }
+    return ", ".join(sorted(names))
+
+
+def _of_hosts(first: Dataset, second: Dataset, name: str, title: str) -> Iterator[Difference]:
+    ours, theirs = ({plain(getattr(node, name)): node for node in data.nodes} for data in (first, second))
+    if list(ours) == list(theirs):
+        return
+    other = name in MACHINE and {plain(of_the_machine(one, name)) for one in ours.values()} != {
+        plain(of_the_machine(one, name)) for one in theirs.values()
+    }
+    # where it is one value on either side, only what differs in it
+    values = [getattr(node, name) for found in (ours, theirs) for node in found.values()]
+    if len(values) == 2 and all(isinstance(value, Mapping) and set(value) != {"unknown"} for value in values):
+        one, two = values
+        keys = [key for key in (*one, *two) if one.get(key) != two.get(key)]
+        said = [plain({key: value[key] for key in keys if key in value}) for value in values]
+    else:
+        said = [" | ".join(ours), " | ".join(theirs)]
+    yield Difference(what=title, first=said[0], second=said[1], other_machine=other)
+
+
+def _of_patterns(first: Side, second: Side) -> Iterator[Difference]:
+    ours, theirs = first.data.plan.patterns, second.data.plan.patterns
+    for name in sorted(ours.keys() & theirs.keys()):
+        if ours[name].measures != theirs[name].measures:
+            yield Difference(
+                what=f"how {name} is measured",
+                first=plain(_measures(first, name)),
+                second=plain(_measures(second, name)),
+            )
+
+
+def _measures(side: Side, name: str) -> object:
+    return side.data.plan.patterns[name].model_dump(mode="json")["measures"]
 
 
 def _of_layers(first: Side, second: Side) -> Iterator[Difference]:
     ours, theirs = _by_layer(first), _by_layer(second)
     for key in sorted(ours.keys() & theirs.keys()):
-        for what in ("library", "path"):
+        for what in ("library", "adapter", "path", "thresholds"):
             one, other = ours[key][what], theirs[key][what]
             if one != other:
                 yield Difference(what=f"{what} of {' '.join(filter(None, key))}", first=one, second=other)
@@ -80,10 +142,20 @@ def _by_layer(side: Side) -> Mapping[tuple[str, str, str], Mapping[str, str]]:
             label = "" if side.series else series.label
             found[label, place, wait] = {
                 "library": " | ".join(dict.fromkeys(map(_library, stated))),
+                "adapter": " | ".join(dict.fromkeys(one.adapter_build_id[:12] for one in stated)),
                 "path": " | ".join(sorted({without_numbers(one.used) for one in stated})),
+                "thresholds": " | ".join(dict.fromkeys(map(thresholds, stated))),
             }
     return found
 
 
 def _library(facts: LaunchFacts) -> str:
     return f"{facts.library} {facts.version} {facts.build_id[:12]}".strip()
+
+
+def thresholds(facts: LaunchFacts) -> str:
+    """Return how short messages go, up to which size, and how longer ones do; empty where the layer does not say."""
+    if not facts.short_bytes:
+        return ""
+    short, long = (f" {path}" if path else "" for path in (facts.short_path, facts.long_path))
+    return f"up to {units.size(facts.short_bytes)}{short}; above{long or ' otherwise'}"

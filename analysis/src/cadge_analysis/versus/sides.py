@@ -26,10 +26,22 @@ class Side:
     def cells(self) -> Mapping[Key, Cell]:
         """The cells of layers, by what they have in common with those of another side."""
         return {
-            self._key(cell): cell
+            self.key(cell): cell
             for cell in self.data.cells
             if cell.series.kind == "layer" and self.series in (None, cell.series)
         }
+
+    @cached_property
+    def _hosts_of_points(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        found = {}
+        for launch in self.data.plan.launches:
+            seats = tuple((endpoint.role, endpoint.host) for endpoint in launch.endpoints)
+            found.update(dict.fromkeys(launch.point_ids, seats))
+        return found
+
+    def hosts(self, cell: Cell) -> tuple[tuple[str, str], ...]:
+        """Return the role and the host of each endpoint of a cell; nothing where it was refused when planned."""
+        return self._hosts_of_points.get(cell.point_id, ())
 
     @cached_property
     def numbers(self) -> Mapping[Key, Numbers]:
@@ -37,7 +49,8 @@ class Side:
         found = {key: numbers_of(cell) for key, cell in self.cells.items()}
         return {key: one for key, one in found.items() if one is not None}
 
-    def _key(self, cell: Cell) -> Key:
+    def key(self, cell: Cell) -> Key:
+        """Return what makes a cell of the other side the same one."""
         case = cell.case
         values = ", ".join(f"{name}={case.workload[name]}" for name in case.file.parameters)
         return "" if self.series else cell.series.label, case.place, case.wait, f"{case.pattern} {values}"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a cell is called, and which cells a user means: the same words for both, in any order and spelling.
+
+A cell's name is its series, place, wait mode, pattern, workload and main quantity, with commas between them. A user may
+leave out whatever is not needed to tell it from others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from cadge_analysis import words
+from cadge_analysis.stats.load import Cell
+
+ARROW = "\u2192"
+_COMMA = re.compile(r",(?![^(]*\))")  # none between brackets: the settings of a series stand there
+_PLAIN = str.maketrans({ARROW: "->", "\u00b5": "u", "\u2212": "-"})
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the words of a name: what stands between its commas."""
+    return tuple(word.strip() for word in _COMMA.split(text) if word.strip())
+
+
+def bare(word: str) -> str:
+    """Return a word without what a keyboard may lack, and without spaces and capital letters: 8B, 20us, a->b."""
+    return re.sub(r"\s", "", word.translate(_PLAIN)).casefold()
+
+
+def name_of(cell: Cell, workload: str, series: str = "") -> str:
+    """Return a cell's name. `workload`: see `workloads`; `series` where it is not called by its own alone."""
+    case = cell.case
+    title = case.file.main_quantity.title
+    return ", ".join((series or cell.series.label, case.place, case.wait, case.pattern, workload, title))
+
+
+def workloads(cells: Iterable[Cell], *, of_series: bool = True) -> Mapping[str, str]:
+    """Return each point's workload in words; where several would be called the same, with what they differ in.
+
+    of_series: cells of several series stand in a table of their own each; else all are rows of one.
+    """
+    alike: dict[tuple[object, ...], list[Cell]] = defaultdict(list)
+    for cell in cells:
+        case = cell.case
+        alike[cell.series if of_series else None, case.place, case.wait, case.pattern, words.workload(case)].append(
+            cell
+        )
+    found = {}
+    for group in alike.values():
+        names = dict.fromkeys(name for cell in group for name in cell.case.file.parameters)
+        apart = [name for name in names if len({cell.case.workload.values.get(name) for cell in group}) > 1]
+        for cell in group:
+            values = cell.case.workload.values
+            beside = [f"{name}={values[name]}" for name in apart if name in values]
+            found[cell.point_id] = ", ".join((words.workload(cell.case), *beside))
+    return found
+
+
+def chosen(cells: Sequence[Cell], wanted: Sequence[str]) -> list[Cell]:
+    """Return the cells of which every wanted word is true."""
+    asked = {bare(word) for word in wanted}
+    return [cell for cell in cells if asked <= _words(cell)]
+
+
+def unknown(cells: Sequence[Cell], wanted: Sequence[str]) -> list[str]:
+    """Return the wanted words that are true of no cell at all."""
+    known = set().union(*map(_words, cells)) if cells else set()
+    return [word for word in wanted if bare(word) not in known]
+
+
+def _words(cell: Cell) -> set[str]:
+    case = cell.case
+    workload = words.workload(case)
+    said = [cell.series.label, case.place, case.wait, case.pattern, case.file.title, case.file.main_quantity.title]
+    said += [workload, *split(workload), *(f"{name}={case.workload[name]}" for name in case.file.parameters)]
+    return set(map(bare, said))

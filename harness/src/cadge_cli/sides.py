@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two sides that `cadge compare` and `cadge why` are given: CAMPAIGN, CAMPAIGN:LAYER, CAMPAIGN:CELL."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cadge_harness.errors import NothingSelectedError, UsageError
+from cadge_harness.paths import find_checkout
+
+if TYPE_CHECKING:
+    from cadge_analysis.stats.load import Cell, Dataset
+    from cadge_analysis.versus.sides import Side
+
+SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)%")
+MARGIN_MOST = 1.0
+NAMED_MOST = 8
+
+
+class Campaigns:
+    """Campaigns of a store, each read once."""
+
+    def __init__(self, results: Path | None) -> None:
+        from cadge_results import Store
+
+        self._store = Store(results or find_checkout().campaigns)
+        self._read: dict[str, Dataset] = {}
+
+    def read(self, campaign: str) -> Dataset:
+        """Return a campaign by what a user calls it; the last one where that is nothing."""
+        from cadge_analysis.stats.load import read
+
+        found = self._store.open(campaign or "last")
+        if not found.launch_ids():
+            raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
+        if found.campaign_id not in self._read:
+            self._read[found.campaign_id] = read(found)
+        return self._read[found.campaign_id]
+
+
+def two_sides(results: Path | None, first: str, second: str) -> tuple[Side, Side]:
+    """Return two campaigns, or two layers. Raises UsageError where one is the one and the other the other."""
+    campaigns = Campaigns(results)
+    sides = _side(campaigns, first), _side(campaigns, second)
+    if (sides[0].series is None) != (sides[1].series is None):
+        raise UsageError("one side is a layer and the other a whole campaign; give both a layer, or none")
+    return sides
+
+
+def _side(campaigns: Campaigns, text: str) -> Side:
+    from cadge_analysis.versus.sides import Side
+    from cadge_harness.yamlfile import nearest
+
+    campaign, colon, layer = text.partition(":")
+    data = campaigns.read(campaign)
+    if not colon:
+        return Side(data.campaign_id, data)
+    known = {series.label: series for series in data.layers}
+    if layer not in known:
+        raise UsageError(f"campaign {data.campaign_id} has no layer {layer!r}{nearest(layer, sorted(known))}")
+    return Side(f"{data.campaign_id}:{layer}", data, known[layer])
+
+
+def two_cells(results: Path | None, first: str, second: str, cell: str) -> tuple[tuple[Side, Cell], tuple[Side, Cell]]:
+    """Return two cells with their campaigns. `cell` is what both are called, where they are called something."""
+    from cadge_analysis.versus.names import bare, split
+
+    campaigns = Campaigns(results)
+    shared = split(cell)
+    both = bare(shared[0]).partition("->") if shared else ("", "", "")
+    found = []
+    for text, layer in ((first, both[0]), (second, both[2])):
+        campaign, _, own = text.partition(":")
+        data = campaigns.read(campaign)
+        # as compare calls a cell of two layers: the first word names both
+        of_layers = both[1] and layer in {bare(series.label) for series in data.layers}
+        found.append(_cell(data, (*split(own), *((layer, *shared[1:]) if of_layers else shared))))
+    return found[0], found[1]
+
+
+def _cell(data: Dataset, wanted: tuple[str, ...]) -> tuple[Side, Cell]:
+    """Return the one cell that is called so. Raises UsageError where there are several, or none."""
+    from cadge_analysis.versus.names import chosen, name_of, unknown, workloads
+    from cadge_analysis.versus.sides import Side
+
+    cells = [cell for cell in data.cells if cell.series.kind == "layer"]
+    found = chosen(cells, wanted)
+    if len(found) == 1:
+        return Side(data.campaign_id, data, found[0].series), found[0]
+    called = ", ".join(wanted) or "nothing"
+    if not found:
+        strange = unknown(cells, wanted)
+        why = f"; nothing there is called {', '.join(map(repr, strange))}" if strange else ""
+        raise NothingSelectedError(f"campaign {data.campaign_id} has no cell {called!r}{why}")
+    said = workloads(cells)
+    names = tuple(name_of(cell, said[cell.point_id]) for cell in found[:NAMED_MOST])
+    more = f"; {NAMED_MOST} of them:" if len(found) > NAMED_MOST else ":"
+    raise UsageError(
+        f"campaign {data.campaign_id} has {len(found)} cells that are called {called!r}, and one is to be named{more}",
+        commands=names,
+    )
+
+
+def share_of(text: str, option: str) -> float:
+    """Return a share that a user wrote as a percentage."""
+    said = SHARE.fullmatch(text)
+    if said is None:
+        raise UsageError(f"{option} {text}: a share is written like 5% or 2.5%")
+    return float(said[1]) / 100
+
+
+def margin_of(text: str) -> float:
+    """Return what --margin says."""
+    share = share_of(text, "--margin")
+    if not 0 < share <= MARGIN_MOST:
+        raise UsageError(f"--margin {text}: it is above 0% and at most 100%")
+    return share

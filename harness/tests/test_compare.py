@@ -122,6 +122,57 @@ def test_what_decides_the_exit_code(campaigns: list[str], cadge: Cadge) -> None:
     assert cadge("compare", campaigns[0], campaigns[1], "--fail-on", "refused").code == 0
 
 
+CELL = "within, poll, rpc, 8 B, round trip"
+
+
+def test_why_takes_the_names_that_compare_prints(campaigns: list[str], cadge: Cadge) -> None:
+    data = json.loads(cadge("compare", *campaigns, "--json").out)["data"]
+    for name in (change["cell"] for change in data["changes"]):
+        answer = cadge("why", *campaigns, name)
+        assert answer.code == 0, answer.err
+        assert answer.out.splitlines()[0] == f"first   {campaigns[0]}: {name}"
+    of_layers = json.loads(cadge("compare", "last:a-one", "last:b-two", "--json").out)["data"]
+    answer = cadge("why", "last", "last", of_layers["changes"][0]["cell"])
+    assert answer.code == 0, answer.err
+    assert [line.split(": ")[1].split(",")[0] for line in answer.out.splitlines()[:2]] == ["a-one", "b-two"]
+
+
+def test_why_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
+    assert campaigns
+    answer = cadge("why", "last:a-one", "last:b-two", "RPC,8b, poll,within")
+    assert answer.code == 0, answer.err
+    assert "what differs" in answer.out
+    assert f"a-one, {CELL}" in answer.out
+    differing, alike = answer.out.split("alike on both sides")
+    assert "layer" in differing
+    assert "wait mode" in alike
+    markdown = cadge("why", f"last:a-one, {CELL}", f"last:b-two, {CELL}", "--format", "markdown")
+    assert "| what | layer | a-one | b-two |" in markdown.out
+    data = json.loads(cadge("why", "last:a-one", "last:b-two", CELL, "--json").out)["data"]
+    assert data["paired"]
+    assert {"group": "what", "what": "layer", "first": "a-one", "second": "b-two", "differs": True, "ratio": None} in (
+        data["aspects"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("last", "last", "rpc, 8 B"), 2, "and one is to be named"),
+        (("last", "last", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
+        (("last:a-one", "last:b-two", "b-two"), 5, "has no cell 'a-one, b-two'"),
+        (("last", "last"), 2, "cells that are called 'nothing'"),
+        (("last:a-one", "20200101T000000Z-00000000", CELL), 5, "20200101T000000Z-00000000"),
+        (("last:a-one", "last:b-two", CELL, "--margin", "much"), 2, "a share is written like"),
+    ],
+)
+def test_wrong_cells(campaigns: list[str], cadge: Cadge, arguments: tuple[str, ...], code: int, said: str) -> None:
+    assert campaigns
+    answer = cadge("why", *arguments)
+    assert answer.code == code, answer.err
+    assert said in answer.err
+
+
 LAYERS = """\
 first   C:a-one
 second  C:b-two
@@ -138,6 +189,22 @@ cannot tell (about 3 launches more)  1.000 [1.000, 1.000] 75 %  1.00 us  1.00 us
 a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged
 """  # noqa: E501
 
+CELLS = """\
+first   C: a-one, within, poll, rpc, 8 B, round trip
+second  C: b-two, within, poll, rpc, 8 B, round trip
+second / first: 1.000 [1.000, 1.000], which covers 75 %; paired by round, 3 rounds
+that is of this cell alone; cadge compare judges it among all
+
+what differs
+  what
+    layer  a-one  b-two
+
+alike on both sides
+  result
+    cell                                    3 valid
+    round trip                              1.00 us
+"""
+
 
 def test_golden(campaigns: list[str], cadge: Cadge) -> None:
     """Word for word, but for characters beyond ASCII."""
@@ -147,3 +214,4 @@ def test_golden(campaigns: list[str], cadge: Cadge) -> None:
         return text.translate({0xB5: "u", 0x2192: ">", 0x202F: " "})
 
     assert said("compare", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two") == LAYERS
+    assert said("why", f"{campaigns[0]}:a-one", f"{campaigns[0]}:b-two", CELL).startswith(CELLS)

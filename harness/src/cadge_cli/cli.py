@@ -46,6 +46,7 @@ COMMANDS = {
     "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
+    "why": "Show two cells side by side: path, protocol, settings, versions, costs.",
     "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
     "hypotheses": "List what papers claimed, and where each claim is tested.",
@@ -123,6 +124,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_compare import compare
 
             return compare
+        case "why":
+            from cadge_cli.commands_why import why
+
+            return why
         case "study":
             from cadge_cli.commands_study import study
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.shift import Shift, paired
+from cadge_analysis.stats.shift import Shift, paired, unpaired
 from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
 
 Better = Literal["low", "high"]
@@ -112,3 +112,22 @@ def test_about_how_many_launches_more() -> None:
     assert judged.more is not None
     assert log(1.05) > 0
     assert 5 <= judged.more <= 40
+
+
+@pytest.mark.parametrize(("is_paired", "launches"), [(True, 15), (False, 9)])
+def test_launches_that_all_agree_are_asked_to_stand_up_to_the_family(is_paired: bool, launches: int) -> None:
+    """Of 100 cells with 3 launches one more each would not do: as many are wanted as then decide, and no fewer do."""
+
+    def cells(number: int) -> list[tuple[Shift, Better]]:
+        first, second = [1.0 + i / 1e6 for i in range(number)], [2.0 + i / 1e6 for i in range(number)]
+        pairs = paired(dict(enumerate(first)), dict(enumerate(second)))
+        found = pairs if is_paired else unpaired(first, second)
+        alike = paired({1: 1.0}, {1: 1.0})
+        assert found is not None
+        assert alike is not None
+        return [(found, "low"), *[(alike, "low")] * 99]
+
+    [few, *_] = judge(cells(3), 0.05)
+    assert few.more == launches - 3
+    assert judge(cells(launches - 1), 0.05)[0].verdict is Verdict.UNKNOWN
+    assert judge(cells(launches), 0.05)[0].verdict is Verdict.SLOWER

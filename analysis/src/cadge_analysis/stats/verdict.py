@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil, log, log1p
+from functools import lru_cache
+from itertools import count
+from math import ceil, comb, log1p
 from typing import Literal
 
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
@@ -73,19 +75,22 @@ def _judged(shift: Shift, better: str, p: float, margin: float, family: int) -> 
 
 def _more(shift: Shift, margin: float, family: int) -> int | None:
     """Return about how many launches more would do: intervals become narrower with the root of their number."""
-    have = min(shift.launches)
+    have, away = min(shift.launches), abs(shift.log_ratio)
     least = LAUNCHES_FOR_AN_INTERVAL[shift.paired]
+    if away > margin:
+        least = max(least, _least_for_a_family(family, paired=shift.paired))
     if shift.low is None or shift.high is None or shift.coverage < TARGET_COVERAGE:
         return max(least - have, 1)
-    away = abs(shift.log_ratio)
     # out of zero where it is beyond the margin, else wholly within it
     reach = away if away > margin else margin - away
     half = (shift.high - shift.low) / 2
     if reach <= 0 or half >= reach * (MORE_MOST / have) ** 0.5:
         return None
-    needed = ceil(have * (half / reach) ** 2)
-    if away > margin and shift.paired:
-        # even if all signs agree, so many are needed to stand up to the family
-        bound = FALSE_SHARE / (family * sum(1 / i for i in range(1, family + 1)))
-        needed = max(needed, ceil(1 - log(bound) / log(2)))
-    return max(needed - have, 1)
+    return max(ceil(have * (half / reach) ** 2) - have, least - have, 1)
+
+
+@lru_cache(maxsize=256)
+def _least_for_a_family(family: int, *, paired: bool) -> int:
+    """Return how many launches of each side stand up to a family even if all of them agree."""
+    bound = FALSE_SHARE / (family * sum(1 / i for i in range(1, family + 1)))
+    return next(n for n in count(1) if (2 / 2**n if paired else 2 / comb(2 * n, n)) <= bound)

@@ -133,12 +133,17 @@ def test_a_cell_without_a_number_says_why(tmp_path: Path) -> None:
 # ---- names ----
 
 
-def test_each_cell_is_found_by_its_own_name(usual: Side) -> None:
-    said = workloads(usual.data.cells)
-    names = [name_of(one, said[one.point_id]) for one in usual.data.cells]
+def test_each_cell_is_found_by_its_own_name(tmp_path: Path) -> None:
+    """Also where all words of one are true of another: 8 B, and 8 B with replies that wait."""
+    cells = made(tmp_path, given=({}, {"reply": "wait"}), launches=1).data.cells
+    said = workloads(cells)
+    names = [name_of(one, said[one.point_id]) for one in cells]
     assert len(set(names)) == len(names)
-    for one, name in zip(usual.data.cells, names, strict=True):
-        assert chosen(usual.data.cells, split(name)) == [one]
+    assert f"{UCX}, within, poll, rpc, 8 B, reply wait, round trip" in names
+    for one, name in zip(cells, names, strict=True):
+        assert chosen(cells, split(name)) == [one]
+    assert len(chosen(cells, split(f"{UCX}, rpc"))) == 4
+    assert len(chosen(cells, split(f"{UCX}, rpc, reply wait"))) == 2
 
 
 def test_words_in_any_order_and_spelling(usual: Side) -> None:

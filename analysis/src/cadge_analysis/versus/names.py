@@ -59,9 +59,15 @@ def workloads(cells: Iterable[Cell], *, of_series: bool = True) -> Mapping[str, 
 
 
 def chosen(cells: Sequence[Cell], wanted: Sequence[str]) -> list[Cell]:
-    """Return the cells of which every wanted word is true."""
+    """Return the cells of which every wanted word is true.
+
+    Words leave out what is usual, so that those of one workload may all be true of another: where the whole workload of
+    a cell was named, the cells of which more could be said are not meant.
+    """
     asked = {bare(word) for word in wanted}
-    return [cell for cell in cells if asked <= _words(cell)]
+    found = [cell for cell in cells if asked <= _words(cell)]
+    whole = [cell for cell in found if {bare(word) for word in split(words.workload(cell.case))} <= asked]
+    return whole or found
 
 
 def unknown(cells: Sequence[Cell], wanted: Sequence[str]) -> list[str]:

@@ -155,22 +155,19 @@ def test_why_of_two_layers(campaigns: list[str], cadge: Cadge) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
+def test_wrong_cells(campaigns: list[str], cadge: Cadge) -> None:
+    assert campaigns
+    for arguments, code, said in (
         (("last", "last", "rpc, 8 B"), 2, "and one is to be named"),
         (("last", "last", "a-one, within, poll, rpc, 9 B"), 5, "nothing there is called '9 B'"),
         (("last:a-one", "last:b-two", "b-two"), 5, "has no cell 'a-one, b-two'"),
         (("last", "last"), 2, "cells that are called 'nothing'"),
         (("last:a-one", "20200101T000000Z-00000000", CELL), 5, "20200101T000000Z-00000000"),
         (("last:a-one", "last:b-two", CELL, "--margin", "much"), 2, "a share is written like"),
-    ],
-)
-def test_wrong_cells(campaigns: list[str], cadge: Cadge, arguments: tuple[str, ...], code: int, said: str) -> None:
-    assert campaigns
-    answer = cadge("why", *arguments)
-    assert answer.code == code, answer.err
-    assert said in answer.err
+    ):
+        answer = cadge("why", *arguments)
+        assert answer.code == code, answer.err
+        assert said in answer.err
 
 
 LAYERS = """\

@@ -17,6 +17,7 @@ from itertools import count
 from math import ceil, comb, log1p
 from typing import Literal
 
+from cadge_analysis.stats.families import harmonic
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
 from cadge_analysis.stats.shift import Shift
 
@@ -48,10 +49,9 @@ class Judged:
 def adjusted(ps: Sequence[float]) -> list[float]:
     """Return each p as it counts among all of them, in the given order (Benjamini and Yekutieli)."""
     m = len(ps)
-    harmonic = sum(1 / i for i in range(1, m + 1))
     found, least = [1.0] * m, 1.0
     for rank, index in sorted(enumerate(sorted(range(m), key=lambda i: ps[i]), start=1), reverse=True):
-        least = min(least, ps[index] * m * harmonic / rank)
+        least = min(least, ps[index] * m * harmonic(m) / rank)
         found[index] = least
     return found
 
@@ -92,5 +92,5 @@ def _more(shift: Shift, margin: float, family: int) -> int | None:
 @lru_cache(maxsize=256)
 def _least_for_a_family(family: int, *, paired: bool) -> int:
     """Return how many launches of each side stand up to a family even if all of them agree."""
-    bound = FALSE_SHARE / (family * sum(1 / i for i in range(1, family + 1)))
+    bound = FALSE_SHARE / (family * harmonic(family))
     return next(n for n in count(1) if (2 / 2**n if paired else 2 / comb(2 * n, n)) <= bound)

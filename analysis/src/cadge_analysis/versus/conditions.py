@@ -132,7 +132,7 @@ def _of_layers(first: Side, second: Side) -> Iterator[Difference]:
         for what in ("library", "adapter", "path", "thresholds"):
             one, other = ours[key][what], theirs[key][what]
             if one != other:
-                yield Difference(what=f"{what} of {' '.join(filter(None, key))}", first=one, second=other)
+                yield Difference(what=f"{what} ({', '.join(filter(None, key))})", first=one, second=other)
 
 
 def _by_layer(side: Side) -> Mapping[tuple[str, str, str], Mapping[str, str]]:

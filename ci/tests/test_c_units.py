@@ -21,6 +21,8 @@ PROGRAMS = sorted(
 SANITIZED = ROOT / "build/asan/tests"
 TIMED = {"driver-test_attempt"}
 """Whose attempts last milliseconds, in which code with sanitizers may get nothing done."""
+TWO_AT_ONCE = {"driver-test_witness"}
+"""Whose two processes have to run at the same time: beside nothing else, on a machine of two processors."""
 SHORT = {"CADGE_TEST_SHARE": "4", "PGR_CALLS": "6000", "PGR_KILLS": "30"}
 """What the programs take for less than their full number of rounds."""
 SCRIPTS = sorted((ROOT / "layers/tests/unit").glob("*.sh"))
@@ -51,7 +53,8 @@ def cases() -> list[object]:
         pytest.param(
             path,
             id=str(path.relative_to(ROOT)),
-            marks=[pytest.mark.paired] * path.name.startswith("driver-")
+            marks=[pytest.mark.alone if path.name in TWO_AT_ONCE else pytest.mark.paired]
+            * path.name.startswith("driver-")
             + [pytest.mark.long]
             * (
                 (path.parent != SANITIZED and (SANITIZED / path.name).exists() and path.name not in TIMED)

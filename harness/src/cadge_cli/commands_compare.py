@@ -47,8 +47,8 @@ class FailOn:
     epilog=EXAMPLES
     + "  cadge compare 20261121T013042Z-1f3a9c2e last\n"
     + "  cadge compare last:sockets-tcp last:native-ucx\n"
-    + "  cadge compare before last --fail-on slower:5% --fail-on missing\n"
-    + "  cadge compare before last --format markdown >>$GITHUB_STEP_SUMMARY"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --fail-on slower:5% --fail-on missing\n"
+    + "  cadge compare 20261121T013042Z-1f3a9c2e last --format markdown >>$GITHUB_STEP_SUMMARY"
     + EXIT_CODES
 )
 @click.argument("first", metavar="CAMPAIGN[:LAYER]")

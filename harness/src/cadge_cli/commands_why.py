@@ -25,7 +25,7 @@ WIDTH_MOST = 44
 @click.command(
     epilog="\b\nExamples:\n"
     '  cadge why last:sockets-tcp last:native-ucx "within, poll, rpc, 8 B"\n'
-    '  cadge why before last "native-ucx, within, poll, rpc, 8 B, round trip"\n'
+    '  cadge why 20261121T013042Z-1f3a9c2e last "native-ucx, within, poll, rpc, 8 B, round trip"\n'
     '  cadge why "last: native-ucx, within, poll, rpc, 4KiB" "last: native-ucx, within, poll, rpc, 64KiB"'
     "\n\n\b\nExit codes:\n"
     "  0  both cells are shown, whether they differ or not\n"

@@ -199,6 +199,32 @@ def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
         read_sweep(path, WORKLOADS)
 
 
+def test_a_baseline_is_a_layer_of_the_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "s.yml"
+
+    def read(text: str) -> SweepFile:
+        path.write_text(HEAD + GOOD + text)
+        return read_sweep(path, WORKLOADS, ["native-ucx", "pm-ucx", "sockets-tcp"])[0]
+
+    assert read("baseline: sockets-tcp\nsame_within: 2.5%\n").same_within == 2.5
+    lent = 'layers: [native-*, {layer: pm-ucx, shims: delay, settings: {"b": 2, "a": 1}}]\n'
+    assert read(f"{lent}baseline: native-ucx\n").baseline == "native-ucx"
+    assert read(f"{lent}baseline: pm-ucx + delay (a=1, b=2)\n").layers[1].label == "pm-ucx + delay (a=1, b=2)"
+    for text, message in (
+        ("baseline: socket-tcp\n", r"s.yml:7:11: baseline: 'socket-tcp' is no layer .*; did you mean sockets-tcp\?"),
+        ("without: [sockets-tcp]\nbaseline: sockets-tcp\n", r"s.yml:8:11: baseline: 'sockets-tcp' is no layer"),
+        (
+            f"{lent}baseline: pm-ucx\n",
+            r"s.yml:8:11: baseline: 'pm-ucx' is no layer of this sweep; known: pm-ucx \+ delay",
+        ),
+        ("baseline: ' '\n", r"s.yml:7:11: baseline: ' ' is no layer of this sweep; known: native-ucx"),
+        ("same_within: 5\n", r"s.yml:7:14: same_within: 5 is not a share; write it like 5%"),
+        ("same_within: 0%\n", r"s.yml:7:14: same_within: Input should be greater than 0"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            read(text)
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         find_sweep("./none.yml", tmp_path)

@@ -111,6 +111,18 @@ class Plan(Document):
         """Every point by its id."""
         return {point.point_id: point for point in self.points}
 
+    @property
+    def baseline(self) -> str | None:
+        """What the sweep declares that layers are judged against, by its label; None where it declares nothing."""
+        found = self.sweep.get("baseline")
+        return found if isinstance(found, str) else None
+
+    @property
+    def same_within(self) -> float | None:
+        """Per cent within which the sweep calls two layers the same; None where it does not say."""
+        found = self.sweep.get("same_within")
+        return float(found) if isinstance(found, int | float) else None
+
     def pattern_of(self, point: PlanPoint) -> PatternFile:
         """Return the file of a point's pattern."""
         return self.patterns[point.workload.pattern]

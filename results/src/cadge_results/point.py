@@ -7,7 +7,7 @@ of their canonical JSON, so that it depends on what is measured alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -48,6 +48,12 @@ Parameters = Annotated[
 """Values by parameter name, as sorted pairs; an object in JSON."""
 
 
+def label_of(layer: str, shims: Sequence[str], settings: Iterable[tuple[str, str]]) -> str:
+    """Return a name for people: the layer, with shims and settings where there are any."""
+    text, given = " + ".join((layer, *shims)), ", ".join(f"{key}={value}" for key, value in settings)
+    return f"{text} ({given})" if given else text
+
+
 class Subject(Frozen):
     """What is measured: a layer or floor with its shims and settings, at a place, in a wait mode."""
 
@@ -62,8 +68,7 @@ class Subject(Frozen):
     @property
     def label(self) -> str:
         """Name for people: the layer, with shims and settings where there are any."""
-        text = " + ".join((self.layer, *self.shims))
-        return f"{text} ({', '.join(f'{k}={v}' for k, v in self.settings)})" if self.settings else text
+        return label_of(self.layer, self.shims, self.settings)
 
     def setting(self, name: str) -> str | None:
         """Return a setting's value, or None where it is left at its default."""

@@ -25,8 +25,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from cadge_results.base import Document, Frozen, Place, Wait
-from cadge_results.point import WORD
-from cadge_results.units import Bytes, Millis
+from cadge_results.point import WORD, label_of
+from cadge_results.units import Bytes, Millis, Percent
 
 POINT_MS_MIN = 20
 """No point is ever measured for less."""
@@ -117,6 +117,11 @@ class LayerEntry(Frozen):
     places: Places | None = Field(default=None, exclude_if=lambda value: value is None)
     """Where it is measured, if not where the sweep says."""
 
+    @property
+    def label(self) -> str:
+        """Name for people, as the subjects that are made of it have it."""
+        return label_of(self.layer, self.shims, sorted(self.settings.items()))
+
 
 def _layers(value: object) -> object:
     if value == "all":
@@ -195,6 +200,10 @@ class SweepFile(Document):
     layers: Layers = ()
     without: tuple[str, ...] = ()
     """Of all layers, those that are left out unless they are asked for by name; a layer that comes anew is in."""
+    baseline: str | None = Field(default=None, min_length=1, exclude_if=lambda value: value is None)
+    """The layer that each other one is judged against: its name, with shims and settings as a report writes them."""
+    same_within: Percent | None = Field(default=None, gt=0, exclude_if=lambda value: value is None)
+    """Two layers are the same where they surely differ by less than this; a report says what it is without it."""
     places: Places = ("within", "between")
     waits: Waits = ("poll",)
     vectors: dict[str, Annotated[tuple[Bytes, ...], Field(min_length=1)]] = Field(default_factory=dict)

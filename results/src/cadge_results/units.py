@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 _QUANTITY = re.compile(r"^(?P<number>[0-9]+)\s?(?P<unit>[A-Za-zµ]*)$")
+_PERCENT = re.compile(r"^(?P<number>[0-9]{1,3}(\.[0-9]{1,3})?)\s?%$")
 _DIGITS_MAX = 20
 """Enough for 64 bits; to read a number takes time with the square of its digits."""
 
@@ -58,6 +59,14 @@ def parse_rate(value: object) -> int:
     return _parse(value, BITS_BY_UNIT, what="rate", example="100Mbit or 1Gbit")
 
 
+def parse_percent(value: object) -> float:
+    """Return per cent for text such as 5% or 2.5 %. Raises ValueError with what is allowed."""
+    match = _PERCENT.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a share; write it like 5% or 2.5%")
+    return float(match["number"])
+
+
 def _parse(value: object, factors: dict[str, int], *, what: str, example: str) -> int:
     match = _QUANTITY.match(value) if isinstance(value, str) else None
     if match is not None and len(match["number"]) > _DIGITS_MAX:
@@ -91,4 +100,9 @@ Millis = Annotated[
     int,
     BeforeValidator(parse_ms),
     WithJsonSchema({"type": "string", "pattern": "^[0-9]+ ?(ms|s|min|h)$", "examples": ["250ms", "5min"]}),
+]
+Percent = Annotated[
+    float,
+    BeforeValidator(parse_percent),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,3}(\\.[0-9]{1,3})? ?%$", "examples": ["5%"]}),
 ]

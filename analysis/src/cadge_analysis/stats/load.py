@@ -36,7 +36,7 @@ from cadge_results.catalogue import in_order
 from cadge_results.histogram import decode, merge
 from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
-from cadge_results.point import Value
+from cadge_results.point import Value, label_of
 from cadge_results.result import CpuUse, Result
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
@@ -56,8 +56,7 @@ class Series:
     @property
     def label(self) -> str:
         """Name for people: the layer, with shims and settings where there are any."""
-        text = " + ".join((self.layer, *self.shims))
-        return f"{text} ({', '.join(f'{k}={v}' for k, v in self.settings)})" if self.settings else text
+        return label_of(self.layer, self.shims, self.settings)
 
 
 Family = tuple[tuple[str, Value], ...]

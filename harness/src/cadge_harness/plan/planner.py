@@ -193,6 +193,7 @@ def make_plan(
     if sweep.floors:
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
     notices += _leave_out(making)
+    notices += _baseline_missing(making)
     durations, shortened = _durations(making)
     blocks, launches = _launches(making, durations)
     points = [
@@ -208,6 +209,14 @@ def make_plan(
     ]
     notes = [*([f"{trace.said()}."] if trace else []), *notices, *([shortened] if shortened else [])]
     return _seal(making, [*points, *making.refused.values()], launches, blocks, notes, trace)
+
+
+def _baseline_missing(making: _Making) -> list[str]:
+    """Return what a reader should know where nothing is planned of the layer that others are judged against."""
+    label = making.sweep.baseline
+    if label is None or any(key.subject.label == label for key in making.drafts):
+        return []
+    return [f"{label}, which this sweep judges layers against, is not measured: none is called faster or slower"]
 
 
 def _set_otherwise(entry: LayerEntry) -> bool:

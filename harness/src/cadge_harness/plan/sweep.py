@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -68,8 +69,11 @@ def find_sweep(name: str, folder: Path) -> Path:
     raise UsageError(f"unknown sweep {name!r}{nearest(name, known)}")
 
 
-def read_sweep(path: Path, workloads: Workloads) -> tuple[SweepFile, str]:
-    """Return a sweep that fits the patterns, and its text. Raises UsageError with line and column."""
+def read_sweep(path: Path, workloads: Workloads, layers: Sequence[str] = ()) -> tuple[SweepFile, str]:
+    """Return a sweep that fits the patterns, and its text. Raises UsageError with line and column.
+
+    layers: all that there are, which a baseline is looked for among; without them it is not looked for.
+    """
     try:
         with path.open("rb") as stream:
             content = stream.read(OWN.text_bytes + 1)
@@ -79,7 +83,29 @@ def read_sweep(path: Path, workloads: Workloads) -> tuple[SweepFile, str]:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    return load_document(text, SweepFile, source=str(path), check=lambda sweep: problems(sweep, workloads)), text
+
+    def check(sweep: SweepFile) -> Iterator[Problem]:
+        yield from problems(sweep, workloads)
+        yield from _baseline_problems(sweep, layers)
+
+    return load_document(text, SweepFile, source=str(path), check=check), text
+
+
+def _baseline_problems(sweep: SweepFile, layers: Sequence[str]) -> Iterator[Problem]:
+    """Yield why a sweep's baseline is no layer of it."""
+    if sweep.baseline is None or not layers:
+        return
+    labels: set[str] = set()
+    for part in by_layers(sweep):
+        if not part.layers:
+            labels.update(name for name in layers if name not in sweep.without)
+        for entry in part.layers:
+            names = [name for name in layers if fnmatchcase(name, entry.layer)]
+            labels.update(entry.model_copy(update={"layer": name}).label for name in names)
+    if sweep.baseline not in labels:
+        alike = [label for label in labels if label.split()[:1] == sweep.baseline.split()[:1]]
+        hint = nearest(sweep.baseline, alike or labels)
+        yield Problem(path=("baseline",), text=f"{sweep.baseline!r} is no layer of this sweep{hint}")
 
 
 def problems(sweep: SweepFile, workloads: Workloads) -> Iterator[Problem]:

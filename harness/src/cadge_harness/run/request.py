@@ -86,13 +86,13 @@ def read_request(
     checkout = find_checkout()
     path = find_sweep(sweep_name, checkout.sweeps)
     workloads = read_patterns(checkout)
-    sweep, text = read_sweep(path, workloads)
+    catalogue = read_catalogue(checkout)
+    sweep, text = read_sweep(path, workloads, catalogue.names())
     changes: dict[str, object] = {}
     if seed is not None:
         changes["seed"] = seed
     if budget is not None:
         changes["budget"] = _budget_ms(budget)
-    catalogue = read_catalogue(checkout)
     for name in only:
         catalogue.get(name)
     if log is not None:

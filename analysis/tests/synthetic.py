@@ -62,6 +62,10 @@ class Options:
     """Facts of each host beside the usual ones, or instead of them."""
     roles: tuple[str, str] = ("client", "server")
     titles: Mapping[str, str] = field(default_factory=dict)
+    sweep: Mapping[str, object] = field(default_factory=lambda: {"baseline": "sockets-tcp"})
+    """What the sweep says beside its name."""
+    lost: Callable[[Mapping[str, Any]], bool] = lambda _: False
+    """Whether a launch was not run."""
     drop_launches: int = 0
     attempt_hook: Callable[[dict[str, Any], dict[str, Any], int], None] | None = None
 
@@ -240,7 +244,7 @@ def _plan(options: Options) -> Plan:
     document: dict[str, Any] = {
         "schema": "cadge.plan/2",
         "plan_hash": "0" * 64,
-        "sweep": {"name": "synthetic"},
+        "sweep": {"name": "synthetic", **options.sweep},
         "seed": options.seed,
         "points": points,
         "launches": launches,
@@ -496,6 +500,8 @@ def make(root: Path, options: Options | None = None) -> Campaign:
         launches = plan.launches[: len(plan.launches) - options.drop_launches]
         for launch in launches:
             raw = launch.model_dump(mode="json", by_alias=True)
+            if options.lost(raw):
+                continue
             writer.add_launch(LaunchRecord.from_object(_record(options, raw, by_id, name), source=launch.launch_id))
         status = "finished" if options.status == "finished" else "interrupted"
         writer.finish(status, at=datetime(2026, 11, 21, 3, 16, 40, tzinfo=UTC))

@@ -27,7 +27,7 @@ fall behind: 24 of 30 alike have p = 0.0014, and 1/e = 0.017. As looks are plann
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import comb
 from typing import TypeVar
 
@@ -86,17 +86,27 @@ def leading_group(
     for the best in truth each stays with that probability. Where the error is too small for any result of so few
     launches, all stay.
     """
-    names = list(sides)
-    if len(names) < 2:
-        return tuple(names)
-    look = looks.reached(min(map(len, sides.values())))
+    look = looks.reached(min(map(len, sides.values()))) if sides else None
     if look is None:
-        return tuple(names)
-    launches, level = looks.looks[look], error / (len(names) - 1)
+        return tuple(sides)
+    launches = looks.looks[look]
 
-    def beats(one: _Key, other: _Key) -> bool:
+    def better(one: _Key, other: _Key) -> float:
         pairs = zip(sides[one][:launches], sides[other][:launches], strict=True)
         not_below = sum(mine >= theirs for mine, theirs in pairs)
-        return looks.p(look, not_below, correlation=correlation, one_sided=True) <= level * (1 + 1e-9)
+        return looks.p(look, not_below, correlation=correlation, one_sided=True)
 
-    return tuple(one for one in names if not any(beats(other, one) for other in names if other != one))
+    return not_beaten(tuple(sides), better, error=error)
+
+
+def not_beaten(
+    names: Sequence[_Key], better: Callable[[_Key, _Key], float], *, error: float = ERROR
+) -> tuple[_Key, ...]:
+    """Return those that no other one is better than, by the one-sided p of `better(one, other)`: see leading_group.
+
+    It is quick where those that look best come first: most are beaten by the first that they are tested against.
+    """
+    if len(names) < 2:
+        return tuple(names)
+    level = error / (len(names) - 1) * (1 + 1e-9)
+    return tuple(one for one in names if not any(better(other, one) <= level for other in names if other != one))

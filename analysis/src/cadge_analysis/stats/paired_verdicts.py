@@ -174,7 +174,7 @@ def verdict(
 def verdicts(
     family: Mapping[_Key, Pairs],
     delta: float,
-    looks: LookPlan,
+    looks: LookPlan | Mapping[_Key, LookPlan],
     *,
     error: float = ERROR,
     correlation: float = 0.0,
@@ -183,9 +183,11 @@ def verdicts(
     """Return the verdicts on all comparisons of a family.
 
     By BY's rule, once for differences and once for "same": of each kind at most `error` are wrong, on average. Those of
-    which no look was reached count as members that say nothing.
+    which no look was reached count as members that say nothing. looks: of all, or of each: where launches gave no
+    number a look has fewer pairs.
     """
-    seen = {key: None if withheld else _seen(pairs, delta, looks, correlation) for key, pairs in family.items()}
+    plans = {key: looks if isinstance(looks, LookPlan) else looks[key] for key in family}
+    seen = {key: None if withheld else _seen(pairs, delta, plans[key], correlation) for key, pairs in family.items()}
     size = max(1, len(family))
 
     def chosen(p_values: list[float]) -> float:
@@ -194,8 +196,8 @@ def verdicts(
     level = chosen([one.p for one in seen.values() if one])
     level_same = chosen([one.p_same for one in seen.values() if one])
     return {
-        key: _verdict(one, delta, looks, level, level_same, correlation)
+        key: _verdict(one, delta, plans[key], level, level_same, correlation)
         if (one := seen[key])
-        else _unseen(pairs, looks, level, correlation, withheld=withheld)
+        else _unseen(pairs, plans[key], level, correlation, withheld=withheld)
         for key, pairs in family.items()
     }

@@ -88,7 +88,7 @@ def test_each_layer_is_judged_against_the_baseline_of_its_family(usual: Comparis
         "rdma-ucx": {"same"},
         "mpi-p2p": {"slower"},
     }
-    assert (found.comparisons, found.decided, found.undecided) == (24, 24, ())
+    assert (found.comparisons, found.decided, found.share, found.undecided) == (24, 24, 1.0, ())
     slow = next(one for one in found.families[pattern == "stream"].cells if one.cell.series.layer == "mpi-p2p")
     ratio, truth = slow.ratio, 1 / 1.5 if pattern == "stream" else 1.5
     assert ratio is not None
@@ -192,5 +192,5 @@ def test_rounds_that_follow_each_other_alike_withhold_verdicts(tmp_path: Path) -
     found = judge_campaign(compared(made(tmp_path, attempt_hook=sticky)))
     family = next(family for family in found.families if family.key.pattern == "rpc")
     assert family.withheld
-    assert family.judged_by == family.serial  # its own, which is clear, not the campaign's
+    assert family.serial == family.own  # its own, which is clear, not the campaign's
     assert {(one.says, one.verdict.withheld) for one in family.cells} == {("cannot tell", True)}

@@ -85,25 +85,25 @@ class CellVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The comparisons of a family. `serial`: how its own rounds followed one another, None where none can tell.
+    """The comparisons of a family. `serial`: how rounds followed one another, as its tests allow for.
 
-    `judged_by`: what its tests allow for, its own or the campaign's.
+    That is the campaign's, or its `own` where that is clearly there; None where no rounds can tell.
     """
 
     key: FamilyKey
     cells: tuple[CellVerdict, ...]
     serial: Serial | None
-    judged_by: Serial | None
+    own: Serial | None
 
     @property
     def withheld(self) -> bool:
         """True where neighbouring rounds are too much alike for verdicts."""
-        return self.judged_by is not None and self.judged_by.withheld
+        return self.serial is not None and self.serial.withheld
 
     @property
     def correlation(self) -> float:
         """What its tests and intervals allow for."""
-        return self.judged_by.used if self.judged_by else 0.0
+        return self.serial.used if self.serial else 0.0
 
     @property
     def decided(self) -> int:
@@ -157,6 +157,11 @@ class CampaignVerdicts:
     def decided(self) -> int:
         """How many of them are faster, slower or the same."""
         return sum(family.decided for family in self.families)
+
+    @property
+    def share(self) -> float | None:
+        """Which share of them that is; None where nothing is compared."""
+        return self.decided / self.comparisons if self.comparisons else None
 
     @property
     def undecided(self) -> tuple[CellVerdict, ...]:
@@ -270,7 +275,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
     for key, draft in drafts.items():
         own = serial_correlation(draft.differences)
         is_clear = own is not None and own.correlation > CLEARLY * own.error
-        family = _family(key, draft, delta, own, own if is_clear else whole, withheld=bool(withhold))
+        family = _family(key, draft, delta, own if is_clear else whole, own, withheld=bool(withhold))
         families.append(family)
         for case, cells in draft.cases.items():
             is_withheld = bool(withhold) or family.withheld
@@ -297,14 +302,14 @@ class _Draft:
 
 
 def _family(
-    key: FamilyKey, draft: _Draft, delta: float, own: Serial | None, judged_by: Serial | None, *, withheld: bool
+    key: FamilyKey, draft: _Draft, delta: float, serial: Serial | None, own: Serial | None, *, withheld: bool
 ) -> Family:
     found = verdicts(
         {name: one.pairs for name, (_, one) in draft.compared.items()},
         delta,
         {name: one.looks for name, (_, one) in draft.compared.items()},
-        correlation=judged_by.used if judged_by else 0.0,
-        withheld=withheld or (judged_by is not None and judged_by.withheld),
+        correlation=serial.used if serial else 0.0,
+        withheld=withheld or (serial is not None and serial.withheld),
     )
     cells = tuple(
         CellVerdict(
@@ -315,7 +320,7 @@ def _family(
         )
         for name, (cell, one) in draft.compared.items()
     )
-    return Family(key=key, cells=cells, serial=own, judged_by=judged_by)
+    return Family(key=key, cells=cells, serial=serial, own=own)
 
 
 @dataclass(frozen=True, slots=True)

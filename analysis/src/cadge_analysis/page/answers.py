@@ -7,12 +7,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.page import verdict_words
 from cadge_analysis.page.figures import estimate_text, in_family, main_family
 from cadge_analysis.page.viewmodel import Answer, Span
-from cadge_analysis.stats.compare import Comparison, Row, Standing, decided, standing
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, LeadingGroup
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Dataset
 from cadge_results import PatternFile
+
+MEMBERS_MOST = 5
+"""So many members of a leading group are named in a sentence."""
 
 
 def _pick(rows: Sequence[Row], size: int) -> list[Row]:
@@ -38,45 +43,48 @@ def _topic(case: Case) -> str:
     return f"{words.pattern(case)} of {words.workload(case)}, {where}"
 
 
-def _against(found: Standing) -> list[Span]:
-    """Return how the others stand to the best: those not to be told apart, the nearest, and the farthest."""
-    name = found.best.cell.series.label
-    if found.others and all(ratio.coverage < TARGET_COVERAGE for _, ratio in found.others):
-        return [Span(" Too few launches to tell others apart from it: six in common are needed.")]
-    ties = sorted(row.cell.series.label for row, ratio in found.others if not decided(ratio))
-    clear = [(row.cell.series.label, ratio) for row, ratio in found.others if decided(ratio)]
-    spans: list[Span] = []
-    if ties:
-        spans.append(Span(f" {words.listing(ties)} cannot be told apart from {name}."))
-    if not clear:
-        return spans
-    shown = words.shown(found.best.numbers.quantity)
-    near, far = clear[0], clear[-1]
-    text = f" {near[0]} {shown.verb} {_ratio_text(near[1])} of that {shown.noun}"
-    if len(clear) > 1:
-        between = len(clear) - 2
-        text += f", {far[0]} {_ratio_text(far[1])}"
-        text += f"; {units.count_of(between, 'layer')} between them" if between else ""
-    spans.append(Span(f"{text}."))
-    return spans
-
-
-def _answer(rows: Sequence[Row], data: Dataset) -> Answer | None:
-    found = standing(rows)
-    if found is None:
+def _answer(rows: Sequence[Row], data: Dataset, verdicts: CampaignVerdicts) -> Answer | None:
+    """Return who leads in one case: one layer alone, or a group that is not told apart; and how all stand to a base."""
+    group = next((found for row in rows if (found := verdicts.groups.get(row.cell.case)) is not None), None)
+    members = {row.cell.series: row for row in rows}
+    if group is None or not group.members:
         return None
-    best, case = found.best, found.case
-    shown = words.shown(best.numbers.quantity)
-    value = f"{estimate_text(best.numbers.central, shown.scale)}\u00a0{shown.unit}"
-    spans = [Span(best.cell.series.label, strong=True), Span(f" {_best(case.file)}: "), Span(value, strong=True)]
-    if best.ratio is not None and best.floor is not None:
-        floor = words.floor_name(best.floor, data)
-        spans.append(Span(f", {_ratio_text(best.ratio)} its floor ({floor})"))
-    if not found.others:
-        spans.append(Span(" (the only layer with a number here)"))
-    spans.append(Span("."))
-    spans.extend(_against(found))
-    return Answer(topic=_topic(case), spans=tuple(spans))
+    leading = [members[series] for series in group.members]
+    case = group.case
+    shown = words.shown(case.file.main_quantity)
+    spans: list[Span] = []
+    if group.best is not None or group.ranked == 1:
+        (row,) = leading
+        value = f"{estimate_text(row.numbers.central, shown.scale)}\u00a0{shown.unit}"
+        spans += [Span(row.cell.series.label, strong=True), Span(f" {_best(case.file)}: "), Span(value, strong=True)]
+        if row.ratio is not None and row.floor is not None:
+            spans.append(Span(f", {_ratio_text(row.ratio)} its floor ({words.floor_name(row.floor, data)})"))
+        spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
+    else:
+        spans += _group(leading, group, data)
+    spans.append(Span(verdict_words.unranked(group)))
+    against = verdict_words.beside_baseline(verdicts, rows)
+    spans.append(Span(f" {against}" if against else ""))
+    return Answer(topic=_topic(case), spans=tuple(span for span in spans if span.text))
+
+
+def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset) -> list[Span]:
+    """Return the sentence on a leading group: its members with what they measured, and the floor of all of them."""
+    shown = words.shown(leading[0].numbers.quantity)
+    named = [f"{row.cell.series.label} {shown.text(row.numbers.central.value)}" for row in leading]
+    listed = (
+        words.listing(named) if len(named) <= MEMBERS_MOST else f"{', '.join(named[: MEMBERS_MOST - 1])} and others"
+    )
+    spans = [Span(f"Leading group of {len(leading)}", strong=True), Span(f": {listed}; ")]
+    spans.append(Span(verdict_words.not_told_apart(group)))
+    ratios = [row.ratio.value for row in leading if row.ratio is not None]
+    floor = leading[0].floor
+    if ratios and floor is not None:
+        name = words.floor_name(floor, data)
+        spans.append(
+            Span(f". They are at {units.times(min(ratios))} to {units.times(max(ratios))} their floor ({name})")
+        )
+    return [*spans, Span(".")]
 
 
 def _best(file: PatternFile) -> str:
@@ -98,7 +106,7 @@ def first_screen(patterns: Mapping[str, PatternFile]) -> list[str]:
     return sorted(chosen, key=lambda name: patterns[name].main_quantity.better == "high")
 
 
-def answers(comparison: Comparison) -> tuple[Answer, ...]:
+def answers(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[Answer, ...]:
     """Return the sentences of the first screen: pattern by pattern, by place, polling before blocking."""
     data = comparison.data
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
@@ -114,7 +122,7 @@ def answers(comparison: Comparison) -> tuple[Answer, ...]:
             if wait not in screen.waits:
                 continue
             for place in words.PLACE_ORDER:
-                answer = _answer(_pick(groups.get((pattern, place, wait), []), screen.at), data)
+                answer = _answer(_pick(groups.get((pattern, place, wait), []), screen.at), data, verdicts)
                 if answer is not None:
                     found.append(answer)
     return tuple(found)

@@ -67,9 +67,10 @@ def _of_open_loops(patterns: Mapping[str, PatternFile]) -> str:
     return ": nothing here says how a layer behaves when requests arrive on their own"
 
 
-def method(patterns: Mapping[str, PatternFile], *, several_ends: bool) -> tuple[Fact, ...]:
+def method(patterns: Mapping[str, PatternFile], verdicts: tuple[Fact, ...], *, several_ends: bool) -> tuple[Fact, ...]:
     """Return the section on method; what is timed is said for the patterns that were planned.
 
+    verdicts: how they are made.
     several_ends: somewhere several endpoints measured the same.
     """
     timed = " ".join(f"{file.title}: {file.words.timed}." for file in patterns.values() if file.words.timed)
@@ -99,8 +100,9 @@ def method(patterns: Mapping[str, PatternFile], *, several_ends: bool) -> tuple[
             text="Order statistics: the k-th smallest and the k-th largest launch enclose the true median with a "
             "probability that follows from the binomial distribution alone, whatever the distribution of the "
             f"values (David and Nagaraja, Order Statistics). Six launches: smallest and largest, {six}. The "
-            "coverage stands in each row beside the number of launches. Intervals are not widened for the "
-            "number of comparisons; where many layers are compared, expect up to one in twenty to miss.",
+            "coverage stands in each row beside the number of launches. These intervals are of "
+            "one value, or one ratio to a floor, and not widened for their number: expect one in twenty to miss. Those "
+            "of verdicts are.",
         ),
         Fact(
             name="Tails",
@@ -125,12 +127,7 @@ def method(patterns: Mapping[str, PatternFile], *, several_ends: bool) -> tuple[
             "round, and its median and interval are those of the ratios; so is the time above the floor. Otherwise "
             "the medians are divided, and the interval joins the ends of both.",
         ),
-        Fact(
-            name="Told apart",
-            text="Two layers are told apart where the interval of their ratio, taken round by round, covers at least "
-            "95\u202f% and lies wholly on one side of 1; that takes six launches. Otherwise the report says that it "
-            "cannot tell, which is not to say that they are equal.",
-        ),
+        *verdicts,
         Fact(
             name="What the processors did",
             text="CPU time: user and system time of each process over the measured loop, as the kernel accounts it: "

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units, words
+from cadge_analysis.page import verdict_words
 from cadge_analysis.page.viewmodel import CaseTable, Column, Key, Summary, SummaryCell, SummaryRow, TableRow, Value
-from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, Row, standing
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
+from cadge_analysis.stats.compare import OPERATIONS_MIN, Against, Comparison, Numbers, Row
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import STATES, Case, Cell, Dataset, LaunchFacts, Series
@@ -49,11 +51,16 @@ def uncounted(rows: Iterable[Row]) -> Iterator[str]:
             yield f"How many {head} an operation takes: {why}."
 
 
-def columns_of(file: PatternFile, rows: Sequence[Row]) -> tuple[Column, ...]:
-    """Return the columns of a pattern's tables; what was counted in none of its rows has none."""
+def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> tuple[Column, ...]:
+    """Return the columns of a pattern's tables; what was counted in none of its rows has none.
+
+    baseline: what layers are judged against, where they are.
+    """
     main = file.main_quantity
     shown = words.shown(main)
     columns = [_WAIT, Column(key="p50", head=main.heading, unit=shown.unit)]
+    if baseline:
+        columns.append(Column(key="verdict", head=f"beside {baseline}", number=False))
     if main.kind == "rate":
         columns.append(Column(key="pooled", head="all launches together", unit=shown.unit))
     for name, quantity in file.quantities.items():
@@ -98,7 +105,7 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
     details = {name for name, one in file.quantities.items() if one.detail}
     if not details:
         return tuple(columns), ()
-    seen_first = {"wait", "p50", "p99", "launches", *file.quantities} - details
+    seen_first = {"wait", "p50", "verdict", "p99", "launches", *file.quantities} - details
 
     def is_first(column: Column) -> bool:
         return column.key in seen_first or column.key.startswith("cpu_")
@@ -196,7 +203,9 @@ def _work(facts: LaunchFacts | None, case: Case) -> str:
     return facts.semantics.get(case.file.fill(case.file.words.work, case.workload, lambda _, value: str(value)), "")
 
 
-def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[str, float]) -> dict[str, Value]:
+def _values(
+    row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[str, float], verdicts: CampaignVerdicts
+) -> dict[str, Value]:
     numbers, case = row.numbers, row.cell.case
     file, main = case.file, numbers.quantity
     scale = words.shown(main).scale
@@ -210,6 +219,7 @@ def _values(row: Row, facts: LaunchFacts | None, data: Dataset, shares: Mapping[
     return {
         "wait": Value(text=case.wait),
         "p50": estimate_value(numbers.central, scale=scale, reason="", flag=_mark(numbers)),
+        "verdict": verdict_words.value_of(verdicts.by_point.get(row.cell.point_id), row, verdicts),
         "pooled": _plain(numbers.pooled, scale=scale),
         **{
             name: estimate_value(
@@ -280,22 +290,22 @@ def _references(row: Row, data: Dataset) -> Value:
     return Value(text="; ".join(texts) or units.MISSING)
 
 
-def _gist(rows: Sequence[Row]) -> str:
-    """Return the short answer of one workload: the best median of each wait mode, with ties."""
+def _gist(rows: Sequence[Row], verdicts: CampaignVerdicts) -> str:
+    """Return the short answer of one workload: who leads in each wait mode."""
     if rows and not rows[0].cell.case.does_rank:
         return words.RANKS_NOTHING
-    parts = []
-    for wait in words.WAIT_ORDER:
-        here = standing(row for row in rows if row.cell.case.wait == wait)
-        if here is None:
-            continue
-        best = here.best
-        shown = words.shown(best.numbers.quantity)
-        text = shown.text(best.numbers.central.value)
-        ties = len(here.undecided())
-        tied = f" (and {ties} that cannot be told apart)" if ties else ""
-        parts.append(f"{words.WAITS[wait]}: {best.cell.series.label} {text}{tied}")
-    return " \u00b7 ".join(parts)
+    cases = {row.cell.case.wait: row.cell.case for row in rows}
+    said = {
+        wait: verdict_words.gist(verdicts, rows, case)
+        for wait in words.WAIT_ORDER
+        if (case := cases.get(wait)) is not None
+    }
+    return " \u00b7 ".join(f"{words.WAITS[wait]}: {text}" for wait, text in said.items() if text)
+
+
+def baseline_of(rows: Iterable[Row], verdicts: CampaignVerdicts) -> str | None:
+    """Return what some of these rows are judged against; None where none is."""
+    return verdicts.baseline if any(row.cell.point_id in verdicts.by_point for row in rows) else None
 
 
 def case_tables(
@@ -304,6 +314,7 @@ def case_tables(
     facts: Mapping[tuple[Series, str, str], LaunchFacts],
     data: Dataset,
     shares: Mapping[str, float],
+    verdicts: CampaignVerdicts,
 ) -> tuple[CaseTable, ...]:
     """Return one table a workload, with a row for each layer and wait mode that has numbers.
 
@@ -316,11 +327,11 @@ def case_tables(
     tables = []
     for case, members in sorted(groups.items(), key=lambda item: item[0].sort_key):
         ordered = sorted(members, key=lambda r: (words.WAIT_ORDER.index(r.cell.case.wait), r.cell.series))
-        columns, rest = parted(case.file, columns_of(case.file, every))
+        columns, rest = parted(case.file, columns_of(case.file, every, baseline_of(every, verdicts)))
         shown, more = [], []
         for row in ordered:
             series, wait = row.cell.series, row.cell.case.wait
-            values = _values(row, facts.get((series, case.place, wait)), data, shares)
+            values = _values(row, facts.get((series, case.place, wait)), data, shares, verdicts)
             one = TableRow(
                 key=keys[series],
                 point_id=row.cell.point_id,
@@ -334,7 +345,7 @@ def case_tables(
             CaseTable(
                 title=words.workload(case),
                 case=case_key(case),
-                gist=_gist(members),
+                gist=_gist(members, verdicts),
                 rows=tuple(shown),
                 more=tuple(more) if rest else (),
             )

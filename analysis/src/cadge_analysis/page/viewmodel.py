@@ -291,6 +291,7 @@ class Page:
     troubles: tuple[TroubleRow, ...]
     floors: FactTable
     method: tuple[Fact, ...]
+    families: FactTable
     fact_tables: tuple[FactTable, ...]
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
     sheet: Sheet

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
+from cadge_analysis.judged import judged
 from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
-from cadge_analysis.page import coverage, provenance, tables
+from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.knee_table import knee_tables
@@ -19,6 +20,7 @@ from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.remarks import counted, remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
 from cadge_analysis.stats.knee import loads as loads_of
@@ -107,6 +109,7 @@ def _section(
     facts: FirstFacts,
     fits: Sequence[Fitted],
     loads: Loads,
+    verdicts: CampaignVerdicts,
 ) -> Section | None:
     file = comparison.data.patterns[pattern]
     cells = [
@@ -118,7 +121,7 @@ def _section(
     if not cells:
         return None
     anchor = f"{pattern}-{place}"
-    columns, more = tables.parted(file, tables.columns_of(file, rows))
+    columns, more = tables.parted(file, tables.columns_of(file, rows, tables.baseline_of(rows, verdicts)))
     knees = [knee for knee in loads.knees if (knee.case.pattern, knee.case.place) == (pattern, place)]
     return Section(
         anchor=anchor,
@@ -130,13 +133,13 @@ def _section(
         knees=knee_tables(knees, keys),
         columns=columns,
         more=more,
-        tables=tables.case_tables(rows, keys, facts, comparison.data, loads.shares),
+        tables=tables.case_tables(rows, keys, facts, comparison.data, loads.shares, verdicts),
         models=model_tables([one for one in fits if (one.pattern, one.place) == (pattern, place)]),
         note=_note(cells, rows),
     )
 
 
-def _cannot(comparison: Comparison) -> tuple[str, ...]:
+def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ...]:
     """Return what the campaign cannot tell, in sentences."""
     data = comparison.data
     said = []
@@ -147,6 +150,7 @@ def _cannot(comparison: Comparison) -> tuple[str, ...]:
     waits = {cell.case.wait for cell in data.cells}
     if waits == {"poll"}:
         said.append("What a layer costs that sleeps while it waits: only polling was planned.")
+    said += verdict_words.cannot(verdicts)
     said += tables.uncounted(comparison.rows)
     without = sum(cell.state != "valid" for cell in data.cells if cell.series.kind == "layer")
     if without:
@@ -167,10 +171,12 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
     first = {key: found[0] for key, found in every_fact.items()}
     fits = fits_of(data).fits
     loads = loads_of(comparison.rows)
+    verdicts = judged(comparison)
+    titles = {name: file.title for name, file in data.patterns.items()}
     sections: dict[tuple[str, str], Section] = {}
     for pattern in data.patterns:
         for place in words.PLACE_ORDER:
-            made = _section(comparison, pattern, place, keys, looks, first, fits, loads)
+            made = _section(comparison, pattern, place, keys, looks, first, fits, loads, verdicts)
             if made is not None:
                 sections[pattern, place] = made
     found = remarks(comparison)
@@ -180,8 +186,8 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         deck=provenance.deck(data),
         verdict=f"Valid with {counted(found)}" if found else "Valid without warnings or notes",
         remarks=found,
-        answers=answers(comparison),
-        cannot=_cannot(comparison),
+        answers=answers(comparison, verdicts),
+        cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),
         sections=tuple(sections.values()),
         matrix=coverage.matrix(data, keys),
@@ -190,7 +196,12 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         planned_attempts=units.grouped(sum(row.raw_attempts for row in outcomes)),
         troubles=coverage.trouble_rows(data),
         floors=provenance.floor_table(comparison),
-        method=method(data.patterns, several_ends=any(row.numbers.apart for row in comparison.rows)),
+        method=method(
+            data.patterns,
+            verdict_words.facts(verdicts, titles),
+            several_ends=any(row.numbers.apart for row in comparison.rows),
+        ),
+        families=verdict_words.table(verdicts, titles),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
         sheet=sheet(comparison, looks=looks.values(), generated=generated),

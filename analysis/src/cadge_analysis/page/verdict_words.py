@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verdicts in words: a layer beside the baseline, leading groups, families, and what could not be told.
+
+A verdict is a word and a sign, never a colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cadge_analysis import units, words
+from cadge_analysis.page.viewmodel import Fact, FactTable, Value
+from cadge_analysis.stats.campaign_verdicts import (
+    CLEARLY,
+    RANKED_LEAST,
+    CampaignVerdicts,
+    CellVerdict,
+    Family,
+    LeadingGroup,
+    Ratio,
+)
+from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.serial import IGNORED, WITHHELD, Serial
+from cadge_analysis.stats.verdict import Verdict
+
+SIGNS = {Verdict.FASTER: "\u25b2", Verdict.SLOWER: "\u25bc", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
+ORDER = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.UNKNOWN)
+NAMED_MOST = 3
+"""Of more layers with one verdict a sentence gives the figures of the first and the last alone."""
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """Return a ratio with its interval, where it has one: 1.18x [1.10, 1.25]."""
+    text = units.times(ratio.value)
+    if ratio.low is None or ratio.high is None:
+        return text
+    return f"{text} {units.interval(units.sig3(ratio.low), units.sig3(ratio.high))}"
+
+
+def more_text(one: CellVerdict) -> str:
+    """Return about how many launches more would decide what cannot be told, or why that is not said."""
+    if one.verdict.withheld:
+        return "withheld"
+    if one.verdict.more is None:
+        return "more launches would hardly do"
+    return f"about {units.count_of(one.verdict.more, 'launch', 'launches')} more would do"
+
+
+def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> Value:
+    """Return the verdict on a row as a cell of a table."""
+    if one is None:
+        if row.cell.series.label == verdicts.baseline:
+            return Value(text=units.MISSING, reason="what others are judged against")
+        if not row.cell.case.does_rank:
+            return Value(text=units.MISSING, reason=words.RANKS_NOTHING)
+        return Value(text=units.MISSING, reason="the baseline was not measured here")
+    parts = [ratio_text(one.ratio)] if one.ratio else []
+    if one.says == Verdict.UNKNOWN:
+        parts.append(more_text(one))
+    if one.verdict.early:
+        parts.append(f"early, after {units.count_of(one.verdict.launches, 'launch', 'launches')}")
+    ratio = one.ratio
+    ends = (ratio.value, ratio.low, ratio.high) if ratio else ()
+    return Value(
+        text=f"{SIGNS[one.says]} {one.says}",
+        detail="; ".join(parts),
+        raw=" ".join(f"{end:.12g}" for end in ends if end is not None),
+    )
+
+
+def beside_baseline(verdicts: CampaignVerdicts, rows: Iterable[Row]) -> str:
+    """Say how the layers of one case stand to the baseline; empty where there is none."""
+    found = [one for row in rows if (one := verdicts.by_point.get(row.cell.point_id)) is not None]
+    if not found or verdicts.baseline is None:
+        return ""
+    parts = []
+    for verdict in ORDER:
+        here = sorted((one for one in found if one.says == verdict), key=_by_size)
+        if here:
+            parts.append(f"{len(here)} {_of_verdict(verdict, verdicts.delta)}: {_named(here)}")
+    return f"Against {verdicts.baseline}: {'; '.join(parts)}."
+
+
+def _by_size(one: CellVerdict) -> tuple[float, str]:
+    return (one.verdict.log_ratio if one.verdict.log_ratio is not None else 0.0), one.cell.series.label
+
+
+def _of_verdict(verdict: Verdict, delta: float) -> str:
+    if verdict == Verdict.SAME:
+        return f"the same within {units.percent(delta, 0 if round(delta * 100, 6).is_integer() else 1)}"
+    return "cannot be told" if verdict == Verdict.UNKNOWN else str(verdict)
+
+
+def _named(found: Sequence[CellVerdict]) -> str:
+    """Return the layers with their ratios; of many those at both ends."""
+    if len(found) <= NAMED_MOST:
+        return words.listing([_one(one) for one in found])
+    between = units.count_of(len(found) - 2, "layer")
+    return f"from {_one(found[0])} to {_one(found[-1])}, {between} between them"
+
+
+def _one(one: CellVerdict) -> str:
+    text = one.cell.series.label
+    if one.ratio is not None:
+        text += f" {ratio_text(one.ratio)}"
+    if one.says == Verdict.UNKNOWN:
+        text += f" ({more_text(one)})"
+    return f"{text} (early)" if one.verdict.early else text
+
+
+def not_told_apart(group: LeadingGroup) -> str:
+    """Say that the members of a leading group are not told apart, and by how many launches."""
+    if group.withheld:
+        return "verdicts are withheld"
+    return f"not told apart by {units.count_of(group.launches, 'launch', 'launches')}"
+
+
+def unranked(group: LeadingGroup) -> str:
+    """Say which layers have too few launches to be ranked; empty where none has."""
+    if not group.unranked:
+        return ""
+    named = words.listing([series.label for series in group.unranked])
+    return f" {named} gave too few numbers to be ranked."
+
+
+def gist(verdicts: CampaignVerdicts, rows: Sequence[Row], case: Case) -> str:
+    """Return who leads in a case, in a few words; empty where nobody has a number."""
+    group = verdicts.groups.get(case)
+    if group is None or not group.members:
+        return ""
+    by_series = {row.cell.series: row.numbers for row in rows if row.cell.case == case}
+    shown = words.shown(case.file.main_quantity)
+    said = [f"{one.label} {shown.text(by_series[one].central.value)}" for one in group.members]
+    if len(said) == 1:
+        return said[0]
+    named = ", ".join(said) if len(said) <= NAMED_MOST else f"{', '.join(said[:NAMED_MOST])} and others"
+    return f"leading group of {len(said)}: {named}"
+
+
+# -- of the whole campaign
+
+
+def cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
+    """Yield what the campaign's verdicts leave open, in sentences."""
+    if verdicts.withheld:
+        yield f"Which layer is faster or slower: {verdicts.withheld}."
+        return
+    if verdicts.baseline is None:
+        yield "Which layers are faster or slower than a common one: the sweep declares no baseline."
+        return
+    if not verdicts.comparisons:
+        yield f"Which layers are faster or slower than {verdicts.baseline}: it was not measured beside others."
+        return
+    left = len(verdicts.undecided)
+    if left:
+        yield (
+            f"Of {units.count_of(verdicts.comparisons, 'comparison')} with {verdicts.baseline}, {units.grouped(left)}: "
+            "which is faster, or whether they are the same. Each says how many launches more would about do."
+        )
+    held = [family for family in verdicts.families if family.withheld and family.cells]
+    if held:
+        said = words.listing([f"{_pattern(one)} {words.PLACES[one.key.place]}" for one in held])
+        yield f"Anything that compares layers of {said}: neighbouring rounds are too much alike, see Method."
+
+
+def _pattern(family: Family) -> str:
+    return family.cells[0].cell.case.file.title if family.cells else family.key.pattern
+
+
+def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return how verdicts are made, and what was allowed for here. titles: of patterns, by name."""
+    margin = units.percent(verdicts.delta, 0 if round(verdicts.delta * 100, 6).is_integer() else 1)
+    against = (
+        f"the baseline that the sweep declares, {verdicts.baseline}"
+        if verdicts.baseline
+        else "a baseline, where a sweep declares one; this one declares none"
+    )
+    return (
+        Fact(
+            name="Verdicts",
+            text=f"Each layer against {against}, in each case that ranks: never all pairs. Estimator: the median of "
+            "the paired ratios, round by round, so that what the machine does for longer than a round cancels; tested "
+            "by signs, with the interval of order statistics that belongs to the test. Faster or slower: the interval "
+            f"lies wholly on one side of 1. The same: it lies wholly within {margin} of 1. Else the report says that "
+            "it cannot tell, which is not to say that they are equal, and about how many launches more would tell "
+            f"with a probability of 80{units.THIN}%, if rounds go on as they went. {_looks(verdicts)}",
+        ),
+        Fact(
+            name="Families",
+            text="A family is a pattern at a place, in a wait mode, with its main quantity. Of what a family calls "
+            f"different at most {units.percent(ERROR, 0)} is not, on average, and so of what it calls the same: by the "
+            "correction of Benjamini and Yekutieli, which holds however comparisons depend on one another. The "
+            "intervals beside verdicts are those of that level, wider than the intervals of single values. A "
+            "comparison that has no number counts as one that cannot be told.",
+        ),
+        Fact(
+            name="Leading group",
+            text="\u201cFastest\u201d, or what a pattern says for it, is said of a layer that alone is not beaten by "
+            "another one. Otherwise the layers that may be the best are a leading group: in each case it holds the "
+            f"truly best with a probability of {units.percent(1 - ERROR, 0)} (multiple comparisons with the best; each "
+            f"pair by signs at {units.percent(ERROR, 0)} divided by the other layers). Layers with numbers from less "
+            f"than {units.percent(RANKED_LEAST, 0)} of their launches are not ranked.",
+        ),
+        Fact(name="Rounds that follow each other", text=_rounds(verdicts, titles)),
+    )
+
+
+def _looks(verdicts: CampaignVerdicts) -> str:
+    if verdicts.looks is None or len(verdicts.looks.looks) == 1:
+        return "Looked at once, when all planned launches were there."
+    at = words.listing([str(look) for look in verdicts.looks.looks])
+    return (
+        f"Looked at after {at} launches, with the error spent over these looks; what was decided before the last one "
+        "is marked as early: its ratio lies further from 1 than the truth does, on average."
+    )
+
+
+def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
+    text = (
+        "Tests take one round's difference for independent of the next one's. Their correlation is estimated over "
+        f"the campaign from ranks; a family whose own is above {CLEARLY:g} standard errors is judged by its own. Up to "
+        f"{IGNORED:g}, or one standard error, nothing changes; above it p and intervals allow for it and one standard "
+        f"error more; above {WITHHELD:g} verdicts are withheld. "
+    )
+    if verdicts.serial is None:
+        return f"{text}Here no rounds can tell."
+    apart = [one for one in verdicts.families if one.serial is not verdicts.serial and one.serial is not None]
+    text += f"Here it is {_serial(verdicts.serial)}."
+    for family in apart:
+        where = f"{titles.get(family.key.pattern, family.key.pattern)} {words.PLACES[family.key.place]}"
+        text += f" {where}, {words.WAITS[family.key.wait]}: {_serial(family.serial)}."
+    return text
+
+
+def _serial(found: Serial | None) -> str:
+    if found is None:
+        return units.MISSING
+    used = "withheld" if found.withheld else f"allowed for: {units.sig3(found.used)}"
+    return f"{found.correlation:.2f} \u00b1 {found.error:.2f} ({used})".replace("-", units.MINUS)
+
+
+def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
+    """Return the families, and how many comparisons of each came to which verdict."""
+    rows = []
+    for family in verdicts.families:
+        if not family.cells:
+            continue
+        counts = [sum(one.says == verdict for one in family.cells) for verdict in ORDER]
+        rows.append(
+            (
+                titles.get(family.key.pattern, family.key.pattern),
+                words.PLACES[family.key.place],
+                words.WAITS[family.key.wait],
+                units.grouped(len(family.cells)),
+                *map(units.grouped, counts),
+                units.percent(family.decided / len(family.cells), 0),
+                _serial(family.own),
+            )
+        )
+    return FactTable(
+        title=f"Comparisons with {verdicts.baseline}, family by family" if verdicts.baseline else "Families",
+        columns=(
+            "pattern",
+            "place",
+            "waits by",
+            "comparisons",
+            *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
+            "decided",
+            "own correlation of rounds",
+        ),
+        rows=tuple(rows),
+    )

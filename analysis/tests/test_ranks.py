@@ -13,6 +13,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.page import remarks
 from cadge_analysis.stats import compare, load
+from cadge_analysis.stats.campaign_verdicts import judge_campaign
 from cadge_results import Campaign
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
@@ -74,7 +75,9 @@ def test_a_point_is_divided_by_a_floor_of_the_same_choice(found: compare.Compari
 def test_what_stands_beside_ranks_nothing(found: compare.Comparison) -> None:
     beside = [row for row in found.rows if not row.cell.case.does_rank]
     assert {row.cell.case.workload["touch"] for row in beside} == {"none"}
-    assert compare.standing(beside) is None
+    judged = judge_campaign(found)
+    assert not {row.cell.point_id for row in beside} & judged.by_point.keys()
+    assert not {row.cell.case for row in beside} & judged.groups.keys()
     lower = [row for row in beside if row.cell.series.layer == SLOW and row.cell.case.pattern == "rpc"]
     assert all(row.beats_floor for row in lower)
     assert len(lower) == 3

@@ -94,7 +94,9 @@ def test_the_first_screen_answers(report_text: str) -> None:
     answers = root.one("ul", class_="answers").all("li")
     assert len(answers) == 6
     assert "RPC of 8 B, within one host, polling" in answers[0].text
-    assert "has the lowest median round trip" in answers[0].text
+    assert "Leading group of 8: rdma-ucx" in answers[0].text, "six launches do not tell eight layers apart"
+    assert "not told apart by 5 to 6 launches" in answers[0].text
+    assert "Against sockets-tcp: 7 cannot be told: from rdma-ucx 0.0" in answers[0].text
     assert root.one("h1").text == "Communication layers compared, within one host and between hosts"
     assert "two hosts" not in report_text, "there may be more of them"
 
@@ -238,9 +240,9 @@ def test_too_few_launches_are_no_verdict(tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     report.build(synthetic.make(tmp_path / "store", options).path, path)
     answer = pagereader.read(path.read_text()).one("ul", class_="answers").text
-    assert "rdma-ucx has the lowest median round trip" in answer
-    assert "Too few launches to tell others apart from it" in answer
-    assert "of that time" not in answer
+    assert "Leading group of 2: rdma-ucx 0.358 \u00b5s and sockets-tcp 9.09 \u00b5s; not told apart by 5 l" in answer
+    assert "1 cannot be told: rdma-ucx 0.0393\u00d7 (about 4 launches more would do)" in answer
+    assert "lowest" not in answer
 
 
 def test_one_launch_and_one_layer(tmp_path: Path) -> None:

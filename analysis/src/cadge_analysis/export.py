@@ -15,12 +15,16 @@ from typing import TextIO
 
 from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.judged import judged
 from cadge_analysis.models.campaign import fits_of
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee, loads
 from cadge_analysis.stats.load import Cell, Dataset, read
+from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 from cadge_results.catalogue import in_order
 from cadge_results.pattern import Quantity
@@ -112,6 +116,27 @@ def _baseline(row: Row | None) -> Record:
     }
 
 
+def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
+    """Return what is said of a point beside the baseline, and whether it leads its case, alone or in a group."""
+    one, group = verdicts.by_point.get(cell.point_id), verdicts.groups.get(cell.case)
+    found, ratio = (one.verdict, one.ratio) if one else (None, None)
+    is_ranked = group is not None and cell.series.kind == "layer" and bool(cell.samples)
+    return {
+        "verdict": str(found.says) if found else None,
+        "verdict_against": verdicts.baseline if found else None,
+        "verdict_ratio": ratio.value if ratio else None,
+        "verdict_ratio_low": ratio.low if ratio else None,
+        "verdict_ratio_high": ratio.high if ratio else None,
+        "verdict_p": found.p if found else None,
+        "verdict_level": found.level if found else None,
+        "verdict_launches": found.launches if found else None,
+        "verdict_early": found.early if found else None,
+        "verdict_withheld": found.withheld if found else None,
+        "verdict_more": found.more if found else None,
+        "leads": cell.series in group.members if is_ranked and group else None,
+    }
+
+
 def _cost(name: str, end: str, cost: PerOperation | None, data: Dataset) -> Record:
     """Return what an operation took at each side, and together."""
     sides = {f"{name}_{role}{end}": cost.by_role.get(role) if cost else None for role in _roles(data)}
@@ -154,7 +179,7 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: M
     }
 
 
-def records(comparison: Comparison) -> Iterator[Record]:
+def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     """Yield one flat record for every planned point, in the report's order."""
     rows = {row.cell.point_id: row for row in comparison.rows}
     shares = loads(comparison.rows).shares
@@ -162,7 +187,8 @@ def records(comparison: Comparison) -> Iterator[Record]:
     for cell in comparison.data.cells:
         row = rows.get(cell.point_id)
         numbers = row.numbers if row else floors.get(cell.point_id)
-        yield _identity(cell, comparison.data) | _measured(numbers, row, comparison.data, shares)
+        measured = _measured(numbers, row, comparison.data, shares)
+        yield _identity(cell, comparison.data) | measured | _verdict(cell, verdicts)
 
 
 def _knee(knee: Knee) -> Record:
@@ -186,11 +212,49 @@ def _knee(knee: Knee) -> Record:
     }
 
 
+def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
+    """Return what is said of the campaign: each family, and who leads in each case."""
+    return {
+        "baseline": verdicts.baseline,
+        "same_within": verdicts.delta,
+        "error": ERROR,
+        "looks": list(verdicts.looks.looks) if verdicts.looks else None,
+        "withheld": verdicts.withheld,
+        "comparisons": verdicts.comparisons,
+        "decided": verdicts.decided,
+        "families": [
+            {
+                **{name: getattr(one.key, name) for name in ("pattern", "place", "wait", "quantity")},
+                "comparisons": len(one.cells),
+                **{str(verdict): sum(cell.says == verdict for cell in one.cells) for verdict in Verdict},
+                "correlation": one.own.correlation if one.own else None,
+                "correlation_allowed_for": one.correlation,
+                "withheld": one.withheld,
+            }
+            for one in verdicts.families
+        ],
+        "groups": [
+            {
+                "pattern": case.pattern,
+                "place": case.place,
+                "wait": case.wait,
+                **case.workload.values,
+                "leading": [series.label for series in group.members],
+                "ranked": group.ranked,
+                "launches": group.launches,
+                "unranked": [series.label for series in group.unranked],
+            }
+            for case, group in verdicts.groups.items()
+        ],
+    }
+
+
 def _json(comparison: Comparison, stream: TextIO) -> None:
     meta = comparison.data.meta
     listed = []
     by_id = {cell.point_id: cell for cell in comparison.data.cells}
-    for record in records(comparison):
+    verdicts = judged(comparison)
+    for record in records(comparison, verdicts):
         cell = by_id[str(record["point_id"])]
         numbers = numbers_of(cell)
         own = {s.launch_id: numbers.by_round[s.round] for s in cell.samples} if numbers else {}
@@ -203,6 +267,7 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         "tool": meta.tool.model_dump(mode="json"),
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
         "rows": listed,
+        "verdicts": _verdicts(verdicts),
         "knees": [_knee(knee) for knee in loads(comparison.rows).knees],
     }
     json.dump(document, stream, indent=1, sort_keys=True, ensure_ascii=True)
@@ -229,7 +294,7 @@ def write(campaign: Campaign, kind: str, stream: TextIO) -> None:
     if kind == "json":
         _json(comparison, stream)
         return
-    found = list(records(comparison))
+    found = list(records(comparison, judged(comparison)))
     if not found:
         raise NoDataError(f"campaign {comparison.data.campaign_id} holds no points")
     writer = csv.DictWriter(stream, fieldnames=list(found[0]), lineterminator="\n")

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Fact, FactTable, Value
 from cadge_analysis.stats.campaign_verdicts import (
-    CLEARLY,
     RANKED_LEAST,
     CampaignVerdicts,
     CellVerdict,
@@ -22,7 +21,7 @@ from cadge_analysis.stats.campaign_verdicts import (
 from cadge_analysis.stats.compare import Row
 from cadge_analysis.stats.load import Case
 from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.serial import IGNORED, WITHHELD, Serial
+from cadge_analysis.stats.serial import CLEARLY, IGNORED, WITHHELD, Serial
 from cadge_analysis.stats.verdict import Verdict
 
 SIGNS = {Verdict.FASTER: "\u25b2", Verdict.SLOWER: "\u25bc", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
@@ -114,7 +113,8 @@ def not_told_apart(group: LeadingGroup) -> str:
     """Say that the members of a leading group are not told apart, and by how many launches."""
     if group.withheld:
         return "verdicts are withheld"
-    return f"not told apart by {units.count_of(group.launches, 'launch', 'launches')}"
+    few = f"{group.launches} to " if group.launches < group.launches_most else ""
+    return f"not told apart by {few}{units.count_of(group.launches_most, 'launch', 'launches')}"
 
 
 def unranked(group: LeadingGroup) -> str:
@@ -222,7 +222,7 @@ def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
         "Tests take one round's difference for independent of the next one's. Their correlation is estimated over "
         f"the campaign from ranks; a family whose own is above {CLEARLY:g} standard errors is judged by its own. Up to "
         f"{IGNORED:g}, or one standard error, nothing changes; above it p and intervals allow for it and one standard "
-        f"error more; above {WITHHELD:g} verdicts are withheld. "
+        f"error more; above {WITHHELD:g}, and that clearly, verdicts are withheld. "
     )
     if verdicts.serial is None:
         return f"{text}Here no rounds can tell."

@@ -8,7 +8,7 @@ stand up to BY's correction (families.py).
 
 The correlation of neighbouring rounds is estimated over the campaign, as serial.py was proved: a family's few rounds
 alone would be taken for correlated by chance in one of six, and then decide nothing. A family whose own is clearly
-there, by CLEARLY standard errors, is judged by its own.
+there, by serial.CLEARLY standard errors, is judged by its own.
 
 A launch that gave no number takes its round from both sides. The looks of that comparison then have fewer pairs, and
 the same error; which rounds are lost says nothing of how the others went. Rounds that were not run yet are waited for.
@@ -33,7 +33,6 @@ from cadge_analysis.stats.verdict import Verdict
 
 SAME_WITHIN = 0.05
 """Two layers are the same where they surely differ by less, unless the sweep says otherwise."""
-CLEARLY = 2.0
 RANKED_LEAST = 0.5
 """A layer with a smaller share of its launches is not ranked: too few to be told apart from anything."""
 
@@ -115,13 +114,14 @@ class Family:
 class LeadingGroup:
     """The layers of a case of which one is the best, by what they measured; one alone is the best.
 
-    `launches`: the fewest valid ones that a ranked layer has. `unranked` have too few.
+    `launches` and `launches_most`: the fewest and most valid ones that a ranked layer has. `unranked` have too few.
     """
 
     case: Case
     members: tuple[Series, ...]
     ranked: int
     launches: int
+    launches_most: int
     unranked: tuple[Series, ...]
     withheld: bool
 
@@ -274,8 +274,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
     groups: dict[Case, LeadingGroup] = {}
     for key, draft in drafts.items():
         own = serial_correlation(draft.differences)
-        is_clear = own is not None and own.correlation > CLEARLY * own.error
-        family = _family(key, draft, delta, own if is_clear else whole, own, withheld=bool(withhold))
+        family = _family(key, draft, delta, own if own and own.is_clear else whole, own, withheld=bool(withhold))
         families.append(family)
         for case, cells in draft.cases.items():
             is_withheld = bool(withhold) or family.withheld
@@ -381,6 +380,7 @@ class _Judging:
             members=tuple(ordered[place].series for place in leading),
             ranked=len(ordered),
             launches=min((len(cell.samples) for cell in ordered), default=0),
+            launches_most=max((len(cell.samples) for cell in ordered), default=0),
             unranked=tuple(sorted(cell.series for cell in measured if cell not in enough)),
             withheld=withheld,
         )

@@ -9,7 +9,7 @@ and which of its points have a like-for-like floor, its own file says; the other
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -306,40 +306,11 @@ def compare(data: Dataset) -> Comparison:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The series of one case from best to worst; for each the ratio to the best (None for the best itself)."""
-
-    case: Case
-    best: Row
-    others: tuple[tuple[Row, Estimate], ...]
-
-    def undecided(self) -> tuple[Series, ...]:
-        """Return the series that cannot be told apart from the best: see `decided`."""
-        return tuple(row.cell.series for row, ratio in self.others if not decided(ratio))
-
-
 def decided(ratio: Estimate) -> bool:
-    """Tell whether a ratio's interval covers at least 95 % and lies wholly on one side of 1."""
+    """Tell whether a ratio's own interval covers at least 95 % and lies wholly on one side of 1.
+
+    Of one ratio, to a floor or in a study, which says of how many; layers are judged by `campaign_verdicts`.
+    """
     if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
         return False
     return ratio.low > 1 or ratio.high < 1
-
-
-def standing(rows: Iterable[Row]) -> Standing | None:
-    """Return how the series of one case stand to each other (all rows of one case; nothing where it ranks nothing)."""
-    ordered = sorted(
-        (row for row in rows if row.cell.case.does_rank),
-        key=lambda r: (
-            -r.numbers.central.value if r.numbers.more_is_better else r.numbers.central.value,
-            r.cell.series,
-        ),
-    )
-    if not ordered:
-        return None
-    best = ordered[0]
-    return Standing(
-        case=best.cell.case,
-        best=best,
-        others=tuple((row, intervals.ratio(row.numbers.by_round, best.numbers.by_round)) for row in ordered[1:]),
-    )

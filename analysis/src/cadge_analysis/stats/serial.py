@@ -13,14 +13,16 @@ weigh by their rounds. Ranks show slightly less correlation than the values have
 pair): that is undone too.
 
 Cells are not independent: differences from one baseline correlate by 1/2, so that estimates from them share 1/4 of
-their variance, 1/n, however many cells there are. The standard error is no less than 1/2 / sqrt(n * baselines).
+their variance, 1/n, however many cells there are. The standard error of k cells is no less than the root of
+(1 / (4 * baselines) + 3 / (4 k)) / n; few cells that happen to agree say no more.
 
 The rule: up to IGNORED, or one standard error, nothing changes (at 0.05 the nominal rate is off by less than a percent
 point). Above it p and intervals are those of a walk of signs with a correlation of the estimate and one standard error
-more: intervals widen. Where the estimate is above WITHHELD there are no verdicts: the model of the correlation would
-decide them, not the launches. By simulation of campaigns with 6 baselines of 20 layers (400 of each correlation, four
-looks at 5 %): without the rule a cell is wrong in 4.8, 8.0, 14.0 and 20.5 % at correlations of 0, 0.1, 0.3 and 0.5;
-with it in 4.2, 4.2, 4.2 and 5.2 %, each +-1.1 (harness/bench/false_verdicts.py --families 6 --campaigns 400).
+more: intervals widen. Where the estimate is above WITHHELD, and above CLEARLY standard errors, there are no verdicts:
+the model of the correlation would decide them, not the launches. By simulation of campaigns with 6 baselines of 20
+layers (400 of each correlation, four looks at 5 %): without the rule a cell is wrong in 4.8, 8.0, 14.0 and 20.5 % at
+correlations of 0, 0.1, 0.3 and 0.5; with it in 4.2, 4.2, 4.2 and 5.2 %, each +-1.1 (harness/bench/false_verdicts.py
+--families 6 --campaigns 400).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from math import ceil, pi, sin, sqrt
 
 IGNORED = 0.05
 WITHHELD = 0.5
+CLEARLY = 2.0
 LARGEST = 0.9
 """More is not allowed for; verdicts are withheld long before."""
 ROUNDS_LEAST = 5
@@ -56,7 +59,12 @@ class Serial:
     @property
     def withheld(self) -> bool:
         """True where it is too large for verdicts."""
-        return self.correlation > WITHHELD
+        return self.correlation > WITHHELD and self.is_clear
+
+    @property
+    def is_clear(self) -> bool:
+        """True where it is surely there."""
+        return self.correlation > CLEARLY * self.error
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -86,20 +94,20 @@ def _of_cell(differences: Sequence[float]) -> float | None:
     return (found + 1 / n) / (1 - 3 / n)
 
 
-def serial_correlation(cells: Iterable[Sequence[float]], *, baselines: int = 1) -> Serial | None:
+def serial_correlation(differences: Iterable[Sequence[float]], *, baselines: int = 1) -> Serial | None:
     """Return the correlation between neighbouring rounds' differences, over cells; None where none says anything.
 
     Each cell is the paired log-ratios in the order of rounds. baselines: against how many independent ones all cells
     stand together; where it is not known, one.
     """
-    weighed = [(found, len(one)) for one in cells if (found := _of_cell(one)) is not None]
+    weighed = [(found, len(one)) for one in differences if (found := _of_cell(one)) is not None]
     if not weighed:
         return None
-    total = sum(weight for _, weight in weighed)
+    cells, total = len(weighed), sum(weight for _, weight in weighed)
     mean = sum(found * weight for found, weight in weighed) / total
     spread = sum((weight * (found - mean)) ** 2 for found, weight in weighed)
     return Serial(
         correlation=2 * sin(pi / 6 * max(-1.0, min(1.0, mean))),
-        error=max(sqrt(spread) / total, 0.5 / sqrt(total / len(weighed) * baselines)),
-        cells=len(weighed),
+        error=max(sqrt(spread) / total, sqrt((0.25 / baselines + 0.75 / cells) * cells / total)),
+        cells=cells,
     )

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verdicts in the report and the export: the same ones, and those that another program makes of the raw records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections import defaultdict
+from itertools import chain
+from math import comb
+from pathlib import Path
+
+import pagereader
+import pytest
+import synthetic
+from test_campaign_verdicts import BASE, made
+
+from cadge_analysis import export, report
+from cadge_results import Campaign
+
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
+
+LAUNCHES = 12
+SIGNED = {"faster": "\u25b2 faster", "slower": "\u25bc slower", "same": "= same", "cannot tell": "? cannot tell"}
+Key = tuple[str, int, str]  # pattern, size, layer
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    return made(tmp_path_factory.mktemp("verdict-report"))
+
+
+@pytest.fixture(scope="module")
+def root(campaign: Campaign, tmp_path_factory: pytest.TempPathFactory) -> pagereader.Node:
+    path = tmp_path_factory.mktemp("verdict-report-page") / "r.html"
+    report.build(campaign.path, path)
+    return pagereader.read(path.read_text())
+
+
+def raw(folder: Path) -> dict[Key, dict[int, float]]:
+    """Return what each layer took by round, from the stored files alone: every launch of this world has one value."""
+    plan = json.loads((folder / "plan.json").read_text())
+    points = {one["point_id"]: one for one in plan["points"] if one["subject"]["kind"] == "layer"}
+    rounds = {one["launch_id"]: one["round"] for one in plan["launches"]}
+    found: dict[Key, dict[int, float]] = defaultdict(dict)
+    for path in sorted((folder / "launches").rglob("*.json")):
+        record = json.loads(path.read_text())
+        for attempt in (record["result"] or {}).get("attempts", ()):
+            point = points.get(attempt["point_id"])
+            if point is None:
+                continue
+            known = synthetic.flat(point)
+            key = (known["pattern"], known["size"], known["layer"])
+            [one] = chain(*attempt["quantities"].values())
+            took = one["min_ns"] if "min_ns" in one else one["elapsed_ns"] / one["amount"]
+            found[key][rounds[record["launch"]["launch_id"]]] = took
+    return found
+
+
+def expected(values: dict[Key, dict[int, float]], pattern: str) -> dict[Key, tuple[str, float]]:
+    """Return verdict and ratio of times, worked out here: sign tests, and BY over the family."""
+    ratios = {
+        key: [mine[r] / values[pattern, key[1], BASE][r] for r in sorted(mine)]
+        for key, mine in values.items()
+        if key[0] == pattern and key[2] != BASE
+    }
+    harmonic = sum(1 / k for k in range(1, len(ratios) + 1))
+
+    def p_of(fewer: int) -> float:
+        return min(1.0, 2 * sum(comb(LAUNCHES, k) for k in range(fewer + 1)) / 2**LAUNCHES)
+
+    def named(ps: dict[Key, float]) -> set[Key]:
+        ordered = sorted(ps.values())
+        ranks = [k for k, p in enumerate(ordered, 1) if p <= 0.05 * k / (len(ps) * harmonic)]
+        return {key for key, p in ps.items() if ranks and p <= ordered[ranks[-1] - 1]}
+
+    differ = named({key: p_of(min(sum(x < 1 for x in one), sum(x > 1 for x in one))) for key, one in ratios.items()})
+    inside = named(
+        {key: p_of(max(sum(x >= 1.05 for x in one), sum(x <= 1 / 1.05 for x in one))) for key, one in ratios.items()}
+    )
+    said = {}
+    for key, one in ratios.items():
+        middle = statistics.median(one)
+        word = "same" if key in inside else "cannot tell"
+        if key in differ and key not in inside:
+            word = "faster" if middle < 1 else "slower"
+        said[key] = (word, middle)
+    return said
+
+
+def test_verdicts_are_those_of_another_program(campaign: Campaign, root: pagereader.Node) -> None:
+    """In the tables of the report: word and sign, ratio, and an interval around it."""
+    values = raw(campaign.path)
+    seen = set()
+    for row in pagereader.full_rows(root):
+        pattern, size = row.case.split("/")[0], int(row.case.split("/")[2])
+        cell = row.fields["verdict"]
+        if row.layer == BASE:
+            assert (cell.text, cell.smalls) == ("\u2013", ["what others are judged against"])
+            continue
+        word, ratio = expected(values, pattern)[pattern, size, row.layer]
+        seen.add(word)
+        assert cell.text == SIGNED[word]
+        shown, low, high = cell.numbers
+        assert low < shown < high
+        # what is stored of a histogram has three digits
+        assert shown == pytest.approx(1 / ratio if pattern == "stream" else ratio, rel=2e-3)
+    assert seen == {"faster", "slower", "same"}
+
+
+def test_the_first_screen_names_the_group_and_all_verdicts(root: pagereader.Node) -> None:
+    rpc, stream = root.one("ul", class_="answers").all("li")
+    for answer, group in ((rpc, "native-"), (stream, "native-")):
+        assert f"Leading group of 2: {group}" in answer.text
+        assert "not told apart by 12 launches" in answer.text
+        assert f"Against {BASE}: 2 faster: native-" in answer.text
+        assert "1 slower: mpi-p2p " in answer.text
+        assert "1 the same within 5\u202f%: rdma-ucx " in answer.text
+    assert "What this campaign cannot tell" in root.text
+    assert "which is faster, or whether they are the same" not in root.text, "all was decided"
+
+
+def test_one_that_leads_alone_is_called_what_its_pattern_says(tmp_path: Path) -> None:
+    layers = (BASE, "native-ucx", "mpi-p2p")
+    path = tmp_path / "r.html"
+    report.build(made(tmp_path / "store", layers=layers, sizes=(8,), patterns=(("rpc", 1),)).path, path)
+    [answer] = pagereader.read(path.read_text()).one("ul", class_="answers").all("li")
+    assert "native-ucx has the lowest median round trip: " in answer.text
+    assert "Leading group" not in answer.text
+    assert f"Against {BASE}: 1 faster: native-ucx 0.798\u00d7 [" in answer.text
+
+
+def test_the_method_says_what_was_done(root: pagereader.Node) -> None:
+    method = root.one("section", id="method")
+    for said in (
+        f"the baseline that the sweep declares, {BASE}",
+        "the median of the paired ratios",
+        "Benjamini and Yekutieli",
+        "it lies wholly within 5\u202f% of 1",
+        "Looked at once, when all planned launches were there",
+        "multiple comparisons with the best",
+    ):
+        assert said in method.text
+    rows = [[cell.text for cell in row.all("td")] for row in method.one("table").one("tbody").all("tr")]
+    assert [row[:9] for row in rows] == [
+        ["RPC", "within one host", "polling", "12", "6", "3", "3", "0", "100\u202f%"],
+        ["Stream", "within one host", "polling", "12", "6", "3", "3", "0", "100\u202f%"],
+    ]
+    assert all("(allowed for: 0)" in row[9] for row in rows)
+
+
+def test_a_campaign_whose_baseline_was_not_measured_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    report.build(made(tmp_path / "store", layers=("native-ucx", "mpi-p2p"), sizes=(8,)).path, path)
+    root = pagereader.read(path.read_text())
+    assert f"faster or slower than {BASE}: it was not measured" in root.one("ul", class_="cannot").text
+    assert "verdict" not in pagereader.full_rows(root)[0].fields
+
+
+def test_the_export_carries_them(campaign: Campaign, root: pagereader.Node) -> None:
+    stream = io.StringIO()
+    export.write(campaign, "csv", stream)
+    rows = {row["point_id"]: row for row in csv.DictReader(io.StringIO(stream.getvalue()))}
+    signed = {sign: word for word, sign in SIGNED.items()}
+    for shown in pagereader.full_rows(root):
+        row, cell = rows[shown.point_id], shown.fields["verdict"]
+        assert row["verdict"] == signed.get(cell.text, "")
+        assert row["leads"] == str(shown.layer in ("native-ucx", "native-ofi"))
+        if row["verdict"]:
+            assert row["verdict_against"] == BASE
+            assert [float(row[f"verdict_ratio{end}"]) for end in ("", "_low", "_high")] == pytest.approx(cell.numbers)
+            assert (row["verdict_early"], row["verdict_withheld"], row["verdict_more"]) == ("False", "False", "")
+            assert int(row["verdict_launches"]) == LAUNCHES
+    stream = io.StringIO()
+    export.write(campaign, "json", stream)
+    judged = json.loads(stream.getvalue())["verdicts"]
+    assert (judged["baseline"], judged["same_within"], judged["comparisons"], judged["decided"]) == (BASE, 0.05, 24, 24)
+    assert [one["pattern"] for one in judged["families"]] == ["rpc", "stream"]
+    assert judged["families"][0]["faster"] == 6
+    assert {tuple(sorted(one["leading"])) for one in judged["groups"]} == {("native-ofi", "native-ucx")}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis.stats.shift import Shift, paired, unpaired
-from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
+from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, bounds, judge
 
 Better = Literal["low", "high"]
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
@@ -71,6 +71,29 @@ def test_among_many_more_is_asked_of_each() -> None:
     judged = judge([(surely, "low"), *[(nothing, "low")] * 199], 0.05)
     assert judged[0].verdict is Verdict.UNKNOWN
     assert judged[0].more is not None
+
+
+def test_the_same_stands_up_to_the_family_as_well() -> None:
+    """Nine that all lie within the margin stand alone; among two hundred of which nothing is known they do not."""
+    surely, nothing = shift(1.01, 0.02), shift(1.001, 0.3)
+    assert judge([(surely, "low")], 0.05)[0].verdict is Verdict.SAME
+    assert judge([(surely, "low"), *[(nothing, "low")] * 199], 0.05)[0].verdict is Verdict.UNKNOWN
+    assert {one.verdict for one in judge([(surely, "low")] * 200, 0.05)} == {Verdict.SAME}
+
+
+@given(
+    st.lists(st.floats(0.5, 2), min_size=1, max_size=9),
+    st.lists(st.floats(0.5, 2), min_size=1, max_size=9),
+    st.floats(0.0005, 0.5),
+    st.booleans(),
+)
+def test_an_interval_says_what_p_says(first: list[float], second: list[float], level: float, is_paired: bool) -> None:
+    """It leaves out zero, or lies within the margin, where the p of that is no larger than its level."""
+    one = paired(dict(enumerate(first)), dict(enumerate(second))) if is_paired else unpaired(first, second)
+    assert one is not None
+    interval, (low, high) = one.interval(level), bounds(0.05)
+    assert (interval is not None and not interval[0] <= 0 <= interval[1]) == (one.p <= level)
+    assert (interval is not None and low < interval[0] and interval[1] < high) == (one.p_outside(low, high) <= level)
 
 
 @given(

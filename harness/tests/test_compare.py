@@ -182,7 +182,7 @@ cannot tell (about 3 launches more)  1.000 [1.000, 1.000] 75 %  1.00 us  1.00 us
 cannot tell (about 3 launches more)  1.000 [1.000, 1.000] 75 %  1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 4 KiB, round trip
 cannot tell (about 3 launches more)  1.000 [1.000, 1.000] 75 %  1.00 us  1.00 us  a-one > b-two, within, poll, rpc, 8 B, round trip
 
-4 cells: 4 cannot tell; on average at most 5 % of those called different are not (Benjamini and Yekutieli, over all cells)
+4 cells: 4 cannot tell; on average at most 5 % of those called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)
 a-one > b-two, rpc, round trip (less is better): 1.000, geometric mean of 4 cells, not judged
 """  # noqa: E501
 

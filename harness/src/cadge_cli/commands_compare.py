@@ -222,12 +222,13 @@ def _row(change: Change) -> tuple[str, ...]:
 
 def _counts(found: Against) -> Iterator[str]:
     from cadge_analysis import units
-    from cadge_analysis.stats.verdict import FALSE_SHARE, Verdict
+    from cadge_analysis.stats.sequential import ERROR
+    from cadge_analysis.stats.verdict import Verdict
 
     said = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in Verdict if found.count(verdict))
     yield (
-        f"{units.count_of(len(found.changes), 'cell')}: {said}; on average at most {100 * FALSE_SHARE:.0f} % of those "
-        "called different are not (Benjamini and Yekutieli, over all cells)"
+        f"{units.count_of(len(found.changes), 'cell')}: {said}; on average at most {100 * ERROR:.0f} % of those "
+        "called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)"
     )
     for one in found.wholes[:MEANS_MOST]:
         mean = f"no geometric mean: {one.why}"
@@ -240,7 +241,7 @@ def _counts(found: Against) -> Iterator[str]:
 
 
 def _data(found: Against) -> dict[str, JsonValue]:
-    from cadge_analysis.stats.verdict import FALSE_SHARE
+    from cadge_analysis.stats.sequential import ERROR
 
     conditions: Sequence[JsonValue] = [
         {"what": one.what, "first": one.first, "second": one.second, "other_machine": one.other_machine}
@@ -273,7 +274,7 @@ def _data(found: Against) -> dict[str, JsonValue]:
             for one in found.wholes
         ],
         "correction": "Benjamini-Yekutieli",
-        "false_share": FALSE_SHARE,
+        "false_share": ERROR,
         "changes": [*changes],
     }
 

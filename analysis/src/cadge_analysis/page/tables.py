@@ -60,7 +60,7 @@ def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> 
     shown = words.shown(main)
     columns = [_WAIT, Column(key="p50", head=main.heading, unit=shown.unit)]
     if baseline:
-        columns.append(Column(key="verdict", head=f"beside {baseline}", number=False))
+        columns.append(Column(key="verdict", head=f"beside {baseline}"))
     if main.kind == "rate":
         columns.append(Column(key="pooled", head="all launches together", unit=shown.unit))
     for name, quantity in file.quantities.items():

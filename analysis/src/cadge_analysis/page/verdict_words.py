@@ -51,7 +51,7 @@ def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> V
     """Return the verdict on a row as a cell of a table."""
     if one is None:
         if row.cell.series.label == verdicts.baseline:
-            return Value(text=units.MISSING, reason="what others are judged against")
+            return Value(text=units.MISSING, reason="the baseline")
         if not row.cell.case.does_rank:
             return Value(text=units.MISSING, reason=words.RANKS_NOTHING)
         return Value(text=units.MISSING, reason="the baseline was not measured here")

@@ -1,30 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Four verdicts on a layer beside its baseline in one campaign, at looks that were fixed beforehand.
 
-Beside verdict.py, which judges shifts that are there, paired or not, as if there were one look and no correlation.
-
 From paired log-ratios, round by round, at the last look that was reached (sequential.py), at the level that the family
-asks for (families.py). "Same" is a finding, not the want of one: the whole interval lies inside +-delta, two one-sided
-tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987, p. 657), here at the two-sided level, so
-that it can be read from the interval that is shown. It goes before faster and slower: a difference that is surely there
-and surely below delta is none that matters. The interval says the rest.
-
-Exchanged sides give the mirrored verdict. A zero difference counts against every finding: against a difference, and
-against a bound that it touches.
+asks for (families.py), by the rule of verdict.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log1p
 from typing import TypeVar
 
-from cadge_analysis.stats.families import differing, level_of
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.plan_power import launches_to_decide
 from cadge_analysis.stats.sequential import ERROR, LookPlan, repeated_interval
-from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.stats.verdict import Evidence, Verdict, bounds, levels, said
 
 Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
 """The logarithm of (ours / baseline) by round, of a quantity of which less is better."""
@@ -67,11 +57,6 @@ class _Seen:
     against_same: int
     p: float
     p_same: float
-
-
-def bounds(delta: float) -> tuple[float, float]:
-    """Return what +-delta is as logarithms: as far to the one side as to the other, so that sides may be exchanged."""
-    return -log1p(delta), log1p(delta)
 
 
 def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _Seen | None:
@@ -121,31 +106,30 @@ def _more(seen: _Seen, level: float) -> int | None:
     return max(1, min(needed) - n) if needed else None
 
 
+def _evidence(seen: _Seen, looks: LookPlan, correlation: float) -> Evidence:
+    def interval(level: float) -> tuple[float, float] | None:
+        return repeated_interval(seen.values, looks.fewest(level, correlation=correlation)[seen.look])
+
+    return Evidence(p=seen.p, p_same=seen.p_same, interval=interval)
+
+
 def _verdict(
     seen: _Seen, delta: float, looks: LookPlan, level: float, level_same: float, correlation: float
 ) -> PairedVerdict:
-    def inside(at: float) -> tuple[float, float] | None:
-        return repeated_interval(seen.values, looks.fewest(at, correlation=correlation)[seen.look])
-
-    shown, same = inside(level), inside(level_same)
-    lowest, highest = bounds(delta)
-    says = Verdict.UNKNOWN
-    if same is not None and lowest < same[0] and same[1] < highest:
-        says, shown, level = Verdict.SAME, same, level_same
-    elif shown is not None and (shown[0] > 0 or shown[1] < 0):
-        says = Verdict.SLOWER if shown[0] > 0 else Verdict.FASTER
+    found = said(_evidence(seen, looks, correlation), delta, level, level_same)
+    is_open = found.says == Verdict.UNKNOWN
     return PairedVerdict(
-        says=says,
+        says=found.says,
         log_ratio=median(seen.values),
-        low=shown[0] if shown else None,
-        high=shown[1] if shown else None,
+        low=found.interval[0] if found.interval else None,
+        high=found.interval[1] if found.interval else None,
         p=seen.p,
         p_same=seen.p_same,
-        level=level,
+        level=found.level,
         launches=len(seen.values),
-        early=says != Verdict.UNKNOWN and seen.look < len(looks.looks) - 1,
+        early=not is_open and seen.look < len(looks.looks) - 1,
         correlation=correlation,
-        more=_more(seen, level) if says == Verdict.UNKNOWN else None,
+        more=_more(seen, found.level) if is_open else None,
     )
 
 
@@ -188,13 +172,8 @@ def verdicts(
     """
     plans = {key: looks if isinstance(looks, LookPlan) else looks[key] for key in family}
     seen = {key: None if withheld else _seen(pairs, delta, plans[key], correlation) for key, pairs in family.items()}
-    size = max(1, len(family))
-
-    def chosen(p_values: list[float]) -> float:
-        return level_of(max(1, differing([*p_values, *[1.0] * (size - len(p_values))], error)), size, error)
-
-    level = chosen([one.p for one in seen.values() if one])
-    level_same = chosen([one.p_same for one in seen.values() if one])
+    known = [_evidence(one, plans[key], correlation) for key, one in seen.items() if one]
+    level, level_same = levels(known, max(1, len(family)), error)
     return {
         key: _verdict(one, delta, plans[key], level, level_same, correlation)
         if (one := seen[key])

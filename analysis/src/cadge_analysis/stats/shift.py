@@ -23,7 +23,7 @@ from functools import lru_cache
 from math import comb, erf, log, sqrt
 
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_launches
-from cadge_analysis.stats.signs import two_sided
+from cadge_analysis.stats.signs import most_fewer, two_sided
 
 EXACT_PAIRS_MAX = 2500
 """Beyond so many pairs of launches the rank sum's distribution is the normal one, with a correction for continuity."""
@@ -43,6 +43,25 @@ class Shift:
     p: float
     launches: tuple[int, int]
     paired: bool
+    differences: tuple[float, ...]
+    """Of pairs, or of each launch of the one with each of the other; the smallest first."""
+
+    def p_outside(self, low: float, high: float) -> float:
+        """Return the two-sided p of a shift that does not lie between these."""
+        return self._p(
+            max(sum(value >= high for value in self.differences), sum(value <= low for value in self.differences))
+        )
+
+    def interval(self, level: float) -> tuple[float, float] | None:
+        """Return the interval that misses with this probability at most; None where even the widest one does."""
+        rank = most_fewer(self.launches[0], level) + 1 if self.paired else _rank_of_pairs(*self.launches, level)
+        return (self.differences[rank - 1], self.differences[-rank]) if rank else None
+
+    def _p(self, fewer: int) -> float:
+        """Return the two-sided p of so many differences on the emptier side."""
+        if 2 * fewer >= len(self.differences):
+            return 1.0
+        return two_sided(self.launches[0], fewer) if self.paired else min(1.0, 2 * _at_most(fewer, *self.launches))
 
     def mirrored(self) -> Shift:
         """Return the same shift as seen from the other side."""
@@ -54,6 +73,7 @@ class Shift:
             p=self.p,
             launches=(self.launches[1], self.launches[0]),
             paired=self.paired,
+            differences=tuple(-value for value in reversed(self.differences)),
         )
 
 
@@ -72,6 +92,7 @@ def paired(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) ->
         p=sign_test(differences),
         launches=(len(both), len(both)),
         paired=True,
+        differences=tuple(sorted(differences)),
     )
 
 
@@ -90,14 +111,14 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> Shift | None:
         p=rank_sum_test(differences, len(ours), len(theirs)),
         launches=(len(ours), len(theirs)),
         paired=False,
+        differences=tuple(differences),
     )
 
 
 def sign_test(differences: Sequence[float]) -> float:
-    """Return the two-sided p of differences whose median is zero; those that are zero say nothing."""
-    above = sum(value > 0 for value in differences)
-    below = sum(value < 0 for value in differences)
-    return two_sided(above + below, min(above, below))
+    """Return the two-sided p of differences whose median is zero; those that are zero speak against a difference."""
+    fewer = min(sum(value >= 0 for value in differences), sum(value <= 0 for value in differences))
+    return 1.0 if 2 * fewer >= len(differences) else two_sided(len(differences), fewer)
 
 
 @lru_cache(maxsize=256)
@@ -136,10 +157,20 @@ def rank_of_pairs(ours: int, theirs: int) -> tuple[int, float]:
 
     0 and 0.0 where even the smallest and the largest of all do not.
     """
-    rank = 0
-    while 2 * (rank + 1) <= ours * theirs and 1 - 2 * _at_most(rank, ours, theirs) >= TARGET_COVERAGE:
-        rank += 1
+    rank = _rank_of_pairs(ours, theirs, 1 - TARGET_COVERAGE)
     return rank, 1 - 2 * _at_most(rank - 1, ours, theirs) if rank else 0.0
+
+
+def _rank_of_pairs(ours: int, theirs: int, level: float) -> int:
+    """Return which smallest and largest difference enclose the shift but with this probability; 0: none do."""
+    few, many = 0, ours * theirs // 2
+    while few < many:  # the probability rises with the rank: the largest that will do is sought
+        middle = (few + many + 1) // 2
+        if 2 * _at_most(middle - 1, ours, theirs) <= level * (1 + 1e-9):
+            few = middle
+        else:
+            many = middle - 1
+    return few
 
 
 def rank_sum_test(differences: Sequence[float], ours: int, theirs: int) -> float:

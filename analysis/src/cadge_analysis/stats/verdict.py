@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Four verdicts on many shifts at a time: faster, slower, the same, or that it cannot be told.
+"""Four verdicts: faster, slower, the same, or that it cannot be told; by one rule, whatever was compared and how.
 
-A difference counts where its p stands up to all others that were asked for with it: adjusted by Benjamini and Yekutieli
-(Annals of Statistics 29, 2001, theorem 1.3), whose bound on the share of false alarms among what is called different
-holds whatever the comparisons have to do with each other, and those of one machine have. Two are the same where the
-whole interval lies within the stated margin. What is surely different and lies within the margin is the same.
+A difference counts where its p stands up to all others that were asked for with it, by Benjamini and Yekutieli's rule
+(families.py), whose bound on the share of false alarms among what is called different holds whatever the comparisons
+have to do with each other, and those of one machine have. "Same" is a finding as well, not the want of one: the whole
+interval lies inside the stated margin, two one-sided tests (Schuirmann, Journal of Pharmacokinetics and
+Biopharmaceutics 15, 1987, p. 657), at the two-sided level, which stands up to the family by the same rule. It goes
+before faster and slower: what is surely different and lies within the margin is the same, and the interval says the
+rest.
+
+Exchanged sides give the mirrored verdict. A zero difference counts against every finding: against a difference, and
+against a bound that it touches.
+
+Comparisons within a campaign, paired, at looks that were fixed beforehand: paired_verdicts.py. Shifts, paired or not,
+with one look: `judge`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -17,15 +26,16 @@ from itertools import count
 from math import ceil, comb, log1p
 from typing import Literal
 
-from cadge_analysis.stats.families import harmonic
+from cadge_analysis.stats.families import differing, harmonic, level_of
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
+from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.shift import Shift
 
-FALSE_SHARE = 0.05
-"""At most this share of what is called different is not, on average."""
 LAUNCHES_FOR_AN_INTERVAL = {True: 6, False: 4}
 """Of each side, paired or not: fewer have no interval of 95 %."""
 MORE_MOST = 1000
+
+Interval = tuple[float, float]
 
 
 class Verdict(StrEnum):
@@ -35,6 +45,61 @@ class Verdict(StrEnum):
     SLOWER = "slower"
     SAME = "same"
     UNKNOWN = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of one comparison, of logarithms: p of no difference, p of one of delta or more, both two-sided.
+
+    interval: that of a level; None where nothing is refused at it. It leaves out 0 where p is no larger than the level,
+    and lies inside +-delta where p_same is not.
+    """
+
+    p: float
+    p_same: float
+    interval: Callable[[float], Interval | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A verdict for a quantity of which less is better, the interval that it is read from, and that one's level."""
+
+    says: Verdict
+    interval: Interval | None
+    level: float
+
+
+def bounds(delta: float) -> Interval:
+    """Return what +-delta is as logarithms: as far to the one side as to the other, so that sides may be exchanged."""
+    return -log1p(delta), log1p(delta)
+
+
+def levels(family: Sequence[Evidence], size: int, error: float = ERROR) -> tuple[float, float]:
+    """Return at which levels differences, and what is the same, stand up to a family of this size.
+
+    Members of which nothing is known are in its size alone.
+    """
+
+    def chosen(p_values: list[float]) -> float:
+        return level_of(max(1, differing([*p_values, *[1.0] * (size - len(p_values))], error)), size, error)
+
+    return chosen([one.p for one in family]), chosen([one.p_same for one in family])
+
+
+def said(evidence: Evidence, delta: float, level: float, level_same: float) -> Said:
+    """Return what is said at these levels."""
+    lowest, highest = bounds(delta)
+    same = evidence.interval(level_same)
+    if same is not None and lowest < same[0] and same[1] < highest:
+        return Said(says=Verdict.SAME, interval=same, level=level_same)
+    shown = evidence.interval(level)
+    says = Verdict.UNKNOWN
+    if shown is not None and (shown[0] > 0 or shown[1] < 0):
+        says = Verdict.SLOWER if shown[0] > 0 else Verdict.FASTER
+    return Said(says=says, interval=shown, level=level)
+
+
+# -- shifts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +123,23 @@ def adjusted(ps: Sequence[float]) -> list[float]:
 
 def judge(shifts: Sequence[tuple[Shift, Literal["low", "high"]]], margin: float) -> list[Judged]:
     """Judge shifts of one family, each with what is better. `margin`: 0.05 for 5 %."""
-    ps = adjusted([shift.p for shift, _ in shifts])
-    return [_judged(shift, better, p, log1p(margin), len(ps)) for (shift, better), p in zip(shifts, ps, strict=True)]
+    family = [_evidence(shift, margin) for shift, _ in shifts]
+    level, level_same = levels(family, max(1, len(family)))
+    found = []
+    for (shift, better), evidence, p in zip(shifts, family, adjusted([one.p for one in family]), strict=True):
+        says = said(evidence, margin, level, level_same).says
+        if better == "high":
+            says = _MIRRORED.get(says, says)
+        more = _more(shift, log1p(margin), len(family)) if says is Verdict.UNKNOWN else 0
+        found.append(Judged(verdict=says, p=p, more=more))
+    return found
 
 
-def _judged(shift: Shift, better: str, p: float, margin: float, family: int) -> Judged:
-    low, high = shift.low, shift.high
-    sure = shift.coverage >= TARGET_COVERAGE
-    if low is not None and high is not None and sure and -margin <= low and high <= margin:
-        return Judged(verdict=Verdict.SAME, p=p)
-    if p <= FALSE_SHARE and shift.log_ratio:
-        rises = shift.log_ratio > 0
-        return Judged(verdict=Verdict.FASTER if rises == (better == "high") else Verdict.SLOWER, p=p)
-    return Judged(verdict=Verdict.UNKNOWN, p=p, more=_more(shift, margin, family))
+_MIRRORED = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+
+
+def _evidence(shift: Shift, margin: float) -> Evidence:
+    return Evidence(p=shift.p, p_same=shift.p_outside(*bounds(margin)), interval=shift.interval)
 
 
 def _more(shift: Shift, margin: float, family: int) -> int | None:
@@ -81,7 +150,7 @@ def _more(shift: Shift, margin: float, family: int) -> int | None:
         least = max(least, _least_for_a_family(family, paired=shift.paired))
     if shift.low is None or shift.high is None or shift.coverage < TARGET_COVERAGE:
         return max(least - have, 1)
-    # out of zero where it is beyond the margin, else wholly within it
+    # out of zero where it is beyond the margin, else wholly within it; the family asks for more of both than this
     reach = away if away > margin else margin - away
     half = (shift.high - shift.low) / 2
     if reach <= 0 or half >= reach * (MORE_MOST / have) ** 0.5:
@@ -92,5 +161,5 @@ def _more(shift: Shift, margin: float, family: int) -> int | None:
 @lru_cache(maxsize=256)
 def _least_for_a_family(family: int, *, paired: bool) -> int:
     """Return how many launches of each side stand up to a family even if all of them agree."""
-    bound = FALSE_SHARE / (family * harmonic(family))
+    bound = ERROR / (family * harmonic(family))
     return next(n for n in count(1) if (2 / 2**n if paired else 2 / comb(2 * n, n)) <= bound)

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cadge_analysis.stats import families, paired_verdicts, plan_power
+from cadge_analysis.stats.campaign_verdicts import judge_campaign
+from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.load import read
 from cadge_analysis.stats.plan_power import PlannedFamily, launches_needed
 from cadge_analysis.stats.sequential import FOUR_LOOKS, fixed
 from cadge_results import Campaign
@@ -45,25 +48,33 @@ def test_what_a_plan_can_decide_is_what_by_decides() -> None:
 @pytest.mark.parametrize(
     ("comparisons", "launches", "text"),
     [
-        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self if all rounds agree in at "
+        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree in at "
          "least 14 of them; one alone needs 13"),
-        (40, 13, "13 launches decide a difference among the 40 comparisons of p, self if all rounds agree, even where "
-         "it is the only one"),
-        (40, 30, "30 launches decide a difference among the 40 comparisons of p, self if at least 26 rounds agree, "
-         "even where it is the only one"),
-        (1, 9, "9 launches decide a difference among the one comparison of p, self if at least 8 rounds agree"),
-        (1, 1, "1 launch cannot decide anything among the one comparison of p, self: a single difference needs 6"),
+        (40, 13, "13 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree, even "
+         "where it is the only one"),
+        (40, 30, "30 launches decide a difference among the 40 comparisons of p, self, poll if at least 26 rounds "
+         "agree, even where it is the only one"),
+        (1, 9, "9 launches decide a difference among the one comparison of p, self, poll if at least 8 rounds agree"),
+        (1, 1, "1 launch cannot decide anything among the one comparison of p, self, poll: a single difference "
+         "needs 6"),
     ],
 )  # fmt: skip
 def test_the_sentence(comparisons: int, launches: int, text: str) -> None:
-    family = PlannedFamily(pattern="p", place="self", comparisons=comparisons, launches=launches)
+    family = PlannedFamily(pattern="p", place="self", wait="poll", comparisons=comparisons, launches=launches)
     assert plan_power.said(family) == text
 
 
 def test_the_families_of_a_plan(campaign: Campaign) -> None:
-    """Each layer against one of them, in each case that ranks; what is refused is not compared."""
+    """They are those that it is judged by; without a declared baseline as large, for one layer is taken for it."""
     plan = campaign.plan
     found = plan_power.families_of(plan)
+    judged = judge_campaign(compare(read(campaign))).families
+    sizes = {(one.key.pattern, one.key.place, one.key.wait): len(one.cells) for one in judged}
+    assert {(one.pattern, one.place, one.wait): one.comparisons for one in found} == sizes
+    free = plan.model_copy(update={"sweep": {}})
+    assert [one.comparisons for one in plan_power.families_of(free)] == [one.comparisons for one in found]
+    other = plan.model_copy(update={"sweep": {"baseline": "sockets-unix"}})
+    assert {one.place for one in plan_power.families_of(other)} == {"within"}
     assert {one.place for one in found} == {"within", "between"}
     for family in found:
         points = [
@@ -72,10 +83,10 @@ def test_the_families_of_a_plan(campaign: Campaign) -> None:
             if point.subject.kind == "layer"
             and point.state == "planned"
             and point.workload.pattern == family.pattern
-            and point.subject.place == family.place
+            and (point.subject.place, point.subject.wait) == (family.place, family.wait)
             and plan.pattern_of(point).does_rank(point.workload)
         ]
-        cases = {(point.subject.wait, repr(sorted(point.workload.values.items()))) for point in points}
+        cases = {repr(sorted(point.workload.values.items())) for point in points}
         assert family.comparisons == len(points) - len(cases)
         assert family.launches == len({launch.round for launch in plan.launches})
     said = plan_power.sentence(plan)

@@ -28,10 +28,11 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFamily:
-    """One pattern at one place: how many comparisons with a baseline it holds, and how many launches each has."""
+    """One pattern at one place in a wait mode: how many comparisons with a baseline it holds, and launches of each."""
 
     pattern: str
     place: str
+    wait: str
     comparisons: int
     launches: int
 
@@ -87,27 +88,29 @@ def _at_most(launches: int, fewer: int, share: float) -> float:
 
 
 def families_of(plan: Plan) -> tuple[PlannedFamily, ...]:
-    """Return the families of a plan, the largest first. One of its layers is taken for the baseline of each case."""
+    """Return the families of a plan, the largest first: those that it will be judged by (campaign_verdicts.py).
+
+    Where a sweep declares no baseline one of its layers is taken for it; else cases without the baseline compare
+    nothing.
+    """
     rounds: dict[str, set[int]] = defaultdict(set)
     for launch in plan.launches:
         for name in launch.point_ids:
             rounds[name].add(launch.round)
-    cases: dict[tuple[str, str], dict[object, list[int]]] = defaultdict(lambda: defaultdict(list))
+    cases: dict[tuple[str, str, str], dict[object, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     for point in _ranked(plan):
-        case = (point.subject.wait, tuple(sorted(point.workload.values.items())))
-        cases[point.workload.pattern, point.subject.place][case].append(len(rounds[point.point_id]))
-    found = [
-        PlannedFamily(
-            pattern=pattern,
-            place=place,
-            comparisons=sum(len(one) - 1 for one in held.values()),
-            launches=min(launches for one in held.values() for launches in one),
-        )
-        for (pattern, place), held in cases.items()
-    ]
-    return tuple(
-        sorted((one for one in found if one.comparisons), key=lambda one: (-one.comparisons, one.pattern, one.place))
-    )
+        key = (point.workload.pattern, point.subject.place, point.subject.wait)
+        case = tuple(sorted(point.workload.values.items()))
+        cases[key][case][point.subject.label] = len(rounds[point.point_id])
+    found = []
+    for (pattern, place, wait), held in cases.items():
+        compared = [one for one in held.values() if plan.baseline is None or plan.baseline in one]
+        comparisons = sum(len(one) - 1 for one in compared)
+        if comparisons:
+            fewest = min(launches for one in compared for launches in one.values())
+            family = PlannedFamily(pattern=pattern, place=place, wait=wait, comparisons=comparisons, launches=fewest)
+            found.append(family)
+    return tuple(sorted(found, key=lambda one: (-one.comparisons, one.pattern, one.place, one.wait)))
 
 
 def _ranked(plan: Plan) -> Iterator[PlanPoint]:
@@ -121,7 +124,7 @@ def said(family: PlannedFamily) -> str:
     """Say what the launches of a family can decide, in one sentence."""
     size, launches = family.comparisons, family.launches
     of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
-    where = f"among {of} of {family.pattern}, {family.place}"
+    where = f"among {of} of {family.pattern}, {family.place}, {family.wait}"
     alone = launches_needed(level_of(1, size))
     least = alike_needed(launches, size)
     made = f"{launches} launches" if launches > 1 else "1 launch"

@@ -189,7 +189,12 @@ def test_complaints(text: str, message: str, tmp_path: Path) -> None:
         ("schema: cadge.sweep/3\n", "s.yml: written as cadge.sweep/3 by a newer cadge"),
         (HEAD.replace("25ms", "19ms") + GOOD, "19ms is too short; a point is measured for at least 20ms"),
         (HEAD.replace("25ms", "25ms, least: 30ms") + GOOD, "least is longer than default"),
-        (HEAD.replace("launches: 2", "") + GOOD, "launches: is missing"),
+        (HEAD.replace("launches: 2", "") + GOOD, "launches is missing, or looks in its place"),
+        (HEAD.replace("launches: 2", "looks: []") + GOOD, r"one look is no sequence: name several, as in \[9, 12"),
+        (HEAD.replace("launches: 2", "looks: [9, 9]") + GOOD, "looks are numbers of launches that rise"),
+        (HEAD.replace("launches: 2", "looks: [9, 1200]") + GOOD, "numbers of launches from 1 to 1000"),
+        (HEAD.replace("launches: 2", "looks: 9, 12") + GOOD, "looks: "),
+        (HEAD + "looks: [9, 12]\n" + GOOD, "launches: 2 beside looks, of which the first is 9: leave launches out"),
     ],
 )
 def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:

@@ -31,6 +31,14 @@ def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tuple[
     return {why: names for why, names in found.items() if names}
 
 
+def of_this_look(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tuple[str, ...]]:
+    """Return the same of the launches that no decision was made from."""
+    decided = max((one.launches for one in campaign.decisions()), default=0)
+    free = {launch.launch_id for launch in campaign.plan.launches if launch.round >= decided}
+    found = {why: tuple(name for name in names if name in free) for why, names in launch_ids(campaign, reasons).items()}
+    return {why: names for why, names in found.items() if names}
+
+
 def _some(why: Why, names: Collection[str]) -> str:
     return f"{count_of(len(names), 'launch has', 'launches have')} {_ATTEMPTS[why]}"
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from cadge_analysis.stats.plan_power import sentence
 from cadge_cli.options import (
     json_option,
+    looks_option,
     out_option,
     output_of,
     results_option,
@@ -23,6 +24,7 @@ from cadge_cli.options import (
 )
 from cadge_cli.output import megabytes, table
 from cadge_harness.errors import EXIT_OK, EXIT_UNFIT
+from cadge_harness.plan.budget import spoken
 from cadge_harness.plan.cast import say_cast
 from cadge_harness.plan.link import RATE
 from cadge_harness.run.request import read_request
@@ -39,6 +41,7 @@ EXAMPLES = "\b\nExamples:\n"
     + "  cadge plan --inventory hosts.yml\n  cadge plan --sweep press-smoke --trace access.log"
 )
 @sweep_options
+@looks_option
 @trace_option
 @testbed_options
 @results_option
@@ -56,6 +59,7 @@ def plan(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
+    looks: str | None,
     log: Path | None,
     testbed_name: str,
     inventory: Path | None,
@@ -72,7 +76,7 @@ def plan(
     from cadge_harness.testbed import testbeds
 
     output = output_of(ctx, as_json, out)
-    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, log=log)
+    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, looks=looks, log=log)
     chosen = testbeds.resolve(testbed_name, inventory, start=False, hosts=request.sweep.hosts)
     for note in chosen.notes:
         output.say(note)
@@ -118,6 +122,10 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
         "disk_bytes": made.estimate.disk_bytes,
         "ports": list(made.estimate.ports or ()),
         "basis": made.estimate.basis,
+        "later_looks": [
+            {"launches": one.launches, "wall_s_most": one.wall_s, "disk_bytes_most": one.disk_bytes}
+            for one in made.later
+        ],
         "decides": sentence(made),
         "notices": list(made.notices),
         "refused": [
@@ -125,6 +133,20 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
             for (layer, place, wait, reason), count in _refused(made).items()
         ],
     }
+
+
+def _looks_lines(made: Plan) -> list[str]:
+    """Return what further looks may take, where there are any."""
+    if not made.later:
+        return []
+    most_s = made.estimate.wall_s + sum(one.wall_s for one in made.later)
+    looks = ", ".join(str(one.launches) for one in made.later)
+    budget = made.sweep.get("budget")
+    within = f", and no look begins that would exceed the budget of {spoken(budget)}" if isinstance(budget, int) else ""
+    return [
+        f"this is the first look; what it leaves undecided is measured on, with looks after {looks} launches: "
+        f"at most {clock(most_s)} in all{within}"
+    ]
 
 
 def _casts(made: Plan, block: PlanBlock) -> list[str]:
@@ -184,6 +206,7 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
         f"time about {clock(made.estimate.wall_s)}, of which measuring {clock(made.estimate.measure_s)}; "
         f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
+        *_looks_lines(made),
         *filter(None, [sentence(made)]),
         *made.notices,
     ]

@@ -19,9 +19,11 @@ import click
 from pydantic import JsonValue
 
 from cadge_cli import again
+from cadge_cli.looks import go_on
 from cadge_cli.options import (
     Measuring,
     json_option,
+    looks_option,
     measuring_options,
     output_of,
     split_names,
@@ -31,7 +33,7 @@ from cadge_cli.options import (
 from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
-from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, UnfitError
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, UnfitError
 from cadge_harness.paths import Checkout, find_checkout
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.machine_lock import machine_lock
@@ -54,6 +56,7 @@ from cadge_results import (
     ToolFacts,
     campaign_id,
 )
+from cadge_results.looks import looks_state
 
 EXAMPLES = "\b\nExamples:\n"
 
@@ -75,6 +78,7 @@ class Carried:
     + "  cadge run --sweep press-smoke --trace access.log"
 )
 @sweep_options
+@looks_option
 @trace_option
 @measuring_options
 @json_option
@@ -85,13 +89,14 @@ def run(
     layer_names: tuple[str, ...],
     seed: int | None,
     budget: str | None,
+    looks: str | None,
     log: Path | None,
     how: Measuring,
     as_json: bool,
 ) -> int:
     """Run a sweep: plan, measure on the testbed, store, report. Ctrl-C stops it; `cadge resume` continues."""
     output = output_of(ctx, as_json)
-    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, log=log)
+    request = read_request(sweep_name, only=split_names(layer_names), seed=seed, budget=budget, looks=looks, log=log)
     done = measure(request, output, how)
     return output.finish(done.code, done.data, done.lines)
 
@@ -163,7 +168,9 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
     asked: dict[again.Why, bool] = {"failed": failed, "hindered": hindered}
     reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
-    if not found.missing_launch_ids() and ended and not again.launch_ids(found, reasons):
+    looks = looks_state(found)
+    complete = looks.step == "done" if looks else not found.missing_launch_ids()
+    if complete and ended and not again.launch_ids(found, reasons):
         lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
     _ready(checkout, output)
@@ -233,16 +240,22 @@ def _carry_out(
     campaign = writer.campaign
 
     def run_what_is_missing() -> Ended:
-        state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s)
+        looks = looks_state(campaign)
+        look = f"look {looks.look} of {len(looks.looks)}" if looks else ""
+        state = RunState(campaign.plan, campaign.campaign_id, testbed.name, begun_s, look)
         state.already(campaign.launch_ids())
         progress = make_progress(state, output)
         session = Session(writer, testbed, progress, stopping.event, problems)
         return _run(session, AnsibleRunner(find_checkout().build, tune=how.tune), progress, state)
 
     ended = run_what_is_missing()
-    while ended.ok and again.repeats_left(campaign) and (found := again.launch_ids(campaign, ["hindered"])):
-        again.set_aside(writer, found, output.say)
+    while ended.ok and not stopping.event.is_set():
+        if again.repeats_left(campaign) and (found := again.of_this_look(campaign, ["hindered"])):
+            again.set_aside(writer, found, output.say)
+        elif not go_on(writer, output.say):
+            break
         ended = run_what_is_missing()
+    ended = _closed(writer, ended, stopping)
     for problem in dict.fromkeys(ended.problems):
         output.problem(problem)
     code = stopping.exit_code if stopping.exit_code is not None and not ended.ok else ended.exit_code
@@ -251,11 +264,22 @@ def _carry_out(
     return Carried(campaign=campaign, code=code, data=data, lines=lines)
 
 
+def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:
+    """Mark how a campaign ended that has looks: between two of them nothing is missing, and yet it is not complete."""
+    looks = looks_state(writer.campaign)
+    if looks is None or not ended.ok:
+        return ended
+    done = looks.step == "done"
+    writer.finish("finished" if done else "interrupted", at=datetime.now(UTC))
+    return ended if done else replace(ended, ok=False, exit_code=stopping.exit_code or EXIT_STOPPED)
+
+
 def _run(session: Session, runner: AnsibleRunner, progress: Progress, state: RunState) -> Ended:
     """Run one session to its end, and leave of the campaign's working folder what a later one needs."""
     campaign = session.writer.campaign
+    look = f", {state.look}" if state.look else ""
     progress.note(
-        f"campaign {campaign.campaign_id}: {count_of(state.total - state.done, 'launch', 'launches')} "
+        f"campaign {campaign.campaign_id}{look}: {count_of(state.total - state.done, 'launch', 'launches')} "
         f"on testbed {session.testbed.name}, about {clock(campaign.plan.estimate.wall_s)}"
     )
     whole = False
@@ -342,6 +366,7 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
         if item.status in {"failed", "unsound"}
     )
     poor = again.launch_ids(campaign, again.REASONS)
+    looks = looks_state(campaign)
     data: dict[str, JsonValue] = {
         "campaign_id": campaign.campaign_id,
         "path": str(campaign.path),
@@ -352,6 +377,7 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
         "wall_s": round(wall_s, 1),
         "planned_wall_s": campaign.plan.estimate.wall_s,
         "report": str(report) if report else None,
+        **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
     }
     lines = [
         f"{campaign.meta.status} after {clock(wall_s)} (planned {clock(campaign.plan.estimate.wall_s)}): "
@@ -364,7 +390,10 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     if missing := campaign.missing_launch_ids():
         some = count_of(len(missing), "launch is", "launches are")
         lines.append(f"{some} missing; continue with: cadge resume {campaign.campaign_id}")
+    elif looks and looks.step != "done":
+        lines.append(f"{looks.said()}, undecided; continue with: cadge resume {campaign.campaign_id}")
     else:
+        lines += [looks.said()] if looks else []
         lines += again.advice(campaign, poor)
     lines.append(f"campaign  {campaign.path}")
     if report:

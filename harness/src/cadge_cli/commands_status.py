@@ -14,6 +14,7 @@ from cadge_cli.options import json_option, output_of, results_option
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import clock, count_of
 from cadge_results import Campaign, Store
+from cadge_results.looks import looks_state
 from cadge_results.writer import is_held
 
 EXAMPLES = "\b\nExamples:\n"
@@ -46,7 +47,7 @@ def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None,
 
 def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
     """Return how far a campaign is."""
-    plan = campaign.plan
+    plan, looks = campaign.plan, looks_state(campaign)
     missing = campaign.missing_launch_ids()
     return {
         "campaign_id": campaign.campaign_id,
@@ -56,6 +57,7 @@ def status_data(campaign: Campaign, *, running: bool) -> JsonValue:
         "outcomes": dict(Counter(item.status for item in campaign.outcomes())),
         "left_s": round(_left_s(campaign, missing), 1),
         "problems": list(campaign.meta.problems),
+        **({"look": looks.look, "looks": list(looks.looks), "look_next": looks.step} if looks else {}),
     }
 
 
@@ -75,16 +77,20 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
         "attempts: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
         *campaign.meta.problems,
     ]
-    if missing and not running:
+    looks = looks_state(campaign)
+    if not running and (missing or (looks and looks.step != "done")):
         lines.append(f"continue with: cadge resume {campaign.campaign_id}")
     return lines
 
 
 def _first_line(campaign: Campaign, state: str) -> str:
-    planned = len(campaign.plan.launches)
+    planned, looks = len(campaign.plan.launches), looks_state(campaign)
     missing = campaign.missing_launch_ids()
     left = f", about {clock(_left_s(campaign, missing))} of measuring left" if missing else ""
-    return f"{campaign.path.name}  {state}  {planned - len(missing)} of {count_of(planned, 'launch', 'launches')}{left}"
+    return (
+        f"{campaign.path.name}  {state}  {planned - len(missing)} of {count_of(planned, 'launch', 'launches')}{left}"
+        + (f"; {looks.said()}" if looks else "")
+    )
 
 
 def _left_s(campaign: Campaign, missing: tuple[str, ...]) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
+from cadge_cli.looks import looks_again
 from cadge_cli.options import json_option, output_of, results_option
 from cadge_cli.output import table
 from cadge_harness.errors import EXIT_DAMAGED, EXIT_OK, printable
@@ -33,16 +34,24 @@ def verify(ctx: click.Context, campaign: str, mend: bool, results: Path | None, 
 
     Exit code 7 where one is missing, truncated, changed, swapped with another, unknown or unreadable. With --repair
     such records are moved aside, nothing is removed, and `cadge resume` makes their launches again; the exit code is
-    7 then where something is damaged that cannot be made again.
+    7 then where something is damaged that cannot be made again. What was decided at looks is decided again from the
+    same launches, and has to come out the same.
     """
     output = output_of(ctx, as_json)
     found = Store(results or find_checkout().campaigns).open(campaign)
     repaired = repair(found) if mend else None
     verdict = repaired.verdict if repaired else look(found)
+    notes, wrong = looks_again(found) if not verdict.damages else ([], [])
     left = [damage for damage in verdict.damages if not (mend and mendable(found, damage))]
-    output.problems.extend(printable(str(damage)) for damage in left)
-    lines = [*_seen(found, verdict), *_moved(found, repaired), *_advice(found, left)]
-    return output.finish(EXIT_DAMAGED if left else EXIT_OK, _data(found, verdict, repaired), lines)
+    verdict.damages += wrong
+    output.problems.extend(printable(str(damage)) for damage in (*left, *wrong))
+    lines = [
+        *_seen(found, verdict),
+        *(f"note: {note}" for note in notes),
+        *_moved(found, repaired),
+        *_advice(found, left),
+    ]
+    return output.finish(EXIT_DAMAGED if left or wrong else EXIT_OK, _data(found, verdict, repaired), lines)
 
 
 def _seen(campaign: Campaign, verdict: Verdict) -> list[str]:

@@ -102,6 +102,16 @@ def trace_option(command: _F) -> _F:
     )(command)
 
 
+def looks_option(command: _F) -> _F:
+    """Add --looks."""
+    return click.option(
+        "--looks",
+        metavar="N,N,...",
+        envvar="CADGE_LOOKS",
+        help="Look after so many launches, e.g. 9,12,18,30, and measure on only what is undecided then.",
+    )(command)
+
+
 def sweep_options(command: _F) -> _F:
     """Add --sweep, --layers, --seed and --budget."""
     return click.option(

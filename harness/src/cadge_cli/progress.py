@@ -147,8 +147,10 @@ class LiveProgress:
 def summary_line(state: RunState, now_s: float) -> str:
     """Return one line that says how far a campaign is."""
     counts = ", ".join(f"{count} {name}" for name, count in sorted(state.attempts.items()))
+    look = f"{state.look}: " if state.look else ""
+    done = f"{state.done} of {count_of(state.total, 'launch', 'launches')}"
     return (
-        f"{state.done} of {count_of(state.total, 'launch', 'launches')}, {clock(now_s - state.started_s)} so far, "
+        f"{look}{done}, {clock(now_s - state.started_s)} so far, "
         f"about {clock(state.left_s(now_s))} left; attempts: {counts or 'none yet'}"
     )
 

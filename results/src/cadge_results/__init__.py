@@ -7,8 +7,8 @@
         ...
 
 A point and a reason are declared in point and reason; pattern, floor and layerfile hold the plug-ins' files, which
-catalogue finds. The other models are in sweep, plan, block, launch, result, record, node, campaign and event; histogram
-reads the stored histograms; writer is for the harness alone.
+catalogue finds. The other models are in sweep, plan, decision, block, launch, result, record, node, campaign and event;
+histogram reads the stored histograms; looks says how far a campaign is; writer is for the harness alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from cadge_results.block import Block, BlockHost
 from cadge_results.campaign import CampaignMeta, Planned, TestbedFacts, ToolFacts
 from cadge_results.catalogue import Workloads, read_workloads
+from cadge_results.decision import Compared, Decision, JudgedFamily, LaterLook
 from cadge_results.errors import (
     Damage,
     DamagedError,
@@ -58,14 +59,18 @@ __all__ = [
     "CampaignMeta",
     "CampaignWriter",
     "Check",
+    "Compared",
     "Damage",
     "DamagedError",
+    "Decision",
     "DuplicateLaunchError",
     "Endpoint",
     "Event",
     "FloorFile",
     "FormatError",
     "Histogram",
+    "JudgedFamily",
+    "LaterLook",
     "LaunchFile",
     "LaunchPoint",
     "LaunchRecord",

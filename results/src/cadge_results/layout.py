@@ -66,6 +66,16 @@ class Layout:
         return self.root / "blocks"
 
     @property
+    def decisions(self) -> Path:
+        """Folder of what was decided at each look; only where the sweep names looks."""
+        return self.root / "decisions"
+
+    @property
+    def later(self) -> Path:
+        """Folder of what was planned for each look after the first one."""
+        return self.root / "looks"
+
+    @property
     def aside(self) -> Path:
         """Folder of what was moved aside: damaged files, and records of launches that are made again."""
         return self.root / "aside"
@@ -73,6 +83,14 @@ class Layout:
     def launch(self, launch_id: str) -> Path:
         """Return the file of one launch."""
         return self.launches / f"{launch_id}.json"
+
+    def decision(self, look: int) -> Path:
+        """Return the file of what was decided at a look, counted from 1."""
+        return self.decisions / f"look-{look}.json"
+
+    def later_look(self, look: int) -> Path:
+        """Return the file of what was planned for a look after the first one."""
+        return self.later / f"look-{look}.json"
 
     def node(self, host: str) -> Path:
         """Return the file of one host."""

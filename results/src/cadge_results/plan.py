@@ -84,6 +84,14 @@ class Estimate(Frozen):
     """What the times were taken from."""
 
 
+class PlanLook(Frozen):
+    """A look after the first one: up to how many launches it goes, and what it takes where nothing is decided yet."""
+
+    launches: PositiveInt
+    wall_s: float
+    disk_bytes: NonNegativeInt
+
+
 class Plan(Document):
     """A whole plan. `plan_hash` is the SHA-256 of the rest."""
 
@@ -103,6 +111,9 @@ class Plan(Document):
     trace: TraceFacts | None = Field(default=None, exclude_if=lambda value: value is None)
     """The log that some points replay, where one was given."""
     estimate: Estimate
+    """Where the sweep names looks, of what is measured up to the first one, which is all that is planned here."""
+    later: tuple[PlanLook, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What each further look takes at most."""
     notices: tuple[str, ...] = ()
     """What a reader should know: shortened points, oversubscribed cores."""
 
@@ -136,6 +147,16 @@ class Plan(Document):
         content = self.to_object()
         del content["plan_hash"]
         return digest(content)
+
+    def up_to(self, rounds: int) -> Plan:
+        """Return the plan of its first rounds alone; the hash stays that of the whole."""
+        launches = tuple(launch for launch in self.launches if launch.round < rounds)
+        names = {launch.launch_id for launch in launches}
+        blocks = (
+            block.model_copy(update={"launch_ids": tuple(name for name in block.launch_ids if name in names)})
+            for block in self.blocks
+        )
+        return self.model_copy(update={"launches": launches, "blocks": tuple(b for b in blocks if b.launch_ids)})
 
     def with_notices(self, more: Sequence[str]) -> Plan:
         """Return the plan with further notices, and the hash that it has then."""

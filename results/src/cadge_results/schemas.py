@@ -13,6 +13,7 @@ from pathlib import Path
 from cadge_results.base import Document
 from cadge_results.block import Block
 from cadge_results.campaign import CampaignMeta
+from cadge_results.decision import Decision, LaterLook
 from cadge_results.floor import FloorFile
 from cadge_results.launch import LaunchFile
 from cadge_results.layerfile import LayerFile
@@ -26,7 +27,9 @@ from cadge_results.sweep import SweepFile
 DOCUMENTS: tuple[type[Document], ...] = (
     Block,
     CampaignMeta,
+    Decision,
     FloorFile,
+    LaterLook,
     LaunchFile,
     LaunchRecord,
     LayerFile,

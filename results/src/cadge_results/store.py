@@ -4,6 +4,7 @@
 A campaign is one folder:
 
     <campaign_id>/campaign.json  plan.json  sweep.yml  nodes/<host>.json
+                  decisions/look-<n>.json  looks/look-<n>.json  where its sweep names looks: see `decision`
                   blocks/<block_id>/block.json  launches/<launch_id>.json  report.html  study-<name>.html  ansible.log
                   aside/<number>-<why>/...  what was moved aside, as it lay in the campaign
 
@@ -17,7 +18,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -28,6 +29,7 @@ from cadge_results import aside
 from cadge_results.base import Document
 from cadge_results.campaign import CampaignMeta
 from cadge_results.damage import Content, look, misfit, unproven
+from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import (
     Damage,
     DamagedError,
@@ -73,9 +75,75 @@ class Campaign:
         return meta
 
     @cached_property
-    def plan(self) -> Plan:
-        """The plan."""
+    def stored_plan(self) -> Plan:
+        """The plan as it was made before anything ran."""
         return self._document(Plan, self.layout.plan)[0]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan with what was planned since, look by look."""
+        first, later = self.stored_plan, self.later_looks()
+        if not later:
+            return first
+        estimate = first.estimate.model_copy(
+            update={
+                "wall_s": round(first.estimate.wall_s + sum(part.wall_s for part in later), 1),
+                "disk_bytes": first.estimate.disk_bytes + sum(part.disk_bytes for part in later),
+            }
+        )
+        blocks = (*first.blocks, *(block for part in later for block in part.blocks))
+        launches = (*first.launches, *(launch for part in later for launch in part.launches))
+        return first.model_copy(update={"blocks": blocks, "launches": launches, "estimate": estimate})
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return what was decided, look by look. Raises DamagedError."""
+        return tuple(self.decision(look) for look in self._looks(self.layout.decision))
+
+    def decision(self, look: int) -> Decision:
+        """Return what was decided at a look, counted from 1. Raises DamagedError."""
+        path = self.layout.decision(look)
+        found = self._document(Decision, path)[0]
+        if found.look != look or found.plan_hash != self.stored_plan.plan_hash:
+            self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
+        return found
+
+    def decision_sha256(self, look: int) -> str:
+        """Return the digest of a stored decision. Raises DamagedError."""
+        return hashlib.sha256(self._content(self.layout.decision(look)).data).hexdigest()
+
+    def later_looks(self) -> tuple[LaterLook, ...]:
+        """Return what was planned for each look after the first one. Raises DamagedError."""
+        return tuple(self.later_look(look) for look in self._looks(self.layout.later_look, first=2))
+
+    def later_look(self, look: int) -> LaterLook:
+        """Return what was planned for a look after the first one. Raises DamagedError."""
+        path = self.layout.later_look(look)
+        found = self._document(LaterLook, path)[0]
+        if found.look != look or found.plan_hash != self.stored_plan.plan_hash:
+            self._refuse(Damage(path, Kind.SWAPPED, f"it holds look {found.look} of plan {found.plan_hash[:8]}"))
+        if found.decision_sha256 != self.decision_sha256(look - 1):
+            self._refuse(Damage(path, Kind.SWAPPED, f"it was planned from another decision than {look - 1}"))
+        return found
+
+    def _looks(self, file: Callable[[int], Path], first: int = 1) -> Iterator[int]:
+        """Yield the looks of which a file is stored; one of which only the checksum is left is not."""
+        look = first
+        while os.path.lexists(file(look)):
+            yield look
+            look += 1
+
+    def records_digest(self, rounds: int) -> tuple[int, str]:
+        """Return how many records of the first rounds are stored, and a digest of them. Raises DamagedError."""
+        have = self.launch_ids()
+        names = sorted(one.launch_id for one in self.plan.launches if one.round < rounds and one.launch_id in have)
+        digests = (hashlib.sha256(self._content(self.layout.launch(name)).data).hexdigest() for name in names)
+        lines = "".join(f"{digest}  {name}\n" for name, digest in zip(names, digests, strict=True))
+        return len(names), hashlib.sha256(lines.encode()).hexdigest()
+
+    def grown(self) -> None:
+        """Take it that a look was planned."""
+        for name in ("plan", "_planned"):
+            self.__dict__.pop(name, None)
 
     @property
     def sweep_text(self) -> str:

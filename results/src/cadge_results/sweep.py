@@ -10,6 +10,8 @@ entry go before those of the sweep.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -41,6 +43,31 @@ REPEATS_MAX = 9
 
 SAME = "same"
 """The value of a parameter that follows another: that one's."""
+
+
+LOOKS_MAX = 20
+
+
+def check_looks(looks: Sequence[int]) -> tuple[int, ...]:
+    """Return numbers of launches after which a campaign can be looked at. Raises ValueError with what is wrong."""
+    found = tuple(looks)
+    if len(found) < 2:
+        raise ValueError("one look is no sequence: name several, as in [9, 12, 18, 30], or launches alone")
+    if any(after <= before for before, after in pairwise(found)):
+        raise ValueError("looks are numbers of launches that rise, as in [9, 12, 18, 30]")
+    if found[0] < 1 or found[-1] > LAUNCHES_MAX or len(found) > LOOKS_MAX:
+        raise ValueError(f"looks are at most {LOOKS_MAX} numbers of launches from 1 to {LAUNCHES_MAX}")
+    return found
+
+
+def _first_look(given: dict[str, Any]) -> int:
+    """Return the launches of a sweep that names looks in their place; 0 where it names none, or none that are right."""
+    return next(iter(given.get("looks") or ()), 0)
+
+
+def _launches_or_looks(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema what `_first_look` does: looks may stand in the place of launches."""
+    schema["anyOf"] = [{"required": ["launches"]}, {"required": ["looks"]}]
 
 
 def _listed(value: object) -> object:
@@ -210,7 +237,12 @@ class SweepFile(Document):
     patterns: tuple[PatternEntry, ...] = Field(min_length=1)
     hosts: int = Field(default=2, ge=2, le=EMULATED_HOSTS_MAX)
     """How many hosts are emulated where a testbed is made for it. Three or more share a bridge, two have a link."""
-    launches: int = Field(gt=0, le=LAUNCHES_MAX)
+    looks: tuple[int, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """After how many launches the campaign is looked at; only what is undecided then is measured up to the next look.
+
+    `launches` is left out beside it, or is the first of them.
+    """
+    launches: int = Field(default_factory=_first_look, gt=0, le=LAUNCHES_MAX)
     seed: int = Field(default=1, ge=0, lt=2**63)
     budget: Millis | None = None
     duration: Durations
@@ -218,6 +250,18 @@ class SweepFile(Document):
     """Whether the machine's own limits are measured beside the layers."""
     repeat_hindered: int = Field(default=0, ge=0, le=REPEATS_MAX)
     """How often launches are made again in which something else on the machine hindered an attempt."""
+
+    model_config = ConfigDict(json_schema_extra=_launches_or_looks)
+
+    @model_validator(mode="after")
+    def _looks_rise(self) -> Self:
+        if self.looks is None and not self.launches:
+            raise ValueError("launches is missing, or looks in its place")
+        if self.looks is not None and check_looks(self.looks)[0] != self.launches:
+            raise ValueError(
+                f"launches: {self.launches} beside looks, of which the first is {self.looks[0]}: leave launches out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _without_some_of_all(self) -> Self:

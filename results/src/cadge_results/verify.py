@@ -18,7 +18,7 @@ from cadge_results.checksum import SUFFIX, beside
 from cadge_results.damage import look, misfit
 from cadge_results.errors import Damage, DamagedError, FormatError, Kind, StoreBusyError
 from cadge_results.histogram import decode
-from cadge_results.layout import visible
+from cadge_results.layout import stored, visible
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.store import Campaign
@@ -76,9 +76,30 @@ def repair(campaign: Campaign) -> Repaired:
 
 
 def mendable(campaign: Campaign, damage: Damage) -> bool:
-    """Tell launches, facts of hosts and blocks from the files without which there is no campaign."""
+    """Tell launches, facts of hosts and blocks from the files without which there is no campaign.
+
+    What was decided or planned at a look can be made again as long as nothing was made from it.
+    """
     layout = campaign.layout
+    look = damage.path.name.removeprefix("look-").partition(".")[0]
+    if look.isdecimal() and damage.path.parent == layout.decisions:
+        return not os.path.lexists(layout.later_look(int(look) + 1))
+    if look.isdecimal() and damage.path.parent == layout.later:
+        return not _made_for(campaign, int(look))
     return any(folder in damage.path.parents for folder in (layout.launches, layout.nodes, layout.blocks))
+
+
+def _made_for(campaign: Campaign, look: int) -> list[Path]:
+    """Return what is stored of a look or a later one, as far as the plans before it say."""
+    layout = campaign.layout
+    try:
+        planned = [*campaign.stored_plan.launches]
+        for number in range(2, look):
+            planned += campaign.later_look(number).launches
+        known = {layout.launch(one.launch_id) for one in planned}
+        return [path for path in stored(layout.launches) if path not in known]
+    except DamagedError:
+        return [layout.plan]  # nothing is known of it
 
 
 class _Look:
@@ -103,6 +124,8 @@ class _Look:
         if self.plan is not None and self.plan.trace is not None:
             with self._looking(layout.trace):
                 self.campaign.trace_file()
+        if self.plan is not None:
+            self._looks()
         for path in self._documents(layout.nodes):
             with self._looking(path):
                 self.campaign.node(path.stem)
@@ -148,12 +171,27 @@ class _Look:
 
     def _whole_plan(self) -> Plan:
         """Read the plan, which has to have the content that its own hash and the campaign file speak of."""
-        path, plan = self.layout.plan, self.campaign.plan
+        path, plan = self.layout.plan, self.campaign.stored_plan
         if plan.plan_hash != digest_without("plan_hash", path.read_bytes()):
             raise DamagedError(Damage(path, Kind.CHANGED, "it was changed after it was written"))
         if self.meta is not None and plan.plan_hash != self.meta.plan_hash:
             raise DamagedError(Damage(path, Kind.SWAPPED, "it is the plan of another campaign"))
         return plan
+
+    def _looks(self) -> None:
+        """Look at decisions and what was planned from them, which the plan has from then on."""
+        layout, campaign = self.layout, self.campaign
+        for folder, read in ((layout.decisions, campaign.decision), (layout.later, campaign.later_look)):
+            for path in self._documents(folder):
+                with self._looking(path):
+                    number = path.stem.removeprefix("look-")
+                    if not number.isdecimal():
+                        raise DamagedError(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
+                    read(int(number))
+        try:
+            self.plan = campaign.plan
+        except DamagedError:  # told above
+            self.plan = None
 
     def _launch(self, path: Path) -> None:
         """Look at a record: without a plan, only at what its checksum says."""
@@ -188,7 +226,9 @@ class _Look:
 
     def _missing(self) -> None:
         """Find files of which only the checksum is left, and launches that a finished campaign has not."""
-        for folder in (self.layout.launches, self.layout.nodes, *self.layout.blocks.glob("*/")):
+        layout = self.layout
+        folders = (layout.launches, layout.nodes, layout.decisions, layout.later, *layout.blocks.glob("*/"))
+        for folder in folders:
             for checksum in sorted(folder.glob(f"*{SUFFIX}")):
                 path = checksum.with_name(checksum.name.removesuffix(SUFFIX))
                 if not os.path.lexists(path):
@@ -208,12 +248,12 @@ class _Look:
     def _others(self) -> None:
         """Find what cadge did not write: where it reads every file, that is damage."""
         layout = self.layout
-        for folder in (layout.launches, layout.nodes):
+        for folder in (layout.launches, layout.nodes, layout.decisions, layout.later):
             for path in self._visible(folder):
                 if not path.name.endswith((".json", f".json{SUFFIX}")):
                     self._damaged(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
         traces = [layout.trace] if self.plan is None or self.plan.trace is not None else []
-        ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside}
+        ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside, layout.decisions, layout.later}
         ours |= {file for path in (layout.plan, layout.sweep, *traces) for file in (path, beside(path))}
         made = (path for path in self._visible(layout.root) if path not in ours)
         self.found.strangers += [path for path in made if not any(fnmatch(path.name, name) for name in _MADE)]

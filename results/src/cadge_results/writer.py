@@ -15,6 +15,7 @@ from typing import Self
 from cadge_results import aside
 from cadge_results.campaign import CampaignMeta, CampaignStatus
 from cadge_results.checksum import Checksum, beside
+from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import DamagedError, DuplicateLaunchError, FormatError, ResultsError, StoreBusyError
 from cadge_results.files import explained, put
 from cadge_results.layout import Layout
@@ -78,7 +79,7 @@ class CampaignWriter:
         Raises FormatError, DamagedError, StoreBusyError, StoreUnwritableError, StoreFullError.
         """
         campaign = Campaign(path)
-        if campaign.plan.plan_hash != campaign.plan.expected_hash():
+        if campaign.stored_plan.plan_hash != campaign.stored_plan.expected_hash():
             raise FormatError(f"{campaign.layout.plan} was changed after it was written")
         lock_fd = _lock(campaign.layout.lock)
         try:
@@ -117,6 +118,34 @@ class CampaignWriter:
             self._stored.discard(name)
             self.campaign.forget(name)
         return folder
+
+    def add_decision(self, decision: Decision) -> None:
+        """Store for ever what was decided at a look. Raises FormatError, StoreFullError, StoreUnwritableError."""
+        campaign, look = self.campaign, decision.look
+        if decision.plan_hash != campaign.stored_plan.plan_hash or look != len(campaign.decisions()) + 1:
+            raise FormatError(f"the decision of look {look} does not follow on what {campaign.path.name} has decided")
+        with explained(self._layout.decisions):
+            self._layout.decisions.mkdir(exist_ok=True)
+        _put_for_ever(self._layout.decision(look), decision.to_json().encode())
+
+    def add_look(self, part: LaterLook) -> None:
+        """Store for ever what is planned for a look, which the campaign's plan has from now on.
+
+        Raises FormatError, StoreFullError, StoreUnwritableError.
+        """
+        campaign, look = self.campaign, part.look
+        fits = part.plan_hash == campaign.stored_plan.plan_hash and look == len(campaign.later_looks()) + 2
+        if not fits or part.decision_sha256 != campaign.decision_sha256(look - 1):
+            raise FormatError(f"look {look} was not planned from what {campaign.path.name} has decided")
+        known = {launch.launch_id for launch in campaign.plan.launches}
+        known |= {block.block_id for block in campaign.plan.blocks}
+        new = [*(one.launch_id for one in part.launches), *(one.block_id for one in part.blocks)]
+        if len(set(new)) < len(new) or known & set(new):
+            raise FormatError(f"look {look} has launches or blocks of names that there are already")
+        with explained(self._layout.later):
+            self._layout.later.mkdir(exist_ok=True)
+        _put_for_ever(self._layout.later_look(look), part.to_json().encode())
+        campaign.grown()
 
     def add_node(self, node: NodeFacts) -> None:
         """Store the facts of a host; the first ones stay (a resumed campaign keeps what it began with)."""

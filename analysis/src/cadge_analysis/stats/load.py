@@ -317,12 +317,19 @@ def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], recor
     )
 
 
-def read(campaign: Campaign) -> Dataset:
-    """Read everything that the analysis needs from a campaign. Raises NoDataError where nothing was planned."""
+def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
+    """Read everything that the analysis needs from a campaign. Raises NoDataError where nothing was planned.
+
+    rounds: as it was after so many.
+    """
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
         raise NoDataError(f"campaign {meta.campaign_id} planned no points")
     records = tuple(campaign.launches())
+    if rounds is not None:
+        plan = plan.up_to(rounds)
+        names = {launch.launch_id for launch in plan.launches}
+        records = tuple(record for record in records if record.launch_id in names)
     by_point: dict[str, list[PointOutcome]] = defaultdict(list)
     for outcome in outcomes_of(plan, records):
         by_point[outcome.point.point_id].append(outcome)

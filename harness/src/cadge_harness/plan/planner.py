@@ -6,12 +6,11 @@ Pure: no clock, no network, no file. The same input gives the same plan, and ids
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.plan.budget import Demand, spend, spoken
@@ -20,6 +19,8 @@ from cadge_harness.plan.catalogue import Catalogue, Refusal, select
 from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.link import PREFIX as LINK
 from cadge_harness.plan.link import RATE, check_link, refuse_rate
+from cadge_harness.plan.looks import most
+from cadge_harness.plan.order import seeded, shuffled
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
@@ -53,7 +54,6 @@ from cadge_results.base import Launcher, Place, digest
 from cadge_results.plan import Estimate
 from cadge_results.sweep import LayerEntry
 
-_T = TypeVar("_T")
 _BlockKey = tuple[Place, tuple[str, ...], str | None]
 ATTEMPTS_MAX = 1_000_000
 """Of a campaign: it would take days, and a plan of that size minutes."""
@@ -166,7 +166,7 @@ def make_plan(
     """
     wanted(sweep, workloads)  # as a whole it fits the patterns
     parts, notices = _parts(sweep, catalogue, workloads, only)
-    _check_attempts(parts, sweep.launches)
+    _check_attempts(parts, sweep.looks[-1] if sweep.looks else sweep.launches)
     making = _Making(sweep, site, workloads, focuses(sweep, workloads))
     for part, entry in [(one, entry) for one in parts for entry in one.entries]:
         info = catalogue.get(entry.layer)
@@ -385,14 +385,25 @@ def _durations(making: _Making) -> tuple[dict[str, int], str | None]:
         for draft in making.drafts.values()
         for name, item in draft.points.items()
     ]
-    spent, note = spend(
-        demands,
-        fixed_ms=_fixed_ms(making, making.site.times),
-        idle_fixed_ms=_fixed_ms(making, TimeModel()),
-        budget_ms=sweep.budget,
-        least_ms=sweep.duration.least or sweep.duration.default,
-    )
-    return dict(spent), note
+    least_ms = sweep.duration.least or sweep.duration.default
+
+    def within(budget_ms: int | None) -> tuple[dict[str, int], str | None]:
+        spent, note = spend(
+            demands,
+            fixed_ms=_fixed_ms(making, making.site.times),
+            idle_fixed_ms=_fixed_ms(making, TimeModel()),
+            budget_ms=budget_ms,
+            least_ms=least_ms,
+        )
+        return dict(spent), note
+
+    if sweep.looks and sweep.budget is not None:
+        # half of it is left to later looks, but points are not shortened below what the sweep asks for because of that
+        with contextlib.suppress(UsageError):
+            spent, _ = within(sweep.budget // 2)
+            if all(spent[one.point_id] >= min(one.duration_ms, least_ms) for one in demands):
+                return spent, f"the first look has half of the budget of {spoken(sweep.budget)}, others have the rest"
+    return within(sweep.budget)
 
 
 def _block_key(making: _Making, key: Key) -> _BlockKey:
@@ -413,7 +424,7 @@ def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBloc
         block_id = f"b{number}"
         here: list[PlanLaunch] = []
         for turn in range(making.sweep.launches):
-            for key in _shuffled(keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
+            for key in shuffled(keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
                 here.append(_launch(making, making.drafts[key], durations, block_id, turn, len(here)))
         launches.extend(here)
         blocks.append(
@@ -432,7 +443,7 @@ def _launch(
     making: _Making, draft: _Draft, durations: dict[str, int], block_id: str, turn: int, number: int
 ) -> PlanLaunch:
     key, seed = draft.key, making.sweep.seed
-    ids = _shuffled(list(draft.points), str, seed, key.identity, turn)
+    ids = shuffled(list(draft.points), str, seed, key.identity, turn)
     wall_ms = draft.launch_ms(making.site.times) + sum(
         round(durations[item] * making.pattern(draft.points[item].workload).takes) + draft.points[item].around_ms
         for item in ids
@@ -445,22 +456,11 @@ def _launch(
         launcher=key.launcher,
         endpoints=key.cast,
         round=turn,
-        seed=_random(seed, "launch", key.identity, turn) >> 1,
+        seed=seeded(seed, "launch", key.identity, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,
         deadline_ms=launch_deadline_ms(wall_ms, key.launcher, contexts_of(key.cast)),
     )
-
-
-def _shuffled(items: list[_T], key: Callable[[_T], str], seed: int, *salt: object) -> list[_T]:
-    """Return items in an order that depends on the seed and on what they are, not on how they were listed."""
-    return sorted(items, key=lambda item: _random(seed, key(item), *salt))
-
-
-def _random(seed: int, *salt: object) -> int:
-    """Return 64 bits that depend on the seed and the salt alone, on every version of Python."""
-    text = "/".join(str(part) for part in (seed, *salt))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 def _seal(
@@ -498,6 +498,8 @@ def _seal(
         estimate=estimate,
         notices=tuple(notices),
     )
+    if sweep.looks:
+        plan = plan.model_copy(update={"later": most(plan)})
     return plan.model_copy(update={"plan_hash": plan.expected_hash()})
 
 

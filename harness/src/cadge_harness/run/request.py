@@ -23,7 +23,7 @@ from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
 from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed.model import Kind, Testbed
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
-from cadge_results.sweep import POINT_MS_MIN
+from cadge_results.sweep import POINT_MS_MIN, check_looks
 from cadge_results.units import parse_ms
 
 
@@ -80,6 +80,7 @@ def read_request(
     only: tuple[str, ...] = (),
     seed: int | None = None,
     budget: str | None = None,
+    looks: str | None = None,
     log: Path | None = None,
 ) -> Request:
     """Read everything that a plan needs of this machine. Raises UsageError, UnfitError."""
@@ -93,6 +94,9 @@ def read_request(
         changes["seed"] = seed
     if budget is not None:
         changes["budget"] = _budget_ms(budget)
+    if looks is not None:
+        changes["looks"] = _looks(looks)
+        changes["launches"] = _looks(looks)[0]
     for name in only:
         catalogue.get(name)
     if log is not None:
@@ -118,6 +122,16 @@ def _in_question(sweep: SweepFile, catalogue: Catalogue, only: tuple[str, ...]) 
             *(catalogue.matching(entry.layer) for entry in part.layers) if part.layers else [catalogue.names()]
         )
     return named & set(only or catalogue.names())
+
+
+def _looks(text: str) -> tuple[int, ...]:
+    parts = text.replace(",", " ").split()
+    try:
+        if not all(part.isdecimal() and len(part) <= 9 for part in parts):
+            raise ValueError(f"{text!r} are no numbers of launches; write them like 9,12,18,30")
+        return check_looks([int(part) for part in parts])
+    except ValueError as error:
+        raise UsageError(f"--looks: {error}") from error
 
 
 def _budget_ms(text: str) -> int:

@@ -17,6 +17,8 @@ class RunState:
     campaign_id: str
     testbed: str
     started_s: float
+    look: str = ""
+    """Which look of several; "" where there are none."""
     stage: str = "prepare"
     done: int = 0
     attempts: dict[str, int] = field(default_factory=dict)

@@ -24,7 +24,9 @@ from cadge_results import (
     NodeFacts,
     StoreUnwritableError,
 )
+from cadge_results.campaign import CampaignStatus
 from cadge_results.event import Event, LaunchStarted, Note, Problem, Ready, Stage
+from cadge_results.looks import looks_state
 
 if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
@@ -119,7 +121,9 @@ class Session:
         if not missing and not ended.clean:  # where launches are missing, the same advice is given for them
             again = f"cadge resume {campaign.campaign_id}"
             self.problems.append(f"not every host could be cleaned; once all of them answer: {again}")
-        self._finish("interrupted" if missing or not ended.clean else "finished")
+        looks = looks_state(campaign)  # until it is decided what follows, the campaign goes on
+        whole: CampaignStatus = "finished" if looks is None or looks.step == "done" else "running"
+        self._finish("interrupted" if missing or not ended.clean else whole)
         return Ended(
             ok=not missing and ended.clean,
             exit_code=self._code(ended, len(missing)),
@@ -133,10 +137,10 @@ class Session:
         bad = any(item.status in {"failed", "unsound"} for item in self.writer.campaign.outcomes())
         return EXIT_BAD_ANSWER if bad else EXIT_OK
 
-    def _finish(self, status: str) -> None:
+    def _finish(self, status: CampaignStatus) -> None:
         try:
             self.writer.finish(
-                "finished" if status == "finished" else "interrupted",
+                status,
                 at=datetime.now(UTC),
                 problems=tuple(dict.fromkeys(self.problems)),
             )

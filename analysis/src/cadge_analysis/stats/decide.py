@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The decision at a look: what the launches so far tell apart, and what needs more of them.
+
+A pure function of the stored records: of the rounds up to the look and no others, so that it comes out the same when
+it is made again, also when later rounds are there. No later look holds to what an earlier one decided: a comparison
+that no longer stands up to its family goes on again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import pairwise
+
+from cadge_analysis.errors import NoDataError
+from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup, judge_campaign
+from cadge_analysis.stats.compare import compare
+from cadge_analysis.stats.load import Case, Dataset, read
+from cadge_analysis.stats.look_plan import looks_planned
+from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.verdict import Verdict
+from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
+from cadge_results.base import Place, Wait
+
+PAUSE_MOST_MS = 60_000
+"""More than this after its deadline, what follows a launch was made another time."""
+
+
+def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
+    """Return what the launches up to a look, counted from 1, decide. Raises NoDataError where no look was planned.
+
+    version: of the cadge that decides.
+    """
+    looks = looks_planned(campaign.stored_plan)
+    if looks is None:
+        raise NoDataError(f"the sweep of campaign {campaign.campaign_id} names no looks")
+    launches = looks.looks[look - 1]
+    data = read(campaign, rounds=launches)
+    judged = judge_campaign(compare(data), looks)
+    count, digest = campaign.records_digest(launches)
+    return Decision(
+        schema_=Decision.schema_id(),
+        campaign_id=campaign.campaign_id,
+        plan_hash=data.plan.plan_hash,
+        look=look,
+        launches=launches,
+        looks=looks.looks,
+        levels=looks.levels,
+        error=ERROR,
+        same_within=judged.delta,
+        seed=data.plan.seed,
+        records=count,
+        records_sha256=digest,
+        families=tuple(_family(family, data) for family in judged.families),
+        leading=tuple(_leading(judged.groups, data)),
+        pace=pace(data),
+        tool_version=version,
+    )
+
+
+def _family(family: Family, data: Dataset) -> JudgedFamily:
+    base = {
+        cell.case: cell
+        for cell in data.cells
+        if cell.series.kind == "layer" and cell.series.label == data.plan.baseline
+    }
+    decided: list[Compared] = []
+    undecided: list[Compared] = []
+    unmeasured: list[Compared] = []
+    for one in family.cells:
+        beside = base[one.cell.case]
+        found = Compared(
+            point_id=one.cell.point_id, baseline_id=beside.point_id, says=one.says.value, level=one.verdict.level
+        )
+        if one.says != Verdict.UNKNOWN:
+            decided.append(found)
+        elif one.cell.samples and beside.samples:
+            undecided.append(found)
+        else:
+            unmeasured.append(found)
+    place: Place = family.key.place  # type: ignore[assignment]  # as a case has it
+    wait: Wait = family.key.wait  # type: ignore[assignment]
+    return JudgedFamily(
+        pattern=family.key.pattern,
+        place=place,
+        wait=wait,
+        quantity=family.key.quantity,
+        baseline=data.plan.baseline if base else None,
+        correlation=family.correlation,
+        withheld=family.withheld,
+        decided=tuple(decided),
+        undecided=tuple(undecided),
+        unmeasured=tuple(unmeasured),
+    )
+
+
+def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tuple[str, ...]]:
+    """Yield the points of each case of which several layers may be the best."""
+    points = {(cell.case, cell.series): cell.point_id for cell in data.cells}
+    for case, group in groups.items():
+        if len(group.members) > 1:
+            yield tuple(sorted(points[case, series] for series in group.members))
+
+
+def pace(data: Dataset) -> float:
+    """Return how many times the planned time launches took, from those that another one followed directly."""
+    records = {record.launch_id: record for record in data.records}
+    planned = {launch.launch_id: launch.wall_ms for launch in data.plan.launches}
+    took_ms = planned_ms = 0.0
+    for block in data.plan.blocks:
+        for before, after in pairwise(block.launch_ids):
+            gap_ms = _gap_ms(records.get(before), records.get(after))
+            if gap_ms is not None:
+                took_ms, planned_ms = took_ms + gap_ms, planned_ms + planned[before]
+    return max(0.01, round(took_ms / planned_ms, 2)) if planned_ms else 1.0
+
+
+def _gap_ms(before: LaunchRecord | None, after: LaunchRecord | None) -> float | None:
+    if before is None or after is None or before.result is None or after.result is None:
+        return None
+    started = (datetime.fromisoformat(one.result.started_utc) for one in (before, after) if one.result)
+    first, second = started
+    gap_ms = (second - first).total_seconds() * 1000
+    return gap_ms if 0 < gap_ms <= before.launch.deadline_ms + PAUSE_MOST_MS else None

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Looks: the analysis decides from the stored launches, the planner plans from the stored decision, and both are kept.
+
+The command line alone knows both. What is stored is never decided or planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cadge_harness import __version__
+from cadge_harness.plan.looks import next_look
+from cadge_harness.words import count_of
+from cadge_results import Campaign, CampaignWriter, Damage
+from cadge_results.errors import Kind
+from cadge_results.looks import looks_state
+
+if TYPE_CHECKING:
+    from cadge_results import Decision, LaterLook
+
+Say = Callable[[str], None]
+
+
+def go_on(writer: CampaignWriter, say: Say) -> bool:
+    """Decide and plan what is due, and store it; return whether there are launches to make.
+
+    Nothing where the sweep names no looks. Raises StoreUnwritableError, StoreFullError, DamagedError.
+    """
+    campaign = writer.campaign
+    while (state := looks_state(campaign)) is not None and state.step in {"decide", "plan"}:
+        if state.step == "decide":
+            from cadge_analysis.stats.decide import decide  # takes time to import
+
+            decision = decide(campaign, state.look, version=__version__)
+            writer.add_decision(decision)
+            say(decided(decision))
+        else:
+            decision = campaign.decision(state.look)
+            if changed := other_records(campaign, decision):
+                say(changed)
+            part = next_look(campaign.plan, decision, campaign.decision_sha256(state.look))
+            writer.add_look(part)
+            say(planned(part))
+    return state is not None and state.step == "measure"
+
+
+def other_records(campaign: Campaign, decision: Decision) -> str:
+    """Say that a decision was made from other records than there are now; "" where it was not."""
+    if campaign.records_digest(decision.launches) == (decision.records, decision.records_sha256):
+        return ""
+    return (
+        f"launches were made again since look {decision.look} was decided; what was decided then stands, and was not "
+        "decided anew"
+    )
+
+
+def looks_again(campaign: Campaign) -> tuple[list[str], list[Damage]]:
+    """Decide again what a whole campaign has decided; return what to know of it, and decisions that come out otherwise.
+
+    Where launches were made again since, or another version decided, that is no damage.
+    """
+    notes: list[str] = []
+    wrong: list[Damage] = []
+    for stored in campaign.decisions():
+        from cadge_analysis.stats.decide import decide  # takes time to import
+
+        if changed := other_records(campaign, stored):
+            notes.append(changed)
+        elif decide(campaign, stored.look, version=stored.tool_version) == stored:
+            continue
+        elif stored.tool_version == __version__:
+            path = campaign.layout.decision(stored.look)
+            wrong.append(Damage(path, Kind.CHANGED, "its launches decide otherwise"))
+        else:
+            notes.append(f"cadge {stored.tool_version} decided look {stored.look}; {__version__} decides otherwise")
+    return list(dict.fromkeys(notes)), wrong
+
+
+def decided(decision: Decision) -> str:
+    """Say what a look has decided."""
+    yes, no = decision.counts()
+    text = f"look {decision.look} of {len(decision.looks)}, after {count_of(decision.launches, 'launch', 'launches')}: "
+    text += f"{yes} of {count_of(yes + no, 'comparison')} decided"
+    groups = len(decision.leading)
+    return f"{text}, {count_of(groups, 'leading group')} not told apart" if groups else text
+
+
+def planned(part: LaterLook) -> str:
+    """Say what is planned for a look."""
+    if part.ended is not None:
+        return f"no further look: {part.ended}"
+    points = len({name for launch in part.launches for name in launch.point_ids})
+    return (
+        f"look {part.look}: {count_of(points, 'point')} in {count_of(len(part.launches), 'launch', 'launches')} more, "
+        f"up to {part.launches_after} each"
+    )

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Looks after the first one: planned from the plan and a stored decision alone, so that they are the same every time.
+
+Each look is a block of its own wherever the first one had one: launches in further rounds of what goes on, numbered on
+and shuffled anew in each round. A launch has the points of its layer that go on, and no others; floors are measured up
+to the first look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cadge_harness.plan.budget import spoken
+from cadge_harness.plan.cast import contexts_of
+from cadge_harness.plan.order import seeded, shuffled
+from cadge_harness.plan.timemodel import (
+    ATTEMPT_BYTES,
+    COUNTING_MS,
+    RECORD_BYTES,
+    STORE_ATTEMPT_MS,
+    TimeModel,
+    launch_deadline_ms,
+    touched_bytes,
+)
+from cadge_results import Decision, FormatError, LaterLook, Plan, PlanBlock, PlanLaunch
+from cadge_results.base import digest
+from cadge_results.looks import looks_of
+from cadge_results.plan import PlanLook
+
+
+def identity_of(launch: PlanLaunch) -> str:
+    """Return a hash that depends on what is launched alone: the same in each round."""
+    return digest([launch.subject.model_dump(mode="json"), [one.model_dump(mode="json") for one in launch.endpoints]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What of one block of the first look goes on: a launch of each layer, with its points; and what Ansible takes."""
+
+    block: PlanBlock
+    launches: tuple[PlanLaunch, ...]
+    around_ms: int
+
+
+def next_look(plan: Plan, decision: Decision, decision_sha256: str) -> LaterLook:
+    """Plan the look after a decision, from the plan as it has grown so far. Raises FormatError.
+
+    It is without launches where the budget would be exceeded. There has to be something that goes on.
+    """
+    points, looks = decision.goes_on, looks_of(plan.sweep)
+    unknown = points - {name for launch in plan.launches for name in launch.point_ids}
+    if looks != decision.looks or decision.is_last or not points or unknown:
+        raise FormatError(f"no look can be planned from the decision of look {decision.look}")
+    before, after = decision.launches, looks[decision.look]
+    blocks, launches = _rounds(plan, points, range(before, after))
+    wall_s = round((TimeModel().campaign_ms + sum(block.wall_ms for block in blocks)) / 1000, 1)
+    ended = _over_budget(plan, decision, wall_s)
+    return LaterLook(
+        schema_=LaterLook.schema_id(),
+        plan_hash=plan.plan_hash,
+        look=decision.look + 1,
+        launches_before=before,
+        launches_after=after,
+        decision_sha256=decision_sha256,
+        blocks=() if ended else tuple(blocks),
+        launches=() if ended else tuple(launches),
+        wall_s=0 if ended else wall_s,
+        disk_bytes=0 if ended else _disk_bytes(launches),
+        ended=ended,
+    )
+
+
+def most(plan: Plan) -> tuple[PlanLook, ...]:
+    """Return what each look after the first one takes if nothing is decided before it; none where there are no looks.
+
+    The plan is that of the first look.
+    """
+    looks, parts = looks_of(plan.sweep), list(_parts(plan, compared(plan)))
+    each = [launch for part in parts for launch in part.launches]
+    around_ms = TimeModel().campaign_ms + sum(part.around_ms for part in parts)
+    found = []
+    for before, after in pairwise(looks):
+        rounds = after - before
+        wall_ms = around_ms + rounds * sum(launch.wall_ms for launch in each)
+        look = PlanLook(launches=after, wall_s=round(wall_ms / 1000, 1), disk_bytes=rounds * _disk_bytes(each))
+        found.append(look)
+    return tuple(found)
+
+
+def compared(plan: Plan) -> frozenset[str]:
+    """Return the points that can be compared with others: of layers, where they are ranked."""
+    return frozenset(
+        point.point_id
+        for point in plan.points
+        if point.state == "planned"
+        and point.subject.kind == "layer"
+        and plan.pattern_of(point).does_rank(point.workload)
+    )
+
+
+def _over_budget(plan: Plan, decision: Decision, wall_s: float) -> str | None:
+    """Say that a look would go beyond the budget, at the pace of the launches so far."""
+    budget = plan.sweep.get("budget")
+    ends_ms = round((plan.estimate.wall_s + wall_s) * decision.pace * 1000)
+    if not isinstance(budget, int) or ends_ms <= budget:
+        return None
+    return f"the next look would end after {spoken(ends_ms)}, beyond the budget of {spoken(budget)}"
+
+
+def _rounds(plan: Plan, points: Collection[str], turns: range) -> tuple[list[PlanBlock], list[PlanLaunch]]:
+    """Return blocks with the launches of some points in some rounds."""
+    blocks: list[PlanBlock] = []
+    launches: list[PlanLaunch] = []
+    for part in _parts(plan, points):
+        block_id = f"b{len(plan.blocks) + len(blocks) + 1}"
+        here: list[PlanLaunch] = []
+        for turn in turns:
+            here += (
+                _launch(one, plan.seed, block_id, turn, len(here) + number)
+                for number, one in enumerate(shuffled(part.launches, identity_of, plan.seed, block_id, turn))
+            )
+        launches += here
+        update = {
+            "block_id": block_id,
+            "launch_ids": tuple(launch.launch_id for launch in here),
+            "wall_ms": part.around_ms + sum(launch.wall_ms for launch in here),
+        }
+        blocks.append(part.block.model_copy(update=update))
+    return blocks, launches
+
+
+def _launch(one: PlanLaunch, seed: int, block_id: str, turn: int, number: int) -> PlanLaunch:
+    identity = identity_of(one)
+    return one.model_copy(
+        update={
+            "launch_id": f"{block_id}-{number:04d}-{digest([identity, turn])[:8]}",
+            "block": block_id,
+            "round": turn,
+            "seed": seeded(seed, "launch", identity, turn) >> 1,
+            "point_ids": tuple(shuffled(one.point_ids, str, seed, identity, turn)),
+        }
+    )
+
+
+def _parts(plan: Plan, points: Collection[str]) -> Iterator[_Part]:
+    """Yield what goes on of each block of the first look; what has no point that does is left out."""
+    first = {launch.launch_id: launch for launch in plan.launches if launch.round == 0}
+    wall_ms = {launch.launch_id: launch.wall_ms for launch in plan.launches}
+    for block in plan.blocks:
+        launches = [first[name] for name in block.launch_ids if name in first]
+        found = tuple(one for launch in launches if (one := _narrowed(launch, plan, points)).point_ids)
+        if found:
+            around_ms = block.wall_ms - sum(wall_ms[name] for name in block.launch_ids)
+            yield _Part(block=block, launches=found, around_ms=around_ms)
+
+
+def _narrowed(launch: PlanLaunch, plan: Plan, points: Collection[str]) -> PlanLaunch:
+    """Return a launch of the first round with some of its points, and what that takes in a later round."""
+    ids = tuple(name for name in launch.point_ids if name in points)
+    whole_ms = launch.wall_ms - COUNTING_MS * len(launch.point_ids)
+    measured_ms = _measured_ms(plan, launch.point_ids)
+    # what surrounds measuring is shared out as on an idle machine
+    share = _around_ms(plan, launch, ids) / _around_ms(plan, launch, launch.point_ids)
+    wall_ms = _measured_ms(plan, ids) + max(0, round((whole_ms - measured_ms) * share))
+    contexts = contexts_of(launch.endpoints)
+    deadline_ms = launch_deadline_ms(wall_ms, launch.launcher, contexts)
+    return launch.model_copy(update={"point_ids": ids, "wall_ms": wall_ms, "deadline_ms": deadline_ms})
+
+
+def _measured_ms(plan: Plan, ids: Collection[str]) -> int:
+    points = [plan.by_id[name] for name in ids]
+    return sum(round(point.duration_ms * plan.pattern_of(point).takes) for point in points)
+
+
+def _around_ms(plan: Plan, launch: PlanLaunch, ids: Collection[str]) -> float:
+    idle, kind = TimeModel(), launch.subject.kind
+    points = [plan.by_id[name] for name in ids]
+    touched = [touched_bytes(plan.pattern_of(point), point.workload, kind) for point in points]
+    around_ms = sum(idle.point_around_ms(count, kind) + STORE_ATTEMPT_MS for count in touched)
+    return idle.start_ms[launch.launcher] + around_ms
+
+
+def _disk_bytes(launches: Collection[PlanLaunch]) -> int:
+    return sum(RECORD_BYTES + ATTEMPT_BYTES * len(launch.point_ids) for launch in launches)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Campaigns that are looked at: what is undecided goes on, by stored decisions, also after any interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+import cadge_cli.looks
+from cadge_harness.paths import Checkout
+from cadge_harness.plan.timemodel import TimeModel
+from cadge_harness.run import request
+from cadge_results import Campaign, CampaignWriter, PlanBlock, Store
+from cadge_results.checksum import Checksum, beside
+from cadge_results.looks import looks_state
+
+from .conftest import Answer, FakeRunner
+
+Cadge = Callable[..., Answer]
+LOOKED_AT = """\
+schema: cadge.sweep/2
+title: one size that is told apart, and one that is not
+layers: [a-one, b-two]
+baseline: a-one
+places: within
+patterns:
+  - {pattern: rpc, request_bytes: [8B, 64B, 4KiB]}
+looks: [9, 12, 18, 30]
+floors: false
+seed: 7
+duration: {default: 20ms}
+"""
+RUN = ("run", "--sweep", "looked-at", "--no-report")
+ALIKE_BYTES = 4096
+
+
+def histogram(value: int) -> str:
+    made = HdrHistogram(1, 10**11, 3)
+    made.record_value(value, 1000)
+    text: bytes = made.encode()
+    return text.decode()
+
+
+def measured(record: dict[str, object]) -> dict[str, object]:
+    """Let b-two take twice as long as a-one, but for the size in which both are as long as chance will have it."""
+    launch, result = record["launch"], record["result"]
+    assert isinstance(launch, dict)
+    assert isinstance(result, dict)
+    for attempt in result["attempts"]:
+        size = attempt["workload"]["parameters"]["request_bytes"]
+        value = random.Random(f"{launch['launch_id']}/{size}").randrange(9000, 11000)
+        if launch["layer"] == "b-two" and size != ALIKE_BYTES:
+            value *= 2
+        samples = {"endpoint": 0, "histogram": histogram(value), "count": 1000, "sum_ns": value * 1000}
+        samples |= {"min_ns": value, "max_ns": value, "sum_sq_ns2": str(1000 * value**2), "first_ns": [value]}
+        attempt["quantities"] = {"latency": [samples]}
+    return record
+
+
+@pytest.fixture
+def looked_at(checkout: Checkout, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    """A checkout with the sweep above, and a runner that measures what it asks for; plans are an idle machine's."""
+    monkeypatch.setattr(request, "probed", lambda _driver: TimeModel())
+    (checkout.root / "harness/sweeps/looked-at.yml").write_text(LOOKED_AT)
+    runner.change = measured
+    return checkout
+
+
+def last(checkout: Checkout) -> Campaign:
+    return Store(checkout.campaigns).open("last")
+
+
+def shape(campaign: Campaign) -> dict[str, object]:
+    """Return all that was planned and decided, but for what holds the campaign's name."""
+    decisions = [one.model_copy(update={"campaign_id": "", "records_sha256": ""}) for one in campaign.decisions()]
+    return {"launches": campaign.plan.launches, "blocks": campaign.plan.blocks, "decisions": decisions}
+
+
+def sizes(campaign: Campaign, block: PlanBlock) -> set[int]:
+    """Return the sizes that a block measures."""
+    names = {name for one in campaign.plan.launches if one.block == block.block_id for name in one.point_ids}
+    return {campaign.plan.by_id[name].workload.integer("request_bytes") for name in names}
+
+
+def test_what_is_undecided_goes_on(looked_at: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    answer = cadge(*RUN, "--json")
+    assert answer.code == 0, answer.err
+    campaign = last(looked_at)
+    every = {8, 64, ALIKE_BYTES}
+    assert [sizes(campaign, block) for block in campaign.plan.blocks] == [every, every, {ALIKE_BYTES}, {ALIKE_BYTES}]
+    assert [len(block.launch_ids) for block in campaign.plan.blocks] == [18, 6, 12, 24]
+    assert runner.made == [launch.launch_id for launch in campaign.plan.launches]
+    assert campaign.meta.status == "finished"
+    assert [one.counts() for one in campaign.decisions()] == [(0, 3), (2, 1), (2, 1), (2, 1)]
+    assert {one.says for family in campaign.decision(2).families for one in family.decided} == {"slower"}
+    data = json.loads(answer.out)["data"]
+    assert (data["look"], data["looks"], data["look_next"]) == (4, [9, 12, 18, 30], "done")
+    assert "look 3 of 4, after 18 launches: 2 of 3 comparisons decided" in answer.err
+    status = json.loads(cadge("status", "--json").out)["data"]
+    assert (status["look"], status["launches"]) == (4, {"planned": 60, "stored": 60})
+    checked = json.loads(cadge("verify", "--json").out)["data"]
+    assert (checked["damaged"], checked["not_of_cadge"]) == ([], [])
+    assert checked["files"] == 3 + 60 + 4 + 4 + 3
+
+
+def test_all_decided_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
+    (looked_at.root / "harness/sweeps/looked-at.yml").write_text(LOOKED_AT.replace(", 4KiB", ""))
+    assert cadge(*RUN).code == 0
+    campaign = last(looked_at)
+    state = looks_state(campaign)
+    assert state is not None
+    assert (state.look, state.step, state.is_early, state.why) == (1, "done", True, "all is decided")
+    assert len(campaign.plan.launches) == 18
+    answer = cadge("resume", "--json")
+    assert json.loads(answer.out)["data"]["made"] == 0
+
+
+def test_the_budget_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
+    assert cadge(*RUN, "--budget", "30s").code == 0
+    campaign = last(looked_at)
+    state = looks_state(campaign)
+    assert state is not None
+    assert state.step == "done"
+    assert state.is_early
+    assert "beyond the budget of 30 s" in state.why
+    assert campaign.later_looks()[-1].ended == state.why
+    assert "beyond the budget of 30 s" in cadge("status").out
+    assert cadge("resume", "--no-report").code == 0
+    assert last(looked_at).later_looks() == campaign.later_looks()
+
+
+@pytest.mark.usefixtures("looked_at")
+def test_resume_goes_on_by_what_was_decided(
+    cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Broken off within looks, between two, and between a decision and what is planned from it."""
+    whole, broken = ("--results", str(tmp_path / "whole")), ("--results", str(tmp_path / "broken"))
+    assert cadge(*RUN, *whole).code == 0
+    runner.made.clear()
+    runner.stop_after = 5
+    assert cadge(*RUN, *broken).code == 6
+    runner.stop_after = None
+    runner.before_launch = lambda index: os.kill(os.getpid(), signal.SIGINT) if index == 17 else None
+    assert cadge("resume", "--no-report", *broken).code == 130
+
+    def campaign() -> Campaign:
+        return Store(tmp_path / "broken").open("last")
+
+    assert (campaign().missing_launch_ids(), campaign().decisions(), campaign().meta.status) == ((), (), "interrupted")
+    assert "continue with: cadge resume" in cadge("status", *broken).out
+    runner.before_launch = lambda _index: None
+    with monkeypatch.context() as patch:
+        patch.setattr(cadge_cli.looks, "next_look", lambda *_given: sys.exit("broken off"))
+        with pytest.raises(SystemExit, match="broken off"):
+            cadge("resume", "--no-report", *broken)
+    state = looks_state(campaign())
+    assert state is not None
+    assert (state.step, len(campaign().decisions())) == ("plan", 1)
+    first = campaign().layout.decision(1).read_bytes()
+    runner.stop_after = 20
+    assert cadge("resume", "--no-report", *broken).code == 6
+    runner.stop_after = None
+    assert cadge("resume", "--no-report", *broken).code == 0
+    assert shape(campaign()) == shape(Store(tmp_path / "whole").open("last"))
+    assert campaign().layout.decision(1).read_bytes() == first
+    assert len(runner.made) == len(set(runner.made)) == 60
+
+
+def test_what_was_decided_stands_where_launches_are_made_again(
+    looked_at: Checkout, cadge: Cadge, runner: FakeRunner
+) -> None:
+    runner.stop_after = 20
+    assert cadge(*RUN).code == 6
+    campaign = last(looked_at)
+    before = campaign.layout.decision(1).read_bytes()
+    first = campaign.plan.launches[0].launch_id
+    with CampaignWriter.resume(campaign.path) as writer:
+        writer.set_aside([first], "hindered")
+    runner.stop_after = None
+    runner.change = lambda record: measured(record) | {"log_tail": ["another time"]}
+    assert cadge("resume", "--no-report").code == 0
+    assert last(looked_at).layout.decision(1).read_bytes() == before
+    answer = cadge("verify")
+    assert answer.code == 0
+    assert "made again since look 1 was decided" in answer.out
+
+
+def test_verify_makes_decisions_again(looked_at: Checkout, cadge: Cadge) -> None:
+    assert cadge(*RUN).code == 0
+    campaign = last(looked_at)
+    path = campaign.layout.decision(4)
+    changed = path.read_text().replace('"slower"', '"faster"')
+    for file in (path, beside(path)):
+        file.chmod(0o644)
+    path.write_text(changed)
+    beside(path).write_text(Checksum.of(changed.encode(), path.name).line())
+    answer = cadge("verify")
+    assert answer.code == 7
+    assert "decisions/look-4.json" in answer.out
+    assert "its launches decide otherwise" in answer.out
+    assert "--repair" not in answer.out

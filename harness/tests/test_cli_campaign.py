@@ -246,3 +246,50 @@ def test_ctrl_c_and_resume(surroundings: dict[str, str], narrow_umask: int) -> N
     assert verify(campaign).damages == []
     report_and_restore(campaign, surroundings)
     check_modes(campaign, narrow_umask)
+
+
+LOOKED_AT = """\
+schema: cadge.sweep/2
+title: a layer held up by 20 us beside itself, and one that is as fast
+layers:
+  - peregrine-shm
+  - {layer: peregrine-shm, shims: [delay], settings: {delay.send_ns: 20000}}
+  - {layer: peregrine-shm, shims: [trace]}
+baseline: peregrine-shm
+places: within
+patterns: [{pattern: rpc, request_bytes: 8B}]
+looks: [8, 10, 11]
+floors: false
+duration: {default: 30ms}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_looks_broken_off_after_the_first(surroundings: dict[str, str], tmp_path: Path) -> None:
+    """Only what is undecided goes on, and a campaign that is broken off goes on by what it had decided."""
+    sweep = tmp_path / "looked-at.yml"
+    sweep.write_text(LOOKED_AT)
+    argv = command("run", "--sweep", str(sweep), "--testbed", "local", "--no-report")
+    process = subprocess.Popen(argv, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    store = Store(Path(surroundings["CADGE_RESULTS"]))
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        campaign = store.campaigns()[-1] if store.campaigns() else None
+        if campaign is not None and campaign.meta.sweep == "looked-at" and campaign.decisions():
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    campaign = store.open("last")
+    first = campaign.layout.decision(1).read_bytes()
+    _, data = run(surroundings, "resume", campaign.campaign_id)
+    campaign = store.open("last")
+    assert campaign.layout.decision(1).read_bytes() == first
+    judge(campaign)
+    rounds = Counter(name for launch in campaign.plan.launches for name in launch.point_ids)
+    assert set(rounds.values()) <= {8, 10, 11}
+    for look, decision in zip((10, 11), campaign.decisions(), strict=False):
+        assert decision.goes_on == {name for name, count in rounds.items() if count >= look}
+    assert data["look_next"] == "done"
+    run(surroundings, "verify", campaign.campaign_id)

@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,24 @@ def test_the_budget_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
     assert "beyond the budget of 30 s" in cadge("status").out
     assert cadge("resume", "--no-report").code == 0
     assert last(looked_at).later_looks() == campaign.later_looks()
+
+
+def test_a_slow_machine_is_in_time(looked_at: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    """The budget holds for what a campaign takes, not for what was planned."""
+    begun = datetime.now(UTC)
+
+    def slowly(record: dict[str, object]) -> dict[str, object]:
+        result = measured(record)["result"]
+        assert isinstance(result, dict)
+        result["started_utc"] = f"{begun + timedelta(seconds=10 * (len(runner.made) + 1)):%Y-%m-%dT%H:%M:%S.%fZ}"
+        return record
+
+    runner.change = slowly
+    assert cadge(*RUN, "--budget", "5min").code == 0
+    campaign = last(looked_at)
+    assert campaign.decision(1).pace == pytest.approx(180 / campaign.stored_plan.estimate.wall_s, rel=0.1)
+    assert [len(part.launches) for part in campaign.later_looks()] == [6, 0]
+    assert "beyond the budget of 5 min" in (campaign.later_look(3).ended or "")
 
 
 @pytest.mark.usefixtures("looked_at")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from cadge_analysis.stats.plan_power import sentence
+from cadge_analysis.stats import look_plan, plan_power
 from cadge_cli.options import (
     json_option,
     looks_option,
@@ -126,7 +126,7 @@ def plan_data(made: Plan, testbed: str) -> dict[str, JsonValue]:
             {"launches": one.launches, "wall_s_most": one.wall_s, "disk_bytes_most": one.disk_bytes}
             for one in made.later
         ],
-        "decides": sentence(made),
+        "decides": look_plan.sentence(made) or plan_power.sentence(made),
         "notices": list(made.notices),
         "refused": [
             {"layer": layer, "place": place, "wait": wait, "reason": reason, "points": count}
@@ -207,7 +207,7 @@ def plan_lines(made: Plan, sweep: str, testbed: str) -> list[str]:
         f"disk about {megabytes(made.estimate.disk_bytes)}" + (f"; ports {ports[0]}-{ports[1]}" if ports else ""),
         *([f"times from {made.estimate.basis}"] if made.estimate.basis else []),
         *_looks_lines(made),
-        *filter(None, [sentence(made)]),
+        *filter(None, [look_plan.sentence(made) or plan_power.sentence(made)]),
         *made.notices,
     ]
     return lines

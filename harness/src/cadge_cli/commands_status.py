@@ -36,12 +36,14 @@ def status(ctx: click.Context, campaign: str, watch: bool, results: Path | None,
     found = Store(results or find_checkout().campaigns).open(campaign)
     last = ""
     while watch and is_held(found.path):
+        found.grown()
         line = _first_line(found, "running")
         if line != last:
             output.say(line)
             last = line
         time.sleep(_EVERY_S)
     running = is_held(found.path)
+    found.grown()
     return output.finish(0, status_data(found, running=running), status_lines(found, running=running))
 
 

@@ -32,7 +32,8 @@ class LooksState:
 
     def said(self) -> str:
         """Say it in few words."""
-        text = f"look {self.look} of {len(self.looks)}, after {self.looks[self.look - 1]} launches"
+        launches = self.looks[self.look - 1]
+        text = f"look {self.look} of {len(self.looks)}, after {launches} {'launch' if launches == 1 else 'launches'}"
         return f"{text}: {self.why}" if self.why else text
 
 

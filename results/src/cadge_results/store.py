@@ -141,7 +141,7 @@ class Campaign:
         return len(names), hashlib.sha256(lines.encode()).hexdigest()
 
     def grown(self) -> None:
-        """Take it that a look was planned."""
+        """Take it that a look may have been planned."""
         for name in ("plan", "_planned"):
             self.__dict__.pop(name, None)
 
@@ -187,6 +187,8 @@ class Campaign:
         path = self.layout.launch(launch_id)
         if not os.path.lexists(path):
             raise NotFoundError(f"{path} does not exist")
+        if launch_id not in self._planned:
+            self.grown()  # by another process, that runs it
         if launch_id not in self._planned:
             self._refuse(Damage(path, Kind.UNKNOWN, "no launch of the plan has this name"))
         record = self._document(LaunchRecord, path)[0]

@@ -82,9 +82,12 @@ def deck(data: Dataset) -> str:
     until = ""
     if meta.finished_utc:
         until = f", {units.duration((moment(meta.finished_utc) - created).total_seconds())}"
+    launches = units.count_of(data.rounds, "launch", "launches")
+    if data.looks is not None and data.rounds > data.looks.looks[0]:
+        launches = f"{data.looks.looks[0]} to {launches}"
     machines = " and ".join(dict.fromkeys(filter(None, (_processor(node.cpu) for node in data.nodes))))
     return (
-        f"{units.count_of(len(data.layers), 'layer')}, {units.count_of(data.rounds, 'launch', 'launches')} of each, on "
+        f"{units.count_of(len(data.layers), 'layer')}, {launches} of each, on "
         f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
         f"{', '.join(meta.testbed.hosts)}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
         f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
@@ -203,6 +206,7 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
             text=f"{units.count_of(meta.planned.points, 'point')}, {units.count_of(meta.planned.attempts, 'attempt')}, "
             f"{units.count_of(meta.planned.launches, 'launch', 'launches')}, {units.duration(meta.planned.wall_s)}",
         ),
+        *_looks_facts(data),
         Fact(name="Testbed", text=f"{meta.testbed.name} ({meta.testbed.kind}): {', '.join(meta.testbed.hosts)}"),
         Fact(
             name="Tool",
@@ -213,6 +217,15 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
         Fact(name="Environment", text=_environment(data) or "not stored"),
     )
+
+
+def _looks_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return after how many launches the campaign was looked at, and why it ended, where its sweep names looks."""
+    looks = data.looks
+    if looks is None:
+        return ()
+    listed = ", ".join(str(launches) for launches in looks.looks)
+    return (Fact(name="Looks", text=f"after {listed} launches, going on with what is undecided; {looks.said()}"),)
 
 
 def _trace_facts(data: Dataset) -> tuple[Fact, ...]:

@@ -8,9 +8,8 @@ that no longer stands up to its family goes on again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import pairwise
 
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.stats.campaign_verdicts import Family, LeadingGroup, judge_campaign
@@ -22,7 +21,7 @@ from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.base import Place, Wait
 
-PAUSE_MOST_MS = 60_000
+PAUSE_MOST_S = 60.0
 """More than this after its deadline, what follows a launch was made another time."""
 
 
@@ -37,6 +36,7 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
     launches = looks.looks[look - 1]
     data = read(campaign, rounds=launches)
     judged = judge_campaign(compare(data), looks)
+    planned_s = campaign.stored_plan.estimate.wall_s + sum(one.wall_s for one in campaign.later_looks()[: look - 1])
     count, digest = campaign.records_digest(launches)
     return Decision(
         schema_=Decision.schema_id(),
@@ -53,7 +53,7 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
         records_sha256=digest,
         families=tuple(_family(family, data) for family in judged.families),
         leading=tuple(_leading(judged.groups, data)),
-        pace=pace(data),
+        pace=pace(data.records, data.meta.created_utc, planned_s),
         tool_version=version,
     )
 
@@ -102,23 +102,17 @@ def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tup
             yield tuple(sorted(points[case, series] for series in group.members))
 
 
-def pace(data: Dataset) -> float:
-    """Return how many times the planned time launches took, from those that another one followed directly."""
-    records = {record.launch_id: record for record in data.records}
-    planned = {launch.launch_id: launch.wall_ms for launch in data.plan.launches}
-    took_ms = planned_ms = 0.0
-    for block in data.plan.blocks:
-        for before, after in pairwise(block.launch_ids):
-            gap_ms = _gap_ms(records.get(before), records.get(after))
-            if gap_ms is not None:
-                took_ms, planned_ms = took_ms + gap_ms, planned_ms + planned[before]
-    return max(0.01, round(took_ms / planned_ms, 2)) if planned_ms else 1.0
+def pace(records: Iterable[LaunchRecord], created_utc: str, planned_s: float) -> float:
+    """Return how many times the planned time a campaign took so far, with what Ansible took before and between looks.
 
-
-def _gap_ms(before: LaunchRecord | None, after: LaunchRecord | None) -> float | None:
-    if before is None or after is None or before.result is None or after.result is None:
-        return None
-    started = (datetime.fromisoformat(one.result.started_utc) for one in (before, after) if one.result)
-    first, second = started
-    gap_ms = (second - first).total_seconds() * 1000
-    return gap_ms if 0 < gap_ms <= before.launch.deadline_ms + PAUSE_MOST_MS else None
+    Never less than once, since not all is seen. While it was interrupted, no time passed.
+    """
+    made = sorted((one.result.started_utc, one.launch_id, one) for one in records if one.result is not None)
+    spent_s, before = 0.0, datetime.fromisoformat(created_utc)
+    patience_s = PAUSE_MOST_S
+    for started_utc, _, record in made:
+        started = datetime.fromisoformat(started_utc)
+        gap_s = (started - before).total_seconds()
+        spent_s += gap_s if 0 < gap_s <= patience_s else 0.0
+        before, patience_s = started, record.launch.deadline_ms / 1000 + PAUSE_MOST_S
+    return max(1.0, round(spent_s / planned_s, 2)) if planned_s else 1.0

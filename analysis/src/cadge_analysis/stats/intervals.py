@@ -181,10 +181,15 @@ def unpaired_difference(ours: Estimate, base: Estimate) -> Estimate:
 
 
 def _pairs(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> list[tuple[float, float]]:
-    """Return values of the same rounds, or nothing unless every launch of ours has its partner."""
-    if not ours or any(number not in base for number in ours):
+    """Return values of the same rounds, or nothing unless every launch of ours has its partner.
+
+    Where the base was measured up to an earlier look, in the first of our rounds and no others, these are compared.
+    """
+    common = sorted(ours.keys() & base.keys())
+    ended_early = len(common) == len(base) and common == sorted(ours)[: len(common)]
+    if not common or (len(common) < len(ours) and not ended_early):
         return []
-    return [(value, base[number]) for number, value in sorted(ours.items())]
+    return [(ours[number], base[number]) for number in common]
 
 
 def ratio(ours: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]) -> Estimate:

@@ -34,6 +34,7 @@ from cadge_results import (
 )
 from cadge_results.catalogue import in_order
 from cadge_results.histogram import decode, merge
+from cadge_results.looks import LooksState, looks_state
 from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
 from cadge_results.point import Value, label_of
@@ -192,6 +193,8 @@ class Dataset:
     rounds: int
     made_again: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Which launches were made again, by why an earlier record does not count."""
+    looks: LooksState | None = None
+    """How many looks were made, where the sweep names some."""
 
     @property
     def layers(self) -> tuple[Series, ...]:
@@ -344,6 +347,7 @@ def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
         cells=tuple(sorted(cells, key=lambda c: (c.case.sort_key, c.series))),
         rounds=len({launch.round for launch in plan.launches}),
         made_again={str(why): names for why, names in campaign.made_again().items()},
+        looks=looks_state(campaign) if rounds is None else None,
     )
 
 

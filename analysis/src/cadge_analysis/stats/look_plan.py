@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import ceil
 
+from cadge_analysis.stats.families import level_of
+from cadge_analysis.stats.plan_power import PlannedFamily, families_of
 from cadge_analysis.stats.sequential import FOUR_LOOKS, LookPlan
 from cadge_results import Plan
 from cadge_results.looks import looks_of
@@ -25,3 +28,28 @@ def looks_planned(plan: Plan) -> LookPlan | None:
     """Return the looks that a campaign was planned with; None where its sweep names none."""
     looks = looks_of(plan.sweep)
     return spending(looks) if looks else None
+
+
+def sentence(plan: Plan) -> str | None:
+    """Say what the looks of a plan can decide in its largest family; None without looks, or where nothing is compared.
+
+    As plan_power.sentence does for one look; a look's p is that over all looks, so an early one decides less.
+    """
+    looks, families = looks_planned(plan), families_of(plan)
+    if looks is None or not families:
+        return None
+    size = families[0].comparisons
+    of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
+    where = f"among {of} of {families[0].pattern}, {families[0].place}"
+    more = f" (the largest of {len(families)} families)" if len(families) > 1 else ""
+    return f"where all rounds agree, looks can decide {where}: {', '.join(_said(looks, families[0]))}{more}"
+
+
+def _said(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
+    for look, launches in enumerate(looks.looks):
+        least = ceil(looks.p(look, 0) / level_of(1, family.comparisons) * (1 - 1e-9))
+        if least <= 1:
+            yield f"a single difference after {launches} launches"
+            return
+        what = f"at least {least:,} at a time" if least <= family.comparisons else "nothing"
+        yield f"{what} after {launches}"

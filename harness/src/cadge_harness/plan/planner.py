@@ -20,7 +20,8 @@ from cadge_harness.plan.floors import floor_wanted, refuse_floor
 from cadge_harness.plan.link import PREFIX as LINK
 from cadge_harness.plan.link import RATE, check_link, refuse_rate
 from cadge_harness.plan.looks import most
-from cadge_harness.plan.order import seeded, shuffled
+from cadge_harness.plan.order import seeded as _random
+from cadge_harness.plan.order import shuffled as _shuffled
 from cadge_harness.plan.refuse import refuse_point
 from cadge_harness.plan.replay import refuse_replay, with_trace
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
@@ -424,7 +425,7 @@ def _launches(making: _Making, durations: dict[str, int]) -> tuple[list[PlanBloc
         block_id = f"b{number}"
         here: list[PlanLaunch] = []
         for turn in range(making.sweep.launches):
-            for key in shuffled(keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
+            for key in _shuffled(keys, lambda item: item.identity, making.sweep.seed, block_id, turn):
                 here.append(_launch(making, making.drafts[key], durations, block_id, turn, len(here)))
         launches.extend(here)
         blocks.append(
@@ -443,7 +444,7 @@ def _launch(
     making: _Making, draft: _Draft, durations: dict[str, int], block_id: str, turn: int, number: int
 ) -> PlanLaunch:
     key, seed = draft.key, making.sweep.seed
-    ids = shuffled(list(draft.points), str, seed, key.identity, turn)
+    ids = _shuffled(list(draft.points), str, seed, key.identity, turn)
     wall_ms = draft.launch_ms(making.site.times) + sum(
         round(durations[item] * making.pattern(draft.points[item].workload).takes) + draft.points[item].around_ms
         for item in ids
@@ -456,7 +457,7 @@ def _launch(
         launcher=key.launcher,
         endpoints=key.cast,
         round=turn,
-        seed=seeded(seed, "launch", key.identity, turn) >> 1,
+        seed=_random(seed, "launch", key.identity, turn) >> 1,
         point_ids=tuple(ids),
         wall_ms=wall_ms,
         deadline_ms=launch_deadline_ms(wall_ms, key.launcher, contexts_of(key.cast)),

@@ -20,6 +20,8 @@ Value = int | str
 
 POINT_ID = r"^[0-9a-f]{16}$"
 WORD = r"^[a-z][a-z0-9_]*$"
+AGAIN = "(again)"
+"""What the name of a twin ends in."""
 
 
 def _pairs(value: object) -> object:
@@ -64,11 +66,17 @@ class Subject(Frozen):
     settings: Settings = ()
     place: Place
     wait: Wait
+    twin: bool = Field(default=False, exclude_if=lambda value: not value)
+    """A second series of the very same thing: what differs between both is the machine's, and the method's.
+
+    Known to the plan alone: no launch file says it, so whoever measures cannot tell which of both it is.
+    """
 
     @property
     def label(self) -> str:
         """Name for people: the layer, with shims and settings where there are any."""
-        return label_of(self.layer, self.shims, self.settings)
+        named = label_of(self.layer, self.shims, self.settings)
+        return f"{named} {AGAIN}" if self.twin else named
 
     def setting(self, name: str) -> str | None:
         """Return a setting's value, or None where it is left at its default."""

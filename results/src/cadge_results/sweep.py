@@ -41,6 +41,9 @@ EMULATED_HOSTS_MAX = 16
 REPEATS_MAX = 9
 """A machine on which launches are still hindered then is not fit to measure on."""
 
+TWIN_BY_SEED, TWIN_ALL, TWIN_NONE = "by seed", "all", "none"
+"""Values of `twin` that are not a layer's name."""
+
 SAME = "same"
 """The value of a parameter that follows another: that one's."""
 
@@ -248,6 +251,12 @@ class SweepFile(Document):
     duration: Durations
     floors: bool = True
     """Whether the machine's own limits are measured beside the layers."""
+    twin: str = Field(default=TWIN_BY_SEED, min_length=1, exclude_if=lambda value: value == TWIN_BY_SEED)
+    """Which layer is measured a second time, as a series of its own: `by seed`, a name, `all` or `none`.
+
+    By the seed: one that runs at all places, where there are two layers or more and six launches or more; with fewer
+    launches a sign test at 5 % never speaks, so that its twin could not either.
+    """
     repeat_hindered: int = Field(default=0, ge=0, le=REPEATS_MAX)
     """How often launches are made again in which something else on the machine hindered an attempt."""
 

@@ -17,9 +17,9 @@ def outcome_rows(data: Dataset) -> tuple[OutcomeRow, ...]:
 
     A point counts as what the best of its attempts became. A point refused in the plan has no attempts.
     """
-    points = Counter(cell.state for cell in data.cells)
+    points = Counter(cell.state for cell in data.planned)
     attempts: Counter[str] = Counter()
-    for cell in data.cells:
+    for cell in data.planned:
         if cell.planned:
             attempts.update(cell.states)
     return tuple(
@@ -55,9 +55,9 @@ def _where(cells: list[Cell]) -> str:
 def trouble_rows(data: Dataset) -> tuple[TroubleRow, ...]:
     """Return why points or attempts have no number, one row a reason and layer."""
     groups: dict[tuple[int, str, str, str, str], list[tuple[Cell, int]]] = defaultdict(list)
-    for cell in data.cells:
+    for cell in data.planned:
         for trouble in cell.troubles:
-            key = (STATES.index(trouble.state), cell.series.label, trouble.code, trouble.reason, cell.case.place)
+            key = (STATES.index(trouble.state), cell.label, trouble.code, trouble.reason, cell.case.place)
             groups[key].append((cell, trouble.attempts if cell.planned else 0))
     rows = []
     for (state, label, code, reason, _), found in sorted(groups.items()):

@@ -55,7 +55,7 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
 
 
 def _completeness(data: Dataset) -> Iterator[Remark]:
-    missing = sum(cell.states.get("missing", 0) for cell in data.cells)
+    missing = sum(cell.states.get("missing", 0) for cell in data.planned)
     if data.meta.status != "finished" or missing:
         state = {"running": "is still running", "interrupted": "was interrupted"}.get(data.meta.status, "is finished")
         yield Remark(
@@ -65,7 +65,7 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
             f"{'is' if missing == 1 else 'are'} missing. "
             f"`cadge resume {data.campaign_id}` makes them.",
         )
-    unsound = sum(cell.states.get("unsound", 0) for cell in data.cells)
+    unsound = sum(cell.states.get("unsound", 0) for cell in data.planned)
     if unsound:
         yield Remark(
             grave=False,
@@ -306,7 +306,7 @@ def _machine(data: Dataset) -> Iterator[Remark]:
             text=f"In {units.count_of(stolen, 'launch', 'launches')} more than 1\u202f% of the wall time, "
             f"at worst {units.percent(worst)}. Launches are never dropped for it.",
         )
-    lost = sum(sample.lost for cell in data.cells for sample in cell.samples)
+    lost = sum(sample.lost for cell in data.planned for sample in cell.samples)
     if lost:
         yield Remark(
             grave=False,

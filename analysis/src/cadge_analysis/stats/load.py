@@ -37,7 +37,7 @@ from cadge_results.histogram import decode, merge
 from cadge_results.looks import LooksState, looks_state
 from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
-from cadge_results.point import Value, label_of
+from cadge_results.point import AGAIN, Value, label_of
 from cadge_results.result import CpuUse, Result
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
@@ -173,6 +173,13 @@ class Cell:
     samples: tuple[Sample, ...]
     states: Mapping[str, int]
     troubles: tuple[Trouble, ...]
+    twin: bool = False
+    """A second series of the very same layer: see Dataset.twins."""
+
+    @property
+    def label(self) -> str:
+        """The series' name for people, of a twin as well."""
+        return f"{self.series.label} {AGAIN}" if self.twin else self.series.label
 
     @property
     def state(self) -> str:
@@ -191,10 +198,20 @@ class Dataset:
     records: tuple[LaunchRecord, ...]
     cells: tuple[Cell, ...]
     rounds: int
+    twins: tuple[Cell, ...] = ()
+    """The cells of what was measured a second time, each of the same series and case as one of `cells`.
+
+    They stand apart, so that a twin is no competitor anywhere: what it is for is in twin.py alone.
+    """
     made_again: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Which launches were made again, by why an earlier record does not count."""
     looks: LooksState | None = None
     """How many looks were made, where the sweep names some."""
+
+    @property
+    def planned(self) -> tuple[Cell, ...]:
+        """Every cell that was planned, twins as well."""
+        return (*self.cells, *self.twins)
 
     @property
     def layers(self) -> tuple[Series, ...]:
@@ -317,6 +334,7 @@ def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], recor
             Trouble(state=state, code=code, reason=reason, attempts=n)
             for (state, code, reason), n in sorted(tally.items())
         ),
+        twin=point.subject.twin,
     )
 
 
@@ -338,13 +356,15 @@ def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
         by_point[outcome.point.point_id].append(outcome)
     by_id = {record.launch_id: record for record in records}
     cells = [_cell(point, campaign, by_point[point.point_id], by_id) for point in plan.points]
+    cells.sort(key=lambda c: (c.case.sort_key, c.series))
     return Dataset(
         campaign_id=meta.campaign_id,
         meta=meta,
         plan=plan,
         nodes=tuple(campaign.nodes()),
         records=records,
-        cells=tuple(sorted(cells, key=lambda c: (c.case.sort_key, c.series))),
+        cells=tuple(cell for cell in cells if not cell.twin),
+        twins=tuple(cell for cell in cells if cell.twin),
         rounds=len({launch.round for launch in plan.launches}),
         made_again={str(why): names for why, names in campaign.made_again().items()},
         looks=looks_state(campaign) if rounds is None else None,

@@ -115,7 +115,7 @@ def families_of(plan: Plan) -> tuple[PlannedFamily, ...]:
 
 def _ranked(plan: Plan) -> Iterator[PlanPoint]:
     for point in plan.points:
-        is_measured = point.subject.kind == "layer" and point.state == "planned"
+        is_measured = point.subject.kind == "layer" and point.state == "planned" and not point.subject.twin
         if is_measured and plan.pattern_of(point).does_rank(point.workload):
             yield point
 

@@ -36,6 +36,7 @@ from cadge_harness.plan.timemodel import (
     report_ms,
     touched_bytes,
 )
+from cadge_harness.plan.twin import thing_of, twins_of
 from cadge_harness.plan.variables import check_variables
 from cadge_harness.words import count_of, runs_only
 from cadge_results import (
@@ -191,6 +192,7 @@ def make_plan(
             making.place(Key(subject=subject, launcher=info.file.launcher, cast=cast), item.workload, why, [item])
     if not making.drafts:
         raise NothingSelectedError(_nothing(making.refused.values()))
+    notices += _add_twins(making, _named(sweep, catalogue))
     if sweep.floors:
         _add_floors(making, list(dict.fromkeys(item for part in parts for item in part.wishes)))
     notices += _leave_out(making)
@@ -238,6 +240,26 @@ def _check_attempts(parts: Sequence[_Part], launches: int) -> None:
         layers, combinations = sum(len(part.entries) for part in parts), sum(len(part.wishes) for part in parts)
         made = f"{count_of(layers, 'layer')}, {count_of(combinations, 'combination')}, {launches} launches"
         raise UsageError(f"this sweep makes {attempts} attempts ({made}); at most {ATTEMPTS_MAX}")
+
+
+def _named(sweep: SweepFile, catalogue: Catalogue) -> list[str]:
+    """Return every layer that a sweep has, whether it was asked for or not."""
+    written = [*sweep.layers, *(one for entry in sweep.patterns for one in entry.layers or ())]
+    return [one.layer for entry in written for one in _expanded(entry, catalogue)] if written else list(catalogue.names())
+
+
+def _add_twins(making: _Making, in_sweep: Sequence[str]) -> tuple[str, ...]:
+    """Plan a second series of some layers, of all their planned points; return what a reader should know of it."""
+    sweep = making.sweep
+    subjects = [key.subject for key in making.drafts]
+    twins, said = twins_of(sweep, subjects, in_sweep, lambda text: _random(sweep.seed, "twin", text))
+    for key, draft in list(making.drafts.items()):
+        if thing_of(key.subject) in twins:
+            subject = key.subject.model_copy(update={"twin": True})
+            twin = Key(subject=subject, launcher=key.launcher, cast=key.cast)
+            points = {Point(subject=subject, workload=one.workload).point_id: one for one in draft.points.values()}
+            making.drafts[twin] = _Draft(twin, points)
+    return said
 
 
 def _add_floors(making: _Making, wishes: Sequence[Wanted]) -> None:

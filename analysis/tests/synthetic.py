@@ -61,6 +61,8 @@ class Options:
     node: Mapping[str, object] = field(default_factory=dict)
     """Facts of each host beside the usual ones, or instead of them."""
     roles: tuple[str, str] = ("client", "server")
+    twins: Sequence[str] = ()
+    """Layers that are measured twice."""
     titles: Mapping[str, str] = field(default_factory=dict)
     sweep: Mapping[str, object] = field(default_factory=lambda: {"baseline": "sockets-tcp"})
     """What the sweep says beside its name."""
@@ -127,7 +129,10 @@ def _points(options: Options) -> list[dict[str, Any]]:
                 if place == "self" and layer != "null-self":
                     continue
                 for settings in options.settings:
-                    points.extend(_layer_points(options, layer, place, wait, settings))
+                    own = _layer_points(options, layer, place, wait, settings)
+                    points.extend(own)
+                    if layer in options.twins:
+                        points.extend(_again(point) for point in own if point["state"] == "planned")
             if options.floors:
                 for floor, largest in FLOORS.get((place, wait), {}).items():
                     points.extend(_floor_points(options, floor, place, wait, largest))
@@ -158,6 +163,11 @@ def _point(
         "duration_ms": 25,
         "state": "planned",
     }
+
+
+def _again(point: dict[str, Any]) -> dict[str, Any]:
+    subject = {**point["subject"], "twin": True}
+    return {**point, "point_id": point_id(point["point_id"], "twin"), "subject": subject}
 
 
 def flat(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,27 +213,28 @@ def _floor_points(options: Options, floor: str, place: str, wait: str, largest: 
     ]
 
 
+def _key(subject: Mapping[str, Any]) -> tuple[str, str, str, str, str, bool]:
+    place, wait, layer, kind = (subject[key] for key in KEY)
+    return place, wait, layer, kind, json.dumps(subject["settings"]), bool(subject.get("twin"))
+
+
 def _plan(options: Options) -> Plan:
     points = _points(options)
     launches: list[dict[str, Any]] = []
     planned = [p for p in points if p["state"] == "planned"]
-    keys = sorted({(*(p["subject"][key] for key in KEY), json.dumps(p["subject"]["settings"])) for p in planned})
+    keys = sorted({_key(p["subject"]) for p in planned})
     patterns = {p["workload"]["pattern"] for p in points}
     rng = random.Random(options.seed)
     for number in range(options.launches):
         order = list(keys)
         rng.shuffle(order)
-        for place, wait, layer, kind, settings in order:
-            ids = [
-                p["point_id"]
-                for p in planned
-                if (*(p["subject"][key] for key in KEY), json.dumps(p["subject"]["settings"]))
-                == (place, wait, layer, kind, settings)
-            ]
+        for place, wait, layer, kind, settings, twin in order:
+            ids = [p["point_id"] for p in planned if _key(p["subject"]) == (place, wait, layer, kind, settings, twin)]
             rng.shuffle(ids)
+            named = (place, wait, layer, number, settings, *["twin"] * twin)
             launches.append(
                 {
-                    "launch_id": f"{place[0]}-{len(launches):04d}-{point_id(place, wait, layer, number, settings)[:8]}",
+                    "launch_id": f"{place[0]}-{len(launches):04d}-{point_id(*named)[:8]}",
                     "block": f"b-{place}",
                     "subject": {
                         "kind": kind,
@@ -231,6 +242,7 @@ def _plan(options: Options) -> Plan:
                         "settings": json.loads(settings),
                         "place": place,
                         "wait": wait,
+                        **({"twin": True} if twin else {}),
                     },
                     "launcher": "mpirun" if layer.startswith("mpi") else "direct",
                     "endpoints": _cast(place, options.roles),
@@ -375,7 +387,7 @@ def _record(
         "schema": "cadge.launch/2",
         "campaign_id": campaign,
         **{key: launch[key] for key in ("launch_id", "seed", "deadline_ms", "launcher")},
-        **subject,
+        **{key: value for key, value in subject.items() if key != "twin"},
         "ports": [18600, 18699],
         "endpoints": [
             {

@@ -3,6 +3,8 @@
 
 As a third form, the models that were fitted to its points (see `models.loggp`).
 
+What was measured twice stands apart, in JSON alone (`twins`): a second row of a layer would pass for a competitor.
+
 Values are those of the report, unrounded. An empty field has no value; `state` and `reason` say why.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import TextIO
 
 from cadge_analysis import words
@@ -24,6 +27,7 @@ from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee, loads
 from cadge_analysis.stats.load import Cell, Dataset, read
 from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.twin import twin_rate
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 from cadge_results.catalogue import in_order
@@ -269,9 +273,23 @@ def _json(comparison: Comparison, stream: TextIO) -> None:
         "rows": listed,
         "verdicts": _verdicts(verdicts),
         "knees": [_knee(knee) for knee in loads(comparison.rows).knees],
+        **_twins(comparison, verdicts),
     }
     json.dump(document, stream, indent=1, sort_keys=True, ensure_ascii=True)
     stream.write("\n")
+
+
+def _twins(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
+    """Return what was measured twice: the cells of the second series, which compete nowhere, and A against A."""
+    if not comparison.data.twins:
+        return {}
+    rate = twin_rate(comparison, verdicts)
+    found = asdict(rate) | {"series": [one.label for one in rate.series], "withhold": rate.withhold} if rate else None
+    cells = [
+        _identity(cell, comparison.data) | _measured(numbers_of(cell), None, comparison.data, {})
+        for cell in comparison.data.twins
+    ]
+    return {"twins": cells, "a_against_a": found}
 
 
 def _models(data: Dataset, stream: TextIO) -> None:

@@ -5,8 +5,16 @@ from __future__ import annotations
 
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign
 from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.twin import reason, twin_rate
 
 
 def judged(comparison: Comparison) -> CampaignVerdicts:
-    """Return the verdicts on a campaign, at the looks that it was planned with."""
-    return judge_campaign(comparison)
+    """Return the verdicts on a campaign, at the looks that it was planned with.
+
+    They are withheld where what was measured twice differs from itself more often than chance lets it.
+    """
+    verdicts = judge_campaign(comparison)
+    rate = twin_rate(comparison, verdicts)
+    if rate is not None and rate.withhold:
+        return judge_campaign(comparison, withhold=reason(rate))
+    return verdicts

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
 from cadge_analysis.stats.knee import does_nothing, loads
 from cadge_analysis.stats.load import Dataset, changed
+from cadge_analysis.stats.twin import TwinRate
 from cadge_results.pattern import Quantity
 
 _STEAL_SHARE = 0.01
@@ -326,7 +328,17 @@ def _identity(data: Dataset) -> Iterator[Remark]:
         )
 
 
-def remarks(comparison: Comparison) -> tuple[Remark, ...]:
+def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
+    if said := withheld(rate):
+        yield Remark(
+            grave=True,
+            title="A layer differs from itself",
+            text=f"{said}. Something else than the layers made differences here: look at what was hindered, at the "
+            "machine's load, and measure again.",
+        )
+
+
+def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remark, ...]:
     """Return every remark, grave ones first, each kind in the order of this file."""
     data = comparison.data
     found = [
@@ -335,6 +347,7 @@ def remarks(comparison: Comparison) -> tuple[Remark, ...]:
         *_made_again(data),
         *_floors(comparison.rows, data),
         *_identity(data),
+        *_of_itself(rate),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
         *_hindered(comparison.rows),

@@ -284,6 +284,7 @@ class Page:
     cannot: tuple[str, ...]
     layers: tuple[LayerCard, ...]
     sections: tuple[Section, ...]
+    itself: tuple[Fact, ...]
     matrix: Matrix
     outcomes: tuple[OutcomeRow, ...]
     planned_points: str

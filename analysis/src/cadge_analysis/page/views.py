@@ -14,6 +14,7 @@ from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
+from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
@@ -25,6 +26,7 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
 from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
+from cadge_analysis.stats.twin import twin_rate
 
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
 
@@ -179,7 +181,8 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
             made = _section(comparison, pattern, place, keys, looks, first, fits, loads, verdicts)
             if made is not None:
                 sections[pattern, place] = made
-    found = remarks(comparison)
+    rate = twin_rate(comparison, verdicts)
+    found = remarks(comparison, rate)
     outcomes = coverage.outcome_rows(data)
     return Page(
         title=title or provenance.title(data),
@@ -190,6 +193,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),
         sections=tuple(sections.values()),
+        itself=itself(data, rate),
         matrix=coverage.matrix(data, keys),
         outcomes=outcomes,
         planned_points=units.grouped(sum(row.raw_points for row in outcomes)),

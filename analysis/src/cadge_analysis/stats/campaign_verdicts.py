@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import not_beaten
 from cadge_analysis.stats.load import Case, Cell, Dataset, RoundKey, Series
 from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
@@ -394,3 +394,34 @@ class _Judging:
 
 def _in_order(compared: _Compared) -> list[float]:
     return [value for _, value in sorted(compared.pairs.items())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinPair:
+    """A second series of a layer paired with the first one in a case, exactly as another layer is with the baseline."""
+
+    cell: Cell
+    pairs: Mapping[RoundKey, float]
+    looks: LookPlan
+
+    @property
+    def key(self) -> FamilyKey:
+        """The family that the case belongs to."""
+        case = self.cell.case
+        return FamilyKey(case.pattern, case.place, case.wait, case.file.main)
+
+
+def pair_twins(comparison: Comparison, looks: LookPlan | None = None) -> tuple[TwinPair, ...]:
+    """Return A against A in every case that ranks and that was measured twice. It is no part of the verdicts."""
+    data = comparison.data
+    own = {(row.cell.series, row.cell.case): row.cell for row in comparison.rows}
+    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
+    numbers |= {cell.point_id: found for cell in data.twins if (found := numbers_of(cell)) is not None}
+    judging = _Judging(numbers, _turns(data), looks)
+    made = []
+    for cell in data.twins:
+        first = own.get((cell.series, cell.case))
+        if first is not None and cell.case.does_rank:
+            compared = judging.compared(cell, first)
+            made.append(TwinPair(cell=cell, pairs=compared.pairs, looks=compared.looks))
+    return tuple(made)

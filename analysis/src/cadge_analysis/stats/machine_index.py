@@ -57,7 +57,7 @@ class MachineIndex:
 def machine_index(data: Dataset) -> MachineIndex:
     """Return the index of a campaign, from all of its cells."""
     slower: dict[str, list[float]] = defaultdict(list)
-    for cell in data.cells:
+    for cell in data.planned:
         numbers = numbers_of(cell)
         if numbers is None or len(numbers.by_round) < 2 or min(numbers.by_round.values()) <= 0:
             continue

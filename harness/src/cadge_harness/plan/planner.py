@@ -245,7 +245,9 @@ def _check_attempts(parts: Sequence[_Part], launches: int) -> None:
 def _named(sweep: SweepFile, catalogue: Catalogue) -> list[str]:
     """Return every layer that a sweep has, whether it was asked for or not."""
     written = [*sweep.layers, *(one for entry in sweep.patterns for one in entry.layers or ())]
-    return [one.layer for entry in written for one in _expanded(entry, catalogue)] if written else list(catalogue.names())
+    if not written:
+        return list(catalogue.names())
+    return [one.layer for entry in written for one in _expanded(entry, catalogue)]
 
 
 def _add_twins(making: _Making, in_sweep: Sequence[str]) -> tuple[str, ...]:

@@ -57,7 +57,9 @@ def twins_of(
         if not named:
             return frozenset(), (f"no layer is measured twice: {sweep.twin}, the sweep's twin, is not measured here",)
         chosen = named[0]
-    return frozenset((chosen,)), (f"{chosen[0]} is measured twice, as two series, to see how often they are called different",)
+    return frozenset((chosen,)), (
+        f"{chosen[0]} is measured twice, as two series, to see how often they are called different",
+    )
 
 
 def _plain_first(thing: Thing) -> tuple[bool, Thing]:

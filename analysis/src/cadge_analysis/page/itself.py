@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run says of itself: how often it called a difference what is none (A against A)."""
+
+from __future__ import annotations
+
+from cadge_analysis import units, words
+from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.twin import TwinRate, reason
+
+
+def itself(data: Dataset, rate: TwinRate | None) -> tuple[Fact, ...]:
+    """Return it as facts: what was measured twice, how often it was called different, and what follows."""
+    if rate is None:
+        return (Fact(name="A against A", text=_without(data)),)
+    return (
+        Fact(name="A against A", text=counted(rate)),
+        Fact(name="How many are too many", text=_limit(rate)),
+        Fact(name="After correction", text=_corrected(rate)),
+    )
+
+
+def withheld(rate: TwinRate | None) -> str:
+    """Return why no verdict is given in this campaign, as a sentence; "" where A against A speaks against none."""
+    return f"Verdicts are withheld: {reason(rate)}" if rate is not None and rate.withhold else ""
+
+
+def counted(rate: TwinRate) -> str:
+    """Return how often what was measured twice was called different, in a few sentences."""
+    called = f"{units.grouped(rate.called)} of {units.count_of(rate.cells, 'cell')}"
+    text = (
+        f"{_names(rate)} {'was' if len(rate.series) == 1 else 'were'} measured twice, as two series that nobody who "
+        f"measures can tell apart, and judged as all others are: {called} {'was' if rate.called == 1 else 'were'} "
+        f"called different ({units.percent(rate.rate)}), at {units.percent(rate.error, 0)} each and without "
+        f"correction. The test attains {units.percent(rate.nominal)} with {_launches(rate)}."
+    )
+    if rate.without:
+        text += (
+            f" {units.count_of(rate.without, 'cell')} could not be judged: too few launches in common, or rounds that "
+            "follow one another too closely."
+        )
+    return text
+
+
+def _limit(rate: TwinRate) -> str:
+    text = (
+        f"Of so many independent cells at that level no more than {rate.quantile_999} are called in 999 of 1,000 "
+        "campaigns (binomial). Cells of one campaign are not independent, so that even a sound one exceeds it somewhat "
+        "more often. "
+    )
+    if rate.withhold:
+        return f"{text}Here it is exceeded: {withheld(rate)[0].lower()}{withheld(rate)[1:]}."
+    return f"{text}It is not exceeded: nothing here speaks against the verdicts."
+
+
+def _corrected(rate: TwinRate) -> str:
+    called = "none" if rate.after_correction == 0 else units.grouped(rate.after_correction)
+    return (
+        f"With the correction within a pattern at a place that layers' verdicts have, {called} of "
+        f"{units.count_of(rate.cells, 'cell')} {'is' if rate.after_correction == 1 else 'are'} called different."
+    )
+
+
+def _names(rate: TwinRate) -> str:
+    labels = [series.label for series in rate.series]
+    return words.listing(labels) if len(labels) <= 3 else units.count_of(len(labels), "layer")
+
+
+def _launches(rate: TwinRate) -> str:
+    return " or ".join(map(str, rate.launches)) + (" launches" if rate.launches != (1,) else " launch")
+
+
+def _without(data: Dataset) -> str:
+    if data.twins:
+        return "A layer was measured twice, but no cell of both has launches enough to be judged."
+    return (
+        "No layer was measured twice in this campaign: how often it would call a difference what is none is not known."
+    )

@@ -78,6 +78,12 @@ def test_who_is_measured_twice(catalogue: Catalogue, site: Site) -> None:
     for seed in range(8):
         found = twins(make_plan(tiny(launches=9, seed=seed, layers=layers), ready, WORKLOADS, site))
         assert {name for name, _ in found} == {"b-two"}
+    # one that has few points only where no other is there
+    few = [{"pattern": "rpc", "request_bytes": ["8B", "1KiB", "4KiB"], "layers": ["b-two", "c-three"]}]
+    few += [{"pattern": "rpc", "request_bytes": "8B", "layers": ["a-one"]}]
+    for seed in range(8):
+        found = twins(make_plan(tiny(launches=9, seed=seed, patterns=few), ready, WORKLOADS, site))
+        assert not {name for name, _ in found} & {"a-one"}
 
 
 def test_points_that_are_no_twins_keep_their_ids() -> None:

@@ -254,8 +254,8 @@ class SweepFile(Document):
     twin: str = Field(default=TWIN_BY_SEED, min_length=1, exclude_if=lambda value: value == TWIN_BY_SEED)
     """Which layer is measured a second time, as a series of its own: `by seed`, a name, `all` or `none`.
 
-    By the seed: one that runs at all places, where there are two layers or more and six launches or more; with fewer
-    launches a sign test at 5 % never speaks, so that its twin could not either.
+    By the seed: one that runs at all places and has not few of the points, where there are two layers or more and six
+    launches or more; with fewer launches a sign test at 5 % never speaks, so that its twin could not either.
     """
     repeat_hindered: int = Field(default=0, ge=0, le=REPEATS_MAX)
     """How often launches are made again in which something else on the machine hindered an attempt."""

@@ -253,8 +253,8 @@ def _named(sweep: SweepFile, catalogue: Catalogue) -> list[str]:
 def _add_twins(making: _Making, in_sweep: Sequence[str]) -> tuple[str, ...]:
     """Plan a second series of some layers, of all their planned points; return what a reader should know of it."""
     sweep = making.sweep
-    subjects = [key.subject for key in making.drafts]
-    twins, said = twins_of(sweep, subjects, in_sweep, lambda text: _random(sweep.seed, "twin", text))
+    planned = [(key.subject, len(draft.points)) for key, draft in making.drafts.items()]
+    twins, said = twins_of(sweep, planned, in_sweep, lambda text: _random(sweep.seed, "twin", text))
     for key, draft in list(making.drafts.items()):
         if thing_of(key.subject) in twins:
             subject = key.subject.model_copy(update={"twin": True})

@@ -8,7 +8,7 @@ layer itself, so that no driver, agent or host can treat it otherwise.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
 from cadge_harness.errors import UsageError
@@ -30,17 +30,17 @@ def thing_of(subject: Subject) -> Thing:
 
 
 def twins_of(
-    sweep: SweepFile, subjects: Iterable[Subject], in_sweep: Iterable[str], chance: Callable[[str], int]
+    sweep: SweepFile, planned: Iterable[tuple[Subject, int]], in_sweep: Iterable[str], chance: Callable[[str], int]
 ) -> tuple[frozenset[Thing], tuple[str, ...]]:
-    """Return what of the planned subjects is measured twice, and what a reader should know of that.
+    """Return what is measured twice, and what a reader should know of that.
 
-    `in_sweep`: the layers of the sweep, also those that were not asked for. `chance`: a number that depends on the
+    `planned`: each subject with the number of its points. `in_sweep`: the layers of the sweep, also those that were not asked for. `chance`: a number that depends on the
     sweep's seed and the text. Raises UsageError where a layer is named that the sweep does not have.
     """
-    where: dict[Thing, set[tuple[str, str]]] = defaultdict(set)
-    for subject in subjects:
+    where: dict[Thing, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for subject, points in planned:
         if subject.kind == "layer":
-            where[thing_of(subject)].add((subject.place, subject.wait))
+            where[thing_of(subject)][subject.place, subject.wait] += points
     if sweep.twin == TWIN_NONE:
         return frozenset(), ()
     if sweep.twin == TWIN_ALL:
@@ -66,9 +66,10 @@ def _plain_first(thing: Thing) -> tuple[bool, Thing]:
     return bool(thing[1] or thing[2]), thing
 
 
-def _by_seed(where: dict[Thing, set[tuple[str, str]]], chance: Callable[[str], int]) -> Thing:
-    """Return one of those that run nearly everywhere, plain ones before those with shims or settings."""
+def _by_seed(where: dict[Thing, Counter[tuple[str, str]]], chance: Callable[[str], int]) -> Thing:
+    """Return one of those that run in all places and wait modes and have not few points, plain ones before others."""
     widest = max(map(len, where.values()))
-    wide = [one for one, found in where.items() if len(found) == widest]
-    plain = [one for one in wide if not one[1] and not one[2]]
-    return min(plain or wide, key=lambda one: (chance(repr(one)), one))
+    wide = {one: found.total() for one, found in where.items() if len(found) == widest}
+    full = [one for one, points in wide.items() if 2 * points >= max(wide.values())]
+    plain = [one for one in full if not one[1] and not one[2]]
+    return min(plain or full, key=lambda one: (chance(repr(one)), one))

@@ -35,6 +35,7 @@ places: within
 patterns:
   - {pattern: rpc, request_bytes: [8B, 64B, 4KiB]}
 looks: [9, 12, 18, 30]
+twin: none
 floors: false
 seed: 7
 duration: {default: 20ms}

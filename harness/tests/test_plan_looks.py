@@ -36,6 +36,7 @@ def make(catalogue: Catalogue, site: Site, **changes: object) -> Plan:
             {"pattern": "stream", "bytes": "64KiB", "depth": 8},
         ],
         "looks": list(LOOKS),
+        "twin": "none",
         "duration": {"default": "40ms", "least": "25ms"},
     }
     built = Catalogue(tuple(replace(info, absent=None) for info in catalogue.layers), catalogue.shims)
@@ -147,6 +148,22 @@ def test_rounds_go_on_as_if_there_were_no_looks(catalogue: Catalogue, site: Site
     assert {one.launch_id.rsplit("-", 1)[1] for one in part.launches} == {
         digest([name, turn])[:8] for name, turn in found
     }
+
+
+def test_what_is_measured_twice_goes_on_twice(catalogue: Catalogue, site: Site) -> None:
+    plan = make(catalogue, site, looks=[9, 12], twin="a-one")
+    ours = [one.point_id for one in plan.points if one.subject.layer == "a-one" and one.point_id in compared(plan)]
+    twins = {one.point_id for one in plan.points if one.subject.twin and one.state == "planned"}
+    assert len(twins) * 2 == len(ours)
+    others = sorted(compared(plan) - set(ours))
+    changes: dict[str, Any] = {"looks": (9, 12), "levels": (1.0, 1.0), "launches": 9}
+    part = next_look(plan, decide(plan, others, **changes), SHA256)
+    assert not twins & {name for launch in part.launches for name in launch.point_ids}
+    first = next(name for name in ours if name not in twins)
+    part = next_look(plan, decide(plan, [first, others[0]], **changes), SHA256)
+    measured = {name for launch in part.launches for name in launch.point_ids}
+    assert len(measured) == 3
+    assert len(measured & twins) == 1
 
 
 def test_floors_are_measured_up_to_the_first_look(catalogue: Catalogue, site: Site) -> None:

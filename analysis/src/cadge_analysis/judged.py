@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign
 from cadge_analysis.stats.compare import Comparison
+from cadge_analysis.stats.look_plan import looks_planned
 from cadge_analysis.stats.twin import reason, twin_rate
 
 
@@ -13,8 +14,9 @@ def judged(comparison: Comparison) -> CampaignVerdicts:
 
     They are withheld where what was measured twice differs from itself more often than chance lets it.
     """
-    verdicts = judge_campaign(comparison)
+    looks = looks_planned(comparison.data.plan)
+    verdicts = judge_campaign(comparison, looks)
     rate = twin_rate(comparison, verdicts)
     if rate is not None and rate.withhold:
-        return judge_campaign(comparison, withhold=reason(rate))
+        return judge_campaign(comparison, looks, withhold=reason(rate))
     return verdicts

@@ -49,7 +49,7 @@ def next_look(plan: Plan, decision: Decision, decision_sha256: str) -> LaterLook
 
     It is without launches where the budget would be exceeded. There has to be something that goes on.
     """
-    points, looks = decision.goes_on, looks_of(plan.sweep)
+    points, looks = with_twins(plan, decision.goes_on), looks_of(plan.sweep)
     unknown = points - {name for launch in plan.launches for name in launch.point_ids}
     if looks != decision.looks or decision.is_last or not points or unknown:
         raise FormatError(f"no look can be planned from the decision of look {decision.look}")
@@ -87,6 +87,14 @@ def most(plan: Plan) -> tuple[PlanLook, ...]:
         look = PlanLook(launches=after, wall_s=round(wall_ms / 1000, 1), disk_bytes=rounds * _disk_bytes(each))
         found.append(look)
     return tuple(found)
+
+
+def with_twins(plan: Plan, points: frozenset[str]) -> frozenset[str]:
+    """Return points with the second series of what is measured twice: A against A is looked at as layers are."""
+    here = {(point.subject, point.workload) for name in points if (point := plan.by_id.get(name)) is not None}
+    twins = (point for point in plan.points if point.subject.twin and point.state == "planned")
+    same = (point for point in twins if (point.subject.model_copy(update={"twin": False}), point.workload) in here)
+    return points | {point.point_id for point in same}
 
 
 def compared(plan: Plan) -> frozenset[str]:

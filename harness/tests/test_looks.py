@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import random
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -123,6 +125,12 @@ def test_all_decided_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
     assert len(campaign.plan.launches) == 18
     answer = cadge("resume", "--json")
     assert json.loads(answer.out)["data"]["made"] == 0
+    assert cadge("report").code == 0
+    page = html.unescape(campaign.layout.report.read_text())
+    assert re.search(r"b-two 2\.[0-9]+× \[[^]]+\] \(early\)", page), "an estimate that ended a campaign is marked"
+    assert "early, after 9 launches" in page
+    assert "look 1 of 4, after 9 launches: all is decided" in page
+    assert "Looked at after 9, 12, 18 and 30 launches" in page
 
 
 def test_the_budget_ends_it(looked_at: Checkout, cadge: Cadge) -> None:

@@ -42,10 +42,11 @@ def sentence(plan: Plan) -> str | None:
     of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
     where = f"among {of} of {families[0].pattern}, {families[0].place}"
     more = f" (the largest of {len(families)} families)" if len(families) > 1 else ""
-    return f"where all rounds agree, looks can decide {where}: {', '.join(_said(looks, families[0]))}{more}"
+    return f"where all rounds agree, looks can decide {where}: {', '.join(decidable(looks, families[0]))}{more}"
 
 
-def _said(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
+def decidable(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
+    """Yield what each look can decide of a family, up to the first that can decide a single difference."""
     for look, launches in enumerate(looks.looks):
         least = ceil(looks.p(look, 0) / level_of(1, family.comparisons) * (1 - 1e-9))
         if least <= 1:

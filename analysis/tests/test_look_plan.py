@@ -34,5 +34,5 @@ def test_the_four_looks_are_those_that_were_simulated() -> None:
     ],
 )
 def test_what_looks_can_decide(comparisons: int, text: list[str]) -> None:
-    family = PlannedFamily(pattern="rpc", place="within", comparisons=comparisons, launches=9)
+    family = PlannedFamily(pattern="rpc", place="within", wait="poll", comparisons=comparisons, launches=9)
     assert list(decidable(FOUR_LOOKS, family)) == text

@@ -11,11 +11,12 @@ from collections import defaultdict
 from itertools import chain
 from math import comb
 from pathlib import Path
+from typing import Any
 
 import pagereader
 import pytest
 import synthetic
-from test_campaign_verdicts import BASE, made
+from test_campaign_verdicts import BASE, made, world
 
 from cadge_analysis import export, report
 from cadge_results import Campaign
@@ -157,6 +158,27 @@ def test_a_campaign_whose_baseline_was_not_measured_says_so(tmp_path: Path) -> N
     root = pagereader.read(path.read_text())
     assert f"faster or slower than {BASE}: it was not measured" in root.one("ul", class_="cannot").text
     assert "verdict" not in pagereader.full_rows(root)[0].fields
+
+
+def test_a_case_whose_baseline_failed_cannot_be_told(tmp_path: Path) -> None:
+    def broken(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+        world(point, attempt, number)
+        if point["subject"]["layer"] == BASE and synthetic.flat(point)["size"] == 8:
+            attempt |= {"status": "failed", "reason_code": "DEADLINE", "reason": "no progress", "checks": []}
+            attempt |= dict.fromkeys(("elapsed_ns", "operations", "bytes", "cpu", "executions", "verified"))
+            attempt |= {"quantities": {}, "warmup": None}
+
+    path = tmp_path / "r.html"
+    layers = (BASE, "native-ucx", "mpi-p2p")
+    report.build(made(tmp_path / "store", layers=layers, patterns=(("rpc", 1),), attempt_hook=broken).path, path)
+    root = pagereader.read(path.read_text())
+    cells = {(row.layer, row.case.split("/")[2]): row.fields["verdict"] for row in pagereader.full_rows(root)}
+    assert (cells["native-ucx", "8"].text, cells["native-ucx", "4096"].text) == ("? cannot tell", "\u25b2 faster")
+    assert cells["native-ucx", "8"].smalls == ["no launch of both gave a number"]
+    [answer] = root.one("ul", class_="answers").all("li")
+    assert "native-ucx has the lowest median round trip" in answer.text
+    assert f"Against {BASE}: 2 cannot be told: mpi-p2p (no launch of both" in answer.text
+    assert f"Of 6 comparisons with {BASE}, 2: which is faster" in root.one("ul", class_="cannot").text
 
 
 def test_the_export_carries_them(campaign: Campaign, root: pagereader.Node) -> None:

@@ -14,6 +14,7 @@ from cadge_results import SweepFile, Workload
 
 from .conftest import WORKLOADS
 
+ROOT = Path(__file__).parents[2]
 HEAD = "schema: cadge.sweep/2\ntitle: t\nlaunches: 2\nduration: {default: 25ms}\n"
 
 
@@ -228,6 +229,15 @@ def test_a_baseline_is_a_layer_of_the_sweep(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=message):
             read(text)
+
+
+def test_shipped_sweeps_with_tcp_at_all_places_are_judged_against_it() -> None:
+    layers = [f"{file.parent.name}-{file.name.partition('.')[0]}" for file in ROOT.glob("layers/*/*.layer.yml")]
+    for path in sorted(ROOT.glob("harness/sweeps/*.yml")):
+        sweep, _ = read_sweep(path, WORKLOADS, layers)
+        labels = {entry.label for entry in sweep.layers if entry.places is None}
+        has_tcp = not sweep.layers or "sockets-tcp" in labels
+        assert sweep.baseline == ("sockets-tcp" if has_tcp else None), path.name
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ def more_text(one: CellVerdict) -> str:
     """Return about how many launches more would decide what cannot be told, or why that is not said."""
     if one.verdict.withheld:
         return "withheld"
+    if one.ratio is None:
+        return "no launch of both gave a number"
     if one.verdict.more is None:
         return "more launches would hardly do"
     return f"about {units.count_of(one.verdict.more, 'launch', 'launches')} more would do"

@@ -439,6 +439,17 @@ def test_a_rate_of_the_link_is_a_condition_of_a_block(catalogue: Catalogue, site
             make_plan(tiny(layers=[{"layer": "a-one", "settings": wrong}]), catalogue, WORKLOADS, site)
 
 
+def test_a_sweep_whose_baseline_is_not_measured_says_so(catalogue: Catalogue, site: Site) -> None:
+    sweep = tiny(floors=False, baseline="a-one")
+    whole = make_plan(sweep, built(catalogue), WORKLOADS, site)
+    assert (whole.baseline, whole.same_within) == ("a-one", None)
+    assert not any("judges" in notice for notice in whole.notices)
+    narrowed = make_plan(sweep, built(catalogue), WORKLOADS, site, only=["b-two"])
+    assert "a-one, which this sweep judges layers against, is not measured: none is called faster or slower" in (
+        narrowed.notices
+    )
+
+
 def test_a_star_stands_for_every_layer_that_matches(catalogue: Catalogue, site: Site) -> None:
     entries = ["a-one", {"layer": "*-t*"}, "*-one", {"layer": "*-one", "settings": {"off": "all"}}]
     plan = make_plan(tiny(layers=entries, floors=False), catalogue, WORKLOADS, site)

@@ -4,8 +4,8 @@
 A/A pairs are made of each layer's own launches: of the rounds 0 and 1, 2 and 3, ..., a coin throws one on the one side
 and one on the other, so that both sides are the same layer on the machine as it drifted, and no side is the earlier
 one. That is harder than pairs within a round, as a round lies between them, and has half as many launches; the coin
-hides what is alike from round to round, which the serial correlation shows. Where a campaign carries one layer
-twice, --twins LABEL LABEL takes their rounds as they are, which is what a verdict does.
+hides what is alike from round to round, which the serial correlation shows. Where a campaign carries a layer twice,
+--twins takes the rounds of both as they are, which is what a verdict does.
 
 alarms: intervals without 1 among A/A pairs, with the standard error over cells (those of one campaign are not
 independent); stated: what the intervals say of themselves. width: the interval's upper end / its lower, median, A/A.
@@ -20,7 +20,7 @@ Campaigns are folders, or names in --results; the last one where none is named.
 import argparse
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import exp, log, sqrt
 from pathlib import Path
@@ -98,18 +98,29 @@ def rounds_of_both(first: Side, second: Side) -> Pair:
     )
 
 
+def twins_of(data: Dataset, found: dict[Case, list[Numbers]]) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield the numbers of each cell that was measured twice."""
+    own = {(one.cell.series, case): one for case, members in found.items() for one in members}
+    for cell in data.twins:
+        first, second = own.get((cell.series, cell.case)), numbers_of(cell)
+        if first is not None and second is not None and min(second.by_round.values()) > 0:
+            yield first, second
+
+
 def alike_cells(
-    found: dict[Case, list[Numbers]], index: MachineIndex, twins: list[str], seed: int, repeats: int
+    found: dict[Case, list[Numbers]],
+    index: MachineIndex,
+    twins: Iterable[tuple[Numbers, Numbers]],
+    seed: int,
+    repeats: int,
 ) -> Iterator[list[Pair]]:
-    """Yield the A/A pairs of each cell."""
+    """Yield the A/A pairs of each cell: of `twins`, or where there are none of each series' own rounds."""
     chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
+    pairs = list(twins)
+    for pair in pairs:
+        yield [rounds_of_both(*(side(one, index, pair) for one in pair))]
     for members in found.values():
-        if twins:
-            pair = [one for label in twins for one in members if one.cell.series.label == label]
-            if len(pair) == 2:
-                yield [rounds_of_both(*(side(one, index, tuple(pair)) for one in pair))]
-            continue
-        for one in members:
+        for one in [] if pairs else members:
             whole = side(one, index, (one,))
             if len(whole.values) >= ROUNDS_LEAST:
                 yield [alike(whole, chance) for _ in range(repeats)]
@@ -119,7 +130,8 @@ def judge(data: Dataset, given: argparse.Namespace) -> tuple[dict[str, Tally], s
     """Return what each estimator did on a campaign, and its serial correlation in words."""
     found, index = layers_of(data), machine_index(data)
     tallies = {name: Tally() for name in ESTIMATORS}
-    for pairs in alike_cells(found, index, given.twins, given.seed, given.repeats):
+    twins = twins_of(data, found) if given.twins else ()
+    for pairs in alike_cells(found, index, twins, given.seed, given.repeats):
         for name, estimate in ESTIMATORS.items():
             shifts = [shift for first, second in pairs if (shift := estimate(first, second)) and shift.coverage]
             ended = [
@@ -152,7 +164,7 @@ def main() -> None:
     parser.add_argument("--results", default="build/campaigns", type=Path)
     parser.add_argument("--repeats", default=4, type=int, help="coins thrown for each cell (4)")
     parser.add_argument("--seed", default=1, type=int)
-    parser.add_argument("--twins", nargs=2, default=[], metavar="LABEL", help="two series that are the same layer")
+    parser.add_argument("--twins", action="store_true", help="A/A pairs are what the campaign measured twice")
     given = parser.parse_args()
     for name in given.campaigns:
         folder = Path(name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.look_plan import looks_planned
-from cadge_analysis.stats.twin import reason, twin_rate
+from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
 
 
 def judged(comparison: Comparison) -> CampaignVerdicts:
@@ -20,3 +20,10 @@ def judged(comparison: Comparison) -> CampaignVerdicts:
     if rate is not None and rate.withhold:
         return judge_campaign(comparison, looks, withhold=reason(rate))
     return verdicts
+
+
+def against_itself(comparison: Comparison) -> TwinRate | None:
+    """Return what A against A came to; None where nothing was measured twice."""
+    if not comparison.data.twins:
+        return None
+    return twin_rate(comparison, judge_campaign(comparison, looks_planned(comparison.data.plan)))

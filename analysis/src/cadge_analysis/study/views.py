@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import palette, svg
+from cadge_analysis.judged import against_itself
 from cadge_analysis.page import provenance
 from cadge_analysis.page.ablation_table import note, same_block, unit_of
 from cadge_analysis.page.remarks import counted, remarks
@@ -168,7 +169,7 @@ def page(
     Each section is made of the first campaign that has something for it; the prices of features, of all of them.
     """
     comparison = comparisons[0]
-    remarked = [(one, remarks(one)) for one in comparisons]
+    remarked = [(one, remarks(one, against_itself(one))) for one in comparisons]
     found = tuple(remark for _, some in remarked for remark in some)
     grave = tuple(
         replace(remark, title=f"{remark.title} ({one.data.meta.campaign_id})") if len(comparisons) > 1 else remark

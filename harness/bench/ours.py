@@ -7,36 +7,24 @@ import secrets
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import hosts
 
-from cadge_results import PatternFile, Workloads, read_workloads
-from cadge_results.catalogue import PATTERN_FILE, load_yaml
+from cadge_results import read_workloads
 from cadge_results.pattern import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "build/bin/cadge-driver"
 MODULES = ROOT / "build/layers"
-BENCH_DRIVER = ROOT / "build/bench/bin/cadge-driver"
-"""A driver with the patterns of benches as well; ci/bench builds it."""
 DIRECT_BATCH = 64
-"""Round trips that a sample of the pattern direct is of."""
+"""Round trips that a sample of the pattern postpoll is of."""
 ADDRESS = "127.0.0.1"
 TIMEOUT_S = 60
 
 
-def _workloads() -> Workloads:
-    """Return all patterns, those of benches among them."""
-    found = read_workloads(ROOT / "harness")
-    files = sorted((ROOT / "harness/bench/patterns").glob(f"*{PATTERN_FILE}"))
-    own = {path.name.removesuffix(PATTERN_FILE): load_yaml(path, PatternFile) for path in files}
-    return replace(found, patterns={**found.patterns, **own})
-
-
-WORKLOADS = _workloads()
+WORKLOADS = read_workloads(ROOT / "harness")
 
 
 class LaunchError(Exception):

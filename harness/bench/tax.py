@@ -73,10 +73,10 @@ def ping(
 ) -> tuple[float, float, float]:  # fmt: skip
     """Return half a round trip of the bare exchange through Cadge, and of both direct loops in the same launch."""
     forms: tuple[tuple[str, dict[str, int | str]], ...] = (
-        ("pingpong", {}), ("direct", {"stamp": "write+read"}), ("direct", {}),
+        ("pingpong", {}), ("postpoll", {"stamp": "write+read"}), ("postpoll", {}),
     )  # fmt: skip
     points = [ours.point(pattern, 500 // trials, bytes=size, **more) for pattern, more in forms] * trials
-    attempts = ours.run(ours.launch_document(layer, place, settings, points, launcher), port, ours.BENCH_DRIVER)
+    attempts = ours.run(ours.launch_document(layer, place, settings, points, launcher), port)
     exchange, looking, bare = (statistic([ours.samples(one) for one in attempts[k::3]]) for k in range(3))
     return exchange / 2, looking / ours.DIRECT_BATCH / 2, bare / ours.DIRECT_BATCH / 2
 

@@ -381,6 +381,20 @@ class KneeRule(Frozen):
     """Offered rates above this share of that limit are marked."""
 
 
+class Unclocked(Frozen):
+    """This pattern is the bare loop of another one: the same messages, timed by the batch, and nothing else.
+
+    `parameter` says whether each message is looked at, as the other pattern does: the values `bare` and `looking`.
+    """
+
+    of: Name
+    batch: PositiveInt
+    """So many round trips are one sample."""
+    parameter: Name
+    bare: Value
+    looking: Value
+
+
 class Behind(Frozen):
     """Messages that an operation has to wait for, each of so many bytes."""
 
@@ -517,6 +531,8 @@ class PatternFile(Document):
     knee: KneeRule | None = Field(default=None, exclude_if=lambda value: value is None)
     replays: Replays | None = Field(default=None, exclude_if=lambda value: value is None)
     """Which of its points replay a trace."""
+    unclocked: Unclocked | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of which pattern it is the bare loop, which stands beside native tools."""
     moves: tuple[Name, ...] = ()
     """Parameters whose bytes an operation moves, in both directions; all in bytes where not given."""
     outstanding: Name | None = None
@@ -739,6 +755,8 @@ class PatternFile(Document):
                 yield f"baseline: {self.baseline.parameter}: {why}"
         if self.knee is not None:
             yield from self._knee_problems(self.knee)
+        if self.unclocked is not None:
+            yield from self._unclocked_problems(self.unclocked)
         if self.replays is not None:
             yield from self._replay_problems(self.replays)
         if self.main_quantity.caveat or self.main_quantity.detail:
@@ -747,6 +765,17 @@ class PatternFile(Document):
             for name in _PLACEHOLDER.findall(text):
                 if name not in self.parameters:
                     yield f"words: there is no parameter {name}"
+
+    def _unclocked_problems(self, rule: Unclocked) -> Iterator[str]:
+        if self.main_quantity.kind != "histogram":
+            yield f"unclocked: {self.main} is the main quantity, and has no samples"
+        parameter = self.parameters.get(rule.parameter)
+        if parameter is None:
+            yield f"unclocked: there is no parameter {rule.parameter}"
+            return
+        for value in (rule.bare, rule.looking):
+            if why := parameter.refuse(value):
+                yield f"unclocked: {rule.parameter}: {why}"
 
     def _modelled_problems(self) -> Iterator[str]:
         for one in self.modelled_as:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pattern direct, for benches: what a layer takes for a message there and one back where nothing but its own post and
- * poll is called, on the same module, connection and buffers that the pattern pingpong has in the same launch. What
- * pingpong takes more is the driver's; what this takes more than the library's own tool is the adapter's.
+ * Pattern postpoll, for comparisons with native tools: what a layer takes for a message there and one back where nothing but
+ * its own post and poll is called, on the same module, connection and buffers that the pattern pingpong has in the same
+ * launch. What pingpong takes more is the driver's; what this takes more than the library's own tool is the adapter's.
  *
  * The clock is read once a batch, so that its cost is not in it. Polls only.
  *
@@ -315,8 +315,8 @@ static void needs(const void *parameters, struct drv_needs *needs_out)
 
 static const struct drv_role self = {.name = "both", CLIENT};
 
-static const struct drv_pattern direct = {
-	.name = "direct",
+static const struct drv_pattern postpoll = {
+	.name = "postpoll",
 	.parameters_bytes = sizeof(struct parameters),
 	.parameters =
 		(const struct drv_parameter[]){
@@ -339,4 +339,4 @@ static const struct drv_pattern direct = {
 	.self = &self,
 	.needs = needs,
 };
-DRV_PATTERN(direct);
+DRV_PATTERN(postpoll);

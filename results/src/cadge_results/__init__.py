@@ -37,6 +37,7 @@ from cadge_results.floor import FloorFile
 from cadge_results.histogram import Histogram
 from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
 from cadge_results.layerfile import LayerFile
+from cadge_results.native import NativeAbsent, NativeCell, NativeFile, NativeReading
 from cadge_results.node import NodeFacts
 from cadge_results.outcomes import PointOutcome, PointSummary
 from cadge_results.pattern import PatternFile
@@ -77,6 +78,10 @@ __all__ = [
     "LaunchTrace",
     "LayerFile",
     "LeftOut",
+    "NativeAbsent",
+    "NativeCell",
+    "NativeFile",
+    "NativeReading",
     "NodeFacts",
     "NotFoundError",
     "OutputError",

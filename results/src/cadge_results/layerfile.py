@@ -50,6 +50,21 @@ class Packages(Frozen):
     run: tuple[str, ...] = ()
 
 
+class Native(Frozen):
+    """A native tool that `cadge crosscheck` runs beside a layer, and the pattern that does the same."""
+
+    tool: str = Field(min_length=1)
+    """The tool with its test, as cadge_harness.native calls it."""
+    pattern: str
+    places: tuple[Place, ...] = ("within", "between")
+    usual: bool = True
+    """Whether it is run unless tools are chosen: one tool a pattern and way to wait will do."""
+    more: str = ""
+    """What Cadge does more than the tool here, where it is not the same."""
+    note: str = ""
+    """What else a reader has to know of this pair."""
+
+
 class LayerFile(Document):
     """One layer: `layers/<style>/<substrate>.layer.yml`."""
 
@@ -69,6 +84,7 @@ class LayerFile(Document):
     known_faults: tuple[KnownFault, ...] = ()
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
     """How the names of the environment variables begin that steer its library, and that a sweep may set."""
+    natives: tuple[Native, ...] = Field(default=(), exclude_if=lambda value: not value)
     notes: str = ""
 
     @property

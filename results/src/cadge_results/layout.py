@@ -37,6 +37,11 @@ class Layout:
         return self.root / TRACE_FILE
 
     @property
+    def native(self) -> Path:
+        """What native tools printed beside its launches, where some ran."""
+        return self.root / "native.json"
+
+    @property
     def report(self) -> Path:
         """Where a report of the campaign goes unless told otherwise."""
         return self.root / "report.html"

@@ -17,6 +17,7 @@ from cadge_results.decision import Decision, LaterLook
 from cadge_results.floor import FloorFile
 from cadge_results.launch import LaunchFile
 from cadge_results.layerfile import LayerFile
+from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.pattern import PatternFile
 from cadge_results.plan import Plan
@@ -33,6 +34,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     LaunchFile,
     LaunchRecord,
     LayerFile,
+    NativeFile,
     NodeFacts,
     PatternFile,
     Plan,

@@ -40,6 +40,7 @@ from cadge_results.errors import (
     SchemaTooOldError,
 )
 from cadge_results.layout import Layout, stored
+from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.outcomes import PointOutcome, PointSummary, outcomes_of, summaries_of
 from cadge_results.plan import Plan
@@ -285,6 +286,11 @@ class Campaign:
         if hashlib.sha256(content.data).hexdigest() != facts.sha256:
             self._refuse(Damage(self.layout.trace, Kind.SWAPPED, "it is not the trace of the campaign's plan"))
         return self.layout.trace
+
+    def native(self) -> NativeFile | None:
+        """Return what native tools printed beside the launches, None where none ran. Read anew: it grows meanwhile."""
+        path = self.layout.native
+        return self._document(NativeFile, path, changes=True)[0] if path.exists() else None
 
     def missing_launch_ids(self) -> tuple[str, ...]:
         """Return planned launches that are not stored, in the plan's order."""

@@ -126,6 +126,9 @@ class _Look:
                 self.campaign.trace_file()
         if self.plan is not None:
             self._looks()
+        if layout.native.exists():
+            with self._looking(layout.native):
+                self.campaign.native()
         for path in self._documents(layout.nodes):
             with self._looking(path):
                 self.campaign.node(path.stem)
@@ -254,7 +257,7 @@ class _Look:
                     self._damaged(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
         traces = [layout.trace] if self.plan is None or self.plan.trace is not None else []
         ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside, layout.decisions, layout.later}
-        ours |= {file for path in (layout.plan, layout.sweep, *traces) for file in (path, beside(path))}
+        ours |= {file for path in (layout.plan, layout.sweep, layout.native, *traces) for file in (path, beside(path))}
         made = (path for path in self._visible(layout.root) if path not in ours)
         self.found.strangers += [path for path in made if not any(fnmatch(path.name, name) for name in _MADE)]
         for path in self._visible(layout.blocks):

@@ -19,6 +19,7 @@ from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import DamagedError, DuplicateLaunchError, FormatError, ResultsError, StoreBusyError
 from cadge_results.files import explained, put
 from cadge_results.layout import Layout
+from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
@@ -155,12 +156,18 @@ class CampaignWriter:
 
     def add_block_file(self, block_id: str, name: str, text: str) -> None:
         """Keep what a block was given or what its play said; a later one replaces it."""
-        path = self._layout.blocks / block_id / name
+        self._replace(self._layout.blocks / block_id / name, text)
+
+    def _replace(self, path: Path, text: str) -> None:
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             beside(path).unlink(missing_ok=True)  # a kill leaves a file without a checksum, never with a wrong one
         _put(path, text.encode())
-        _put(beside(path), Checksum.of(text.encode(), name).line().encode())
+        _put(beside(path), Checksum.of(text.encode(), path.name).line().encode())
+
+    def put_native(self, found: NativeFile) -> None:
+        """Store what native tools have printed so far; a later one replaces it."""
+        self._replace(self._layout.native, found.to_json())
 
     def finish(self, status: CampaignStatus, *, at: datetime, problems: tuple[str, ...] = ()) -> None:
         """Say how the campaign ended. Raises StoreFullError, StoreUnwritableError."""

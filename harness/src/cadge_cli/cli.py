@@ -47,6 +47,7 @@ COMMANDS = {
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
     "why": "Show two cells side by side: path, protocol, settings, versions, costs.",
+    "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
     "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
     "hypotheses": "List what papers claimed, and where each claim is tested.",
@@ -128,6 +129,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_why import why
 
             return why
+        case "crosscheck":
+            from cadge_cli.commands_crosscheck import crosscheck
+
+            return crosscheck
         case "study":
             from cadge_cli.commands_study import study
 

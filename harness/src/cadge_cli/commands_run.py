@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import click
 from pydantic import JsonValue
@@ -40,7 +41,7 @@ from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
 from cadge_harness.run.runstate import RunState
-from cadge_harness.run.session import Ended, Progress, Session, check_same_hosts
+from cadge_harness.run.session import Ended, Progress, Runner, Session, check_same_hosts
 from cadge_harness.run.stopping import Stopping
 from cadge_harness.testbed import testbeds
 from cadge_harness.testbed.meeting import with_addresses
@@ -117,7 +118,17 @@ def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stoppi
         yield stopping, problems
 
 
-def measure(request: Request, output: Output, how: Measuring) -> Carried:
+class Around(Protocol):
+    """What a command has measured between the launches of its campaign."""
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return the plan as it is to be carried out."""
+
+    def runner(self, inner: Runner, writer: CampaignWriter) -> Runner:
+        """Return the runner that carries it out."""
+
+
+def measure(request: Request, output: Output, how: Measuring, around: Around | None = None) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
     with _alone(f"cadge run --sweep {shlex.quote(request.given)}", output, wait=how.wait) as (stopping, problems):
@@ -129,6 +140,7 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
             for note in testbed.notes:
                 output.say(note)
             plan = request.plan(testbed, how.results)
+            plan = around.plan(plan) if around else plan
             for notice in plan.notices:
                 output.say(notice)
             writer = CampaignWriter.create(
@@ -139,7 +151,7 @@ def measure(request: Request, output: Output, how: Measuring) -> Carried:
                 trace=request.replay.trace if request.replay else None,
             )
             with writer:
-                return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
+                return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s, around=around)
         finally:
             testbeds.release(testbed)
 
@@ -235,9 +247,13 @@ def _carry_out(
     *,
     how: Measuring,
     begun_s: float,
+    around: Around | None = None,
 ) -> Carried:
     """Make what is missing, and again what was hindered as often as the sweep asks for it; then report."""
     campaign = writer.campaign
+    runner: Runner = AnsibleRunner(find_checkout().build, tune=how.tune)
+    if around is not None:
+        runner = around.runner(runner, writer)
 
     def run_what_is_missing() -> Ended:
         looks = looks_state(campaign)
@@ -246,7 +262,7 @@ def _carry_out(
         state.already(campaign.launch_ids())
         progress = make_progress(state, output)
         session = Session(writer, testbed, progress, stopping.event, problems)
-        return _run(session, AnsibleRunner(find_checkout().build, tune=how.tune), progress, state)
+        return _run(session, runner, progress, state)
 
     ended = run_what_is_missing()
     while ended.ok and not stopping.event.is_set():
@@ -274,7 +290,7 @@ def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:
     return ended if done else replace(ended, ok=False, exit_code=stopping.exit_code or EXIT_STOPPED)
 
 
-def _run(session: Session, runner: AnsibleRunner, progress: Progress, state: RunState) -> Ended:
+def _run(session: Session, runner: Runner, progress: Progress, state: RunState) -> Ended:
     """Run one session to its end, and leave of the campaign's working folder what a later one needs."""
     campaign = session.writer.campaign
     look = f", {state.look}" if state.look else ""

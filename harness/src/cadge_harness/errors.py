@@ -35,7 +35,7 @@ EXIT_CODES = {
     EXIT_NOTHING: "selection matched nothing, or no data",
     EXIT_STOPPED: "stopped early, resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
-    EXIT_CHANGED: "`cadge compare` found what --fail-on names",
+    EXIT_CHANGED: "`cadge compare` found what --fail-on names, or `cadge crosscheck` more than --threshold",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
     EXIT_TERMINATED: "terminated; results so far are complete and resumable",

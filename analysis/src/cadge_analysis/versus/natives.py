@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Cadge takes more than native tools: pairs of one round each, in ns where messages are short, else as a ratio.
+
+A tool that prints its median is compared with Cadge's median, one that prints means with Cadge's mean. A mean holds
+whatever else ran meanwhile, so rounds in which one of the processes waited for its processor are left out there, and
+where a tool prints the best of several means; of medians they are counted, and stay. Differences and ratios are taken
+within a round; shown is their median over rounds, with its interval by order statistics.
+
+Where the bare loop ran in the same launch, the difference has parts: what the driver adds to the loop (a reading of
+the clock for every round trip, histogram, bookkeeping), what a look at each message costs, which no tool takes, and
+what is left between the loop and the tool: the adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp
+from typing import Literal
+
+from cadge_analysis.stats.hindrance import HINDERED_SHARE, hindered_share
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
+from cadge_analysis.stats.shift import Shift, paired
+from cadge_results import Attempt, Campaign, NativeCell, NativeFile, NativeReading, Plan, PointOutcome
+from cadge_results.histogram import decode
+
+SHORT_BYTES = 4096
+"""Below this a difference is told in ns, from here on as a ratio."""
+LATENCY_MOST = 1.03
+RATE_LEAST = 0.97
+Says = Literal["more", "less", "alike", "cannot tell", "no figure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A pair and what was found. `ours` and `theirs` are medians over rounds, ns of a round trip or bytes a second."""
+
+    cell: NativeCell
+    layer: str
+    place: str
+    wait: str
+    pattern: str
+    rounds: int = 0
+    """With a reading on both sides, which count."""
+    hindered: int = 0
+    """Rounds in which a process waited for its processor; left out where the tool prints a mean."""
+    ours: float | None = None
+    theirs: float | None = None
+    tax_ns: Estimate | None = None
+    ratio: Shift | None = None
+    unclocked: Estimate | None = None
+    """What the bare loop takes more than the tool: neither clock nor check is in it."""
+    parts: Mapping[str, Estimate] = field(default_factory=dict)
+    """driver, look, adapter: together the tax."""
+    clock_ns: float | None = None
+    """One reading of the clock, as the driver found it."""
+    reason: str = ""
+    """Why there is no figure, or no more of them."""
+
+    @property
+    def short(self) -> bool:
+        """Whether the difference is told in ns."""
+        return self.cell.statistic != "rate" and self.cell.bytes < SHORT_BYTES
+
+    @property
+    def slower(self) -> tuple[float, float, float] | None:
+        """How many times longer Cadge takes, with its interval; None where there is none of 95 %."""
+        if self.ratio is None or self.ratio.coverage < TARGET_COVERAGE:
+            return None
+        sign = -1 if self.cell.statistic == "rate" else 1
+        ends = (self.ratio.log_ratio, self.ratio.low, self.ratio.high)
+        middle, low, high = (None if one is None else exp(sign * one) for one in ends)
+        if middle is None or low is None or high is None:
+            return None
+        return middle, min(low, high), max(low, high)
+
+    @property
+    def says(self) -> Says:
+        """Against the goal: no interval of the difference above zero; no more than 1.03 times, no less than 0.97."""
+        if self.short:
+            found = self.tax_ns
+            if found is None or found.low is None or found.high is None or found.coverage < TARGET_COVERAGE:
+                return "no figure" if found is None else "cannot tell"
+            return "more" if found.low > 0 else "less" if found.high < 0 else "cannot tell"
+        ends = self.slower
+        if ends is None:
+            return "no figure" if self.ratio is None else "cannot tell"
+        most = 1 / RATE_LEAST if self.cell.statistic == "rate" else LATENCY_MOST
+        if ends[1] > most:
+            return "more"
+        return "less" if ends[2] < 1 else "alike" if ends[2] <= most else "cannot tell"
+
+
+def rows_of(campaign: Campaign, found: NativeFile) -> list[Row]:
+    """Return a row a pair, in the order of the file."""
+    plan = campaign.plan
+    by_point: dict[str, dict[int, PointOutcome]] = {}
+    for outcome in campaign.outcomes():
+        if outcome.round is not None:
+            by_point.setdefault(outcome.point.point_id, {})[outcome.round] = outcome
+    clocks = [
+        one.read_cost_ns for record in campaign.launches() if record.result for one in record.result.clock if one.ok
+    ]
+    clock_ns = median(clocks) if clocks else None
+    theirs: dict[str, list[NativeReading]] = {}
+    for reading in found.readings:
+        theirs.setdefault(reading.cell_id, []).append(reading)
+    return [_row(cell, plan, by_point, theirs.get(cell.cell_id, []), clock_ns) for cell in found.cells]
+
+
+def _row(
+    cell: NativeCell,
+    plan: Plan,
+    by_point: Mapping[str, Mapping[int, PointOutcome]],
+    readings: Sequence[NativeReading],
+    clock_ns: float | None,
+) -> Row:
+    point = plan.by_id[cell.point_id]
+    outcomes = by_point.get(cell.point_id, {})
+    mine = _values(outcomes, cell, plan)
+    tool = {one.round: one.value for one in readings if one.value is not None}
+    poll = point.subject.wait == "poll"
+    waited = {one.round for one in readings if _tool_waited(one, poll=poll)}
+    waited |= {number for number, one in outcomes.items() if _attempt_waited(one.attempt, poll=poll)}
+    both = mine.keys() & tool.keys()
+    kept = both - waited if cell.statistic in ("mean", "best") else both
+    ours: dict[Hashable, float] = {number: mine[number] for number in kept}
+    others: dict[Hashable, float] = {number: tool[number] for number in kept}
+    row = Row(
+        cell=cell,
+        layer=point.subject.layer,
+        place=point.subject.place,
+        wait=point.subject.wait,
+        pattern=point.workload.pattern,
+        rounds=len(kept),
+        hindered=len(both & waited),
+        clock_ns=clock_ns,
+    )
+    if not kept:
+        return replace(row, reason=_why(point.state == "refused", point.reason, outcomes, readings, both))
+    loops: dict[str, dict[Hashable, float]] = {
+        name: {
+            number: value / cell.batch
+            for number, outcome in by_point.get(point_id, {}).items()
+            if (value := _histogram(outcome, plan, mean=False)) is not None and number in kept
+        }
+        for name, point_id in cell.beside.items()
+    }
+    parts: dict[str, Estimate | None] = {}
+    if {"bare", "looking"} <= loops.keys():
+        parts = {
+            "driver": _difference(ours, loops["looking"]),
+            "look": _difference(loops["looking"], loops["bare"]),
+            "adapter": _difference(loops["bare"], others),
+        }
+    failed = next((one.reason for one in readings if one.reason), "")
+    return replace(
+        row,
+        ours=median(list(ours.values())),
+        theirs=median(list(others.values())),
+        tax_ns=None if cell.statistic == "rate" else _difference(ours, others),
+        ratio=paired(others, ours),
+        unclocked=parts.get("adapter"),
+        parts={name: one for name, one in parts.items() if one is not None},
+        reason=failed,
+    )
+
+
+def _difference(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) -> Estimate | None:
+    both = [number for number in first if number in second]
+    return over_launches([first[number] - second[number] for number in both], paired=True) if both else None
+
+
+def _values(outcomes: Mapping[int, PointOutcome], cell: NativeCell, plan: Plan) -> dict[int, float]:
+    """Return our number of each round in which there is one."""
+    found = {}
+    for number, outcome in outcomes.items():
+        if cell.statistic == "rate":
+            value = _rate(outcome, plan)
+        else:
+            value = _histogram(outcome, plan, mean=cell.statistic == "mean")
+        if value:
+            found[number] = value
+    return found
+
+
+def _histogram(outcome: PointOutcome, plan: Plan, *, mean: bool) -> float | None:
+    if outcome.status != "valid" or outcome.attempt is None:
+        return None
+    samples = outcome.attempt.samples(plan.pattern_of(outcome.point).main)
+    if len(samples) != 1 or not samples[0].count:
+        return None
+    return samples[0].sum_ns / samples[0].count if mean else float(decode(samples[0].histogram).percentile(50))
+
+
+def _rate(outcome: PointOutcome, plan: Plan) -> float | None:
+    if outcome.status != "valid" or outcome.attempt is None:
+        return None
+    rates = outcome.attempt.rates(plan.pattern_of(outcome.point).main)
+    if not rates or not all(one.elapsed_ns for one in rates):
+        return None
+    return sum(one.amount / one.elapsed_ns * 1e9 for one in rates)
+
+
+def _tool_waited(reading: NativeReading, *, poll: bool) -> bool:
+    """Say whether a process that polls waited for its processor; for one that sleeps each wake is such a wait."""
+    if not poll:
+        return False
+    times = zip(reading.run_wait_ns, reading.wall_ns, strict=True)
+    return any((waited or 0) > HINDERED_SHARE * wall for waited, wall in times)
+
+
+def _attempt_waited(attempt: Attempt | None, *, poll: bool) -> bool:
+    uses = attempt.cpu if poll and attempt is not None else None
+    return any((hindered_share(use) or 0.0) > HINDERED_SHARE for use in uses or ())
+
+
+def _why(
+    refused: bool,
+    reason: str | None,
+    outcomes: Mapping[int, PointOutcome],
+    readings: Sequence[NativeReading],
+    both: set[int],
+) -> str:
+    """Return why a pair has no figure."""
+    if refused:
+        return f"Cadge has no such point: {reason}"
+    if both:
+        return "in every round a process waited for its processor, and the tool prints means"
+    if said := next((one.reason for one in readings if one.reason), ""):
+        return f"the tool: {said}"
+    if bad := next((one.reason for one in outcomes.values() if one.status != "valid" and one.reason), ""):
+        return f"Cadge: {bad}"
+    return "there is no round with a reading of both"

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge crosscheck`: Cadge beside native tools, in the same rounds; and a stored campaign's table."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import Measuring, json_option, measuring_options, output_of, refuse_options, split_names
+from cadge_cli.output import table
+from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, UsageError
+from cadge_harness.paths import find_checkout
+
+if TYPE_CHECKING:
+    from cadge_analysis.stats.intervals import Estimate
+    from cadge_analysis.versus.natives import Row
+    from cadge_harness.native.cells import Wanted
+    from cadge_results import Campaign, NativeFile, PatternFile
+    from cadge_results.base import Place
+
+EXAMPLES = "\b\nExamples:\n"
+EXIT_TEXT = (
+    "\n\n\b\nExit codes:\n"
+    "  0  compared; nothing is surely above --threshold\n"
+    "  5  nothing can be compared: the reasons are in the answer\n"
+    "  8  a difference is surely above --threshold: the lower end of its interval is\n"
+    "  and those of `cadge run`"
+)
+SIZES = "8B 4KiB 64KiB 1MiB"
+POINT_MS = 150
+PLACES = ("within", "between")
+HEADS = (
+    "layer",
+    "place",
+    "wait",
+    "pattern",
+    "bytes",
+    "native tool",
+    "Cadge",
+    "tool",
+    "more, ns",
+    "times",
+    "rounds",
+    "says",
+)
+PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
+_OF_A_RUN = (
+    "layer_names", "tool_names", "patterns", "places", "sizes", "rounds", "seed", "testbed_name", "inventory", "wait",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """From which difference on the exit code says so; None: from none."""
+
+    ns: float | None = None
+    share: float | None = None
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge crosscheck\n"
+    + '  cadge crosscheck --layers "native-ucx sockets-tcp" --sizes "8B 4KiB" --rounds 15\n'
+    + "  cadge crosscheck --places between --threshold 3%\n"
+    + "  cadge crosscheck --tools all --testbed local\n"
+    + "  cadge crosscheck last --format markdown --threshold 150ns --threshold 5%"
+    + EXIT_TEXT
+)
+@click.argument("campaign", required=False)
+@click.option("--layers", "layer_names", multiple=True, metavar="NAMES", help="Only these layers.")
+@click.option(
+    "--tools",
+    "tool_names",
+    multiple=True,
+    metavar="NAMES|all",
+    help="These tools (ucx_perftest, sockperf, ...), or all; default: one a layer, pattern and way to wait.",
+)
+@click.option(
+    "--patterns", multiple=True, metavar="NAMES", help="Of those that a native tool stands beside; default: all."
+)
+@click.option("--places", multiple=True, metavar="NAMES", help="Of within, between; default: within.")
+@click.option("--sizes", multiple=True, metavar="SIZES", help=f"Message sizes; default: {SIZES}.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=9, show_default=True, help="Launches of each.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Order seed.")
+@click.option(
+    "--threshold",
+    multiple=True,
+    metavar="TIME|SHARE",
+    help="Exit with 8 where Cadge surely takes more: 150ns (messages below 4 KiB), 3% (others, and rates).",
+)
+@click.option("--format", "kind", type=click.Choice(["text", "markdown"]), default="text", show_default=True)
+@measuring_options
+@json_option
+@click.pass_context
+def crosscheck(
+    ctx: click.Context,
+    campaign: str | None,
+    layer_names: tuple[str, ...],
+    tool_names: tuple[str, ...],
+    patterns: tuple[str, ...],
+    places: tuple[str, ...],
+    sizes: tuple[str, ...],
+    rounds: int,
+    seed: int,
+    threshold: tuple[str, ...],
+    kind: str,
+    how: Measuring,
+    as_json: bool,
+) -> int:
+    """Measure layers beside the native tools of their libraries, and print what Cadge takes more.
+
+    Launches of Cadge and runs of the tools stand in the same rounds, in random order, on the same hosts and processors,
+    with untouched data; they poll or sleep as the tool does. Everything is told as whole round trips. With CAMPAIGN (an
+    id, or `last`) nothing is measured: the table of that campaign is printed.
+    """
+    from cadge_results import Store
+
+    output = output_of(ctx, as_json)
+    limits = limits_of(threshold)
+    if campaign is not None:
+        refuse_options(ctx, _OF_A_RUN, "is for measuring; with a campaign only its table is printed")
+        found = Store(how.results or find_checkout().campaigns).open(campaign)
+        code, data, lines = _answer(found, limits, kind)
+        for problem in data["above"] if isinstance(data["above"], list) else []:
+            output.problem(str(problem))
+        return output.finish(code, {"run": None, "crosscheck": data}, lines)
+    from dataclasses import replace
+
+    from cadge_cli.commands_run import measure
+    from cadge_harness.native.cells import sweep_text
+    from cadge_harness.native.interleave import Beside
+    from cadge_harness.plan.patterns import read_patterns
+    from cadge_harness.run.request import read_request
+
+    if how.inventory is not None:
+        raise UsageError("native tools run on this machine's testbeds, not on those of an inventory")
+    workloads = read_patterns(find_checkout())
+    wanted = _wanted(workloads.patterns, layer_names, tool_names, patterns, places, sizes)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "crosscheck.yml")
+        text = sweep_text(wanted.pairs, workloads.patterns, rounds=rounds, seed=seed, duration_ms=POINT_MS)
+        path.write_text(text, encoding="utf-8")
+        request = replace(read_request(str(path)), given="crosscheck")
+    beside = Beside(wanted.pairs, wanted.absent, rounds)
+    done = measure(request, output, replace(how, report=False), beside)
+    if not done.campaign.launch_ids():
+        return output.finish(done.code, {"run": done.data, "crosscheck": None}, done.lines)
+    code, data, lines = _answer(done.campaign, limits, kind)
+    for problem in data["above"] if isinstance(data["above"], list) else []:
+        output.problem(str(problem))
+    code = done.code if done.code != EXIT_OK else code
+    return output.finish(code, {"run": done.data, "crosscheck": data}, [*lines, "", *done.lines])
+
+
+def limits_of(texts: Sequence[str]) -> Limits:
+    """Read --threshold. Raises UsageError."""
+    ns = share = None
+    for text in texts:
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ns|us|%)", text.strip())
+        if match is None:
+            raise UsageError(f"--threshold {text}: it is a time like 150ns, or a share like 3%")
+        number = float(match[1])
+        if match[2] == "%":
+            share = number / 100
+        else:
+            ns = number * (1000 if match[2] == "us" else 1)
+    return Limits(ns, share)
+
+
+def _wanted(
+    patterns: Mapping[str, PatternFile],
+    layer_names: tuple[str, ...],
+    tool_names: tuple[str, ...],
+    pattern_names: tuple[str, ...],
+    places: tuple[str, ...],
+    sizes: tuple[str, ...],
+) -> Wanted:
+    from cadge_cli.options import names_of
+    from cadge_harness.native.cells import choose, natives_of
+    from cadge_harness.native.tools import TOOLS
+    from cadge_harness.plan.catalogue import read_catalogue
+    from cadge_results.units import parse_bytes
+
+    natives = natives_of(info.file for info in read_catalogue(find_checkout()).layers)
+    programs = list(dict.fromkeys(name for tool in TOOLS for name in (tool.name, tool.name.split()[0])))
+    named = list(tool_names)
+    if named == ["all"]:
+        named = [tool.name for tool in TOOLS]
+    elif any(name not in programs for name in named):
+        named = names_of(tool_names, programs, "native tool")
+    known = list(dict.fromkeys(one.pattern for ones in natives.values() for one in ones))
+    try:
+        listed = [parse_bytes(text) for text in split_names(sizes) or tuple(SIZES.split())]
+    except ValueError as error:
+        raise UsageError(f"--sizes: {error}") from error
+    where: list[Place] = ["between" if one == "between" else "within" for one in _places(places)]
+    return choose(
+        TOOLS,
+        natives,
+        patterns,
+        layers=names_of(layer_names, list(natives), "layer with a native tool") if layer_names else (),
+        named=named,
+        only=names_of(pattern_names, known, "pattern with a native tool") if pattern_names else (),
+        places=where,
+        sizes=listed,
+    )
+
+
+def _places(given: tuple[str, ...]) -> list[str]:
+    from cadge_cli.options import names_of
+
+    return names_of(given, PLACES, "place") if given else ["within"]
+
+
+# ---- the answer ----
+
+
+def _answer(campaign: Campaign, limits: Limits, kind: str) -> tuple[int, dict[str, JsonValue], list[str]]:
+    """Return exit code, data and lines."""
+    from cadge_analysis.versus.natives import rows_of
+
+    found = campaign.native()
+    if found is None:
+        raise NothingSelectedError(f"campaign {campaign.campaign_id} has no runs of native tools; cadge crosscheck has")
+    rows = rows_of(campaign, found)
+    above = [said for row in rows if (said := over(row, limits))]
+    sections = [_main(rows), _parts(rows)]
+    lines: list[str] = []
+    for section in sections:
+        if len(section) > 1:
+            lines += [*(_markdown(section) if kind == "markdown" else table(section)), ""]
+    lines += _notes(rows, found)
+    data: dict[str, JsonValue] = {
+        "campaign_id": campaign.campaign_id,
+        "rounds": found.rounds,
+        "rows": [_data(row) for row in rows],
+        "absent": [one.model_dump(mode="json") for one in found.absent],
+        "versions": dict(found.versions),
+        "above": [*above],
+    }
+    return EXIT_CHANGED if above else EXIT_OK, data, lines
+
+
+def over(row: Row, limits: Limits) -> str:
+    """Return a sentence where a difference is surely above its limit, else nothing."""
+    name = f"{row.layer} {row.pattern} {_bytes(row.cell.bytes)} {row.place}, {row.cell.tool}"
+    if row.short:
+        low = row.tax_ns.low if row.tax_ns else None
+        if limits.ns is not None and low is not None and low > limits.ns and row.says != "cannot tell":
+            return f"{name}: at least {low:.0f} ns more, above {limits.ns:.0f} ns"
+        return ""
+    ends = row.slower
+    if limits.share is not None and ends is not None and ends[1] > 1 + limits.share:
+        return f"{name}: at least {ends[1]:.3f} times as long, above {1 + limits.share:.3f}"
+    return ""
+
+
+def _bytes(count: int) -> str:
+    from cadge_analysis import units
+
+    return units.size(count)
+
+
+def _figure(value: float | None, row: Row) -> str:
+    if value is None:
+        return "-"
+    if row.cell.statistic == "rate":
+        return f"{value / 1e6:.0f} MB/s"
+    return f"{value:.0f} ns" if value < 10_000 else f"{value / 1000:.2f} us"
+
+
+def _estimate(found: Estimate | None) -> str:
+    if found is None:
+        return "-"
+    ends = "" if found.low is None or found.high is None else f" [{found.low:+.0f}, {found.high:+.0f}]"
+    return f"{found.value:+.0f}{ends}"
+
+
+def _times(row: Row) -> str:
+    """Return how many times Cadge's figure the tool's is: of rates, the rate."""
+    from math import exp
+
+    shift = row.ratio
+    if shift is None:
+        return "-"
+    ends = "" if shift.low is None or shift.high is None else f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
+    return f"{exp(shift.log_ratio):.3f}{ends}"
+
+
+def _says(row: Row) -> str:
+    goal = {"more": "more", "less": "less", "alike": "no more", "cannot tell": "cannot tell", "no figure": "-"}[
+        row.says
+    ]
+    if row.says == "no figure":
+        return row.reason
+    more = ", and does more" if row.cell.more else ""
+    return goal + (more if row.says == "more" else "")
+
+
+def _main(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [
+        HEADS,
+        *(
+            (
+                row.layer,
+                row.place,
+                row.wait,
+                row.pattern,
+                _bytes(row.cell.bytes),
+                f"{row.cell.tool}, {row.cell.statistic}",
+                _figure(row.ours, row),
+                _figure(row.theirs, row),
+                _estimate(row.tax_ns),
+                _times(row),
+                f"{row.rounds}{f' ({row.hindered} waited)' if row.hindered else ''}",
+                _says(row),
+            )
+            for row in rows
+        ),
+    ]
+
+
+def _parts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [
+        PART_HEADS,
+        *(
+            (
+                row.layer,
+                _bytes(row.cell.bytes),
+                row.cell.tool,
+                _estimate(row.tax_ns),
+                *(_estimate(row.parts.get(name)) for name in ("driver", "look", "adapter")),
+            )
+            for row in rows
+            if row.parts
+        ),
+    ]
+
+
+def _notes(rows: Sequence[Row], found: NativeFile) -> Iterator[str]:
+    clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
+    yield (
+        "Round trips are whole; p50 beside p50, a mean beside the mean of rounds in which nobody waited for a "
+        "processor. more, times: median over rounds of (Cadge - tool), Cadge / tool, with 95 % intervals."
+    )
+    if any(row.parts for row in rows):
+        read = f" (one reading of the clock costs {clock:.0f} ns here)" if clock is not None else ""
+        yield (
+            f"driver: what the pattern takes more than a loop of nothing but post and poll that looks at each "
+            f"message{read}; a look: writing and comparing the first 16 bytes, both ends; "
+            "adapter: that loop, without a look and without a clock, less the tool."
+        )
+    yield from dict.fromkeys(
+        f"{row.layer}, {row.pattern}, {row.cell.tool}: {said}"
+        for row in rows
+        for said in (row.cell.more, row.cell.note)
+        if said
+    )
+    for one in found.absent:
+        yield f"not run: {one.tool} beside {', '.join(one.layers)}: {one.reason}"
+    for row in rows:
+        if row.reason and row.rounds:
+            yield f"{row.layer} {_bytes(row.cell.bytes)}, {row.cell.tool}: some runs gave nothing: {row.reason}"
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    head, *others = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return [head, "|" + "---|" * len(rows[0]), *others]
+
+
+def _data(row: Row) -> dict[str, JsonValue]:
+    def ends(found: Estimate | None) -> JsonValue:
+        if found is None:
+            return None
+        return {"value": found.value, "low": found.low, "high": found.high, "coverage": found.coverage}
+
+    slower = row.slower
+    return {
+        "layer": row.layer,
+        "place": row.place,
+        "wait": row.wait,
+        "pattern": row.pattern,
+        "bytes": row.cell.bytes,
+        "tool": row.cell.tool,
+        "statistic": row.cell.statistic,
+        "clocked": row.cell.clocked,
+        "unit": "bytes/s" if row.cell.statistic == "rate" else "ns",
+        "cadge": row.ours,
+        "native": row.theirs,
+        "tax_ns": ends(row.tax_ns),
+        "slower": None if slower is None else {"value": slower[0], "low": slower[1], "high": slower[2]},
+        "parts_ns": {name: ends(one) for name, one in row.parts.items()},
+        "clock_ns": row.clock_ns,
+        "rounds": row.rounds,
+        "hindered": row.hindered,
+        "says": row.says,
+        "reason": row.reason,
+        "more": row.cell.more,
+        "note": row.cell.note,
+    }

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which points of a campaign and which native tools belong together: the sweep, its plan, and the pairs.
+
+Each size of a pattern has launches of its own, as tools have it: a connection carries messages of one size, for TCP
+remembers others. Where messages are short, a launch also runs the bare loop, without its clock and checks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cadge_harness.errors import NothingSelectedError, UsageError
+from cadge_harness.native.tool import Tool
+from cadge_harness.native.tools import why_absent
+from cadge_harness.plan.timemodel import launch_deadline_ms
+from cadge_results import LayerFile, NativeAbsent, NativeCell, PatternFile, Plan, PlanBlock, PlanLaunch, PlanPoint
+from cadge_results.base import Place, digest
+from cadge_results.layerfile import Native
+
+SHORT_BYTES = 4096
+"""Below this the difference is told in ns, and the bare loop stands beside."""
+CALL_MAX_BYTES = 4096
+"""Calls are compared up to this size: what they do more than the tool is a header, whatever the size."""
+FLOW_MIN_BYTES = 65536
+"""Streams from this size on: what goes together below it is each library's own choice."""
+WINDOW = 16
+NEARLY = 0.99
+"""The most that a tool takes stands for a size of which it is so much."""
+TOOL_MS = 1100
+"""What one run of a tool takes, with its start, as estimated."""
+_AROUND_MS = 20
+_AS_TOOLS_DO = {"touch": "none", "buffers": "same"}
+"""Values of parameters, where a pattern has them: native tools touch no data, and send from one buffer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A tool, the layer that it stands beside, and where."""
+
+    tool: Tool
+    layer: str
+    native: Native
+    place: Place
+    bytes: int
+    rate: bool
+    """Whether a stream is measured."""
+
+    @property
+    def cell_id(self) -> str:
+        """Its name in files."""
+        return " / ".join((self.tool.name, self.layer, self.native.pattern, self.place, str(self.bytes)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be compared, and what cannot be."""
+
+    pairs: tuple[Pair, ...]
+    absent: tuple[NativeAbsent, ...] = field(default=())
+
+
+def natives_of(files: Iterable[LayerFile]) -> dict[str, tuple[Native, ...]]:
+    """Return the layers that have native tools, with these."""
+    return {file.name: file.natives for file in files if file.natives}
+
+
+def choose(
+    tools: Sequence[Tool],
+    natives: Mapping[str, tuple[Native, ...]],
+    patterns: Mapping[str, PatternFile],
+    *,
+    layers: Collection[str],
+    named: Collection[str],
+    only: Collection[str],
+    places: Sequence[Place],
+    sizes: Sequence[int],
+) -> Wanted:
+    """Return the pairs of a choice; of layers, tools (the usual ones) and patterns, nothing stands for all.
+
+    Raises NothingSelectedError, and UsageError where a layer's file names a tool or a pattern that is none.
+    """
+    known = {tool.name: tool for tool in tools}
+    pairs: dict[str, Pair] = {}
+    absent: dict[str, list[str]] = defaultdict(list)
+    for layer, native in ((layer, one) for layer, ones in natives.items() for one in ones):
+        tool = known.get(native.tool)
+        if tool is None or native.pattern not in patterns:
+            raise UsageError(f"the file of layer {layer} names {native.tool}, {native.pattern}: there is no such pair")
+        here = [place for place in places if place in native.places]
+        is_named = tool.name in named or tool.name.split()[0] in named
+        chosen = (not layers or layer in layers) and (not only or native.pattern in only)
+        if not here or not chosen or not (is_named if named else native.usual):
+            continue
+        if why_absent(tool):
+            absent[tool.name].append(layer)
+            continue
+        for place in here:
+            for pair in _of_sizes(tool, layer, native, place, sizes, patterns[native.pattern]):
+                pairs[pair.cell_id] = pair
+    missing = tuple(
+        NativeAbsent(tool=name, layers=tuple(dict.fromkeys(beside)), reason=why_absent(known[name]))
+        for name, beside in absent.items()
+    )
+    if not pairs:
+        why = (
+            "; ".join(f"{one.tool}: {one.reason}" for one in missing) or "no native tool stands beside what was chosen"
+        )
+        raise NothingSelectedError(f"nothing can be compared: {why}")
+    return Wanted(pairs=tuple(pairs.values()), absent=missing)
+
+
+def _of_sizes(
+    tool: Tool, layer: str, native: Native, place: Place, sizes: Sequence[int], pattern: PatternFile
+) -> Iterator[Pair]:
+    """Yield a pair a size; the least that the tool takes stands for smaller ones, the most for hardly larger ones."""
+    rate = pattern.main_quantity.kind == "rate"
+    fitting = [
+        size for size in sizes if (size >= FLOW_MIN_BYTES or not rate) and (size <= CALL_MAX_BYTES or not pattern.calls)
+    ]
+    nearly = [min(size, tool.max_bytes) if size * NEARLY <= tool.max_bytes else size for size in fitting]
+    for size in dict.fromkeys(max(size, tool.min_bytes) for size in nearly):
+        if size <= tool.max_bytes:
+            yield Pair(tool=tool, layer=layer, native=native, place=place, bytes=size, rate=rate)
+
+
+def sweep_text(
+    pairs: Sequence[Pair], patterns: Mapping[str, PatternFile], *, rounds: int, seed: int, duration_ms: int
+) -> str:
+    """Return the sweep file that measures Cadge's side."""
+    groups: dict[tuple[str, str, str, str], set[int]] = defaultdict(set)
+    for pair in pairs:
+        groups[pair.native.pattern, pair.layer, pair.tool.wait, pair.place].add(pair.bytes)
+    entries = []
+    for (pattern, layer, wait, place), sizes in groups.items():
+        where = f"layers: [{layer}], waits: {wait}, places: {place}"
+        file = patterns[pattern]
+        given = {name: value for name, value in _AS_TOOLS_DO.items() if name in file.parameters}
+        if file.main_quantity.kind == "rate" and file.outstanding:
+            given[file.outstanding] = str(WINDOW)
+        values = "".join(f"{name}: {value}, " for name, value in given.items())
+        listed = ", ".join(f"{size}B" for size in sorted(sizes))
+        entries.append(f"{{pattern: {pattern}, {file.axis}: [{listed}], {values}{where}}}")
+        short = ", ".join(f"{size}B" for size in sorted(sizes) if size < SHORT_BYTES)
+        for name, loop in loops_of(pattern, patterns).items():
+            if short and wait == "poll" and loop.unclocked is not None:
+                both = f"{loop.unclocked.parameter}: [{loop.unclocked.bare}, {loop.unclocked.looking}]"
+                entries.append(f"{{pattern: {name}, {loop.axis}: [{short}], {both}, {where}}}")
+    lines = "".join(f"  - {entry}\n" for entry in entries)
+    return (
+        "schema: cadge.sweep/2\ntitle: Beside native tools\n"
+        f"places: [{', '.join(dict.fromkeys(pair.place for pair in pairs))}]\n"
+        f"patterns:\n{lines}launches: {rounds}\nseed: {seed}\nfloors: false\nduration: {{default: {duration_ms}ms}}\n"
+    )
+
+
+def loops_of(pattern: str, patterns: Mapping[str, PatternFile]) -> dict[str, PatternFile]:
+    """Return the bare loops of a pattern."""
+    return {name: file for name, file in patterns.items() if file.unclocked and file.unclocked.of == pattern}
+
+
+def size_of(point: PlanPoint, patterns: Mapping[str, PatternFile]) -> int:
+    """Return the value of a point's axis."""
+    return point.workload.integer(patterns[point.workload.pattern].axis)
+
+
+def _family(point: PlanPoint, patterns: Mapping[str, PatternFile]) -> tuple[str, int]:
+    """Return what points of one launch share: pattern, or the one whose bare loop it is, and size."""
+    loop = patterns[point.workload.pattern].unclocked
+    return loop.of if loop else point.workload.pattern, size_of(point, patterns)
+
+
+def by_size(plan: Plan, tool_runs: int) -> Plan:
+    """Return the plan with launches of one pattern and size each, in random order within a round.
+
+    `tool_runs`: how many runs of tools stand between them.
+    """
+    order = random.Random(plan.seed)  # noqa: S311 - order of measurement, not a secret
+    launches: list[PlanLaunch] = []
+    blocks: list[PlanBlock] = []
+    for block in plan.blocks:
+        rounds: dict[int, list[PlanLaunch]] = defaultdict(list)
+        for launch in (one for one in plan.launches if one.block == block.block_id):
+            rounds[launch.round] += _split(launch, plan)
+        here: list[PlanLaunch] = []
+        for turn in sorted(rounds):
+            for launch in order.sample(rounds[turn], len(rounds[turn])):
+                name = f"{block.block_id}-{len(here):04d}-{launch.launch_id}"
+                here.append(launch.model_copy(update={"launch_id": name}))
+        launches += here
+        wall_ms = sum(launch.wall_ms for launch in here)
+        names = tuple(launch.launch_id for launch in here)
+        blocks.append(block.model_copy(update={"launch_ids": names, "wall_ms": wall_ms}))
+    more_ms = sum(one.wall_ms for one in blocks) - sum(one.wall_ms for one in plan.blocks) + tool_runs * TOOL_MS
+    estimate = plan.estimate.model_copy(update={"wall_s": round(plan.estimate.wall_s + more_ms / 1000, 1)})
+    update = {"launches": tuple(launches), "blocks": tuple(blocks), "estimate": estimate}
+    split = plan.model_copy(update=update)
+    return split.model_copy(update={"plan_hash": split.expected_hash()})
+
+
+def _split(launch: PlanLaunch, plan: Plan) -> Iterator[PlanLaunch]:
+    groups: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for point_id in launch.point_ids:
+        groups[_family(plan.by_id[point_id], plan.patterns)].append(point_id)
+    measured_ms = sum(plan.by_id[one].duration_ms + _AROUND_MS for one in launch.point_ids)
+    start_ms = max(launch.wall_ms - measured_ms, 100)
+    for family, ids in sorted(groups.items()):
+        wall_ms = start_ms + sum(plan.by_id[one].duration_ms + _AROUND_MS for one in ids)
+        own = digest([launch.launch_id, *family])
+        yield launch.model_copy(
+            update={
+                "launch_id": own[:8],
+                "point_ids": tuple(ids),
+                "seed": int(own[:15], 16),
+                "wall_ms": wall_ms,
+                "deadline_ms": launch_deadline_ms(wall_ms, launch.launcher),
+            }
+        )
+
+
+def cells_of(pairs: Sequence[Pair], plan: Plan) -> tuple[NativeCell, ...]:
+    """Return the pairs with their points."""
+    patterns, found = plan.patterns, []
+    for pair in pairs:
+        here = [
+            point
+            for point in plan.points
+            if point.subject.layer == pair.layer
+            and point.subject.place == pair.place
+            and point.subject.wait == pair.tool.wait
+            and _family(point, patterns) == (pair.native.pattern, pair.bytes)
+        ]
+        own = next((point for point in here if patterns[point.workload.pattern].unclocked is None), None)
+        if own is None:
+            continue
+        beside: dict[Literal["bare", "looking"], str] = {}
+        batch = 1
+        for point in here:
+            loop = patterns[point.workload.pattern].unclocked
+            if loop is not None and point.state == "planned":
+                batch = loop.batch
+                beside["bare" if point.workload[loop.parameter] == loop.bare else "looking"] = point.point_id
+        notes = [pair.native.note, pair.tool.note]
+        found.append(
+            NativeCell(
+                cell_id=pair.cell_id,
+                point_id=own.point_id,
+                tool=pair.tool.name,
+                bytes=pair.bytes,
+                statistic=pair.tool.statistic,
+                clocked=pair.tool.clocked,
+                beside=beside,
+                batch=batch,
+                more=pair.native.more,
+                note="; ".join(note for note in notes if note),
+            )
+        )
+    return tuple(found)
+
+
+def schedule(cells: Sequence[NativeCell], plan: Plan) -> dict[str, list[str]]:
+    """Return after which launches which cells' tools run: each once a round, at random places of it."""
+    order = random.Random(plan.seed + 1)  # noqa: S311 - order of measurement
+    rounds: dict[tuple[Place, int], list[str]] = defaultdict(list)
+    for launch in plan.launches:
+        rounds[launch.subject.place, launch.round].append(launch.launch_id)
+    found: dict[str, list[str]] = defaultdict(list)
+    for (place, _), launch_ids in rounds.items():
+        here = [one for one in cells if _runs_at(one, plan, place)]
+        for cell in order.sample(here, len(here)):
+            found[order.choice(launch_ids)].append(cell.cell_id)
+    return found
+
+
+def _runs_at(cell: NativeCell, plan: Plan, place: Place) -> bool:
+    point = plan.by_id[cell.point_id]
+    return point.state == "planned" and point.subject.place == place

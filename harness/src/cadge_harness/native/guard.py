@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs processes of native tools on a host, one after the other, pinned, and says how each fared.
+
+This file is run by itself. Each line of its standard input says what to run, as JSON; an empty object ends what runs,
+and the end of the input ends everything: on another host no signal of ours comes. On standard output come lines of
+JSON: one when somebody listens on the port, where that was asked, and one at the end of each process, with what it
+printed, how long it ran, and how long its main thread was ready to run and did not, which the kernel still tells of a
+process that ended and nobody has waited for. While a process runs, this one sleeps.
+
+    python3 guard.py                        as said above
+    python3 guard.py rank FILE CPU ARGV...  a rank of a launcher: what it prints goes its way, how it fared into FILE
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LISTEN_S = 5.0
+END_S = 2.0
+PRINTED_MOST = 1 << 20
+_LISTENING = {"tcp": ("0A", ("tcp", "tcp6")), "udp": ("07", ("udp", "udp6"))}
+
+
+class Input:
+    """Lines of the standard input, read as they come."""
+
+    def __init__(self) -> None:
+        self.partial = b""
+        self.ended = False
+
+    def read(self) -> None:
+        """Read what is there."""
+        data = os.read(0, 1 << 16)
+        self.ended = not data
+        self.partial += data
+
+    def line(self) -> dict[str, object] | None:
+        """Return the next whole line, None where there is none yet."""
+        if b"\n" not in self.partial:
+            return None
+        first, _, self.partial = self.partial.partition(b"\n")
+        found: dict[str, object] = json.loads(first)
+        return found
+
+
+def _begin(cpu: int) -> None:
+    os.setpgid(0, 0)
+    if cpu >= 0:
+        os.sched_setaffinity(0, {cpu})
+
+
+def run_wait_ns(pid: int) -> int | None:
+    """How long a process's main thread was ready to run and did not."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1])
+    return None
+
+
+def listens(kind: str, port: int) -> bool:
+    """Say whether a socket of this network namespace listens on a port."""
+    state, files = _LISTENING[kind]
+    wanted = f":{port:04X}"
+    for name in files:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/net/{name}").read_text(encoding="ascii").splitlines()[1:]:
+                words = line.split()
+                if words[1].endswith(wanted) and words[3] == state:
+                    return True
+    return False
+
+
+def fared(pid: int, started_ns: int) -> dict[str, object]:
+    """Wait for a process to end, and return how it fared."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    wall_ns = time.monotonic_ns() - started_ns
+    waited_ns = run_wait_ns(pid)
+    _, status, usage = os.wait4(pid, 0)
+    return {
+        "code": os.waitstatus_to_exitcode(status),
+        "wall_ns": wall_ns,
+        "run_wait_ns": waited_ns,
+        "voluntary_switches": usage.ru_nvcsw,
+    }
+
+
+def _tell(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _kill(pid: int, ended: int) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, number)
+        if select.select([ended], [], [], END_S)[0]:
+            return
+
+
+def run(request: dict[str, object], given: Input) -> None:
+    """Run one process to its end, or until the input says that it has to end."""
+    argv, variables, cpu = request["argv"], request["variables"], request["cpu"]
+    try:
+        process = subprocess.Popen(  # type: ignore[call-overload] # as the other end wrote it
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=variables,
+            preexec_fn=lambda: _begin(int(str(cpu))),  # one thread: safe
+        )
+    except OSError as error:
+        _tell({"code": 127, "printed": f"cannot be started: {error.strerror}", "wall_ns": 0})
+        return
+    started_ns = time.monotonic_ns()
+    ended = os.pidfd_open(process.pid)
+    output, printed = process.stdout.fileno(), bytearray()
+    try:
+        if port := int(str(request["port"])):
+            _await(str(request["kind"]), port, ended)
+        watched = [0, output, ended]
+        while ended in watched:
+            if 0 in watched and (given.ended or given.line() is not None):  # it may have come with the request
+                watched.remove(0)
+                _kill(process.pid, ended)
+            for ready in select.select(watched, [], [])[0]:
+                if ready == output:
+                    data = os.read(output, 1 << 16)
+                    printed += data[: PRINTED_MOST - len(printed)]
+                    if not data:
+                        watched.remove(output)
+                elif ready == ended:
+                    watched.remove(ended)
+                else:
+                    given.read()
+        found = fared(process.pid, started_ns)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it left
+        while output in watched and (data := os.read(output, 1 << 16)):
+            printed += data[: PRINTED_MOST - len(printed)]
+        process.returncode = int(str(found["code"]))
+    finally:
+        os.close(ended)
+        process.stdout.close()
+    _tell({**found, "printed": printed.decode("utf-8", "replace")})
+
+
+def _await(kind: str, port: int, ended: int) -> None:
+    until = time.monotonic() + LISTEN_S
+    while not listens(kind, port):
+        if select.select([ended], [], [], 0.005)[0] or time.monotonic() > until:
+            return
+    _tell({"listens": True})
+
+
+def main() -> int:
+    """Run what the input says, until it ends."""
+    given = Input()
+    while not given.ended:
+        request = given.line()
+        if request is None:
+            given.read()
+        elif request:
+            run(request, given)
+    return 0
+
+
+def rank(file: str, cpu: int, argv: list[str]) -> int:
+    """Run a rank: a child that is pinned; write down how it fared."""
+    started_ns = time.monotonic_ns()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if cpu >= 0:
+                os.sched_setaffinity(0, {cpu})
+            os.execvp(argv[0], argv)  # noqa: S606 - a program and its arguments
+        finally:
+            os._exit(127)
+    found = fared(pid, started_ns)
+    with Path(file).open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(found) + "\n")
+    return int(str(found["code"])) & 0xFF
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["rank"]:
+        sys.exit(rank(sys.argv[2], int(sys.argv[3]), sys.argv[4:]))
+    sys.exit(main())

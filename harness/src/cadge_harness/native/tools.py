@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""All native tools, and which of them can run here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from cadge_harness.native import iperf, mpisuites, netpipe, ofi, perftest, qperf, sockperf, ucx
+from cadge_harness.native.tool import Tool
+
+TOOLS: tuple[Tool, ...] = (
+    *ucx.TOOLS,
+    *ofi.TOOLS,
+    *netpipe.TOOLS,
+    *sockperf.TOOLS,
+    *qperf.TOOLS,
+    *iperf.TOOLS,
+    *perftest.TOOLS,
+    *mpisuites.TOOLS,
+)
+_DEVICES = Path("/sys/class/infiniband")
+
+
+def why_absent(tool: Tool) -> str:
+    """Return why a tool cannot run here and what would help, "" where it can."""
+    path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+    if shutil.which(tool.program, path=path) is None:
+        return f"{tool.program} is not installed: {tool.remedy}"
+    if tool.rdma and not (_DEVICES.is_dir() and any(_DEVICES.iterdir())):
+        return "there is no RDMA device here"
+    return ""

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Native tools: what they print, in Cadge's units; how they are started; where they stand between launches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cadge_harness.errors import NothingSelectedError
+from cadge_harness.native import cells as native_cells
+from cadge_harness.native.cells import Pair, by_size, cells_of, choose, natives_of, schedule, size_of, sweep_text
+from cadge_harness.native.hosts import GUARD, Hosts
+from cadge_harness.native.tool import TARGET_MS, Ask, Commands, Tool, ToolError, messages
+from cadge_harness.native.tools import TOOLS, why_absent
+from cadge_harness.plan.catalogue import Catalogue, LayerInfo
+from cadge_harness.plan.planner import make_plan
+from cadge_harness.plan.sweep import read_sweep
+from cadge_results import Plan
+from cadge_results.catalogue import load_yaml
+from cadge_results.layerfile import LayerFile, Native
+
+from .conftest import WORKLOADS, make_site, make_testbed
+
+ASK = Ask(bytes=8, window=16, place="within", address="127.0.0.1", device="lo", port=18790, cpus=(0, 1))
+BY_NAME = {tool.name: tool for tool in TOOLS}
+HEAD_OFI = "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n"
+UCX = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
+SOCKPERF = """\
+sockperf: [2;35m== version #3.7-no.git == [0m
+sockperf: [Valid Duration] RunTime=0.535 sec; SentMessages=7505; ReceivedMessages=7505
+sockperf: Summary: Round trip is 71.237 usec
+sockperf: ---> percentile 90.000 =    5.701
+sockperf: ---> percentile 50.000 =    5.436
+sockperf: ---> percentile 25.000 =    5.296
+"""
+NETPIPE = """\
+Send and receive buffers are 16384 and 131072 bytes
+Now starting the main loop
+  0:       8 bytes  11104 times -->       8 1.755996   0.00003476
+  1.76 Mbps in      34.76 usec
+"""
+IB_LAT = """\
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
+ 8       1000          1.70           5.46         1.75                1.76             0.08            1.91                    5.46
+"""  # noqa: E501 - as it is printed
+IB_BW = """\
+ #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]
+ 65536      1000             2784.70            2780.50              0.044488
+"""
+OSU = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8                       0.25\n"
+IMB = "       #bytes #repetitions      t[usec]   Mbytes/sec\n            8         1000         0.25        32.10\n"
+
+PRINTED = [
+    ("ucx_perftest ucp_am_lat", UCX + "20000,0.309,2.768,2.768,2.76,2.76,361236,361236\n", 618.0),
+    ("ucx_perftest ucp_am_bw", UCX + "3000,1.2,61.0,61.0,16423.5,16000.0,16000,16000\n", 16000 * 2**20),
+    (
+        "fi_pingpong",
+        HEAD_OFI + "8       20k     =20k     312k        0.56s      0.57      13.95       0.07\n",
+        27_900.0,
+    ),
+    ("NPtcp", NETPIPE, 2 * 64 / (1.755996 * 2**20) * 1e9),
+    ("NPopenmpi -a", "0: vm\n       8 106.171341   0.00000057\n", 2 * 64 / (106.171341 * 2**20) * 1e9),
+    ("sockperf tcp --nonblocked", SOCKPERF, 5436.0),
+    ("qperf tcp_lat", "tcp_lat:\n    latency  =  122.519 us\n", 245_038.0),
+    ("qperf tcp_bw", "tcp_bw:\n    bw  =  923.009 MB/sec\n", 923.009e6),
+    ("iperf3", json.dumps({"end": {"sum_received": {"bits_per_second": 5738623162.3}}}), 5738623162.3 / 8),
+    ("ib_send_lat", IB_LAT, 3500.0),
+    ("ib_send_bw", IB_BW, 2780.5 * 2**20),
+    (
+        "fi_rdm_pingpong",
+        HEAD_OFI + "8       10k     =10k     156k        0.01s     27.21       0.29       3.40\n",
+        580.0,
+    ),
+    ("osu_latency", OSU, 500.0),
+    ("IMB-MPI1 PingPong", IMB, 500.0),
+]
+
+
+@pytest.mark.parametrize(("name", "printed", "value"), PRINTED)
+def test_what_a_tool_prints_comes_in_whole_round_trips_and_bytes_a_second(
+    name: str, printed: str, value: float
+) -> None:
+    assert BY_NAME[name].read(printed, ASK) == pytest.approx(value)
+
+
+@given(st.sampled_from(TOOLS), st.text(), st.sampled_from([printed for _, printed, _ in PRINTED]), st.integers(0, 400))
+def test_what_no_tool_prints_is_refused(tool: Tool, noise: str, printed: str, cut: int) -> None:
+    for text in (noise, printed[:cut], noise + printed[:cut], printed.replace("0", "x"), f"{printed}\n{noise}"):
+        with contextlib.suppress(ToolError):
+            assert 0 < tool.read(text, ASK) < float("inf")
+
+
+@given(st.sampled_from(TOOLS), st.integers(0, 1 << 24), st.sampled_from(["within", "between"]))
+def test_every_tool_is_told_size_port_and_server(tool: Tool, size: int, place: str) -> None:
+    ask = replace(ASK, bytes=max(size, tool.min_bytes), place="between" if place == "between" else "within", port=18777)
+    commands = tool.commands(ask)
+    words = " ".join(commands.client)
+    assert commands.client[0] == tool.program
+    assert str(ask.bytes) in words or tool.program == "IMB-MPI1"
+    if commands.ranks:
+        assert not commands.server
+    else:
+        assert "18777" in words
+        assert ask.address in words
+        assert "18777" in " ".join(commands.server)
+
+
+def test_a_run_lasts_about_as_long_at_every_size() -> None:
+    counts = [messages(replace(ASK, bytes=size), "memory") for size in (8, 4096, 65536, 1 << 20)]
+    assert counts == sorted(counts, reverse=True)
+    assert all(count >= 300 for count in counts)
+    assert TARGET_MS < 1000  # the agents wait, and the round is long
+
+
+# -- processes
+
+
+class Guarded:
+    """A guard of this test's."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", str(GUARD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def say(self, **request: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+
+    def run(self, *argv: str, port: int = 0) -> None:
+        self.say(argv=list(argv), cpu=-1, variables={"PATH": "/usr/bin:/bin"}, port=port, kind="tcp")
+
+    def line(self) -> dict[str, object]:
+        assert self.process.stdout is not None
+        found: dict[str, object] = json.loads(self.process.stdout.readline())
+        return found
+
+    def end(self) -> int:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        code = self.process.wait(timeout=10)
+        self.process.stdout.close()
+        return code
+
+
+def test_a_guard_tells_how_processes_fared_one_after_the_other() -> None:
+    guard = Guarded()
+    guard.run("sh", "-c", "echo one; echo two >&2; exit 3")
+    first = guard.line()
+    guard.run("no-such-program-at-all")
+    second = guard.line()
+    guard.run("sleep", "100")
+    guard.say()  # ends it
+    third = guard.line()
+    guard.run("sleep", "100")  # ended with the input
+    assert guard.end() == 0
+    assert (first["code"], first["printed"]) == (3, "one\ntwo\n")
+    assert first["run_wait_ns"] is None or isinstance(first["run_wait_ns"], int)
+    assert second["code"] == 127
+    assert third["code"] == -15
+
+
+def test_a_guard_says_when_somebody_listens() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    listener = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
+    guard = Guarded()
+    guard.run(sys.executable, "-I", "-c", listener, port=port)
+    assert guard.line() == {"listens": True}
+    assert guard.end() == 0
+
+
+def _tool(client: str, server: str) -> Tool:
+    shell = ("sh", "-c")
+    return replace(
+        BY_NAME["NPtcp"],
+        commands=lambda ask: Commands(server=(*shell, server.replace("PORT", str(ask.port))), client=(*shell, client)),
+    )
+
+
+def test_a_tool_that_fails_is_told_with_its_last_words() -> None:
+    testbed = replace(make_testbed(), ssh_config=None, exec_prefix=())
+    ask = replace(ASK, cpus=(-1, -1))
+    with Hosts(testbed) as hosts:
+        with pytest.raises(ToolError, match="its server did not begin: no luck"):
+            hosts.run(_tool("true", "echo no luck"), ask, "h1", "h1")
+        listening = f"{sys.executable} -Ic 'import socket, time; socket.create_server((\"\", PORT)); time.sleep(9)'"
+        with pytest.raises(ToolError, match="it ended with 4: it broke"):
+            hosts.run(
+                _tool("echo it broke; exit 4", listening.replace("socket.create", "s = socket.create")), ask, "h1", "h1"
+            )
+
+
+# -- the plan
+
+
+def layer_files() -> list[LayerFile]:
+    return [load_yaml(path, LayerFile) for path in sorted((Path(__file__).parents[2] / "layers").glob("*/*.layer.yml"))]
+
+
+FILES = [file for file in layer_files() if file.natives]
+
+
+def pairs(monkeypatch: pytest.MonkeyPatch, **more: object) -> tuple[Pair, ...]:
+    monkeypatch.setattr(native_cells, "why_absent", lambda tool: "not here" if tool.rdma or tool.source else "")
+    given: dict[str, object] = {
+        "layers": (), "named": (), "only": (), "places": ["within"], "sizes": [8, 4096, 65536, 1 << 20], **more,
+    }  # fmt: skip
+    return choose(TOOLS, natives_of(FILES), WORKLOADS.patterns, **given).pairs  # type: ignore[arg-type]
+
+
+def plan_of(chosen: tuple[Pair, ...], folder: Path, rounds: int = 3) -> Plan:
+    path = folder / "crosscheck.yml"
+    text = sweep_text(chosen, WORKLOADS.patterns, rounds=rounds, seed=5, duration_ms=100)
+    path.write_text(text, encoding="utf-8")
+    sweep, _ = read_sweep(path, WORKLOADS)
+    catalogue = Catalogue(tuple(LayerInfo(file=file) for file in FILES))
+    return by_size(make_plan(sweep, catalogue, WORKLOADS, make_site()), len(chosen) * rounds)
+
+
+def test_layers_name_tools_that_there_are() -> None:
+    assert {one.tool for file in FILES for one in file.natives} == {tool.name for tool in TOOLS}
+    assert all(one.pattern in WORKLOADS.patterns for file in FILES for one in file.natives)
+    for file in FILES:
+        usual = [(one.pattern, BY_NAME[one.tool].wait, one.places) for one in file.natives if one.usual]
+        assert len(usual) == len(set(usual))
+
+
+def test_each_pattern_and_size_has_launches_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plan = plan_of(pairs(monkeypatch), tmp_path)
+    assert plan.plan_hash == plan.expected_hash()
+    assert len({launch.launch_id for launch in plan.launches}) == len(plan.launches)
+    attempts: Counter[str] = Counter()
+    for launch in plan.launches:
+        points = [plan.by_id[one] for one in launch.point_ids]
+        attempts.update(launch.point_ids)
+        assert len({size_of(one, plan.patterns) for one in points}) == 1
+        assert {one.workload.pattern for one in points} in (
+            {"pingpong"},
+            {"pingpong", "postpoll"},
+            {"rpc"},
+            {"stream"},
+        )
+        assert all(one.subject == launch.subject for one in points)
+    assert set(attempts.values()) == {3}
+    assert set(attempts) == {point.point_id for point in plan.points if point.state == "planned"}
+    assert [name for block in plan.blocks for name in block.launch_ids] == [one.launch_id for one in plan.launches]
+    rounds = [launch.round for launch in plan.launches]
+    assert all(a <= b for a, b in pairwise(rounds))
+
+
+def test_every_tool_runs_once_a_round_between_launches_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chosen = pairs(monkeypatch, places=["within", "between"], sizes=[8, 65536])
+    plan = plan_of(chosen, tmp_path)
+    found = cells_of(chosen, plan)
+    assert {cell.cell_id for cell in found} == {pair.cell_id for pair in chosen}
+    by_launch = {launch.launch_id: launch for launch in plan.launches}
+    runs: dict[str, list[int]] = defaultdict(list)
+    for launch_id, cell_ids in schedule(found, plan).items():
+        for cell_id in cell_ids:
+            runs[cell_id].append(by_launch[launch_id].round)
+            assert f" / {by_launch[launch_id].subject.place} / " in cell_id
+    planned = {cell.cell_id for cell in found if plan.by_id[cell.point_id].state == "planned"}
+    assert {name: sorted(rounds) for name, rounds in runs.items()} == {name: [0, 1, 2] for name in planned}
+
+
+def test_a_pair_has_the_tools_wait_mode_and_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chosen = pairs(monkeypatch, sizes=[8, 65536], only=("pingpong",))
+    plan = plan_of(chosen, tmp_path)
+    cells = {cell.cell_id: cell for cell in cells_of(chosen, plan)}
+    blocking = cells["NPtcp / sockets-tcp / pingpong / within / 8"]
+    assert plan.by_id[blocking.point_id].subject.wait == "block"
+    assert blocking.beside == {}
+    # what it takes at least stands for 8 bytes, and the most that it takes for 64 KiB
+    assert {cell.bytes for cell in cells.values() if cell.tool == "sockperf tcp --nonblocked"} == {14, 65507}
+    bare = cells["ucx_perftest ucp_am_lat / native-ucx / pingpong / within / 8"].beside
+    assert [plan.by_id[bare[name]].workload["stamp"] for name in ("bare", "looking")] == ["none", "write+read"]
+
+
+def test_what_is_not_here_is_told_with_what_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    missing = replace(BY_NAME["NPtcp"], program="cadge-no-such-tool")
+    assert why_absent(missing) == "cadge-no-such-tool is not installed: apt install netpipe-tcp"
+    with pytest.raises(NothingSelectedError, match="apt install netpipe-tcp"):
+        choose(
+            [missing],
+            {"a-one": (Native(tool="NPtcp", pattern="pingpong"),)},
+            WORKLOADS.patterns,
+            layers=(),
+            named=(),
+            only=(),
+            places=["within"],
+            sizes=[8],
+        )

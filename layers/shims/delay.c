@@ -7,6 +7,9 @@
  * stall_every_ns of CLOCK_MONOTONIC, so that all ends of one host stall together. What is due in a stall
  * leaves when it is over, in order; what arrives is handed over all the while.
  *
+ * With one_end only one of two connected ends stalls, and works to send: a shim knows no roles, so it is the one whose
+ * address comes first, by a hash of it.
+ *
  * It can be a link with all of LogGP's parameters as well, so that what is fitted to measurements can be compared with what is
  * true: send_ns spins in post (o_s), receive_ns before a message is handed on (o_r); and a channel lets the next
  * message begin gap_ns (g) after the one before it, and byte_ps (G) times its bytes, but one, after that. A message has
@@ -17,7 +20,9 @@
  *
  * With send_ns and receive_ns alone nothing has to be held: a message goes to the inner layer inside its post, and whoever
  * sleeps, sleeps. One-sided operations are granted then as well; each costs its caller send_ns as a message does, a
- * notification its receiver receive_ns. quiet, which moves nothing, costs nothing.
+ * notification its receiver receive_ns. quiet, which moves nothing, costs nothing. How long it really worked to send is counted
+ * (delay.worked_ns for delay.worked_sends), by readings of the clock around the work and what one of them costs: a spin ends
+ * at the first reading that is late enough, so it lasts longer than it was told to.
  *
  * A held message is the caller's iov, not a copy: post says QUEUED, poll passes the message on when its time
  * has come, and its sent event follows then. Order is kept. What would pass by undelayed (native calls,
@@ -50,6 +55,7 @@ struct delay_chan {
 	struct cadge_chan shim;
 	bool is_up, is_down;
 	bool is_paid;     /* send_ns was spent on what the inner layer was too busy to take */
+	bool is_spared;   /* the other end is the one that stalls and works */
 	uint64_t free_ns; /* when the next message may begin */
 	uint32_t head, held_count;
 	struct held held[]; /* ring of depth */
@@ -61,10 +67,14 @@ struct delay {
 	uint64_t stall_ns, stall_every_ns; /* 0: it never stalls */
 	uint64_t send_ns, receive_ns, gap_ns, byte_ps;
 	uint64_t worked_sends; /* on how many send_ns was spent, not held */
+	uint64_t worked_ns;    /* and for how long, the readings of the clock included */
+	uint64_t clock_ns;     /* what one of them costs */
+	uint64_t one_end;
 	bool holds;
 	uint32_t depth, iov_max;
 	uint64_t polled_ns, half_period_ns; /* time of the last poll; half the usual time between two */
 	int further_events;                 /* delivered by the shim itself during an inner poll */
+	uint64_t own_names[];               /* hashes of our addresses, by peer */
 };
 
 static struct delay_chan *chan_of(const struct delay *delay, uint32_t peer)
@@ -86,6 +96,8 @@ static int take_setting(struct cadge_ctx *ctx, const char *name, const char *val
 		     {"byte_ps", &delay->byte_ps},
 		     {"stall_every_ns", &delay->stall_every_ns}};
 
+	if (strcmp(name, "one_end") == 0)
+		return shim_number(value, 1, &delay->one_end);
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (strcmp(name, known[i].name) == 0)
 			return shim_number(value, DELAY_NS_MAX, known[i].number);
@@ -93,34 +105,37 @@ static int take_setting(struct cadge_ctx *ctx, const char *name, const char *val
 }
 
 /* When a message may leave that is due at a time: then, or at the end of the stall that it falls into. */
-static uint64_t after_stall(const struct delay *delay, uint64_t due_ns)
+static uint64_t after_stall(const struct delay *delay, const struct delay_chan *chan, uint64_t due_ns)
 {
-	const uint64_t into_ns = delay->stall_ns ? due_ns % delay->stall_every_ns : 0;
+	const uint64_t into_ns =
+		delay->stall_ns && !chan->is_spared ? due_ns % delay->stall_every_ns : delay->stall_ns;
 
 	return into_ns < delay->stall_ns ? due_ns + delay->stall_ns - into_ns : due_ns;
 }
 
 /*
  * Keeps its thread for so long, as a library does that works. It is the processor's time that is meant: where another
- * thread was given the processor between two readings of the clock, that does not count.
+ * thread was given the processor between two readings of the clock, that does not count. Returns how long it worked, by the
+ * first and the last reading.
  */
-static void spin(uint64_t begin_ns, uint64_t span_ns)
+static uint64_t spin(uint64_t begin_ns, uint64_t span_ns)
 {
-	uint64_t before_ns = begin_ns;
+	uint64_t before_ns = begin_ns, time_ns;
 
-	for (uint64_t time_ns = shim_now_ns(); time_ns - begin_ns < span_ns; time_ns = shim_now_ns()) {
+	for (time_ns = shim_now_ns(); time_ns - begin_ns < span_ns; time_ns = shim_now_ns()) {
 		if (time_ns - before_ns > PERIOD_NS_MAX)
 			begin_ns += time_ns - before_ns;
 		before_ns = time_ns;
 	}
+	return time_ns - before_ns > PERIOD_NS_MAX ? span_ns : time_ns - begin_ns;
 }
 
 /* Works for what goes out at once, and only once where it has to be tried again. */
 static void work(struct delay *delay, struct delay_chan *chan)
 {
-	if (!delay->send_ns || chan->is_paid)
+	if (!delay->send_ns || chan->is_spared || chan->is_paid)
 		return;
-	spin(shim_now_ns(), delay->send_ns);
+	delay->worked_ns += spin(shim_now_ns(), delay->send_ns) + delay->clock_ns;
 	chan->is_paid = true;
 	delay->worked_sends++;
 }
@@ -138,7 +153,7 @@ static uint64_t due_ns(const struct delay *delay, struct delay_chan *chan, uint6
 	const uint64_t begin_ns = time_ns > chan->free_ns ? time_ns : chan->free_ns;
 
 	chan->free_ns = begin_ns + delay->gap_ns + bytes_ns;
-	return after_stall(delay, begin_ns + bytes_ns + delay->hold_ns);
+	return after_stall(delay, chan, begin_ns + bytes_ns + delay->hold_ns);
 }
 
 /* ---- from the inner layer ---- */
@@ -211,7 +226,7 @@ static uint64_t clock_cost_ns(void)
 static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
 {
 	struct cadge_limits limits = {.bytes = sizeof(limits)};
-	struct delay *delay = shim_new(args, sizeof(*delay));
+	struct delay *delay = shim_new(args, sizeof(*delay) + args->peers_max * sizeof(delay->own_names[0]));
 	uint64_t own_ns;
 	int code;
 
@@ -227,12 +242,17 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 		code = shim_refuse(args, CADGE_E_ARGUMENT,
 				   "shim-delay stalls for delay.stall_ns in every delay.stall_every_ns: give "
 				   "both, and the second larger than the first");
+	if (code == CADGE_DONE && delay->one_end && !delay->stall_ns && !delay->send_ns)
+		code = shim_refuse(args, CADGE_E_ARGUMENT,
+				   "delay.one_end is for stalls and for work to send: give delay.stall_ns or "
+				   "delay.send_ns as well");
 	if (code < 0) {
 		shim_close(&delay->shim);
 		return code;
 	}
 	delay->holds = delay->delay_ns || delay->stall_ns || delay->gap_ns || delay->byte_ps;
-	own_ns = delay->holds ? 3 * clock_cost_ns() : 0;
+	delay->clock_ns = delay->holds || delay->send_ns ? clock_cost_ns() : 0;
+	own_ns = delay->holds ? 3 * delay->clock_ns : 0;
 	delay->hold_ns = delay->delay_ns > own_ns ? delay->delay_ns - own_ns : 0;
 	delay->shim.inner->limits(delay->shim.inner_ctx, &limits);
 	delay->message_bytes_max = limits.message_bytes_max;
@@ -260,13 +280,37 @@ static void delay_limits(const struct cadge_ctx *ctx, struct cadge_limits *limit
 	cadge_fill(limits_out, &limits, sizeof(limits));
 }
 
+/* What an address is compared by (FNV-1a): of two ends each has both. */
+static uint64_t name_of(const unsigned char *blob, size_t bytes)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ blob[i]) * UINT64_C(1099511628211);
+	return hash;
+}
+
+static int delay_address(struct cadge_ctx *ctx, uint32_t peer, void *blob, size_t *bytes_inout)
+{
+	const int code = shim_address(ctx, peer, blob, bytes_inout);
+
+	if (code == CADGE_DONE && peer < ctx->peers)
+		((struct delay *)ctx)->own_names[peer] = name_of(blob, *bytes_inout);
+	return code;
+}
+
 static int delay_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, size_t bytes,
 			 struct cadge_chan **chan_out)
 {
 	const struct delay *delay = (const struct delay *)ctx;
 	const size_t held_bytes = delay->holds ? delay->depth * sizeof(struct held) : 0;
+	const int code =
+		shim_connect_as(ctx, sizeof(struct delay_chan) + held_bytes, peer, blob, bytes, chan_out);
 
-	return shim_connect_as(ctx, sizeof(struct delay_chan) + held_bytes, peer, blob, bytes, chan_out);
+	if (code >= 0)
+		((struct delay_chan *)*chan_out)->is_spared =
+			delay->one_end && delay->own_names[peer] > name_of(blob, bytes);
+	return code;
 }
 
 static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov, uint32_t count,
@@ -297,7 +341,7 @@ static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov,
 		return CADGE_BUSY;
 	at = chan->head + chan->held_count++;
 	held = &chan->held[at < delay->depth ? at : at - delay->depth];
-	if (delay->send_ns) {
+	if (delay->send_ns && !chan->is_spared) {
 		spin(time_ns, delay->send_ns);
 		time_ns += delay->send_ns;
 	}
@@ -463,6 +507,9 @@ static int delay_describe_path(struct cadge_chan *chan, struct cadge_path *path_
 	if (delay->stall_ns)
 		shim_add_note(&path, "none leaves for %llu of every %llu ns",
 			      (unsigned long long)delay->stall_ns, (unsigned long long)delay->stall_every_ns);
+	if (delay->one_end)
+		shim_add_note(&path, "of two ends this is the one that %s",
+			      ((const struct delay_chan *)chan)->is_spared ? "does not" : "does");
 	cadge_fill(path_out, &path, sizeof(path));
 	return CADGE_DONE;
 }
@@ -520,6 +567,7 @@ static void delay_counters(const struct cadge_ctx *ctx,
 	each(arg, "delay.held_messages", delay->held_messages);
 	each(arg, "delay.late_messages", delay->late_messages);
 	each(arg, "delay.worked_sends", delay->worked_sends);
+	each(arg, "delay.worked_ns", delay->worked_ns);
 	shim_counters(ctx, each, arg);
 }
 
@@ -527,6 +575,8 @@ static const struct cadge_option delay_options[] = {
 	{"delay_ns", "0", "How long each message is held back before it is sent, in nanoseconds."},
 	{"stall_ns", "0", "For how long nothing is sent, again and again, in nanoseconds; 0: never."},
 	{"stall_every_ns", "0", "From the beginning of one stall to that of the next, in nanoseconds."},
+	{"one_end", "0",
+	 "1: of two connected ends only one stalls, and works to send: that whose address comes first."},
 	{"send_ns", "0", "For how long post works, in nanoseconds: LogGP's o of the sender."},
 	{"receive_ns", "0",
 	 "For how long a message is worked at before it is handed on, in nanoseconds: o of the receiver."},
@@ -546,7 +596,7 @@ static const struct cadge_layer delay_layer = {
 	.open = delay_open,
 	.close = shim_close,
 	.limits = delay_limits,
-	.address = shim_address,
+	.address = delay_address,
 	.connect = delay_connect,
 	.disconnect = shim_disconnect,
 	.post = delay_post,

@@ -191,6 +191,85 @@ static void delay_stalls(void)
 	pair_close(&end);
 }
 
+/* Of two ends that stall for nearly ever one is spared, and says so. */
+static void delay_stalls_one_end(void)
+{
+	static const struct cadge_setting settings[] = {{"delay.stall_ns", "9999000000"},
+							{"delay.stall_every_ns", "10000000000"},
+							{"delay.one_end", "1"}};
+	const struct cadge_layer *shim = pair_load("shim-delay");
+	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
+	struct cadge_path paths[2] = {{.bytes = sizeof(*paths)}, {.bytes = sizeof(*paths)}};
+	struct pair_end a, b;
+	uint64_t begin_ns;
+
+	args.inner = pair_load("sockets-unix");
+	args.settings = settings;
+	args.settings_count = 3;
+	if (pair_open(&a, shim, &args) < 0 || pair_open(&b, shim, &args) < 0 || !pair_meet(&a, &b))
+		tap_bail(args.error);
+	while (pair_now_ns() % UINT64_C(10000000000) > UINT64_C(9900000000))
+		; /* a stall is about to end */
+	if (pair_post(&a, NULL, "a", 1, 1) < 0 || pair_post(&b, NULL, "b", 1, 1) < 0)
+		tap_bail("post failed");
+	begin_ns = pair_now_ns();
+	while (pair_now_ns() - begin_ns < 20000000)
+		if (shim->poll(a.ctx, &a.seen.sink) < 0 || shim->poll(b.ctx, &b.seen.sink) < 0)
+			tap_bail("poll failed");
+	ok(a.seen.received + b.seen.received == 1, "shim-delay: one end of two stalls");
+	if (shim->describe_path(a.chan, &paths[0]) < 0 || shim->describe_path(b.chan, &paths[1]) < 0)
+		tap_bail("describe_path failed");
+	ok(strstr(paths[a.seen.received].note, "one that does not") &&
+		   strstr(paths[b.seen.received].note, "one that does") &&
+		   !strstr(paths[b.seen.received].note, "one that does not"),
+	   "shim-delay: each end says which: %s", paths[0].note);
+	pair_close(&a);
+	pair_close(&b);
+}
+
+static void keep_work(void *arg, const char *name, uint64_t value)
+{
+	uint64_t *found = arg;
+
+	if (strcmp(name, "delay.worked_sends") == 0)
+		found[0] = value;
+	else if (strcmp(name, "delay.worked_ns") == 0)
+		found[1] = value;
+}
+
+/* What it says that it worked for is what its caller was kept for. */
+static void delay_counts_its_work(void)
+{
+	enum { POSTS = 2000, SEND_NS = 20000 };
+	static const struct cadge_setting setting = {"delay.send_ns", "20000"};
+	const struct cadge_layer *shim = pair_load("shim-delay");
+	static uint64_t spent_ns[POSTS];
+	unsigned char payload[8] = {0};
+	const struct cadge_iov iov = {payload, sizeof(payload)};
+	uint64_t work[2] = {0};
+	struct pair_end end;
+	double said_ns, seen_ns;
+
+	open_self(&end, shim, pair_load("null-self"), &setting, 1);
+	for (int i = 0; i < POSTS; i++) {
+		const uint64_t begin_ns = pair_now_ns();
+
+		if (shim->post(end.chan, &iov, 1, 0, 1) < 0)
+			tap_bail("post failed");
+		spent_ns[i] = pair_now_ns() - begin_ns;
+		if (shim->poll(end.ctx, &end.seen.sink) < 0)
+			tap_bail("poll failed");
+	}
+	shim->counters(end.ctx, keep_work, work);
+	pair_close(&end);
+	qsort(spent_ns, POSTS, sizeof(*spent_ns), compare);
+	seen_ns = (double)spent_ns[POSTS / 2];
+	said_ns = work[0] ? (double)work[1] / (double)work[0] : 0;
+	ok(work[0] == POSTS && said_ns >= SEND_NS &&
+		   (SANITIZED || (said_ns < seen_ns * 1.01 && said_ns > seen_ns * 0.98)),
+	   "shim-delay: says that a send took %.0f ns, and its caller saw %.0f", said_ns, seen_ns);
+}
+
 /* A link of LogGP's parameters: when the last of some messages that are posted at once is there. */
 static void delay_is_a_link(void)
 {
@@ -311,7 +390,8 @@ static void settings_and_inner(void)
 {
 	const struct cadge_layer *shim = pair_load("shim-delay"), *null = pair_load("null-self");
 	static const struct cadge_setting unknown = {"delay.height", "1"}, word = {"delay.delay_ns", "long"},
-					  inner = {"delay_ns", "1"}, alone = {"delay.stall_ns", "5"};
+					  inner = {"delay_ns", "1"}, alone = {"delay.stall_ns", "5"},
+					  one_end = {"delay.one_end", "1"};
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 	struct cadge_ctx *ctx;
 
@@ -326,6 +406,8 @@ static void settings_and_inner(void)
 	args.settings = &word;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
 	args.settings = &alone;
+	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
+	args.settings = &one_end;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "%s", args.error);
 	args.settings = &inner;
 	ok(shim->open(&args, &ctx) == CADGE_E_ARGUMENT, "a setting without prefix is the inner layer's: %s",
@@ -387,6 +469,8 @@ int main(void)
 	delay_is_exact();
 	delay_keeps_order();
 	delay_stalls();
+	delay_stalls_one_end();
+	delay_counts_its_work();
 	delay_is_a_link();
 	fault_drops_as_told();
 	settings_and_inner();

@@ -15,7 +15,7 @@ const struct cadge_layer *pair_load(const char *name)
 {
 	const char *folder = getenv("CADGE_MODULES");
 	char path[4096], reason[256] = "too many layers for one test";
-	static struct cadge_layer tables[16]; /* as many as a test loads */
+	static struct cadge_layer tables[32]; /* as many as a test loads */
 	static unsigned int tables_used;
 	struct cadge_layer *layer = &tables[tables_used];
 	cadge_layer_entry_fn entry;

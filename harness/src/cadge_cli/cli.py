@@ -48,6 +48,7 @@ COMMANDS = {
     "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
     "why": "Show two cells side by side: path, protocol, settings, versions, costs.",
     "crosscheck": "Measure layers beside the native tools of their libraries: what Cadge adds.",
+    "selftest": "Plant delays, stalls and settings, and look whether they are found.",
     "scale": "Predict traffic among more endpoints, from measured LogGP parameters.",
     "study": "Compare a campaign with the published figures of a paper.",
     "hypotheses": "List what papers claimed, and where each claim is tested.",
@@ -133,6 +134,11 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_crosscheck import crosscheck
 
             return crosscheck
+
+        case "selftest":
+            from cadge_cli.commands_selftest import selftest
+
+            return selftest
         case "study":
             from cadge_cli.commands_study import study
 

@@ -35,8 +35,9 @@ from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, UnfitError
-from cadge_harness.paths import Checkout, find_checkout
+from cadge_harness.paths import Checkout, find_checkout, selftests_of
 from cadge_harness.plan.patterns import check_driver, check_plan
+from cadge_harness.run.build_identity import build_digest
 from cadge_harness.run.machine_lock import machine_lock
 from cadge_harness.run.request import Request, checkout_warnings, read_request
 from cadge_harness.run.runner import WORK, AnsibleRunner, tidy
@@ -58,6 +59,7 @@ from cadge_results import (
     campaign_id,
 )
 from cadge_results.looks import looks_state
+from cadge_results.selftest import newest_selftest
 
 EXAMPLES = "\b\nExamples:\n"
 
@@ -143,9 +145,10 @@ def measure(request: Request, output: Output, how: Measuring, around: Around | N
             plan = around.plan(plan) if around else plan
             for notice in plan.notices:
                 output.say(notice)
+            results = how.results or request.checkout.campaigns
             writer = CampaignWriter.create(
-                how.results or request.checkout.campaigns,
-                meta=_meta(request, plan, testbed),
+                results,
+                meta=_meta(request, plan, testbed, results),
                 plan=plan,
                 sweep_text=request.sweep_text,
                 trace=request.replay.trace if request.replay else None,
@@ -308,9 +311,11 @@ def _run(session: Session, runner: Runner, progress: Progress, state: RunState) 
     return ended
 
 
-def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed) -> CampaignMeta:
+def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path) -> CampaignMeta:
     now = datetime.now(UTC)
-    revision, dirty = _revision(request.checkout.root)
+    revision, dirty = revision_of(request.checkout.root)
+    build = build_digest(request.checkout)
+    counted = newest_selftest(selftests_of(results), build=build)
     return CampaignMeta(
         schema_=CampaignMeta.schema_id(),
         campaign_id=campaign_id(now, plan.plan_hash),
@@ -330,10 +335,12 @@ def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed) -> CampaignMe
             launches=len(plan.launches),
             wall_s=plan.estimate.wall_s,
         ),
+        build=build,
+        selftest=counted.pin() if counted else None,
     )
 
 
-def _revision(root: Path) -> tuple[str, bool]:
+def revision_of(root: Path) -> tuple[str, bool]:
     """Return the checkout's revision and whether it has changes of its own; unknown without git."""
     base = ["git", "-c", f"safe.directory={root}", "-C", str(root)]
     try:

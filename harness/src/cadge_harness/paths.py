@@ -57,6 +57,11 @@ class Checkout:
         return self.root / "results" / "campaigns"
 
 
+def selftests_of(campaigns: Path) -> Path:
+    """Return where self-tests lie: in a folder of the campaigns' own, so that both are moved and removed together."""
+    return campaigns / "selftest"
+
+
 def find_checkout() -> Checkout:
     """Return the checkout: $CADGE_ROOT, or the one that this package is installed from.
 

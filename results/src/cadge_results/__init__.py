@@ -46,6 +46,7 @@ from cadge_results.point import Point, Subject, Workload
 from cadge_results.reason import Reason
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Attempt, Check, Result
+from cadge_results.selftest import SelftestFile, SelftestPart, SelftestPin
 from cadge_results.store import Campaign, Store, outcomes
 from cadge_results.sweep import SweepFile
 from cadge_results.trace import LeftOut, Trace, TraceFacts
@@ -101,6 +102,9 @@ __all__ = [
     "SchemaTooNewError",
     "SchemaTooOldError",
     "Store",
+    "SelftestFile",
+    "SelftestPart",
+    "SelftestPin",
     "StoreBusyError",
     "StoreFullError",
     "StoreUnwritableError",

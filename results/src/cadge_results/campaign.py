@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt
 
 from cadge_results.base import Document, Frozen, digest_without
+from cadge_results.selftest import DIGEST, SelftestPin
 
 CampaignStatus = Literal["running", "finished", "interrupted"]
 
@@ -58,6 +59,10 @@ class CampaignMeta(Document):
     command: tuple[str, ...]
     planned: Planned
     problems: tuple[str, ...] = ()
+    build: str | None = Field(default=None, pattern=DIGEST, exclude_if=lambda value: value is None)
+    """Digest of the driver and of every built layer here, when it was begun."""
+    selftest: SelftestPin | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What the newest self-test of this build said, or that of another where there was none, when it was begun."""
     checksum: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the rest. A campaign that was begun before files had checksums has none."""
 

@@ -23,6 +23,7 @@ from cadge_results.pattern import PatternFile
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.result import Result
+from cadge_results.selftest import SelftestFile
 from cadge_results.sweep import SweepFile
 
 DOCUMENTS: tuple[type[Document], ...] = (
@@ -39,6 +40,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     PatternFile,
     Plan,
     Result,
+    SelftestFile,
     SweepFile,
 )
 

@@ -74,6 +74,11 @@ def launches_to_decide(share: float, level: float, *, power: float = POWER) -> i
     return None
 
 
+def power(launches: int, share: float, level: float = ERROR) -> float:
+    """Return how surely so many launches show that more than half lie on a side, where this share does."""
+    return _at_most(launches, most_fewer(launches, level), 1 - share)
+
+
 def _at_most(launches: int, fewer: int, share: float) -> float:
     """Return the probability of no more than `fewer` of so many where each is one with this probability."""
     if fewer < 0:

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How often intervals hold the truth under the drift that this machine had: by simulation from the self-test's own rounds.
+
+The paired log-ratios of a long campaign, freed of their median, are what the machine does to a difference that is not
+there. Campaigns of 9, 18 and 30 launches are drawn from them in blocks of neighbouring rounds (circular moving blocks:
+Künsch, Annals of Statistics 17, 1989, p. 1217; Politis and Romano, 1992), so that what neighbours share stays in them.
+Each is given the interval that verdicts use: the order statistics that a sign test allows, with the correlation of
+neighbours that the whole campaign shows (stats/serial.py).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+from cadge_analysis.stats.compare import numbers_of
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, median
+from cadge_analysis.stats.load import Dataset, Series
+from cadge_analysis.stats.sequential import ERROR, fixed, repeated_interval
+from cadge_analysis.stats.serial import Serial, serial_correlation
+
+LAUNCHES = (9, 18, 30)
+BLOCK = 10
+DRAWS = 2000
+SHORT_MOST = 0.02
+"""Intervals that are to hold the truth in 95 % may fall short by so much: block draws of a few hundred rounds tell no more."""
+ROUNDS_LEAST = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """One pair of series, and campaigns of so many launches: the share of intervals that hold the truth."""
+
+    pair: tuple[str, str]
+    launches: int
+    share: float
+    error: float
+    """Its standard error, of the draws alone."""
+    rounds: int
+    """From how many rounds it was drawn."""
+    correlation: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether it falls no shorter than SHORT_MOST."""
+        return self.share >= TARGET_COVERAGE - SHORT_MOST
+
+
+def differences(data: Dataset) -> Mapping[tuple[str, str], list[float]]:
+    """Return the paired log-ratios of each layer's series to its first one, in the order of rounds, without their median."""
+    found: dict[tuple[str, str], list[float]] = {}
+    base: dict[str, tuple[Series, Mapping[tuple[int, int], float]]] = {}
+    for cell in sorted(data.cells, key=lambda one: (one.series, one.case.sort_key)):
+        numbers = numbers_of(cell)
+        if numbers is None or min(numbers.by_round.values()) <= 0:
+            continue
+        series, first = base.setdefault(cell.series.layer, (cell.series, numbers.by_round))
+        both = sorted(set(first) & set(numbers.by_round))
+        if series == cell.series or len(both) < ROUNDS_LEAST:
+            continue
+        ratios = [log(numbers.by_round[key] / first[key]) for key in both]
+        middle = median(ratios)
+        found[series.label, cell.series.label] = [one - middle for one in ratios]
+    return found
+
+
+def coverage(data: Dataset, *, draws: int = DRAWS, seed: int = 1) -> tuple[Coverage, ...]:
+    """Return the coverage for each pair and number of launches; nothing where no pair has ROUNDS_LEAST rounds."""
+    found = []
+    for pair, values in differences(data).items():
+        serial = serial_correlation([values])
+        found += [_covered(pair, values, launches, serial, draws, seed) for launches in LAUNCHES]
+    return tuple(found)
+
+
+def _covered(
+    pair: tuple[str, str], values: Sequence[float], launches: int, serial: Serial | None, draws: int, seed: int
+) -> Coverage:
+    correlation = serial.used if serial else 0.0
+    fewer = fixed(launches).fewest(ERROR, correlation=correlation)[0]
+    chance = random.Random(f"{seed} {launches} {pair}")  # noqa: S311 - a simulation, not a secret
+    held = 0
+    for _ in range(draws):
+        ends = repeated_interval(_drawn(values, launches, chance), fewer)
+        held += ends is None or ends[0] <= 0 <= ends[1]
+    share = held / draws
+    return Coverage(
+        pair=pair,
+        launches=launches,
+        share=share,
+        error=sqrt(share * (1 - share) / draws),
+        rounds=len(values),
+        correlation=serial.correlation if serial else 0.0,
+    )
+
+
+def _drawn(values: Sequence[float], launches: int, chance: random.Random) -> list[float]:
+    found: list[float] = []
+    while len(found) < launches:
+        begin = chance.randrange(len(values))
+        found += [values[(begin + at) % len(values)] for at in range(min(BLOCK, launches - len(found)))]
+    return found

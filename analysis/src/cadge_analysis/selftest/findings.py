@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parts of a self-test: from the campaigns that were made for it to a verdict, a sentence and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+
+from pydantic import JsonValue
+
+from cadge_analysis import units
+from cadge_analysis.selftest.drift import SHORT_MOST, coverage
+from cadge_analysis.selftest.planted import SERIES_LAUNCHES, Calibration, Planted, calibrations, planted, send_ns
+from cadge_analysis.selftest.quiet import quiet
+from cadge_analysis.selftest.stall import CLOSED_MOST, SHOWN_NS, stalled
+from cadge_analysis.stats.intervals import TARGET_COVERAGE
+from cadge_analysis.stats.load import read
+from cadge_results import Campaign
+from cadge_results.selftest import PartVerdict
+
+SERIES = 20
+FOUND_LEAST = 19
+HELD_LEAST = 17
+QUICK_NS = 1200
+"""Up to this round trip 200 ns are planted, and have to be held by the interval."""
+LARGE_NS, SMALL_NS = 200, 50
+LARGE_SHARE, SMALL_SHARE = 0.20, 0.05
+SLOW = "sockets-tcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A part without its campaigns and its time."""
+
+    verdict: PartVerdict
+    says: str
+    figures: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """What to plant in one layer, as settings of the shim: nothing, the large delay, and the small one."""
+
+    layer: str
+    settings: tuple[dict[str, int], ...]
+
+
+def plants(campaign: Campaign) -> tuple[Plant, ...]:
+    """Return what to plant, by what a campaign of the sweep selftest-find says; the quick layer first where there is one."""
+    found = calibrations(read(campaign))
+    quick = next((one for one in found if one.medium == "memory" and one.round_trip_ns <= QUICK_NS), None)
+    slow = next((one for one in found if one.layer == SLOW), None)
+    made = []
+    if quick is not None:
+        large = send_ns(LARGE_NS, quick.longer_ns, ends=2)
+        small = send_ns(SMALL_NS, quick.longer_ns, ends=1)
+        made.append(_plant(quick, {"delay.send_ns": large}, {"delay.send_ns": small, "delay.one_end": 1}))
+    if slow is not None:
+        large, small = (
+            send_ns(share * slow.round_trip_ns, slow.longer_ns, ends=2) for share in (LARGE_SHARE, SMALL_SHARE)
+        )
+        made.append(_plant(slow, {"delay.send_ns": large}, {"delay.send_ns": small}))
+    return tuple(made)
+
+
+def _plant(one: Calibration, *settings: dict[str, int]) -> Plant:
+    return Plant(layer=one.layer, settings=({"delay.send_ns": 0}, *settings))
+
+
+def of_delays(campaign: Campaign) -> Finding:
+    """Judge a campaign of the sweep selftest-delay."""
+    found = planted(read(campaign))
+    wrong, enough = [], True
+    large = _largest(found)
+    for one in large:
+        enough &= len(one.series) >= SERIES
+        if one.found < _of(FOUND_LEAST, len(one.series)):
+            wrong.append(f"{one.layer}: found in {one.found} of {len(one.series)} series, {FOUND_LEAST} of {SERIES} are asked for")
+        if one.round_trip_ns <= QUICK_NS and one.held < _of(HELD_LEAST, len(one.series)):
+            wrong.append(f"{one.layer}: held by {one.held} of {len(one.series)} intervals, {HELD_LEAST} of {SERIES} are asked for")
+    quick = any(one.round_trip_ns <= QUICK_NS for one in large)
+    verdict: PartVerdict = "not judged" if not (enough and quick and large) else "failed" if wrong else "passed"
+    said = [_said(one, planted_large=one in large) for one in found]
+    if not quick:
+        said.insert(0, f"no layer here has a round trip of {QUICK_NS} ns or less over shared memory")
+    if not enough:
+        said.insert(0, f"fewer than {SERIES} series are not judged")
+    return Finding(verdict=verdict, says="; ".join([*wrong, *said]), figures={"delays": [_figures(one) for one in found]})
+
+
+def _largest(found: Sequence[Planted]) -> list[Planted]:
+    by_layer: dict[str, Planted] = {}
+    for one in found:
+        if one.layer not in by_layer or by_layer[one.layer].truth_ns < one.truth_ns:
+            by_layer[one.layer] = one
+    return list(by_layer.values())
+
+
+def _of(least: int, series: int) -> float:
+    return least * series / SERIES
+
+
+def _said(one: Planted, *, planted_large: bool) -> str:
+    share = units.percent(one.truth_ns / one.round_trip_ns)
+    text = (
+        f"{one.layer}: {one.truth_ns:.0f} ns in a round trip of {one.round_trip_ns:.0f} ns ({share}) found in {one.found} of "
+        f"{len(one.series)} series of {SERIES_LAUNCHES} launches, and held by {one.held} intervals"
+    )
+    if not planted_large:
+        text += f" (the planner says that {one.predicted * len(one.series):.1f} find it)"
+    return text
+
+
+def _figures(one: Planted) -> dict[str, JsonValue]:
+    return {
+        "layer": one.layer,
+        "asked_send_ns": one.asked_ns,
+        "planted_ns": round(one.truth_ns, 1),
+        "round_trip_ns": round(one.round_trip_ns, 1),
+        "series": len(one.series),
+        "launches": SERIES_LAUNCHES,
+        "found": one.found,
+        "held": one.held,
+        "predicted_share": round(one.predicted_share, 4),
+        "predicted": round(one.predicted, 4),
+        "launches_needed": one.launches_needed,
+        "hindered": one.hindered,
+        "each": [
+            {
+                "planted_ns": round(truth, 1),
+                "ns": round(found.value, 1),
+                "low_ns": None if found.low is None else round(found.low, 1),
+                "high_ns": None if found.high is None else round(found.high, 1),
+            }
+            for found, truth in zip(one.series, one.truths_ns, strict=True)
+        ],
+    }
+
+
+def of_stall(campaign: Campaign) -> Finding:
+    """Judge a campaign of the sweep selftest-stall."""
+    found = stalled(read(campaign))
+    if found is None:
+        return Finding(verdict="not judged", says="no launch ended on one of the sides", figures={})
+    verdict: PartVerdict = "passed" if found.shown and found.closed_alike else "failed"
+    text = (
+        f"p99 of calls at a rate of their own {found.load_with_ns / 1e6:.2f} ms with the stall and "
+        f"{found.load_without_ns / 1e6:.2f} ms without, {SHOWN_NS / 1e6} ms are to be passed; the closed loop's p99 "
+        f"{found.closed_ratio:.2f} times its own, at most {CLOSED_MOST} times are allowed; {found.launches} launches a side"
+    )
+    if found.own:
+        verdict = "not judged"
+        text = f"the machine stalls as long by itself: {text}"
+    return Finding(verdict=verdict, says=text, figures=asdict(found))
+
+
+def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused: str) -> Finding:
+    """Judge two campaigns of the sweep selftest-quiet. refused: what was said of a variable that steers no library."""
+    found = quiet(read(clean), read(steered), names)
+    wrong = [*found.leaked, *(f"{one.variable} ended as {one.ended}" for one in found.settings if not one.shown)]
+    if not refused:
+        wrong.append("a variable that steers no library was not refused")
+    steering = [one for one in found.settings if one.steers or one.ended != _plain(one.layer, one.variable)]
+    shown = sum(one.ended == _plain(one.layer, one.variable) for one in found.settings)
+    enough = bool(found.layers) and bool(found.settings)
+    verdict: PartVerdict = "failed" if wrong else "passed" if enough else "not judged"
+    text = (
+        f"{len(names)} variables and files of the user's reached no endpoint of {', '.join(found.layers) or 'any layer'} and "
+        f"changed no path; of {len(found.settings)} that the sweep sets {shown} are shown in the series' name and "
+        f"{len(found.settings) - shown} end without a number ({len(steering)} change something here)"
+    )
+    return Finding(
+        verdict=verdict,
+        says="; ".join(wrong) or text,
+        figures={
+            "users": sorted(names),
+            "layers": list(found.layers),
+            "leaked": list(found.leaked),
+            "settings": [asdict(one) for one in found.settings],
+            "refused": refused,
+        },
+    )
+
+
+def _plain(layer: str, variable: str) -> str:
+    return f"{layer} ({', '.join(f'env.{one}' for one in variable.split(', '))})"
+
+
+def of_coverage(campaign: Campaign) -> Finding:
+    """Judge intervals by simulation from the rounds of a long campaign."""
+    found = coverage(read(campaign))
+    figures: dict[str, JsonValue] = {"coverage": [asdict(one) | {"pair": list(one.pair)} for one in found]}
+    if not found:
+        return Finding(verdict="not judged", says="no campaign of this self-test has rounds enough", figures=figures)
+    worst = min(found, key=lambda one: one.share)
+    verdict: PartVerdict = "passed" if all(one.enough for one in found) else "failed"
+    text = (
+        f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {units.percent(worst.share)} to "
+        f"{units.percent(max(one.share for one in found))} of campaigns drawn from the rounds of this one, "
+        f"{units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; the least for {worst.pair[1]}, {worst.launches} "
+        f"launches; correlation of neighbouring rounds up to {max(one.correlation for one in found):.2f}"
+    )
+    return Finding(verdict=verdict, says=text, figures=figures)
+
+
+def of_alike(campaigns: Sequence[Campaign]) -> Finding:
+    """Judge campaigns of the sweep selftest-aa, of which the last was made beside a load."""
+    from cadge_analysis.selftest.pooled import alike, pooled, spoken
+
+    found = pooled([alike(one, disturbed=one is campaigns[-1]) for one in campaigns])
+    criteria = spoken(found)
+    verdict: PartVerdict = "passed" if found.passes else "failed" if found.enough else "not judged"
+    return Finding(
+        verdict=verdict,
+        says="; ".join(f"{asked}: {came}{'' if holds else ' (NOT HELD)'}" for asked, holds, came in criteria),
+        figures={
+            "cells": found.cells,
+            "called": found.called,
+            "rate": found.rate,
+            "nominal": found.nominal,
+            "low": found.low,
+            "high": found.high,
+            "after_correction": found.after_correction,
+            "campaigns": [
+                {"campaign_id": one.campaign_id, "disturbed": one.disturbed, "cells": len(one.cells), "rate": one.rate}
+                for one in found.campaigns
+            ],
+        },
+    )

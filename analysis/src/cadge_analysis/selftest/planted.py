@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Delays that were planted: how often they are found, and how often the interval holds what was really planted.
+
+What was planted is measured in place: the shim counts how long it spun, in the processes and over the operations that were
+timed (`delay.worked_ns`), for a spin lasts longer than it was told to. The launches are cut into series, one after the
+other: each is what a campaign of so many launches would have been, with its own drift, and none has a launch of another.
+A series finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
+
+What the planner would have said beforehand is told beside: the share of rounds in which the delayed side is the slower
+one, by how the rounds of the *largest* planted delay scatter around their median, gives the power of a sign test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from cadge_analysis.stats.compare import numbers_of
+from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, median, over_launches
+from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.plan_power import launches_to_decide, power
+from cadge_analysis.stats.sequential import ERROR
+
+SEND = "delay.send_ns"
+WORKED = "delay.worked_ns"
+SERIES_LAUNCHES = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What a layer's round trip takes, and how much longer than told a planted spin lasts, a message."""
+
+    layer: str
+    round_trip_ns: float
+    medium: str
+    longer_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """One planted delay: what it really was, and what each series says of it. Times are of a round trip, in ns."""
+
+    layer: str
+    asked_ns: int
+    round_trip_ns: float
+    truth_ns: float
+    """Over all launches; each series is held against its own."""
+    series: tuple[Estimate, ...]
+    truths_ns: tuple[float, ...]
+    hindered: int
+    predicted_share: float
+
+    @property
+    def found(self) -> int:
+        """In how many series the interval lies above zero."""
+        return sum(one.low is not None and one.coverage >= TARGET_COVERAGE and one.low > 0 for one in self.series)
+
+    @property
+    def held(self) -> int:
+        """In how many series the interval holds the truth."""
+        return sum(
+            one.low is not None and one.high is not None and one.low <= truth <= one.high
+            for one, truth in zip(self.series, self.truths_ns, strict=True)
+        )
+
+    @property
+    def predicted(self) -> float:
+        """With which probability the planner says that a series finds it."""
+        return power(SERIES_LAUNCHES, self.predicted_share)
+
+    @property
+    def launches_needed(self) -> int | None:
+        """How many launches the planner asks for, to find it in four of five; None: more than anybody makes."""
+        return launches_to_decide(round(self.predicted_share, 3), ERROR)
+
+
+def _send_ns(cell: Cell) -> int:
+    return int(dict(cell.series.settings)[SEND])
+
+
+def _by_layer(data: Dataset) -> Mapping[str, list[Cell]]:
+    """Return the cells of each layer by the delay that was asked for, the one without first."""
+    found: dict[str, list[Cell]] = {}
+    for cell in sorted(data.cells, key=lambda one: (_send_ns(one), one.series)):
+        found.setdefault(cell.series.layer, []).append(cell)
+    return found
+
+
+def worked_ns(cell: Cell) -> dict[RoundKey, float]:
+    """Return by launch how long both ends together spun for a round trip."""
+    return {one.round: one.counters.get(WORKED, 0) / one.operations for one in cell.samples if one.operations}
+
+
+def calibrations(data: Dataset) -> tuple[Calibration, ...]:
+    """Return what the campaign of the sweep selftest-find found out, the quickest layer first."""
+    medium = {
+        record.launch.layer: record.result.path[0].medium
+        for record in data.records
+        if record.result is not None and record.result.path
+    }
+    found = []
+    for layer, cells in _by_layer(data).items():
+        numbers = [numbers_of(cell) for cell in cells]
+        if len(cells) != 2 or numbers[0] is None or numbers[1] is None:
+            continue
+        spun = median(list(worked_ns(cells[1]).values()))
+        found.append(
+            Calibration(
+                layer=layer,
+                round_trip_ns=numbers[0].central.value,
+                medium=medium.get(layer, ""),
+                longer_ns=spun / 2 - _send_ns(cells[1]),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: one.round_trip_ns))
+
+
+def send_ns(wanted_ns: float, longer_ns: float, *, ends: int) -> int:
+    """Return what a shim is told, so that a round trip takes so much longer; it cannot be less than one spin lasts."""
+    return max(1, round(wanted_ns / ends - longer_ns))
+
+
+def planted(data: Dataset) -> tuple[Planted, ...]:
+    """Return what a campaign of the sweep selftest-delay says of each delay, layer by layer."""
+    return tuple(one for cells in _by_layer(data).values() for one in _of_layer(cells))
+
+
+def _of_layer(cells: Sequence[Cell]) -> Iterator[Planted]:
+    measured = [(cell, found) for cell in cells if (found := numbers_of(cell)) is not None]
+    if len(measured) < 2 or measured[0][0] is not cells[0]:
+        return
+    (_, base), *others = measured
+    without = base.by_round
+    scatter = _scatter(without, max(others, key=lambda one: _send_ns(one[0]))[1].by_round)
+    for cell, numbers in others:
+        spun, with_it = worked_ns(cell), numbers.by_round
+        series, truths = [], []
+        for rounds in _series(sorted(set(without) & set(with_it) & set(spun))):
+            series.append(over_launches([with_it[key] - without[key] for key in rounds], paired=True))
+            truths.append(sum(spun[key] for key in rounds) / len(rounds))
+        if not series:
+            continue
+        truth = sum(truths) / len(truths)
+        step = log(1 + truth / base.central.value)
+        yield Planted(
+            layer=cell.series.layer,
+            asked_ns=_send_ns(cell),
+            round_trip_ns=base.central.value,
+            truth_ns=truth,
+            series=tuple(series),
+            truths_ns=tuple(truths),
+            hindered=numbers.hindered + base.hindered,
+            predicted_share=sum(one + step > 0 for one in scatter) / len(scatter),
+        )
+
+
+def _scatter(without: Mapping[RoundKey, float], with_it: Mapping[RoundKey, float]) -> list[float]:
+    """Return how the rounds' log-ratios lie around their median."""
+    ratios = [log(with_it[key] / without[key]) for key in sorted(set(without) & set(with_it))]
+    middle = median(ratios)
+    return [one - middle for one in ratios]
+
+
+def _series(rounds: Sequence[RoundKey]) -> Iterator[Sequence[RoundKey]]:
+    """Cut rounds into series of SERIES_LAUNCHES by their numbers, so that no round shifts another into a series."""
+    by_number: dict[int, list[RoundKey]] = {}
+    for key in rounds:
+        by_number.setdefault(key[0] // SERIES_LAUNCHES, []).append(key)
+    # a few launches that failed leave a series what it is
+    yield from (found for _, found in sorted(by_number.items()) if len(found) >= SERIES_LAUNCHES - 3)

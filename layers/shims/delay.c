@@ -41,6 +41,7 @@
 enum { HELD_MAX = 4096, IOV_MAX_HERE = 8 };
 #define DELAY_NS_MAX  UINT64_C(10000000000) /* of stalls as well, and of a byte in ps */
 #define PS_PER_NS     1000u
+#define NS_PER_US     1000u
 #define PERIOD_NS_MAX UINT64_C(2000) /* the longest time between two polls that still counts as polling */
 /* closer than this, wait does not sleep: waking up may take that long */
 #define NO_SLEEP_NS UINT64_C(200000)
@@ -69,6 +70,7 @@ struct delay {
 	uint64_t worked_sends; /* on how many send_ns was spent, not held */
 	uint64_t worked_ns;    /* and for how long, the readings of the clock included */
 	uint64_t clock_ns;     /* what one of them costs */
+	uint64_t steps_per_us; /* of step() */
 	uint64_t one_end;
 	bool holds;
 	uint32_t depth, iov_max;
@@ -113,20 +115,36 @@ static uint64_t after_stall(const struct delay *delay, const struct delay_chan *
 	return into_ns < delay->stall_ns ? due_ns + delay->stall_ns - into_ns : due_ns;
 }
 
+/* Keeps the processor for so many steps, each of which waits for the one before it. */
+static void step(uint64_t steps)
+{
+	uint64_t value = steps;
+
+	for (; steps; steps--) {
+		value = value * 3 + 1;
+		__asm__ volatile("" : "+r"(value));
+	}
+}
+
 /*
  * Keeps its thread for so long, as a library does that works. It is the processor's time that is meant: where another
- * thread was given the processor between two readings of the clock, that does not count. Returns how long it worked, by the
- * first and the last reading.
+ * thread was given the processor between two readings of the clock, that does not count. The last part is done by steps, not by
+ * readings, which are too coarse: some 18 ns each. Returns how long it worked, by the first and the last reading.
  */
-static uint64_t spin(uint64_t begin_ns, uint64_t span_ns)
+static uint64_t spin(const struct delay *delay, uint64_t begin_ns, uint64_t span_ns)
 {
-	uint64_t before_ns = begin_ns, time_ns;
+	const uint64_t coarse_ns = span_ns > 3 * delay->clock_ns ? span_ns - 3 * delay->clock_ns : 0;
+	uint64_t before_ns = begin_ns, time_ns = begin_ns;
 
-	for (time_ns = shim_now_ns(); time_ns - begin_ns < span_ns; time_ns = shim_now_ns()) {
+	while (time_ns - begin_ns < coarse_ns) {
+		time_ns = shim_now_ns();
 		if (time_ns - before_ns > PERIOD_NS_MAX)
 			begin_ns += time_ns - before_ns;
 		before_ns = time_ns;
 	}
+	if (time_ns - begin_ns < span_ns)
+		step((span_ns - (time_ns - begin_ns)) * delay->steps_per_us / NS_PER_US);
+	time_ns = shim_now_ns();
 	return time_ns - before_ns > PERIOD_NS_MAX ? span_ns : time_ns - begin_ns;
 }
 
@@ -135,7 +153,7 @@ static void work(struct delay *delay, struct delay_chan *chan)
 {
 	if (!delay->send_ns || chan->is_spared || chan->is_paid)
 		return;
-	delay->worked_ns += spin(shim_now_ns(), delay->send_ns) + delay->clock_ns;
+	delay->worked_ns += spin(delay, shim_now_ns(), delay->send_ns) + delay->clock_ns;
 	chan->is_paid = true;
 	delay->worked_sends++;
 }
@@ -190,7 +208,7 @@ static enum cadge_keep on_recv(struct cadge_sink *self, uint32_t peer, const voi
 	const struct delay *delay = (const struct delay *)self;
 
 	if (delay->receive_ns)
-		spin(shim_now_ns(), delay->receive_ns);
+		spin(delay, shim_now_ns(), delay->receive_ns);
 	return shim_on_recv(self, peer, data, bytes, lend);
 }
 
@@ -200,7 +218,7 @@ static void on_notified(struct cadge_sink *self, uint32_t peer, struct cadge_reg
 	const struct delay *delay = (const struct delay *)self;
 
 	if (delay->receive_ns)
-		spin(shim_now_ns(), delay->receive_ns);
+		spin(delay, shim_now_ns(), delay->receive_ns);
 	shim_on_notified(self, peer, region, offset_bytes, bytes);
 }
 
@@ -221,6 +239,25 @@ static uint64_t clock_cost_ns(void)
 			least_ns = spent_ns / 64;
 	}
 	return least_ns;
+}
+
+/* How many steps a microsecond has: the most of 16 readings, since anything else that happens only takes them away. */
+static uint64_t steps_per_us(uint64_t clock_ns)
+{
+	enum { STEPS = 4096 };
+	uint64_t most = 1;
+
+	for (int i = 0; i < 16; i++) {
+		const uint64_t begin_ns = shim_now_ns();
+		uint64_t spent_ns;
+
+		step(STEPS);
+		spent_ns = shim_now_ns() - begin_ns;
+		spent_ns -= spent_ns > clock_ns ? clock_ns : 0;
+		if (spent_ns && STEPS * UINT64_C(1000) / spent_ns > most)
+			most = STEPS * UINT64_C(1000) / spent_ns;
+	}
+	return most;
 }
 
 static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_out)
@@ -251,7 +288,10 @@ static int delay_open(const struct cadge_open_args *args, struct cadge_ctx **ctx
 		return code;
 	}
 	delay->holds = delay->delay_ns || delay->stall_ns || delay->gap_ns || delay->byte_ps;
-	delay->clock_ns = delay->holds || delay->send_ns ? clock_cost_ns() : 0;
+	if (delay->holds || delay->send_ns || delay->receive_ns)
+		delay->clock_ns = clock_cost_ns();
+	if (delay->send_ns || delay->receive_ns)
+		delay->steps_per_us = steps_per_us(delay->clock_ns);
 	own_ns = delay->holds ? 3 * delay->clock_ns : 0;
 	delay->hold_ns = delay->delay_ns > own_ns ? delay->delay_ns - own_ns : 0;
 	delay->shim.inner->limits(delay->shim.inner_ctx, &limits);
@@ -342,7 +382,7 @@ static int delay_post(struct cadge_chan *shim_chan, const struct cadge_iov *iov,
 	at = chan->head + chan->held_count++;
 	held = &chan->held[at < delay->depth ? at : at - delay->depth];
 	if (delay->send_ns && !chan->is_spared) {
-		spin(time_ns, delay->send_ns);
+		spin(delay, time_ns, delay->send_ns);
 		time_ns += delay->send_ns;
 	}
 	held->due_ns = due_ns(delay, chan, time_ns, bytes);

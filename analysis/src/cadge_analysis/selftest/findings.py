@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """What to plant in one layer, as settings of the shim: nothing, the large delay, and the small one."""
+    """What to plant in one layer, as settings of the shim: the shortest spin, the large delay, and the small one."""
 
     layer: str
     settings: tuple[dict[str, int], ...]
@@ -52,19 +52,15 @@ def plants(campaign: Campaign) -> tuple[Plant, ...]:
     slow = next((one for one in found if one.layer == SLOW), None)
     made = []
     if quick is not None:
-        large = send_ns(LARGE_NS, quick.longer_ns, ends=2)
-        small = send_ns(SMALL_NS, quick.longer_ns, ends=1)
-        made.append(_plant(quick, {"delay.send_ns": large}, {"delay.send_ns": small, "delay.one_end": 1}))
+        made.append(_plant(quick, LARGE_NS, SMALL_NS))
     if slow is not None:
-        large, small = (
-            send_ns(share * slow.round_trip_ns, slow.longer_ns, ends=2) for share in (LARGE_SHARE, SMALL_SHARE)
-        )
-        made.append(_plant(slow, {"delay.send_ns": large}, {"delay.send_ns": small}))
+        made.append(_plant(slow, LARGE_SHARE * slow.round_trip_ns, SMALL_SHARE * slow.round_trip_ns))
     return tuple(made)
 
 
-def _plant(one: Calibration, *settings: dict[str, int]) -> Plant:
-    return Plant(layer=one.layer, settings=({"delay.send_ns": 0}, *settings))
+def _plant(one: Calibration, *delays_ns: float) -> Plant:
+    told = (1, *(send_ns(delay_ns, one) for delay_ns in delays_ns))
+    return Plant(layer=one.layer, settings=tuple({"delay.send_ns": spin_ns} for spin_ns in told))
 
 
 def of_delays(campaign: Campaign) -> Finding:

@@ -2,7 +2,9 @@
 """Delays that were planted: how often they are found, and how often the interval holds what was really planted.
 
 What was planted is measured in place: the shim counts how long it spun, in the processes and over the operations that were
-timed (`delay.worked_ns`), for a spin lasts longer than it was told to. The launches are cut into series, one after the
+timed (`delay.worked_ns`), for a spin lasts longer than it was told to. The side without spins as well, for as little as
+can be: reading a clock waits for everything before it, which costs a round trip some 8 ns a reading beyond what the spin lasts
+(peregrine-shm and native-ucx on one machine), and that is no delay of a length that anybody chose. The launches are cut into series, one after the
 other: each is what a campaign of so many launches would have been, with its own drift, and none has a launch of another.
 A series finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
 
@@ -35,6 +37,8 @@ class Calibration:
     round_trip_ns: float
     medium: str
     longer_ns: float
+    shortest_ns: float
+    """How long a spin lasts at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,7 @@ def _send_ns(cell: Cell) -> int:
 
 
 def _by_layer(data: Dataset) -> Mapping[str, list[Cell]]:
-    """Return the cells of each layer by the delay that was asked for, the one without first."""
+    """Return the cells of each layer by how long they were told to spin, the shortest first: it stands for none."""
     found: dict[str, list[Cell]] = {}
     for cell in sorted(data.cells, key=lambda one: (_send_ns(one), one.series)):
         found.setdefault(cell.series.layer, []).append(cell)
@@ -104,21 +108,22 @@ def calibrations(data: Dataset) -> tuple[Calibration, ...]:
         numbers = [numbers_of(cell) for cell in cells]
         if len(cells) != 2 or numbers[0] is None or numbers[1] is None:
             continue
-        spun = median(list(worked_ns(cells[1]).values()))
+        shortest, spun = (median(list(worked_ns(cell).values())) / 2 for cell in cells)
         found.append(
             Calibration(
                 layer=layer,
                 round_trip_ns=numbers[0].central.value,
                 medium=medium.get(layer, ""),
-                longer_ns=spun / 2 - _send_ns(cells[1]),
+                longer_ns=spun - _send_ns(cells[1]),
+                shortest_ns=shortest,
             )
         )
     return tuple(sorted(found, key=lambda one: one.round_trip_ns))
 
 
-def send_ns(wanted_ns: float, longer_ns: float, *, ends: int) -> int:
-    """Return what a shim is told, so that a round trip takes so much longer; it cannot be less than one spin lasts."""
-    return max(1, round(wanted_ns / ends - longer_ns))
+def send_ns(wanted_ns: float, found: Calibration) -> int:
+    """Return what a shim is told, so that a round trip, with a spin each way, takes so much longer than with the shortest."""
+    return max(2, round(found.shortest_ns + wanted_ns / 2 - found.longer_ns))
 
 
 def planted(data: Dataset) -> tuple[Planted, ...]:
@@ -131,10 +136,11 @@ def _of_layer(cells: Sequence[Cell]) -> Iterator[Planted]:
     if len(measured) < 2 or measured[0][0] is not cells[0]:
         return
     (_, base), *others = measured
-    without = base.by_round
+    without, least = base.by_round, worked_ns(cells[0])
     scatter = _scatter(without, max(others, key=lambda one: _send_ns(one[0]))[1].by_round)
     for cell, numbers in others:
         spun, with_it = worked_ns(cell), numbers.by_round
+        spun = {key: value - least[key] for key, value in spun.items() if key in least}
         series, truths = [], []
         for rounds in _series(sorted(set(without) & set(with_it) & set(spun))):
             series.append(over_launches([with_it[key] - without[key] for key in rounds], paired=True))

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from cadge_analysis import units
 from cadge_analysis.selftest.drift import SHORT_MOST, coverage
-from cadge_analysis.selftest.planted import SERIES_LAUNCHES, Calibration, Planted, calibrations, planted, send_ns
+from cadge_analysis.selftest.planted import SERIES_LAUNCHES, USUAL_NS, Calibration, Planted, calibrations, planted, send_ns
 from cadge_analysis.selftest.quiet import quiet
 from cadge_analysis.selftest.stall import CLOSED_MOST, SHOWN_NS, stalled
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """What to plant in one layer, as settings of the shim: the shortest spin, the large delay, and the small one."""
+    """What to plant in one layer, as settings of the shim: the usual spin, the large delay, and the small one."""
 
     layer: str
     settings: tuple[dict[str, int], ...]
@@ -59,7 +59,7 @@ def plants(campaign: Campaign) -> tuple[Plant, ...]:
 
 
 def _plant(one: Calibration, *delays_ns: float) -> Plant:
-    told = (1, *(send_ns(delay_ns, one) for delay_ns in delays_ns))
+    told = (USUAL_NS, *(send_ns(delay_ns) for delay_ns in delays_ns))
     return Plant(layer=one.layer, settings=tuple({"delay.send_ns": spin_ns} for spin_ns in told))
 
 

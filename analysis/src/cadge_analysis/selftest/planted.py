@@ -2,9 +2,10 @@
 """Delays that were planted: how often they are found, and how often the interval holds what was really planted.
 
 What was planted is measured in place: the shim counts how long it spun, in the processes and over the operations that were
-timed (`delay.worked_ns`), for a spin lasts longer than it was told to. The side without spins as well, for as little as
-can be: reading a clock waits for everything before it, which costs a round trip some 8 ns a reading beyond what the spin lasts
-(peregrine-shm and native-ucx on one machine), and that is no delay of a length that anybody chose. The launches are cut into series, one after the
+timed (`delay.worked_ns`), for a spin lasts longer than it was told to. Both sides spin, one of
+them longer: a reading of the clock waits for everything before it, and who waits for the other side's message does so otherwise
+in the first 100 ns than later (a spin of 100 ns beside none lengthened a round trip of peregrine-shm by 212 ns where it spun for 204;
+beside one of 100 ns one of 200 ns did by 199, of 200). The launches are cut into series, one after the
 other: each is what a campaign of so many launches would have been, with its own drift, and none has a launch of another.
 A series finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
 
@@ -27,18 +28,17 @@ from cadge_analysis.stats.sequential import ERROR
 SEND = "delay.send_ns"
 WORKED = "delay.worked_ns"
 SERIES_LAUNCHES = 30
+USUAL_NS = 100
+"""How long the side without a delay spins before each message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What a layer's round trip takes, and how much longer than told a planted spin lasts, a message."""
+    """What a layer's round trip takes, with the spins that both sides have, and where its bytes go."""
 
     layer: str
     round_trip_ns: float
     medium: str
-    longer_ns: float
-    shortest_ns: float
-    """How long a spin lasts at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,27 +103,21 @@ def calibrations(data: Dataset) -> tuple[Calibration, ...]:
         for record in data.records
         if record.result is not None and record.result.path
     }
-    found = []
-    for layer, cells in _by_layer(data).items():
-        numbers = [numbers_of(cell) for cell in cells]
-        if len(cells) != 2 or numbers[0] is None or numbers[1] is None:
-            continue
-        shortest, spun = (median(list(worked_ns(cell).values())) / 2 for cell in cells)
-        found.append(
-            Calibration(
-                layer=layer,
-                round_trip_ns=numbers[0].central.value,
-                medium=medium.get(layer, ""),
-                longer_ns=spun - _send_ns(cells[1]),
-                shortest_ns=shortest,
-            )
+    found = [
+        Calibration(
+            layer=cell.series.layer,
+            round_trip_ns=numbers.central.value,
+            medium=medium.get(cell.series.layer, ""),
         )
+        for cell in data.cells
+        if (numbers := numbers_of(cell)) is not None
+    ]
     return tuple(sorted(found, key=lambda one: one.round_trip_ns))
 
 
-def send_ns(wanted_ns: float, found: Calibration) -> int:
-    """Return what a shim is told, so that a round trip, with a spin each way, takes so much longer than with the shortest."""
-    return max(2, round(found.shortest_ns + wanted_ns / 2 - found.longer_ns))
+def send_ns(wanted_ns: float) -> int:
+    """Return what both ends are told to spin, so that a round trip takes so much longer than with USUAL_NS."""
+    return USUAL_NS + max(1, round(wanted_ns / 2))
 
 
 def planted(data: Dataset) -> tuple[Planted, ...]:

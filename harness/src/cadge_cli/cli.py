@@ -134,7 +134,6 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_crosscheck import crosscheck
 
             return crosscheck
-
         case "selftest":
             from cadge_cli.commands_selftest import selftest
 

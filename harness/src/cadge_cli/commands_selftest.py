@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`cadge selftest`: does this build on this machine find what is there, and nothing else?
+"""`cadge selftest`: whether this build on this machine finds what is there, and nothing else.
 
 What measures is imported only where something is measured, so that --help stays quick.
 """
@@ -56,7 +56,7 @@ EXAMPLES = "\b\nExamples:\n"
 @json_option
 @click.pass_context
 def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measuring, as_json: bool) -> int:
-    """Plant delays, stalls and wrong settings, and look whether they are found; in half an hour at most.
+    """Plant delays, stalls and settings, and look whether they are found; half an hour at most.
 
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.
     Exit code 0: every part that was made passed, or could not be judged; 9: one failed.

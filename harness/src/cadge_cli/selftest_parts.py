@@ -79,7 +79,7 @@ class NotMadeError(Exception):
 
 @dataclass
 class Making:
-    """What all parts share. `folder`: the self-test's own files; its campaigns lie in the folder `campaigns` beside them."""
+    """What all parts share. `folder`: the self-test's own files; its campaigns lie in `campaigns`."""
 
     output: Output
     how: Measuring
@@ -174,7 +174,13 @@ def _cadge(argv: Sequence[str], told: Mapping[str, str], folder: Path) -> subpro
     environment = {**os.environ, "CADGE_ROOT": str(find_checkout().root), **told}
     try:
         return subprocess.run(
-            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=900, check=False,
+            command,
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:

@@ -37,7 +37,7 @@ EXIT_CODES = {
     EXIT_STOPPED: "stopped early, resumable",
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
     EXIT_CHANGED: "`cadge compare` found what --fail-on names, or `cadge crosscheck` more than --threshold",
-    EXIT_UNTRUSTED: "`cadge selftest` failed: this build on this machine does not find what was planted, or finds what was not",
+    EXIT_UNTRUSTED: "`cadge selftest` failed: what was planted was not found, or something else was",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
     EXIT_TERMINATED: "terminated; results so far are complete and resumable",

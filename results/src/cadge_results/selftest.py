@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The self-test file: what `cadge selftest` found out about the instrument on one machine (`cadge.selftest/1`).
 
-It lies beside the campaigns, in a folder of its own, and never changes: `<selftest_id>.json` with its checksum. A campaign
-keeps what counted of it when it was begun (`SelftestPin`), so that a report needs nothing but the campaign.
+It lies beside the campaigns, in a folder of its own, and never changes: `<selftest_id>.json` with its checksum. A
+campaign keeps what counted of it when it was begun (`SelftestPin`), so that a report needs nothing but the campaign.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How often intervals hold the truth under the drift that this machine had: by simulation from the self-test's own rounds.
+"""How often intervals hold the truth under the drift that this machine had, by simulation from measured rounds.
 
 The paired log-ratios of a long campaign, freed of their median, are what the machine does to a difference that is not
 there. Campaigns of 9, 18 and 30 launches are drawn from them in blocks of neighbouring rounds (circular moving blocks:
@@ -25,7 +25,7 @@ LAUNCHES = (9, 18, 30)
 BLOCK = 10
 DRAWS = 2000
 SHORT_MOST = 0.02
-"""Intervals that are to hold the truth in 95 % may fall short by so much: block draws of a few hundred rounds tell no more."""
+"""Intervals that are to hold the truth in 95 % may fall short by so much: a few hundred rounds tell no more."""
 ROUNDS_LEAST = 100
 
 
@@ -49,7 +49,7 @@ class Coverage:
 
 
 def differences(data: Dataset) -> Mapping[tuple[str, str], list[float]]:
-    """Return the paired log-ratios of each layer's series to its first one, in the order of rounds, without their median."""
+    """Return the paired log-ratios of each layer's series to its first one, by rounds, less their median."""
     found: dict[tuple[str, str], list[float]] = {}
     base: dict[str, tuple[Series, Mapping[tuple[int, int], float]]] = {}
     for cell in sorted(data.cells, key=lambda one: (one.series, one.case.sort_key)):

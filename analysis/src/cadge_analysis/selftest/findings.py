@@ -10,7 +10,15 @@ from pydantic import JsonValue
 
 from cadge_analysis import units
 from cadge_analysis.selftest.drift import SHORT_MOST, coverage
-from cadge_analysis.selftest.planted import SERIES_LAUNCHES, USUAL_NS, Calibration, Planted, calibrations, planted, send_ns
+from cadge_analysis.selftest.planted import (
+    SERIES_LAUNCHES,
+    USUAL_NS,
+    Calibration,
+    Planted,
+    calibrations,
+    planted,
+    send_ns,
+)
 from cadge_analysis.selftest.quiet import quiet
 from cadge_analysis.selftest.stall import CLOSED_MOST, SHOWN_NS, stalled
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
@@ -46,7 +54,7 @@ class Plant:
 
 
 def plants(campaign: Campaign) -> tuple[Plant, ...]:
-    """Return what to plant, by what a campaign of the sweep selftest-find says; the quick layer first where there is one."""
+    """Return what to plant, by what a campaign of the sweep selftest-find says; the quick layer first."""
     found = calibrations(read(campaign))
     quick = next((one for one in found if one.medium == "memory" and one.round_trip_ns <= QUICK_NS), None)
     slow = next((one for one in found if one.layer == SLOW), None)
@@ -67,13 +75,14 @@ def of_delays(campaign: Campaign) -> Finding:
     """Judge a campaign of the sweep selftest-delay."""
     found = planted(read(campaign))
     wrong, enough = [], True
+    asked = f"of {SERIES} are asked for"
     large = _largest(found)
     for one in large:
         enough &= len(one.series) >= SERIES
         if one.found < _of(FOUND_LEAST, len(one.series)):
-            wrong.append(f"{one.layer}: found in {one.found} of {len(one.series)} series, {FOUND_LEAST} of {SERIES} are asked for")
+            wrong.append(f"{one.layer}: found in {one.found} of {len(one.series)} series, {FOUND_LEAST} {asked}")
         if one.round_trip_ns <= QUICK_NS and one.held < _of(HELD_LEAST, len(one.series)):
-            wrong.append(f"{one.layer}: held by {one.held} of {len(one.series)} intervals, {HELD_LEAST} of {SERIES} are asked for")
+            wrong.append(f"{one.layer}: held by {one.held} of {len(one.series)} intervals, {HELD_LEAST} {asked}")
     quick = any(one.round_trip_ns <= QUICK_NS for one in large)
     verdict: PartVerdict = "not judged" if not (enough and quick and large) else "failed" if wrong else "passed"
     said = [_said(one, planted_large=one in large) for one in found]
@@ -81,7 +90,9 @@ def of_delays(campaign: Campaign) -> Finding:
         said.insert(0, f"no layer here has a round trip of {QUICK_NS} ns or less over shared memory")
     if not enough:
         said.insert(0, f"fewer than {SERIES} series are not judged")
-    return Finding(verdict=verdict, says="; ".join([*wrong, *said]), figures={"delays": [_figures(one) for one in found]})
+    return Finding(
+        verdict=verdict, says="; ".join([*wrong, *said]), figures={"delays": [_figures(one) for one in found]}
+    )
 
 
 def _largest(found: Sequence[Planted]) -> list[Planted]:
@@ -99,8 +110,8 @@ def _of(least: int, series: int) -> float:
 def _said(one: Planted, *, planted_large: bool) -> str:
     share = units.percent(one.truth_ns / one.round_trip_ns)
     text = (
-        f"{one.layer}: {one.truth_ns:.0f} ns in a round trip of {one.round_trip_ns:.0f} ns ({share}) found in {one.found} of "
-        f"{len(one.series)} series of {SERIES_LAUNCHES} launches, and held by {one.held} intervals"
+        f"{one.layer}: {one.truth_ns:.0f} ns in a round trip of {one.round_trip_ns:.0f} ns ({share}) found in "
+        f"{one.found} of {len(one.series)} series of {SERIES_LAUNCHES} launches, and held by {one.held} intervals"
     )
     if not planted_large:
         text += f" (the planner says that {one.predicted * len(one.series):.1f} find it)"
@@ -142,7 +153,7 @@ def of_stall(campaign: Campaign) -> Finding:
     text = (
         f"p99 of calls at a rate of their own {found.load_with_ns / 1e6:.2f} ms with the stall and "
         f"{found.load_without_ns / 1e6:.2f} ms without, {SHOWN_NS / 1e6} ms are to be passed; the closed loop's p99 "
-        f"{found.closed_ratio:.2f} times its own, at most {CLOSED_MOST} times are allowed; {found.launches} launches a side"
+        f"{found.closed_ratio:.2f} times its own, at most {CLOSED_MOST} are allowed; {found.launches} launches a side"
     )
     if found.own:
         verdict = "not judged"
@@ -161,8 +172,8 @@ def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused
     enough = bool(found.layers) and bool(found.settings)
     verdict: PartVerdict = "failed" if wrong else "passed" if enough else "not judged"
     text = (
-        f"{len(names)} variables and files of the user's reached no endpoint of {', '.join(found.layers) or 'any layer'} and "
-        f"changed no path; of {len(found.settings)} that the sweep sets {shown} are shown in the series' name and "
+        f"{len(names)} variables and files of the user's reached no endpoint of {', '.join(found.layers) or 'any layer'} "
+        f"and changed no path; of {len(found.settings)} that the sweep sets {shown} are shown in the series' name and "
         f"{len(found.settings) - shown} end without a number ({len(steering)} change something here)"
     )
     return Finding(
@@ -185,7 +196,7 @@ def _plain(layer: str, variable: str) -> str:
 def of_coverage(campaign: Campaign) -> Finding:
     """Judge intervals by simulation from the rounds of a long campaign."""
     found = coverage(read(campaign))
-    figures: dict[str, JsonValue] = {"coverage": [asdict(one) | {"pair": list(one.pair)} for one in found]}
+    figures: dict[str, JsonValue] = {"coverage": [asdict(one) | {"pair": " beside ".join(one.pair)} for one in found]}
     if not found:
         return Finding(verdict="not judged", says="no campaign of this self-test has rounds enough", figures=figures)
     worst = min(found, key=lambda one: one.share)
@@ -193,8 +204,8 @@ def of_coverage(campaign: Campaign) -> Finding:
     text = (
         f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {units.percent(worst.share)} to "
         f"{units.percent(max(one.share for one in found))} of campaigns drawn from the rounds of this one, "
-        f"{units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; the least for {worst.pair[1]}, {worst.launches} "
-        f"launches; correlation of neighbouring rounds up to {max(one.correlation for one in found):.2f}"
+        f"{units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; the least for {worst.pair[1]}, "
+        f"{worst.launches} launches; correlation of neighbouring rounds up to {max(one.correlation for one in found):.2f}"
     )
     return Finding(verdict=verdict, says=text, figures=figures)
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Delays that were planted: how often they are found, and how often the interval holds what was really planted.
 
-What was planted is measured in place: the shim counts how long it spun, in the processes and over the operations that were
-timed (`delay.worked_ns`), for a spin lasts longer than it was told to. Both sides spin, one of
-them longer: a reading of the clock waits for everything before it, and who waits for the other side's message does so otherwise
-in the first 100 ns than later (a spin of 100 ns beside none lengthened a round trip of peregrine-shm by 212 ns where it spun for 204;
-beside one of 100 ns one of 200 ns did by 199, of 200). The launches are cut into series, one after the
-other: each is what a campaign of so many launches would have been, with its own drift, and none has a launch of another.
-A series finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
+What was planted is measured in place: the shim counts how long it spun, in the processes and over the operations that
+were timed (`delay.worked_ns`), for a spin lasts longer than it was told to. Both sides spin, one of them longer: a
+reading of the clock waits for everything before it, and who waits for the other side's message does so otherwise in the
+first 100 ns than later (a spin of 100 ns beside none lengthened a round trip of peregrine-shm by 212 ns where it spun for
+204; one of 200 ns beside one of 100 ns did by 199, of 200). The launches are cut into series, one after the other: each
+is what a campaign of so many launches would have been, with its own drift, and none has a launch of another. A series
+finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
 
 What the planner would have said beforehand is told beside: the share of rounds in which the delayed side is the slower
 one, by how the rounds of the *largest* planted delay scatter around their median, gives the power of a sign test.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Variables and files that steer a communication library: none may change a number that does not say so.
 
-Two campaigns of one sweep: one made in a user's surroundings that are full of such variables and files, one in surroundings
-without. Where a layer was measured with its defaults, both have to have used the same path and thresholds, and no
+Two campaigns of one sweep: one made in a user's surroundings that are full of such variables and files, the other in
+surroundings without. Where a layer was measured with its defaults, both have to have used the same path and thresholds, and no
 endpoint of either may have had such a variable. Where the sweep sets one, its series carries it in its name, or did not
 get as far as a number: refused, failed or unsound.
 """
@@ -62,7 +62,9 @@ def _used(data: Dataset) -> Mapping[Series, frozenset[_Used]]:
 
 
 def _variables(series: Series) -> tuple[str, ...]:
-    return tuple(f"{name.removeprefix(VARIABLE)}={value}" for name, value in series.settings if name.startswith(VARIABLE))
+    return tuple(
+        f"{name.removeprefix(VARIABLE)}={value}" for name, value in series.settings if name.startswith(VARIABLE)
+    )
 
 
 def quiet(clean: Dataset, steered: Dataset, names: Collection[str]) -> Quiet:
@@ -117,4 +119,6 @@ def _effect(series: Series, default: Series, data: Dataset, used: Mapping[Series
 
 
 def _said(used: Collection[_Used]) -> str:
-    return " | ".join(sorted(f"{path or 'no path'}, {short} up to {most} B, then {rest}" for path, most, short, rest in used))
+    return " | ".join(
+        sorted(f"{path or 'no path'}, {short} up to {most} B, then {rest}" for path, most, short, rest in used)
+    )

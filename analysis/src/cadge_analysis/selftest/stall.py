@@ -53,7 +53,7 @@ def stalled(data: Dataset) -> Stalled | None:
     sides: dict[tuple[str, bool], Mapping[RoundKey, int]] = {}
     hindered = 0
     for cell in data.cells:
-        sides[cell.case.file.loop or "", STALL in dict(cell.series.settings)] = _p99(cell)
+        sides[cell.case.file.loop, STALL in dict(cell.series.settings)] = _p99(cell)
         hindered += sum(one.hindered for one in cell.samples)
     loads = [list(sides.get(("open", stalls), {}).values()) for stalls in (True, False)]
     closed = [sides.get(("closed", stalls), {}) for stalls in (True, False)]

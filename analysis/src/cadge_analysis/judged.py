@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from cadge_analysis.selftest.pinned import withholds
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.look_plan import looks_planned
@@ -12,9 +13,12 @@ from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
 def judged(comparison: Comparison) -> CampaignVerdicts:
     """Return the verdicts on a campaign, at the looks that it was planned with.
 
-    They are withheld where what was measured twice differs from itself more often than chance lets it.
+    They are withheld where what was measured twice differs from itself more often than chance lets it, and where the
+    self-test that they were to rest on failed, or is of another build or machine.
     """
     looks = looks_planned(comparison.data.plan)
+    if why := withholds(comparison.data.meta, comparison.data.nodes):
+        return judge_campaign(comparison, looks, withhold=why)
     verdicts = judge_campaign(comparison, looks)
     rate = twin_rate(comparison, verdicts)
     if rate is not None and rate.withhold:

@@ -27,6 +27,7 @@ from cadge_cli.options import (
     looks_option,
     measuring_options,
     output_of,
+    refuse_options,
     split_names,
     sweep_options,
     trace_option,
@@ -34,7 +35,7 @@ from cadge_cli.options import (
 from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
-from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, UnfitError
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, NothingSelectedError, UnfitError
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.build_identity import build_digest
@@ -59,7 +60,7 @@ from cadge_results import (
     campaign_id,
 )
 from cadge_results.looks import looks_state
-from cadge_results.selftest import newest_selftest
+from cadge_results.selftest import SelftestPin, newest_selftest, read_selftest, selftest_file
 
 EXAMPLES = "\b\nExamples:\n"
 
@@ -148,7 +149,7 @@ def measure(request: Request, output: Output, how: Measuring, around: Around | N
             results = how.results or request.checkout.campaigns
             writer = CampaignWriter.create(
                 results,
-                meta=_meta(request, plan, testbed, results),
+                meta=_meta(request, plan, testbed, results, how),
                 plan=plan,
                 sweep_text=request.sweep_text,
                 trace=request.replay.trace if request.replay else None,
@@ -177,6 +178,7 @@ def measure(request: Request, output: Output, how: Measuring, around: Around | N
 def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how: Measuring, as_json: bool) -> int:
     """Make the missing launches of a campaign by the same plan; with --failed or --hindered, such launches too."""
     output = output_of(ctx, as_json)
+    refuse_options(ctx, ("selftest_id",), "is for a new campaign; this one keeps what counted when it was begun")
     checkout = find_checkout()
     found = Store(how.results or checkout.campaigns).open(campaign)
     found.check()
@@ -311,11 +313,10 @@ def _run(session: Session, runner: Runner, progress: Progress, state: RunState) 
     return ended
 
 
-def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path) -> CampaignMeta:
+def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path, how: Measuring) -> CampaignMeta:
     now = datetime.now(UTC)
     revision, dirty = revision_of(request.checkout.root)
     build = build_digest(request.checkout)
-    counted = newest_selftest(selftests_of(results), build=build)
     return CampaignMeta(
         schema_=CampaignMeta.schema_id(),
         campaign_id=campaign_id(now, plan.plan_hash),
@@ -336,8 +337,20 @@ def _meta(request: Request, plan: Plan, testbed: testbeds.Testbed, results: Path
             wall_s=plan.estimate.wall_s,
         ),
         build=build,
-        selftest=counted.pin() if counted else None,
+        selftest=_selftest(how, selftests_of(results), build),
     )
+
+
+def _selftest(how: Measuring, folder: Path, build: str) -> SelftestPin | None:
+    """Return what a new campaign keeps of a self-test. Raises NotFoundError, FormatError for one that was asked for."""
+    newest = newest_selftest(folder, build=build)
+    if how.selftest_id is None:
+        return newest.pin() if newest else None
+    if how.selftest_id == "last":
+        if newest is None:
+            raise NothingSelectedError(f"there is no self-test in {folder}", commands=("cadge selftest",))
+        return newest.pin(asked=True)
+    return read_selftest(selftest_file(folder, how.selftest_id)).pin(asked=True)
 
 
 def revision_of(root: Path) -> tuple[str, bool]:

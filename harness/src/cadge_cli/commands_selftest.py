@@ -64,7 +64,7 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     from cadge_cli.selftest_parts import Making, StoppedError
 
     output = output_of(ctx, as_json)
-    refuse_options(ctx, ("report",), "is for campaigns; those of a self-test need no report")
+    refuse_options(ctx, ("report", "selftest_id"), "is for campaigns that are no self-test")
     wanted = [name_of(name, NAMES, "part") for name in split_names(only)] or list(NAMES)
     parts = [name for name in NAMES if name in wanted]
     checkout = find_checkout()

@@ -60,17 +60,30 @@ class Measuring:
     report: bool
     wait: bool
     results: Path | None
+    selftest_id: str | None = None
+    """The self-test that verdicts are to rest on; None: the newest is kept, and they rest on none."""
 
 
 def measuring_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --testbed, --inventory, --tune, --report, --wait and --results, which the command gets as one, `how`."""
+    """Add what says where and how to measure, and where that goes, which the command gets as one, `how`."""
 
     @wraps(command)
     def gathered(*arguments: Any, **given: Any) -> int:  # noqa: ANN401 - as click hands them over
         how = Measuring(**{one.name: given.pop(one.name) for one in fields(Measuring)})
         return command(*arguments, how=how, **given)
 
-    return testbed_options(run_options(results_option(gathered)))
+    return testbed_options(run_options(results_option(_selftest_option(gathered))))
+
+
+def _selftest_option(command: _F) -> _F:
+    """Add --selftest."""
+    return click.option(
+        "--selftest",
+        "selftest_id",
+        metavar="ID|last",
+        envvar="CADGE_SELFTEST",
+        help="Rest verdicts on this self-test: where it failed, or is of another build or machine, they are withheld.",
+    )(command)
 
 
 def selection_options(command: _F) -> _F:

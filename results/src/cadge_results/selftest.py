@@ -66,6 +66,8 @@ class SelftestPin(_Identity):
 
     parts: dict[str, PartVerdict]
     says: dict[str, str]
+    asked: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether verdicts were to rest on this one: where it does not bear them, they are withheld."""
 
 
 class SelftestFile(_Identity, Document):
@@ -80,7 +82,7 @@ class SelftestFile(_Identity, Document):
     parts: tuple[SelftestPart, ...]
     wall_s: float = Field(ge=0)
 
-    def pin(self) -> SelftestPin:
+    def pin(self, *, asked: bool = False) -> SelftestPin:
         """Return what a campaign keeps of it."""
         return SelftestPin(
             selftest_id=self.selftest_id,
@@ -91,6 +93,7 @@ class SelftestFile(_Identity, Document):
             verdict=self.verdict,
             parts={part.name: part.verdict for part in self.parts},
             says={part.name: part.says for part in self.parts},
+            asked=asked,
         )
 
 

@@ -5,19 +5,29 @@ from __future__ import annotations
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.selftest.pinned import sentence
 from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason
 
 
 def itself(data: Dataset, rate: TwinRate | None) -> tuple[Fact, ...]:
     """Return it as facts: what was measured twice, how often it was called different, and what follows."""
+    tried = _tried(data)
     if rate is None:
-        return (Fact(name="A against A", text=_without(data)),)
+        return (Fact(name="A against A", text=_without(data)), *tried)
     return (
         Fact(name="A against A", text=counted(rate)),
         Fact(name="How many are too many", text=_limit(rate)),
         Fact(name="After correction", text=_corrected(rate)),
+        *tried,
     )
+
+
+def _tried(data: Dataset) -> tuple[Fact, ...]:
+    """Return which self-test there was, and what each of its parts found."""
+    pin = data.meta.selftest
+    found = (Fact(name=f"Self-test: {name}", text=f"{text}.") for name, text in (pin.says if pin else {}).items())
+    return (Fact(name="Self-test", text=sentence(data.meta, data.nodes)), *found)
 
 
 def withheld(rate: TwinRate | None) -> str:

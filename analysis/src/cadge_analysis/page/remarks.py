@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from cadge_analysis import units, words
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
+from cadge_analysis.selftest.pinned import warning
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
@@ -338,6 +339,12 @@ def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
         )
 
 
+def _of_the_selftest(data: Dataset) -> Iterator[Remark]:
+    title, text = warning(data.meta, data.nodes)
+    if title:
+        yield Remark(grave=True, title=title, text=text)
+
+
 def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remark, ...]:
     """Return every remark, grave ones first, each kind in the order of this file."""
     data = comparison.data
@@ -348,6 +355,7 @@ def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remar
         *_floors(comparison.rows, data),
         *_identity(data),
         *_of_itself(rate),
+        *_of_the_selftest(data),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
         *_hindered(comparison.rows),

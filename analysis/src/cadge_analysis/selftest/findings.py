@@ -172,7 +172,7 @@ def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused
     enough = bool(found.layers) and bool(found.settings)
     verdict: PartVerdict = "failed" if wrong else "passed" if enough else "not judged"
     text = (
-        f"{len(names)} variables and files of the user's reached no endpoint of {', '.join(found.layers) or 'any layer'} "
+        f"{len(names)} variables and files of the user's reached no endpoint of {', '.join(found.layers)} "
         f"and changed no path; of {len(found.settings)} that the sweep sets {shown} are shown in the series' name and "
         f"{len(found.settings) - shown} end without a number ({len(steering)} change something here)"
     )
@@ -180,7 +180,7 @@ def of_quiet(clean: Campaign, steered: Campaign, names: Collection[str], refused
         verdict=verdict,
         says="; ".join(wrong) or text,
         figures={
-            "users": sorted(names),
+            "users": [*sorted(names)],
             "layers": list(found.layers),
             "leaked": list(found.leaked),
             "settings": [asdict(one) for one in found.settings],
@@ -202,10 +202,10 @@ def of_coverage(campaign: Campaign) -> Finding:
     worst = min(found, key=lambda one: one.share)
     verdict: PartVerdict = "passed" if all(one.enough for one in found) else "failed"
     text = (
-        f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {units.percent(worst.share)} to "
-        f"{units.percent(max(one.share for one in found))} of campaigns drawn from the rounds of this one, "
+        f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {units.percent(worst.share)} "
+        f"to {units.percent(max(one.share for one in found))} of campaigns drawn from the rounds of this one, "
         f"{units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; the least for {worst.pair[1]}, "
-        f"{worst.launches} launches; correlation of neighbouring rounds up to {max(one.correlation for one in found):.2f}"
+        f"{worst.launches} launches; neighbouring rounds correlate by up to {max(one.correlation for one in found):.2f}"
     )
     return Finding(verdict=verdict, says=text, figures=figures)
 

@@ -4,8 +4,8 @@
 What was planted is measured in place: the shim counts how long it spun, in the processes and over the operations that
 were timed (`delay.worked_ns`), for a spin lasts longer than it was told to. Both sides spin, one of them longer: a
 reading of the clock waits for everything before it, and who waits for the other side's message does so otherwise in the
-first 100 ns than later (a spin of 100 ns beside none lengthened a round trip of peregrine-shm by 212 ns where it spun for
-204; one of 200 ns beside one of 100 ns did by 199, of 200). The launches are cut into series, one after the other: each
+first 100 ns than later (a spin of 100 ns beside none lengthened a round trip of peregrine-shm by 212 ns, not 204;
+one of 200 ns beside one of 100 ns did by 199, of 200). The launches are cut into series, one after the other: each
 is what a campaign of so many launches would have been, with its own drift, and none has a launch of another. A series
 finds a delay where the interval of its paired differences, the one that reports use, lies wholly above zero.
 

@@ -2,9 +2,9 @@
 """Variables and files that steer a communication library: none may change a number that does not say so.
 
 Two campaigns of one sweep: one made in a user's surroundings that are full of such variables and files, the other in
-surroundings without. Where a layer was measured with its defaults, both have to have used the same path and thresholds, and no
-endpoint of either may have had such a variable. Where the sweep sets one, its series carries it in its name, or did not
-get as far as a number: refused, failed or unsound.
+surroundings without. Where a layer was measured with its defaults, both have to have used the same path and thresholds,
+and no endpoint of either may have had such a variable. Where the sweep sets one, its
+series carries it in its name, or did not get as far as a number: refused, failed or unsound.
 """
 
 from __future__ import annotations

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The self-test that a campaign keeps: whether it is of the same build and machine, how old it was, and what follows.
+
+Everything is from the campaign's own files: a self-test that is made later changes no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from cadge_analysis import units, words
+from cadge_results import CampaignMeta, NodeFacts, SelftestPin
+from cadge_results.selftest import machine_of
+
+_NAMES = {"cpu": "processor", "cores": "cores", "virtualisation": "virtualisation", "kernel": "kernel"}
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A campaign's self-test. `others`: in what it is of another build or machine; empty where it is of the same."""
+
+    pin: SelftestPin
+    others: tuple[str, ...]
+    age_s: float
+    """From its end to the beginning of the campaign."""
+
+    @property
+    def bears(self) -> bool:
+        """Whether verdicts may rest on it."""
+        return not self.others and self.pin.verdict == "passed"
+
+    @property
+    def warns(self) -> bool:
+        """Whether it speaks against verdicts; one of which parts were left out does not, unless it was to bear them."""
+        return bool(self.others) or self.pin.verdict == "failed" or (self.pin.asked and not self.bears)
+
+
+def standing(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> Standing | None:
+    """Return what a campaign keeps of a self-test; None where none had been made."""
+    pin = meta.selftest
+    if pin is None:
+        return None
+    here = machine_of(nodes)
+    others = [] if meta.build == pin.build else ["another build"]
+    others += [f"another {_NAMES.get(name, name)}" for name, facts in pin.machine.items() if here.get(name) != facts]
+    age = datetime.fromisoformat(meta.created_utc) - datetime.fromisoformat(pin.finished_utc)
+    return Standing(pin=pin, others=tuple(others), age_s=age.total_seconds())
+
+
+def withholds(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> str:
+    """Return why verdicts are withheld: the self-test that they were to rest on does not bear them; else empty."""
+    found = standing(meta, nodes)
+    if found is None or not found.pin.asked or found.bears:
+        return ""
+    return f"they were to rest on self-test {found.pin.selftest_id}, which {_wrong(found)}"
+
+
+def sentence(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> str:
+    """Say which self-test there was, of what, how old, and with what result."""
+    found = standing(meta, nodes)
+    if found is None:
+        return (
+            "No self-test of this build on this machine had been made when the campaign was begun: whether it finds "
+            "what is there, and nothing else, has not been tried. `cadge selftest` tries it, in half an hour at most."
+        )
+    pin = found.pin
+    of = f"of {words.listing(found.others)}" if found.others else "of this build on this machine"
+    verdict = {"passed": "passed", "failed": "failed", "incomplete": "was incomplete"}[pin.verdict]
+    parts = "; ".join(f"{name} {said}" for name, said in pin.parts.items())
+    return (
+        f"Self-test {pin.selftest_id}, {of}, made {units.duration(found.age_s)} before the campaign by cadge "
+        f"{pin.version}, build {pin.build[:_SHOWN]}: it {verdict} ({parts})."
+    )
+
+
+def warning(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> tuple[str, str]:
+    """Return title and text of what belongs on the first screen; empty where nothing does."""
+    found = standing(meta, nodes)
+    if found is None or not found.warns:
+        return "", ""
+    pin = found.pin
+    title = f"The self-test {_wrong(found)}"
+    text = f"Self-test {pin.selftest_id}, {'asked for' if pin.asked else 'the newest'} when the campaign was begun."
+    text += "".join(f" {pin.says.get(name, '')}." for name in _failed(found))
+    text += " Verdicts are withheld." if pin.asked else " Verdicts do not rest on it."
+    return title, f"{text} `cadge selftest` makes a new one."
+
+
+def _failed(found: Standing) -> list[str]:
+    return [name for name, verdict in found.pin.parts.items() if verdict == "failed"]
+
+
+def _wrong(found: Standing) -> str:
+    failed = _failed(found)
+    said = [f"is of {words.listing(found.others)}"] if found.others else []
+    said += [f"failed ({words.listing(failed)})"] if failed else []
+    said += ["was incomplete"] if found.pin.verdict == "incomplete" else []
+    return " and ".join(said)

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -86,11 +87,15 @@ class Making:
     folder: Path
     campaigns: Path
     series: int
+    until_s: float
+    """By time.monotonic: later no campaign is begun."""
     made: dict[str, list[Campaign]] = field(default_factory=dict)
     """Campaigns by the part that they were made for."""
 
     def campaign(self, part: str, sweep: str, *, seed: int | None = None) -> Campaign:
-        """Carry out a sweep, or a sweep's file, as `cadge run` does."""
+        """Carry out a sweep, or a sweep's file, as `cadge run` does. Raises NotMadeError where no time is left."""
+        if time.monotonic() > self.until_s:
+            raise NotMadeError("no time was left for it")
         done = measure(read_request(sweep, seed=seed), self.output, self.how)
         self.made.setdefault(part, []).append(done.campaign)
         if done.code not in {EXIT_OK, EXIT_BAD_ANSWER}:
@@ -194,11 +199,10 @@ def alike(making: Making) -> Finding:
     if not (find_checkout().sweeps / f"{ALIKE_SWEEP}.yml").is_file():
         raise NotMadeError(f"this checkout has no sweep {ALIKE_SWEEP}: layers are not measured against themselves")
     seed = read_request(ALIKE_SWEEP).sweep.seed
-    made = []
     for number in range(ALIKE_CAMPAIGNS):
-        with disturbing() if number == ALIKE_CAMPAIGNS - 1 else nullcontext():
-            made.append(making.campaign("alike", ALIKE_SWEEP, seed=seed + number))
-    return of_alike(made)
+        with disturbing() if number == 0 else nullcontext():  # first, so that it is there if time runs out
+            making.campaign("alike", ALIKE_SWEEP, seed=seed + number)
+    return of_alike(making.made["alike"])
 
 
 def coverage(making: Making) -> Finding:
@@ -214,13 +218,13 @@ PARTS: Mapping[str, Callable[[Making], Finding]] = {
     "delay": delay,
     "stall": stall,
     "quiet": quiet,
-    "alike": alike,
     "coverage": coverage,
+    "alike": alike,
 }
 ABOUT = {
     "delay": "delays that were planted are found, and intervals hold what was really planted",
     "stall": "a stall shows in calls that come at a rate of their own, and in no closed loop",
     "quiet": "what steers a library is refused, unsound or shown",
-    "alike": "a layer beside itself is called different as often as stated, and no more often",
     "coverage": "intervals hold the truth as often as stated, under the drift that was measured",
+    "alike": "a layer beside itself is called different as often as stated, and no more often",
 }

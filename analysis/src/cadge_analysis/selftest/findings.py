@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pydantic import JsonValue
 
 from cadge_analysis import units
-from cadge_analysis.selftest.drift import SHORT_MOST, coverage
+from cadge_analysis.selftest.drift import SHORT_MOST, coverage, together
 from cadge_analysis.selftest.planted import (
     SERIES_LAUNCHES,
     USUAL_NS,
@@ -199,22 +199,22 @@ def of_coverage(campaign: Campaign) -> Finding:
     figures: dict[str, JsonValue] = {"coverage": [asdict(one) | {"pair": " beside ".join(one.pair)} for one in found]}
     if not found:
         return Finding(verdict="not judged", says="no campaign of this self-test has rounds enough", figures=figures)
-    worst = min(found, key=lambda one: one.share)
-    verdict: PartVerdict = "passed" if all(one.enough for one in found) else "failed"
+    pooled = together(found)
+    verdict: PartVerdict = "passed" if all(one.enough for one in pooled) else "failed"
+    shares = ", ".join(f"{units.percent(one.share)} with {one.launches} launches" for one in pooled)
     text = (
-        f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {units.percent(worst.share)} "
-        f"to {units.percent(max(one.share for one in found))} of campaigns drawn from the rounds of this one, "
-        f"{units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; the least for {worst.pair[1]}, "
-        f"{worst.launches} launches; neighbouring rounds correlate by up to {max(one.correlation for one in found):.2f}"
+        f"intervals of {units.percent(TARGET_COVERAGE, 0)} hold the truth in {shares}, in campaigns drawn from the "
+        f"rounds of this one; {units.percent(TARGET_COVERAGE - SHORT_MOST, 0)} are asked for; neighbouring rounds "
+        f"correlate by up to {max(one.correlation for one in found):.2f}"
     )
     return Finding(verdict=verdict, says=text, figures=figures)
 
 
 def of_alike(campaigns: Sequence[Campaign]) -> Finding:
-    """Judge campaigns of the sweep selftest-aa, of which the last was made beside a load."""
+    """Judge campaigns of the sweep selftest-aa, of which the first was made beside a load."""
     from cadge_analysis.selftest.pooled import alike, pooled, spoken
 
-    found = pooled([alike(one, disturbed=one is campaigns[-1]) for one in campaigns])
+    found = pooled([alike(one, disturbed=one is campaigns[0]) for one in campaigns])
     criteria = spoken(found)
     verdict: PartVerdict = "passed" if found.passes else "failed" if found.enough else "not judged"
     return Finding(

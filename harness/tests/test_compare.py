@@ -42,6 +42,23 @@ def test_two_campaigns(campaigns: list[str], cadge: Cadge) -> None:
     assert {change["verdict"] for change in data["changes"]} <= {"faster", "slower", "same", "cannot tell"}
 
 
+def test_a_report_against_an_earlier_campaign(
+    campaigns: list[str], cadge: Cadge, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("report") / "since.html"
+    answer = cadge("report", campaigns[1], "--against", campaigns[0], "--margin", "20%", "-o", str(path))
+    assert answer.code == 0, answer.err
+    (said,) = (line for line in answer.out.splitlines() if line.startswith("found: Since campaign"))
+    assert said.startswith(f"found: Since campaign {campaigns[0]} ")
+    assert f"Since campaign {campaigns[0]}" in path.read_text()
+    # of one campaign with itself nothing differs; what --against alone has a meaning for is refused without it
+    data = json.loads(cadge("report", campaigns[0], "--against", campaigns[0], "-o", str(path), "--json").out)["data"]
+    assert [one["kind"] for one in data["findings"]] == ["since"]
+    assert "nothing became slower" in data["findings"][0]["text"]
+    refused = cadge("report", campaigns[0], "--margin", "20%", "-o", str(path))
+    assert (refused.code, "--margin is for --against" in refused.err) == (2, True)
+
+
 def test_a_campaign_beside_itself(campaigns: list[str], cadge: Cadge) -> None:
     answer = cadge("compare", campaigns[0], campaigns[0], "--fail-on", "slower", "--fail-on", "faster", "--json")
     assert answer.code == 0

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.page import provenance, render, views
+from cadge_analysis.page.since import since
+from cadge_analysis.page.viewmodel import Page
 from cadge_analysis.stats import compare, load
+from cadge_analysis.versus.against import Against
 from cadge_results import Campaign, Written, write_output
 
 
@@ -28,8 +31,17 @@ def stamp(data: load.Dataset) -> str:
     return f"records of {made:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def page_of(data: load.Dataset, *, title: str | None = None, beside: Against | None = None) -> Page:
+    """Return the page of a campaign. `beside`: it as the second side against an earlier one."""
+    told = since(beside) if beside is not None else None
+    return views.page(compare.compare(data), title=title, generated=stamp(data), since=told)
+
+
 def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Written:
     """Write the report of the campaign in a folder. Raises AnalysisError, cadge_results.ResultsError."""
-    data = load.read(Campaign(campaign_path))
-    page = views.page(compare.compare(data), title=title, generated=stamp(data))
+    return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
+
+
+def write(page: Page, out_path: Path) -> Written:
+    """Write a page into a file."""
     return write_output(out_path, render.html(page).encode())

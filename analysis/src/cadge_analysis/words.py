@@ -149,7 +149,7 @@ def slug(quantity: Quantity) -> str:
     return known.get(quantity.unit) or re.sub(r"[^a-z0-9]+", "_", quantity.unit.lower()).strip("_")
 
 
-def listing(names: list[str]) -> str:
+def listing(names: Sequence[str]) -> str:
     """Return "a", "a and b", "a, b and c"."""
     if len(names) < 2:
         return "".join(names)

@@ -19,6 +19,7 @@ from cadge_cli.options import (
     refuse_options,
     results_option,
 )
+from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
@@ -29,24 +30,71 @@ FORMATS = ("csv", "json", "loggp", "simgrid")
 OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "endpoints")
 
 
-@click.command(epilog=EXAMPLES + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html")
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html\n"
+    + "  cadge report last --against 20261121T013042Z-1f3a9c2e"
+)
 @click.argument("campaign", default="last")
+@click.option(
+    "--against",
+    metavar="CAMPAIGN",
+    help="An earlier campaign: say first what became slower or faster since, and why not.",
+)
+@click.option(
+    "--margin", default="5%", show_default=True, metavar="SHARE", help="With --against: within this it is the same."
+)
 @out_option()
 @results_option
 @json_option
 @click.pass_context
-def report(ctx: click.Context, campaign: str, out: Path | None, results: Path | None, as_json: bool) -> int:
-    """Make the report of a campaign: one HTML file that works offline."""
-    from cadge_analysis.report import build  # numbers and pictures take time to import
+def report(
+    ctx: click.Context,
+    campaign: str,
+    against: str | None,
+    margin: str,
+    out: Path | None,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Make the report of a campaign: one HTML file that works offline.
+
+    What is wrong stands first, and is said here as well: a host that is slow beside the others, a layer whose payload
+    went another way than asked, and, with --against, what became slower since an earlier campaign.
+    """
+    from cadge_analysis import report as reports  # numbers and pictures take time to import
+    from cadge_analysis.stats.load import read
 
     output = output_of(ctx, as_json, out)
+    if against is None:
+        refuse_options(ctx, ("margin",), "is for --against")
+    share = margin_of(margin)
     found = Store(results or find_checkout().campaigns).open(campaign)
     if not found.launch_ids():
         raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
     path = out or found.layout.report
-    written = build(found.path, path)
-    data: dict[str, JsonValue] = {"campaign_id": found.campaign_id, "report": str(path), "bytes": written.size_bytes}
-    return output.finish(EXIT_OK, data, output.wrote(written, path, "one file, opens offline"))
+    if against is None:
+        page = reports.page_of(read(found))
+    else:
+        from cadge_analysis.versus.against import against as set_beside
+        from cadge_analysis.versus.sides import Side
+
+        both = Campaigns(results)
+        earlier, data_of = both.read(against), both.read(str(found.path))
+        sides = Side(earlier.campaign_id, earlier), Side(data_of.campaign_id, data_of)
+        page = reports.page_of(data_of, beside=set_beside(*sides, share))
+    written = reports.write(page, path)
+    told = [*page.findings, *(page.since.findings if page.since else ())]
+    data: dict[str, JsonValue] = {
+        "campaign_id": found.campaign_id,
+        "report": str(path),
+        "bytes": written.size_bytes,
+        "findings": [{"kind": one.kind, "grave": one.grave, "text": one.text} for one in told],
+    }
+    lines = output.wrote(written, path, "one file, opens offline")
+    if not written.streamed:
+        lines += [f"found: {one.text}" for one in sorted(told, key=lambda one: not one.grave)]
+    return output.finish(EXIT_OK, data, lines)
 
 
 @click.command(

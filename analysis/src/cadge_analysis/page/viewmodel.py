@@ -273,6 +273,30 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that was found wrong, or changed, in a sentence; `kind` for programs. `grave` ones stand out."""
+
+    kind: str
+    grave: bool
+    spans: tuple[Span, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return "".join(span.text for span in self.spans)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """The campaign beside an earlier one: sentences for the first screen, and the tables behind them."""
+
+    title: str
+    findings: tuple[Finding, ...]
+    note: str
+    tables: tuple[FactTable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """The whole report."""
 
@@ -280,6 +304,9 @@ class Page:
     deck: str
     verdict: str
     remarks: tuple[Remark, ...]
+    findings: tuple[Finding, ...]
+    nothing_found: str
+    since: Since | None
     answers: tuple[Answer, ...]
     cannot: tuple[str, ...]
     layers: tuple[LayerCard, ...]

@@ -14,13 +14,14 @@ from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
+from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.remarks import counted, remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
-from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Summary
+from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Since, Summary
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
@@ -163,7 +164,7 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
     return tuple(said)
 
 
-def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
+def page(comparison: Comparison, *, title: str | None, generated: str, since: Since | None = None) -> Page:
     """Return the page. `generated` is the report's own time stamp, which the caller decides."""
     data = comparison.data
     series = data.layers
@@ -189,6 +190,9 @@ def page(comparison: Comparison, *, title: str | None, generated: str) -> Page:
         deck=provenance.deck(data),
         verdict=f"Valid with {counted(found)}" if found else "Valid without warnings or notes",
         remarks=found,
+        findings=findings(data),
+        nothing_found=NOTHING,
+        since=since,
         answers=answers(comparison, verdicts),
         cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),

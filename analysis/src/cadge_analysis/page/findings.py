@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong with a campaign, a sentence each: slow hosts, and layers that went another way than one would think."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cadge_analysis import units, words
+from cadge_analysis.page.provenance import NODE_FACTS, plain
+from cadge_analysis.page.viewmodel import Finding, Span
+from cadge_analysis.stats.load import Dataset
+from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
+from cadge_analysis.stats.transports import Strayed, strayed
+
+SAID_MOST = 160
+"""Characters of what a library stated; the whole stands under "Points without a result"."""
+PEERS_NAMED = 3
+REASONS_MOST = 8
+OF_SPEED = frozenset({"cpu", "cores", "governor", "mitigations", "virtualisation", "clocksource", "thp"})
+"""Facts of a host that may be why it is slow."""
+SPOKEN = {"copy_ns": "a copy of 64 KiB in memory", "clock_ns": "a reading of the clock"}
+NOTHING = (
+    "Nothing of this was found: a host that is slower than the others, a layer whose payload went another way than was "
+    "asked or than others of its kind, and a path that changed between launches."
+)
+
+
+def findings(data: Dataset) -> tuple[Finding, ...]:
+    """Return what is wrong, the gravest first."""
+    ways = strayed(data)
+    found = [
+        *(_went(one) for one in ways if one.kind == "strayed"),
+        *(_slow(one, data) for one in slow_hosts(data)),
+        *(_went(one) for one in ways if one.kind != "strayed"),
+    ]
+    rest = len(found) - REASONS_MOST
+    if rest > 1:
+        more = f"{units.count_of(rest, 'more')} of this sort; the tables below have all of them."
+        found = [*found[:REASONS_MOST], Finding(kind="more", grave=False, spans=(Span(more),))]
+    return tuple(sorted(found, key=lambda one: not one.grave))
+
+
+# ---- slow hosts ----
+
+
+def _slow(slow: Slow, data: Dataset) -> Finding:
+    who = f"Host {slow.host} is slow"
+    if slow.processor is not None:
+        who = f"Processor {slow.processor} of host {slow.host} is slow"
+    spans = [Span(who, strong=True), Span(f" beside {words.listing([*slow.beside])}: ")]
+    for number, symptom in enumerate(slow.symptoms):
+        spans += [Span("; " if number else ""), *_symptom(symptom, one_other=len(slow.beside) == 1)]
+    spans.append(Span(". Every number of these launches has that in it."))
+    if slow.processor is None:
+        apart = list(_facts_apart(slow, data))
+        if apart:
+            spans.append(Span(f" What it has of its own: {'; '.join(apart)}."))
+    return Finding(kind="slow host", grave=True, spans=tuple(spans))
+
+
+def _symptom(symptom: Symptom, *, one_other: bool) -> Iterator[Span]:
+    others = "the other" if one_other else "the others"
+    launches = f"in {units.grouped(symptom.often)} of {units.count_of(symptom.launches, 'launch', 'launches')}"
+    ratio = units.times(symptom.ratio)
+    if symptom.what == WAITS:
+        here, there = (units.percent(share, 0) for share in (symptom.here, symptom.others))
+        yield Span(f"what ran there was ready and had no processor for {here} of the time, on {others} for {there}, ")
+        yield Span(f"so that work takes {ratio} as long", strong=True)
+        yield Span(f" ({launches}); a neighbour, or a limit, has the rest")
+        return
+    here, there = (units.sig3(value) for value in (symptom.here, symptom.others))
+    yield Span(f"{SPOKEN[symptom.what]} takes {here} ns, on {others} {there} ns, ")
+    yield Span(f"{ratio} as long", strong=True)
+    yield Span(f" ({launches})")
+
+
+def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
+    """Yield facts of a slow host that no other host of the campaign has."""
+    mine = next((node for node in data.nodes if node.host == slow.host), None)
+    others = [node for node in data.nodes if node.host != slow.host]
+    for name, title in NODE_FACTS:
+        if name in OF_SPEED and mine is not None and others:
+            own, theirs = plain(getattr(mine, name)), {plain(getattr(node, name)) for node in others}
+            if own not in theirs:
+                yield f"{title} {own}, where the rest has {' | '.join(sorted(theirs))}"
+
+
+# ---- paths ----
+
+
+def _went(way: Strayed) -> Finding:
+    who, where = way.series.label, words.PLACES[way.place]
+    often = f"{units.grouped(way.often)} of {units.count_of(way.of, 'attempt')}"
+    have = "has" if way.often == 1 else "have"
+    if way.kind == "apart":
+        return _apart(way)
+    if way.kind == "changed":
+        said = f" {where} during the campaign, so that its launches do not compare: {clipped(way.said)}."
+        return _finding("wrong transport", f"{who} changed its path", said, grave=True)
+    if way.kind == "strayed":
+        said = clipped(way.said)
+        if way.other:
+            said = f"asked was \u201c{way.other}\u201d, used was {MEDIA[way.medium]}, \u201c{said}\u201d"
+        said = f" {where}: {said}. A check refused {often}, and none of these has a number."
+        return _finding("wrong transport", f"{who} went another way than asked", said, grave=True)
+    if way.kind == "unsound":
+        said = f" {where}, and {often} {have} no number: {clipped(way.said)}."
+        return _finding("unsound", f"{who} did not pass a check", said)
+    said = f" {where}, and {often} {'was' if way.often == 1 else 'were'} not made: {clipped(way.said)}."
+    return _finding("refused", f"{who} had no transport", said)
+
+
+def _apart(way: Strayed) -> Finding:
+    where = words.PLACES[way.place]
+    named = list(way.peers[:PEERS_NAMED])
+    if len(way.peers) > PEERS_NAMED:
+        named.append(f"{units.grouped(len(way.peers) - PEERS_NAMED)} more")
+    asked = any("transport" in name or name.startswith("env.") for name, _ in way.series.settings)
+    end = "; its own setting asks for it." if asked else "."
+    peers = f"{words.listing(named)} over the same library have {MEDIA[way.other]}"
+    said = f" {where}: {MEDIA[way.medium]}, where {peers}{end}"
+    return _finding("wrong transport", f"{way.series.label} goes another way than its kind", said, grave=not asked)
+
+
+def _finding(kind: str, head: str, said: str, *, grave: bool = False) -> Finding:
+    return Finding(kind=kind, grave=grave, spans=(Span(head, strong=True), Span(said)))
+
+
+MEDIA = {
+    "memory": "shared memory",
+    "loopback": "the network inside the host",
+    "network": "a network",
+    "process": "memory of one process",
+    "unknown": "something unknown",
+}
+
+
+def clipped(text: str) -> str:
+    """Return a text without the end that a sentence has no room for."""
+    text = text.rstrip(".")
+    return text if len(text) <= SAID_MOST else f"{text[:SAID_MOST].rsplit(' ', 1)[0]} \u2026"

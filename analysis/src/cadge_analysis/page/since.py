@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A campaign beside an earlier one, in a report: what differed in conditions, and what became slower or faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import exp, log1p
+
+from cadge_analysis import units, words
+from cadge_analysis.page.findings import clipped
+from cadge_analysis.page.viewmodel import FactTable, Finding, Since, Span
+from cadge_analysis.stats.intervals import TARGET_COVERAGE
+from cadge_analysis.stats.verdict import FALSE_SHARE, Verdict
+from cadge_analysis.versus.against import Against, Change
+from cadge_analysis.versus.moved import Moved
+
+LAYERS_NAMED = 3
+CONDITIONS_NAMED = 3
+REASONS_NAMED = 2
+FIRST = ("cadge", "library", "adapter", "path", "compiler", "sweep", "hosts", "kernel", "processor")
+"""Conditions that are named first where there are many, by how they begin."""
+PLANNED = ("command",)
+"""What differs wherever two commands do, and says nothing of the measurement by itself."""
+
+
+def since(found: Against) -> Since:
+    """Return everything that a report says of a comparison with an earlier campaign."""
+    return Since(
+        title=f"Since campaign {found.first}",
+        findings=tuple(_findings(found)),
+        note=f"Ratios are this campaign / {found.first}, of each cell's main quantity. On average at most "
+        f"{units.percent(FALSE_SHARE, 0)} of the cells that are called slower or faster are neither (Benjamini and "
+        f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. "
+        f"The same as `cadge compare {found.first} {found.second}`, which says more.",
+        tables=tuple(table for table in (_conditions(found), _machine(found), _changes(found), _left(found)) if table),
+    )
+
+
+def _findings(found: Against) -> Iterator[Finding]:
+    """Yield the sentences of the first screen: conditions, the machine itself, and what became of the layers."""
+    yield from _of_conditions(found)
+    yield from _of_machine(found)
+    slower, faster = (
+        [change for change in found.changes if change.judged.verdict is verdict]
+        for verdict in (Verdict.SLOWER, Verdict.FASTER)
+    )
+    yield _regression(found, slower, faster)
+    if found.refused:
+        reasons = sorted(found.refused.items(), key=lambda item: (-item[1], item[0]))
+        said = "; ".join(f"{units.count_of(often, 'cell')}: {clipped(why)}" for why, often in reasons[:REASONS_NAMED])
+        more = f"; and {units.count_of(len(reasons) - REASONS_NAMED, 'further reason')}" if len(reasons) > 2 else ""
+        head = Span(f"{units.count_of(sum(found.refused.values()), 'cell')} cannot be compared", strong=True)
+        spans = (head, Span(f" with campaign {found.first}: {said}{more}."))
+        yield Finding(kind="refused", grave=not found.changes, spans=spans)
+
+
+def _of_conditions(found: Against) -> Iterator[Finding]:
+    def order(what: str) -> int:
+        return next((rank for rank, name in enumerate(FIRST) if what.startswith(name)), len(FIRST))
+
+    told = sorted((one for one in found.conditions if one.what not in PLANNED), key=lambda one: order(one.what))
+    others = [one for one in found.conditions if one.other_machine]
+    if others:
+        head = Span("Another machine", strong=True)
+        said = "; ".join(f"{one.what} {clipped(one.first)}, now {clipped(one.second)}" for one in others)
+        ends = "what is compared is machines" if found.across_hosts else "so nothing of it is compared"
+        spans = (head, Span(f" than campaign {found.first}'s: {said}; {ends}."))
+        yield Finding(kind="conditions", grave=True, spans=spans)
+    elif told:
+        said = "; ".join(
+            f"{one.what} {clipped(one.first) or 'nothing'}, now {clipped(one.second) or 'nothing'}"
+            for one in told[:CONDITIONS_NAMED]
+        )
+        more = len(told) - CONDITIONS_NAMED
+        said += f"; and {units.count_of(more, 'condition')} more" if more > 0 else ""
+        spans = (Span("What differed", strong=True), Span(f" since campaign {found.first} besides times: {said}."))
+        yield Finding(kind="conditions", grave=False, spans=spans)
+
+
+def _of_machine(found: Against) -> Iterator[Finding]:
+    """Say where the machine itself changed by more than what counts as the same: changes of layers may be its."""
+    beyond = [one for one in found.moved if abs(one.log_ratio) > log1p(found.margin)]
+    if beyond:
+        said = "; ".join(f"{one.what} {units.times(one.ratio)}" for one in beyond)
+        text = f" by itself, without any layer, as long as: {said}. Changes of layers by as much may be the machine's."
+        spans = (Span("The machine took another time", strong=True), Span(text))
+        yield Finding(kind="machine", grave=False, spans=spans)
+
+
+def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Change]) -> Finding:
+    head = f"Since campaign {found.first} "
+    same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
+    rest = []
+    if same:
+        rest.append(f"{_cells(same, found)} the same within {units.percent(found.margin, 0)}")
+    if unknown:
+        rest.append(f"of {_cells(unknown, found)} it cannot be told with so many launches")
+    if not found.changes:
+        text = "no cell can be compared: " + ("all are refused" if found.refused else "none is in both campaigns")
+        return Finding(kind="regression", grave=True, spans=(Span(f"{head}{text}.", strong=True),))
+    spans = [Span(head)]
+    for number, (word, changes) in enumerate((("slower", slower), ("faster", faster))):
+        if changes:
+            spans += [Span("; " if len(spans) > 1 else ""), *_listed(word, changes)]
+        elif number == 0:
+            spans.append(Span("nothing became slower", strong=True))
+    if rest:
+        spans.append(Span(f"; {'; '.join(rest)}"))
+    spans.append(Span(f" (of {units.count_of(len(found.changes), 'cell')} compared)."))
+    return Finding(kind="regression" if slower else "since", grave=bool(slower), spans=tuple(spans))
+
+
+def _cells(number: int, found: Against) -> str:
+    if number == len(found.changes):
+        return f"all {units.grouped(number)} cells"
+    return units.count_of(number, "cell")
+
+
+def _listed(word: str, changes: Sequence[Change]) -> Iterator[Span]:
+    """Yield the most changed cell of each series, and how many of its cells there are besides."""
+    by_series: dict[str, list[Change]] = {}
+    for change in changes:
+        by_series.setdefault(change.series, []).append(change)
+    named = list(by_series.items())[:LAYERS_NAMED]
+    for number, (series, of) in enumerate(named):
+        worst = of[0]
+        yield Span("; " if number else "")
+        where = f"{words.PLACES[worst.place]}, {words.WAITS[worst.wait]}"
+        yield Span(f"{series}, {worst.pattern} of {worst.workload} {where}, is {_by(worst)} {word}", strong=True)
+        if len(of) > 1:
+            beyond = len(of) - 1
+            yield Span(f", and {units.count_of(beyond, 'more cell')} of it {'is' if beyond == 1 else 'are'}")
+    left = len(by_series) - len(named)
+    if left:
+        cells = sum(len(of) for of in by_series.values()) - sum(len(of) for _, of in named)
+        yield Span(f"; and {units.count_of(cells, 'cell')} of {units.count_of(left, 'further layer')} {word}")
+
+
+def _by(change: Change) -> str:
+    """Return by how much a cell's number is worse, or better, with the interval: "22 % [18, 27]"."""
+    sign = 1 if change.better == "low" else -1
+    shares = [_share(change.shift.log_ratio * sign)]
+    low, high = change.shift.low, change.shift.high
+    if low is not None and high is not None and change.shift.coverage >= TARGET_COVERAGE:
+        shares += sorted((_share(low * sign), _share(high * sign)), key=abs)
+    text = [units.sig3(abs(100 * share)) for share in shares]
+    ends = f" {units.interval(text[1], text[2])}" if len(text) > 1 else ""
+    return f"{text[0]}{units.THIN}%{ends}"
+
+
+def _share(log_ratio: float) -> float:
+    return exp(log_ratio) - 1
+
+
+# ---- tables ----
+
+
+def _conditions(found: Against) -> FactTable | None:
+    if not found.conditions:
+        return None
+    rows = tuple((one.what, one.first or "nothing", one.second or "nothing") for one in found.conditions)
+    return FactTable(title="What differed in the conditions", columns=("condition", "then", "now"), rows=rows)
+
+
+def _machine(found: Against) -> FactTable | None:
+    if not found.moved:
+        return None
+    rows = tuple((one.what, units.times(one.ratio), _spread(one)) for one in found.moved)
+    title = "The machine itself, without any layer: how many times as long things took"
+    return FactTable(title=title, columns=("what", "now / then", "least and most"), rows=rows)
+
+
+def _spread(one: Moved) -> str:
+    return f"{units.times(one.least)} to {units.times(one.most)}, of {one.parts}" if one.parts > 1 else ""
+
+
+def _changes(found: Against) -> FactTable | None:
+    if not found.changes:
+        return None
+    rows = [
+        (
+            str(one.judged.verdict),
+            one.name,
+            f"{units.sig3(one.first)} {one.unit}",
+            f"{units.sig3(one.second)} {one.unit}",
+            f"{units.times(one.ratio)}{_interval(one)}",
+            one.objections,
+        )
+        for one in found.changes
+    ]
+    heads = ("verdict", "cell", "then", "now", "now / then", "launches without a number")
+    columns = len(heads) if any(one.objections for one in found.changes) else len(heads) - 1
+    return FactTable(
+        title="Cell by cell: slower, faster, and what cannot be told first",
+        columns=heads[:columns],
+        rows=tuple(row[:columns] for row in rows),
+    )
+
+
+def _interval(change: Change) -> str:
+    low, high = change.shift.low, change.shift.high
+    if low is None or high is None:
+        return ""
+    text = f" {units.interval(units.sig3(exp(low)), units.sig3(exp(high)))}"
+    covers = change.shift.coverage
+    return text if covers >= TARGET_COVERAGE else f"{text} {units.percent(covers, 0)}"
+
+
+def _left(found: Against) -> FactTable | None:
+    counts = [("refused", found.refused), ("in one campaign alone", found.missing)]
+    rows = tuple((what, why, units.grouped(often)) for what, of in counts for why, often in of.items())
+    return FactTable(title="Cells that are not compared", columns=("what", "why", "cells"), rows=rows) if rows else None

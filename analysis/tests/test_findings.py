@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A planted fault stands on a report's first screen, in one sentence; where none was planted, nothing does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import report
+from cadge_analysis.page.findings import NOTHING, findings
+from cadge_analysis.page.render import html
+from cadge_analysis.stats.load import Dataset, read
+from cadge_analysis.stats.slow_hosts import slow_hosts
+from cadge_analysis.stats.transports import strayed
+from cadge_analysis.versus.against import against
+from cadge_analysis.versus.sides import Side
+from cadge_results import Campaign, LaunchRecord
+
+pytestmark = pytest.mark.spare
+
+LAYERS = ("native-ucx", "rdma-ucx", "sockets-tcp")
+Raw = dict[str, Any]
+Plant = Callable[[Raw, random.Random], None]
+
+
+def options(**given: Any) -> synthetic.Options:  # noqa: ANN401
+    usual = {
+        "layers": LAYERS,
+        "sizes": (8,),
+        "waits": ("poll",),
+        "patterns": (("rpc", 1),),
+        "launches": 8,
+        "samples": 160,
+        "floors": False,
+        "troubles": False,
+    }
+    return synthetic.Options(**(usual | given))
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    return synthetic.make(tmp_path_factory.mktemp("sound"), options())
+
+
+@pytest.fixture(scope="module")
+def data(sound: Campaign) -> Dataset:
+    return planted(read(sound), lambda _raw, _chance: None)
+
+
+def planted(data: Dataset, plant: Plant) -> Dataset:
+    """Return a campaign whose launches have a witness, and waits that go one way as often as the other; and a fault."""
+    chance = random.Random(11)
+    records = []
+    for record in data.records:
+        raw = record.to_object()
+        result = raw["result"]
+        result["witness"] = [
+            {
+                "at": at,
+                "endpoint": end,
+                "line_ns": None,
+                "copy_ns": 1270 * chance.uniform(0.97, 1.03),
+                "clock_ns": 8 * chance.uniform(0.99, 1.01),
+            }
+            for at in (0, 1)
+            for end in (0, 1)
+        ]
+        for attempt in result["attempts"]:
+            for use in attempt["cpu"]:
+                use |= {"wall_ns": 10_000_000, "run_wait_ns": chance.choice((0, 10_000, 3_000_000)), "stolen_ns": 0}
+        plant(raw, chance)
+        records.append(LaunchRecord.from_object(raw, source=record.launch_id))
+    return replace(data, records=tuple(records))
+
+
+def ends_on(raw: Raw, host: str) -> list[int]:
+    return [number for number, end in enumerate(raw["launch"]["endpoints"]) if end["host"] == host]
+
+
+def slow_copies(raw: Raw, _: random.Random) -> None:
+    """Plant a processor of h2 with half the frequency."""
+    for look in raw["result"]["witness"]:
+        if look["endpoint"] in ends_on(raw, "h2"):
+            look["copy_ns"] *= 1.8
+            look["clock_ns"] *= 1.8
+
+
+def waits(raw: Raw, ends: list[int], share: float) -> None:
+    for attempt in raw["result"]["attempts"]:
+        for end in ends:
+            attempt["cpu"][end]["run_wait_ns"] = round(share * attempt["cpu"][end]["wall_ns"])
+
+
+def first_screen(data: Dataset, **given: Any) -> list[str]:  # noqa: ANN401
+    """Return the sentences above the answer."""
+    root = pagereader.read(html(report.page_of(data, **given)))
+    answer = root.one("section", id="answer")
+    parts = [part for part in answer.children if isinstance(part, pagereader.Node)]
+    heads = [part.text for part in parts if part.tag == "h2"]
+    lists = answer.all("ul", class_="found")
+    if not lists:
+        assert heads == ["Answer"]
+        assert NOTHING in answer.text
+        return []
+    assert heads == ["Found", "Answer"]
+    assert parts.index(lists[0]) < next(i for i, part in enumerate(parts) if part.text == "Answer")
+    return [item.text for item in lists[0].all("li")]
+
+
+def test_nothing_is_found_where_nothing_was_planted(data: Dataset) -> None:
+    assert first_screen(data) == []
+
+
+def test_a_host_that_is_slow(data: Dataset) -> None:
+    (said,) = first_screen(planted(data, slow_copies))
+    assert said.startswith("Host h2 is slow beside h1: a copy of 64 KiB in memory takes 2\u202f2")
+    assert "1.81\u00d7 as long (in 24 of 24 launches); a reading of the clock takes 14.4 ns" in said
+
+
+def test_a_neighbour_on_a_host(data: Dataset) -> None:
+    (said,) = first_screen(planted(data, lambda raw, _: waits(raw, ends_on(raw, "h2"), 0.5)))
+    assert said.startswith("Host h2 is slow beside h1: what ran there was ready and had no processor for 50\u202f% of")
+
+
+def test_a_neighbour_on_a_processor(data: Dataset) -> None:
+    def plant(raw: Raw, _: random.Random) -> None:
+        waits(raw, [1] if raw["launch"]["place"] == "within" else [], 0.5)
+
+    (said,) = first_screen(planted(data, plant))
+    assert said.startswith("Processor 1 of host h1 is slow beside processor 0: ")
+
+
+def test_a_load_that_wanders_is_of_no_host(data: Dataset) -> None:
+    def plant(raw: Raw, chance: random.Random) -> None:
+        waits(raw, [chance.randrange(2)], 0.6)
+
+    assert slow_hosts(planted(data, plant)) == ()
+
+
+def test_a_load_that_lasts_for_a_while_is_of_no_host(data: Dataset) -> None:
+    def plant(raw: Raw, _: random.Random) -> None:
+        early = raw["result"]["started_utc"] < "2026-11-21T03:17:00"
+        waits(raw, [0, 1], 0.0)
+        waits(raw, ends_on(raw, "h2") if early else [], 0.6)
+
+    assert slow_hosts(planted(data, plant)) == ()
+
+
+def test_a_layer_whose_own_threads_take_its_processor_is_no_host(data: Dataset) -> None:
+    def plant(raw: Raw, _: random.Random) -> None:
+        waits(raw, [0, 1], 0.0)
+        waits(raw, [1] if raw["launch"]["layer"] != "sockets-tcp" else [], 0.5)
+
+    assert slow_hosts(planted(data, plant)) == ()
+
+
+def test_endpoints_that_the_plan_lets_share_a_processor_wait_for_each_other(data: Dataset) -> None:
+    def plant(raw: Raw, _: random.Random) -> None:
+        for end in raw["launch"]["endpoints"]:
+            end["cpus"] = [0]
+        waits(raw, [0], 0.0)
+        waits(raw, [1], 0.5)
+
+    assert slow_hosts(planted(data, plant)) == ()
+
+
+def test_a_layer_that_goes_another_way_than_its_kind(data: Dataset) -> None:
+    def plant(raw: Raw, _: random.Random) -> None:
+        raw["result"]["adapter"]["substrate"] = "same"
+        if (raw["launch"]["layer"], raw["launch"]["place"]) == ("native-ucx", "within"):
+            for path in raw["result"]["path"]:
+                path |= {"medium": "loopback", "used": "tcp/lo"}
+
+    assert first_screen(planted(data, plant)) == [
+        "native-ucx goes another way than its kind within one host: the network inside the host, where rdma-ucx and "
+        "sockets-tcp over the same library have shared memory."
+    ]
+
+
+def test_a_path_that_changed(data: Dataset) -> None:
+    def plant(raw: Raw, _: random.Random) -> None:
+        launch = raw["launch"]
+        if (launch["layer"], launch["place"]) == ("rdma-ucx", "between") and ":13:" in raw["result"]["started_utc"]:
+            for path in raw["result"]["path"]:
+                path["used"] = "tcp/mgmt0"
+
+    assert first_screen(planted(data, plant)) == [
+        "rdma-ucx changed its path between hosts during the campaign, so that its launches do not compare: tcp/data0 "
+        "in 7; tcp/mgmt0 in 1."
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """A campaign in which one launch of native-ucx did not take its path."""
+    return read(synthetic.make(tmp_path_factory.mktemp("unsound"), options(troubles=True, launches=4)))
+
+
+def test_a_path_that_a_check_refused(whole: Dataset) -> None:
+    (one,) = (way for way in strayed(whole) if way.kind == "strayed")
+    assert (one.series.label, one.place) == ("native-ucx", "within")
+    (said,) = (found.text for found in findings(whole) if found.kind == "wrong transport")
+    assert said.startswith("native-ucx went another way than asked within one host: ")
+    assert "ran tcp/lo" in said
+    assert f"A check refused {one.often} of {one.of} attempts, and none of these has a number." in said
+
+
+def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Dataset) -> None:
+    def changed(record: LaunchRecord) -> LaunchRecord:
+        raw = record.to_object()
+        if all(check["ok"] for check in raw["result"]["checks"]):
+            return record
+        for path in raw["result"]["path"]:
+            path |= {"as_asked": False, "medium": "loopback", "asked": "memory of this host", "used": "tcp/lo"}
+        return LaunchRecord.from_object(raw, source="changed")
+
+    (said,) = findings(replace(whole, records=tuple(map(changed, whole.records))))[:1]
+    assert said.grave
+    assert said.text.startswith(
+        "native-ucx went another way than asked within one host: asked was \u201cmemory of this "
+    )
+    assert "host\u201d, used was the network inside the host, \u201ctcp/lo\u201d. A check refused 1 of 4 " in said.text
+
+
+# ---- since an earlier campaign ----
+
+
+def slower(point: Raw, attempt: Raw, number: int) -> None:
+    if point["subject"]["layer"] == "sockets-tcp" and point["subject"]["place"] == "within":
+        synthetic.set_samples(attempt, [(40_000 + 100 * number, 160)])
+
+
+def beside(first: Campaign, second: Dataset) -> Any:  # noqa: ANN401
+    before = read(first)
+    return against(Side(before.campaign_id, before), Side(second.campaign_id, second), 0.05)
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("later")
+    changed = synthetic.make(folder, options(seed=8, attempt_hook=slower, node={"kernel": "6.19.0"}))
+    return planted(read(changed), lambda _raw, _chance: None)
+
+
+def test_what_became_slower_since_is_said_first(sound: Campaign, later: Dataset) -> None:
+    compared = beside(sound, later)
+    said = first_screen(later, beside=compared)
+    assert said[0].startswith(f"Since campaign {compared.first} sockets-tcp, rpc of 8 B within one host, polling, is ")
+    assert " slower; " in said[0]
+    assert "rdma-ucx" not in said[0]
+    assert "native-ucx" not in said[0]
+    assert any(text.startswith("What differed since") and "kernel 6.18.5, now 6.19.0" in text for text in said)
+
+
+def test_backwards_nothing_is_slower(sound: Campaign, later: Dataset, tmp_path: Path) -> None:
+    earlier = read(sound)
+    compared = against(Side(later.campaign_id, later), Side(earlier.campaign_id, earlier), 0.05)
+    (text,) = (one for one in first_screen(earlier, beside=compared) if one.startswith("Since campaign"))
+    assert "nothing became slower; sockets-tcp, rpc of 8 B within one host, polling, is " in text
+    one, other = tmp_path / "one.html", tmp_path / "other.html"
+    for path in (one, other):
+        again = against(Side(later.campaign_id, later), Side(earlier.campaign_id, earlier), 0.05)
+        report.write(report.page_of(earlier, beside=again), path)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_another_machine_is_refused(sound: Campaign, tmp_path: Path) -> None:
+    there = read(synthetic.make(tmp_path, options(seed=9, node={"cpu": {"model name": "another"}})))
+    compared = beside(sound, there)
+    said = first_screen(there, beside=compared)
+    assert said[0].startswith("Another machine than campaign ")
+    assert "so nothing of it is compared" in said[0]
+    assert "no cell can be compared: all are refused" in said[1]
+    assert any("cells cannot be compared" in text and "another machine" in text for text in said)

@@ -10,7 +10,8 @@ from cadge_analysis import units, words
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.viewmodel import FactTable, Finding, Since, Span
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
-from cadge_analysis.stats.verdict import FALSE_SHARE, Verdict
+from cadge_analysis.stats.sequential import ERROR
+from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.moved import Moved
 
@@ -29,7 +30,7 @@ def since(found: Against) -> Since:
         title=f"Since campaign {found.first}",
         findings=tuple(_findings(found)),
         note=f"Ratios are this campaign / {found.first}, of each cell's main quantity. On average at most "
-        f"{units.percent(FALSE_SHARE, 0)} of the cells that are called slower or faster are neither (Benjamini and "
+        f"{units.percent(ERROR, 0)} of the cells that are called slower or faster are neither (Benjamini and "
         f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. "
         f"The same as `cadge compare {found.first} {found.second}`, which says more.",
         tables=tuple(table for table in (_conditions(found), _machine(found), _changes(found), _left(found)) if table),

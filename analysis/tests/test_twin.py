@@ -133,7 +133,7 @@ def test_a_twin_competes_nowhere(calm: Campaign, tmp_path: Path) -> None:
     report.build(calm.path, out)
     assert "(again)" not in out.read_text()
     assert "sockets-tcp was measured twice, as two series" in out.read_text()
-    (fact,) = itself(both[1].data, None)
+    fact = itself(both[1].data, None)[0]
     assert fact.text.startswith("No layer was measured twice in this campaign")
 
 

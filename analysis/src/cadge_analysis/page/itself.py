@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run says of itself: how often it called a difference what is none (A against A)."""
+"""What a run says of itself: how often it called a difference what is none (A against A), and its self-test."""
 
 from __future__ import annotations
 

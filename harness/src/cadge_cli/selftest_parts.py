@@ -34,6 +34,7 @@ LAUNCHES = 30
 """Of each side of a series of delays."""
 ALIKE_CAMPAIGNS = 5
 ALIKE_SWEEP = "selftest-aa"
+QUIET_SWEEP = "selftest-quiet"
 
 STEERING: Mapping[str, str] = {
     "UCX_TLS": "tcp,self",
@@ -147,7 +148,7 @@ def quiet(making: Making) -> Finding:
             "OMPI_MCA_mca_param_files": str(home / ".openmpi/mca-params.conf"),
             "HOME": folder,
         }
-        clean = making.campaign("quiet", "selftest-quiet")
+        clean = making.campaign("quiet", QUIET_SWEEP)
         steered = _by_the_command(making, told, home)
         refused = _refused(making, home)
     return of_quiet(clean, steered, [*STEERING, *OF_FOLDERS[:2], *FILES], refused)
@@ -157,7 +158,7 @@ def _by_the_command(making: Making, told: Mapping[str, str], folder: Path) -> Ca
     where = ["--testbed", making.how.testbed_name, "--results", str(making.campaigns), "--no-report", "--json"]
     where += ["--inventory", str(making.how.inventory.absolute())] if making.how.inventory else []
     where += [] if making.how.wait else ["--no-wait"]
-    done = _cadge(["run", "--sweep", "selftest-quiet", *where], told, folder)
+    done = _cadge(["run", "--sweep", QUIET_SWEEP, *where], told, folder)
     if done.returncode not in {EXIT_OK, EXIT_BAD_ANSWER}:
         said = done.stderr.strip().splitlines() or ["no reason given"]
         raise UnfitError(f"in surroundings that steer libraries `cadge run` ended with {done.returncode}: {said[-1]}")
@@ -168,8 +169,9 @@ def _by_the_command(making: Making, told: Mapping[str, str], folder: Path) -> Ca
 
 def _refused(making: Making, folder: Path) -> str:
     """Return what `cadge plan` says of a variable that steers no library; empty where it does not refuse it."""
-    layers = [{"layer": "native-ucx", "settings": {STEERS_NO_LIBRARY: "/nowhere.so"}}]
-    sweep = making.written("selftest-quiet", {"layers": layers})
+    layer = yaml.safe_load((find_checkout().sweeps / f"{QUIET_SWEEP}.yml").read_text(encoding="utf-8"))["layers"][0]
+    layers = [{"layer": layer, "settings": {STEERS_NO_LIBRARY: "/nowhere.so"}}]
+    sweep = making.written(QUIET_SWEEP, {"layers": layers})
     done = _cadge(["plan", "--sweep", sweep, "--testbed", "local"], {}, folder)
     return done.stderr.strip() if done.returncode not in {EXIT_OK, EXIT_BAD_ANSWER} else ""
 

@@ -33,7 +33,6 @@ QUICK_NS = 1200
 """Up to this round trip 200 ns are planted, and have to be held by the interval."""
 LARGE_NS, SMALL_NS = 200, 50
 LARGE_SHARE, SMALL_SHARE = 0.20, 0.05
-SLOW = "sockets-tcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ def plants(campaign: Campaign) -> tuple[Plant, ...]:
     """Return what to plant, by what a campaign of the sweep selftest-find says; the quick layer first."""
     found = calibrations(read(campaign))
     quick = next((one for one in found if one.medium == "memory" and one.round_trip_ns <= QUICK_NS), None)
-    slow = next((one for one in found if one.layer == SLOW), None)
+    slow = next((one for one in found if one.medium != "memory"), None)
     made = []
     if quick is not None:
         made.append(_plant(quick, LARGE_NS, SMALL_NS))

@@ -11,6 +11,9 @@
 #include "in_place.h"
 #include "serve_loop.h"
 
+/* Replies of up to this size get twice the depth of buffers, so that a late completion of a send holds up nothing. */
+#define SMALL_BYTES 65536u
+
 static void __attribute__((cold, noinline)) note_failure(struct drv_server *server, const char *what,
 							 int code)
 {
@@ -20,12 +23,9 @@ static void __attribute__((cold, noinline)) note_failure(struct drv_server *serv
 	drv_engine_fail(what, code, &server->fail);
 }
 
-/*
- * Hands over an answer whose body is written, as drv_client_issue_written does. Answers are given in the order of
- * the ring of buffers, so one that was not taken is the next.
- */
+/* Hands over an answer whose body is written, as drv_client_issue_written does. */
 static int __attribute__((noinline)) answer_written(struct drv_server *server, const struct drv_work *work,
-						    struct cadge_iov iov, uint64_t token)
+						    uint32_t index, struct cadge_iov iov, uint64_t token)
 {
 	const struct cadge_layer *layer = server->port.engine->layer;
 	struct cadge_chan *chan = server->chans[work->peer];
@@ -33,11 +33,11 @@ static int __attribute__((noinline)) answer_written(struct drv_server *server, c
 			      drv_in_place_grants(layer);
 	const uint64_t seed = ~server->intake.seed;
 	const size_t bytes = (size_t)server->exchange.reply_bytes;
-	bool written = server->written_at == server->free_head + 1;
+	int code;
+	bool written = server->written == index + 1 && server->written_key == work->key;
 
 	if (reserves) {
-		const int code = drv_in_place_begin(layer, chan, &iov);
-
+		code = drv_in_place_begin(layer, chan, &iov);
 		if (code != CADGE_DONE)
 			return code;
 		written = false;
@@ -49,10 +49,29 @@ static int __attribute__((noinline)) answer_written(struct drv_server *server, c
 		drv_body_fill(iov.base, bytes, seed, server->intake.phase, work->key);
 	else if (!written)
 		drv_touch_write(iov.base, bytes, seed, work->key);
-	server->written_at = server->free_head + 1;
 	if (server->exchange.form == DRV_FORM_NATIVE)
-		return layer->reply(server->port.engine->ctx, &work->reply_to, &iov, 1, 0, token);
-	return reserves ? drv_in_place_end(layer, chan, &iov, token) : layer->post(chan, &iov, 1, 0, token);
+		code = layer->reply(server->port.engine->ctx, &work->reply_to, &iov, 1, 0, token);
+	else
+		code = reserves ? drv_in_place_end(layer, chan, &iov, token)
+				: layer->post(chan, &iov, 1, 0, token);
+	server->written = code == CADGE_BUSY ? index + 1 : 0;
+	server->written_key = work->key;
+	return code;
+}
+
+/* It is the next one. */
+DRV_INLINE void put_back(struct drv_server *server, uint32_t index)
+{
+	server->free_ring[--server->free_head & server->free_mask] = index;
+}
+
+/* It is ours again: the last in turn, or the next. */
+DRV_INLINE void give_back(struct drv_server *server, uint32_t index)
+{
+	if (DRV_UNLIKELY(server->hot))
+		put_back(server, index);
+	else
+		server->free_ring[server->free_tail++ & server->free_mask] = index;
 }
 
 /* Tries to answer. 1: done; 0: not now. */
@@ -68,7 +87,7 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 
 	if (DRV_UNLIKELY(server->free_head == server->free_tail))
 		return 0;
-	index = server->free_ring[server->free_head & server->free_mask];
+	index = server->free_ring[server->free_head++ & server->free_mask];
 	payload = server->replies + (size_t)index * server->stride;
 	token = server->mark | index;
 	drv_head_write(payload, bytes, ~server->intake.seed, work->key);
@@ -77,17 +96,18 @@ DRV_INLINE int answer(struct drv_server *server, const struct drv_work *work)
 	if (server->exchange.form == DRV_FORM_EMULATED)
 		drv_trailer_write(payload, bytes, work->id, DRV_RPC_REPLY);
 	if (DRV_UNLIKELY(server->intake.reads))
-		code = answer_written(server, work, iov, token);
+		code = answer_written(server, work, index, iov, token);
 	else if (server->exchange.form == DRV_FORM_NATIVE)
 		code = engine->layer->reply(engine->ctx, &work->reply_to, &iov, 1, 0, token);
 	else
 		code = engine->layer->post(server->chans[work->peer], &iov, 1, 0, token);
-	if (DRV_UNLIKELY(code == CADGE_BUSY))
-		return 0;
-	server->free_head++;
 	if (code == CADGE_QUEUED)
 		return 1;
-	server->free_ring[server->free_tail++ & server->free_mask] = index;
+	if (DRV_UNLIKELY(code == CADGE_BUSY)) {
+		put_back(server, index);
+		return 0;
+	}
+	give_back(server, index);
 	if (DRV_UNLIKELY(code != CADGE_DONE))
 		note_failure(server, server->exchange.form == DRV_FORM_NATIVE ? "reply" : "post", code);
 	return 1;
@@ -240,7 +260,7 @@ void drv_server_on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, 
 				    "a completion for token %016" PRIx64 " that is not outstanding", token);
 		return;
 	}
-	server->free_ring[server->free_tail++ & server->free_mask] = (uint32_t)index;
+	give_back(server, (uint32_t)index);
 	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST)
 		note_failure(server, "post", code);
 }
@@ -264,12 +284,11 @@ uint32_t drv_server_outstanding(const struct drv_exchange *exchange)
 	return exchange->depth * clients_of(exchange);
 }
 
-/* small replies get twice the depth, so that a late completion of a send holds up nothing */
 static uint32_t buffers_of(const struct drv_exchange *exchange)
 {
 	const uint32_t depth = drv_server_outstanding(exchange);
 
-	return exchange->reply_bytes <= 65536 ? 2 * depth : depth + 1;
+	return exchange->reply_bytes <= SMALL_BYTES ? 2 * depth : depth + 1;
 }
 
 static size_t stride_of(const struct drv_exchange *exchange)
@@ -306,6 +325,7 @@ int drv_server_start_on(struct drv_server *server, struct drv_engine *engine, ui
 	server->intake.by_number =
 		clients_of(&exchange) == 1 && exchange.servers < 2 &&
 		(depth == 1 || ((caps & CADGE_CAP_ORDERED) && server->exchange.form != DRV_FORM_NATIVE));
+	server->hot = !server->intake.touch && exchange.reply_bytes > SMALL_BYTES;
 	server->replies = replies;
 	server->stride = stride_of(&exchange);
 	server->buffers = buffers_of(&exchange);

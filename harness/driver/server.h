@@ -136,8 +136,14 @@ struct drv_server {
 	/* indices of buffers that are ours; power of two */
 	uint32_t *free_ring;
 	uint32_t free_head, free_tail, free_mask;
-	/* free_head plus one, when the body of an answer was written last: it is that of the next one while they are equal */
-	uint32_t written_at;
+	/*
+	 * Large answers that nobody writes: the buffer that came back last leaves next. It is in the cache, as the only
+	 * one of native tools is.
+	 */
+	bool hot;
+	/* the buffer whose body is written, plus one, and for which request, where the layer was busy; else 0 */
+	uint32_t written;
+	uint64_t written_key;
 	/* ring of requests without an answer */
 	struct drv_work *work;
 	uint32_t work_head, work_tail, work_mask;

@@ -16,7 +16,7 @@ from typing import Literal
 from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.native.tool import Tool
 from cadge_harness.native.tools import why_absent
-from cadge_harness.plan.timemodel import launch_deadline_ms
+from cadge_harness.plan.timemodel import TimeModel, launch_deadline_ms
 from cadge_results import LayerFile, NativeAbsent, NativeCell, PatternFile, Plan, PlanBlock, PlanLaunch, PlanPoint
 from cadge_results.base import Place, digest
 from cadge_results.layerfile import Native
@@ -30,7 +30,7 @@ FLOW_MIN_BYTES = 65536
 WINDOW = 16
 NEARLY = 0.99
 """The most that a tool takes stands for a size of which it is so much."""
-TOOL_MS = 1100
+TOOL_MS = 900
 """What one run of a tool takes, with its start, as estimated."""
 _AROUND_MS = 20
 _AS_TOOLS_DO = {"touch": "none", "buffers": "same"}
@@ -194,8 +194,8 @@ def by_size(plan: Plan, tool_runs: int) -> Plan:
         wall_ms = sum(launch.wall_ms for launch in here)
         names = tuple(launch.launch_id for launch in here)
         blocks.append(block.model_copy(update={"launch_ids": names, "wall_ms": wall_ms}))
-    more_ms = sum(one.wall_ms for one in blocks) - sum(one.wall_ms for one in plan.blocks) + tool_runs * TOOL_MS
-    estimate = plan.estimate.model_copy(update={"wall_s": round(plan.estimate.wall_s + more_ms / 1000, 1)})
+    wall_ms = sum(one.wall_ms for one in blocks) + tool_runs * TOOL_MS + round(TimeModel().campaign_ms)
+    estimate = plan.estimate.model_copy(update={"wall_s": round(wall_ms / 1000, 1)})
     update = {"launches": tuple(launches), "blocks": tuple(blocks), "estimate": estimate}
     split = plan.model_copy(update=update)
     return split.model_copy(update={"plan_hash": split.expected_hash()})
@@ -205,10 +205,8 @@ def _split(launch: PlanLaunch, plan: Plan) -> Iterator[PlanLaunch]:
     groups: dict[tuple[str, int], list[str]] = defaultdict(list)
     for point_id in launch.point_ids:
         groups[_family(plan.by_id[point_id], plan.patterns)].append(point_id)
-    measured_ms = sum(plan.by_id[one].duration_ms + _AROUND_MS for one in launch.point_ids)
-    start_ms = max(launch.wall_ms - measured_ms, 100)
     for family, ids in sorted(groups.items()):
-        wall_ms = start_ms + sum(plan.by_id[one].duration_ms + _AROUND_MS for one in ids)
+        wall_ms = round(TimeModel().start_ms[launch.launcher]) + sum(plan.by_id[one].duration_ms + _AROUND_MS for one in ids)
         own = digest([launch.launch_id, *family])
         yield launch.model_copy(
             update={

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cadge_harness.testbed.model import Testbed
     from cadge_results.launch import Endpoint
 
-PORTS = (18750, 18799)
-"""Those of the tools; launches have others."""
+PORTS = (18750, 19749)
+"""Those of the tools, in turn: a server that ended first keeps its port from others for a minute. Launches have others."""
 
 
 class Beside:

@@ -99,19 +99,14 @@ def waits(raw: Raw, ends: list[int], share: float) -> None:
 
 
 def first_screen(data: Dataset, **given: Any) -> list[str]:  # noqa: ANN401
-    """Return the sentences above the answer."""
+    """Return the sentences that stand before everything else."""
     root = pagereader.read(html(report.page_of(data, **given)))
-    answer = root.one("section", id="answer")
-    parts = [part for part in answer.children if isinstance(part, pagereader.Node)]
-    heads = [part.text for part in parts if part.tag == "h2"]
-    lists = answer.all("ul", class_="found")
-    if not lists:
-        assert heads == ["Answer"]
-        assert NOTHING in answer.text
-        return []
-    assert heads == ["Found", "Answer"]
-    assert parts.index(lists[0]) < next(i for i, part in enumerate(parts) if part.text == "Answer")
-    return [item.text for item in lists[0].all("li")]
+    first = next(part for part in root.one("main").children if isinstance(part, pagereader.Node))
+    assert first.attrs["id"] == "found"
+    said = [item.text for item in first.all("li")]
+    assert [head.text for head in first.all("h2")] == (["Found"] if said else [])
+    assert (NOTHING in first.text) == (not findings(data))
+    return said
 
 
 def test_nothing_is_found_where_nothing_was_planted(data: Dataset) -> None:
@@ -251,12 +246,12 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def test_what_became_slower_since_is_said_first(sound: Campaign, later: Dataset) -> None:
     compared = beside(sound, later)
-    said = first_screen(later, beside=compared)
-    assert said[0].startswith(f"Since campaign {compared.first} sockets-tcp, rpc of 8 B within one host, polling, is ")
-    assert " slower; " in said[0]
-    assert "rdma-ucx" not in said[0]
-    assert "native-ucx" not in said[0]
-    assert any(text.startswith("What differed since") and "kernel 6.18.5, now 6.19.0" in text for text in said)
+    conditions, text = first_screen(later, beside=compared)
+    assert conditions == f"What differed since campaign {compared.first} besides times: kernel 6.18.5, now 6.19.0."
+    assert text.startswith(f"Since campaign {compared.first} sockets-tcp, rpc of 8 B within one host, polling, is ")
+    assert " slower; " in text
+    assert "rdma-ucx" not in text
+    assert "native-ucx" not in text
 
 
 def test_backwards_nothing_is_slower(sound: Campaign, later: Dataset, tmp_path: Path) -> None:

@@ -84,16 +84,15 @@ def report(
         sides = Side(earlier.campaign_id, earlier), Side(data_of.campaign_id, data_of)
         page = reports.page_of(data_of, beside=set_beside(*sides, share))
     written = reports.write(page, path)
-    told = [*page.findings, *(page.since.findings if page.since else ())]
     data: dict[str, JsonValue] = {
         "campaign_id": found.campaign_id,
         "report": str(path),
         "bytes": written.size_bytes,
-        "findings": [{"kind": one.kind, "grave": one.grave, "text": one.text} for one in told],
+        "findings": [{"kind": one.kind, "grave": one.grave, "text": one.text} for one in page.told],
     }
     lines = output.wrote(written, path, "one file, opens offline")
     if not written.streamed:
-        lines += [f"found: {one.text}" for one in sorted(told, key=lambda one: not one.grave)]
+        lines += [f"found: {one.text}" for one in page.told]
     return output.finish(EXIT_OK, data, lines)
 
 

@@ -13,7 +13,8 @@ from cadge_analysis.stats.slow_hosts import WAITS, Slow, Symptom, slow_hosts
 from cadge_analysis.stats.transports import Strayed, strayed
 
 SAID_MOST = 160
-"""Characters of what a library stated; the whole stands under "Points without a result"."""
+USED_MOST = 64
+"""Characters of a reason, and of a path that a library stated; the whole of both stands in tables below."""
 PEERS_NAMED = 3
 REASONS_MOST = 8
 OF_SPEED = frozenset({"cpu", "cores", "governor", "mitigations", "virtualisation", "clocksource", "thp"})
@@ -100,6 +101,7 @@ def _went(way: Strayed) -> Finding:
     if way.kind == "strayed":
         said = clipped(way.said)
         if way.other:
+            said = clipped(way.said, USED_MOST)
             said = f"asked was \u201c{way.other}\u201d, used was {MEDIA[way.medium]}, \u201c{said}\u201d"
         said = f" {where}: {said}. A check refused {often}, and none of these has a number."
         return _finding("wrong transport", f"{who} went another way than asked", said, grave=True)
@@ -135,7 +137,7 @@ MEDIA = {
 }
 
 
-def clipped(text: str) -> str:
+def clipped(text: str, most: int = SAID_MOST) -> str:
     """Return a text without the end that a sentence has no room for."""
     text = text.rstrip(".")
-    return text if len(text) <= SAID_MOST else f"{text[:SAID_MOST].rsplit(' ', 1)[0]} \u2026"
+    return text if len(text) <= most else f"{text[:most].rsplit(' ', 1)[0]} \u2026"

@@ -13,6 +13,7 @@ from cadge_analysis.stats.intervals import TARGET_COVERAGE
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, Change
+from cadge_analysis.versus.conditions import Difference
 from cadge_analysis.versus.moved import Moved
 
 LAYERS_NAMED = 3
@@ -20,6 +21,9 @@ CONDITIONS_NAMED = 3
 REASONS_NAMED = 2
 FIRST = ("cadge", "library", "adapter", "path", "compiler", "sweep", "hosts", "kernel", "processor")
 """Conditions that are named first where there are many, by how they begin."""
+OF_LAYERS = ("library", "adapter", "path", "thresholds")
+"""Conditions of a layer at a place and in a wait mode, as they begin."""
+VALUE_MOST = 48
 PLANNED = ("command",)
 """What differs wherever two commands do, and says nothing of the measurement by itself."""
 
@@ -68,14 +72,25 @@ def _of_conditions(found: Against) -> Iterator[Finding]:
         spans = (head, Span(f" than campaign {found.first}'s: {said}; {ends}."))
         yield Finding(kind="conditions", grave=True, spans=spans)
     elif told:
+        named = _merged(told)
         said = "; ".join(
-            f"{one.what} {clipped(one.first) or 'nothing'}, now {clipped(one.second) or 'nothing'}"
-            for one in told[:CONDITIONS_NAMED]
+            f"{what} {clipped(first, VALUE_MOST) or 'nothing'}, now {clipped(second, VALUE_MOST) or 'nothing'}"
+            for what, first, second in named[:CONDITIONS_NAMED]
         )
-        more = len(told) - CONDITIONS_NAMED
+        more = len(named) - CONDITIONS_NAMED
         said += f"; and {units.count_of(more, 'condition')} more" if more > 0 else ""
         spans = (Span("What differed", strong=True), Span(f" since campaign {found.first} besides times: {said}."))
         yield Finding(kind="conditions", grave=False, spans=spans)
+
+
+def _merged(told: Sequence[Difference]) -> list[tuple[str, str, str]]:
+    """Return conditions, each once: that of a layer is often the same at every place and in every wait mode."""
+    found: dict[tuple[str, str, str], None] = {}
+    for one in told:
+        name, bracket, inner = one.what.partition(" (")
+        what = f"{name} of {inner[:-1].rsplit(', ', 2)[0]}" if bracket and name in OF_LAYERS else one.what
+        found[what, one.first, one.second] = None
+    return list(found)
 
 
 def _of_machine(found: Against) -> Iterator[Finding]:
@@ -93,9 +108,10 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
     same, unknown = found.count(Verdict.SAME), found.count(Verdict.UNKNOWN)
     rest = []
     if same:
-        rest.append(f"{_cells(same, found)} the same within {units.percent(found.margin, 0)}")
+        one = "cell is" if same == 1 else "cells are"
+        rest.append(f"{units.grouped(same)} {one} the same within {units.percent(found.margin, 0)}")
     if unknown:
-        rest.append(f"of {_cells(unknown, found)} it cannot be told with so many launches")
+        rest.append(f"{units.grouped(unknown)} cannot be told with so many launches")
     if not found.changes:
         text = "no cell can be compared: " + ("all are refused" if found.refused else "none is in both campaigns")
         return Finding(kind="regression", grave=True, spans=(Span(f"{head}{text}.", strong=True),))
@@ -105,16 +121,9 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
             spans += [Span("; " if len(spans) > 1 else ""), *_listed(word, changes)]
         elif number == 0:
             spans.append(Span("nothing became slower", strong=True))
-    if rest:
-        spans.append(Span(f"; {'; '.join(rest)}"))
-    spans.append(Span(f" (of {units.count_of(len(found.changes), 'cell')} compared)."))
+    compared = units.count_of(len(found.changes), "cell")
+    spans.append(Span("".join(f"; {text}" for text in (*rest, f"of {compared} that both have."))))
     return Finding(kind="regression" if slower else "since", grave=bool(slower), spans=tuple(spans))
-
-
-def _cells(number: int, found: Against) -> str:
-    if number == len(found.changes):
-        return f"all {units.grouped(number)} cells"
-    return units.count_of(number, "cell")
 
 
 def _listed(word: str, changes: Sequence[Change]) -> Iterator[Span]:

@@ -323,3 +323,10 @@ class Page:
     fact_tables: tuple[FactTable, ...]
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
     sheet: Sheet
+
+    @property
+    def told(self) -> tuple[Finding, ...]:
+        """All that was found, as it is to be read: what is grave, then what an earlier campaign says, then notes."""
+        grave = tuple(one for one in self.findings if one.grave)
+        notes = tuple(one for one in self.findings if not one.grave)
+        return (*grave, *(self.since.findings if self.since else ()), *notes)

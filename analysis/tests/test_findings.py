@@ -16,7 +16,7 @@ import synthetic
 from cadge_analysis import report
 from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.render import html
-from cadge_analysis.stats.load import Dataset, read
+from cadge_analysis.stats.load import Cell, Dataset, Trouble, read
 from cadge_analysis.stats.slow_hosts import slow_hosts
 from cadge_analysis.stats.transports import strayed
 from cadge_analysis.versus.against import against
@@ -222,6 +222,21 @@ def test_a_path_that_was_not_as_asked_is_named_with_what_was_asked(whole: Datase
         "native-ucx went another way than asked within one host: asked was \u201cmemory of this "
     )
     assert "host\u201d, used was the network inside the host, \u201ctcp/lo\u201d. A check refused 1 of 4 " in said.text
+
+
+def test_bytes_elsewhere_are_one_sentence_for_all_layers(data: Dataset) -> None:
+    def troubled(cell: Cell) -> Cell:
+        if cell.series.kind != "layer" or cell.case.place != "between":
+            return cell
+        said = f"counters: h1: {len(cell.series.label)}000000 bytes went through mgmt0; the payload was 9 bytes"
+        trouble = Trouble(state="unsound", code="UNSOUND", reason=said, attempts=2)
+        return replace(cell, troubles=(trouble,))
+
+    (said,) = findings(replace(data, cells=tuple(map(troubled, data.cells))))
+    assert said.text.startswith(
+        "Bytes went where none was asked to go between hosts, beside native-ucx, rdma-ucx and sockets-tcp: h1: "
+    )
+    assert "bytes went through mgmt0; the payload was 9 bytes. A check refused 6 attempts, " in said.text
 
 
 # ---- since an earlier campaign ----

@@ -382,6 +382,9 @@ def _report(campaign: Campaign, output: Output) -> Path | None:
     if done.returncode != 0:
         output.problem(f"no report was made: {_reason(done.stderr)}")
         return None
+    for line in done.stdout.splitlines():
+        if line.startswith("found: "):
+            output.say(line)
     return path
 
 

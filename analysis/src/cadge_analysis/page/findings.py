@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.provenance import NODE_FACTS, plain
@@ -32,7 +32,8 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
     found = [
         *(_went(one) for one in ways if one.kind == "strayed"),
         *(_slow(one, data) for one in slow_hosts(data)),
-        *(_went(one) for one in ways if one.kind != "strayed"),
+        *_elsewhere([one for one in ways if one.kind == "elsewhere"]),
+        *(_went(one) for one in ways if one.kind not in ("strayed", "elsewhere")),
     ]
     rest = len(found) - REASONS_MOST
     if rest > 1:
@@ -110,6 +111,21 @@ def _went(way: Strayed) -> Finding:
         return _finding("unsound", f"{who} did not pass a check", said)
     said = f" {where}, and {often} {'was' if way.often == 1 else 'were'} not made: {clipped(way.said)}."
     return _finding("refused", f"{who} had no transport", said)
+
+
+def _elsewhere(ways: Sequence[Strayed]) -> Iterator[Finding]:
+    """Yield one sentence a place: what passes by beside a sweep is seen with whatever is measured then."""
+    for place in dict.fromkeys(way.place for way in ways):
+        here = [way for way in ways if way.place == place]
+        names = list(dict.fromkeys(way.series.label for way in here))
+        named = names[:PEERS_NAMED] + (
+            [f"{units.grouped(len(names) - PEERS_NAMED)} more"] if names[PEERS_NAMED:] else []
+        )
+        refused = units.count_of(sum(way.often for way in here), "attempt")
+        said = clipped(here[0].said.removeprefix("counters: "))
+        text = f" {words.PLACES[place]}, beside {words.listing(named)}: {said}. A check refused {refused}, and none of "
+        text += "these has a number. What another program sends there looks the same."
+        yield _finding("wrong transport", "Bytes went where none was asked to go", text, grave=True)
 
 
 def _apart(way: Strayed) -> Finding:

@@ -18,9 +18,11 @@ from cadge_results import LaunchRecord
 from cadge_results.reason import Reason
 from cadge_results.result import PathFacts
 
-Kind = Literal["strayed", "unsound", "refused", "changed", "apart"]
-OF_PATHS = re.compile(r"\b(path|path_as_asked|counters|data_link)(: | of the launch failed)")
-"""Checks of where payload went, as reasons name them."""
+Kind = Literal["strayed", "elsewhere", "unsound", "refused", "changed", "apart"]
+OF_PATHS = re.compile(r"\b(path|path_as_asked)(: | of the launch failed)")
+"""Checks of what a library says of its path, as reasons name them."""
+OF_BYTES = re.compile(r"\bcounters: ")
+"""And of what interfaces carried."""
 OF_TRANSPORTS = frozenset({Reason.TRANSPORT, Reason.PERMISSION, Reason.LIBRARY})
 PEERS_LEAST = 2
 """Series of one substrate that go one way, before another that does not is called apart."""
@@ -31,7 +33,8 @@ class Strayed:
     """Something about where a layer's payload went at a place.
 
     strayed: a check says it went elsewhere, in `often` of `of` attempts, for `said`: where the path itself is not as
-    asked, that is what was used, with its `medium`, and `other` what was asked; unsound: another check says no;
+    asked, that is what was used, with its `medium`, and `other` what was asked; elsewhere: interfaces that were not
+    asked for carried more than they may; unsound: another check says no;
     refused: the layer could not have a transport; changed: launches went different ways, which `said` lists; apart: it
     has another medium than `peers` of its substrate, which have `other`.
     """
@@ -58,14 +61,14 @@ def _by_checks(data: Dataset) -> Iterator[Strayed]:
     often: Counter[tuple[int, Series, str, str]] = Counter()
     first: dict[tuple[int, Series, str, str], str] = {}
     planned: Counter[tuple[Series, str]] = Counter()
-    kinds: tuple[Kind, ...] = ("strayed", "unsound", "refused")
+    kinds: tuple[Kind, ...] = ("strayed", "elsewhere", "unsound", "refused")
     for cell in data.cells:
         planned[cell.series, cell.case.place] += cell.planned
         for trouble in cell.troubles:
             if trouble.state == "unsound":
-                kind = 0 if OF_PATHS.search(trouble.reason) else 1
+                kind = 0 if OF_PATHS.search(trouble.reason) else 1 if OF_BYTES.search(trouble.reason) else 2
             elif trouble.code in OF_TRANSPORTS and cell.planned:
-                kind = 2
+                kind = 3
             else:
                 continue
             key = kind, cell.series, cell.case.place, without_numbers(trouble.reason)

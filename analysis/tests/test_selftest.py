@@ -14,7 +14,7 @@ import pytest
 from synthetic import Options, make, set_samples
 
 from cadge_analysis.selftest.drift import _covered, together
-from cadge_analysis.selftest.findings import of_delays, of_quiet, of_stall, plants
+from cadge_analysis.selftest.findings import of_delays, of_quiet, of_stall, plants, series_within
 from cadge_analysis.selftest.pinned import sentence, standing, warning, withholds
 from cadge_analysis.selftest.planted import planted, send_ns
 from cadge_analysis.selftest.quiet import quiet
@@ -90,6 +90,13 @@ def test_what_to_plant_follows_from_the_quickest_layer(honest: Campaign) -> None
     assert plant.layer == "peregrine-shm"
     assert [one["delay.send_ns"] for one in plant.settings] == [100, 200, 125]
     assert send_ns(1200) == 700
+
+
+def test_no_more_series_than_fit(honest: Campaign) -> None:
+    # its 60 launches begin within 29 minutes
+    assert series_within(honest, 1e9, 6, 20) == 20
+    assert series_within(honest, 30 * 60, 2, 20) == 1
+    assert series_within(honest, 60 * 60, 2, 20) == 2
 
 
 STALL = {"delay.delay_ns": "2000", "delay.stall_ns": "5000000", "delay.stall_every_ns": "100000000"}

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # numbers take time to import, and --help does without
 
 LAUNCHES = 30
 """Of each side of a series of delays."""
+DELAY_S = 14 * 60
+"""For all series of delays together."""
 ALIKE_CAMPAIGNS = 5
 ALIKE_SWEEP = "selftest-aa"
 QUIET_SWEEP = "selftest-quiet"
@@ -114,15 +116,19 @@ class Making:
 
 def delay(making: Making) -> Finding:
     """Find out what to plant and where, plant it, and look whether it is found."""
-    from cadge_analysis.selftest.findings import of_delays, plants
+    from cadge_analysis.selftest.findings import of_delays, plants, series_within
 
-    found = plants(making.campaign("delay", "selftest-find"))
+    first = making.campaign("delay", "selftest-find")
+    found = plants(first)
     if not found:
         raise NotMadeError("nothing was measured in which a delay can be planted")
     layers = [
         {"layer": one.layer, "shims": "delay", "settings": settings} for one in found for settings in one.settings
     ]
-    sweep = making.written("selftest-delay", {"layers": layers, "launches": LAUNCHES * making.series})
+    series = series_within(first, DELAY_S, len(layers), making.series)
+    if series < making.series:
+        making.output.say(f"only {series} series of {LAUNCHES} launches fit into {DELAY_S // 60} minutes here")
+    sweep = making.written("selftest-delay", {"layers": layers, "launches": LAUNCHES * series})
     return of_delays(making.campaign("delay", sweep))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from pydantic import JsonValue
 
@@ -65,6 +66,17 @@ def plants(campaign: Campaign) -> tuple[Plant, ...]:
     return tuple(made)
 
 
+def series_within(campaign: Campaign, time_s: float, sides: int, most: int) -> int:
+    """Return how many series, up to `most`, fit into a time, at the pace of a campaign's launches."""
+    begun = sorted(
+        datetime.fromisoformat(one.result.started_utc) for one in campaign.launches() if one.result is not None
+    )
+    if len(begun) < 2:
+        return most
+    pace_s = (begun[-1] - begun[0]).total_seconds() / (len(begun) - 1)
+    return max(1, min(most, int(time_s / (pace_s * sides * SERIES_LAUNCHES))))
+
+
 def _plant(one: Calibration, *delays_ns: float) -> Plant:
     told = (USUAL_NS, *(send_ns(delay_ns) for delay_ns in delays_ns))
     return Plant(layer=one.layer, settings=tuple({"delay.send_ns": spin_ns} for spin_ns in told))
@@ -113,7 +125,7 @@ def _said(one: Planted, *, planted_large: bool) -> str:
         f"{one.found} of {len(one.series)} series of {SERIES_LAUNCHES} launches, and held by {one.held} intervals"
     )
     if not planted_large:
-        text += f" (the planner says that {one.predicted * len(one.series):.1f} find it)"
+        text += f" (the planner expects {one.predicted * len(one.series):.1f} to find it)"
     return text
 
 

@@ -18,6 +18,7 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 import cadge_cli.looks
+from cadge_cli import commands_run
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.timemodel import TimeModel
 from cadge_harness.run import request
@@ -135,6 +136,38 @@ def test_all_decided_ends_it(looked_at: Checkout, cadge: Cadge) -> None:
     assert "early, after 9 launches" in page
     assert "look 1 of 4, after 9 launches: all is decided" in page
     assert "Looked at after 9, 12, 18 and 30 launches" in page
+
+
+def test_what_failed_is_not_waited_for(looked_at: Checkout, cadge: Cadge, runner: FakeRunner) -> None:
+    """Comparisons of a layer that gave no number are undecided, and more launches would not change that."""
+
+    def fail(record: dict[str, object]) -> dict[str, object]:
+        launch = record["launch"]
+        assert isinstance(launch, dict)
+        failed = {"status": "failed", "result": None, "reason": "it does not start", "reason_code": "DEADLINE"}
+        return record | failed if launch["layer"] == "b-two" else measured(record)
+
+    runner.change = fail
+    assert cadge(*RUN).code == 1
+    campaign = last(looked_at)
+    state = looks_state(campaign)
+    assert state is not None
+    assert (state.look, state.step, state.why) == (1, "done", "no more launches would decide the rest")
+    assert campaign.decision(1).counts() == (0, 3)
+
+
+def test_a_kill_after_the_last_decision(
+    looked_at: Checkout, cadge: Cadge, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (looked_at.root / "harness/sweeps/looked-at.yml").write_text(TOLD_APART)
+    with monkeypatch.context() as patch:
+        patch.setattr(commands_run, "_closed", lambda *_given: sys.exit("broken off"))
+        with pytest.raises(SystemExit, match="broken off"):
+            cadge(*RUN)
+    assert last(looked_at).meta.status == "running"
+    made = len(runner.made)
+    assert cadge("resume", "--no-report").code == 0
+    assert (last(looked_at).meta.status, len(runner.made)) == ("finished", made)
 
 
 def test_the_budget_ends_it(looked_at: Checkout, cadge: Cadge) -> None:

@@ -186,7 +186,9 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
     reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
     looks = looks_state(found)
-    complete = looks.step == "done" if looks else not found.missing_launch_ids()
+    complete = not found.missing_launch_ids()
+    if looks:  # after the last launch it is decided, and marked as finished
+        complete = looks.step == "done" and found.meta.status == "finished"
     if complete and ended and not again.launch_ids(found, reasons):
         lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)

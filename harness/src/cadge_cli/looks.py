@@ -81,9 +81,10 @@ def decided(decision: Decision) -> str:
     """Say what a look has decided."""
     yes, no = decision.counts()
     text = f"look {decision.look} of {len(decision.looks)}, after {count_of(decision.launches, 'launch', 'launches')}: "
-    text += f"{yes} of {count_of(yes + no, 'comparison')} decided"
-    groups = len(decision.leading)
-    return f"{text}, {count_of(groups, 'leading group')} not told apart" if groups else text
+    said = [f"{yes} of {count_of(yes + no, 'comparison')} decided"] if yes + no else []
+    if groups := len(decision.leading):
+        said.append(f"{count_of(groups, 'leading group')} not told apart")
+    return text + (", ".join(said) or "all is decided")
 
 
 def planned(part: LaterLook) -> str:

@@ -60,7 +60,8 @@ def looks_state(campaign: Campaign) -> LooksState | None:
     if len(decisions) < look:
         return state("decide")
     if not decisions[look - 1].goes_on:
-        return state("done", "all is decided")
+        left = decisions[look - 1].counts()[1]
+        return state("done", "no more launches would decide the rest" if left else "all is decided")
     if look == len(looks):
         return state("done", "it was the last one")
     return state("done", ended) if ended else state("plan")

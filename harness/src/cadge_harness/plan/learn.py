@@ -156,7 +156,8 @@ def _around_times(campaign: Campaign, base: TimeModel) -> float | None:
             return None
         inside_ms += _ms(last.started_utc) - _ms(first.started_utc) + last.wall_ns / 1e6
     around_ms = _ms(meta.finished_utc) - _ms(meta.created_utc) - inside_ms
-    times = around_ms / (base.campaign_ms + len(blocks) * base.block_ms)
+    runs = 1 + sum(part.ended is None for part in campaign.later_looks())
+    times = around_ms / (runs * base.campaign_ms + len(blocks) * base.block_ms)
     return times if 0.2 < times < 5 else None  # else it was interrupted and went on another day
 
 

@@ -79,7 +79,7 @@ def point(pattern: str, values: Json, number: int, duration_ms: int, first_schem
     """Return one point of a launch file."""
     head = {"attempt_id": str(number), "point_id": f"{number:016x}", "duration_ms": duration_ms, "deadline_ms": 20000}
     if not first_schema:
-        chosen = {name: CHOICES[name].get("values", [1])[0] for name in choices}
+        chosen = {name: CHOICES[name].get("values", [CHOICES[name].get("min")])[0] for name in choices}
         return {**head, "workload": {"pattern": pattern, "parameters": {**chosen, **values}}}
     size = values.get("request_bytes", values.get("bytes"))
     reply = 0 if pattern == "stream" else size

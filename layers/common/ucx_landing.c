@@ -30,10 +30,12 @@ struct cadge_ucx_landings {
 	uint32_t *idle;
 	struct offer *offers; /* a ring */
 	uint32_t buffers, idle_count, offers_max, offers_first, offers_count;
+	uint32_t fetching, fetching_max;
 };
 
 struct cadge_ucx_landings *cadge_ucx_landings_create(ucp_worker_h worker, size_t bytes_max,
-						     uint32_t offers_max, cadge_ucx_landed_fn landed)
+						     uint32_t offers_max, uint32_t fetching_max,
+						     cadge_ucx_landed_fn landed)
 {
 	struct cadge_ucx_landings *pool = calloc(1, sizeof(*pool));
 	size_t most;
@@ -45,6 +47,7 @@ struct cadge_ucx_landings *cadge_ucx_landings_create(ucp_worker_h worker, size_t
 	pool->landed = landed;
 	pool->bytes_max = bytes_max;
 	pool->offers_max = offers_max;
+	pool->fetching_max = fetching_max;
 	pool->buffer_bytes = (bytes_max / PAGE_BYTES + 1) * PAGE_BYTES;
 	most = POOL_BYTES_MAX / pool->buffer_bytes;
 	most = most < POOL_BUFFERS_MIN ? POOL_BUFFERS_MIN : most;
@@ -105,6 +108,7 @@ static void deliver(struct landing *landing, size_t bytes, ucs_status_t status)
 	struct cadge_ucx_landings *pool = landing->pool;
 	void *data = buffer_of(landing);
 
+	pool->fetching--;
 	if (pool->landed(landing->user, landing->life, status == UCS_OK ? data : NULL, bytes, status) !=
 	    CADGE_KEEP)
 		cadge_ucx_landing_free(pool, data);
@@ -116,7 +120,7 @@ static void on_landed(void *request, ucs_status_t status, size_t bytes, void *ar
 	deliver(arg, bytes, status);
 }
 
-/* Fetches one offer; there is a free buffer. */
+/* Fetches one offer: it may, and there is a free buffer. */
 static void fetch(struct cadge_ucx_landings *pool, const struct offer *offer)
 {
 	struct landing *landing = &pool->landings[pool->idle[--pool->idle_count]];
@@ -129,9 +133,15 @@ static void fetch(struct cadge_ucx_landings *pool, const struct offer *offer)
 
 	landing->user = offer->user;
 	landing->life = offer->life;
+	pool->fetching++;
 	request = ucp_am_recv_data_nbx(pool->worker, offer->desc, buffer_of(landing), offer->bytes, &param);
 	if (!UCS_PTR_IS_PTR(request))
 		deliver(landing, offer->bytes, UCS_PTR_STATUS(request));
+}
+
+static bool may_fetch(const struct cadge_ucx_landings *pool)
+{
+	return pool->idle_count && pool->fetching < pool->fetching_max;
 }
 
 bool cadge_ucx_land(struct cadge_ucx_landings *pool, void *offer, size_t bytes, void *user, uint32_t life)
@@ -140,7 +150,7 @@ bool cadge_ucx_land(struct cadge_ucx_landings *pool, void *offer, size_t bytes, 
 
 	if (bytes > pool->bytes_max || pool->offers_count == pool->offers_max)
 		return false;
-	if (pool->idle_count && !pool->offers_count)
+	if (may_fetch(pool) && !pool->offers_count)
 		fetch(pool, &made);
 	else
 		pool->offers[(pool->offers_first + pool->offers_count++) % pool->offers_max] = made;
@@ -154,7 +164,7 @@ bool cadge_ucx_landings_used(const struct cadge_ucx_landings *pool)
 
 bool cadge_ucx_landings_waiting(const struct cadge_ucx_landings *pool)
 {
-	return pool->offers_count && pool->idle_count;
+	return pool->offers_count && may_fetch(pool);
 }
 
 void cadge_ucx_landings_resume(struct cadge_ucx_landings *pool)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Landing buffers for active messages that come by rendezvous. UCX only offers such a message; the receiver
- * names the memory. The pool fetches each offer into a free buffer; while none is free offers wait, in order,
- * which holds their senders back. All memory is made at creation and touched lazily, the last buffer freed is
+ * names the memory. The pool fetches each offer into a free buffer, at most fetching_max at a time; while none may be
+ * fetched offers wait, in order, which holds their senders back. All memory is made at creation and touched lazily, the last buffer freed is
  * the first to be used again.
  */
 #ifndef CADGE_COMMON_UCX_LANDING_H
@@ -31,7 +31,8 @@ typedef enum cadge_keep (*cadge_ucx_landed_fn)(void *user, uint32_t life, void *
  * memory.
  */
 struct cadge_ucx_landings *cadge_ucx_landings_create(ucp_worker_h worker, size_t bytes_max,
-						     uint32_t offers_max, cadge_ucx_landed_fn landed);
+						     uint32_t offers_max, uint32_t fetching_max,
+						     cadge_ucx_landed_fn landed);
 /* NULL is legal. The worker must be gone: it may still write to buffers. */
 void cadge_ucx_landings_destroy(struct cadge_ucx_landings *pool);
 
@@ -47,7 +48,7 @@ bool cadge_ucx_landing_owns(const struct cadge_ucx_landings *pool, const void *d
 void cadge_ucx_landing_free(struct cadge_ucx_landings *pool, const void *data);
 /* True where a buffer is in use, by the library or by who kept it. */
 bool cadge_ucx_landings_used(const struct cadge_ucx_landings *pool);
-/* True where an offer waits and a buffer is free: cadge_ucx_landings_resume then has work. */
+/* True where an offer waits and may be fetched: cadge_ucx_landings_resume then has work. */
 bool cadge_ucx_landings_waiting(const struct cadge_ucx_landings *pool);
 void cadge_ucx_landings_resume(struct cadge_ucx_landings *pool);
 

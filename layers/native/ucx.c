@@ -456,10 +456,16 @@ static void ucx_close(struct cadge_ctx *ctx)
 static bool make_pools(struct cadge_ctx *ctx)
 {
 	const uint32_t ops = ctx->peers * ctx->depth;
+	uint32_t fetching_max;
 
 	ctx->ops = calloc(ops, sizeof(*ctx->ops));
-	ctx->landings =
-		cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, 4 * ops, on_landed);
+	/*
+	 * Within a host to fetch is to copy, on this processor: one after the other they land where the one before did,
+	 * in the cache. With several peers a dead one must not hold up the others.
+	 */
+	fetching_max = ctx->ucx.place == CADGE_PLACE_HOST && ctx->peers == 1 ? 1 : 4 * ops;
+	ctx->landings = cadge_ucx_landings_create(ctx->ucx.worker, ctx->message_bytes_max, 4 * ops,
+						  fetching_max, on_landed);
 	if (!ctx->ops || !ctx->landings)
 		return false;
 	for (uint32_t i = 0; i < ctx->peers; i++) {

@@ -111,6 +111,7 @@ def test_the_load_beside_a_campaign_ends_with_it() -> None:
 
 @pytest.mark.long
 @pytest.mark.alone
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not (BUILD / "bin/cadge-driver").is_file(), reason="nothing is built; run: make build")
 def test_a_self_test_for_real(tmp_path: Path) -> None:
     """One series of delays, the stall and what steers: all campaigns are made, and what is stored can be read."""
@@ -128,7 +129,7 @@ def test_a_self_test_for_real(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=840,
     )
     assert done.returncode in {0, 9}, done.stderr
     found = read_selftest(Path(json.loads(done.stdout)["data"]["file"]))

@@ -53,6 +53,14 @@ def test_the_newest_of_this_build_counts_and_else_the_newest(tmp_path: Path) -> 
     found = newest_selftest(tmp_path, build="c" * 64)
     assert found is not None
     assert found.build == OTHER
+    put_selftest(tmp_path, made(10).model_copy(update={"verdict": "incomplete"}))
+    found = newest_selftest(tmp_path, build=BUILD)
+    assert found is not None
+    assert found.selftest_id == made(9).selftest_id, "a part that was tried alone does not take a whole one's place"
+    put_selftest(tmp_path, made(12).model_copy(update={"verdict": "failed"}))
+    found = newest_selftest(tmp_path, build=BUILD)
+    assert found is not None
+    assert found.verdict == "failed"
 
 
 def test_one_that_was_changed_says_nothing(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from cadge_cli.options import (
     split_names,
 )
 from cadge_harness import __version__
-from cadge_harness.errors import EXIT_OK, EXIT_UNTRUSTED, HarnessError
+from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_UNFIT, EXIT_UNTRUSTED, HarnessError
 from cadge_harness.paths import find_checkout, selftests_of
 from cadge_harness.words import clock
 
@@ -59,7 +59,7 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
     """Plant delays, stalls and settings, and look whether they are found; half an hour at most.
 
     The result is stored beside the campaigns. Campaigns that are made afterwards name it, and so do their reports.
-    Exit code 0: every part that was made passed, or could not be judged; 9: one failed.
+    Exit code 0: every part that was asked for passed; 1: one could not be made or judged; 9: one failed.
     """
     from cadge_cli.selftest_parts import Making, StoppedError
 
@@ -92,9 +92,11 @@ def selftest(ctx: click.Context, only: tuple[str, ...], series: int, how: Measur
         output.say(_line(found[-1]))
     file = _file(making, found, begun, time.monotonic() - begun_s, whole=len(found) == len(NAMES))
     if file is None:
-        return output.finish(code or EXIT_UNTRUSTED, None, ["nothing was measured, so nothing is stored"])
-    if file.verdict == "failed" and code == EXIT_OK:
+        return output.finish(code or EXIT_UNFIT, None, ["nothing was measured, so nothing is stored"])
+    if code == EXIT_OK and file.verdict == "failed":
         code = EXIT_UNTRUSTED
+    elif code == EXIT_OK and any(part.verdict != "passed" for part in found):
+        code = EXIT_BAD_ANSWER
     from cadge_results.selftest import put_selftest
 
     path = put_selftest(folder, file)

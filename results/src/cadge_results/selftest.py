@@ -148,11 +148,18 @@ def read_selftest(path: Path) -> SelftestFile:
 
 
 def newest_selftest(folder: Path, *, build: str) -> SelftestFile | None:
-    """Return the newest self-test of a build, else the newest of all; None where there is none that can be read."""
+    """Return the newest self-test of a build, else the newest of all; None where there is none that can be read.
+
+    One in which parts were left out, or could not be judged, counts only where there is no other.
+    """
     found: list[SelftestFile] = []
     for path in stored(folder):
         try:
             found.append(read_selftest(path))
         except FormatError:  # of another version, or damaged: it says nothing
             continue
-    return max(found, key=lambda one: (one.build == build, one.finished_utc, one.selftest_id), default=None)
+
+    def rank(one: SelftestFile) -> tuple[bool, bool, str, str]:
+        return one.build == build, one.verdict != "incomplete", one.finished_utc, one.selftest_id
+
+    return max(found, key=rank, default=None)

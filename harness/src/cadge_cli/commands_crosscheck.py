@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from pydantic import JsonValue
 
 from cadge_cli.options import Measuring, json_option, measuring_options, output_of, refuse_options, split_names
 from cadge_cli.output import table
@@ -19,6 +18,8 @@ from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, Us
 from cadge_harness.paths import find_checkout
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from cadge_analysis.stats.intervals import Estimate
     from cadge_analysis.versus.natives import Row
     from cadge_harness.native.cells import Wanted

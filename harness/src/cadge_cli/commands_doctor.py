@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,15 +31,19 @@ def doctor(ctx: click.Context, inventory: Path | None, as_json: bool) -> int:
     and whether the hosts reach each other. Exit code 3 where a sweep cannot be made.
     """
     from cadge_cli.hosts import finding_lines, look_at_hosts
+    from cadge_harness.native.tools import programs
     from cadge_harness.testbed import testbeds
 
     output = output_of(ctx, as_json)
     checkout = find_checkout()
     lines: list[str] = []
+    native: dict[str, str] = {}
     data: dict[str, JsonValue] = {}
     if inventory is None:
         found = look(checkout, describe_layers(read_catalogue(checkout), checkout))
         following = "cadge run --sweep smoke"
+        native = programs()
+        data = {"native_tools": {**native}}
     else:
         testbed = testbeds.resolve("auto", inventory)
         found = look_at_controller(checkout)
@@ -54,7 +59,20 @@ def doctor(ctx: click.Context, inventory: Path | None, as_json: bool) -> int:
     warned = sum(1 for finding in found if finding.level == "warn")
     lines += [
         *finding_lines(found),
+        *_native_lines(native),
         f"{len(failed)} failed, {count_of(warned, 'warning')}." + ("" if failed else f"   Next:  {following}"),
     ]
     data = {"findings": [asdict(item) for item in found], **data}
     return output.finish(EXIT_UNFIT if failed else EXIT_OK, data, lines)
+
+
+def _native_lines(native: Mapping[str, str]) -> list[str]:
+    """Return which native tools `cadge crosscheck` finds; none is needed for anything else."""
+    if not native:
+        return []
+    here = [name for name, why in native.items() if not why]
+    missing = sorted({why for why in native.values() if why})
+    return [
+        f"native tools for cadge crosscheck: {', '.join(here) or 'none'}",
+        *(f"  {why}" for why in missing),
+    ]

@@ -206,7 +206,9 @@ def _split(launch: PlanLaunch, plan: Plan) -> Iterator[PlanLaunch]:
     for point_id in launch.point_ids:
         groups[_family(plan.by_id[point_id], plan.patterns)].append(point_id)
     for family, ids in sorted(groups.items()):
-        wall_ms = round(TimeModel().start_ms[launch.launcher]) + sum(plan.by_id[one].duration_ms + _AROUND_MS for one in ids)
+        wall_ms = round(TimeModel().start_ms[launch.launcher]) + sum(
+            plan.by_id[one].duration_ms + _AROUND_MS for one in ids
+        )
         own = digest([launch.launch_id, *family])
         yield launch.model_copy(
             update={

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cadge_results.launch import Endpoint
 
 PORTS = (18750, 19749)
-"""Those of the tools, in turn: a server that ended first keeps its port from others for a minute. Launches have others."""
+"""Those of the tools, in turn: a server that ended first keeps its port from others for a minute."""
 
 
 class Beside:

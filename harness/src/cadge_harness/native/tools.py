@@ -23,6 +23,11 @@ TOOLS: tuple[Tool, ...] = (
 _DEVICES = Path("/sys/class/infiniband")
 
 
+def programs() -> dict[str, str]:
+    """Return every program, and why it cannot run here; "" where it can."""
+    return {tool.program: why_absent(tool) for tool in TOOLS}
+
+
 def why_absent(tool: Tool) -> str:
     """Return why a tool cannot run here and what would help, "" where it can."""
     path = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"

@@ -138,10 +138,10 @@ def _of_layer(cells: Sequence[Cell]) -> Iterator[Planted]:
         series, truths = [], []
         for rounds in _series(sorted(set(without) & set(with_it) & set(spun))):
             series.append(over_launches([with_it[key] - without[key] for key in rounds], paired=True))
-            truths.append(sum(spun[key] for key in rounds) / len(rounds))
+            truths.append(median([spun[key] for key in rounds]))  # as what it is held against
         if not series:
             continue
-        truth = sum(truths) / len(truths)
+        truth = median(truths)
         step = log(1 + truth / base.central.value)
         yield Planted(
             layer=cell.series.layer,

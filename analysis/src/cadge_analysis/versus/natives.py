@@ -8,7 +8,8 @@ within a round; shown is their median over rounds, with its interval by order st
 
 Where the bare loop ran in the same launch, the difference has parts: what the driver adds to the loop (a reading of
 the clock for every round trip, histogram, bookkeeping), what a look at each message costs, which no tool takes, and
-what is left between the loop and the tool: the adapter.
+what is left between the loop and the tool: the adapter. A batch of the loop is a mean of its round trips, so these are
+of rounds in which nobody waited, as far as there are any.
 """
 
 from __future__ import annotations
@@ -138,11 +139,12 @@ def _row(
     )
     if not kept:
         return replace(row, reason=_why(point.state == "refused", point.reason, outcomes, readings, both))
+    calm = kept - waited or kept  # a batch is a mean of its round trips
     loops: dict[str, dict[Hashable, float]] = {
         name: {
             number: value / cell.batch
             for number, outcome in by_point.get(point_id, {}).items()
-            if (value := _histogram(outcome, plan, mean=False)) is not None and number in kept
+            if (value := _histogram(outcome, plan, mean=False)) is not None and number in calm
         }
         for name, point_id in cell.beside.items()
     }

@@ -42,14 +42,14 @@ def since(found: Against) -> Since:
 
 
 def _findings(found: Against) -> Iterator[Finding]:
-    """Yield the sentences of the first screen: conditions, the machine itself, and what became of the layers."""
+    """Yield the sentences of the first screen: conditions, what became of the layers, and the machine itself."""
     yield from _of_conditions(found)
-    yield from _of_machine(found)
     slower, faster = (
         [change for change in found.changes if change.judged.verdict is verdict]
         for verdict in (Verdict.SLOWER, Verdict.FASTER)
     )
     yield _regression(found, slower, faster)
+    yield from _of_machine(found)
     if found.refused:
         reasons = sorted(found.refused.items(), key=lambda item: (-item[1], item[0]))
         said = "; ".join(f"{units.count_of(often, 'cell')}: {clipped(why)}" for why, often in reasons[:REASONS_NAMED])
@@ -97,9 +97,12 @@ def _of_machine(found: Against) -> Iterator[Finding]:
     """Say where the machine itself changed by more than what counts as the same: changes of layers may be its."""
     beyond = [one for one in found.moved if abs(one.log_ratio) > log1p(found.margin)]
     if beyond:
-        said = "; ".join(f"{one.what} {units.times(one.ratio)}" for one in beyond)
-        text = f" by itself, without any layer, as long as: {said}. Changes of layers by as much may be the machine's."
-        spans = (Span("The machine took another time", strong=True), Span(text))
+        most = max(beyond, key=lambda one: abs(one.log_ratio))
+        others = f", and {units.count_of(len(beyond) - 1, 'other thing')} by more than the margin" if beyond[1:] else ""
+        text = (
+            f" without any layer: {units.times(most.ratio)} as long for {most.what}{others}. Changes of layers by as "
+        )
+        spans = (Span("The machine itself took another time", strong=True), Span(f"{text}much may be the machine's."))
         yield Finding(kind="machine", grave=False, spans=spans)
 
 
@@ -122,7 +125,7 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
         elif number == 0:
             spans.append(Span("nothing became slower", strong=True))
     compared = units.count_of(len(found.changes), "cell")
-    spans.append(Span("".join(f"; {text}" for text in (*rest, f"of {compared} that both have."))))
+    spans.append(Span("".join(f"; {text}" for text in rest) + f" ({compared} compared)."))
     return Finding(kind="regression" if slower else "since", grave=bool(slower), spans=tuple(spans))
 
 

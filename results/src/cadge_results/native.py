@@ -53,9 +53,9 @@ class NativeReading(Frozen):
     printed: str = ""
     """The end of what it printed."""
     wall_ns: tuple[NonNegativeInt, ...] = ()
-    """How long its processes ran, the client's first."""
+    """How long its processes ran once they had started, the client's first."""
     run_wait_ns: tuple[NonNegativeInt | None, ...] = ()
-    """How long their main threads were ready to run and did not; None where the kernel does not tell."""
+    """How long their main threads were ready to run meanwhile and did not; None where the kernel does not tell."""
     voluntary_switches: tuple[NonNegativeInt, ...] = ()
 
 

@@ -4,8 +4,8 @@
 This file is run by itself. Each line of its standard input says what to run, as JSON; an empty object ends what runs,
 and the end of the input ends everything: on another host no signal of ours comes. On standard output come lines of
 JSON: one when somebody listens on the port, where that was asked, and one at the end of each process, with what it
-printed, how long it ran, and how long its main thread was ready to run and did not, which the kernel still tells of a
-process that ended and nobody has waited for. While a process runs, this one sleeps.
+printed, how long it ran once it had started, and how long its main thread was ready to run and did not meanwhile, which
+the kernel still tells of a process that ended and nobody has waited for. While a process runs, this one sleeps.
 
     python3 guard.py                        as said above
     python3 guard.py rank FILE CPU ARGV...  a rank of a launcher: what it prints goes its way, how it fared into FILE
@@ -25,6 +25,8 @@ from pathlib import Path
 
 LISTEN_S = 5.0
 END_S = 2.0
+START_S = 0.2
+"""So long after it began, how long a process has waited so far is looked at, once: that is not in what it measures."""
 PRINTED_MOST = 1 << 20
 _LISTENING = {"tcp": ("0A", ("tcp", "tcp6")), "udp": ("07", ("udp", "udp6"))}
 
@@ -77,16 +79,16 @@ def listens(kind: str, port: int) -> bool:
     return False
 
 
-def fared(pid: int, started_ns: int) -> dict[str, object]:
-    """Wait for a process to end, and return how it fared."""
+def fared(pid: int, since_ns: int, before_ns: int) -> dict[str, object]:
+    """Wait for a process to end, and return how it fared since a moment at which it had waited so long."""
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    wall_ns = time.monotonic_ns() - started_ns
+    wall_ns = time.monotonic_ns() - since_ns
     waited_ns = run_wait_ns(pid)
     _, status, usage = os.wait4(pid, 0)
     return {
         "code": os.waitstatus_to_exitcode(status),
         "wall_ns": wall_ns,
-        "run_wait_ns": waited_ns,
+        "run_wait_ns": None if waited_ns is None else max(waited_ns - before_ns, 0),
         "voluntary_switches": usage.ru_nvcsw,
     }
 
@@ -119,18 +121,22 @@ def run(request: dict[str, object], given: Input) -> None:
     except OSError as error:
         _tell({"code": 127, "printed": f"cannot be started: {error.strerror}", "wall_ns": 0})
         return
-    started_ns = time.monotonic_ns()
+    since_ns, before_ns = time.monotonic_ns(), 0
     ended = os.pidfd_open(process.pid)
     output, printed = process.stdout.fileno(), bytearray()
     try:
         if port := int(str(request["port"])):
             _await(str(request["kind"]), port, ended)
         watched = [0, output, ended]
+        left_s: float | None = max(START_S - (time.monotonic_ns() - since_ns) / 1e9, 0.0)
         while ended in watched:
             if 0 in watched and (given.ended or given.line() is not None):  # it may have come with the request
                 watched.remove(0)
                 _kill(process.pid, ended)
-            for ready in select.select(watched, [], [])[0]:
+            found_ready = select.select(watched, [], [], left_s)[0]
+            if not found_ready:
+                since_ns, before_ns, left_s = time.monotonic_ns(), run_wait_ns(process.pid) or 0, None
+            for ready in found_ready:
                 if ready == output:
                     data = os.read(output, 1 << 16)
                     printed += data[: PRINTED_MOST - len(printed)]
@@ -140,7 +146,7 @@ def run(request: dict[str, object], given: Input) -> None:
                     watched.remove(ended)
                 else:
                     given.read()
-        found = fared(process.pid, started_ns)
+        found = fared(process.pid, since_ns, before_ns)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)  # what it left
         while output in watched and (data := os.read(output, 1 << 16)):
@@ -174,7 +180,7 @@ def main() -> int:
 
 def rank(file: str, cpu: int, argv: list[str]) -> int:
     """Run a rank: a child that is pinned; write down how it fared."""
-    started_ns = time.monotonic_ns()
+    since_ns, before_ns = time.monotonic_ns(), 0
     pid = os.fork()
     if pid == 0:
         try:
@@ -183,7 +189,11 @@ def rank(file: str, cpu: int, argv: list[str]) -> int:
             os.execvp(argv[0], argv)  # noqa: S606 - a program and its arguments
         finally:
             os._exit(127)
-    found = fared(pid, started_ns)
+    ended = os.pidfd_open(pid)
+    if not select.select([ended], [], [], START_S)[0]:
+        since_ns, before_ns = time.monotonic_ns(), run_wait_ns(pid) or 0
+    os.close(ended)
+    found = fared(pid, since_ns, before_ns)
     with Path(file).open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(found) + "\n")
     return int(str(found["code"])) & 0xFF

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { PATIENCE_S = 10 };
+enum { PATIENCE_S = 30 };
 
 struct rank *self;
 static const struct frame_calls *style;

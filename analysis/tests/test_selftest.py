@@ -41,17 +41,18 @@ def spinning(
     attempt["counters"] = [{"delay.worked_ns": round(counted * spun_ns * 1000)}]
 
 
+WITHIN = Options(places=["within"], waits=["poll"], floors=False)
+
+
 def delays(root: Path, **lies: float) -> Campaign:
     return make(
         root,
-        Options(
+        replace(
+            WITHIN,
             layers=["peregrine-shm"],
-            places=["within"],
-            waits=["poll"],
             patterns=[("pingpong", 1)],
             sizes=[8],
             launches=LAUNCHES,
-            floors=False,
             settings=({"delay.send_ns": USUAL}, {"delay.send_ns": LONG}),
             attempt_hook=partial(spinning, **lies),
         ),
@@ -114,15 +115,13 @@ def stalling(point: dict[str, Any], attempt: dict[str, Any], _: int, *, load_ns:
 def stalls(root: Path, **what: int) -> Campaign:
     return make(
         root,
-        Options(
+        replace(
+            WITHIN,
             layers=["peregrine-shm"],
-            places=["within"],
-            waits=["poll"],
             patterns=[("load", 64), ("rpc", 1)],
             sizes=[10],
             given=({"request_bytes": 64},),
             launches=3,
-            floors=False,
             settings=({"delay.delay_ns": "2000"}, STALL),
             attempt_hook=partial(stalling, **what),
         ),
@@ -145,14 +144,12 @@ def test_a_stall_shows_where_it_has_to(tmp_path: Path, what: Mapping[str, int], 
 def steered(root: Path) -> Campaign:
     return make(
         root,
-        Options(
+        replace(
+            WITHIN,
             layers=["native-ucx"],
-            places=["within"],
-            waits=["poll"],
             patterns=[("rpc", 1)],
             sizes=[8],
             launches=2,
-            floors=False,
             troubles=False,
             settings=({}, {"env.UCX_TLS": "tcp"}),
         ),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Landing buffers for active messages that come by rendezvous. UCX only offers such a message; the receiver
- * names the memory. The pool fetches each offer into a free buffer, at most fetching_max at a time; while none may be
- * fetched offers wait, in order, which holds their senders back. All memory is made at creation and touched lazily, the last buffer freed is
- * the first to be used again.
+ * names the memory. The pool fetches each offer into a free buffer, at most fetching_max at a time; while none may
+ * be fetched offers wait, in order, which holds their senders back. All memory is made at creation and touched
+ * lazily, the last buffer freed is the first to be used again.
  */
 #ifndef CADGE_COMMON_UCX_LANDING_H
 #define CADGE_COMMON_UCX_LANDING_H

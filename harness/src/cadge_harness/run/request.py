@@ -128,7 +128,7 @@ def _looks(text: str) -> tuple[int, ...]:
     parts = text.replace(",", " ").split()
     try:
         if not all(part.isdecimal() and len(part) <= 9 for part in parts):
-            raise ValueError(f"{text!r} are no numbers of launches; write them like 9,12,18,30")
+            raise ValueError(f"{text!r} is no list of numbers of launches; write it like 9,12,18,30")
         return check_looks([int(part) for part in parts])
     except ValueError as error:
         raise UsageError(f"--looks: {error}") from error

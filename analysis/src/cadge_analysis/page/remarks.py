@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cadge_analysis import units, words
+from cadge_analysis.page import modes
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.selftest.pinned import warning
@@ -358,6 +359,7 @@ def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remar
         *_of_the_selftest(data),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
+        *modes.remarks(comparison.rows),
         *_hindered(comparison.rows),
         *_caveats(comparison.rows),
         *_generator(comparison.rows),

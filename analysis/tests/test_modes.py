@@ -49,7 +49,7 @@ def test_one_group_seldom_looks_like_two(draw: Callable[[random.Random], float],
 
 def test_two_groups_of_launches() -> None:
     mixed = modes.of_launches(rounds([1000, 1900, 1010, 1920, 990, 1005, 1910, 1000, 1890]))
-    assert mixed == modes.Modes(low=1000, high=1905, lower=5, upper=4, in_order=False)
+    assert mixed == modes.Modes(low=1000, high=1905, lower=5, upper=4, border=1890, in_order=False)
     stepped = modes.of_launches(rounds([1000, 1010, 990, 1005, 1000, 1900, 1920, 1910, 1890]))
     assert stepped is not None
     assert stepped.in_order
@@ -94,6 +94,25 @@ def test_two_groups_of_operations() -> None:
 )
 def test_no_two_groups_of_operations(middles: Sequence[tuple[float, int]]) -> None:
     assert modes.of_operations(samples(random.Random(3), middles)) is None
+
+
+def test_launches_that_differ_are_not_operations_that_do() -> None:
+    rng = random.Random(6)
+    low, high = samples(rng, [(5900, 3000)]), samples(rng, [(9800, 3000)])
+    assert modes.within_launches([low, high, low, high]) is None
+    assert modes.within_launches([samples(rng, [(5900, 3000), (9800, 3000)])] * 3 + [low]) is not None
+    assert modes.within_launches([]) is None
+
+
+def test_a_witness_tells_groups_apart() -> None:
+    values = [1000.0, 1900, 1010, 1920, 990, 1005, 1910, 1000, 1890]
+    two = modes.of_launches(rounds(values))
+    assert two is not None
+    beside = [(value, {"line_ns": 80.0 if value < 1500 else 110.0, "clock_ns": 9.5}) for value in values]
+    assert modes.witnesses(two, beside) == (modes.Apart(witness="line_ns", low_ns=80, high_ns=110),)
+    beside[0] = (1000.0, {"line_ns": 115.0})
+    assert modes.witnesses(two, beside) == (), "once it was otherwise"
+    assert modes.witnesses(two, [(value, {}) for value in values]) == ()
 
 
 def test_a_wide_hill_is_one_group() -> None:

@@ -3,21 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cadge_analysis import units, words
 from cadge_analysis.page.viewmodel import Remark
 from cadge_analysis.stats import modes
 from cadge_analysis.stats.compare import Row
-from cadge_analysis.stats.intervals import merged
+from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.modes import Modes
+from cadge_analysis.stats.witness import Around, around
 
 _NAMED = 3
+_WITNESSES = {"line_ns": "a bounced cache line", "copy_ns": "a copy", "clock_ns": "reading the clock"}
+
+Found = tuple[Row, Modes, str]  # and what more there is to say of it
 
 
-def remarks(rows: Sequence[Row]) -> Iterator[Remark]:
+def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     """Return what there is to say; the rows that lie furthest apart are named."""
-    launches = [(row, found) for row in rows if (found := modes.of_launches(row.numbers.by_round))]
+    known = {record.launch_id: around(record) for record in data.records}
+    launches = [
+        (row, two, _order(two) + _witness(row, two, known))
+        for row in rows
+        if (two := modes.of_launches(row.numbers.by_round))
+    ]
     tried = sum(len(row.numbers.by_round) >= modes.LAUNCHES_LEAST for row in rows)
     if launches:
         yield Remark(
@@ -27,7 +36,7 @@ def remarks(rows: Sequence[Row]) -> Iterator[Remark]:
             f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'row')} about "
             f"{units.sig3(0.01 * tried)} would look so by chance.",
         )
-    operations = [(row, found) for row in rows if (found := _of_operations(row))]
+    operations = [(row, two, "") for row in rows if (two := _within(row))]
     if operations:
         yield Remark(
             grave=False,
@@ -37,35 +46,48 @@ def remarks(rows: Sequence[Row]) -> Iterator[Remark]:
         )
 
 
-def _of_operations(row: Row) -> Modes | None:
+def _within(row: Row) -> Modes | None:
     file = row.cell.case.file
     if file.main_quantity.kind != "histogram":
         return None
-    return modes.of_operations(merged(sample.quantities[file.main].counts for sample in row.cell.samples))
+    return modes.within_launches([sample.quantities[file.main].counts for sample in row.cell.samples])
 
 
-def _named(found: Sequence[tuple[Row, Modes]], what: str) -> str:
+def _order(two: Modes) -> str:
+    return ", one group before the other: something changed on the way" if two.in_order else ""
+
+
+def _witness(row: Row, two: Modes, known: Mapping[str, Mapping[str, Around]]) -> str:
+    """Say what of the machine itself was different as well."""
+    beside = [
+        (row.numbers.by_round[sample.round], known.get(sample.launch_id, {}).get(row.cell.point_id, {}))
+        for sample in row.cell.samples
+    ]
+    told = [
+        f"{_WITNESSES[one.witness]} took {units.sig3(one.low_ns)} and {units.sig3(one.high_ns)} ns"
+        for one in modes.witnesses(two, beside)
+    ]
+    return f"; so was the machine in two states, {words.listing(told)}" if told else ""
+
+
+def _named(found: Sequence[Found], what: str) -> str:
     """Name the rows whose groups lie furthest apart."""
     ordered = sorted(found, key=lambda one: one[1].low / one[1].high)
-    said = [_said(row, two, what) for row, two in ordered[:_NAMED]]
-    more = len(ordered) - _NAMED
-    return "; ".join(said) + (f"; and {more} more" if more > 0 else "")
+    said = [_said(row, two, what, more) for row, two, more in ordered[:_NAMED]]
+    rest = len(ordered) - _NAMED
+    return "; ".join(said) + (f"; and {rest} more" if rest > 0 else "")
 
 
-def _said(row: Row, two: Modes, what: str) -> str:
+def _said(row: Row, two: Modes, what: str, more: str) -> str:
     case = row.cell.case
     shown = words.shown(case.file.main_quantity)
     total = two.lower + two.upper
     low, high = (
         (f"{two.lower} of {total} {what} near", f"{two.upper} near")
         if what == "launches"
-        else (
-            f"{units.percent(two.lower / total, 0)} of {what} near",
-            f"{units.percent(two.upper / total, 0)} near",
-        )
+        else (f"{units.percent(two.lower / total, 0)} of {what} near", f"{units.percent(two.upper / total, 0)} near")
     )
-    order = ", one group before the other: something changed on the way" if two.in_order else ""
     return (
         f"{row.cell.series.label}, {words.pattern(case)} of {words.workload(case)} {words.PLACES[case.place]}, "
-        f"{words.WAITS[case.wait]} ({low} {shown.text(two.low)}, {high} {shown.text(two.high)}{order})"
+        f"{words.WAITS[case.wait]} ({low} {shown.text(two.low)}, {high} {shown.text(two.high)}{more})"
     )

@@ -359,7 +359,7 @@ def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remar
         *_of_the_selftest(data),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
-        *modes.remarks(comparison.rows),
+        *modes.remarks(data, comparison.rows),
         *_hindered(comparison.rows),
         *_caveats(comparison.rows),
         *_generator(comparison.rows),

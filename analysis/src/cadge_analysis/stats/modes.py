@@ -11,7 +11,7 @@ where they walk at random; eighteen in less than 0.1 % of each (20,000 draws, wi
 test_modes.py draws some again). It is found, with 40 % of nine launches in the second group, in 38 % where groups lie 6
 standard deviations apart, 61 % at 8 and 75 % at 12. Fewer than LAUNCHES_LEAST say nothing.
 
-**Operations.** Of all launches' samples together, in steps of an eighth of an octave, each with its two neighbours: two
+**Operations.** Of one launch's samples, in steps of an eighth of an octave, each with its two neighbours: two
 peaks that each hold SHARE_LEAST of all samples on their side of the lowest step between them, which is at most DEEP
 times as high as the lower peak. Some ten thousand samples make that certain; fewer than SAMPLES_LEAST say nothing.
 """
@@ -44,13 +44,15 @@ _MIDDLE = 500
 class Modes:
     """Two groups: the middle of each, in the quantity's own unit, and how many are in it.
 
-    `in_order`: all launches of one group were made before those of the other, so that something changed on the way.
+    `border`: the least value of the upper group. `in_order`: all launches of one group were made before those of the
+    other, so that something changed on the way.
     """
 
     low: float
     high: float
     lower: int
     upper: int
+    border: float
     in_order: bool = False
 
 
@@ -74,12 +76,58 @@ def of_launches(by_round: Mapping[tuple[int, int], float]) -> Modes | None:
         high=median(values[widest:]),
         lower=widest,
         upper=len(values) - widest,
+        border=values[widest],
         in_order=changes == 1,
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """A witness that was never the same in both groups: its middle beside the lower and beside the upper one, in ns."""
+
+    witness: str
+    low_ns: float
+    high_ns: float
+
+
+def witnesses(found: Modes, launches: Sequence[tuple[float, Mapping[str, float]]]) -> tuple[Apart, ...]:
+    """Return which witnesses tell a row's groups apart; a launch is its value, and what was measured beside it.
+
+    Then the machine was in two states, and the layer need not be.
+    """
+    lower = [near for value, near in launches if value < found.border]
+    upper = [near for value, near in launches if value >= found.border]
+    told = []
+    for witness in sorted({name for _, near in launches for name in near}):
+        below, above = ([near[witness] for near in side if witness in near] for side in (lower, upper))
+        if min(len(below), len(above)) < SIDE_LEAST or not (min(above) > max(below) or min(below) > max(above)):
+            continue
+        low_ns, high_ns = median(below), median(above)
+        if max(low_ns, high_ns) >= (1 + APART) * min(low_ns, high_ns):
+            told.append(Apart(witness=witness, low_ns=low_ns, high_ns=high_ns))
+    return tuple(told)
+
+
+def within_launches(launches: Sequence[Counts]) -> Modes | None:
+    """Return the two groups of single operations, where more than half of the launches that can tell have two.
+
+    The groups are those of these launches together: their middles, and how many operations.
+    """
+    can_tell = [one for one in launches if size_of(one) >= SAMPLES_LEAST]
+    in_two = [found for one in can_tell if (found := of_operations(one))]
+    if 2 * len(in_two) <= len(can_tell):
+        return None
+    return Modes(
+        low=median(one.low for one in in_two),
+        high=median(one.high for one in in_two),
+        lower=sum(one.lower for one in in_two),
+        upper=sum(one.upper for one in in_two),
+        border=median(one.border for one in in_two),
+    )
+
+
 def of_operations(samples: Counts) -> Modes | None:
-    """Return the two groups of single operations, `samples` being ns and how often; None where there is one."""
+    """Return the two groups of a launch's operations, `samples` being ns and how often; None where there is one."""
     if size_of(samples) < SAMPLES_LEAST:
         return None
     steps: Counter[int] = Counter()
@@ -98,6 +146,7 @@ def of_operations(samples: Counts) -> Modes | None:
         high=float(quantile(high, _MIDDLE)),
         lower=size_of(low),
         upper=size_of(high),
+        border=float(high[0][0]),
     )
 
 

@@ -30,7 +30,14 @@ def test_the_four_looks_are_those_that_were_simulated() -> None:
     ("comparisons", "text"),
     [
         (1, ["a single difference after 9 launches"]),
-        (40, ["nothing after 9", "at least 7 at a time after 12", "a single difference after 18 launches"]),
+        (
+            40,
+            [
+                "one that lies 0.82 times its range from none after 9",
+                "one that lies 0.2 times its range from none after 12",
+                "a single difference after 18 launches",
+            ],
+        ),
     ],
 )
 def test_what_looks_can_decide(comparisons: int, text: list[str]) -> None:

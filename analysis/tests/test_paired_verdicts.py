@@ -48,8 +48,11 @@ def test_what_a_plan_can_decide_is_what_by_decides() -> None:
 @pytest.mark.parametrize(
     ("comparisons", "launches", "text"),
     [
-        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree in at "
-         "least 14 of them; one alone needs 13"),
+        (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll where all rounds agree and "
+         "lie at least 0.38 times their own range from none, and nearer ones if all rounds agree in at least 14 "
+         "comparisons; one alone needs 13"),
+        (2000, 6, "6 launches decide a difference among the 2,000 comparisons of p, self, poll where all rounds agree "
+         "and lie at least 5.3 times their own range from none; nearer ones need 20"),
         (40, 13, "13 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree, even "
          "where it is the only one"),
         (40, 30, "30 launches decide a difference among the 40 comparisons of p, self, poll if at least 26 rounds "
@@ -146,13 +149,16 @@ def test_the_fastest_is_alone() -> None:
 def test_four_verdicts() -> None:
     slower = paired_verdicts.verdict(rounds_of(*[0.2 + 0.01 * k for k in range(9)]), DELTA, fixed(9))
     assert (slower.says, slower.early, slower.more) == ("slower", False, None)
-    assert slower.p == pytest.approx(2 / 512)
+    assert slower.p == pytest.approx(2 / 512 / (1 + 0.2 / 0.08) ** 8)
+    near = paired_verdicts.verdict(rounds_of(-0.1, *[0.2] * 8), DELTA, fixed(9))
+    assert near.p == pytest.approx(20 / 512)  # signs alone
     faster = paired_verdicts.verdict(rounds_of(*[-0.2] * 9), DELTA, FOUR_LOOKS)
     assert (faster.says, faster.early, faster.launches) == ("faster", True, 9)
     same = paired_verdicts.verdict(rounds_of(*[0.01 * (-1) ** k for k in range(9)]), DELTA, fixed(9))
     assert same.says == "same"
     surely_but_little = paired_verdicts.verdict(rounds_of(*[0.01] * 9), DELTA, fixed(9))
-    assert (surely_but_little.says, surely_but_little.p) == ("same", pytest.approx(2 / 512))
+    assert surely_but_little.says == "same"
+    assert surely_but_little.p < 2 / 512
     open_ = paired_verdicts.verdict(rounds_of(*[0.2, -0.1, 0.3, 0.2, -0.2, 0.2, 0.1, 0.4, 0.3]), DELTA, fixed(9))
     assert open_.says == "cannot tell"
     assert open_.more is not None
@@ -164,15 +170,29 @@ def test_four_verdicts() -> None:
 
 
 def test_a_family_asks_for_more() -> None:
-    """Nine rounds that agree decide one comparison, not one among 40; 13 do that, by Bonferroni 11."""
-    pairs = rounds_of(*[0.2] * 13)
-    assert paired_verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 1).says == "slower"
-    few = paired_verdicts.verdict(dict(list(pairs.items())[:9]), DELTA, fixed(9), 40)
-    assert (few.says, few.low) == ("cannot tell", None)
+    """Nine rounds that agree decide one comparison, and not one that is near zero among 40; 13 do, by Bonferroni 11."""
+    values = [0.001, 0.3, 0.2, 0.1, 0.25, 0.15, 0.3, 0.2, 0.05, 0.2, 0.1, 0.2, 0.3]
+    pairs = rounds_of(*values)
+    assert paired_verdicts.verdict(rounds_of(*values[:9]), DELTA, fixed(9), 1).says == "slower"
+    few = paired_verdicts.verdict(rounds_of(*values[:9]), DELTA, fixed(9), 40)
+    assert few.says == "cannot tell"
+    assert few.low == pytest.approx(0.001 - 0.299 * ((2 / 512 / (0.05 / 40)) ** (1 / 8) - 1))
+    assert few.more is not None
+    assert few.more < 9
     assert paired_verdicts.verdict(pairs, DELTA, fixed(11), 40).says == "slower"
     others = {k: rounds_of(*[0.3 * (-1) ** at for at in range(13)]) for k in range(39)}
     assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(13))[39].says == "slower"
     assert paired_verdicts.verdicts({**others, 39: pairs}, DELTA, fixed(12))[39].says == "cannot tell"
+
+
+def test_what_is_far_away_needs_no_more_launches() -> None:
+    """Thirty times as slow, give or take a third, is told from nine launches among hundreds."""
+    far = rounds_of(*[3.4 + 0.1 * (-1) ** k * k / 3 for k in range(9)])
+    nothing = {k: rounds_of(*[0.3 * (-1) ** at for at in range(9)]) for k in range(400)}
+    found = paired_verdicts.verdicts({**nothing, 400: far}, DELTA, fixed(9))
+    assert [key for key, one in found.items() if one.says == "slower"] == [400]
+    found = paired_verdicts.verdicts({**nothing, 400: far}, DELTA, FOUR_LOOKS, correlation=0.3)
+    assert [key for key, one in found.items() if one.says == "slower"] == [400]
 
 
 def test_correlation_widens() -> None:

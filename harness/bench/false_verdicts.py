@@ -10,7 +10,7 @@ at any look counts; for a family the share of wrong ones among those named, at t
     plain: four looks, as if rounds were independent; one cell
     allowed: four looks with the correlation that was estimated in the campaign up to that look; one cell
     family: the same by BY over the family, the share of wrong names
-    found: shifted cells that the family names at the last look
+    first, found: shifted cells that the family names at the first look, and at the last
     withheld: looks at which the estimate was too large for verdicts
 
     python harness/bench/false_verdicts.py [--campaigns 1000] [--members 20] [--families 4]
@@ -60,7 +60,7 @@ class Count:
     """What came of the campaigns of one correlation."""
 
     def __init__(self) -> None:
-        self.nine = self.plain = self.allowed = self.family = self.found = self.withheld = 0.0
+        self.nine = self.plain = self.allowed = self.family = self.first = self.found = self.withheld = 0.0
         self.correlation = 0.0
 
     def add(self, families: list[Family]) -> None:
@@ -80,6 +80,8 @@ class Count:
             allowed |= verdict(now[0], 0.0, FOUR_LOOKS, correlation=used, withheld=withheld).says in NAMED
             found = verdicts(now, DELTA, FOUR_LOOKS, correlation=used, withheld=withheld)
             named = [at for at, one in found.items() if one.says in NAMED]
+            if look == FOUR_LOOKS.looks[0]:
+                self.first += sum(2 * at >= members for at in named) / (members - members // 2)
             worst = max(worst, sum(2 * at < members for at in named) / max(1, len(named)))
             self.withheld += withheld / len(FOUR_LOOKS.looks)
         self.plain += plain
@@ -100,7 +102,7 @@ def main() -> None:
     parser.add_argument("--shift", default=0.1, type=float)
     parser.add_argument("--seed", default=1, type=int)
     given = parser.parse_args()
-    print("correlation  seen   nine: computed, came   plain  allowed  family   found  withheld   in %")
+    print("correlation  seen   nine: computed, came   plain  allowed  family   first   found  withheld   in %")
     for correlation in (0.0, 0.1, 0.2, 0.3, 0.5, 0.7):
         chance, count, n = random.Random(given.seed), Count(), given.campaigns  # noqa: S311 - repeatable on purpose
         for _ in range(n):
@@ -109,7 +111,7 @@ def main() -> None:
         print(
             f"{correlation:11.1f} {count.correlation / n:5.2f} {100 * nine:15.1f} {100 * count.nine / n:6.1f}"
             f" {100 * count.plain / n:7.1f} {100 * count.allowed / n:8.1f} {100 * count.family / n:7.1f}"
-            f" {100 * count.found / n:7.1f} {100 * count.withheld / n:9.1f}",
+            f" {100 * count.first / n:7.1f} {100 * count.found / n:7.1f} {100 * count.withheld / n:9.1f}",
             flush=True,
         )
 

@@ -63,10 +63,12 @@ def looks_again(campaign: Campaign) -> tuple[list[str], list[Damage]]:
     notes: list[str] = []
     wrong: list[Damage] = []
     for stored in campaign.decisions():
-        from cadge_analysis.stats.decide import decide  # takes time to import
+        from cadge_analysis.stats.decide import RULE, decide  # takes time to import
 
         if changed := other_records(campaign, stored):
             notes.append(changed)
+        elif stored.rule != RULE:
+            notes.append(f"look {stored.look} was decided by {stored.rule}, today by {RULE}: it was not decided again")
         elif decide(campaign, stored.look, version=stored.tool_version) == stored:
             continue
         elif stored.tool_version == __version__:

@@ -18,6 +18,8 @@ from cadge_results.plan import PlanBlock, PlanLaunch
 from cadge_results.point import POINT_ID
 
 SHA256 = r"^[0-9a-f]{64}$"
+BY_SIGNS = "signs"
+"""The rule of decisions that name none."""
 PointId = str
 Says = Literal["faster", "slower", "same", "cannot tell"]
 
@@ -79,6 +81,8 @@ class Decision(Document):
     pace: PositiveFloat = 1.0
     """How many times the planned time the campaign took so far; the next look is expected to take as much longer."""
     tool_version: str
+    rule: str = Field(default=BY_SIGNS, exclude_if=lambda rule: rule == BY_SIGNS)
+    """By which rule: another one may decide otherwise."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

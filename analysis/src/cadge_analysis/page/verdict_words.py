@@ -184,10 +184,11 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
             name="Verdicts",
             text=f"Each layer against {against}, in each case that ranks: never all pairs. Estimator: the median of "
             "the paired ratios, round by round, so that what the machine does for longer than a round cancels; tested "
-            "by signs, with the interval of order statistics that belongs to the test. Faster or slower: the interval "
-            f"lies wholly on one side of 1. The same: it lies wholly within {margin} of 1. Else the report says that "
-            "it cannot tell, which is not to say that they are equal, and about how many launches more would tell "
-            f"with a probability of 80{units.THIN}%, if rounds go on as they went. {_looks(verdicts)}",
+            "by signs, and where all rounds agree also by how many times their own range they lie away from 1 (which "
+            "takes their distribution to have one hill), with the interval that belongs to the test. Faster or slower: "
+            f"the interval lies wholly on one side of 1. The same: it lies wholly within {margin} of 1. Else the "
+            "report says that it cannot tell, which is not to say that they are equal, and about how many launches "
+            f"more would tell with a probability of 80{units.THIN}%, if rounds go on as they went. {_looks(verdicts)}",
         ),
         Fact(
             name="Families",
@@ -202,8 +203,8 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
             text="\u201cFastest\u201d, or what a pattern says for it, is said of a layer that alone is not beaten by "
             "another one. Otherwise the layers that may be the best are a leading group: in each case it holds the "
             f"truly best with a probability of {units.percent(1 - ERROR, 0)} (multiple comparisons with the best; each "
-            f"pair by signs at {units.percent(ERROR, 0)} divided by the other layers). Layers with numbers from less "
-            f"than {units.percent(RANKED_LEAST, 0)} of their launches are not ranked.",
+            f"pair by the same test at {units.percent(ERROR, 0)} divided by the other layers). Layers with numbers "
+            f"from less than {units.percent(RANKED_LEAST, 0)} of their launches are not ranked.",
         ),
         Fact(name="Rounds that follow each other", text=_rounds(verdicts, titles)),
     )

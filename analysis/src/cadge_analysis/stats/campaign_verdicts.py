@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
-from cadge_analysis.stats.families import not_beaten
+from cadge_analysis.stats.families import better_p, not_beaten
 from cadge_analysis.stats.load import Case, Cell, Dataset, RoundKey, Series
 from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
 from cadge_analysis.stats.sequential import LookPlan, fixed
@@ -370,8 +370,7 @@ class _Judging:
             look = found.looks.reached(len(found.pairs))
             if look is None:
                 return 1.0
-            not_below = sum(value >= 0 for value in found.pairs.values())
-            return found.looks.p(look, not_below, correlation=correlation, one_sided=True)
+            return better_p(found.looks, look, list(found.pairs.values()), correlation=correlation)
 
         places = tuple(range(len(ordered)))
         leading = places if withheld else not_beaten(places, better)

@@ -21,6 +21,7 @@ from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign, Compared, Decision, JudgedFamily, LaunchRecord
 from cadge_results.base import Place, Wait
 
+RULE = "signs and range"
 PAUSE_MOST_S = 60.0
 """More than this after its deadline, what follows a launch was made another time."""
 
@@ -55,6 +56,7 @@ def decide(campaign: Campaign, look: int, *, version: str) -> Decision:
         leading=tuple(_leading(judged.groups, data)),
         pace=pace(data.records, data.meta.created_utc, planned_s),
         tool_version=version,
+        rule=RULE,
     )
 
 

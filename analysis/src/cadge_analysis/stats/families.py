@@ -31,6 +31,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import comb
 from typing import TypeVar
 
+from cadge_analysis.stats.range_test import stretch
 from cadge_analysis.stats.sequential import ERROR, LookPlan
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -93,10 +94,20 @@ def leading_group(
 
     def better(one: _Key, other: _Key) -> float:
         pairs = zip(sides[one][:launches], sides[other][:launches], strict=True)
-        not_below = sum(mine >= theirs for mine, theirs in pairs)
-        return looks.p(look, not_below, correlation=correlation, one_sided=True)
+        return better_p(looks, look, [mine - theirs for mine, theirs in pairs], correlation=correlation)
 
     return not_beaten(tuple(sides), better, error=error)
+
+
+def better_p(looks: LookPlan, look: int, differences: Sequence[float], *, correlation: float = 0.0) -> float:
+    """Return the one-sided p of paired differences that are not below zero by median."""
+    return looks.p(
+        look,
+        sum(value >= 0 for value in differences),
+        stretch=stretch(differences, -max(differences), correlation=correlation),
+        correlation=correlation,
+        one_sided=True,
+    )
 
 
 def not_beaten(

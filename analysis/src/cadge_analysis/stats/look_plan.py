@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil
 
 from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.plan_power import PlannedFamily, families_of
@@ -46,11 +45,14 @@ def sentence(plan: Plan) -> str | None:
 
 
 def decidable(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
-    """Yield what each look can decide of a family, up to the first that can decide a single difference."""
+    """Yield what each look can decide of a family, up to the first at which signs decide a single difference."""
+    level = level_of(1, family.comparisons)
     for look, launches in enumerate(looks.looks):
-        least = ceil(looks.p(look, 0) / level_of(1, family.comparisons) * (1 - 1e-9))
-        if least <= 1:
+        away = looks.distance_needed(look, level)
+        if away == 0:
             yield f"a single difference after {launches} launches"
             return
-        what = f"at least {least:,} at a time" if least <= family.comparisons else "nothing"
-        yield f"{what} after {launches}"
+        if away is None:
+            yield f"nothing after {launches}"
+        else:
+            yield f"one that lies {away:.2g} times its range from none after {launches}"

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil, log
 from typing import TypeVar
 
 from cadge_analysis.stats.intervals import median
 from cadge_analysis.stats.plan_power import launches_to_decide
-from cadge_analysis.stats.sequential import ERROR, LookPlan, repeated_interval
+from cadge_analysis.stats.range_test import stretch
+from cadge_analysis.stats.sequential import ERROR, LookPlan
 from cadge_analysis.stats.verdict import Evidence, Verdict, bounds, levels, said
 
 Pairs = Mapping[int, float] | Mapping[tuple[int, int], float]
@@ -57,6 +59,8 @@ class _Seen:
     against_same: int
     p: float
     p_same: float
+    stretches: tuple[float, float]
+    """How far they lie from zero, and within the margin: see range_test.py."""
 
 
 def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _Seen | None:
@@ -67,13 +71,16 @@ def _seen(pairs: Pairs, delta: float, looks: LookPlan, correlation: float) -> _S
     low, high = bounds(delta)
     different = min(sum(value <= 0 for value in values), sum(value >= 0 for value in values))
     outside = max(sum(value >= high for value in values), sum(value <= low for value in values))
+    away = stretch(values, max(min(values), -max(values)), correlation=correlation)
+    inside = stretch(values, min(high - max(values), min(values) - low), correlation=correlation)
     return _Seen(
         values=values,
         look=look,
         against_difference=different,
         against_same=outside,
-        p=looks.p(look, different, correlation=correlation),
-        p_same=looks.p(look, outside, correlation=correlation),
+        p=looks.p(look, different, stretch=away, correlation=correlation),
+        p_same=looks.p(look, outside, stretch=inside, correlation=correlation),
+        stretches=(away, inside),
     )
 
 
@@ -98,17 +105,24 @@ def _unseen(pairs: Pairs, looks: LookPlan, level: float, correlation: float, *, 
 def _more(seen: _Seen, level: float) -> int | None:
     """Return how many launches more would do, from the shares that spoke for each finding.
 
-    A share is estimated as (k + 1/2) / (n + 1): nine of nine do not say that it is always so.
+    A share is estimated as (k + 1/2) / (n + 1): nine of nine do not say that it is always so. Where they all agree, and
+    lie as far away as they do, it is the first number of launches whose p is small enough if all the others agree too.
     """
     n = len(seen.values)
-    shares = [(n - against + 0.5) / (n + 1) for against in (seen.against_difference, seen.against_same)]
+    both = seen.against_difference, seen.against_same
+    shares = [(n - against + 0.5) / (n + 1) for against in both]
     needed = [found for share in shares if (found := launches_to_decide(round(share, 3), level)) is not None]
+    needed += [
+        1 + ceil(log(1 / level) / log(2 * stretched))
+        for against, stretched in zip(both, seen.stretches, strict=True)
+        if against == 0 and stretched > 1
+    ]
     return max(1, min(needed) - n) if needed else None
 
 
 def _evidence(seen: _Seen, looks: LookPlan, correlation: float) -> Evidence:
     def interval(level: float) -> tuple[float, float] | None:
-        return repeated_interval(seen.values, looks.fewest(level, correlation=correlation)[seen.look])
+        return looks.interval(seen.values, seen.look, level, correlation=correlation)
 
     return Evidence(p=seen.p, p_same=seen.p_same, interval=interval)
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a sweep can decide, before it is run: launches against the size of its families.
 
-The smallest p that n paired launches can have is 2/2^n, where all rounds agree. One difference that stands alone among
-m comparisons needs a p of 0.05/m where no comparison may be wrong (Bonferroni), so 13, 16 and 19 launches among 200,
-1,000 and 8,000; by the rule that is used here (BY, see families.py) it is 16, 19 and 22. Where R of them differ, R
-times that p will do: a family in which much differs is decided with fewer launches.
+The smallest p that the signs of n paired launches can have is 2/2^n, where all rounds agree. One difference that stands
+alone among m comparisons needs a p of 0.05/m where no comparison may be wrong (Bonferroni), so 13, 16 and 19 launches
+among 200, 1,000 and 8,000; by the rule that is used here (BY, see families.py) it is 16, 19 and 22. Where R of them
+differ, R times that p will do: a family in which much differs is decided with fewer launches. Fewer will also do where
+all launches lie far from zero, in units of their range (range_test.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from math import ceil, sqrt
 from statistics import NormalDist
 
 from cadge_analysis.stats.families import level_of
+from cadge_analysis.stats.range_test import distance_needed
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.signs import most_fewer, two_sided
 from cadge_results import Plan, PlanPoint
@@ -130,17 +132,20 @@ def said(family: PlannedFamily) -> str:
     size, launches = family.comparisons, family.launches
     of = f"the {size:,} comparisons" if size > 1 else "the one comparison"
     where = f"among {of} of {family.pattern}, {family.place}, {family.wait}"
-    alone = launches_needed(level_of(1, size))
+    level = level_of(1, size)
+    alone = launches_needed(level)
     least = alike_needed(launches, size)
     made = f"{launches} launches" if launches > 1 else "1 launch"
     verb = "decide" if launches > 1 else "decides"
-    if least is None:
+    away = distance_needed(launches, level)
+    if away is None:
         return f"{made} cannot decide anything {where}: a single difference needs {alone}"
-    if least > 1:
-        return (
-            f"{made} {verb} a difference {where} if all rounds agree in at least {least:,} of them; "
-            f"one alone needs {alone}"
-        )
+    if away:
+        far = f"where all rounds agree and lie at least {away:.2g} times their own range from none"
+        if least is None or least > size:
+            return f"{made} {verb} a difference {where} {far}; nearer ones need {alone}"
+        nearer = f"nearer ones if all rounds agree in at least {least:,} comparisons"
+        return f"{made} {verb} a difference {where} {far}, and {nearer}; one alone needs {alone}"
     fewer = most_fewer(launches, level_of(1, size))
     agree = "all rounds agree" if fewer == 0 else f"at least {launches - fewer} rounds agree"
     alone_too = ", even where it is the only one" if size > 1 else ""

@@ -14,6 +14,13 @@ are not refused there: the two order statistics that the look's limit names. Bot
 be read at any of them, whatever made the campaign end there (Jennison and Turnbull, Journal of the Royal Statistical
 Society B 51, 1989, p. 305: repeated confidence intervals; their Group Sequential Methods with Applications to Clinical
 Trials, 2000, chapter 9). What comes after the last look that was reached is not looked at.
+
+Signs alone say the same of a difference of 3 % and of thirty times: nine of nine are p = 0.0039 and no less, and a
+family of forty asks for less. How far the launches lie from zero, in units of their own range, says the rest: see
+range_test.py. Where all launches of a look lie on one side, each look's nominal level is compared with that p; where
+its level is below what signs can say, the result is an interval wider than the launches' range. Results that signs
+can give are the same with and without it, since all that it adds lies in what "all on one side" allows already; what it
+spends at looks too early for signs is in p, by the sum of their levels.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from cadge_analysis.stats import range_test
 from cadge_analysis.stats.signs import leaves, most_fewer, two_sided
 
 ERROR = 0.05
@@ -50,27 +58,65 @@ class LookPlan:
     def fewest(self, level: float, *, correlation: float = 0.0) -> tuple[int, ...]:
         """Return how many launches of each look may lie on the smaller side of a difference at this error over all.
 
-        -1 where no result of that look is one. These are the largest limits that do not spend more than the error.
+        -1 where no signs of that look are one. These are the largest limits that do not spend more than the error.
         """
-        return _fewest(self, level, correlation)
+        return self._at(_scale(self, level, correlation))
 
     def spent(self, fewest: Sequence[int], *, correlation: float = 0.0) -> tuple[float, ...]:
         """Return how often each look is the first that finds a difference where there is none."""
         return leaves(self.looks, tuple(fewest), correlation=correlation)
 
-    def p(self, look: int, fewer: int, *, correlation: float = 0.0, one_sided: bool = False) -> float:
+    def p(
+        self, look: int, fewer: int, *, stretch: float = 1.0, correlation: float = 0.0, one_sided: bool = False
+    ) -> float:
         """Return the p over all looks of a look, counted from 0, with `fewer` launches on the smaller side.
 
-        One-sided, `fewer` are those on the side that the hypothesis says is the fuller one.
+        stretch: where that is none, how far they lie from zero (`range_test.stretch`). One-sided, `fewer` are those on
+        the side that the hypothesis says is the fuller one.
         """
         launches = self.looks[look]
         if 2 * fewer >= launches:
             return 1.0
-        limits = self._at(two_sided(launches, fewer) / self.levels[look])
-        return min(1.0, sum(leaves(self.looks, limits, correlation=correlation, one_sided=one_sided)))
+        nominal = two_sided(launches, fewer)
+        if fewer == 0:
+            nominal *= range_test.factor(launches, stretch)
+        return min(1.0, self._spent(nominal / self.levels[look], correlation, one_sided=one_sided))
+
+    def interval(
+        self, values: Sequence[float], look: int, level: float, *, correlation: float = 0.0
+    ) -> tuple[float, float] | None:
+        """Return the interval of a look, from its values, that holds at this error over all looks.
+
+        It leaves out zero exactly where p is no larger than the error. None where the launches are too few for any.
+        """
+        launches = self.looks[look]
+        scale = _scale(self, level, correlation)
+        nominal = min(1.0, scale * self.levels[look])
+        fewer = most_fewer(launches, nominal)
+        if fewer >= 0:
+            return repeated_interval(values, fewer)
+        return range_test.interval(values, nominal, correlation=correlation)
+
+    def distance_needed(self, look: int, level: float) -> float | None:
+        """Return how far, in ranges of theirs, the launches of a look have to lie from zero; see range_test.py."""
+        return range_test.distance_needed(self.looks[look], min(1.0, _scale(self, level, 0.0) * self.levels[look]))
 
     def _at(self, scale: float) -> tuple[int, ...]:
         return tuple(most_fewer(n, min(1.0, scale * level)) for n, level in zip(self.looks, self.levels, strict=True))
+
+    def _spent(self, scale: float, correlation: float, *, one_sided: bool = False) -> float:
+        """Return how often any look shows as much as a nominal level of its own level times the scale asks for."""
+        limits = self._at(scale)
+        by_signs = sum(leaves(self.looks, limits, correlation=correlation, one_sided=one_sided))
+        return by_signs + scale * self._by_range(limits, correlation) / (2 if one_sided else 1)
+
+    def _by_range(self, limits: Sequence[int], correlation: float) -> float:
+        """Return what looks at which signs can say nothing spend at most, a unit of scale."""
+        return sum(
+            level * range_test.inflation(launches, correlation)
+            for launches, level, fewer in zip(self.looks, self.levels, limits, strict=True)
+            if fewer < 0 and launches >= range_test.LAUNCHES_LEAST
+        )
 
 
 FOUR_LOOKS = LookPlan((9, 12, 18, 30), (0.004, 0.008, 0.015, 0.04))
@@ -81,8 +127,9 @@ def fixed(launches: int) -> LookPlan:
     return LookPlan((launches,), (1.0,))
 
 
-@lru_cache(maxsize=1024)
-def _fewest(plan: LookPlan, level: float, correlation: float) -> tuple[int, ...]:
+@lru_cache(maxsize=4096)
+def _scale(plan: LookPlan, level: float, correlation: float) -> float:
+    """Return by how much all levels can be raised or lowered together for this error over all looks; 0: never."""
     scales = sorted(
         {
             two_sided(n, fewer) / share
@@ -93,11 +140,19 @@ def _fewest(plan: LookPlan, level: float, correlation: float) -> tuple[int, ...]
     few, many = 0, len(scales)  # the error rises with the scale: the first that is too large is sought
     while few < many:
         middle = (few + many) // 2
-        if sum(leaves(plan.looks, plan._at(scales[middle]), correlation=correlation)) <= level * (1 + 1e-9):
+        if plan._spent(scales[middle], correlation) <= level * (1 + 1e-9):
             few = middle + 1
         else:
             many = middle
-    return plan._at(scales[few - 1]) if few else (-1,) * len(plan.looks)
+    reached = scales[few - 1] if few else 0.0
+    # from there to the next step of the signs the error rises evenly, by what the range can say
+    limits = plan._at(reached)
+    rise = plan._by_range(limits, correlation)
+    if not rise:
+        return reached
+    left = level - sum(leaves(plan.looks, limits, correlation=correlation))
+    most = scales[few] * (1 - 1e-6) if few < len(scales) else reached
+    return max(reached, min(left / rise, most))
 
 
 def repeated_interval(values: Sequence[float], fewer: int) -> tuple[float, float] | None:

@@ -33,8 +33,8 @@ def test_the_four_looks_are_those_that_were_simulated() -> None:
         (
             40,
             [
-                "one that lies 0.82 times its range from none after 9",
-                "one that lies 0.2 times its range from none after 12",
+                "one whose smallest round is 0.82 times its span after 9",
+                "one whose smallest round is 0.2 times its span after 12",
                 "a single difference after 18 launches",
             ],
         ),

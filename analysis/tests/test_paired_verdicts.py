@@ -49,10 +49,10 @@ def test_what_a_plan_can_decide_is_what_by_decides() -> None:
     ("comparisons", "launches", "text"),
     [
         (40, 9, "9 launches decide a difference among the 40 comparisons of p, self, poll where all rounds agree and "
-         "lie at least 0.38 times their own range from none, and nearer ones if all rounds agree in at least 14 "
-         "comparisons; one alone needs 13"),
+         "the smallest is at least 0.38 times the span from it to the largest, and smaller ones if all rounds agree "
+         "in at least 14 comparisons; one alone needs 13"),
         (2000, 6, "6 launches decide a difference among the 2,000 comparisons of p, self, poll where all rounds agree "
-         "and lie at least 5.3 times their own range from none; nearer ones need 20"),
+         "and the smallest is at least 5.3 times the span from it to the largest; smaller ones need 20"),
         (40, 13, "13 launches decide a difference among the 40 comparisons of p, self, poll if all rounds agree, even "
          "where it is the only one"),
         (40, 30, "30 launches decide a difference among the 40 comparisons of p, self, poll if at least 26 rounds "

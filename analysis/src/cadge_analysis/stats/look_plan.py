@@ -55,4 +55,4 @@ def decidable(looks: LookPlan, family: PlannedFamily) -> Iterator[str]:
         if away is None:
             yield f"nothing after {launches}"
         else:
-            yield f"one that lies {away:.2g} times its range from none after {launches}"
+            yield f"one whose smallest round is {away:.2g} times its span after {launches}"

@@ -141,10 +141,10 @@ def said(family: PlannedFamily) -> str:
     if away is None:
         return f"{made} cannot decide anything {where}: a single difference needs {alone}"
     if away:
-        far = f"where all rounds agree and lie at least {away:.2g} times their own range from none"
+        far = f"where all rounds agree and the smallest is at least {away:.2g} times the span from it to the largest"
         if least is None or least > size:
-            return f"{made} {verb} a difference {where} {far}; nearer ones need {alone}"
-        nearer = f"nearer ones if all rounds agree in at least {least:,} comparisons"
+            return f"{made} {verb} a difference {where} {far}; smaller ones need {alone}"
+        nearer = f"smaller ones if all rounds agree in at least {least:,} comparisons"
         return f"{made} {verb} a difference {where} {far}, and {nearer}; one alone needs {alone}"
     fewer = most_fewer(launches, level_of(1, size))
     agree = "all rounds agree" if fewer == 0 else f"at least {launches - fewer} rounds agree"

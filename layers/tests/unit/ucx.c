@@ -14,12 +14,15 @@
 
 #define POLLS_MAX 2000000u
 
+enum { LANDED = 4, LANDED_BYTES = 65536 };
+
 struct end {
 	struct cadge_sink sink; /* first: callbacks cast back */
 	struct cadge_ctx *ctx;
 	struct cadge_chan *chan;
-	unsigned int ups, received;
+	unsigned int ups, received, sent;
 	char text[64];
+	const void *data[LANDED]; /* where the first messages lay */
 };
 
 /* The leaks of common/ucx.supp. */
@@ -65,6 +68,8 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 	struct end *end = (struct end *)sink;
 
 	(void)peer, (void)lend;
+	if (end->received < LANDED)
+		end->data[end->received] = data;
 	end->received++;
 	snprintf(end->text, sizeof(end->text), "%.*s", (int)bytes, (const char *)data);
 	return CADGE_TAKEN;
@@ -72,11 +77,12 @@ static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const voi
 
 static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int code)
 {
-	(void)sink, (void)peer, (void)token, (void)code;
+	(void)peer, (void)token, (void)code;
+	((struct end *)sink)->sent++;
 }
 
-static int open_end(struct end *end, enum cadge_place place, const char *device, const char *name,
-		    const char *value)
+static int open_end(struct end *end, uint32_t peers, enum cadge_place place, const char *device,
+		    const char *name, const char *value)
 {
 	const struct cadge_setting setting = {name, value};
 	const struct cadge_open_args args = {
@@ -85,9 +91,9 @@ static int open_end(struct end *end, enum cadge_place place, const char *device,
 		.wait_mode = CADGE_WAIT_POLL,
 		.device = device,
 		.address = "127.0.0.1",
-		.peers_max = 1,
-		.depth_max = 4,
-		.message_bytes_max = 65536,
+		.peers_max = peers,
+		.depth_max = LANDED,
+		.message_bytes_max = LANDED_BYTES,
 		.region_bytes_max = 65536,
 		.settings = &setting,
 		.settings_count = name ? 1 : 0,
@@ -105,7 +111,7 @@ static void refused(enum cadge_place place, const char *device, const char *name
 		    const char *words, const char *what)
 {
 	struct end end;
-	int got = open_end(&end, place, device, name, value);
+	int got = open_end(&end, 1, place, device, name, value);
 	char detail[512];
 
 	snprintf(detail, sizeof(detail), "open returned %d (%s), said '%s'", got, cadge_code_name(got),
@@ -115,25 +121,19 @@ static void refused(enum cadge_place place, const char *device, const char *name
 		layer->close(end.ctx);
 }
 
-/* Connects two ends and sends one message. What the path says must match. */
-static void path(enum cadge_place place, const char *transports, enum cadge_medium medium, uint32_t as_asked,
-		 const char *used, enum cadge_progress put, const char *what)
+/* Opens two ends for so many peers each, and connects them as each other's first. */
+static bool meet(struct end ends[2], uint32_t peers, enum cadge_place place, const char *transports)
 {
-	struct cadge_path read_back = {.bytes = sizeof(read_back)};
-	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
-	char message[] = "hello", blobs[2][2048], detail[1024];
-	const struct cadge_iov iov = {message, sizeof(message) - 1};
+	char blobs[2][2048];
 	size_t lengths[2] = {sizeof(blobs[0]), sizeof(blobs[1])};
-	struct end ends[2];
 	bool good = true;
-	int code = CADGE_BUSY;
 
 	for (unsigned int i = 0; i < 2; i++)
-		if (open_end(&ends[i], place, "lo", transports ? "transports" : NULL, transports) !=
+		if (open_end(&ends[i], peers, place, "lo", transports ? "transports" : NULL, transports) !=
 			    CADGE_DONE ||
 		    layer->address(ends[i].ctx, 0, blobs[i], &lengths[i]) != CADGE_DONE) {
-			check(false, what, error);
-			return;
+			check(false, "two ends open", error);
+			return false;
 		}
 	for (unsigned int i = 0; i < 2; i++)
 		for (size_t cut = 0; cut < lengths[1 - i];
@@ -143,11 +143,36 @@ static void path(enum cadge_place place, const char *transports, enum cadge_medi
 	for (unsigned int i = 0; i < 2; i++)
 		good = good && layer->connect(ends[i].ctx, 0, blobs[1 - i], lengths[1 - i], &ends[i].chan) ==
 				       CADGE_DONE;
+	return good;
+}
+
+static bool poll_both(struct end ends[2])
+{
+	return layer->poll(ends[0].ctx, &ends[0].sink) >= 0 && layer->poll(ends[1].ctx, &ends[1].sink) >= 0;
+}
+
+static void close_both(struct end ends[2])
+{
+	layer->close(ends[0].ctx);
+	layer->close(ends[1].ctx);
+}
+
+/* Connects two ends and sends one message. What the path says must match. */
+static void path(enum cadge_place place, const char *transports, enum cadge_medium medium, uint32_t as_asked,
+		 const char *used, enum cadge_progress put, const char *what)
+{
+	struct cadge_path read_back = {.bytes = sizeof(read_back)};
+	struct cadge_semantics semantics = {.bytes = sizeof(semantics)};
+	char message[] = "hello", detail[1024];
+	const struct cadge_iov iov = {message, sizeof(message) - 1};
+	struct end ends[2];
+	bool good = meet(ends, 1, place, transports);
+	int code = CADGE_BUSY;
+
 	for (unsigned int n = 0; good && n < POLLS_MAX && !ends[1].received; n++) {
 		if (ends[0].ups && code == CADGE_BUSY)
 			code = layer->post(ends[0].chan, &iov, 1, 0, 1);
-		for (unsigned int i = 0; i < 2; i++)
-			good = good && layer->poll(ends[i].ctx, &ends[i].sink) >= 0;
+		good = poll_both(ends);
 	}
 	check(good && ends[1].received == 1 && !strcmp(ends[1].text, "hello"), "a message arrives",
 	      ends[1].text);
@@ -164,8 +189,51 @@ static void path(enum cadge_place place, const char *transports, enum cadge_medi
 	} else {
 		check(false, what, "no path");
 	}
-	layer->close(ends[0].ctx);
-	layer->close(ends[1].ctx);
+	close_both(ends);
+}
+
+/*
+ * How many different places messages lay in that were all sent before the first was looked at, by rendezvous. Within a
+ * host, from one peer alone, they land one after the other where the one before did.
+ */
+static void landings(enum cadge_place place, const char *transports, uint32_t peers, bool one,
+		     const char *what)
+{
+	static unsigned char messages[LANDED][LANDED_BYTES];
+	struct end ends[2];
+	unsigned int posted = 0, places = 0;
+	char detail[128];
+	bool good;
+
+	setenv("UCX_RNDV_THRESH", "1000", 1);
+	good = meet(ends, peers, place, transports);
+	unsetenv("UCX_RNDV_THRESH");
+	for (unsigned int n = 0; good && n < POLLS_MAX && !(ends[0].ups && ends[1].ups); n++)
+		good = poll_both(ends);
+	/* once all are with the sender's library the receiver looks for the first time */
+	for (unsigned int n = 0; good && n < POLLS_MAX && posted < LANDED; n++) {
+		const struct cadge_iov iov = {messages[posted], LANDED_BYTES};
+		const int code = layer->post(ends[0].chan, &iov, 1, 0, posted);
+
+		posted += code == CADGE_DONE || code == CADGE_QUEUED;
+		ends[0].sent += code == CADGE_DONE;
+		good = layer->poll(ends[0].ctx, &ends[0].sink) >= 0;
+	}
+	for (unsigned int n = 0;
+	     good && n < POLLS_MAX && (ends[1].received < LANDED || ends[0].sent < LANDED); n++)
+		good = poll_both(ends);
+	for (unsigned int i = 0; i < LANDED; i++) {
+		bool known = false;
+
+		for (unsigned int j = 0; j < i; j++)
+			known |= ends[1].data[j] == ends[1].data[i];
+		places += !known;
+	}
+	snprintf(detail, sizeof(detail), "%u of %d messages lay in %u places", ends[1].received, LANDED,
+		 places);
+	check(good && ends[1].received == LANDED && (places == 1) == one, what, detail);
+	if (good)
+		close_both(ends);
 }
 
 /* Where UCX lets a message wait for its receiver is what it was told, and not what we take it for. */
@@ -231,6 +299,10 @@ int main(void)
 		if (!layer->put) {
 			threshold(CADGE_PLACE_NET, "tcp", CADGE_MEDIUM_LOOPBACK);
 			threshold(CADGE_PLACE_HOST, NULL, CADGE_MEDIUM_MEMORY);
+			landings(CADGE_PLACE_HOST, NULL, 1, true, "within a host all land in one place");
+			landings(CADGE_PLACE_HOST, NULL, 2, false,
+				 "where a dead peer could hold up another, side by side");
+			landings(CADGE_PLACE_NET, "tcp", 1, false, "between hosts side by side");
 		}
 	}
 	printf("1..%u\n", tests_run);

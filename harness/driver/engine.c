@@ -113,6 +113,7 @@ uint64_t drv_engine_allow(struct drv_engine *engine, uint64_t span_ns)
 int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 {
 	const uint64_t until_ns = drv_now_ns() + EXPLAIN_NS;
+	const char *said = "";
 	struct drv_fail peer = {0};
 
 	engine->broken = true;
@@ -125,12 +126,15 @@ int drv_engine_explain(struct drv_engine *engine, struct drv_fail *fail)
 		}
 		nanosleep(&pause, NULL);
 	}
+	if (engine->layer->caps & CADGE_CAP_WHY)
+		said = engine->layer->why(engine->ctx);
 	return drv_fail_set(fail, DRV_LIBRARY,
-			    "the layer reported its peer down, endpoint %d (%s), although it is alive",
+			    "the layer reported its peer down, endpoint %d (%s), although it is alive%s%s",
 			    engine->down_code && engine->down_channel < engine->channels_count
 				    ? engine->channels[engine->down_channel].endpoint
 				    : -1,
-			    cadge_code_name(engine->down_code ? engine->down_code : CADGE_E_DOWN));
+			    cadge_code_name(engine->down_code ? engine->down_code : CADGE_E_DOWN),
+			    *said ? ": " : "", said);
 }
 
 int drv_engine_look(struct drv_engine *engine, uint64_t now, json_t **message_out, struct drv_fail *fail)

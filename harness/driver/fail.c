@@ -2,6 +2,7 @@
 /* Reasons: names, exit statuses, and filling them in. */
 #include "fail.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,11 @@ enum drv_reason drv_reason_from_name(const char *name)
 int drv_reason_is_refusal(enum drv_reason reason)
 {
 	return (unsigned)reason < DRV_REASONS && reasons[reason].refusal;
+}
+
+int drv_errno_exhausted(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
 int drv_reason_exit(enum drv_reason reason)

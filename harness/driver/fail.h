@@ -79,6 +79,9 @@ enum drv_reason drv_reason_from_name(const char *name);
 /* 1 when the reason means "cannot be done here" (a refusal), 0 when it means "broke" (a failure). */
 int drv_reason_is_refusal(enum drv_reason reason);
 
+/* 1 where a system call failed for want of descriptors or memory: to try it again at once is to spin. */
+int drv_errno_exhausted(int error);
+
 /* The exit status of a driver that ends for this reason: 0, 2, 3, 4 or 70. */
 int drv_reason_exit(enum drv_reason reason);
 

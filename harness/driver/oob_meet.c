@@ -179,8 +179,21 @@ static void turn_away(struct drv_link *link, const struct drv_fail *why)
 }
 
 /*
+ * No connection was taken. 0: nobody is there, or went away again. -1: somebody is, and this process cannot take anybody:
+ * looking again would only spin until the deadline, which says nothing of that.
+ */
+static int not_taken(int listener, int error, struct drv_fail *fail)
+{
+	/* it says so without anybody there as well */
+	if (!drv_errno_exhausted(error) || drv_meet_pause(listener, POLLIN, 0) <= 0)
+		return 0;
+	return drv_fail_set(fail, DRV_SYSTEM, "cannot take the connection of another endpoint: %s",
+			    strerror(error));
+}
+
+/*
  * Takes the next connection if one is there. 1: an endpoint came in; 0: nobody, or somebody who does not belong here;
- * -1: an endpoint of ours that cannot take part.
+ * -1: an endpoint of ours that cannot take part, or none can.
  */
 static int take_one(int listener, struct drv_link *links, int endpoints, const struct drv_oob_token *token,
 		    const json_t *hello, uint64_t deadline_ns, struct drv_fail *last, struct drv_fail *fail)
@@ -191,7 +204,7 @@ static int take_one(int listener, struct drv_link *links, int endpoints, const s
 	json_int_t number;
 
 	if (link.fd < 0)
-		return 0;
+		return not_taken(listener, errno, fail);
 	if (tune(link.fd, last) || drv_oob_auth_server(link.fd, token, until_ns, last) ||
 	    drv_link_start(&link, link.fd, -1, last) ||
 	    await_message(&link, "hello", until_ns, &theirs, last)) {

@@ -145,9 +145,12 @@ static int accept_peer(struct drv_floor_run *run, struct drv_fail *fail)
 	struct floor_state *state = run->state;
 	struct pollfd ready = {.fd = state->listener, .events = POLLIN};
 
-	if (poll(&ready, 1, 5000) <= 0 ||
-	    (state->fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC)) < 0)
+	if (poll(&ready, 1, 5000) <= 0)
 		return drv_fail_set(fail, DRV_TRANSPORT, "endpoint 0 did not connect within 5 s");
+	state->fd = accept4(state->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (state->fd < 0)
+		return drv_fail_set(fail, DRV_SYSTEM, "cannot take endpoint 0's connection: %s",
+				    strerror(errno));
 	return socket_settle(run, fail);
 }
 

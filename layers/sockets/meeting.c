@@ -24,8 +24,10 @@ int sock_meeting_dial(struct cadge_chan *chan)
 	if (code < 0)
 		return code;
 	chan->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (chan->fd < 0)
+	if (chan->fd < 0) {
+		chan->stream.error = errno;
 		return cadge_errno_code(errno);
+	}
 	code = ctx->family->tune(&ctx->settings, chan->fd);
 	if (code == CADGE_DONE && ctx->bind_address_bytes &&
 	    bind(chan->fd, (const struct sockaddr *)&ctx->bind_address, ctx->bind_address_bytes) < 0)
@@ -154,16 +156,40 @@ static void drop_guest(struct cadge_ctx *ctx, uint32_t at, bool close_too)
 	memmove(&ctx->guests[at], &ctx->guests[at + 1], (--ctx->guest_count - at) * sizeof(*ctx->guests));
 }
 
+/*
+ * Somebody is there who cannot be taken for want of descriptors or memory. Whoever sleeps until somebody comes would be
+ * woken at once, again and again, so the channels that expect a peer end here, with that as the reason.
+ */
+static int turn_away(struct cadge_ctx *ctx, struct cadge_sink *sink, int error)
+{
+	struct pollfd pollfd = {.fd = ctx->listen_fd, .events = POLLIN};
+	int events = 0;
+
+	/* accept says so without anybody there as well */
+	if (cadge_errno_code(error) != CADGE_E_MEMORY || poll(&pollfd, 1, 0) <= 0)
+		return 0;
+	for (uint32_t i = 0; i < ctx->peers; i++) {
+		struct cadge_chan *chan = ctx->slots[i].chan;
+
+		if (!chan || chan->state != CHAN_EXPECTING)
+			continue;
+		chan->stream.error = error;
+		events += sock_meeting_end(chan, sink, CADGE_E_MEMORY);
+	}
+	return events;
+}
+
 static int welcome_guests(struct cadge_ctx *ctx, struct cadge_sink *sink)
 {
 	unsigned char welcome[SOCK_HELLO_BYTES];
-	int events = 0, fd, whole;
+	int events = 0, fd, whole, error;
 
 	while ((fd = accept4(ctx->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
 		if (ctx->guest_count == sock_guests_max(ctx))
 			drop_guest(ctx, 0, true);
 		ctx->guests[ctx->guest_count++] = (struct guest){.fd = fd};
 	}
+	error = errno;
 	for (uint32_t i = 0; i < ctx->guest_count;) {
 		struct guest *guest = &ctx->guests[i];
 		struct cadge_chan *chan;
@@ -191,7 +217,7 @@ static int welcome_guests(struct cadge_ctx *ctx, struct cadge_sink *sink)
 		else
 			events += go_up(chan, sink);
 	}
-	return events;
+	return events + turn_away(ctx, sink, error);
 }
 
 int sock_meeting_settle(struct cadge_ctx *ctx, struct cadge_sink *sink)

@@ -3,14 +3,36 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "fail.h"
+
+/*
+ * Whoever comes while there is no descriptor stays in the kernel's queue. The loop would be told of it again at once, and
+ * the node would look again and again, with its processor taken from those whom it serves.
+ */
+static void take_nobody(struct press_connections *all)
+{
+	if (!all->times_full++)
+		fprintf(stderr, "press: clients wait with %" PRIu32 " connected: %s\n", all->open,
+			strerror(errno));
+	all->full = !press_loop_change(all->loop, &all->listening, 0);
+}
+
+static void take_again(struct press_connections *all)
+{
+	if (all->full)
+		all->full = press_loop_change(all->loop, &all->listening, EPOLLIN) != 0;
+}
 
 static void end_connection(struct press_connection *connection)
 {
@@ -27,6 +49,7 @@ static void end_connection(struct press_connection *connection)
 		connection->next->before = connection->before;
 	all->open--;
 	free(connection);
+	take_again(all);
 }
 
 static void watch_for(struct press_connection *connection, uint32_t events)
@@ -90,7 +113,6 @@ static void begin_answer(struct press_connection *connection, unsigned status, s
 	connection->entry = entry;
 	if (entry)
 		press_entry_pin(entry);
-	connection->all->errors += status != 200;
 	connection->head_bytes =
 		press_answer_head(connection->head, status, entry ? entry->bytes : 0, request->keep_alive);
 	connection->content_bytes = entry && !request->head_only ? entry->bytes : 0;
@@ -198,6 +220,8 @@ static void on_client(struct press_watch *watch, uint32_t events)
 		const int fd = accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct press_connection *connection;
 
+		if (fd < 0 && drv_errno_exhausted(errno))
+			take_nobody(all);
 		if (fd < 0)
 			return;
 		connection = calloc(1, sizeof(*connection));
@@ -267,6 +291,7 @@ void press_connections_tidy(struct press_connections *connections)
 {
 	struct press_connection *next;
 
+	take_again(connections);
 	for (struct press_connection *connection = connections->first; connection; connection = next) {
 		const uint64_t still_ns = connections->now_ns - connection->moved_ns;
 

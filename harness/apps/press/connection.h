@@ -53,6 +53,10 @@ struct press_connections {
 	uint16_t port;
 	struct press_connection *first;
 	uint32_t open;
+	/* there was no descriptor for a client: nobody is taken until one may be free */
+	bool full;
+	/* how often that was so */
+	uint64_t times_full;
 	/*
 	 * A request has come, which is in connection->parser.request; its state is SERVING until press_connection_answer, which
 	 * may be called at once.
@@ -63,7 +67,6 @@ struct press_connections {
 	void *arg;
 	/* now, in CLOCK_MONOTONIC ns, told by the owner of the loop */
 	uint64_t now_ns;
-	uint64_t errors;
 };
 
 /* Listens at this literal address, at a port that the kernel chooses. 0, or -1 with errno. */

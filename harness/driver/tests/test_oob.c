@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -241,6 +242,14 @@ static int dying_client(void)
 	return raise(SIGKILL);
 }
 
+static int waiting_client(void)
+{
+	const int fd = plain_connect();
+	char byte;
+
+	return read(fd, &byte, 1) < 0 && errno != ECONNRESET;
+}
+
 /* --- this end --- */
 
 static void test_talk(void)
@@ -392,6 +401,28 @@ static void test_taken_port(void)
 	close(fd);
 }
 
+/* A process with no descriptor left says so, and does not look again and again until the deadline. */
+static void test_descriptors(void)
+{
+	struct drv_fail fail = {0};
+	const pid_t child = start_child(waiting_client);
+	const uint64_t started_ns = drv_now_ns();
+	const int next = dup(0);
+	struct rlimit limit, few;
+
+	close(next);
+	if (next < 0 || getrlimit(RLIMIT_NOFILE, &limit))
+		exit(77);
+	/* one for the socket that listens */
+	few = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = limit.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &few);
+	tap_ok(!open_zero(2, 5 * SECOND, &fail) && fail.reason == DRV_SYSTEM &&
+		       strstr(fail.text, strerror(EMFILE)) && drv_now_ns() - started_ns < 4 * SECOND,
+	       "no descriptor for another endpoint: %s", fail.text);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	tap_ok(end_child(child) == 0, "whoever connected is let go");
+}
+
 static void check_token(const char *content, mode_t mode, int good, const char *what)
 {
 	char path[] = "/tmp/cadge-token-XXXXXX";
@@ -432,6 +463,7 @@ int main(void)
 	test_ends();
 	test_deadlines();
 	test_taken_port();
+	test_descriptors();
 	test_tokens();
 	return tap_done();
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,6 +39,30 @@ static bool is_dropped(int fd)
 	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
 }
 
+static struct sock_blob blob_of(const struct pair_end *end)
+{
+	struct sock_blob blob;
+
+	if (sock_blob_read(end->blob, end->blob_bytes, &blob) < 0)
+		tap_bail("the layer's address is not a blob");
+	return blob;
+}
+
+/* Opens both, and returns the one that the other has to dial, which expects it from now on. */
+static struct pair_end *open_listener(struct pair_end *a, struct pair_end *b, const struct cadge_layer *layer,
+				      const struct cadge_open_args *args)
+{
+	struct pair_end *listener, *dialler;
+
+	if (pair_open(a, layer, args) < 0 || pair_open(b, layer, args) < 0)
+		tap_bail(args->error);
+	listener = memcmp(blob_of(a).endpoint, blob_of(b).endpoint, SOCK_ENDPOINT_BYTES) < 0 ? b : a;
+	dialler = listener == a ? b : a;
+	if (layer->connect(listener->ctx, 0, dialler->blob, dialler->blob_bytes, &listener->chan) < 0)
+		tap_bail("cannot connect");
+	return listener;
+}
+
 static void stream_strangers(const char *name)
 {
 	enum { SILENT = 40 };
@@ -45,23 +70,15 @@ static void stream_strangers(const char *name)
 	const struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 	struct pair_end a, b, *listener, *dialler;
 	unsigned char hello[16] = "HLO1";
-	struct sock_blob blob_a, blob_b;
 	int wrong_nonce, wrong_slot, garbage, silent[SILENT], nothing = 0;
 
-	if (pair_open(&a, layer, &args) < 0 || pair_open(&b, layer, &args) < 0)
-		tap_bail(args.error);
-	if (sock_blob_read(a.blob, a.blob_bytes, &blob_a) < 0 ||
-	    sock_blob_read(b.blob, b.blob_bytes, &blob_b) < 0)
-		tap_bail("the layer's address is not a blob");
-	listener = memcmp(blob_a.endpoint, blob_b.endpoint, SOCK_ENDPOINT_BYTES) < 0 ? &b : &a;
+	listener = open_listener(&a, &b, layer, &args);
 	dialler = listener == &a ? &b : &a;
-	if (layer->connect(listener->ctx, 0, dialler->blob, dialler->blob_bytes, &listener->chan) < 0)
-		tap_bail("cannot connect");
 	cadge_store32(hello + 4, 0);
-	cadge_store64(hello + 8, (listener == &a ? blob_a.nonce : blob_b.nonce) ^ 1);
+	cadge_store64(hello + 8, blob_of(listener).nonce ^ 1);
 	wrong_nonce = knock(listener, SOCK_STREAM, hello, sizeof(hello));
 	cadge_store32(hello + 4, 77);
-	cadge_store64(hello + 8, listener == &a ? blob_a.nonce : blob_b.nonce);
+	cadge_store64(hello + 8, blob_of(listener).nonce);
 	wrong_slot = knock(listener, SOCK_STREAM, hello, sizeof(hello));
 	garbage = knock(listener, SOCK_STREAM, "GET / HTTP/1.1\r\n\r\n", 18);
 	pair_poll_until(listener, NULL, &nothing, 1, 20);
@@ -86,6 +103,48 @@ static void stream_strangers(const char *name)
 	close(wrong_nonce);
 	close(wrong_slot);
 	close(garbage);
+}
+
+/* This process has as many descriptors as it may have; *before_out is what it could have had. */
+static void allow_no_more(struct rlimit *before_out)
+{
+	const int next = dup(STDIN_FILENO);
+	struct rlimit limit;
+
+	close(next);
+	if (next < 0 || getrlimit(RLIMIT_NOFILE, before_out) < 0)
+		tap_bail("this process does not know its limits");
+	limit = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before_out->rlim_max};
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* A peer comes and there is no descriptor for it: that ends the channel, with a reason, and not the sleep of who waits. */
+static void no_descriptors(const char *name)
+{
+	const struct cadge_layer *layer = pair_load(name);
+	const struct cadge_open_args args = pair_args(CADGE_WAIT_BLOCK);
+	struct pair_end a, b, *listener, *dialler;
+	struct rlimit before;
+	int nothing = 0;
+	bool waited;
+
+	listener = open_listener(&a, &b, layer, &args);
+	dialler = listener == &a ? &b : &a;
+	allow_no_more(&before);
+	waited = !pair_poll_until(listener, NULL, &nothing, 1, 20) && !listener->seen.downs;
+	setrlimit(RLIMIT_NOFILE, &before);
+	ok(waited, "%s: without a descriptor it waits until somebody comes", name);
+	if (layer->connect(dialler->ctx, 0, listener->blob, listener->blob_bytes, &dialler->chan) < 0)
+		tap_bail("cannot connect");
+	allow_no_more(&before);
+	pair_poll_until(listener, NULL, &listener->seen.downs, 1, 2000);
+	setrlimit(RLIMIT_NOFILE, &before);
+	ok(listener->seen.downs == 1 && listener->seen.down_code == CADGE_E_MEMORY,
+	   "%s: then the channel ends", name);
+	ok(layer->why(listener->ctx) && strstr(layer->why(listener->ctx), strerror(EMFILE)), "%s: %s", name,
+	   layer->why(listener->ctx));
+	pair_close(&a);
+	pair_close(&b);
 }
 
 /* A peer of the right name that then sends a length over the limit takes its own channel down, no more. */
@@ -173,9 +232,12 @@ int main(void)
 	stream_strangers("sockets-tcp");
 	stream_strangers("sockets-unix");
 	hostile_peer("sockets-tcp");
+	no_descriptors("sockets-tcp");
+	no_descriptors("sockets-unix");
 	if (pair_here("sockets-uring")) {
 		stream_strangers("sockets-uring");
 		hostile_peer("sockets-uring");
+		no_descriptors("sockets-uring");
 	}
 	hostile_peer("sockets-unix");
 	datagram_strangers();

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -238,6 +239,58 @@ static void check_slow(struct server *server)
 	close(fd);
 }
 
+/* This process has as many descriptors as it may have. */
+static void allow_no_more(void)
+{
+	const int next = dup(STDIN_FILENO);
+	struct rlimit limit;
+
+	close(next);
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		exit(77);
+	limit.rlim_cur = (rlim_t)next;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Clients that there is no descriptor for wait, and meanwhile the loop sleeps and serves the others. */
+static void check_full(struct server *server)
+{
+	struct rlimit limit;
+	int first, second, third;
+	bool ended;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	first = visit(server, 0);
+	turns(server, 5);
+	second = visit(server, 0);
+	say(second, "GET /f/0" HOST);
+	third = visit(server, 0);
+	say(third, "GET /f/0" HOST);
+	allow_no_more();
+	turns(server, 5);
+	tap_ok(server->connections.open == 1 && server->connections.times_full == 1,
+	       "without a descriptor nobody comes in, and it is looked once");
+	tap_ok(press_loop_turn(&server->loop, TURN_NS) == 0, "the loop sleeps meanwhile");
+	say(first, "GET /f/0" HOST);
+	tap_ok(!strcmp(hear(server, first, strlen(small_answer), &ended), small_answer),
+	       "who is inside is served");
+	say(first, "GET /f/0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+	hear(server, first, ANSWER_ROOM, &ended);
+	tap_ok(ended && !strcmp(hear(server, second, strlen(small_answer), &ended), small_answer),
+	       "the next one comes in for who has gone");
+	turns(server, 5);
+	tap_ok(server->connections.open == 1, "and the one after it waits");
+	setrlimit(RLIMIT_NOFILE, &limit);
+	press_connections_tidy(&server->connections);
+	tap_ok(!strcmp(hear(server, third, strlen(small_answer), &ended), small_answer),
+	       "until there is one from elsewhere");
+	close(first);
+	close(second);
+	close(third);
+	turns(server, 5);
+	tap_ok(server->connections.open == 0, "nobody is left");
+}
+
 static void check_nonsense(struct server *server)
 {
 	const int fd = visit(server, 0);
@@ -261,6 +314,7 @@ int main(void)
 	check_gone(&server);
 	check_slow(&server);
 	check_nonsense(&server);
+	check_full(&server);
 	last = visit(&server, 0);
 	turns(&server, 5);
 	press_connections_end(&server.connections);

@@ -7,19 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cadge/sanitized.h"
+
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #include <ucontext.h>
 #endif
 
 /* The address sanitizer has to be told which stack is in use. */
-#if defined(__SANITIZE_ADDRESS__)
-#define FIBER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBER_ASAN 1
-#endif
-#endif
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -34,7 +29,7 @@ struct cadge_fiber {
 	void (*function)(void *arg);
 	void *arg;
 	bool suspended;
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 	void *fake_inside, *fake_outside; /* the sanitizer's own stacks */
 	const void *outside_bottom;
 	size_t outside_bytes;
@@ -43,7 +38,7 @@ struct cadge_fiber {
 
 static void tell_leaving(struct cadge_fiber *fiber, bool for_ever)
 {
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 	__sanitizer_start_switch_fiber(for_ever ? NULL : &fiber->fake_inside, fiber->outside_bottom,
 				       fiber->outside_bytes);
 #else
@@ -53,7 +48,7 @@ static void tell_leaving(struct cadge_fiber *fiber, bool for_ever)
 
 static void tell_inside(struct cadge_fiber *fiber, bool again)
 {
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 	__sanitizer_finish_switch_fiber(again ? fiber->fake_inside : NULL, &fiber->outside_bottom,
 					&fiber->outside_bytes);
 #else
@@ -63,7 +58,7 @@ static void tell_inside(struct cadge_fiber *fiber, bool again)
 
 static void tell_entering(struct cadge_fiber *fiber)
 {
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 	__sanitizer_start_switch_fiber(&fiber->fake_outside, fiber->stack, CADGE_FIBER_STACK_BYTES);
 #else
 	(void)fiber;
@@ -72,7 +67,7 @@ static void tell_entering(struct cadge_fiber *fiber)
 
 static void tell_outside(struct cadge_fiber *fiber)
 {
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 	__sanitizer_finish_switch_fiber(fiber->fake_outside, NULL, NULL);
 #else
 	(void)fiber;
@@ -82,7 +77,7 @@ static void tell_outside(struct cadge_fiber *fiber)
 /* Frames that were left for good are still marked as such. */
 static void tell_emptied(struct cadge_fiber *fiber)
 {
-#ifdef FIBER_ASAN
+#if CADGE_SANITIZED
 	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, CADGE_FIBER_STACK_BYTES);
 #else
 	(void)fiber;

@@ -5,19 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cadge/sanitized.h"
 #include "tests/unit/support/pair.h"
 #include "tests/unit/support/tap.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 enum { MESSAGES = 2001 };
 
@@ -79,7 +69,7 @@ static void delay_is_exact(void)
 		const double asked = atof(delays[i]);
 		/* Half a per cent, and the reading of the test's own clock; sanitized code is slower
 		 * everywhere. */
-		const double tolerance = asked * 0.005 + (SANITIZED ? 2000 : 60);
+		const double tolerance = asked * 0.005 + (CADGE_SANITIZED ? 2000 : 60);
 		double error = 0;
 
 		/* The median of one run is moved by what else the machine does; three tries. */
@@ -266,7 +256,7 @@ static void delay_counts_its_work(void)
 	seen_ns = (double)spent_ns[POSTS / 2];
 	said_ns = work[0] ? (double)work[1] / (double)work[0] : 0;
 	ok(work[0] == POSTS && said_ns >= SEND_NS &&
-		   (SANITIZED || (said_ns < seen_ns * 1.01 && said_ns > seen_ns * 0.98)),
+		   (CADGE_SANITIZED || (said_ns < seen_ns * 1.01 && said_ns > seen_ns * 0.98)),
 	   "shim-delay: says that a send took %.0f ns, and its caller saw %.0f", said_ns, seen_ns);
 }
 
@@ -313,10 +303,10 @@ static void delay_is_a_link(void)
 		least_ns = spent_ns < least_ns ? spent_ns : least_ns;
 	}
 	pair_close(&end);
-	ok(least_posts_ns >= COUNT * SEND && (SANITIZED || (double)least_posts_ns < COUNT * SEND * 1.1),
+	ok(least_posts_ns >= COUNT * SEND && (CADGE_SANITIZED || (double)least_posts_ns < COUNT * SEND * 1.1),
 	   "shim-delay: %d posts of %d ns each keep their thread for %llu ns", COUNT, SEND,
 	   (unsigned long long)least_posts_ns);
-	ok((double)least_ns > known * 0.98 && (SANITIZED || (double)least_ns < known * 1.02),
+	ok((double)least_ns > known * 0.98 && (CADGE_SANITIZED || (double)least_ns < known * 1.02),
 	   "shim-delay: a burst over a link whose parameters say %.0f ns takes %llu ns", known,
 	   (unsigned long long)least_ns);
 }

@@ -5,21 +5,11 @@
  */
 #include <string.h>
 
+#include "cadge/sanitized.h"
 #include "tests/unit/support/pair.h"
 #include "tests/unit/support/tap.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-enum { ROUNDS = SANITIZED ? 50 : 1000, WARM_UP = 20, GROWTH_KIB_MAX = 256 };
+enum { ROUNDS = CADGE_SANITIZED ? 50 : 1000, WARM_UP = 20, GROWTH_KIB_MAX = 256 };
 
 static bool one_round(const struct cadge_layer *layer, int round)
 {
@@ -63,7 +53,7 @@ int main(void)
 		ok(pair_descriptors() == descriptors && pair_threads() == threads,
 		   "%s: no descriptor and no thread more than before", names[i]);
 		grown_kib = pair_resident_kib() - resident_kib;
-		if (!SANITIZED)
+		if (!CADGE_SANITIZED)
 			ok(grown_kib <= GROWTH_KIB_MAX, "%s: memory grew by %ld KiB", names[i], grown_kib);
 	}
 	return tap_done();

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cadge/sanitized.h"
+
 #define KIB         1024u
 #define SAMPLES_MAX 240u
 /*
@@ -17,17 +19,6 @@
 #define DESCRIPTORS_GROWTH 1u
 #define HEAP_GROWTH_BYTES  (256u * KIB)
 #define MEMORY_GROWTH_KIB  (2u * KIB)
-/* under AddressSanitizer what is freed stays for a while, and its malloc tells nothing */
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 static struct soak_process look_at(int pid)
 {
@@ -165,7 +156,8 @@ static void compare(struct soak_lives *lives, const char *who, const struct soak
 		soak_trouble(lives, "%s had %llu descriptors at half of the requests, and %llu at the end",
 			     who, (unsigned long long)before->descriptors,
 			     (unsigned long long)after->descriptors);
-	if (SANITIZED)
+	/* what is freed stays for a while then, and its malloc tells nothing */
+	if (CADGE_SANITIZED)
 		return;
 	if (after->heap_bytes > before->heap_bytes + HEAP_GROWTH_BYTES)
 		soak_trouble(

@@ -2,6 +2,8 @@
 /* Calls with MORE: the client calls a table of ours, which gives the flag; everywhere else nothing is added. */
 #include "batch.h"
 
+#include "client_parts.h"
+
 #define WAIT_NS UINT64_C(10000000)
 
 /* What the table of this thread stands on. Slots have no argument of ours. */
@@ -70,27 +72,19 @@ int drv_batch_measure(struct drv_client *client, uint32_t batch, uint64_t durati
 {
 	struct drv_engine *engine = client->port.engine;
 	const struct cadge_layer *layer = engine->layer;
-	const uint64_t completed = client->completed, lost = client->lost, late = client->late;
-	const uint64_t started = drv_clock_now(&engine->clock);
+	const struct drv_client_begun begun = drv_client_begin(client);
 	struct cadge_layer table = *layer;
-	uint64_t ended;
 	int status;
 
 	below = layer;
 	table.post = post_more;
 	table.call = call_more;
 	engine->layer = &table;
-	drv_client_open(client, started + drv_clock_to_ticks(&engine->clock, duration_ns));
+	drv_client_open(client, begun.started + drv_clock_to_ticks(&engine->clock, duration_ns));
 	status = loop(client, batch, fail);
 	if (!status)
 		status = drv_client_close(client, fail);
 	engine->layer = layer;
-	/* a loss at the end took time as well, which no completion marks */
-	ended = client->lost == lost ? client->last : drv_clock_now(&engine->clock);
-	record->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
-	record->operations = client->completed - completed;
-	record->bytes = record->operations * (client->exchange.request_bytes + client->exchange.reply_bytes);
-	record->lost = client->lost - lost;
-	record->late = client->late - late;
+	drv_client_total(client, &begun, 0, record);
 	return status;
 }

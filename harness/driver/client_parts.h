@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the client know of each other. Private to client*.c; what is inlined in the path is here and in
- * client_issue.h.
+ * What the files of the client know of each other. Private to client*.c and batch.c; what is inlined in the path is here
+ * and in client_issue.h.
  */
 #ifndef DRV_CLIENT_PARTS_H
 #define DRV_CLIENT_PARTS_H
@@ -39,6 +39,18 @@ void drv_client_listen(struct drv_client *client);
 void drv_client_start_slots(struct drv_client *client);
 /* Starts all slots and runs, as the mode says. */
 int drv_client_run(struct drv_client *client, struct drv_fail *fail);
+
+/* ---- client_phases.c ---- */
+
+/* Where a measurement began; `started` in ticks. */
+struct drv_client_begun {
+	uint64_t started, completed, lost, late;
+};
+
+struct drv_client_begun drv_client_begin(const struct drv_client *client);
+/* Fills the totals of all since then. It has not ended before `end` (ticks); 0: it ended with its last operation. */
+void drv_client_total(const struct drv_client *client, const struct drv_client_begun *begun, uint64_t end,
+		      struct drv_record *record);
 
 /* ---- client_loss.c ---- */
 

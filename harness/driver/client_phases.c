@@ -40,32 +40,46 @@ int drv_client_warmup(struct drv_client *client, uint64_t cap_ns, struct drv_fai
 	return 0;
 }
 
+struct drv_client_begun drv_client_begin(const struct drv_client *client)
+{
+	return (struct drv_client_begun){.started = drv_clock_now(&client->port.engine->clock),
+					 .completed = client->completed,
+					 .lost = client->lost,
+					 .late = client->late};
+}
+
+void drv_client_total(const struct drv_client *client, const struct drv_client_begun *begun, uint64_t end,
+		      struct drv_record *record)
+{
+	const struct drv_clock *clock = &client->port.engine->clock;
+	/* a loss at the end took time as well, which no completion marks */
+	const uint64_t last = client->lost == begun->lost ? client->last : drv_clock_now(clock);
+
+	record->elapsed_ns = drv_clock_to_ns(clock, (last < end ? end : last) - begun->started);
+	record->operations = client->completed - begun->completed;
+	record->bytes = record->operations * (client->exchange.request_bytes + client->exchange.reply_bytes);
+	record->lost = client->lost - begun->lost;
+	record->late = client->late - begun->late;
+}
+
 /* Measures, as the mode says, and fills the totals. */
 static int measure(struct drv_client *client, uint64_t duration_ns, struct drv_record *record,
 		   struct drv_fail *fail)
 {
-	struct drv_engine *engine = client->port.engine;
-	const uint64_t completed = client->completed, lost = client->lost, late = client->late;
-	uint64_t started, ended;
+	const struct drv_clock *clock = &client->port.engine->clock;
+	const bool paced = client->mode == DRV_MODE_PACED;
+	struct drv_client_begun begun;
 	int status;
 
 	client->writes = client->exchange.touch != DRV_TOUCH_NONE;
 	client->limit = UINT64_MAX;
-	started = drv_clock_now(&engine->clock);
-	client->end = started + drv_clock_to_ticks(&engine->clock, duration_ns);
-	if (client->mode == DRV_MODE_PACED)
-		drv_pace_begin(client->pace, started, client->end);
+	begun = drv_client_begin(client);
+	client->end = begun.started + drv_clock_to_ticks(clock, duration_ns);
+	if (paced)
+		drv_pace_begin(client->pace, begun.started, client->end);
 	status = drv_client_run(client, fail);
-	/* a loss at the end took time as well, which no completion marks */
-	ended = client->lost == lost ? client->last : drv_clock_now(&engine->clock);
 	/* after the last call of an open loop none was due until its end: that is time that it took as well */
-	if (client->mode == DRV_MODE_PACED && ended < client->end)
-		ended = client->end;
-	record->elapsed_ns = drv_clock_to_ns(&engine->clock, ended - started);
-	record->operations = client->completed - completed;
-	record->bytes = record->operations * (client->exchange.request_bytes + client->exchange.reply_bytes);
-	record->lost = client->lost - lost;
-	record->late = client->late - late;
+	drv_client_total(client, &begun, paced ? client->end : 0, record);
 	return status;
 }
 

@@ -29,7 +29,7 @@ DRV_INLINE int chunk_room(struct drv_floor_loop *loop, uint64_t number, const un
 					 &state->control->asleep[48 + 16 * which]) < 0)
 				return drv_floor_broke(loop, "futex");
 		} else if (state->pause) {
-			memory_relax();
+			drv_relax();
 		}
 		if (block || (++idle & FLOOR_IDLE_MASK) == 0)
 			status = drv_floor_look(loop);
@@ -76,7 +76,7 @@ DRV_INLINE int chunk_receive(struct drv_floor_loop *loop, const uint8_t **data, 
 			const uint64_t old = number >= MEMORY_CHUNKS ? number + 1 - MEMORY_CHUNKS : 0;
 
 			if (state->pause)
-				memory_relax();
+				drv_relax();
 			if (block && memory_sleep((uint32_t *)(void *)slot, (uint32_t)old, state->sleep) < 0)
 				return drv_floor_broke(loop, "futex");
 			if (!block || memory_flag(slot) != number + 1)

@@ -355,7 +355,7 @@ DRV_INLINE int memory_receive(struct drv_floor_loop *loop, const uint8_t **data,
 
 	if (memory_flag(slot) != flag) {
 		if (pause)
-			memory_relax();
+			drv_relax();
 		if (!block)
 			return 0;
 		if (DRV_UNLIKELY(memory_sleep(low_half(slot), before, state->sleep) < 0))

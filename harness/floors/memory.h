@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "floor.h"
+#include "relax.h"
 
 #define MEMORY_PAIRS      64u  /* pairs of lines to choose from */
 #define MEMORY_PAIR_BYTES 128u /* apart: the neighbour line is prefetched with the first */
@@ -129,15 +130,6 @@ DRV_INLINE void memory_copy(uint8_t *to, const uint8_t *from, size_t bytes)
 		drv_store64(to, drv_load64(from));
 	else if (DRV_LIKELY(to != from))
 		memcpy(to, from, bytes);
-}
-
-DRV_INLINE void memory_relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
 }
 
 DRV_INLINE uint64_t memory_flag(const uint8_t *slot)

@@ -26,7 +26,7 @@ DRV_INLINE int ring_wait(struct drv_floor_loop *loop, uint64_t want, const bool 
 					 &state->control->asleep[32]) < 0)
 				return drv_floor_broke(loop, "futex");
 		} else if (state->pause) {
-			memory_relax();
+			drv_relax();
 		}
 		if ((block || (++idle & 255) == 0) && drv_floor_look(loop) < 0)
 			return -1;
@@ -114,7 +114,7 @@ DRV_INLINE int consume(struct drv_floor_loop *loop, const bool block)
 						 &state->control->asleep[0]) < 0)
 					return drv_floor_broke(loop, "futex");
 			} else if (state->pause) {
-				memory_relax();
+				drv_relax();
 			}
 			if (!block && (++idle & 255))
 				continue;

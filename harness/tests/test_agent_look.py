@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
 from cadge_agent import build, fit, ports  # type: ignore[import-not-found, unused-ignore]
 from cadge_agent.faults import FaultError  # type: ignore[import-not-found, unused-ignore]
+from cadge_agent.programs import programs  # type: ignore[import-not-found, unused-ignore]
 from cadge_results import NodeFacts
 from cadge_results.event import Looked, read_event
 
@@ -59,6 +61,19 @@ def test_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = fit.processor_faults({**HERE, "cpus": [2, 5, 9]})
     assert one["text"] == "n1 has no processors 5, 9 for this user; it has 0-3, 8"
     assert one["fix"] == "Set its cadge_cpus in the inventory"
+
+
+def test_programs_beside_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "made-up"
+    own.touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    said = programs(["made-up", "never-heard-of", "sh"])
+    assert said["never-heard-of"] == {"unknown": "not found"}
+    assert said["made-up"] == {"version": {"unknown": "no package"}, "file": str(own), "build_id": None}
+    assert said["sh"]["file"] == str(Path("/bin/sh").resolve())
+    if shutil.which("dpkg-query"):
+        assert said["sh"]["version"].startswith("dash "), "Debian's, with the version of its package"
+    assert programs([]) == {}
 
 
 def test_ports_that_others_have(taken: int) -> None:
@@ -149,7 +164,7 @@ def test_a_look_whose_controller_is_gone_leaves_nothing(folder: str, removed: bo
     """Nobody else would remove its folder then; any other folder stays whatever it is told."""
     work = tmp_path / folder
     work.mkdir()
-    (work / "hosts.json").write_text(json.dumps({"hosts": [HERE], "ports": [18600, 18699]}))
+    (work / "hosts.json").write_text(json.dumps({"hosts": [HERE], "ports": [18600, 18699], "programs": []}))
     argv = [sys.executable, str(Path(ports.__file__).parents[1]), "look", "--host", "n1", "--work", str(work)]
     argv += ["--hosts", str(work / "hosts.json"), "--build", str(work / "build")]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)

@@ -240,12 +240,12 @@ def test_doctor_says_which_programs_patterns_lack(monkeypatch: pytest.MonkeyPatc
     pattern["programs"] = [{"when": {"touch": "none"}, "program": program.name, "package": "made-up-tools"}]
     workloads = replace(WORKLOADS, patterns={"rpc": PatternFile.from_object(pattern, source="rpc")})
     monkeypatch.setenv("PATH", str(tmp_path))
-    [missing] = findings._outside_programs(workloads)
+    [missing] = findings._outside_programs(findings.programs_of(workloads))
     assert (missing.code, missing.level) == ("D16", "skip")
     assert missing.text == "made-up is missing: rpc with touch: none is refused"
     assert "made-up-tools" in missing.fix
     program.touch(0o755)
-    [there] = findings._outside_programs(workloads)
+    [there] = findings._outside_programs(findings.programs_of(workloads))
     assert (there.level, there.text) == ("ok", f"made-up: {program}, for rpc with touch: none")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from cadge_cli import hosts
 from cadge_harness.paths import Checkout
+from cadge_harness.run.findings import NeededProgram
 from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
 from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Testbed
@@ -38,13 +40,19 @@ def looked(host: str, **change: Any) -> Looked:  # noqa: ANN401 - of any field
             "libucp.so.0": {"version": f"libucx0:amd64 {change.pop('ucx', '1.13.1-1')}", "build_id": "ab"},
             "libown.so": {"version": {"unknown": "no package"}, "build_id": "0123456789abcdef"},
         },
+        "programs": change.pop("programs", {}),
     }
     layers = {name: LayerSaid(library="One", version="1") for name in change.pop("layers", ["a-one", "b-two"])}
     given = {"driver": DRIVER, "taken_ports": [], "greets": {}, "faults": [], **change}
     return Looked(host=host, node=node, build="/opt/cadge", layers=layers, **given)
 
 
-def found(*said: Looked, testbed: Testbed | None = None, **more: Any) -> HostsFound:  # noqa: ANN401
+def found(
+    *said: Looked,
+    testbed: Testbed | None = None,
+    own: OwnBuild = OWN,
+    **more: Any,  # noqa: ANN401
+) -> HostsFound:
     """What is found where hosts say this."""
     testbed = testbed or make_testbed(hosts=len(said))
     reached = {one.host: [host.name for host in testbed.hosts if host.name != one.host] for one in said}
@@ -53,7 +61,7 @@ def found(*said: Looked, testbed: Testbed | None = None, **more: Any) -> HostsFo
         reached={host: Reached(host=host, reached=others, faults=[]) for host, others in reached.items()},
         **more,
     )
-    return read_survey(survey, testbed, OWN)
+    return read_survey(survey, testbed, own)
 
 
 def texts(what: HostsFound) -> list[tuple[str, str, str]]:
@@ -115,6 +123,26 @@ def test_libraries_that_differ() -> None:
     said = "libucp.so.0 differs between hosts: libucx0:amd64 1.13.1-1 on h1, libucx0:amd64 1.15.0-1 on h2"
     assert texts(what) == [("", "warn", said)]
     assert dict(what.rows)["libucx0"] == {"h1": "1.13.1-1", "h2": "1.15.0-1"}
+
+
+def test_programs_that_hosts_lack() -> None:
+    points = "made-up with server: web"
+    own = replace(OWN, programs=(NeededProgram(program="web", package="web-server", points=points),))
+
+    def host(name: str, version: object) -> Looked:
+        return looked(
+            name, programs={"web": {"version": version, "file": "/usr/sbin/web", "build_id": "0123456789abcdef"}}
+        )
+
+    lacks = looked("h2", programs={"web": {"unknown": "not found"}})
+    what = found(host("h1", "web 1.2-3"), lacks, own=own)
+    assert texts(what) == [("h2", "skip", f"web is missing on h2: {points} is refused there")]
+    assert "web-server" in what.findings[0][1].fix
+    assert dict(what.rows)["web"] == {"h1": "1.2-3", "h2": "NO"}
+    what = found(host("h1", "web 1.2-3"), host("h2", "web 1.4-1"), own=own)
+    assert texts(what) == [("", "warn", "web differs between hosts: web 1.2-3 on h1, web 1.4-1 on h2")]
+    what = found(host("h1", {"unknown": "no package"}), own=own)
+    assert dict(what.rows)["web"] == {"h1": "build 0123456789ab"}
 
 
 def test_what_hosts_say_is_printable() -> None:

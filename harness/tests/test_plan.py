@@ -140,6 +140,18 @@ def test_a_pattern_may_have_limits(catalogue: Catalogue, site: Site) -> None:
     assert found["c-three", "block", 8, 16] is None
 
 
+def test_programs_are_asked_for_where_points_need_them(catalogue: Catalogue, site: Site) -> None:
+    pattern = WORKLOADS.patterns["rpc"].to_object()
+    pattern["programs"] = [{"when": {"touch": "none"}, "program": "made-up", "package": "made-up-tools"}]
+    patterns = {**WORKLOADS.patterns, "rpc": PatternFile.from_object(pattern, source="rpc")}
+
+    def needed(touch: str) -> tuple[str, ...]:
+        sweep = tiny(floors=False, patterns=[{"pattern": "rpc", "request_bytes": "8B", "touch": touch}])
+        return make_plan(sweep, catalogue, replace(WORKLOADS, patterns=patterns), site).programs
+
+    assert (needed("none"), needed("write+read")) == (("made-up",), ())
+
+
 def test_a_layer_may_have_places_of_its_own(catalogue: Catalogue, site: Site) -> None:
     layers = ["a-one", {"layer": "b-two", "places": "between"}]
     plan = make_plan(tiny(layers=layers, floors=False), built(catalogue), WORKLOADS, site)

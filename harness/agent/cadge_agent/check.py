@@ -22,7 +22,8 @@ def check(arguments: argparse.Namespace) -> int:
     except FaultError as error:
         sys.stderr.write(f"{error}\n")
         return 3
-    node = gather(arguments.host, arguments.build, arguments.ld_library_path, arguments.opal_prefix)
+    stated = arguments.ld_library_path, arguments.opal_prefix, arguments.programs.split()
+    node = gather(arguments.host, arguments.build, *stated)
     write_whole(arguments.work / "node.json", node)
     print(json.dumps(answer, sort_keys=True))
     return 0

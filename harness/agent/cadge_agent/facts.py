@@ -13,6 +13,7 @@ import resource
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from cadge_agent.abilities import in_child, try_af_xdp, try_namespaces, try_process_vm_readv
@@ -21,6 +22,7 @@ from cadge_agent.environment import base_environment
 from cadge_agent.formats import NODE_SCHEMA, Json
 from cadge_agent.libraries import libraries
 from cadge_agent.network import driver_of, offloads, xdp_attached
+from cadge_agent.programs import programs
 from cadge_agent.reading import read, unknown
 
 
@@ -89,10 +91,13 @@ def _limit(kind: int) -> Json:
     return {"soft": names[0], "hard": names[1]}
 
 
-def gather(host: str, build: Path | None, ld_library_path: str = "", opal_prefix: str = "") -> Json:
+def gather(
+    host: str, build: Path | None, ld_library_path: str = "", opal_prefix: str = "", wanted: Iterable[str] = ()
+) -> Json:
     """Everything we want to know of this host (cadge.node/1). Reads only.
 
-    ld_library_path and opal_prefix are what the inventory states for endpoints.
+    ld_library_path and opal_prefix are what the inventory states for endpoints; wanted: programs beside the build
+    that points need.
     """
     cpu = _cpu()
     system = os.uname()
@@ -128,6 +133,7 @@ def gather(host: str, build: Path | None, ld_library_path: str = "", opal_prefix
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),
         "libraries": libraries(build, base_environment(ld_library_path)) if build else {},
+        "programs": programs(wanted),
         "configuration": configuration(opal_prefix),
         "namespaces": namespaces,
         "limits": {"memlock": _limit(resource.RLIMIT_MEMLOCK), "nofile": _limit(resource.RLIMIT_NOFILE)},
@@ -144,5 +150,6 @@ def gather(host: str, build: Path | None, ld_library_path: str = "", opal_prefix
 def facts(arguments: argparse.Namespace) -> int:
     """`agent.pyz facts`."""
     host = arguments.host or socket.gethostname()
-    print(json.dumps(gather(host, arguments.build, arguments.ld_library_path, arguments.opal_prefix), indent=1))
+    stated = arguments.ld_library_path, arguments.opal_prefix, arguments.programs.split()
+    print(json.dumps(gather(host, arguments.build, *stated), indent=1))
     return 0

@@ -109,6 +109,8 @@ class Surveyed(TypedDict):
 
     hosts: list[BlockHost]
     ports: list[int]
+    programs: list[str]
+    """Beside the build, which some points need."""
 
 
 # ------------------------------------------------------------------------------------- from the controller, and to it

@@ -67,7 +67,7 @@ def libraries(build: Path, environment: Mapping[str, str]) -> Json:
                 continue
             path = Path(words[2]).resolve()
             found[words[0]] = {"version": unknown("no package"), "file": str(path), "build_id": build_id(path)}
-    _package_versions(found)
+    package_versions(found)
     return found
 
 
@@ -82,7 +82,7 @@ def _registered(path: str) -> list[str]:
     return [path, path.removeprefix("/usr")] if path.startswith("/usr/") else [path]
 
 
-def _package_versions(found: Json) -> None:
+def package_versions(found: Json) -> None:
     """Fill in the Debian package and version that own each file, where there is dpkg."""
     files = {entry["file"]: entry for entry in found.values() if "file" in entry}
     if not files or shutil.which("dpkg-query") is None:

@@ -83,7 +83,7 @@ def _looked(host: BlockHost, surveyed: Surveyed, build: Path, greeters: Greeters
     return {
         "event": "looked",
         "host": name,
-        "node": gather(name, build if driver else None, libraries, prefix),
+        "node": gather(name, build if driver else None, libraries, prefix, surveyed["programs"]),
         "build": str(build),
         "driver": driver,
         "layers": layers,

@@ -91,7 +91,7 @@ def plan(
         from cadge_cli.hosts import finding_lines, look_at_hosts
 
         needed = {host for block in made.blocks for host in block.hosts}
-        hosts = look_at_hosts(chosen, request.checkout, output, needed)
+        hosts = look_at_hosts(chosen, request.checkout, output, needed, made.programs)
         data |= {**hosts.data, "findings": [asdict(finding) for finding in hosts.findings]}
         lines += ["", *hosts.lines, "", *finding_lines(hosts.findings)]
         output.problems += [f"{finding.code} {finding.text}" for finding in hosts.findings]

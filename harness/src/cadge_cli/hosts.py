@@ -13,7 +13,7 @@ from cadge_cli.output import Output, table
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.catalogue import read_catalogue
 from cadge_harness.plan.patterns import ask_version
-from cadge_harness.run.findings import Finding
+from cadge_harness.run.findings import Finding, needed_programs
 from cadge_harness.run.host_findings import HostsFound, OwnBuild, read_survey
 from cadge_harness.run.survey import survey
 from cadge_harness.testbed.meeting import with_addresses
@@ -34,20 +34,31 @@ class LookedAt:
 
 
 def look_at_hosts(
-    testbed: Testbed, checkout: Checkout, output: Output, needed: Collection[str] | None = None
+    testbed: Testbed,
+    checkout: Checkout,
+    output: Output,
+    needed: Collection[str] | None = None,
+    programs: Collection[str] | None = None,
 ) -> LookedAt:
-    """Log in to all hosts of a testbed and return what they are; of one that is not `needed` it is only warned."""
+    """Log in to all hosts of a testbed and return what they are; of one that is not `needed` it is only warned.
+
+    programs: those beside the build that are looked for; None for all that patterns need.
+    """
     reached = with_addresses(testbed)
     output.say(f"logging in to {count_of(len(reached.hosts), 'host')} of {reached.inventory_path}")
     layers = [info.name for info in read_catalogue(checkout).layers if info.absent is None]
-    own = OwnBuild(driver=ask_version(checkout.driver) or {}, layers=frozenset(layers))
-    return describe(read_survey(survey(reached, checkout.build), reached, own), needed)
+    wanted = tuple(one for one in needed_programs(checkout) if programs is None or one.program in programs)
+    own = OwnBuild(driver=ask_version(checkout.driver) or {}, layers=frozenset(layers), programs=wanted)
+    found = survey(reached, checkout.build, sorted({one.program for one in wanted}))
+    return describe(read_survey(found, reached, own), needed)
 
 
 def describe(found: HostsFound, needed: Collection[str] | None = None) -> LookedAt:
     """Put what was found on hosts in lines and data."""
     findings = [
-        replace(finding, level="warn") if needed is not None and host and host not in needed else finding
+        replace(finding, level="warn")
+        if needed is not None and host and host not in needed and finding.level == "fail"
+        else finding
         for host, finding in found.findings
     ]
     return LookedAt(

@@ -54,7 +54,15 @@ class Campaign:
                 on_event(what)
 
         return ansible_io.run_campaign(
-            self.testbed, made, self.work, event, self.records.append, self.stop, build=self.build, tune=tune
+            self.testbed,
+            made,
+            self.work,
+            event,
+            self.records.append,
+            self.stop,
+            build=self.build,
+            tune=tune,
+            programs=("never-heard-of", "sh"),
         )
 
     def folders(self) -> list[Path]:
@@ -154,6 +162,8 @@ def test_a_campaign_over_ssh(campaign: Campaign, tmp_path: Path, monkeypatch: py
     nodes = {event.host: event.node for event in campaign.events if isinstance(event, Ready)}
     assert set(nodes) == {"h1", "h2"}
     node: Json = nodes["h2"] or {}
+    assert node["programs"]["never-heard-of"] == {"unknown": "not found"}
+    assert node["programs"]["sh"]["file"].startswith("/")
     assert node["host"] == "h2"
     assert node["interfaces"]["data0"]["driver"] == "veth"
     assert not list(home.iterdir())

@@ -36,6 +36,8 @@ class NodeFacts(Document):
     libc: JsonValue = None
     python: JsonValue = None
     libraries: JsonValue = Field(default_factory=dict)
+    programs: JsonValue = Field(default=None, exclude_if=lambda value: not value)
+    """Of programs beside the build that points need: version of the package, file, build id; as of libraries."""
     configuration: JsonValue = None
     """The system's own settings of communication libraries: by each file's path, its bytes and its hash."""
     namespaces: JsonValue = Field(default_factory=dict)

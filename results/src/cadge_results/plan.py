@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, NonNegativeInt, PositiveInt
 
 from cadge_results.base import Document, Frozen, Launcher, Place, digest
 from cadge_results.floor import FloorFile
-from cadge_results.pattern import PatternFile
+from cadge_results.pattern import PatternFile, holds
 from cadge_results.point import POINT_ID, Subject, Workload
 from cadge_results.reason import Reason
 from cadge_results.trace import TraceFacts
@@ -137,6 +137,17 @@ class Plan(Document):
     def pattern_of(self, point: PlanPoint) -> PatternFile:
         """Return the file of a point's pattern."""
         return self.patterns[point.workload.pattern]
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Programs beside the build that hosts need for some of the points, by name."""
+        needed = {
+            one.program
+            for point in self.points
+            for one in self.pattern_of(point).programs
+            if holds(one.when, point.workload)
+        }
+        return tuple(sorted(needed))
 
     def replays(self, point: PlanPoint) -> bool:
         """Tell whether a point replays a trace."""

@@ -159,6 +159,8 @@ def _layers(value: object) -> object:
     values = value if isinstance(value, list | tuple) else [value]
     if not values:
         raise ValueError("names no layer; leave the key out for every layer")
+    if "all" in values:
+        raise ValueError("'all' stands alone, without a list: write `layers: all`, or name the layers")
     return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 
 

@@ -233,6 +233,7 @@ def _variables(
     *,
     tune: bool,
     of_launches: Sequence[Path] = (),
+    programs: Sequence[str] = (),
 ) -> Path:
     """Write what the playbooks are given."""
     token = work / "token"
@@ -251,6 +252,7 @@ def _variables(
             "cadge_archive": str(archive),
             "cadge_archive_marker": marker,
             "cadge_fetch_folder": str(work / "fetched"),
+            "cadge_programs": " ".join(programs),
             "cadge_blocks": listed,
             "cadge_tune": tune,
             "cadge_link": any(block["link_bits"] for block in listed),
@@ -287,6 +289,7 @@ def run_campaign(
     build: Path | None = None,
     tune: bool = False,
     of_launches: Sequence[Path] = (),
+    programs: Sequence[str] = (),
 ) -> RunOutcome:
     """Run the blocks, in order, on the testbed.
 
@@ -296,7 +299,7 @@ def run_campaign(
     on_launch gets each cadge.launch-record/2 once, before the next launch starts; when it has returned, the record
     counts as stored. Both callbacks run in this thread. `stop`: when set, the launch that is running is finished,
     then everything ends in order. build: the build tree to deploy, else the checkout's. of_launches: files
-    that launches name, which every host gets.
+    that launches name, which every host gets. programs: beside the build; each host tells which version it has.
 
     Does not raise for what hosts do; see RunOutcome. Raises UnfitError where there is no build or no Ansible.
     """
@@ -308,7 +311,9 @@ def run_campaign(
         left = work / "variables.json"
         code = _playbook(run, ["cleanup"], left, work, stop, _touched(work)) if left.exists() else 0
         return _outcome(run, code, clean=code == 0)
-    variables = _variables(testbed, blocks, work, build or default_build(), tune=tune, of_launches=of_launches)
+    variables = _variables(
+        testbed, blocks, work, build or default_build(), tune=tune, of_launches=of_launches, programs=programs
+    )
     hosts, earlier = _hosts_of(blocks), _touched(work)
     files.write_json(work / TOUCHED, [*hosts, *(host for host in earlier if host not in hosts)])
     code, finished = 70, False

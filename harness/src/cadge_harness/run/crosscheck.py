@@ -176,13 +176,15 @@ def _carried(host: HostCounters) -> dict[str, int]:
 
 
 def node_problems(nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
-    """Return a sentence for each library, and each file of its settings, that is not the same on all hosts."""
+    """Return a sentence for each library, program and file of libraries' settings that is not the same on all hosts."""
     libraries: dict[str, dict[str, list[str]]] = {}
     files: dict[str, dict[str, list[str]]] = {}
     hosts = []
     for node in nodes:
         if isinstance(node.libraries, dict):
             _add_said(libraries, node.host, node.libraries, "version")
+        if isinstance(node.programs, dict):
+            _add_said(libraries, node.host, node.programs, "version")
         if isinstance(node.configuration, dict):
             hosts.append(node.host)
             _add_said(files, node.host, node.configuration, "sha256")

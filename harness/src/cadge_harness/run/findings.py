@@ -7,7 +7,7 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -43,6 +43,7 @@ def look(checkout: Checkout, catalogue: Catalogue) -> list[Finding]:
     return [
         *_programs(),
         *_checkout(checkout),
+        *_outside_programs(needed_programs(checkout)),
         *_layers(checkout, catalogue),
         *_testbed(),
         *_machine(),
@@ -109,20 +110,52 @@ def _patterns(checkout: Checkout) -> Iterator[Finding]:
             level="ok",
             text=f"{count_of(len(workloads.patterns), 'pattern')}, {count_of(len(workloads.floors), 'floor')}",
         )
-    yield from _outside_programs(workloads)
 
 
-def _outside_programs(workloads: Workloads) -> Iterator[Finding]:
-    """Look for programs that patterns need for some of their points, and that belong to no build."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededProgram:
+    """A program that hosts need for some points of a pattern, and that belongs to no build."""
+
+    program: str
+    package: str
+    points: str
+
+    def missing(self, where: str = "") -> Finding:
+        """Say that a host does not have it; `where` names the host, with a space before."""
+        text = f"{self.program} is missing{where}: {self.points} is refused{' there' * bool(where)}"
+        fix = f"apt install --no-install-recommends {self.package} (if it starts a service, that can be off)"
+        return Finding(code="D16", level="skip", text=text, fix=fix)
+
+
+def needed_programs(checkout: Checkout) -> list[NeededProgram]:
+    """Return what patterns need beside the build; nothing where their files cannot be read, which is said elsewhere."""
+    try:
+        return programs_of(read_patterns(checkout))
+    except UsageError:
+        return []
+
+
+def programs_of(workloads: Workloads) -> list[NeededProgram]:
+    """Return what patterns need beside the build."""
+    return [
+        NeededProgram(
+            program=one.program,
+            package=one.package,
+            points=f"{name} with {', '.join(f'{key}: {value}' for key, value in one.when.items())}",
+        )
+        for name, pattern in workloads.patterns.items()
+        for one in pattern.programs
+    ]
+
+
+def _outside_programs(needed: Iterable[NeededProgram]) -> Iterator[Finding]:
+    """Look for them on this machine."""
     where = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"  # as the agent looks for them
-    for name, pattern in workloads.patterns.items():
-        for one in pattern.programs:
-            points = f"{name} with {', '.join(f'{key}: {value}' for key, value in one.when.items())}"
-            if path := shutil.which(one.program, path=where):
-                yield Finding(code="D16", level="ok", text=f"{one.program}: {path}, for {points}")
-            else:
-                fix = f"apt install --no-install-recommends {one.package} (if it starts a service, that can be off)"
-                yield Finding(code="D16", level="skip", text=f"{one.program} is missing: {points} is refused", fix=fix)
+    for one in needed:
+        if path := shutil.which(one.program, path=where):
+            yield Finding(code="D16", level="ok", text=f"{one.program}: {path}, for {one.points}")
+        else:
+            yield one.missing()
 
 
 def _layers(checkout: Checkout, catalogue: Catalogue) -> Iterator[Finding]:

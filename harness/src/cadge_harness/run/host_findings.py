@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cadge_harness.errors import printable
 from cadge_harness.run.crosscheck import node_problems
-from cadge_harness.run.findings import Finding
+from cadge_harness.run.findings import Finding, NeededProgram
 from cadge_harness.run.survey import Offset, Survey
 from cadge_harness.testbed.model import Host, Testbed
 from cadge_harness.words import count_of
@@ -33,10 +33,14 @@ Row = tuple[str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnBuild:
-    """The build of this machine, which plans are made by: what its driver says of itself, and its layers."""
+    """The build of this machine, which plans are made by: what its driver says of itself, and its layers.
+
+    programs: what hosts need beside it.
+    """
 
     driver: Mapping[str, object]
     layers: frozenset[str]
+    programs: tuple[NeededProgram, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +63,13 @@ def read_survey(survey: Survey, testbed: Testbed, own: OwnBuild) -> HostsFound:
     for host in testbed.hosts:
         for what, cell in _row(host, survey, testbed).items():
             table.setdefault(what, {})[host.name] = cell
-    table |= _libraries(nodes)
+    table |= _packages(nodes, "libraries")
+    table |= _packages(nodes, "programs")
     findings = [
         *((name, _finding(fault)) for name in names for fault in _faults(survey, name)),
         *_build_findings(survey, own),
         *_layer_findings(survey, own),
+        *_program_findings(nodes, own),
         *_clock_findings(survey, names),
         *(("", _finding(fault)) for fault in _library_faults(nodes)),
     ]
@@ -181,12 +187,12 @@ def _others(host: Host, survey: Survey, testbed: Testbed) -> str:
 _PACKAGE = re.compile(r"(?P<package>[^\s:]+)(?::\S+)? (?P<version>\S+)")
 
 
-def _libraries(nodes: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
-    """Return the version of each package of libraries, by host; of a library without package, its build id."""
+def _packages(nodes: Mapping[str, Mapping[str, object]], kind: str) -> dict[str, dict[str, str]]:
+    """Return the version of each package of a kind of files, by host; of a file without package, its build id."""
     found: dict[str, dict[str, str]] = {}
     for host, node in nodes.items():
-        libraries = node.get("libraries")
-        for name, entry in libraries.items() if isinstance(libraries, Mapping) else ():
+        files = node.get(kind)
+        for name, entry in files.items() if isinstance(files, Mapping) else ():
             if not isinstance(entry, Mapping):
                 continue
             if packaged := _PACKAGE.fullmatch(str(entry.get("version"))):
@@ -219,6 +225,14 @@ def _layer_findings(survey: Survey, own: OwnBuild) -> Iterator[tuple[str, Findin
         if missing:
             text = f"the build on {name}, {looked.build}, lacks {count_of(len(missing), 'layer')}: {', '.join(missing)}"
             yield name, _warn("layers", text, "Build with their libraries there, or measure other layers (--layers)")
+
+
+def _program_findings(nodes: Mapping[str, Mapping[str, object]], own: OwnBuild) -> Iterator[tuple[str, Finding]]:
+    """Say which programs beside the build a host lacks, and what is refused there for it."""
+    for name, node in nodes.items():
+        for needed in own.programs:
+            if _of(node, "programs", needed.program, "file") == _NOTHING:
+                yield name, needed.missing(f" on {name}")
 
 
 def _clock_findings(survey: Survey, names: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:

@@ -41,7 +41,8 @@ class AnsibleRunner:
     ) -> Ended:
         """Carry the blocks out."""
         work = campaign / WORK
-        trace = Campaign(campaign).trace_file()
+        stored = Campaign(campaign)
+        trace = stored.trace_file()
         try:
             return ansible_io.run_campaign(
                 testbed,
@@ -53,6 +54,7 @@ class AnsibleRunner:
                 build=self._build,
                 tune=self._tune,
                 of_launches=[trace] if trace is not None else [],
+                programs=stored.plan.programs,
             )
         except OSError as error:
             if error.errno in NO_ROOM:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,10 +60,13 @@ class Survey:
     """Of the host as seen from here. What it said of itself stands in `looked` and `reached`."""
 
 
-def survey(testbed: Testbed, build: Path) -> Survey:
-    """Look at every host. `build` is brought to the hosts that have none. Raises UnfitError where there is none."""
+def survey(testbed: Testbed, build: Path, programs: Sequence[str] = ()) -> Survey:
+    """Look at every host. `build` is brought to the hosts that have none. Raises UnfitError where there is none.
+
+    programs: beside the build, which some points need.
+    """
     with tempfile.TemporaryDirectory(prefix="cadge-look-") as folder:
-        return _Surveyor(testbed, Path(folder)).run(build)
+        return _Surveyor(testbed, Path(folder)).run(build, programs)
 
 
 class _Surveyor:
@@ -81,9 +84,13 @@ class _Surveyor:
         self._begun = False
         """Whether Ansible has come to where agents look."""
 
-    def run(self, build: Path) -> Survey:
+    def run(self, build: Path, programs: Sequence[str]) -> Survey:
         hosts = [BlockHost.model_validate(host, from_attributes=True) for host in self._testbed.hosts]
-        listed = {"hosts": [host.model_dump(mode="json") for host in hosts], "ports": list(self._testbed.ports)}
+        listed = {
+            "hosts": [host.model_dump(mode="json") for host in hosts],
+            "ports": list(self._testbed.ports),
+            "programs": list(programs),
+        }
         archive, marker = files.pack(build, [files.write_json(self._work / "hosts.json", listed)], self._work)
         given = {
             "cadge_campaign": f"look-{secrets.token_hex(4)}",

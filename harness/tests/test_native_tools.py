@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from cadge_harness.errors import NothingSelectedError
 from cadge_harness.native import cells as native_cells
-from cadge_harness.native.cells import Pair, by_size, cells_of, choose, natives_of, schedule, size_of, sweep_text
+from cadge_harness.native.cells import Pair, by_size, cells_of, choose, natives_of, size_of, sweep_text
+from cadge_harness.native.due import schedule
 from cadge_harness.native.hosts import GUARD, Hosts
 from cadge_harness.native.tool import TARGET_MS, Ask, Commands, Tool, ToolError, messages
 from cadge_harness.native.tools import TOOLS, why_absent

@@ -6,22 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal, get_args
 
+from cadge_harness.native import due
 from cadge_harness.words import count_of
-from cadge_results import Campaign, CampaignWriter
+from cadge_results import Campaign, CampaignWriter, aside
 
 Why = Literal["failed", "hindered"]
 
 REASONS: tuple[Why, ...] = get_args(Why)
-_ATTEMPTS: dict[Why, str] = {
+_HAVE: dict[aside.Why, str] = {
     "failed": "attempts that failed or are unsound",
     "hindered": "attempts that something else on the machine hindered",
+    "alone": "native tools still to run",
 }
 _WAS: dict[Why, tuple[str, ...]] = {"failed": ("has failed", "is unsound"), "hindered": ("was hindered",)}
 
 
-def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tuple[str, ...]]:
+def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[aside.Why, tuple[str, ...]]:
     """Return the stored launches that there is reason to make again; none of them twice, and no reason without any."""
-    found: dict[Why, tuple[str, ...]] = {}
+    found: dict[aside.Why, tuple[str, ...]] = {}
     if "failed" in reasons:
         found["failed"] = campaign.troubled_launch_ids()
     if "hindered" in reasons:
@@ -31,7 +33,7 @@ def launch_ids(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tuple[
     return {why: names for why, names in found.items() if names}
 
 
-def of_this_look(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tuple[str, ...]]:
+def of_this_look(campaign: Campaign, reasons: Collection[Why]) -> dict[aside.Why, tuple[str, ...]]:
     """Return the same of the launches that no decision was made from."""
     decided = max((one.launches for one in campaign.decisions()), default=0)
     free = {launch.launch_id for launch in campaign.plan.launches if launch.round >= decided}
@@ -39,11 +41,22 @@ def of_this_look(campaign: Campaign, reasons: Collection[Why]) -> dict[Why, tupl
     return {why: names for why, names in found.items() if names}
 
 
-def _some(why: Why, names: Collection[str]) -> str:
-    return f"{count_of(len(names), 'launch has', 'launches have')} {_ATTEMPTS[why]}"
+def alone(campaign: Campaign, *, in_vain: bool = False) -> dict[aside.Why, tuple[str, ...]]:
+    """Return the launches that are made again for the tools that have not run after them; in vain: or gave nothing."""
+    names = dict.fromkeys(due.alone(campaign) + (due.in_vain(campaign) if in_vain else ()))
+    return {"alone": tuple(names)} if names else {}
 
 
-def set_aside(writer: CampaignWriter, found: Mapping[Why, tuple[str, ...]], say: Callable[[str], None]) -> None:
+def _some(why: aside.Why, names: Collection[str]) -> str:
+    return f"{count_of(len(names), 'launch has', 'launches have')} {_HAVE[why]}"
+
+
+def said(found: Mapping[aside.Why, tuple[str, ...]]) -> str:
+    """Say how many launches there is reason to make again."""
+    return "; ".join(_some(why, names) for why, names in found.items())
+
+
+def set_aside(writer: CampaignWriter, found: Mapping[aside.Why, tuple[str, ...]], say: Callable[[str], None]) -> None:
     """Move their records aside, so that they are missing, and say so."""
     for why, names in found.items():
         folder = writer.set_aside(names, why)
@@ -63,10 +76,15 @@ def none_of(reasons: Collection[Why]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def advice(campaign: Campaign, found: Mapping[Why, tuple[str, ...]]) -> list[str]:
+def advice(campaign: Campaign, found: Mapping[aside.Why, tuple[str, ...]]) -> list[str]:
     """Return a line for each reason to make launches again, with the command."""
-    return [
+    lines = [
         f"{_some(why, names)}; make {'it' if len(names) == 1 else 'them'} again with: "
         f"cadge resume --{why} {campaign.campaign_id}"
         for why, names in found.items()
     ]
+    if names := due.in_vain(campaign):
+        some = count_of(len(names), "launch has", "launches have")
+        command = f"cadge resume --failed {campaign.campaign_id}"
+        lines.append(f"{some} native tools that gave nothing; let them run again with: {command}")
+    return lines

@@ -5,25 +5,24 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from cadge_cli.options import Measuring, json_option, measuring_options, output_of, refuse_options, split_names
-from cadge_cli.output import table
 from cadge_harness.errors import EXIT_CHANGED, EXIT_OK, NothingSelectedError, UsageError
 from cadge_harness.paths import find_checkout
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from cadge_analysis.stats.intervals import Estimate
     from cadge_analysis.versus.natives import Row
+    from cadge_cli.output import Output
     from cadge_harness.native.cells import Wanted
-    from cadge_results import Campaign, NativeFile, PatternFile
+    from cadge_results import Campaign, PatternFile
     from cadge_results.base import Place
 
 EXAMPLES = "\b\nExamples:\n"
@@ -37,21 +36,6 @@ EXIT_TEXT = (
 SIZES = "8B 4KiB 64KiB 1MiB"
 POINT_MS = 150
 PLACES = ("within", "between")
-HEADS = (
-    "layer",
-    "place",
-    "wait",
-    "pattern",
-    "bytes",
-    "native tool",
-    "Cadge",
-    "tool",
-    "more, ns",
-    "times",
-    "rounds",
-    "says",
-)
-PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
 _OF_A_RUN = (
     "layer_names", "tool_names", "patterns", "places", "sizes", "rounds", "seed", "testbed_name", "inventory", "wait",
 )  # fmt: skip
@@ -111,7 +95,7 @@ def crosscheck(
     rounds: int,
     seed: int,
     threshold: tuple[str, ...],
-    kind: str,
+    kind: Literal["text", "markdown"],
     how: Measuring,
     as_json: bool,
 ) -> int:
@@ -120,6 +104,8 @@ def crosscheck(
     Launches of Cadge and runs of the tools stand in the same rounds, in random order, on the same hosts and processors,
     with untouched data; they poll or sleep as the tool does. Everything is told as whole round trips. With CAMPAIGN (an
     id, or `last`) nothing is measured: the table of that campaign is printed.
+
+    Ctrl-C stops it; `cadge resume` goes on, with the tools that have still to run.
     """
     from cadge_results import Store
 
@@ -128,9 +114,7 @@ def crosscheck(
     if campaign is not None:
         refuse_options(ctx, _OF_A_RUN, "is for measuring; with a campaign only its table is printed")
         found = Store(how.results or find_checkout().campaigns).open(campaign)
-        code, data, lines = _answer(found, limits, kind)
-        for problem in data["above"] if isinstance(data["above"], list) else []:
-            output.problem(str(problem))
+        code, data, lines = _answer(found, limits, kind, output)
         return output.finish(code, {"run": None, "crosscheck": data}, lines)
     from dataclasses import replace
 
@@ -153,9 +137,7 @@ def crosscheck(
     done = measure(request, output, replace(how, report=False), beside)
     if not done.campaign.launch_ids():
         return output.finish(done.code, {"run": done.data, "crosscheck": None}, done.lines)
-    code, data, lines = _answer(done.campaign, limits, kind)
-    for problem in data["above"] if isinstance(data["above"], list) else []:
-        output.problem(str(problem))
+    code, data, lines = _answer(done.campaign, limits, kind, output)
     code = done.code if done.code != EXIT_OK else code
     return output.finish(code, {"run": done.data, "crosscheck": data}, [*lines, "", *done.lines])
 
@@ -220,38 +202,36 @@ def _places(given: tuple[str, ...]) -> list[str]:
     return names_of(given, PLACES, "place") if given else ["within"]
 
 
-# ---- the answer ----
-
-
-def _answer(campaign: Campaign, limits: Limits, kind: str) -> tuple[int, dict[str, JsonValue], list[str]]:
-    """Return exit code, data and lines."""
+def _answer(
+    campaign: Campaign, limits: Limits, kind: Literal["text", "markdown"], output: Output
+) -> tuple[int, dict[str, JsonValue], list[str]]:
+    """Return exit code, data and lines; what is above a limit is said at once."""
     from cadge_analysis.versus.natives import rows_of
+    from cadge_cli.natives_table import data_of, lines_of
 
     found = campaign.native()
     if found is None:
         raise NothingSelectedError(f"campaign {campaign.campaign_id} has no runs of native tools; cadge crosscheck has")
     rows = rows_of(campaign, found)
     above = [said for row in rows if (said := over(row, limits))]
-    sections = [_main(rows), _parts(rows)]
-    lines: list[str] = []
-    for section in sections:
-        if len(section) > 1:
-            lines += [*(_markdown(section) if kind == "markdown" else table(section)), ""]
-    lines += _notes(rows, found)
+    for problem in above:
+        output.problem(problem)
     data: dict[str, JsonValue] = {
         "campaign_id": campaign.campaign_id,
         "rounds": found.rounds,
-        "rows": [_data(row) for row in rows],
+        "rows": [data_of(row) for row in rows],
         "absent": [one.model_dump(mode="json") for one in found.absent],
         "versions": dict(found.versions),
         "above": [*above],
     }
-    return EXIT_CHANGED if above else EXIT_OK, data, lines
+    return EXIT_CHANGED if above else EXIT_OK, data, lines_of(rows, found, kind)
 
 
 def over(row: Row, limits: Limits) -> str:
     """Return a sentence where a difference is surely above its limit, else nothing."""
-    name = f"{row.layer} {row.pattern} {_bytes(row.cell.bytes)} {row.place}, {row.cell.tool}"
+    from cadge_analysis import units
+
+    name = f"{row.layer} {row.pattern} {units.size(row.cell.bytes)} {row.place}, {row.cell.tool}"
     if row.short:
         low = row.tax_ns.low if row.tax_ns else None
         if limits.ns is not None and low is not None and low > limits.ns and row.says != "cannot tell":
@@ -261,148 +241,3 @@ def over(row: Row, limits: Limits) -> str:
     if limits.share is not None and ends is not None and ends[1] > 1 + limits.share:
         return f"{name}: at least {ends[1]:.3f} times as long, above {1 + limits.share:.3f}"
     return ""
-
-
-def _bytes(count: int) -> str:
-    from cadge_analysis import units
-
-    return units.size(count)
-
-
-def _figure(value: float | None, row: Row) -> str:
-    if value is None:
-        return "-"
-    if row.cell.statistic == "rate":
-        return f"{value / 1e6:.0f} MB/s"
-    return f"{value:.0f} ns" if value < 10_000 else f"{value / 1000:.2f} us"
-
-
-def _estimate(found: Estimate | None) -> str:
-    if found is None:
-        return "-"
-    ends = "" if found.low is None or found.high is None else f" [{found.low:+.0f}, {found.high:+.0f}]"
-    return f"{found.value:+.0f}{ends}"
-
-
-def _times(row: Row) -> str:
-    """Return how many times Cadge's figure the tool's is: of rates, the rate."""
-    from math import exp
-
-    shift = row.ratio
-    if shift is None:
-        return "-"
-    ends = "" if shift.low is None or shift.high is None else f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
-    return f"{exp(shift.log_ratio):.3f}{ends}"
-
-
-def _says(row: Row) -> str:
-    goal = {"more": "more", "less": "less", "alike": "no more", "cannot tell": "cannot tell", "no figure": "-"}[
-        row.says
-    ]
-    if row.says == "no figure":
-        return row.reason
-    more = ", and does more" if row.cell.more else ""
-    return goal + (more if row.says == "more" else "")
-
-
-def _main(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    return [
-        HEADS,
-        *(
-            (
-                row.layer,
-                row.place,
-                row.wait,
-                row.pattern,
-                _bytes(row.cell.bytes),
-                f"{row.cell.tool}, {row.cell.statistic}",
-                _figure(row.ours, row),
-                _figure(row.theirs, row),
-                _estimate(row.tax_ns),
-                _times(row),
-                f"{row.rounds}{f' ({row.hindered} waited)' if row.hindered else ''}",
-                _says(row),
-            )
-            for row in rows
-        ),
-    ]
-
-
-def _parts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    return [
-        PART_HEADS,
-        *(
-            (
-                row.layer,
-                _bytes(row.cell.bytes),
-                row.cell.tool,
-                _estimate(row.tax_ns),
-                *(_estimate(row.parts.get(name)) for name in ("driver", "look", "adapter")),
-            )
-            for row in rows
-            if row.parts
-        ),
-    ]
-
-
-def _notes(rows: Sequence[Row], found: NativeFile) -> Iterator[str]:
-    clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
-    yield (
-        "Round trips are whole; p50 beside p50, a mean beside the mean of rounds in which nobody waited for a "
-        "processor. more, times: median over rounds of (Cadge - tool), Cadge / tool, with 95 % intervals."
-    )
-    if any(row.parts for row in rows):
-        read = f" (one reading of the clock costs {clock:.0f} ns here)" if clock is not None else ""
-        yield (
-            f"driver: what the pattern takes more than a loop of nothing but post and poll that looks at each "
-            f"message{read}; a look: writing and comparing the first 16 bytes, both ends; "
-            "adapter: that loop, without a look and without a clock, less the tool."
-        )
-    yield from dict.fromkeys(
-        f"{row.layer}, {row.pattern}, {row.cell.tool}: {said}"
-        for row in rows
-        for said in (row.cell.more, row.cell.note)
-        if said
-    )
-    for one in found.absent:
-        yield f"not run: {one.tool} beside {', '.join(one.layers)}: {one.reason}"
-    for row in rows:
-        if row.reason and row.rounds:
-            yield f"{row.layer} {_bytes(row.cell.bytes)}, {row.cell.tool}: some runs gave nothing: {row.reason}"
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    head, *others = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return [head, "|" + "---|" * len(rows[0]), *others]
-
-
-def _data(row: Row) -> dict[str, JsonValue]:
-    def ends(found: Estimate | None) -> JsonValue:
-        if found is None:
-            return None
-        return {"value": found.value, "low": found.low, "high": found.high, "coverage": found.coverage}
-
-    slower = row.slower
-    return {
-        "layer": row.layer,
-        "place": row.place,
-        "wait": row.wait,
-        "pattern": row.pattern,
-        "bytes": row.cell.bytes,
-        "tool": row.cell.tool,
-        "statistic": row.cell.statistic,
-        "clocked": row.cell.clocked,
-        "unit": "bytes/s" if row.cell.statistic == "rate" else "ns",
-        "cadge": row.ours,
-        "native": row.theirs,
-        "tax_ns": ends(row.tax_ns),
-        "slower": None if slower is None else {"value": slower[0], "low": slower[1], "high": slower[2]},
-        "parts_ns": {name: ends(one) for name, one in row.parts.items()},
-        "clock_ns": row.clock_ns,
-        "rounds": row.rounds,
-        "hindered": row.hindered,
-        "says": row.says,
-        "reason": row.reason,
-        "more": row.cell.more,
-        "note": row.cell.note,
-    }

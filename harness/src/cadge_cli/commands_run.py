@@ -36,6 +36,8 @@ from cadge_cli.output import Output, table
 from cadge_cli.progress import make_progress
 from cadge_harness import __version__
 from cadge_harness.errors import EXIT_BAD_ANSWER, EXIT_OK, EXIT_STOPPED, NothingSelectedError, UnfitError
+from cadge_harness.native.due import tools_of
+from cadge_harness.native.interleave import Between, changed_versions
 from cadge_harness.paths import Checkout, find_checkout, selftests_of
 from cadge_harness.plan.patterns import check_driver, check_plan
 from cadge_harness.run.build_identity import build_digest
@@ -52,6 +54,7 @@ from cadge_results import (
     Campaign,
     CampaignMeta,
     CampaignWriter,
+    NativeFile,
     Plan,
     Planned,
     Store,
@@ -121,17 +124,17 @@ def _alone(command: str, output: Output, *, wait: bool) -> Iterator[tuple[Stoppi
         yield stopping, problems
 
 
-class Around(Protocol):
+class Beside(Protocol):
     """What a command has measured between the launches of its campaign."""
 
     def plan(self, plan: Plan) -> Plan:
         """Return the plan as it is to be carried out."""
 
-    def runner(self, inner: Runner, writer: CampaignWriter) -> Runner:
-        """Return the runner that carries it out."""
+    def native(self, plan: Plan) -> NativeFile:
+        """Return what is to run between the launches of that plan."""
 
 
-def measure(request: Request, output: Output, how: Measuring, around: Around | None = None) -> Carried:
+def measure(request: Request, output: Output, how: Measuring, beside: Beside | None = None) -> Carried:
     """Carry out a sweep that was read and checked: plan, measure, store, report."""
     _ready(request.checkout, output)
     with _alone(f"cadge run --sweep {shlex.quote(request.given)}", output, wait=how.wait) as (stopping, problems):
@@ -143,7 +146,7 @@ def measure(request: Request, output: Output, how: Measuring, around: Around | N
             for note in testbed.notes:
                 output.say(note)
             plan = request.plan(testbed, how.results)
-            plan = around.plan(plan) if around else plan
+            plan = beside.plan(plan) if beside else plan
             for notice in plan.notices:
                 output.say(notice)
             results = how.results or request.checkout.campaigns
@@ -153,9 +156,10 @@ def measure(request: Request, output: Output, how: Measuring, around: Around | N
                 plan=plan,
                 sweep_text=request.sweep_text,
                 trace=request.replay.trace if request.replay else None,
+                native=beside.native(plan) if beside else None,
             )
             with writer:
-                return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s, around=around)
+                return _carry_out(writer, testbed, stopping, output, problems, how=how, begun_s=begun_s)
         finally:
             testbeds.release(testbed)
 
@@ -186,12 +190,16 @@ def resume(ctx: click.Context, campaign: str, failed: bool, hindered: bool, how:
     reasons = [why for why, is_asked in asked.items() if is_asked]
     ended = not (found.path / WORK).exists()  # else it was killed before its nodes were as they had been
     looks = looks_state(found)
-    complete = not found.missing_launch_ids()
+    complete = not found.missing_launch_ids() and not again.alone(found, in_vain=failed)
     if looks:  # after the last launch it is decided, and marked as finished
         complete = looks.step == "done" and found.meta.status == "finished"
     if complete and ended and not again.launch_ids(found, reasons):
         lines = [f"campaign {found.campaign_id} is complete: no launch {again.none_of(reasons)}"]
         return output.finish(EXIT_OK, {"campaign_id": found.campaign_id, "made": 0}, lines)
+    if (native := found.native()) is not None:
+        tools_of(native)
+        for problem in changed_versions(native):
+            output.problem(problem)
     _ready(checkout, output)
     command = f"cadge resume {found.campaign_id}{''.join(f' --{why}' for why in reasons)}"
     with _alone(command, output, wait=how.wait) as (stopping, problems):
@@ -234,6 +242,8 @@ def _resumed(
         if first.code not in {EXIT_OK, EXIT_BAD_ANSWER}:
             return first
     again.set_aside(writer, again.launch_ids(writer.campaign, reasons), output.say)
+    if reasons or ended:
+        again.set_aside(writer, again.alone(writer.campaign, in_vain="failed" in reasons), output.say)
     return carry_out(how=how)
 
 
@@ -254,13 +264,12 @@ def _carry_out(
     *,
     how: Measuring,
     begun_s: float,
-    around: Around | None = None,
 ) -> Carried:
     """Make what is missing, and again what was hindered as often as the sweep asks for it; then report."""
     campaign = writer.campaign
     runner: Runner = AnsibleRunner(find_checkout().build, tune=how.tune)
-    if around is not None:
-        runner = around.runner(runner, writer)
+    if (native := campaign.native()) is not None:
+        runner = Between(runner, writer, native)
 
     def run_what_is_missing() -> Ended:
         looks = looks_state(campaign)
@@ -273,7 +282,9 @@ def _carry_out(
 
     ended = run_what_is_missing()
     while ended.ok and not stopping.event.is_set():
-        if again.repeats_left(campaign) and (found := again.of_this_look(campaign, ["hindered"])):
+        if lonely := again.alone(campaign):  # it was killed there, and the record came home
+            again.set_aside(writer, lonely, output.say)
+        elif again.repeats_left(campaign) and (found := again.of_this_look(campaign, ["hindered"])):
             again.set_aside(writer, found, output.say)
         elif not go_on(writer, output.say):
             break
@@ -288,11 +299,14 @@ def _carry_out(
 
 
 def _closed(writer: CampaignWriter, ended: Ended, stopping: Stopping) -> Ended:
-    """Mark how a campaign ended that has looks: between two of them nothing is missing, and yet it is not complete."""
-    looks = looks_state(writer.campaign)
-    if looks is None or not ended.ok:
+    """Mark how a campaign ended in which no launch may be missing, and which yet is not complete.
+
+    It stands between two looks, or native tools have still to run after its last launches.
+    """
+    looks, lonely = looks_state(writer.campaign), again.alone(writer.campaign)
+    if (looks is None and not lonely) or not ended.ok:
         return ended
-    done = looks.step == "done"
+    done = not lonely and (looks is None or looks.step == "done")
     writer.finish("finished" if done else "interrupted", at=datetime.now(UTC))
     return ended if done else replace(ended, ok=False, exit_code=stopping.exit_code or EXIT_STOPPED)
 
@@ -431,6 +445,8 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     if missing := campaign.missing_launch_ids():
         some = count_of(len(missing), "launch is", "launches are")
         lines.append(f"{some} missing; continue with: cadge resume {campaign.campaign_id}")
+    elif lonely := again.alone(campaign):
+        lines.append(f"{again.said(lonely)}; continue with: cadge resume {campaign.campaign_id}")
     elif looks and looks.step != "done":
         lines.append(f"{looks.said()}, undecided; continue with: cadge resume {campaign.campaign_id}")
     else:
@@ -439,4 +455,6 @@ def _answer(campaign: Campaign, report: Path | None, wall_s: float) -> tuple[dic
     lines.append(f"campaign  {campaign.path}")
     if report:
         lines.append(f"report    {report}")
+    if campaign.native() is not None:
+        lines.append(f"table     cadge crosscheck {campaign.campaign_id}")
     return data, lines

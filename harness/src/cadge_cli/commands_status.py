@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
+from cadge_cli import again
 from cadge_cli.options import json_option, output_of, results_option
 from cadge_harness.paths import find_checkout
 from cadge_harness.words import clock, count_of
@@ -80,7 +81,7 @@ def status_lines(campaign: Campaign, *, running: bool) -> list[str]:
         *campaign.meta.problems,
     ]
     looks = looks_state(campaign)
-    if not running and (missing or (looks and looks.step != "done")):
+    if not running and (missing or again.alone(campaign) or (looks and looks.step != "done")):
         lines.append(f"continue with: cadge resume {campaign.campaign_id}")
     return lines
 

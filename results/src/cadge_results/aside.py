@@ -15,7 +15,7 @@ from cadge_results.checksum import beside
 from cadge_results.files import explained, settle
 from cadge_results.layout import Layout, stored, visible
 
-Why = Literal["damaged", "failed", "hindered"]
+Why = Literal["damaged", "failed", "hindered", "alone"]
 _FOLDER = re.compile(rf"(?P<number>[0-9]+)-(?P<why>{'|'.join(get_args(Why))})")
 
 

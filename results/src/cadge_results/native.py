@@ -78,3 +78,7 @@ class NativeFile(Document):
     absent: tuple[NativeAbsent, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
     readings: tuple[NativeReading, ...] = ()
+
+    def by_run(self) -> dict[tuple[str, int], NativeReading]:
+        """Return the reading of each cell in each round in which its tool ran: of several the last one."""
+        return {(one.cell_id, one.round): one for one in self.readings}

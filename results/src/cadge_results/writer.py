@@ -43,8 +43,19 @@ class CampaignWriter:
         self._stored: set[str] = set(self.campaign.launch_ids())
 
     @classmethod
-    def create(cls, root: Path, *, meta: CampaignMeta, plan: Plan, sweep_text: str, trace: Trace | None = None) -> Self:
+    def create(
+        cls,
+        root: Path,
+        *,
+        meta: CampaignMeta,
+        plan: Plan,
+        sweep_text: str,
+        trace: Trace | None = None,
+        native: NativeFile | None = None,
+    ) -> Self:
         """Make the folder of a new campaign under `root` and hold it.
+
+        `native`: which native tools are to run between its launches.
 
         Raises StoreUnwritableError, StoreFullError, StoreBusyError; ResultsError where the campaign exists already.
         """
@@ -67,6 +78,8 @@ class CampaignWriter:
             if trace is not None:
                 _put_for_ever(layout.trace, trace.content)
             _put_for_ever(layout.plan, plan.to_json().encode())
+            if native is not None:
+                _replace(layout.native, native.to_json())
             _put(layout.meta, meta.sealed().to_json().encode())
         except BaseException:
             os.close(lock_fd)
@@ -156,18 +169,11 @@ class CampaignWriter:
 
     def add_block_file(self, block_id: str, name: str, text: str) -> None:
         """Keep what a block was given or what its play said; a later one replaces it."""
-        self._replace(self._layout.blocks / block_id / name, text)
-
-    def _replace(self, path: Path, text: str) -> None:
-        with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            beside(path).unlink(missing_ok=True)  # a kill leaves a file without a checksum, never with a wrong one
-        _put(path, text.encode())
-        _put(beside(path), Checksum.of(text.encode(), path.name).line().encode())
+        _replace(self._layout.blocks / block_id / name, text)
 
     def put_native(self, found: NativeFile) -> None:
         """Store what native tools have printed so far; a later one replaces it."""
-        self._replace(self._layout.native, found.to_json())
+        _replace(self._layout.native, found.to_json())
 
     def finish(self, status: CampaignStatus, *, at: datetime, problems: tuple[str, ...] = ()) -> None:
         """Say how the campaign ended. Raises StoreFullError, StoreUnwritableError."""
@@ -262,6 +268,15 @@ def _change(campaign: Campaign, update: dict[str, object]) -> None:
     """Change the campaign file; its checksum goes on being in it, or not being in it."""
     meta = campaign.meta.model_copy(update=update)
     _put(campaign.layout.meta, (meta if meta.checksum is None else meta.sealed()).to_json().encode())
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that a later one may replace, and its checksum. Raises StoreUnwritableError, StoreFullError."""
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside(path).unlink(missing_ok=True)  # a kill leaves a file without a checksum, never with a wrong one
+    _put(path, text.encode())
+    _put(beside(path), Checksum.of(text.encode(), path.name).line().encode())
 
 
 def _put_for_ever(path: Path, content: bytes) -> None:

@@ -83,6 +83,7 @@ _AGAIN = {
     "failed": "{launches} because attempts had failed or were unsound",
     "damaged": "{launches} because the stored record was damaged",
     "hindered": "{launches} because something else on the machine hindered attempts",
+    "alone": "{launches} because native tools had not run after them, or had given nothing",
 }
 
 

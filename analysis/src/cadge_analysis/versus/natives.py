@@ -104,7 +104,7 @@ def rows_of(campaign: Campaign, found: NativeFile) -> list[Row]:
     ]
     clock_ns = median(clocks) if clocks else None
     theirs: dict[str, list[NativeReading]] = {}
-    for reading in found.readings:
+    for reading in found.by_run().values():
         theirs.setdefault(reading.cell_id, []).append(reading)
     return [_row(cell, plan, by_point, theirs.get(cell.cell_id, []), clock_ns) for cell in found.cells]
 

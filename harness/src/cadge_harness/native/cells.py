@@ -259,22 +259,3 @@ def cells_of(pairs: Sequence[Pair], plan: Plan) -> tuple[NativeCell, ...]:
             )
         )
     return tuple(found)
-
-
-def schedule(cells: Sequence[NativeCell], plan: Plan) -> dict[str, list[str]]:
-    """Return after which launches which cells' tools run: each once a round, at random places of it."""
-    order = random.Random(plan.seed + 1)  # noqa: S311 - order of measurement
-    rounds: dict[tuple[Place, int], list[str]] = defaultdict(list)
-    for launch in plan.launches:
-        rounds[launch.subject.place, launch.round].append(launch.launch_id)
-    found: dict[str, list[str]] = defaultdict(list)
-    for (place, _), launch_ids in rounds.items():
-        here = [one for one in cells if _runs_at(one, plan, place)]
-        for cell in order.sample(here, len(here)):
-            found[order.choice(launch_ids)].append(cell.cell_id)
-    return found
-
-
-def _runs_at(cell: NativeCell, plan: Plan, place: Place) -> bool:
-    point = plan.by_id[cell.point_id]
-    return point.state == "planned" and point.subject.place == place

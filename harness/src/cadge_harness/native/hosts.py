@@ -51,6 +51,7 @@ class _Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a terminal's Ctrl-C is for us: what runs ends, and counts
         )
         assert self._process.stdin is not None  # noqa: S101 - pipes were asked for
         assert self._process.stdout is not None  # noqa: S101

@@ -3,19 +3,22 @@
 
 An agent begins its next launch when the record of the one before has been stored. So what runs before that stands
 between two launches, on the same hosts and the same processors, and nothing of ours runs beside it.
+
+Which tools run is stored with the campaign, so that one that was broken off goes on with them.
 """
 
 from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from cadge_harness.native.cells import WINDOW, Pair, by_size, cells_of, schedule
+from cadge_harness.native.cells import WINDOW, Pair, by_size, cells_of
+from cadge_harness.native.due import schedule, tools_of
 from cadge_harness.native.hosts import Hosts
 from cadge_harness.native.tool import Ask, ToolError, last_words
 from cadge_results import CampaignWriter, LaunchRecord, NativeAbsent, NativeFile, NativeReading, Plan
@@ -30,7 +33,7 @@ PORTS = (18750, 19749)
 
 
 class Beside:
-    """A campaign's pairs: its plan, and its runner with the tools between the launches."""
+    """What a new campaign measures beside native tools: its plan, and what it stores of them."""
 
     def __init__(self, pairs: Sequence[Pair], absent: Sequence[NativeAbsent], rounds: int) -> None:
         """`absent`: tools that do not run at all."""
@@ -42,30 +45,38 @@ class Beside:
         """Return the plan with a launch for each pattern and size."""
         return by_size(plan, len(self._pairs) * self._rounds)
 
-    def runner(self, inner: Runner, writer: CampaignWriter) -> Runner:
-        """Return a runner that runs tools between launches and stores what they print."""
-        plan = writer.campaign.plan
-        cells = cells_of(list(self._pairs.values()), plan)
-        found = NativeFile(
+    def native(self, plan: Plan) -> NativeFile:
+        """Return what is to run, before any of it has."""
+        return NativeFile(
             schema_=NativeFile.schema_id(),
             rounds=self._rounds,
-            cells=cells,
+            cells=cells_of(list(self._pairs.values()), plan),
             absent=self._absent,
-            versions=_versions(sorted({pair.tool.package for pair in self._pairs.values() if pair.tool.package})),
+            versions=_versions({pair.tool.package for pair in self._pairs.values()}),
         )
-        writer.put_native(found)
-        return _Between(inner, writer, found, self._pairs)
 
 
-class _Between:
-    """A runner around another one."""
+def changed_versions(found: NativeFile) -> list[str]:
+    """Return a sentence for each package of a tool that is another one than when the campaign began."""
+    now = _versions(found.versions)
+    return [
+        f"{package} was {then} when the campaign began, and is {now.get(package, 'gone')} now"
+        for package, then in found.versions.items()
+        if now.get(package) != then
+    ]
 
-    def __init__(self, inner: Runner, writer: CampaignWriter, found: NativeFile, pairs: Mapping[str, Pair]) -> None:
+
+class Between:
+    """A runner around another one: it runs a campaign's tools between the launches, and stores what they print."""
+
+    def __init__(self, inner: Runner, writer: CampaignWriter, found: NativeFile) -> None:
+        """`found`: as stored. Raises UnfitError where one of the tools is not here."""
+        plan = writer.campaign.plan
         self._inner = inner
         self._writer = writer
         self._found = found
-        self._pairs = pairs
-        plan = writer.campaign.plan
+        self._cells = {cell.cell_id: cell for cell in found.cells}
+        self._tools = tools_of(found)
         self._after = schedule(found.cells, plan)
         self._rounds = {launch.launch_id: launch.round for launch in plan.launches}
         self._port = PORTS[0]
@@ -83,31 +94,36 @@ class _Between:
         hosts = Hosts(testbed)
 
         def took(raw: Mapping[str, object]) -> None:
+            before = self._writer.campaign.launch_ids()
             on_launch(raw)
-            launch = raw.get("launch")
-            name = str(launch.get("launch_id", "")) if isinstance(launch, dict) else ""
-            if not stop.is_set() and self._after.get(name):
-                self._run(name, hosts)
+            for name in self._writer.campaign.launch_ids() - before:  # none, where it came twice or fits no format
+                self._run(name, hosts, stop)
 
         with hosts:
             return self._inner(testbed, blocks, campaign, on_event, took, stop)
 
-    def _run(self, launch_id: str, hosts: Hosts) -> None:
-        """Run the tools that stand after a launch where it ran, on the processors of its two endpoints."""
-        record = self._writer.campaign.launch(launch_id)
-        ends = _ends(record)
-        readings = [self._reading(cell_id, launch_id, ends, hosts) for cell_id in self._after[launch_id]]
-        self._found = self._found.model_copy(update={"readings": (*self._found.readings, *readings)})
-        self._writer.put_native(self._found)
+    def _run(self, launch_id: str, hosts: Hosts, stop: threading.Event) -> None:
+        """Run the tools that stand after a launch where it ran, on the processors of its two endpoints.
+
+        Those that have given a number in this round do not run again.
+        """
+        ends = _ends(self._writer.campaign.launch(launch_id))
+        for cell_id in self._after.get(launch_id, ()):
+            had = self._found.by_run().get((cell_id, self._rounds[launch_id]))
+            if stop.is_set() or (had is not None and had.value is not None):
+                continue
+            reading = self._reading(cell_id, launch_id, ends, hosts)
+            self._found = self._found.model_copy(update={"readings": (*self._found.readings, reading)})
+            self._writer.put_native(self._found)
 
     def _reading(self, cell_id: str, launch_id: str, ends: tuple[Endpoint, Endpoint], hosts: Hosts) -> NativeReading:
-        pair = self._pairs[cell_id]
+        cell, tool = self._cells[cell_id], self._tools[cell_id]
         client, server = ends
         self._port = PORTS[0] + (self._port + 1 - PORTS[0]) % (PORTS[1] - PORTS[0])
         ask = Ask(
-            bytes=pair.bytes,
-            window=WINDOW if pair.rate else 1,
-            place=pair.place,
+            bytes=cell.bytes,
+            window=WINDOW if cell.statistic == "rate" else 1,
+            place=self._writer.campaign.plan.by_id[cell.point_id].subject.place,
             address=server.address,
             device=server.device,
             port=self._port,
@@ -115,9 +131,9 @@ class _Between:
         )
         head = {"cell_id": cell_id, "round": self._rounds[launch_id], "after": launch_id}
         try:
-            fared = hosts.run(pair.tool, ask, client.host, server.host)
+            fared = hosts.run(tool, ask, client.host, server.host)
         except (ToolError, OSError) as error:
-            return NativeReading.model_validate({**head, "reason": str(error), "command": pair.tool.name})
+            return NativeReading.model_validate({**head, "reason": str(error), "command": tool.name})
         more = {
             **head,
             "command": fared.command,
@@ -127,7 +143,7 @@ class _Between:
             "voluntary_switches": fared.voluntary_switches,
         }
         try:
-            value = pair.tool.read(fared.text, ask)
+            value = tool.read(fared.text, ask)
         except ToolError as error:
             return NativeReading.model_validate({**more, "reason": str(error)})
         return NativeReading.model_validate({**more, "value": value})
@@ -139,9 +155,12 @@ def _ends(record: LaunchRecord) -> tuple[Endpoint, Endpoint]:
     return client, others[0]
 
 
-def _versions(packages: Sequence[str]) -> dict[str, str]:
+def _versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of Debian packages, as far as dpkg knows them."""
-    query = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *packages]
+    named = sorted(set(packages) - {""})
+    if not named:
+        return {}
+    query = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *named]
     try:
         done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.SubprocessError):

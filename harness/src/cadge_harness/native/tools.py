@@ -20,12 +20,18 @@ TOOLS: tuple[Tool, ...] = (
     *perftest.TOOLS,
     *mpisuites.TOOLS,
 )
+_BY_NAME = {tool.name: tool for tool in TOOLS}
 _DEVICES = Path("/sys/class/infiniband")
 
 
 def programs() -> dict[str, str]:
     """Return every program, and why it cannot run here; "" where it can."""
     return {tool.program: why_absent(tool) for tool in TOOLS}
+
+
+def by_name(name: str) -> Tool | None:
+    """Return a tool, None where there is none of that name."""
+    return _BY_NAME.get(name)
 
 
 def why_absent(tool: Tool) -> str:

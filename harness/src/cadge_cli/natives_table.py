@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `cadge crosscheck` answers: tables of what Cadge takes more than native tools, with notes, and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import exp
+from typing import TYPE_CHECKING, Literal
+
+from cadge_analysis import units
+from cadge_cli.output import table
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from cadge_analysis.stats.intervals import Estimate
+    from cadge_analysis.versus.natives import Row
+    from cadge_results import NativeFile
+
+HEADS = (
+    "layer", "place", "wait", "pattern", "bytes", "native tool", "Cadge", "tool", "more, ns", "times", "rounds", "says",
+)  # fmt: skip
+PART_HEADS = ("layer", "bytes", "native tool", "more, ns", "driver", "a look", "adapter")
+
+
+def lines_of(rows: Sequence[Row], found: NativeFile, kind: Literal["text", "markdown"]) -> list[str]:
+    """Return the tables and the notes below them."""
+    lines: list[str] = []
+    for section in (_main(rows), _parts(rows)):
+        if len(section) > 1:
+            lines += [*(_markdown(section) if kind == "markdown" else table(section)), ""]
+    return [*lines, *_notes(rows, found)]
+
+
+def _figure(value: float | None, row: Row) -> str:
+    if value is None:
+        return "-"
+    if row.cell.statistic == "rate":
+        return f"{value / 1e6:.0f} MB/s"
+    return f"{value:.0f} ns" if value < 10_000 else f"{value / 1000:.2f} us"
+
+
+def _estimate(found: Estimate | None) -> str:
+    if found is None:
+        return "-"
+    ends = "" if found.low is None or found.high is None else f" [{found.low:+.0f}, {found.high:+.0f}]"
+    return f"{found.value:+.0f}{ends}"
+
+
+def _times(row: Row) -> str:
+    """Return how many times Cadge's figure the tool's is: of rates, the rate."""
+    shift = row.ratio
+    if shift is None:
+        return "-"
+    ends = "" if shift.low is None or shift.high is None else f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
+    return f"{exp(shift.log_ratio):.3f}{ends}"
+
+
+def _says(row: Row) -> str:
+    goal = {"more": "more", "less": "less", "alike": "no more", "cannot tell": "cannot tell", "no figure": "-"}[
+        row.says
+    ]
+    if row.says == "no figure":
+        return row.reason
+    more = ", and does more" if row.cell.more else ""
+    return goal + (more if row.says == "more" else "")
+
+
+def _main(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [
+        HEADS,
+        *(
+            (
+                row.layer,
+                row.place,
+                row.wait,
+                row.pattern,
+                units.size(row.cell.bytes),
+                f"{row.cell.tool}, {row.cell.statistic}",
+                _figure(row.ours, row),
+                _figure(row.theirs, row),
+                _estimate(row.tax_ns),
+                _times(row),
+                f"{row.rounds}{f' ({row.hindered} waited)' if row.hindered else ''}",
+                _says(row),
+            )
+            for row in rows
+        ),
+    ]
+
+
+def _parts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    return [
+        PART_HEADS,
+        *(
+            (
+                row.layer,
+                units.size(row.cell.bytes),
+                row.cell.tool,
+                _estimate(row.tax_ns),
+                *(_estimate(row.parts.get(name)) for name in ("driver", "look", "adapter")),
+            )
+            for row in rows
+            if row.parts
+        ),
+    ]
+
+
+def _notes(rows: Sequence[Row], found: NativeFile) -> Iterator[str]:
+    clock = next((row.clock_ns for row in rows if row.clock_ns is not None), None)
+    yield (
+        "Round trips are whole; p50 beside p50, a mean beside the mean of rounds in which nobody waited for a "
+        "processor. more, times: median over rounds of (Cadge - tool), Cadge / tool, with 95 % intervals."
+    )
+    if any(row.parts for row in rows):
+        read = f" (one reading of the clock costs {clock:.0f} ns here)" if clock is not None else ""
+        yield (
+            f"driver: what the pattern takes more than a loop of nothing but post and poll that looks at each "
+            f"message{read}; a look: writing and comparing the first 16 bytes, both ends; "
+            "adapter: that loop, without a look and without a clock, less the tool."
+        )
+    yield from dict.fromkeys(
+        f"{row.layer}, {row.pattern}, {row.cell.tool}: {said}"
+        for row in rows
+        for said in (row.cell.more, row.cell.note)
+        if said
+    )
+    for one in found.absent:
+        yield f"not run: {one.tool} beside {', '.join(one.layers)}: {one.reason}"
+    for row in rows:
+        if row.reason and row.rounds:
+            yield f"{row.layer} {units.size(row.cell.bytes)}, {row.cell.tool}: some runs gave nothing: {row.reason}"
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    head, *others = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return [head, "|" + "---|" * len(rows[0]), *others]
+
+
+def data_of(row: Row) -> dict[str, JsonValue]:
+    """Return a row for programs."""
+
+    def ends(found: Estimate | None) -> JsonValue:
+        if found is None:
+            return None
+        return {"value": found.value, "low": found.low, "high": found.high, "coverage": found.coverage}
+
+    slower = row.slower
+    return {
+        "layer": row.layer,
+        "place": row.place,
+        "wait": row.wait,
+        "pattern": row.pattern,
+        "bytes": row.cell.bytes,
+        "tool": row.cell.tool,
+        "statistic": row.cell.statistic,
+        "clocked": row.cell.clocked,
+        "unit": "bytes/s" if row.cell.statistic == "rate" else "ns",
+        "cadge": row.ours,
+        "native": row.theirs,
+        "tax_ns": ends(row.tax_ns),
+        "slower": None if slower is None else {"value": slower[0], "low": slower[1], "high": slower[2]},
+        "parts_ns": {name: ends(one) for name, one in row.parts.items()},
+        "clock_ns": row.clock_ns,
+        "rounds": row.rounds,
+        "hindered": row.hindered,
+        "says": row.says,
+        "reason": row.reason,
+        "more": row.cell.more,
+        "note": row.cell.note,
+    }

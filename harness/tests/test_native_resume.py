@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cadge_harness.native import interleave
 from cadge_harness.paths import Checkout
 from cadge_results import Campaign, NativeFile, Store
 
@@ -211,6 +212,19 @@ def test_resume_refuses_where_a_tool_is_gone(
     assert "NPtcp is not installed: apt install netpipe-tcp" in answer.err
     assert len(tool.runs) == 2
     assert cadge(*RESUME).code == 0
+    check_whole(checkout, cadge)
+
+
+def test_tools_do_not_let_the_hosts_wait_for_long(
+    checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those for which there is no time after a launch run after it was made again: an agent waits for 30 s."""
+    monkeypatch.setattr(interleave, "BEGIN_WITHIN_S", 0.0)
+    answer = cadge(*CROSSCHECK)
+    assert answer.code == 0
+    assert "native tools still to run; " in answer.err
+    assert len(tool.runs) == RUNS
+    assert len(runner.made) > RUNS, "no launch has two tools after it: the test shows nothing"
     check_whole(checkout, cadge)
 
 

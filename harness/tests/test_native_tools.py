@@ -59,8 +59,14 @@ IB_BW = """\
  #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]
  65536      1000             2784.70            2780.50              0.044488
 """
-OSU = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8                       0.25\n"
-IMB = "       #bytes #repetitions      t[usec]   Mbytes/sec\n            8         1000         0.25        32.10\n"
+KEPT = Path(__file__).with_name("native_printed")
+"""What OSU Micro-Benchmarks 7.4, Intel MPI Benchmarks 2021.11, fabtests 1.17 printed, on Open MPI 4.1, libfabric 1.17."""
+
+
+def kept(name: str) -> str:
+    """What a program printed here once."""
+    return (KEPT / f"{name}.txt").read_text()
+
 
 PRINTED = [
     ("ucx_perftest ucp_am_lat", UCX + "20000,0.309,2.768,2.768,2.76,2.76,361236,361236\n", 618.0),
@@ -78,13 +84,15 @@ PRINTED = [
     ("iperf3", json.dumps({"end": {"sum_received": {"bits_per_second": 5738623162.3}}}), 5738623162.3 / 8),
     ("ib_send_lat", IB_LAT, 3500.0),
     ("ib_send_bw", IB_BW, 2780.5 * 2**20),
-    (
-        "fi_rdm_pingpong",
-        HEAD_OFI + "8       10k     =10k     156k        0.01s     27.21       0.29       3.40\n",
-        580.0,
-    ),
-    ("osu_latency", OSU, 500.0),
-    ("IMB-MPI1 PingPong", IMB, 500.0),
+    ("ucx_perftest ucp_get -O 1", UCX + "100000,0.020,0.022,0.022,339.09,339.09,44445311,44445311\n", 20.0),
+    ("ucx_perftest ucp_put_bw -O 1", UCX + "2000,1.193,1.203,1.203,51935.41,51935.41,830967,830967\n", 1193.0),
+    ("fi_rdm_pingpong", kept("fi_rdm_pingpong.8"), 4600.0),
+    ("fi_rma_bw -o read -W 1", kept("fi_rma_bw.8"), 5140.0),
+    ("osu_latency", kept("osu_latency.8"), 3280.0),
+    ("osu_latency -z", kept("osu_latency_z.8"), 780.0),
+    ("osu_get_latency -s flush", kept("osu_get_latency.8"), 250.0),
+    ("osu_put_latency -s flush_local", kept("osu_put_latency.8"), 190.0),
+    ("IMB-MPI1 PingPong", kept("IMB-MPI1.8"), 5860.0),
 ]
 
 
@@ -93,6 +101,34 @@ def test_what_a_tool_prints_comes_in_whole_round_trips_and_bytes_a_second(
     name: str, printed: str, value: float
 ) -> None:
     assert BY_NAME[name].read(printed, ASK) == pytest.approx(value)
+
+
+def test_a_rate_of_the_mpi_suites_is_that_of_its_size() -> None:
+    asked = replace(ASK, bytes=65536)
+    assert BY_NAME["osu_bw"].read(kept("osu_bw.65536"), asked) == pytest.approx(8376.79e6)
+    with pytest.raises(ToolError, match="no line for 8 bytes"):
+        BY_NAME["osu_bw"].read(kept("osu_bw.65536"), ASK)
+
+
+def test_what_one_of_them_prints_is_nothing_for_its_sibling() -> None:
+    """Columns are counted: fabtests have one less than fi_pingpong, quantiles of OSU come beside the mean."""
+    for name, printed in (
+        ("fi_pingpong", kept("fi_rdm_pingpong.8")),
+        ("fi_rdm_pingpong", HEAD_OFI + "8       20k     =20k     312k        0.56s      0.57      13.95       0.07\n"),
+        ("osu_latency", kept("osu_latency_z.8")),
+        ("osu_latency -z", kept("osu_latency.8")),
+    ):
+        with pytest.raises(ToolError, match="no line"):
+            BY_NAME[name].read(printed, ASK)
+
+
+def test_fabtests_are_told_a_port_for_addresses_and_one_of_their_own_on_each_side() -> None:
+    """`-b PORT` takes the port for the server's name, and on one machine both sides would take the same one."""
+    commands = BY_NAME["fi_rdm_pingpong"].commands(ASK)
+    sides = [dict(pairwise(side)) for side in (commands.server, commands.client)]
+    assert all("-b=18790" in side for side in (commands.server, commands.client))
+    assert sides[0]["-B"] != sides[1]["-B"]
+    assert commands.client[-1] == ASK.address
 
 
 @given(st.sampled_from(TOOLS), st.text(), st.sampled_from([printed for _, printed, _ in PRINTED]), st.integers(0, 400))
@@ -237,8 +273,39 @@ def test_layers_name_tools_that_there_are() -> None:
     assert {one.tool for file in FILES for one in file.natives} == {tool.name for tool in TOOLS}
     assert all(one.pattern in WORKLOADS.patterns for file in FILES for one in file.natives)
     for file in FILES:
-        usual = [(one.pattern, BY_NAME[one.tool].wait, one.places) for one in file.natives if one.usual]
+        usual = [
+            (one.pattern, tuple(one.parameters.items()), BY_NAME[one.tool].wait, one.places)
+            for one in file.natives
+            if one.usual
+        ]
         assert len(usual) == len(set(usual))
+
+
+def test_operations_of_one_pattern_stand_beside_tools_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chosen = pairs(monkeypatch, layers=("rdma-ucx",), only=("onesided",), places=["within", "between"])
+    plan = plan_of(chosen, tmp_path)
+    done = defaultdict(set)
+    for cell in cells_of(chosen, plan):
+        point = plan.by_id[cell.point_id]
+        assert point.workload["target"] == "active"
+        assert cell.statistic == "p50"
+        done[point.subject.place, point.workload["operation"]].add((cell.tool, cell.bytes))
+    sizes = (8, 4096, 65536, 1 << 20)
+    get = {("ucx_perftest ucp_get -O 1", size) for size in sizes}
+    assert done == {
+        ("within", "get"): get,
+        ("between", "get"): get,
+        ("within", "put"): {("ucx_perftest ucp_put_bw -O 1", size) for size in sizes},
+    }
+
+
+def test_rates_stand_beside_rates() -> None:
+    for file in FILES:
+        for one in file.natives:
+            is_rate = WORKLOADS.patterns[one.pattern].main_quantity.kind == "rate"
+            assert is_rate == (BY_NAME[one.tool].statistic == "rate"), (file.name, one.tool)
 
 
 def test_each_pattern_and_size_has_launches_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -255,6 +322,7 @@ def test_each_pattern_and_size_has_launches_of_its_own(monkeypatch: pytest.Monke
             {"pingpong", "postpoll"},
             {"rpc"},
             {"stream"},
+            {"onesided"},
         )
         assert all(one.subject == launch.subject for one in points)
     assert set(attempts.values()) == {3}

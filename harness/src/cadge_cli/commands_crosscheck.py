@@ -231,7 +231,7 @@ def over(row: Row, limits: Limits) -> str:
     """Return a sentence where a difference is surely above its limit, else nothing."""
     from cadge_analysis import units
 
-    name = f"{row.layer} {row.pattern} {units.size(row.cell.bytes)} {row.place}, {row.cell.tool}"
+    name = f"{row.layer} {row.does} {units.size(row.cell.bytes)} {row.place}, {row.cell.tool}"
     if row.short:
         low = row.tax_ns.low if row.tax_ns else None
         if limits.ns is not None and low is not None and low > limits.ns and row.says != "cannot tell":

@@ -74,7 +74,7 @@ def _main(rows: Sequence[Row]) -> list[tuple[str, ...]]:
                 row.layer,
                 row.place,
                 row.wait,
-                row.pattern,
+                row.does,
                 units.size(row.cell.bytes),
                 f"{row.cell.tool}, {row.cell.statistic}",
                 _figure(row.ours, row),
@@ -120,7 +120,7 @@ def _notes(rows: Sequence[Row], found: NativeFile) -> Iterator[str]:
             "adapter: that loop, without a look and without a clock, less the tool."
         )
     yield from dict.fromkeys(
-        f"{row.layer}, {row.pattern}, {row.cell.tool}: {said}"
+        f"{row.layer}, {row.does}, {row.cell.tool}: {said}"
         for row in rows
         for said in (row.cell.more, row.cell.note)
         if said
@@ -151,6 +151,7 @@ def data_of(row: Row) -> dict[str, JsonValue]:
         "place": row.place,
         "wait": row.wait,
         "pattern": row.pattern,
+        "work": row.work,
         "bytes": row.cell.bytes,
         "tool": row.cell.tool,
         "statistic": row.cell.statistic,

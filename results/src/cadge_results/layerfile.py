@@ -56,6 +56,8 @@ class Native(Frozen):
     tool: str = Field(min_length=1)
     """The tool with its test, as cadge_harness.native calls it."""
     pattern: str
+    parameters: dict[str, Value] = Field(default_factory=dict)
+    """Values of the pattern's parameters, where its usual ones do something else."""
     places: tuple[Place, ...] = ("within", "between")
     usual: bool = True
     """Whether it is run unless tools are chosen: one tool a pattern and way to wait will do."""

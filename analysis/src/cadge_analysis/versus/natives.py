@@ -41,6 +41,8 @@ class Row:
     place: str
     wait: str
     pattern: str
+    work: str = ""
+    """Which of the pattern's operations, where it has several."""
     rounds: int = 0
     """With a reading on both sides, which count."""
     hindered: int = 0
@@ -57,6 +59,11 @@ class Row:
     """One reading of the clock, as the driver found it."""
     reason: str = ""
     """Why there is no figure, or no more of them."""
+
+    @property
+    def does(self) -> str:
+        """What is measured, in a word or two."""
+        return f"{self.pattern} {self.work}".rstrip()
 
     @property
     def short(self) -> bool:
@@ -117,6 +124,7 @@ def _row(
     clock_ns: float | None,
 ) -> Row:
     point = plan.by_id[cell.point_id]
+    file = plan.pattern_of(point)
     outcomes = by_point.get(cell.point_id, {})
     mine = _values(outcomes, cell, plan)
     tool = {one.round: one.value for one in readings if one.value is not None}
@@ -133,6 +141,7 @@ def _row(
         place=point.subject.place,
         wait=point.subject.wait,
         pattern=point.workload.pattern,
+        work=file.fill(file.words.work, point.workload, lambda _, value: str(value)) if file.words.names_work else "",
         rounds=len(kept),
         hindered=len(both & waited),
         clock_ns=clock_ns,

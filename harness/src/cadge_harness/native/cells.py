@@ -17,9 +17,20 @@ from cadge_harness.errors import NothingSelectedError, UsageError
 from cadge_harness.native.tool import Tool
 from cadge_harness.native.tools import why_absent
 from cadge_harness.plan.timemodel import TimeModel, launch_deadline_ms
-from cadge_results import LayerFile, NativeAbsent, NativeCell, PatternFile, Plan, PlanBlock, PlanLaunch, PlanPoint
+from cadge_results import (
+    LayerFile,
+    NativeAbsent,
+    NativeCell,
+    PatternFile,
+    Plan,
+    PlanBlock,
+    PlanLaunch,
+    PlanPoint,
+    Workload,
+)
 from cadge_results.base import Place, digest
 from cadge_results.layerfile import Native
+from cadge_results.point import Value
 
 SHORT_BYTES = 4096
 """Below this the difference is told in ns, and the bare loop stands beside."""
@@ -53,6 +64,10 @@ class Pair:
     def cell_id(self) -> str:
         """Its name in files."""
         return " / ".join((self.tool.name, self.layer, self.native.pattern, self.place, str(self.bytes)))
+
+    def is_of(self, workload: Workload) -> bool:
+        """Say whether a workload has the values that its native tool asks for."""
+        return all(workload[name] == value for name, value in self.native.parameters.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +146,15 @@ def sweep_text(
     pairs: Sequence[Pair], patterns: Mapping[str, PatternFile], *, rounds: int, seed: int, duration_ms: int
 ) -> str:
     """Return the sweep file that measures Cadge's side."""
-    groups: dict[tuple[str, str, str, str], set[int]] = defaultdict(set)
+    groups: dict[tuple[str, str, str, str, tuple[tuple[str, Value], ...]], set[int]] = defaultdict(set)
     for pair in pairs:
-        groups[pair.native.pattern, pair.layer, pair.tool.wait, pair.place].add(pair.bytes)
+        own = tuple(sorted(pair.native.parameters.items()))
+        groups[pair.native.pattern, pair.layer, pair.tool.wait, pair.place, own].add(pair.bytes)
     entries = []
-    for (pattern, layer, wait, place), sizes in groups.items():
+    for (pattern, layer, wait, place, own), sizes in groups.items():
         where = f"layers: [{layer}], waits: {wait}, places: {place}"
         file = patterns[pattern]
-        given = {name: value for name, value in _AS_TOOLS_DO.items() if name in file.parameters}
+        given = {name: value for name, value in _AS_TOOLS_DO.items() if name in file.parameters} | dict(own)
         if file.main_quantity.kind == "rate" and file.outstanding:
             given[file.outstanding] = str(WINDOW)
         values = "".join(f"{name}: {value}, " for name, value in given.items())
@@ -233,7 +249,8 @@ def cells_of(pairs: Sequence[Pair], plan: Plan) -> tuple[NativeCell, ...]:
             and point.subject.wait == pair.tool.wait
             and _family(point, patterns) == (pair.native.pattern, pair.bytes)
         ]
-        own = next((point for point in here if patterns[point.workload.pattern].unclocked is None), None)
+        plain = (point for point in here if patterns[point.workload.pattern].unclocked is None)
+        own = next((point for point in plain if pair.is_of(point.workload)), None)
         if own is None:
             continue
         beside: dict[Literal["bare", "looking"], str] = {}

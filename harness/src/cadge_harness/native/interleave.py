@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 PORTS = (18750, 19749)
 """Those of the tools, in turn: a server that ended first keeps its port from others for a minute."""
+
+
+BEGIN_WITHIN_S = 10.0
+"""So long after a launch another tool begins: one that hangs takes 18 s, and the agents wait for 30."""
 
 
 class Beside:
@@ -105,13 +110,17 @@ class Between:
     def _run(self, launch_id: str, hosts: Hosts, stop: threading.Event) -> None:
         """Run the tools that stand after a launch where it ran, on the processors of its two endpoints.
 
-        Those that have given a number in this round do not run again.
+        Those that have given a number in this round do not run again; those for which there is no time are left.
         """
+        begun_s, ran = time.monotonic(), False
         ends = _ends(self._writer.campaign.launch(launch_id))
         for cell_id in self._after.get(launch_id, ()):
             had = self._found.by_run().get((cell_id, self._rounds[launch_id]))
-            if stop.is_set() or (had is not None and had.value is not None):
+            if had is not None and had.value is not None:
                 continue
+            if stop.is_set() or (ran and time.monotonic() - begun_s > BEGIN_WITHIN_S):
+                return
+            ran = True
             reading = self._reading(cell_id, launch_id, ends, hosts)
             self._found = self._found.model_copy(update={"readings": (*self._found.readings, reading)})
             self._writer.put_native(self._found)

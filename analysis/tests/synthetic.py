@@ -31,6 +31,7 @@ from cadge_results import (
     campaign_id,
     read_workloads,
 )
+from cadge_results.histogram import Histogram, decode
 
 WORKLOADS = read_workloads(Path(__file__).parents[2] / "harness")
 KEY = ("place", "wait", "layer", "kind")
@@ -83,6 +84,11 @@ def encoded(values: Iterable[tuple[int, int]]) -> str:
         histogram.record_value(value, often)
     text: bytes = histogram.encode()
     return text.decode()
+
+
+def counted(*values: tuple[int, int]) -> Histogram:
+    """Return a histogram of (value in ns, how often), as it is read."""
+    return decode(encoded(values))
 
 
 def set_samples(attempt: dict[str, Any], values: Sequence[tuple[int, int]], quantity: str = "latency") -> None:

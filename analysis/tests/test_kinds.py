@@ -12,6 +12,7 @@ from typing import Any
 import pagereader
 import pytest
 import synthetic
+from synthetic import counted
 
 from cadge_analysis import export, report
 from cadge_analysis.draw.scales import positions
@@ -207,18 +208,18 @@ def test_several_endpoints_make_one_number() -> None:
     numbers = Measured(numbers=(1.0, 2.0, 6.0))
     assert per_launch(numbers, quantity("count", "x")) == 9.0
     assert per_launch(numbers, quantity("fit", "x")) == 2.0
-    assert per_launch(Measured(counts=((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0
+    assert per_launch(Measured(counts=counted((10, 1), (20, 2))), quantity("histogram", "ns")) == 20.0
 
 
 def test_how_far_endpoints_lie_apart() -> None:
     """The highest by the lowest, launch by launch, whatever is measured; nothing where one end alone measured."""
     latency = quantity("histogram", "ns")
-    slow = Measured(counts=(), by_end=(((10, 3),), ((20, 3),), ((40, 3),)))
-    even = Measured(counts=(), by_end=(((10, 3),), ((10, 3),), ((20, 3),)))
+    slow = Measured(by_end=tuple(counted((value, 3)) for value in (10, 20, 40)))
+    even = Measured(by_end=tuple(counted((value, 3)) for value in (10, 10, 20)))
     found = compare.apart([slow, even, even], latency)
     assert found is not None
     assert (found.value, found.launches) == (2.0, 3)
-    assert compare.apart([slow, Measured(counts=((10, 3),))], latency) is None
+    assert compare.apart([slow, Measured(counts=counted((10, 3)))], latency) is None
     found = compare.apart([Measured(amounts=((1000, 1000), (500, 1000)))], quantity("rate", "1/s"))
     assert found is not None
     assert found.value == 2.0

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic import counted
 
 from cadge_analysis.stats import intervals
+from cadge_results.histogram import Histogram, decode
 
 
 def test_median_is_a_middle_value_or_between_the_two_middle_ones() -> None:
@@ -69,38 +72,51 @@ def test_the_interval_encloses_the_median(values: list[float]) -> None:
 )
 def test_quantiles_are_those_of_hdrhistogram(values: list[int], per_mille: int) -> None:
     histogram = HdrHistogram(1, 100_000_000_000, 3)
-    counts: dict[int, int] = {}
     for value in values:
         histogram.record_value(value)
-        upper = histogram.get_highest_equivalent_value(value)
-        counts[upper] = counts.get(upper, 0) + 1
-    ours = intervals.quantile(tuple(sorted(counts.items())), per_mille)
+    ours = intervals.quantile(counted(*((value, 1) for value in values)), per_mille)
     assert ours == histogram.get_value_at_percentile(per_mille / 10)
 
 
-def test_merging_adds_counts_before_any_quantile_is_taken() -> None:
-    one, other = ((10, 99), (1000, 1)), ((20, 100),)
-    assert intervals.merged([one, other]) == ((10, 99), (20, 100), (1000, 1))
-    assert intervals.quantile(intervals.merged([one, other]), 500) == 20
+def test_no_samples_have_no_quantile() -> None:
     with pytest.raises(ValueError, match="no samples"):
-        intervals.quantile((), 500)
+        intervals.quantile(counted(), 500)
+
+
+def tail(histograms: Sequence[Histogram], per_mille: int) -> intervals.Tail:
+    [found] = intervals.tails(histograms, [per_mille])
+    return found
+
+
+def test_counts_are_added_before_any_quantile_is_taken() -> None:
+    one, other = counted((10, 9_900), (1000, 100)), counted((20, 10_000))
+    assert tail([one, other], 990).value == 20
+    assert intervals.tails([one, other], [500, 990]) == [tail([one, other], 500), tail([one, other], 990)]
 
 
 def test_a_tail_needs_a_hundred_samples_beyond_it() -> None:
-    enough = intervals.tail([((5, 5000), (9, 0)), ((5, 4900), (8, 100))], 990)
+    enough = tail([counted((5, 5000)), counted((5, 4900), (8, 100))], 990)
     assert enough.value == 5
     assert enough.samples == 10_000
-    short = intervals.tail([((5, 9_999),)], 990)
+    short = tail([counted((5, 9_999))], 990)
     assert short.value is None
     assert short.reason == "9,999 samples; needs 10,000"
-    assert intervals.tail([((5, 99_999),)], 999).value is None
-    assert intervals.tail([((5, 100_000),)], 999).value == 5
+    assert tail([counted((5, 99_999))], 999).value is None
+    assert tail([counted((5, 100_000))], 999).value == 5
 
 
 def test_a_tail_shows_the_range_of_launches() -> None:
-    calm, wild = ((5, 9_800), (6, 200)), ((5, 9_500), (50, 500))
-    found = intervals.tail([calm, wild], 990)
+    found = tail([counted((5, 9_800), (6, 200)), counted((5, 9_500), (50, 500))], 990)
     assert (found.value, found.low, found.high) == (50, 6, 50)
+
+
+def test_buckets_of_different_width_give_no_tail() -> None:
+    coarse = HdrHistogram(1, 100_000_000_000, 2)
+    coarse.record_value(5, 20_000)
+    found = tail([counted((5, 20_000)), decode(coarse.encode().decode())], 990)
+    assert (found.value, found.samples) == (None, 40_000)
+    assert found.reason is not None
+    assert "different width" in found.reason
 
 
 def test_ratios_are_paired_by_round_where_every_launch_has_its_partner() -> None:

@@ -34,7 +34,6 @@ from cadge_results.errors import (
 from cadge_results.event import Event, read_event
 from cadge_results.files import NO_ROOM, Written, own_descriptor, write_output
 from cadge_results.floor import FloorFile
-from cadge_results.histogram import Histogram
 from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
 from cadge_results.layerfile import LayerFile
 from cadge_results.native import NativeAbsent, NativeCell, NativeFile, NativeReading
@@ -70,7 +69,6 @@ __all__ = [
     "Event",
     "FloorFile",
     "FormatError",
-    "Histogram",
     "JudgedFamily",
     "LaterLook",
     "LaunchFile",

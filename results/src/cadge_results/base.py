@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -63,6 +64,11 @@ class Document(Frozen):
 
         Raises FormatError, SchemaTooNewError for a larger major version, SchemaTooOldError for a smaller one.
         """
+        with contextlib.suppress(ValidationError):
+            found = cls.model_validate_json(text)
+            if found.schema_ == cls.schema_id():
+                return found
+        # what is wrong is said of what the JSON holds; to look at that first would take as long again
         try:
             raw: object = json.loads(text)
         except ValueError as error:

@@ -3,6 +3,8 @@
 
 A histogram holds integer nanoseconds in buckets whose width is at most 10^-digits of the value. The
 percentile rule is HdrHistogram's own, so any HDR tool gives the same answer from the same bytes.
+
+A campaign has a hundred thousand of them, of a hundred filled buckets each: they are decoded many at a time.
 """
 
 from __future__ import annotations
@@ -11,36 +13,70 @@ import base64
 import binascii
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cadge_results.errors import FormatError
+
+Places = NDArray[np.int32]
+Integers = NDArray[np.int64]
 
 _COOKIE_MASK = ~0xF0 & 0xFFFFFFFF
 _COOKIE_PLAIN = 0x1C849303
 _COOKIE_COMPRESSED = 0x1C849304
 _HEADER = struct.Struct(">IIIIqqd")
 _INFLATED_BYTES_MAX = 64 * 1024 * 1024
+_NUMBER_BYTES_MAX = 9
+"""Of HDR's LEB128: the ninth byte is taken whole."""
+_GAP_MAX = 1 << 32
+"""No histogram has so many buckets: a longer gap leads above its highest value as well."""
+_TOTAL_MAX = float(1 << 62)
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Counts by bucket, in rising order of value; buckets with no counts are left out.
-
-    `lows[i]` and `highs[i]` are the smallest and largest nanoseconds that fall into bucket i, inclusive.
-    """
+class Resolution(NamedTuple):
+    """From which value to which a histogram counts, and with how many significant digits."""
 
     lowest: int
     highest: int
     digits: int
-    lows: tuple[int, ...]
-    highs: tuple[int, ...]
-    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Counts by bucket, in rising order of value; buckets with no counts are left out.
+
+    `places` are the buckets' numbers, from 0 at the lowest value; `upto` is how many values lie in a bucket or below
+    it. Both are of one length, which is that of the histogram: one without values is false.
+    """
+
+    resolution: Resolution
+    places: Places
+    upto: Integers
+
+    @property
+    def counts(self) -> Integers:
+        """How many values lie in each bucket."""
+        return np.diff(self.upto, prepend=0)
+
+    @property
+    def lows(self) -> Integers:
+        """The smallest nanoseconds that fall into each bucket."""
+        return _edges(self.resolution, self.places)[0]
+
+    @property
+    def highs(self) -> Integers:
+        """The largest nanoseconds that fall into each bucket."""
+        return _edges(self.resolution, self.places)[1]
 
     @property
     def total(self) -> int:
         """How many values were recorded."""
-        return sum(self.counts)
+        return int(self.upto[-1]) if self else 0
 
     def percentile(self, percent: float) -> int:
         """Return the value at a percentile (0..100) in ns by HDR's rule; 0 for an empty histogram.
@@ -50,21 +86,95 @@ class Histogram:
         """
         if not 0.0 <= percent <= 100.0:
             raise ValueError(f"percentile {percent} is not between 0 and 100")
-        wanted = max(int(percent * self.total / 100 + 0.5), 1)
-        seen = 0
-        for low, high, count in zip(self.lows, self.highs, self.counts, strict=True):
-            seen += count
-            if seen >= wanted:
-                return high if percent > 0 else low
-        return 0
+        if not self:
+            return 0
+        if percent == 0:
+            return int(self.lows[0])
+        return self.value_of(max(int(percent * self.total / 100 + 0.5), 1))
+
+    def value_of(self, number: int) -> int:
+        """Return the upper end of the bucket that holds the value of this number, counted from 1, in ns.
+
+        Of a number above the total, that of the last bucket. Raises ValueError where nothing was recorded.
+        """
+        if not self:
+            raise ValueError("a histogram without values has none of any number")
+        place = int(self.places[min(int(self.upto.searchsorted(number)), len(self.places) - 1)])
+        magnitude, half_bits = _bits(self.resolution)
+        doublings = max((place >> half_bits) - 1, 0)  # as in _edges, which costs ten times as much for one alone
+        return ((place - (doublings << half_bits) + 1) << magnitude + doublings) - 1
+
+    def __len__(self) -> int:
+        """Return how many buckets have counts."""
+        return len(self.places)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another one has the same resolution and the same counts."""
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        return (
+            self.resolution == other.resolution
+            and np.array_equal(self.places, other.places)
+            and np.array_equal(self.upto, other.upto)
+        )
+
+    def __hash__(self) -> int:
+        """Return the same number for equal ones."""
+        return hash((self.resolution, len(self), self.total))
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """Yield (low, high, count) for each bucket that has counts."""
-        return iter(zip(self.lows, self.highs, self.counts, strict=True))
+        lows, highs = _edges(self.resolution, self.places)
+        return iter(zip(lows.tolist(), highs.tolist(), self.counts.tolist(), strict=True))
+
+
+NOTHING = Histogram(Resolution(1, 2, 1), np.zeros(0, np.int32), np.zeros(0, np.int64))
+"""A histogram without values."""
+
+
+class Columns(NamedTuple):
+    """Several histograms in a row: of each resolution and number of buckets, of each bucket what a Histogram has."""
+
+    resolutions: Sequence[Resolution]
+    lengths: Integers
+    places: Places
+    upto: Integers
+
+    def histograms(self) -> list[Histogram]:
+        """Return them one by one, without copying anything."""
+        ends = self.lengths.cumsum().tolist()
+        return [
+            Histogram(resolution, self.places[begin:end], self.upto[begin:end])
+            for resolution, begin, end in zip(self.resolutions, [0, *ends][: len(ends)], ends, strict=True)
+        ]
 
 
 def decode(text: str) -> Histogram:
     """Decode a stored histogram. Raises FormatError where the bytes are damaged."""
+    return decode_all([text]).histograms()[0]
+
+
+def decode_all(texts: Sequence[str]) -> Columns:
+    """Decode stored histograms, all at once. Raises FormatError where the bytes of one are damaged."""
+    opened = [_opened(text) for text in texts]
+    resolutions = [resolution for resolution, _ in opened]
+    values, owner = _numbers([body for _, body in opened])
+    # ZigZag: odd ones are below zero, so many buckets without counts
+    is_gap = (values & np.uint64(1)).astype(bool)
+    halves = values >> np.uint64(1)
+    steps = np.where(is_gap, np.minimum(halves, _GAP_MAX) + np.uint64(1), np.uint64(1)).astype(np.int64)
+    places = _within(steps.cumsum(), owner, len(texts)) - steps
+    kept = ~is_gap & (values != 0)
+    places, owner, counts = places[kept], owner[kept], halves[kept].astype(np.int64)
+    lengths = np.bincount(owner, minlength=len(texts)).astype(np.int64)
+    _check_highest(resolutions, owner, places)
+    if counts.sum(dtype=np.float64) > _TOTAL_MAX:
+        raise FormatError("histogram holds more values than can be counted")
+    return Columns(resolutions, lengths, places.astype(np.int32), _within(counts.cumsum(), owner, len(texts)))
+
+
+def _opened(text: str) -> tuple[Resolution, bytes]:
+    """Return how fine a stored histogram is, and the bytes of its counts."""
     try:
         blob = base64.b64decode(text, validate=True)
         payload = _inflate(blob)
@@ -78,7 +188,7 @@ def decode(text: str) -> Histogram:
     body = payload[_HEADER.size : _HEADER.size + size]
     if len(body) != size:
         raise FormatError(f"histogram is cut short: {len(body)} of {size} bytes")
-    return _collect(body, lowest=lowest, highest=highest, digits=digits)
+    return Resolution(lowest, highest, digits), body
 
 
 def _inflate(blob: bytes) -> bytes:
@@ -94,52 +204,85 @@ def _inflate(blob: bytes) -> bytes:
     return payload
 
 
-def _collect(body: bytes, *, lowest: int, highest: int, digits: int) -> Histogram:
-    """Read counts and place them: half of a report's time is spent here, so that one loop does all."""
-    magnitude = lowest.bit_length() - 1
-    half_magnitude = max((2 * 10**digits - 1).bit_length(), 1) - 1
-    half = 1 << half_magnitude
-    lows: list[int] = []
-    highs: list[int] = []
-    counts: list[int] = []
-    index = position = 0
-    end = len(body)
-    while position < end:
-        value = body[position]
-        position += 1
-        if value >= 0x80:
-            value, position = _long_number(body, position - 1)
-        if value & 1:  # ZigZag: below zero, so many buckets without counts
-            index += (value + 1) >> 1
-            continue
-        if value:
-            # the first two halves are as wide as the lowest value; each further one is twice as wide as the last
-            bucket = (index >> half_magnitude) - 1
-            shift = magnitude + bucket if bucket > 0 else magnitude
-            low = (index if bucket < 0 else (index & (half - 1)) + half) << shift
-            width = 1 << shift
-            if low > highest + width:
-                raise FormatError("histogram holds counts above its highest value")
-            lows.append(low)
-            highs.append(low + width - 1)
-            counts.append(value >> 1)
-        index += 1
-    return Histogram(lowest, highest, digits, tuple(lows), tuple(highs), tuple(counts))
+def _numbers(bodies: Sequence[bytes]) -> tuple[NDArray[np.uint64], Integers]:
+    """Return the LEB128 numbers of several bodies in a row, and of which body each is."""
+    octets = np.frombuffer(b"".join(bodies), np.uint8)
+    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
+    more = octets >= 0x80
+    last = np.flatnonzero(~more)
+    sizes = np.diff(last, prepend=-1)
+    if sizes.max(initial=0) >= _NUMBER_BYTES_MAX:
+        last = _ends_one_by_one(bodies)
+        sizes = np.diff(last, prepend=-1)
+    elif more[ends[ends > np.concatenate(([0], ends[:-1]))] - 1].any():
+        raise FormatError("histogram ends within a number")
+    values = np.zeros(len(last), np.uint64)
+    for place in range(int(sizes.max(initial=0))):
+        has = sizes > place
+        part = octets[last[has] - sizes[has] + 1 + place].astype(np.uint64)
+        if place < _NUMBER_BYTES_MAX - 1:
+            part &= np.uint64(0x7F)
+        values[has] |= part << np.uint64(7 * place)
+    return values, np.searchsorted(ends, last, side="right").astype(np.int64)
 
 
-def _long_number(body: bytes, position: int) -> tuple[int, int]:
-    """Return a LEB128 number of HDR's encoding (at most nine bytes, the ninth taken whole), and where the next is."""
-    value = shift = 0
-    while position < len(body):
-        byte = body[position]
-        position += 1
-        if shift == 56:
-            return value | byte << 56, position
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-    raise FormatError("histogram ends within a number")
+def _ends_one_by_one(bodies: Sequence[bytes]) -> Integers:
+    """Return where numbers end where some have nine bytes, of which the last may look like any other."""
+    found: list[int] = []
+    begin = 0
+    for body in bodies:
+        taken = 0
+        for place, octet in enumerate(body):
+            taken += 1
+            if octet < 0x80 or taken == _NUMBER_BYTES_MAX:
+                found.append(begin + place)
+                taken = 0
+        if taken:
+            raise FormatError("histogram ends within a number")
+        begin += len(body)
+    return np.array(found, np.int64)
+
+
+def _within(cumulated: Integers, owner: Integers, owners: int) -> Integers:
+    """Return sums that begin anew with each owner, from sums over all; the owners rise."""
+    before = np.concatenate(([0], cumulated))[np.searchsorted(owner, np.arange(owners))]
+    found: Integers = cumulated - before[owner]
+    return found
+
+
+def _check_highest(resolutions: Sequence[Resolution], owner: Integers, places: Integers) -> None:
+    """Raise FormatError where a bucket lies above the highest value of its histogram."""
+    for resolution in set(resolutions):
+        mine = [number for number, one in enumerate(resolutions) if one == resolution]
+        found = places if len(mine) == len(resolutions) else places[np.isin(owner, mine)]
+        magnitude, half_bits = _bits(resolution)
+        if (found >> half_bits).max(initial=0) + magnitude + half_bits > 63:
+            raise FormatError("histogram holds counts above its highest value")
+        lows, highs = _edges(resolution, found)
+        if (lows - (highs - lows + 1) > resolution.highest).any():
+            raise FormatError("histogram holds counts above its highest value")
+
+
+@cache
+def _bits(resolution: Resolution) -> tuple[int, int]:
+    """Return how many bits are below the lowest value, and how many number the buckets of half a doubling."""
+    return resolution.lowest.bit_length() - 1, max((2 * 10**resolution.digits - 1).bit_length(), 1) - 1
+
+
+def _edges(resolution: Resolution, places: Places | Integers) -> tuple[Integers, Integers]:
+    """Return the smallest and the largest value of buckets."""
+    magnitude, half_bits = _bits(resolution)
+    wide = places.astype(np.int64)
+    # the first two halves are as wide as the lowest value; each further one is twice as wide as the last
+    doublings = np.maximum((wide >> half_bits) - 1, 0)
+    shifts = magnitude + doublings
+    within = wide - (doublings << half_bits)
+    return within << shifts, ((within + 1) << shifts) - 1
+
+
+def mergeable(items: Iterable[Histogram]) -> bool:
+    """Tell whether the buckets of histograms are the same ones: of the same lowest value and digits."""
+    return len({(one.resolution.lowest, one.resolution.digits) for one in items}) < 2
 
 
 def merge(parts: Iterable[Histogram]) -> Histogram:
@@ -147,19 +290,13 @@ def merge(parts: Iterable[Histogram]) -> Histogram:
     items = list(parts)
     if not items:
         raise ValueError("nothing to merge")
-    first = items[0]
-    if any((item.lowest, item.digits) != (first.lowest, first.digits) for item in items):
+    lowest, _, digits = items[0].resolution
+    if not mergeable(items):
         raise ValueError("histograms of different resolution cannot be merged")
-    sums: dict[tuple[int, int], int] = {}
-    for item in items:
-        for low, high, count in item:
-            sums[low, high] = sums.get((low, high), 0) + count
-    keys = sorted(sums)
-    return Histogram(
-        first.lowest,
-        max(item.highest for item in items),
-        first.digits,
-        tuple(low for low, _ in keys),
-        tuple(high for _, high in keys),
-        tuple(sums[key] for key in keys),
-    )
+    every = np.concatenate([item.places for item in items])
+    order = every.argsort(kind="stable")
+    counts = np.concatenate([item.counts for item in items])[order]
+    ordered = every[order]
+    is_last = np.diff(ordered, append=-1) != 0  # of its bucket
+    highest = max(item.resolution.highest for item in items)
+    return Histogram(Resolution(lowest, highest, digits), ordered[is_last], counts.cumsum()[is_last])

@@ -7,13 +7,17 @@ the endpoints.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, JsonValue, NonNegativeInt
 
 from cadge_results.base import Document, Frozen, Kind, Place, Wait
 from cadge_results.point import POINT_ID, Workload
 from cadge_results.reason import Reason
+
+if TYPE_CHECKING:
+    from cadge_results.histogram import Histogram
 
 LaunchStatus = Literal["done", "refused", "failed"]
 AttemptStatus = Literal["done", "refused", "failed", "unsound"]
@@ -197,6 +201,13 @@ class Samples(Frozen):
     max_ns: NonNegativeInt
     sum_sq_ns2: str = Field(pattern=r"^[0-9]+$")
     first_ns: tuple[NonNegativeInt, ...] = Field(default=(), max_length=1000)
+
+    @cached_property
+    def buckets(self) -> Histogram:
+        """The histogram, decoded. Raises FormatError where it is damaged."""
+        from cadge_results.histogram import decode  # numpy takes time to import, and most commands need none
+
+        return decode(self.histogram)
 
 
 class Rate(Frozen):

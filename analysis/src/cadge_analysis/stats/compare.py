@@ -177,6 +177,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)
     }
     histograms = [measured.counts for measured in main if measured.counts]
+    p99, p999 = intervals.tails(histograms, (P99, P999)) if histograms else (None, None)
     others, caveats = {}, {}
     for name, quantity in file.quantities.items():
         found = [per_launch(s.quantities[name], quantity) for s in samples if name in s.quantities]
@@ -191,9 +192,9 @@ def numbers_of(cell: Cell) -> Numbers | None:
         cell=cell,
         by_round=by_round,
         central=intervals.over_launches(list(by_round.values())),
-        samples=sum(intervals.size_of(histogram) for histogram in histograms),
-        p99=intervals.tail(histograms, P99) if histograms else None,
-        p999=intervals.tail(histograms, P999) if histograms else None,
+        samples=sum(histogram.total for histogram in histograms),
+        p99=p99,
+        p999=p999,
         pooled=_pooled(main, file.main_quantity),
         apart=apart(main, file.main_quantity),
         operations_s=units.per_second(operations, elapsed),

@@ -9,16 +9,15 @@ numbers is shown with the order-statistic interval. All times are nanoseconds.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb
+
+from cadge_results.histogram import Histogram, merge, mergeable
 
 TARGET_COVERAGE = 0.95
 TAIL_SAMPLES = 100
-
-
-Counts = tuple[tuple[int, int], ...]  # (value in ns, how often), values rising: a histogram's non-empty buckets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +61,7 @@ def median(values: Sequence[float]) -> float:
     return (ordered[half - 1] + ordered[half]) / 2
 
 
+@cache
 def rank_coverage(launches: int, rank: int) -> float:
     """Return the probability that the `rank`-th smallest and `rank`-th largest of n values enclose the median.
 
@@ -72,6 +72,7 @@ def rank_coverage(launches: int, rank: int) -> float:
     return 1.0 - 2 * below / (1 << launches)
 
 
+@cache
 def rank_of_interval(launches: int) -> int:
     """Return the largest rank whose interval still covers 95 %; 1 where even the full range covers less."""
     rank = 1
@@ -97,47 +98,34 @@ def over_launches(values: Sequence[float], *, paired: bool = False) -> Estimate:
     )
 
 
-def merged(histograms: Iterable[Counts]) -> Counts:
-    """Return the sum of histograms: the counts of equal values added. Quantiles are taken after this, never before."""
-    total: Counter[int] = Counter()
-    for histogram in histograms:
-        for value, often in histogram:
-            total[value] += often
-    return tuple(sorted(total.items()))
-
-
-def size_of(histogram: Counts) -> int:
-    """Return how many samples a histogram holds."""
-    return sum(often for _, often in histogram)
-
-
-def quantile(histogram: Counts, per_mille: int) -> int:
+def quantile(histogram: Histogram, per_mille: int) -> int:
     """Return the value at a quantile given in thousandths (500 = median, 999 = p99.9), by HdrHistogram's rule.
 
     That is the upper end of the first bucket at which the cumulative count reaches floor(q n + 1/2), at least 1
     (`getValueAtPercentile` of every HdrHistogram library); integers throughout, so that no rounding can differ.
     """
-    n = size_of(histogram)
-    if n == 0:
+    if not histogram:
         raise ValueError("a quantile of no samples")
-    wanted = max(1, (2 * per_mille * n + 1000) // 2000)
-    seen = 0
-    for value, often in histogram:
-        seen += often
-        if seen >= wanted:
-            return value
-    return histogram[-1][0]
+    return histogram.value_of(max(1, (2 * per_mille * histogram.total + 1000) // 2000))
 
 
-def tail(histograms: Sequence[Counts], per_mille: int) -> Tail:
-    """Return a tail quantile of all launches' samples together, if enough samples lie beyond it.
+def tails(histograms: Sequence[Histogram], per_milles: Sequence[int]) -> list[Tail]:
+    """Return tail quantiles of all launches' samples together, each if enough samples lie beyond it.
 
     Needed are `TAIL_SAMPLES` samples beyond the quantile, all launches together; so p99 asks for 10,000 samples and
     p99.9 for 100,000. Samples of one launch follow one another and are not independent; with fewer, a single pause of
-    the machine would decide the value.
+    the machine would decide the value. Histograms are added before quantiles are taken, never after.
     """
-    pooled = merged(histograms)
-    n = size_of(pooled)
+    if not mergeable(histograms):
+        n = sum(one.total for one in histograms)
+        none = Tail(value=None, low=None, high=None, samples=n, reason="launches counted in buckets of different width")
+        return [none for _ in per_milles]
+    pooled = merge(histograms)
+    return [_tail(pooled, histograms, per_mille) for per_mille in per_milles]
+
+
+def _tail(pooled: Histogram, histograms: Sequence[Histogram], per_mille: int) -> Tail:
+    n = pooled.total
     beyond = n * (1000 - per_mille) // 1000
     if beyond < TAIL_SAMPLES:
         needed = TAIL_SAMPLES * 1000 // (1000 - per_mille)

@@ -168,9 +168,7 @@ def _knee(by_load: Mapping[int, Row], generator: Generator | None) -> Knee | Non
         bearing_all=sum(load == highest for load, _ in found),
         bearing_none=sum(load == 0 for load, _ in found),
         fewest=min(
-            intervals.size_of(sample.quantities[file.main].counts)
-            for by_round in samples.values()
-            for sample in by_round.values()
+            sample.quantities[file.main].counts.total for by_round in samples.values() for sample in by_round.values()
         ),
         generator=generator,
     )

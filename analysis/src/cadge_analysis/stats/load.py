@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.stats.hindrance import hindered
-from cadge_analysis.stats.intervals import Counts
 from cadge_results import (
     Attempt,
     Campaign,
@@ -33,7 +32,7 @@ from cadge_results import (
     Workload,
 )
 from cadge_results.catalogue import in_order
-from cadge_results.histogram import decode, merge
+from cadge_results.histogram import NOTHING, Histogram, merge
 from cadge_results.looks import LooksState, looks_state
 from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
@@ -117,8 +116,8 @@ class Case:
 class Measured:
     """What one launch measured of one quantity: a histogram of all its endpoints, or one amount or number each."""
 
-    counts: Counts = ()
-    by_end: tuple[Counts, ...] = ()
+    counts: Histogram = NOTHING
+    by_end: tuple[Histogram, ...] = ()
     """Each endpoint's own histogram, where several have one."""
     amounts: tuple[tuple[int, int], ...] = ()
     """(amount, ns), one an endpoint."""
@@ -235,18 +234,13 @@ def _case(point: PlanPoint, plan: Plan) -> Case:
     return Case(point.subject.place, point.subject.wait, point.workload, plan.pattern_of(point))
 
 
-def _counts(encoded: Sequence[str]) -> Counts:
-    """Return the non-empty buckets of stored histograms, added together, each by its upper end."""
-    merged = merge(decode(text) for text in encoded) if len(encoded) > 1 else decode(encoded[0])
-    return tuple(zip(merged.highs, merged.counts, strict=True))
-
-
 def _measured(attempt: Attempt, name: str, quantity: Quantity) -> Measured | None:
     """Return what an attempt holds of a quantity; None where there is nothing of its kind."""
     if quantity.kind == "histogram":
-        samples = [one.histogram for one in attempt.samples(name) if one.count]
-        by_end = tuple(_counts([one]) for one in samples) if len(samples) > 1 else ()
-        return Measured(counts=_counts(samples), by_end=by_end) if samples else None
+        ends = tuple(one.buckets for one in attempt.samples(name) if one.count)
+        if len(ends) > 1:
+            return Measured(counts=merge(ends), by_end=ends)
+        return Measured(counts=ends[0]) if ends else None
     if quantity.kind == "rate":
         rates = tuple((one.amount, one.elapsed_ns) for one in attempt.rates(name) if one.elapsed_ns)
         return Measured(amounts=rates) if any(amount for amount, _ in rates) else None

@@ -211,7 +211,7 @@ def _rate(sample: Sample, quantity: str) -> float:
 def _mean(sample: Sample, quantity: str) -> float:
     """Return the mean of a histogram; its buckets are a thousandth wide."""
     counts = sample.quantities[quantity].counts
-    return sum(value * often for value, often in counts) / sum(often for _, often in counts)
+    return sum(high * often for _, high, often in counts) / counts.total
 
 
 # ---- sections ----

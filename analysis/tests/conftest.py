@@ -22,6 +22,14 @@ settings.register_profile("untimed", deadline=None)  # machines are shared: how 
 settings.load_profile("untimed")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what is read out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     """Eight layers, both places, polling and blocking, with refused, failed and unsound attempts."""

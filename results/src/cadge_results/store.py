@@ -56,6 +56,7 @@ class Campaign:
     path: Path
     layout: Layout = field(init=False, repr=False)
     _records: dict[str, LaunchRecord] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _readings: dict[str, LaunchRecord] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Find the files' places."""
@@ -184,7 +185,22 @@ class Campaign:
             record = self._records[launch_id] = self._launch(launch_id)
         return record
 
+    def readings(self) -> Iterator[LaunchRecord]:
+        """Yield every stored launch, by name, as the analysis reads it: without its samples' texts, see `columns`."""
+        from cadge_results.reading import read_all  # numpy takes time to import, and most commands need none
+
+        names = [path.stem for path in self._stored(self.layout.launches)]
+        have = self._records.keys() | self._readings.keys()
+        for record in read_all(self, [name for name in names if name not in have]):
+            self._readings[record.launch_id] = record
+        for name in names:
+            yield self._records.get(name) or self._readings[name]
+
     def _launch(self, launch_id: str) -> LaunchRecord:
+        return self.parse(launch_id, self.content(launch_id))
+
+    def content(self, launch_id: str) -> Content:
+        """Return what the file of one launch holds. Raises NotFoundError, DamagedError."""
         path = self.layout.launch(launch_id)
         if not os.path.lexists(path):
             raise NotFoundError(f"{path} does not exist")
@@ -192,7 +208,12 @@ class Campaign:
             self.grown()  # by another process, that runs it
         if launch_id not in self._planned:
             self._refuse(Damage(path, Kind.UNKNOWN, "no launch of the plan has this name"))
-        record = self._document(LaunchRecord, path)[0]
+        return self._content(path)
+
+    def parse(self, launch_id: str, content: Content) -> LaunchRecord:
+        """Return the launch that a file of the store holds. Raises FormatError, DamagedError."""
+        path = self.layout.launch(launch_id)
+        record = self._parsed(LaunchRecord, path, content)
         if record.launch_id != launch_id:
             self._refuse(Damage(path, Kind.SWAPPED, f"it holds launch {record.launch_id}"))
         return record
@@ -208,6 +229,7 @@ class Campaign:
     def forget(self, launch_id: str) -> None:
         """Take it that a record was moved aside."""
         self._records.pop(launch_id, None)
+        self._readings.pop(launch_id, None)
 
     def launches(self) -> Iterator[LaunchRecord]:
         """Yield every stored launch, by name."""
@@ -256,8 +278,11 @@ class Campaign:
     def _document(self, kind: type[_Read], path: Path, *, changes: bool = False) -> tuple[_Read, Content]:
         """Read a stored document. What no checksum proves and does not fit its format counts as damaged."""
         content = self._content(path, changes=changes)
+        return self._parsed(kind, path, content), content
+
+    def _parsed(self, kind: type[_Read], path: Path, content: Content) -> _Read:
         try:
-            return kind.parse(content.data, source=str(path)), content
+            return kind.parse(content.data, source=str(path))
         except (SchemaTooNewError, SchemaTooOldError):
             raise
         except FormatError as error:

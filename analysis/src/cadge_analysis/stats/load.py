@@ -340,7 +340,7 @@ def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
         raise NoDataError(f"campaign {meta.campaign_id} planned no points")
-    records = tuple(campaign.launches())
+    records = tuple(campaign.readings())
     if rounds is not None:
         plan = plan.up_to(rounds)
         names = {launch.launch_id for launch in plan.launches}

@@ -8,7 +8,6 @@ cannot be written is asked again next time.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from cadge_harness.paths import Checkout
 from cadge_harness.plan.surroundings import NOTHING_STATED, variables
-from cadge_results.files import put
+from cadge_results.usercache import cache_folder, cached, keep
 
 _SCHEMA = "cadge.said/1"
 _BYTES_MAX = 4 * 2**20
@@ -51,20 +50,14 @@ def remember(checkout: Checkout, answers: Mapping[str, Mapping[str, object]]) ->
     new = {key.split()[0] for key in answers}
     kept = {key: answer for key, answer in _read(checkout).items() if key.split()[0] not in new}
     document = {"schema": _SCHEMA, "modules": str(checkout.modules), "said": kept | dict(answers)}
-    with contextlib.suppress(OSError):
-        there = next(folder for folder in path.parents if folder.exists())
-        if there.stat().st_uid == os.geteuid():  # under sudo the home may be another user's
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # as hosts make it
-            put(path, (json.dumps(document) + "\n").encode())
+    keep(path, (json.dumps(document) + "\n").encode())
 
 
 def _path(checkout: Checkout) -> Path | None:
     """Return the file of a build tree in the user's cache; None where there is no such folder to have."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    home = os.environ.get("HOME", "")
-    base = Path(given) if given.startswith("/") else Path(home) / ".cache" if home.startswith("/") else None
+    folder = cache_folder()
     name = hashlib.sha256(os.fsencode(checkout.modules)).hexdigest()[:16]
-    return base and base / "cadge" / f"layers-{name}.json"
+    return folder and folder / f"layers-{name}.json"
 
 
 def _read(checkout: Checkout) -> dict[str, Mapping[str, object]]:
@@ -72,11 +65,8 @@ def _read(checkout: Checkout) -> dict[str, Mapping[str, object]]:
     if path is None:
         return {}
     try:
-        with path.open("rb") as stream:
-            if os.fstat(stream.fileno()).st_uid != os.geteuid():
-                return {}
-            raw = json.loads(stream.read(_BYTES_MAX))
-    except (OSError, ValueError, RecursionError):
+        raw = json.loads(cached(path, _BYTES_MAX) or b"")
+    except (ValueError, RecursionError):
         return {}
     said = raw.get("said") if isinstance(raw, dict) and raw.get("schema") == _SCHEMA else None
     if not isinstance(said, dict):

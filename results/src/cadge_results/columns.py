@@ -14,15 +14,16 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
 
+from cadge_results.base import Frozen
 from cadge_results.errors import FormatError
 from cadge_results.histogram import Columns, Histogram, Resolution, decode_all
 from cadge_results.point import Workload
@@ -40,6 +41,8 @@ from cadge_results.result import (
     Verified,
     Warmup,
 )
+
+_Part = TypeVar("_Part", bound=Frozen)
 
 _NO_COLUMNS = Columns([], np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64))
 _WITHOUT_SAMPLES: dict[str, Any] = {"__all__": {"histogram", "first_ns"}}
@@ -134,25 +137,26 @@ class Maker:
         attempts = tuple(self._attempt(raw, histograms) for raw in json.loads(columns.attempts))
         return head.model_copy(update={"result": head.result.model_copy(update={"attempts": attempts})})
 
-    def _attempt(self, raw: dict[str, Any], histograms: Iterable[Histogram]) -> Attempt:
+    def _attempt(self, raw: dict[str, Any], histograms: Iterator[Histogram]) -> Attempt:
         quantities: dict[str, tuple[Reading, ...]] = {}
         for name, kind, values in raw["quantities"]:
             one = (_reading(kind, values, histograms),) if kind else ()
             quantities[name] = quantities.get(name, ()) + one
         cpu, code = raw["cpu"], raw["reason_code"]
-        return Attempt.model_construct(
-            **raw
+        return _built(
+            Attempt,
+            raw
             | {
                 "workload": self._workload(raw["workload"]),
                 "reason_code": code and Reason(code),
-                "warmup": raw["warmup"] and Warmup.model_construct(**raw["warmup"]),
+                "warmup": raw["warmup"] and _built(Warmup, raw["warmup"]),
                 "quantities": quantities,
-                "executions": raw["executions"] and Executions.model_construct(**raw["executions"]),
-                "verified": raw["verified"] and Verified.model_construct(**raw["verified"]),
-                "cpu": None if cpu is None else tuple(CpuUse.model_construct(**use) for use in cpu),
+                "executions": raw["executions"] and _built(Executions, raw["executions"]),
+                "verified": raw["verified"] and _built(Verified, raw["verified"]),
+                "cpu": None if cpu is None else tuple(_built(CpuUse, use) for use in cpu),
                 "counters": tuple(raw.get("counters", ())),
                 "checks": tuple(self._check(**check) for check in raw["checks"]),
-            }
+            },
         )
 
     def _workload(self, raw: dict[str, Any]) -> Workload:
@@ -168,16 +172,30 @@ class Maker:
         return self._checks[key]
 
 
-def _reading(kind: str, values: dict[str, Any], histograms: Iterable[Histogram]) -> Reading:
+def _reading(kind: str, values: dict[str, Any], histograms: Iterator[Histogram]) -> Reading:
     if kind == Rate.__name__:
-        return Rate.model_construct(**values)
+        return _built(Rate, values)
     if kind == Number.__name__:
-        return Number.model_construct(**values)
+        return _built(Number, values)
     if "histogram" in values:
-        return Samples.model_construct(**values, first_ns=())
-    samples = Samples.model_construct(**values, histogram="", first_ns=())
-    samples.__dict__["buckets"] = next(iter(histograms))  # what the property would decode the text to
-    return samples
+        return _built(Samples, values | {"first_ns": ()})
+    # with what the property would decode the text to
+    return _built(Samples, values | {"histogram": "", "first_ns": (), "buckets": next(histograms)})
+
+
+def _built(kind: type[_Part], values: dict[str, Any]) -> _Part:
+    """Make a part of a record of values that were validated: what `model_construct` does, in a tenth of its time."""
+    made = kind.__new__(kind)
+    object.__setattr__(made, "__dict__", values)
+    object.__setattr__(made, "__pydantic_fields_set__", _fields(kind))
+    object.__setattr__(made, "__pydantic_extra__", None)
+    object.__setattr__(made, "__pydantic_private__", None)
+    return made
+
+
+@cache
+def _fields(kind: type[Frozen]) -> set[str]:
+    return set(kind.model_fields)
 
 
 def pack(several: Sequence[RecordColumns]) -> bytes:

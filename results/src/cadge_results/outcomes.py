@@ -69,7 +69,9 @@ def outcomes_of(plan: Plan, records: Iterable[LaunchRecord]) -> list[PointOutcom
     for launch in plan.launches:
         record = by_launch.get(launch.launch_id)
         attempts = _attempts(record)
-        found.extend(_outcome(plan.by_id[item], launch, record, attempts.get(item)) for item in launch.point_ids)
+        shared = launch_checks(record) if record is not None else ()
+        made = ((plan.by_id[item], attempts.get(item)) for item in launch.point_ids)
+        found.extend(_outcome(point, launch, record, attempt, shared) for point, attempt in made)
     return found
 
 
@@ -88,8 +90,13 @@ def _attempts(record: LaunchRecord | None) -> dict[str, Attempt]:
 
 
 def _outcome(
-    point: PlanPoint, launch: PlanLaunch, record: LaunchRecord | None, attempt: Attempt | None
+    point: PlanPoint,
+    launch: PlanLaunch,
+    record: LaunchRecord | None,
+    attempt: Attempt | None,
+    of_launch: tuple[Check, ...],
 ) -> PointOutcome:
+    """Return what became of an attempt; `of_launch` are the checks that speak of its launch as a whole."""
     status: OutcomeStatus
     reason: str | None
     code: Reason | None
@@ -102,7 +109,7 @@ def _outcome(
         status = "refused" if attempt.status == "refused" else "failed"
         reason, code = attempt.reason, attempt.reason_code
     else:
-        failed = failed_checks(record, attempt)
+        failed = _failed(attempt, of_launch)
         status = "unsound" if failed or attempt.status == "unsound" else "valid"
         reason, code = attempt.reason, attempt.reason_code
         if failed and reason is None:
@@ -131,7 +138,11 @@ def _without_attempt(record: LaunchRecord) -> tuple[OutcomeStatus, str | None, R
 
 def failed_checks(record: LaunchRecord, attempt: Attempt) -> tuple[Check, ...]:
     """Return every check that speaks against an attempt: its own, its launch's, and the harness's."""
-    return tuple(check for check in (*attempt.checks, *launch_checks(record)) if not check.ok)
+    return _failed(attempt, launch_checks(record))
+
+
+def _failed(attempt: Attempt, of_launch: tuple[Check, ...]) -> tuple[Check, ...]:
+    return tuple(check for check in (*attempt.checks, *of_launch) if not check.ok)
 
 
 def launch_checks(record: LaunchRecord) -> tuple[Check, ...]:

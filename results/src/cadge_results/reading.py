@@ -49,6 +49,8 @@ class Source(Protocol):
 
 def read_all(source: Source, launch_ids: Sequence[str]) -> Iterator[LaunchRecord]:
     """Yield records without their samples' texts: see `columns`. Raises FormatError, DamagedError."""
+    if not launch_ids:
+        return
     cache = _cache_of(source.path)
     known = _known(cache)
     digests: dict[str, str] = {}

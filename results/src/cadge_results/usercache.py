@@ -34,4 +34,4 @@ def keep(path: Path, content: bytes) -> None:
         there = next(folder for folder in path.parents if folder.exists())
         if there.stat().st_uid == os.geteuid():  # under sudo the home may be another user's
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            put(path, content, mode=0o600)
+            put(path, content)

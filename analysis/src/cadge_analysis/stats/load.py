@@ -8,9 +8,11 @@ attempts, so that nothing planned can drop out of sight. Times are integer nanos
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -340,6 +342,23 @@ def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
         raise NoDataError(f"campaign {meta.campaign_id} planned no points")
+    with _uncollected():
+        return _read(campaign, plan, meta, rounds)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let nobody look for garbage meanwhile: of a million objects that all stay, that takes a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None) -> Dataset:
     records = tuple(campaign.readings())
     if rounds is not None:
         plan = plan.up_to(rounds)

@@ -18,6 +18,7 @@ from statistics import fmean, median
 from cadge_analysis.stats.compare import per_launch
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_results import LaunchRecord
+from cadge_results.result import Witness
 
 WITNESSES = ("line_ns", "copy_ns", "clock_ns")
 LAUNCHES_MIN = 5
@@ -48,8 +49,11 @@ def around(record: LaunchRecord) -> dict[str, Around]:
     if record.result is None:
         return {}
     found: dict[str, Around] = {}
+    looks: dict[int, list[Witness]] = defaultdict(list)
+    for look in record.result.witness:
+        looks[look.at].append(look)
     for attempt in record.result.attempts:
-        near = [one for one in record.result.witness if one.at in (attempt.order, attempt.order + 1)]
+        near = [*looks[attempt.order], *looks[attempt.order + 1]]
         values = {name: [v for one in near if (v := getattr(one, name)) is not None] for name in WITNESSES}
         found[attempt.point_id] = {name: fmean(several) for name, several in values.items() if several}
     return found

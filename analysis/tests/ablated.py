@@ -45,5 +45,6 @@ def make(root: Path, **changes: Any) -> Campaign:  # noqa: ANN401 - options of t
         "settings": ({}, *({"off": name} for name in OFF)),
         "attempt_hook": by_hand,
         "samples": 200,
+        "launches": 12,
     }
     return synthetic.make(root, synthetic.Options(**(options | changes)))

@@ -14,7 +14,7 @@ import synthetic
 from cadge_analysis.errors import NoDataError
 from cadge_analysis.page.ablation_table import answer
 from cadge_analysis.stats import compare, load
-from cadge_analysis.stats.ablation import Ablation, ablations, by_chance
+from cadge_analysis.stats.ablation import Ablation, ablations, sizes
 from cadge_results import Campaign
 from cadge_results.histogram import decode
 
@@ -53,17 +53,17 @@ def test_one_ratio_worked_out_from_the_raw_records(campaign: Campaign, found: tu
         (samples,) = attempt.samples("latency")
         (value,) = decode(samples.histogram).highs  # one value alone: it is the p50
         by_round[off][rounds[record.launch.launch_id]] = value
-    ratios = sorted(by_round["templates"][n] / by_round[""][n] for n in range(6))
+    ratios = sorted(by_round["templates"][n] / by_round[""][n] for n in range(12))
     one = next(o for o in found if (o.base.layer, o.case.place, o.case.size) == ("peregrine-udp", "between", 1024))
     ratio = next(v for v in one.variants if v.value == "templates").ratio
     assert ratio is not None
     assert ratio.paired
-    assert (ratio.value, ratio.low, ratio.high) == (median(ratios), ratios[0], ratios[-1])
+    assert (ratio.value, ratio.low, ratio.high) == (median(ratios), ratios[2], ratios[-3])
     assert ratio.value == pytest.approx(1.2, rel=0.002)
-    assert ratio.coverage == 0.96875  # 1 - 2 / 2^6
+    assert ratio.coverage == 1 - 2 * (1 + 12 + 66) / 2**12
 
 
-def test_only_an_interval_that_leaves_1_out_differs(found: tuple[Ablation, ...]) -> None:
+def test_only_what_stands_up_to_its_family_differs(found: tuple[Ablation, ...]) -> None:
     for one in found:
         differs = {v.value: v.differs for v in one.variants if v.ratio is not None}
         if differs:
@@ -78,19 +78,27 @@ def test_what_was_refused_is_there_without_numbers(found: tuple[Ablation, ...]) 
         assert all(variant.ratio is None and not variant.differs for variant in one.variants)
 
 
-def test_expected_by_chance_is_the_sum_of_what_the_intervals_leave(found: tuple[Ablation, ...]) -> None:
-    assert by_chance(found) == (18, pytest.approx(18 * 0.03125))
+def test_a_family_is_a_setting_with_a_pattern_at_a_place(found: tuple[Ablation, ...]) -> None:
+    """Of both layers within a host, of one between two: three values at two sizes each."""
+    assert sizes(found) == {("off", "rpc", "within", "poll"): 12, ("off", "rpc", "between", "poll"): 6}
 
 
-def test_few_launches_tell_nothing_apart(tmp_path: Path) -> None:
-    found = answer(ablated.make(tmp_path, launches=4))
-    assert found.note == "No ratio can be told apart from 1: that takes six launches in common."
+@pytest.mark.parametrize("launches", [4, 6])
+def test_few_launches_tell_nothing_apart(tmp_path: Path, launches: int) -> None:
+    """Six launches that all agree tell one ratio from 1, and none of six or twelve."""
+    found = answer(ablated.make(tmp_path, launches=launches))
+    assert found.note == "No ratio can be told apart from 1: the launches in common are too few for so many ratios."
     assert not any("*" in cell for table in found.tables for row in table.rows for cell in row)
+    assert found.data["differ"] == 0
 
 
 def test_the_table(campaign: Campaign) -> None:
     found = answer(campaign)
     assert len(found.tables) == 4
+    assert found.note.startswith(
+        "* told apart from 1, beside all ratios of its setting, pattern, place and wait mode: "
+    )
+    assert "18 ratios, in 2 families" in found.note
     within = found.tables[0]
     assert within.title.startswith("peregrine-shm, within one host, polling, RPC: p50, \u00b5s")
     assert within.rows[0] == ("off", "8 B", "1 KiB")
@@ -106,7 +114,9 @@ def test_records_are_json_with_a_reason_where_there_is_no_ratio(campaign: Campai
     assert len(data["rows"]) == 2 * 2 * 2 * 3
     for row in data["rows"]:
         assert (row["ratio"] is None) == (row["reason"] is not None) == (row["differs"] is None)
+        assert (row["p"] is None) == (row["level"] is None) == (row["ratio"] is None)
         if row["ratio"] is not None:
+            assert row["differs"] == (row["p"] <= row["level"])
             assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
             assert (
                 row["default_latency_p50_low_ns"] <= row["default_latency_p50_ns"] <= row["default_latency_p50_high_ns"]

@@ -11,30 +11,11 @@ import synthetic
 
 from cadge_analysis.page import remarks
 from cadge_analysis.stats import compare, load
-from cadge_analysis.stats.intervals import Estimate
 from cadge_results import Campaign, LaunchRecord
 
 pytestmark = pytest.mark.spare
 
 TOUCHED = (("touch", "write+read"),)
-
-
-def estimate(low: float | None, high: float | None, coverage: float) -> Estimate:
-    return Estimate(value=1.5, low=low, high=high, coverage=coverage, launches=6)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "expected"),
-    [
-        (estimate(1.2, 1.8, 0.96875), True),
-        (estimate(0.2, 0.8, 0.96875), True),
-        (estimate(0.9, 1.8, 0.96875), False),
-        (estimate(1.2, 1.8, 0.5), False),
-        (estimate(None, None, 0.0), False),
-    ],
-)
-def test_told_apart_only_by_a_whole_interval_of_enough_coverage(ratio: Estimate, expected: bool) -> None:
-    assert compare.decided(ratio) is expected
 
 
 def test_floors_are_of_the_same_place_wait_and_kind(campaign: Campaign) -> None:

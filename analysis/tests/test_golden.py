@@ -113,7 +113,7 @@ def test_stream(rows: dict[str, pagereader.FullRow]) -> None:
 
 def test_a_result_below_its_floor_is_said_aloud(tmp_path: Path) -> None:
     def too_good(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
-        by_hand(point, attempt, number)
+        by_hand(point, attempt, (2, 0, 4, 1, 5, 3)[number])  # in an order in which no round is like the one before
         if point["workload"]["pattern"] == "exchange":
             synthetic.set_samples(attempt, [(4000, 2000)])
 

@@ -24,11 +24,18 @@ from pathlib import Path
 from cadge_analysis.judged import judged
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
-from cadge_analysis.stats.compare import Comparison, Row, compare, decided
+from cadge_analysis.stats.compare import Comparison, Row, compare
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
 from cadge_analysis.stats.load import Case, read
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
+
+
+def decided(ratio: Estimate) -> bool:
+    """Tell whether a ratio's own interval covers at least 95 % and lies wholly on one side of 1: the rule of before."""
+    if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
+        return False
+    return ratio.low > 1 or ratio.high < 1
 
 
 def cases_of(comparison: Comparison) -> list[list[Row]]:

@@ -4,7 +4,7 @@
 All variants run in every round, in an order drawn anew. A round gives one ratio a variant and size: its time over that
 of the first variant, which is the median of round trips or, of streams (--form flow), the time for a message. Shown is
 the median of the ratios with its interval by order statistics. Exit 1 where a variant is told apart from the first one,
-and is faster.
+beside all variants and sizes, and is faster.
 
     python harness/bench/floors.py floor-copyflag pages=huge pages=small --sizes 65536 262144 1048576 --rounds 15
     python harness/bench/floors.py floor-packet default packet=60k floor-tcp --form flow --between
@@ -24,8 +24,10 @@ from typing import Any
 import hosts
 import ours
 
-from cadge_analysis.stats.compare import decided
+from cadge_analysis.stats.family_verdicts import judge_families
 from cadge_analysis.stats.intervals import over_launches
+from cadge_analysis.stats.pairing import paired
+from cadge_analysis.stats.verdict import Verdict
 from cadge_results.histogram import decode
 
 Variant = tuple[str, Path]
@@ -85,13 +87,23 @@ def main() -> int:
         for number in range(given.rounds):
             for variant in random.sample(variants, len(variants)):
                 found[variant].append(times(given.floor, variant, given, names, 18490 - number % 50))
+    rounds = {
+        variant: [{(k, 0): launch[place] for k, launch in enumerate(launches)} for place in range(len(given.sizes))]
+        for variant, launches in found.items()
+    }
+    compared = {
+        (variant, place): paired(values, rounds[variants[0]][place])
+        for variant in variants[1:]
+        for place, values in enumerate(rounds[variant])
+    }
+    said = judge_families({given.floor: compared}, 0.0)[0][given.floor].verdicts
     beaten = 0
     for place, size in enumerate(given.sizes):
         first = [launch[place] for launch in found[variants[0]]]
         for variant in variants:
             values = [launch[place] for launch in found[variant]]
             ratio = over_launches([ours_ns / base for ours_ns, base in zip(values, first, strict=True)], paired=True)
-            faster = decided(ratio) and ratio.value < 1
+            faster = variant != variants[0] and said[variant, place].says == Verdict.FASTER
             beaten += faster
             ends = "" if ratio.low is None or ratio.high is None else f" [{ratio.low:.3f}, {ratio.high:.3f}]"
             print(

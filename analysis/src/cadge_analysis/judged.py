@@ -3,26 +3,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cadge_analysis.selftest.pinned import withholds
-from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.look_plan import looks_planned
+from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
 
 
 def judged(comparison: Comparison) -> CampaignVerdicts:
-    """Return the verdicts on a campaign, at the looks that it was planned with.
+    """Return the verdicts on a campaign, at the looks that it was planned with, on main quantities and on their p99.
 
     They are withheld where what was measured twice differs from itself more often than chance lets it, and where the
-    self-test that they were to rest on failed, or is of another build or machine.
+    self-test that they were to rest on failed, or is of another build or machine. Where it is the p99 alone that
+    differs from itself, those on the p99 alone are.
     """
     looks = looks_planned(comparison.data.plan)
-    if why := withholds(comparison.data.meta, comparison.data.nodes):
-        return judge_campaign(comparison, looks, withhold=why)
-    verdicts = judge_campaign(comparison, looks)
-    rate = twin_rate(comparison, verdicts)
+    why = withholds(comparison.data.meta, comparison.data.nodes)
+    verdicts = judge_campaign(comparison, looks, withhold=why)
+    rate = None if why else twin_rate(comparison, verdicts)
     if rate is not None and rate.withhold:
-        return judge_campaign(comparison, looks, withhold=reason(rate))
+        why = reason(rate)
+        verdicts = judge_campaign(comparison, looks, withhold=why)
+    verdicts = replace(verdicts, tails=tail_verdicts(comparison, looks, withhold=why))
+    of_tails = None if why else twin_rate(comparison, verdicts, measure=TAIL)
+    if of_tails is not None and of_tails.withhold:
+        verdicts = replace(verdicts, tails=tail_verdicts(comparison, looks, withhold=reason(of_tails)))
     return verdicts
 
 

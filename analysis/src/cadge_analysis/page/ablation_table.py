@@ -9,10 +9,11 @@ from itertools import groupby
 
 from cadge_analysis import units, words
 from cadge_analysis.errors import NoDataError
-from cadge_analysis.stats.ablation import Ablation, Variant, ablations, by_chance, reason
+from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason, sizes
 from cadge_analysis.stats.compare import Numbers, compare
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import read
+from cadge_analysis.stats.sequential import ERROR
 from cadge_results import Campaign
 
 DEFAULT = "(default)"
@@ -60,13 +61,16 @@ def unit_of(one: Ablation) -> tuple[str, float]:
 
 
 def note(found: Iterable[Ablation]) -> str:
-    """Return how to read the marks, and how many of them chance alone would set."""
-    ratios, chance = by_chance(found)
-    if not ratios:
-        return "No ratio can be told apart from 1: that takes six launches in common."
+    """Return how to read the marks, and how often they are wrong."""
+    told = sizes(found)
+    if not told:
+        return "No ratio can be told apart from 1: the launches in common are too few for so many ratios."
+    ratios = units.count_of(sum(told.values()), "ratio")
+    families = "" if len(told) == 1 else f", in {units.grouped(len(told))} families"
     return (
-        f"* told apart from 1 by an interval of at least 95\u202f% over launches. Of {ratios} such intervals "
-        f"about {units.sig3(chance)} would leave 1 out by chance alone, though nothing differed."
+        f"* told apart from 1, beside all ratios of its setting, pattern, place and wait mode: {ratios}{families}. Of "
+        f"those that are marked in a family at most {units.percent(ERROR, 0)} do not differ, on average. Intervals are "
+        "of one ratio: some leave 1 out by chance, and have no mark."
     )
 
 
@@ -143,6 +147,8 @@ def records(found: Iterable[Ablation]) -> Iterator[Record]:
                 "launches": ratio.launches if ratio else 0,
                 "paired": ratio.paired if ratio else None,
                 "differs": variant.differs if ratio else None,
+                "p": variant.verdict.p if variant.verdict else None,
+                "level": variant.verdict.level if variant.verdict else None,
                 "reason": reason(missing) if missing else None,
             }
 
@@ -155,13 +161,13 @@ def answer(campaign: Campaign) -> Answer:
         raise NoDataError(
             f"campaign {meta.campaign_id} (sweep {meta.sweep}) has no layer both with and without a setting"
         )
-    ratios, chance = by_chance(found)
     data: dict[str, object] = {
         "campaign_id": meta.campaign_id,
         "sweep": meta.sweep,
         "ratio": "variant / default",
         "rows": list(records(found)),
-        "ratios": ratios,
-        "different_by_chance": round(chance, 3),
+        "ratios": sum(variant.verdict is not None for one in found for variant in one.variants),
+        "differ": sum(variant.differs for one in found for variant in one.variants),
+        "error": ERROR,
     }
     return Answer(data=data, tables=tuple(tables(found)), note=note(found))

@@ -3,35 +3,43 @@
 
 Two series belong together where they differ in one setting alone, which one of them has and the other leaves at its
 default. Each ratio is variant \u00f7 default, paired by round, as everywhere; so it says what the setting did, and not
-what the machine did meanwhile.
+what the machine did meanwhile. A family is a setting with a pattern at a place, in a wait mode: every layer that has
+it, every value and every case (family_verdicts.py).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cadge_analysis import words
 from cadge_analysis.stats import intervals
-from cadge_analysis.stats.compare import Comparison, Numbers, decided
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate
+from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.family_verdicts import told_apart
+from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
+from cadge_analysis.stats.paired_verdicts import PairedVerdict
+from cadge_analysis.stats.plan_power import alike_needed
+
+Family = tuple[str, str, str, str]
+"""Setting, pattern, place and wait mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The layer with the setting at one value. `ratio` is None where one of the two has no number."""
+    """The layer with the setting at one value. `ratio` and `verdict` are None where one of the two has no number."""
 
     value: str
     cell: Cell
     numbers: Numbers | None
     ratio: Estimate | None
+    verdict: PairedVerdict | None = None
 
     @property
     def differs(self) -> bool:
-        """True where the ratio's interval covers 95 % and leaves 1 out."""
-        return self.ratio is not None and decided(self.ratio)
+        """True where the ratio is told apart from 1, beside all others of its family."""
+        return self.verdict is not None and self.verdict.differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,11 @@ class Ablation:
     cell: Cell
     numbers: Numbers | None
     variants: tuple[Variant, ...]
+
+    @property
+    def family(self) -> Family:
+        """What its ratios are corrected within."""
+        return self.setting, self.case.pattern, self.case.place, self.case.wait
 
 
 def without(series: Series, setting: str) -> Series:
@@ -99,15 +112,32 @@ def ablations(comparison: Comparison) -> tuple[Ablation, ...]:
         found.append(
             Ablation(base=base, setting=setting, case=case, cell=ours, numbers=at_default, variants=tuple(variants))
         )
-    return tuple(sorted(found, key=_sort_key))
+    return _judged(comparison, sorted(found, key=_sort_key))
 
 
-def by_chance(found: Iterable[Ablation]) -> tuple[int, float]:
-    """Return how many ratios could be told apart from 1, and how many would be though nothing differed."""
-    sure = [
-        variant.ratio.coverage
-        for one in found
-        for variant in one.variants
-        if variant.ratio is not None and variant.ratio.coverage >= TARGET_COVERAGE
-    ]
-    return len(sure), sum(1 - coverage for coverage in sure)
+def _judged(comparison: Comparison, found: Iterable[Ablation]) -> tuple[Ablation, ...]:
+    """Return them with the verdict on each variant that has a number, as its default has."""
+    listed = list(found)
+    families: dict[Family, list[tuple[Numbers, Numbers]]] = defaultdict(list)
+    for one in listed:
+        for variant in one.variants:
+            if one.numbers and variant.numbers:
+                families[one.family].append((variant.numbers, one.numbers))
+    told = told_apart(comparison.data, families)
+
+    def judged(variant: Variant, family: Family) -> Variant:
+        return replace(variant, verdict=told.get(family, {}).get(variant.cell.point_id))
+
+    return tuple(
+        replace(one, variants=tuple(judged(variant, one.family) for variant in one.variants)) for one in listed
+    )
+
+
+def sizes(found: Iterable[Ablation]) -> dict[Family, int]:
+    """Return how many ratios each family has that launches enough could tell apart from 1, if all of them differed."""
+    launches: dict[Family, list[int]] = defaultdict(list)
+    for one in found:
+        launches[one.family] += [variant.verdict.launches for variant in one.variants if variant.verdict is not None]
+    return {
+        family: len(each) for family, each in launches.items() if alike_needed(max(each, default=0), len(each) or 1)
+    }

@@ -3,36 +3,37 @@
 
 A family is a pattern at a place, in a wait mode, with its main quantity. It holds each series against the sweep's
 baseline in each case that ranks, whatever became of it: what failed is a comparison that cannot tell. Each is paired,
-round by round (paired_verdicts.py), so that what the machine does for longer than a round cancels, and all of a family
-stand up to BY's correction (families.py).
+round by round (pairing.py), and all of a family stand up to its correction (family_verdicts.py).
 
-The correlation of neighbouring rounds is estimated over the campaign, as serial.py was proved: a family's few rounds
-alone would be taken for correlated by chance in one of six, and then decide nothing. A family whose own is clearly
-there, by serial.CLEARLY standard errors, is judged by its own.
+Where the main quantity is a time, its p99 makes a second family (`tail_verdicts`), with a correction and a correlation
+of rounds of its own. It holds what has a p99 in every launch of both sides (measures.py); what has not is no comparison
+that cannot tell, since nothing of it was looked at but how many samples there are.
 
-A launch that gave no number takes its round from both sides. The looks of that comparison then have fewer pairs, and
-the same error; which rounds are lost says nothing of how the others went. Rounds that were not run yet are waited for.
-
-Leading groups need no baseline: any two are compared in the rounds that both have, at the level of their case.
+Leading groups need no baseline: any two are compared in the rounds that both have, at the level of their case. They are
+of the main quantity alone.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import better_p, not_beaten
-from cadge_analysis.stats.load import Case, Cell, Dataset, RoundKey, Series
-from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
-from cadge_analysis.stats.sequential import LookPlan, fixed
-from cadge_analysis.stats.serial import Serial, serial_correlation
+from cadge_analysis.stats.family_verdicts import InFamily, judge_families
+from cadge_analysis.stats.load import Case, Cell, Series
+from cadge_analysis.stats.measures import MAIN, TAIL, Measure
+from cadge_analysis.stats.paired_verdicts import PairedVerdict
+from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
+from cadge_analysis.stats.sequential import LookPlan
+from cadge_analysis.stats.serial import Serial
 from cadge_analysis.stats.verdict import Verdict
 
 SAME_WITHIN = 0.05
 """Two layers are the same where they surely differ by less, unless the sweep says otherwise."""
+NO_NUMBER = "no launch gave a number"
 RANKED_LEAST = 0.5
 """A layer with a smaller share of its launches is not ranked: too few to be told apart from anything."""
 
@@ -132,19 +133,14 @@ class LeadingGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignVerdicts:
-    """What a campaign says. `withheld`: why it may not say anything, for a reason that lies outside its numbers.
+class FamilyVerdicts:
+    """What is said of all comparisons with one measure. `serial`: over all families.
 
-    `looks` is None where each comparison is looked at once, when all launches that were planned are there.
+    `withheld`: why nothing may be said, for a reason that lies outside these numbers.
     """
 
-    baseline: str | None
-    delta: float
-    looks: LookPlan | None
     families: tuple[Family, ...]
     serial: Serial | None
-    """Over all families."""
-    groups: Mapping[Case, LeadingGroup]
     by_point: Mapping[str, CellVerdict]
     withheld: str
 
@@ -173,176 +169,187 @@ class CampaignVerdicts:
         return sum(one.says == verdict for one in self.by_point.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Turns:
-    """The rounds of a point in their order, and which of them were run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailVerdicts(FamilyVerdicts):
+    """What is said of the p99. `without`: of points that could be compared, by point, why they are not."""
 
-    planned: Mapping[str, Counter[int]]
-    run: Mapping[str, frozenset[int]]
-    finished: bool
+    without: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Paired log-ratios up to the last look that was reached, that comparison's looks, and how many rounds it lost."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignVerdicts(FamilyVerdicts):
+    """What a campaign says of its main quantities, and of their `tails`, where these were asked for.
 
-    pairs: Mapping[RoundKey, float]
-    looks: LookPlan
-    lost: int
+    `looks` is None where each comparison is looked at once, when all launches that were planned are there.
+    """
 
-
-def _turns(data: Dataset) -> _Turns:
-    planned: dict[str, Counter[int]] = defaultdict(Counter)
-    run: dict[str, set[int]] = defaultdict(set)
-    recorded = {record.launch_id for record in data.records}
-    for launch in data.plan.launches:
-        for name in launch.point_ids:
-            planned[name][launch.round] += 1
-            if launch.launch_id in recorded:
-                run[name].add(launch.round)
-    return _Turns(planned, {name: frozenset(found) for name, found in run.items()}, data.meta.status == "finished")
-
-
-def _shortened(looks: LookPlan, pairs_at: Sequence[int]) -> LookPlan:
-    """Return the looks by how many pairs there are at each; of those that have as many, the last."""
-    found = dict(zip(pairs_at, looks.levels, strict=True))
-    found.pop(0, None)
-    return LookPlan(tuple(found), tuple(found.values())) if found else looks
-
-
-def _compared(
-    ours: Cell, base: Cell, numbers: Mapping[str, Numbers], turns: _Turns, looks: LookPlan | None
-) -> _Compared:
-    """Pair two cells; without a logarithm, or without a number on either side, there are no pairs."""
-    order = sorted((turns.planned[ours.point_id] & turns.planned[base.point_id]).elements())
-    both = turns.run.get(ours.point_id, frozenset()) & turns.run.get(base.point_id, frozenset())
-    made = max((place + 1 for place, number in enumerate(order) if number in both), default=0)
-    if looks is None:
-        looks = fixed(max(1, len(order)))
-        made = len(order) if turns.finished else made
-    pairs = _pairs(numbers.get(ours.point_id), numbers.get(base.point_id))
-    have = Counter(number for number, _ in pairs)
-
-    def pairs_until(look: int) -> int:
-        # of launches that are still to come none is lost yet
-        return sum(have[number] for number in set(order[: min(look, made)])) + max(0, look - made)
-
-    last = max((look for look in looks.looks if look <= made), default=made)
-    seen = set(order[:last])
-    return _Compared(
-        pairs={key: value for key, value in pairs.items() if key[0] in seen},
-        looks=_shortened(looks, [pairs_until(look) for look in looks.looks]),
-        lost=last - sum(have[number] for number in seen),
-    )
-
-
-def _pairs(ours: Numbers | None, base: Numbers | None) -> dict[RoundKey, float]:
-    if ours is None or base is None or min(*ours.by_round.values(), *base.by_round.values()) <= 0:
-        return {}
-    sign = -1 if ours.more_is_better else 1
-    common = sorted(ours.by_round.keys() & base.by_round.keys())
-    return {key: sign * (log(ours.by_round[key]) - log(base.by_round[key])) for key in common}
-
-
-def _cases(data: Dataset) -> dict[FamilyKey, dict[Case, list[Cell]]]:
-    """Return what is compared: every cell of a layer that ranks and that can be measured here."""
-    found: dict[FamilyKey, dict[Case, list[Cell]]] = defaultdict(lambda: defaultdict(list))
-    for cell in data.cells:
-        case = cell.case
-        if cell.series.kind == "layer" and case.does_rank and cell.planned and cell.state != "refused":
-            found[FamilyKey(case.pattern, case.place, case.wait, case.file.main)][case].append(cell)
-    return found
+    baseline: str | None
+    delta: float
+    looks: LookPlan | None
+    groups: Mapping[Case, LeadingGroup]
+    tails: TailVerdicts | None = None
 
 
 def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "") -> CampaignVerdicts:
-    """Return what a campaign says of its layers.
+    """Return what a campaign says of its layers by their main quantities.
 
     looks: those that it was planned with; None for one look, at all launches that were planned. withhold: why nothing
     may be said, where the instrument itself is in doubt.
     """
-    data = comparison.data
-    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
-    percent = data.plan.same_within
-    delta = percent / 100 if percent is not None else SAME_WITHIN
-    judging = _Judging(numbers, _turns(data), looks)
-    drafts = {key: judging.draft(cases, data.plan.baseline) for key, cases in _cases(data).items()}
-    whole = serial_correlation(
-        (one for draft in drafts.values() for one in draft.differences),
-        baselines=sum(bool(draft.differences) for draft in drafts.values()),
-    )
-    families: list[Family] = []
+    judging = _Judging.of(comparison, looks, MAIN)
+    drafts = judging.drafts(comparison)
+    families, whole = _judged(drafts, judging.delta, withheld=bool(withhold))
     groups: dict[Case, LeadingGroup] = {}
-    for key, draft in drafts.items():
-        own = serial_correlation(draft.differences)
-        family = _family(key, draft, delta, own if own and own.is_clear else whole, own, withheld=bool(withhold))
-        families.append(family)
-        for case, cells in draft.cases.items():
+    for family in families:
+        for case, cells in drafts[family.key].cases.items():
             is_withheld = bool(withhold) or family.withheld
             groups[case] = judging.leading(case, cells, family.correlation, withheld=is_withheld)
     return CampaignVerdicts(
-        baseline=data.plan.baseline,
-        delta=delta,
+        baseline=comparison.data.plan.baseline,
+        delta=judging.delta,
         looks=looks,
-        families=tuple(families),
+        families=families,
         serial=whole,
         groups=groups,
-        by_point={one.cell.point_id: one for family in families for one in family.cells},
+        by_point=_by_point(families),
         withheld=withhold,
     )
 
 
+def tail_verdicts(comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "") -> TailVerdicts:
+    """Return what a campaign says of its layers by the p99 of what they are timed by; see `judge_campaign`."""
+    judging = _Judging.of(comparison, looks, TAIL)
+    drafts = judging.drafts(comparison)
+    families, whole = _judged(drafts, judging.delta, withheld=bool(withhold))
+    return TailVerdicts(
+        families=families,
+        serial=whole,
+        by_point=_by_point(families),
+        withheld=withhold,
+        without={name: why for draft in drafts.values() for name, why in draft.without.items()},
+    )
+
+
+def _by_point(families: Iterable[Family]) -> dict[str, CellVerdict]:
+    return {one.cell.point_id: one for family in families for one in family.cells}
+
+
+def _key(case: Case, measure: Measure) -> FamilyKey:
+    return FamilyKey(case.pattern, case.place, case.wait, case.file.main + measure.ending)
+
+
+def _cases(comparison: Comparison, measure: Measure) -> dict[FamilyKey, dict[Case, list[Cell]]]:
+    """Return what is compared: every cell of a layer that ranks and that can be measured here."""
+    found: dict[FamilyKey, dict[Case, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    for cell in comparison.data.cells:
+        case = cell.case
+        is_measured = cell.series.kind == "layer" and cell.planned and cell.state != "refused"
+        if is_measured and case.does_rank and measure.belongs(case.file):
+            found[_key(case, measure)][case].append(cell)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A family before anything is judged: its cases, what is compared by point, and differences that tell of rounds."""
+    """A family before anything is judged: its cases, what is compared by point, and differences that tell of rounds.
+
+    `without`: why points are not compared, though they and the baseline were planned.
+    """
 
     cases: Mapping[Case, Sequence[Cell]]
-    compared: Mapping[str, tuple[Cell, _Compared]]
+    compared: Mapping[str, tuple[Cell, Compared]]
     differences: Sequence[Sequence[float]]
+    without: Mapping[str, str]
 
 
-def _family(
-    key: FamilyKey, draft: _Draft, delta: float, serial: Serial | None, own: Serial | None, *, withheld: bool
-) -> Family:
-    found = verdicts(
-        {name: one.pairs for name, (_, one) in draft.compared.items()},
+def _judged(
+    drafts: Mapping[FamilyKey, _Draft], delta: float, *, withheld: bool
+) -> tuple[tuple[Family, ...], Serial | None]:
+    """Judge all families; return them, and how rounds followed one another over all of them."""
+    found, whole = judge_families(
+        {key: {name: one for name, (_, one) in draft.compared.items()} for key, draft in drafts.items()},
         delta,
-        {name: one.looks for name, (_, one) in draft.compared.items()},
-        correlation=serial.used if serial else 0.0,
-        withheld=withheld or (serial is not None and serial.withheld),
+        others={key: draft.differences for key, draft in drafts.items()},
+        withheld=withheld,
     )
+    return tuple(_family(key, draft, found[key]) for key, draft in drafts.items()), whole
+
+
+def _family(key: FamilyKey, draft: _Draft, found: InFamily[str]) -> Family:
     cells = tuple(
         CellVerdict(
             cell=cell,
-            verdict=found[name],
+            verdict=found.verdicts[name],
             more_is_better=cell.case.file.main_quantity.better == "high",
             lost=one.lost,
         )
         for name, (cell, one) in draft.compared.items()
     )
-    return Family(key=key, cells=cells, serial=serial, own=own)
+    return Family(key=key, cells=cells, serial=found.serial, own=found.own)
 
 
 @dataclass(frozen=True, slots=True)
 class _Judging:
-    """What is needed to compare the cells of a campaign."""
+    """What is needed to compare the cells of a campaign by one measure.
 
+    `values`: by point, round by round, of what has them; `without`: why others take no part.
+    """
+
+    measure: Measure
     numbers: Mapping[str, Numbers]
-    turns: _Turns
-    looks: LookPlan | None
+    values: Mapping[str, Rounds]
+    without: Mapping[str, str]
+    pairing: Pairing
+    delta: float
 
-    def compared(self, ours: Cell, base: Cell) -> _Compared:
+    @classmethod
+    def of(
+        cls, comparison: Comparison, looks: LookPlan | None, measure: Measure, twins: Sequence[Cell] = ()
+    ) -> _Judging:
+        """Take in a campaign, and some of what was measured a second time."""
+        data = comparison.data
+        numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
+        numbers |= {cell.point_id: found for cell in twins if (found := numbers_of(cell)) is not None}
+        seen = {name: measure.of(one) for name, one in numbers.items() if measure.belongs(one.cell.case.file)}
+        without = {name: why for name, why in seen.items() if isinstance(why, str)}
+        if not measure.asks_all:
+            without |= {cell.point_id: NO_NUMBER for cell in data.planned if cell.point_id not in numbers}
+        percent = data.plan.same_within
+        return cls(
+            measure=measure,
+            numbers=numbers,
+            values={name: found for name, found in seen.items() if not isinstance(found, str)},
+            without=without,
+            pairing=Pairing(data, looks),
+            delta=percent / 100 if percent is not None else SAME_WITHIN,
+        )
+
+    def drafts(self, comparison: Comparison) -> dict[FamilyKey, _Draft]:
+        """Pair the cells of all families."""
+        baseline = comparison.data.plan.baseline
+        return {key: self.draft(cases, baseline) for key, cases in _cases(comparison, self.measure).items()}
+
+    def compared(self, ours: Cell, base: Cell) -> Compared:
         """Pair two cells of a case."""
-        return _compared(ours, base, self.numbers, self.turns, self.looks)
+        return self.pairing.compared(ours, base, self.values.get(ours.point_id), self.values.get(base.point_id))
 
     def draft(self, cases: Mapping[Case, Sequence[Cell]], baseline: str | None) -> _Draft:
         """Pair the cells of a family with the baseline of their case."""
-        compared: dict[str, tuple[Cell, _Compared]] = {}
+        compared: dict[str, tuple[Cell, Compared]] = {}
+        without: dict[str, str] = {}
         for cells in cases.values():
             base = next((cell for cell in cells if cell.series.label == baseline), None)
-            if base is not None:
-                compared |= {cell.point_id: (cell, self.compared(cell, base)) for cell in cells if cell is not base}
-        differences = [_in_order(one) for _, one in compared.values()] or list(self._differences(cases.values()))
-        return _Draft(cases, compared, differences)
+            if base is None:
+                continue
+            for cell in (cell for cell in cells if cell is not base):
+                if cell.point_id in self.without:
+                    without[cell.point_id] = self.without[cell.point_id]
+                elif base.point_id in self.without:
+                    without[cell.point_id] = f"{baseline}: {self.without[base.point_id]}"
+                else:
+                    compared[cell.point_id] = cell, self.compared(cell, base)
+        differences = () if compared else tuple(self._differences(cases.values()))
+        return _Draft(cases, compared, differences, without)
 
     def _differences(self, cases: Iterable[Sequence[Cell]]) -> Iterator[list[float]]:
         """Yield paired differences in the order of rounds where there is no baseline: from some layer of each case.
@@ -351,17 +358,17 @@ class _Judging:
         its own part in the differences is what is to be seen.
         """
         for cells in cases:
-            measured = [cell for cell in cells if cell.point_id in self.numbers]
+            measured = [cell for cell in cells if cell.point_id in self.values]
             if measured:
                 some = max(measured, key=lambda cell: len(cell.samples))
-                yield from (_in_order(self.compared(cell, some)) for cell in measured if cell is not some)
+                yield from (self.compared(cell, some).in_order for cell in measured if cell is not some)
 
     def leading(self, case: Case, cells: Sequence[Cell], correlation: float, *, withheld: bool) -> LeadingGroup:
         """Return which layers of a case lead: those that look best first."""
         measured = [cell for cell in cells if cell.point_id in self.numbers]
         enough = [cell for cell in measured if len(cell.samples) >= RANKED_LEAST * cell.planned]
         ordered = sorted(enough, key=self._rank)
-        against: dict[tuple[int, int], _Compared] = {}
+        against: dict[tuple[int, int], Compared] = {}
 
         def better(one: int, other: int) -> float:
             if (one, other) not in against:
@@ -391,36 +398,29 @@ class _Judging:
         return -value if numbers.more_is_better else value, cell.series
 
 
-def _in_order(compared: _Compared) -> list[float]:
-    return [value for _, value in sorted(compared.pairs.items())]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinPair:
-    """A second series of a layer paired with the first one in a case, exactly as another layer is with the baseline."""
+    """A second series of a layer paired with the first one in a case, exactly as another layer is with the baseline.
+
+    `key`: the family that the case belongs to.
+    """
 
     cell: Cell
-    pairs: Mapping[RoundKey, float]
+    key: FamilyKey
+    pairs: Rounds
     looks: LookPlan
 
-    @property
-    def key(self) -> FamilyKey:
-        """The family that the case belongs to."""
-        case = self.cell.case
-        return FamilyKey(case.pattern, case.place, case.wait, case.file.main)
 
-
-def pair_twins(comparison: Comparison, looks: LookPlan | None = None) -> tuple[TwinPair, ...]:
+def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: Measure = MAIN) -> tuple[TwinPair, ...]:
     """Return A against A in every case that ranks and that was measured twice. It is no part of the verdicts."""
-    data = comparison.data
     own = {(row.cell.series, row.cell.case): row.cell for row in comparison.rows}
-    numbers = {row.cell.point_id: row.numbers for row in comparison.rows}
-    numbers |= {cell.point_id: found for cell in data.twins if (found := numbers_of(cell)) is not None}
-    judging = _Judging(numbers, _turns(data), looks)
+    judging = _Judging.of(comparison, looks, measure, comparison.data.twins)
     made = []
-    for cell in data.twins:
+    for cell in comparison.data.twins:
         first = own.get((cell.series, cell.case))
-        if first is not None and cell.case.does_rank:
-            compared = judging.compared(cell, first)
-            made.append(TwinPair(cell=cell, pairs=compared.pairs, looks=compared.looks))
+        if first is None or not cell.case.does_rank or not measure.belongs(cell.case.file):
+            continue
+        if not {cell.point_id, first.point_id} & judging.without.keys():
+            found = judging.compared(cell, first)
+            made.append(TwinPair(cell=cell, key=_key(cell.case, measure), pairs=found.pairs, looks=found.looks))
     return tuple(made)

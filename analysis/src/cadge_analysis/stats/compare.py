@@ -3,12 +3,13 @@
 
 A floor is what the machine itself can do for the same bytes at the same place and in the same wait mode, measured in
 the same campaign with the same choices (data touched or not): see `floors`. Which form of floor belongs to a pattern,
-and which of its points have a like-for-like floor, its own file says; the others say why they have none.
+and which of its points have a like-for-like floor, its own file says; the others say why they have none. That a layer
+is better than its floor is said where that stands up to all others of its pattern, place and wait mode.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -16,9 +17,11 @@ from statistics import median
 from cadge_analysis import units
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.costs import Costs, costs_of
+from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.floors import Floor, FloorKey, Floors, group_of
-from cadge_analysis.stats.intervals import TARGET_COVERAGE, Estimate, Tail
+from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, Sample, Series
+from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
 
@@ -92,7 +95,8 @@ class Row:
     """A measured cell beside its floor. `reason` says why there is no floor. `above` is for times alone.
 
     `references` are bare exchanges of that size that are no floors, as they are not the best possible. `baseline`: it
-    beside what its pattern compares it with, where that has such a thing.
+    beside what its pattern compares it with, where that has such a thing. `beats_floor`: it is surely better than its
+    floor, by an error of ours, or as the floor is weak.
     """
 
     numbers: Numbers
@@ -102,18 +106,12 @@ class Row:
     reason: str | None
     references: tuple[Floor, ...] = ()
     baseline: Against | None = None
+    beats_floor: bool = False
 
     @property
     def cell(self) -> Cell:
         """The cell itself."""
         return self.numbers.cell
-
-    @property
-    def beats_floor(self) -> bool:
-        """True where the interval says that the row is better than its floor: an error of ours, or a weak floor."""
-        if self.ratio is None or not decided(self.ratio):
-            return False
-        return self.ratio.value > 1 if self.numbers.more_is_better else self.ratio.value < 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +287,27 @@ def _row(numbers: Numbers, floors: Floors, plan: Plan, layers: Mapping[tuple[Ser
     )
 
 
+def _beside_floors(data: Dataset, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the rows, each with whether it is better than its floor; families are as those of layers."""
+    families: dict[tuple[str, str, str], list[tuple[Numbers, Numbers]]] = defaultdict(list)
+    for row in rows:
+        if row.floor is not None:
+            floor = replace(row.floor.program, by_round=row.floor.by_round)
+            families[_family(row)].append((row.numbers, floor))
+    found = told_apart(data, families)
+    return tuple(
+        replace(row, beats_floor=found[_family(row)][row.cell.point_id].says == Verdict.FASTER)
+        if row.floor is not None
+        else row
+        for row in rows
+    )
+
+
+def _family(row: Row) -> tuple[str, str, str]:
+    case = row.cell.case
+    return case.pattern, case.place, case.wait
+
+
 def compare(data: Dataset) -> Comparison:
     """Return every measured cell beside its floor."""
     measured = [numbers for numbers in map(numbers_of, data.cells) if numbers is not None]
@@ -300,18 +319,8 @@ def compare(data: Dataset) -> Comparison:
     found = {key: floors.at(key) for key in sorted(wanted, key=repr)}
     return Comparison(
         data=data,
-        rows=tuple(_row(n, floors, data.plan, by_case) for n in layers),
+        rows=_beside_floors(data, [_row(n, floors, data.plan, by_case) for n in layers]),
         floors={key: floor for key, floor in found.items() if floor is not None},
         references={key: references for key in found if (references := floors.references_at(key))},
         floor_numbers=floor_numbers,
     )
-
-
-def decided(ratio: Estimate) -> bool:
-    """Tell whether a ratio's own interval covers at least 95 % and lies wholly on one side of 1.
-
-    Of one ratio, to a floor or in a study, which says of how many; layers are judged by `campaign_verdicts`.
-    """
-    if ratio.low is None or ratio.high is None or ratio.coverage < TARGET_COVERAGE:
-        return False
-    return ratio.low > 1 or ratio.high < 1

@@ -48,6 +48,11 @@ class PairedVerdict:
     more: int | None
     withheld: bool = False
 
+    @property
+    def differs(self) -> bool:
+        """True where it is faster or slower."""
+        return self.says in (Verdict.FASTER, Verdict.SLOWER)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:

@@ -12,6 +12,9 @@ the campaign's verdicts are withheld. Cells of one campaign are not independent,
 sound campaign is over that limit more often than once in 1,000 times, the more so the more cells hang together. So it
 errs towards withholding. A rate that stands for the method is pooled over campaigns, see selftest/pooled.py.
 
+*Tails*: the p99 is counted apart, by the same rules (measures.py says which cells have one). Where it is called
+different too often, verdicts on the p99 alone are withheld.
+
 *After correction*: by BY's rule within a pattern at a place (families.py), as for layers. The twin's family is smaller
 than one of all layers, so it is corrected less: what layers are called is no more often wrong than this.
 """
@@ -28,6 +31,7 @@ from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, FamilyKey, 
 from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.families import differing
 from cadge_analysis.stats.load import Cell, Series
+from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.paired_verdicts import verdict
 from cadge_analysis.stats.sequential import ERROR, LookPlan
 
@@ -58,7 +62,7 @@ class TwinRate:
     `called` of `cells` were called different at `error` without correction, `after_correction` with it. `nominal`: the
     level that the test attains, the mean over cells. `quantile_999`: of so many independent cells no more are called in
     999 of 1,000 campaigns. `without`: cells of a twin that could not be judged: too few launches in
-    common, or rounds that follow one another too closely.
+    common, or rounds that follow one another too closely; of the p99 also too few samples. `ending`: the measure's.
     """
 
     series: tuple[Series, ...]
@@ -70,6 +74,7 @@ class TwinRate:
     error: float
     launches: tuple[int, ...]
     without: int = 0
+    ending: str = ""
 
     @property
     def withhold(self) -> bool:
@@ -82,11 +87,14 @@ class TwinRate:
         return self.called / self.cells if self.cells else 0.0
 
 
-def twin_cells(comparison: Comparison, verdicts: CampaignVerdicts, *, error: float = ERROR) -> tuple[TwinCell, ...]:
+def twin_cells(
+    comparison: Comparison, verdicts: CampaignVerdicts, *, error: float = ERROR, measure: Measure = MAIN
+) -> tuple[TwinCell, ...]:
     """Return each cell of A against A that can be judged, by the looks and with the allowance of its family."""
-    families = {family.key: family for family in verdicts.families}
+    judged_by = verdicts.tails if measure is TAIL else verdicts
+    families = {family.key: family for family in (judged_by.families if judged_by else ())}
     found = []
-    for pair in pair_twins(comparison, verdicts.looks):
+    for pair in pair_twins(comparison, verdicts.looks, measure):
         family = families.get(pair.key)
         if (family is not None and family.withheld) or pair.looks.reached(len(pair.pairs)) is None:
             continue
@@ -124,13 +132,16 @@ def corrected(members: Iterable[tuple[Hashable, float]], error: float = ERROR) -
     return sum(differing(ps, error) for ps in families.values())
 
 
-def twin_rate(comparison: Comparison, verdicts: CampaignVerdicts, *, error: float = ERROR) -> TwinRate | None:
+def twin_rate(
+    comparison: Comparison, verdicts: CampaignVerdicts, *, error: float = ERROR, measure: Measure = MAIN
+) -> TwinRate | None:
     """Return what A against A came to, judged as the campaign's verdicts were; None where no cell of it could be."""
-    cells = twin_cells(comparison, verdicts, error=error)
+    cells = twin_cells(comparison, verdicts, error=error, measure=measure)
     if not cells:
         return None
     levels = [cell.level for cell in cells]
-    planned = sum(cell.case.does_rank and cell.planned > 0 for cell in comparison.data.twins)
+    ranking = (cell for cell in comparison.data.twins if cell.case.does_rank and measure.belongs(cell.case.file))
+    planned = sum(cell.planned > 0 for cell in ranking)
     return TwinRate(
         series=tuple(sorted({cell.cell.series for cell in cells})),
         cells=len(cells),
@@ -141,6 +152,7 @@ def twin_rate(comparison: Comparison, verdicts: CampaignVerdicts, *, error: floa
         error=error,
         launches=tuple(sorted({cell.launches for cell in cells})),
         without=planned - len(cells),
+        ending=measure.ending,
     )
 
 
@@ -148,7 +160,8 @@ def reason(rate: TwinRate) -> str:
     """Return why verdicts are withheld, or would be."""
     names = ", ".join(series.label for series in rate.series[:3]) + (" and others" if len(rate.series) > 3 else "")
     return (
-        f"{names} differed from itself in {rate.called} of {units.count_of(rate.cells, 'cell')}, more than the "
+        f"{names} differed from itself in {'the p99 of ' if rate.ending else ''}{rate.called} of "
+        f"{units.count_of(rate.cells, 'cell')}, more than the "
         f"{rate.quantile_999} that chance alone exceeds once in 1,000 campaigns"
     )
 

@@ -8,8 +8,8 @@ left out: the study\u2019s own reason stands there, or that of the harness, whic
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from cadge_analysis import units, words
@@ -17,7 +17,8 @@ from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import ablations, reason
-from cadge_analysis.stats.compare import Comparison, decided
+from cadge_analysis.stats.compare import Comparison, Numbers
+from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.study.model import Feature, FeatureRow
@@ -33,12 +34,17 @@ Where = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Price:
-    """One case of one layer: the ratio, or why there is none."""
+    """One case of one layer: the ratio and its two sides, or why there is none.
+
+    `differs`: they are told apart, beside all prices of the feature in its pattern, place and wait mode.
+    """
 
     label: str
     case: Case
     ratio: Estimate | None
     why: str
+    sides: tuple[Numbers, Numbers] | None = None
+    differs: bool = False
 
     @property
     def where(self) -> Where:
@@ -51,7 +57,8 @@ def _ratio(without: Cell, with_it: Cell, comparison: Comparison, label: str) -> 
     ratio = intervals.ratio(off.by_round, on.by_round) if off and on else None
     bare = with_it if on is None else without
     why = "" if ratio is not None else reason(bare) if off is None or on is None else "no two of the same round"
-    return _Price(label=label, case=with_it.case, ratio=ratio, why=why)
+    sides = (off, on) if off and on else None
+    return _Price(label=label, case=with_it.case, ratio=ratio, why=why, sides=sides)
 
 
 def _by_setting(comparison: Comparison, setting: str, value: str) -> Iterator[_Price]:
@@ -61,7 +68,8 @@ def _by_setting(comparison: Comparison, setting: str, value: str) -> Iterator[_P
         for variant in one.variants:
             if variant.value == value:
                 why = "" if variant.ratio is not None else reason(variant.cell if one.numbers else one.cell)
-                yield _Price(label=one.base.layer, case=one.case, ratio=variant.ratio, why=why)
+                sides = (variant.numbers, one.numbers) if variant.numbers and one.numbers else None
+                yield _Price(label=one.base.layer, case=one.case, ratio=variant.ratio, why=why, sides=sides)
 
 
 def _is(series: Series, wanted: SeriesOf) -> bool:
@@ -100,6 +108,19 @@ def by_parameter(comparison: Comparison, parameter: ParameterOf) -> Iterator[tup
             yield without[rest(cell)], cell
 
 
+def _judged(comparison: Comparison, prices: Iterable[_Price]) -> Iterator[_Price]:
+    """Yield the prices of one feature with what is told apart."""
+    listed = list(prices)
+    families: dict[tuple[Where, str], list[tuple[Numbers, Numbers]]] = defaultdict(list)
+    for price in listed:
+        if price.sides:
+            families[price.where, price.case.wait].append(price.sides)
+    told = told_apart(comparison.data, families)
+    for price in listed:
+        found = told[price.where, price.case.wait][price.sides[0].cell.point_id] if price.sides else None
+        yield replace(price, differs=found is not None and found.differs)
+
+
 def _prices(comparison: Comparison, feature: FeatureOf, setting: str) -> Iterator[_Price]:
     if feature.switched:
         yield from _by_setting(comparison, setting, feature.switched)
@@ -112,10 +133,11 @@ def _prices(comparison: Comparison, feature: FeatureOf, setting: str) -> Iterato
 
 def _value(prices: Sequence[_Price]) -> Value:
     """Return one ratio with its interval, or the range of several medians and how many differ from 1."""
-    ratios = [price.ratio for price in prices if price.ratio is not None]
+    priced = [price for price in prices if price.ratio is not None]
+    ratios = [price.ratio for price in priced if price.ratio is not None]
     if not ratios:
         return Value(text=units.MISSING, reason=prices[0].why if prices else "not planned")
-    differing = sum(decided(ratio) for ratio in ratios)
+    differing = sum(price.differs for price in priced)
     if len(ratios) == 1:
         flag = "differs" if differing else "same"
         return estimate_value(ratios[0], scale=1.0, reason="", sign=units.TIMES, flag=flag)
@@ -167,7 +189,7 @@ def features(comparisons: Sequence[Comparison], published: Published) -> tuple[F
         by_layer: dict[str, list[_Price]] = {}
         for comparison in comparisons:
             own: dict[str, list[_Price]] = defaultdict(list)
-            for price in _prices(comparison, feature, setting):
+            for price in _judged(comparison, _prices(comparison, feature, setting)):
                 own[price.label].append(price)
             for label, prices in own.items():
                 by_layer.setdefault(label, prices)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.tables import estimate_value
 from cadge_analysis.page.viewmodel import Fact, Value
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Numbers, decided
+from cadge_analysis.stats.compare import Comparison, Numbers
 from cadge_analysis.stats.costs import PerOperation
+from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.load import Case, Cell, Dataset
 from cadge_analysis.study.distance import belongs, shown
 from cadge_analysis.study.model import Ladder, LadderRow, LadderTable
@@ -31,11 +32,15 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A cell on its rung, the numbers that it has, and those of its layer's first rung in the same column."""
+    """A cell on its rung, the numbers that it has, and those of its layer's first rung in the same column.
+
+    `differs`: the two are told apart, beside all others of the ladder at their place and in their wait mode.
+    """
 
     cell: Cell
     numbers: Numbers | None
     first: Numbers | None
+    differs: bool = False
 
 
 def _rung_of(case: Case, spec: LadderOf) -> tuple[int, int] | None:
@@ -64,7 +69,7 @@ def _blocks(
         if rung is not None:
             column = cell.case.workload.integer(spec.across)
             cells[cell.case.place, cell.case.wait][cell.series.layer, *rung][column] = cell
-    return {
+    found = {
         block: {
             (layer, number, each): {
                 column: _Found(
@@ -78,6 +83,25 @@ def _blocks(
         }
         for block, places in cells.items()
     }
+    differing = _differing(comparison, found)
+    return {
+        block: {
+            place: {column: replace(one, differs=one.cell.point_id in differing) for column, one in by_column.items()}
+            for place, by_column in places.items()
+        }
+        for block, places in found.items()
+    }
+
+
+def _differing(comparison: Comparison, found: Mapping[Block, Mapping[Place, Mapping[int, _Found]]]) -> frozenset[str]:
+    """Return the points that differ from the first rung; a family is the ladder at a place, in a wait mode."""
+    families: dict[Block, list[tuple[Numbers, Numbers]]] = defaultdict(list)
+    for block, places in found.items():
+        for one in (one for by_column in places.values() for one in by_column.values()):
+            if one.numbers and one.first:
+                families[block].append((one.numbers, one.first))
+    told = told_apart(comparison.data, families).values()
+    return frozenset(name for family in told for name, one in family.items() if one.differs)
 
 
 def _first(
@@ -101,7 +125,7 @@ def _main(found: _Found | None) -> Value:
     if ratio is None:
         return value
     beside = estimate_value(ratio, scale=1.0, reason="", sign=units.TIMES)
-    flag = "differs" if decided(ratio) else "same"
+    flag = "differs" if found.differs else "same"
     return Value(text=value.text, detail=f"{value.detail}; {beside.text} {beside.detail}", raw=value.raw, flag=flag)
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -16,7 +17,8 @@ from cadge_analysis.page.viewmodel import Figure, Value
 from cadge_analysis.page.views import keys_of
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.ablation import reason
-from cadge_analysis.stats.compare import Comparison, Row, decided
+from cadge_analysis.stats.compare import Comparison, Numbers, Row
+from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.load import Cell, LaunchFacts, Series, launch_facts
 from cadge_analysis.study.distance import belongs, is_plain
 from cadge_analysis.study.model import MatrixRow, MatrixTable
@@ -65,11 +67,23 @@ def _parts(comparison: Comparison, spec: MatrixOf) -> Iterator[_Part]:
                         )
 
 
-def _ratio(row: Row | None, base: Row | None) -> Value | None:
+def _differing(comparison: Comparison, parts: Iterable[_Part], spec: MatrixOf) -> frozenset[str]:
+    """Return the points that differ from the base style; a family is a measure at a place, in a wait mode."""
+    families: dict[tuple[MeasureOf, str, str], list[tuple[Numbers, Numbers]]] = defaultdict(list)
+    for part in parts:
+        for (_, size), row in part.rows.items():
+            base = part.row(spec.base, size)
+            if base is not None and row is not base:
+                families[part.measure, part.place, part.wait].append((row.numbers, base.numbers))
+    told = told_apart(comparison.data, families).values()
+    return frozenset(name for family in told for name, one in family.items() if one.differs)
+
+
+def _ratio(row: Row | None, base: Row | None, differing: Collection[str]) -> Value | None:
     if row is None or base is None:
         return None
     ratio = intervals.ratio(row.numbers.by_round, base.numbers.by_round)
-    flag = "differs" if decided(ratio) else "same"
+    flag = "differs" if row.cell.point_id in differing else "same"
     return estimate_value(ratio, scale=1.0, reason="", sign=units.TIMES, flag=flag)
 
 
@@ -81,7 +95,7 @@ def _value(part: _Part, style: str, size: int) -> Value:
     return Value(text=units.MISSING, reason=f"{cell.state}: {reason(cell)}" if cell else "not planned")
 
 
-def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int]) -> MatrixRow:
+def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int], differing: Collection[str]) -> MatrixRow:
     is_base = style == spec.base
     return MatrixRow(
         label=f"{style}-{part.substrate}",
@@ -90,7 +104,7 @@ def _row(part: _Part, spec: MatrixOf, style: str, sizes: Sequence[int]) -> Matri
         cells=tuple(
             (
                 _value(part, style, size),
-                None if is_base else _ratio(part.row(style, size), part.row(spec.base, size)),
+                None if is_base else _ratio(part.row(style, size), part.row(spec.base, size), differing),
             )
             for size in sizes
         ),
@@ -109,7 +123,9 @@ def _figure(part: _Part, comparison: Comparison, facts: Mapping[tuple[Series, st
 def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
     """Yield a table for each measure, place, wait mode and substrate that has a number."""
     facts = {key: found[0] for key, found in launch_facts(comparison.data).items()}
-    for part in _parts(comparison, spec):
+    parts = list(_parts(comparison, spec))
+    differing = _differing(comparison, parts, spec)
+    for part in parts:
         sizes = [size for size in part.measure.bytes if any(size == key[1] for key in part.cells)]
         some = next(iter(part.rows.values()))
         shown = words.shown(some.numbers.quantity)
@@ -119,7 +135,7 @@ def tables(comparison: Comparison, spec: MatrixOf) -> Iterator[MatrixTable]:
             f"{words.WAITS[part.wait]}",
             unit=f"{some.numbers.quantity.heading}, {shown.unit}; below each its ratio to {spec.base}-{part.substrate}",
             sizes=tuple(units.size(size) for size in sizes),
-            rows=tuple(_row(part, spec, style, sizes) for style in styles),
+            rows=tuple(_row(part, spec, style, sizes, differing) for style in styles),
             figure=_figure(part, comparison, facts),
         )
 

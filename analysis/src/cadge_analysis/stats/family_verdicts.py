@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verdicts on whole families of paired comparisons: whatever is compared, of which a table or a page says much at once.
+
+All of a family stand up to BY's correction (families.py). The correlation of neighbouring rounds is estimated over all
+families together, as serial.py was proved: a family's few rounds alone would be taken for correlated by chance in one
+of six, and then decide nothing. A family whose own is clearly there, by serial.CLEARLY standard errors, is judged by
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from cadge_analysis.stats.load import Cell, Dataset
+from cadge_analysis.stats.look_plan import looks_planned
+from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
+from cadge_analysis.stats.serial import Serial, serial_correlation
+
+_Family = TypeVar("_Family", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFamily(Generic[_Key]):
+    """What is said of each member of a family. `serial`: what its tests allow for; `own`: what it shows by itself."""
+
+    verdicts: Mapping[_Key, PairedVerdict]
+    serial: Serial | None
+    own: Serial | None
+
+
+def judge_families(
+    families: Mapping[_Family, Mapping[_Key, Compared]],
+    delta: float,
+    *,
+    others: Mapping[_Family, Sequence[Sequence[float]]] | None = None,
+    withheld: bool = False,
+) -> tuple[Mapping[_Family, InFamily[_Key]], Serial | None]:
+    """Return the verdicts on each family, and how rounds followed one another over all of them.
+
+    delta: what counts as the same, 0.05 for 5 %. others: differences in the order of rounds that tell of a family which
+    compares nothing. withheld: nothing may be said.
+    """
+    spare = others or {}
+    rounds: dict[_Family, list[Sequence[float]]] = {}
+    for key, members in families.items():
+        rounds[key] = [one.in_order for one in members.values()] or list(spare.get(key, ()))
+    whole = serial_correlation(
+        (one for several in rounds.values() for one in several), baselines=max(1, sum(map(bool, rounds.values())))
+    )
+    found = {}
+    for key, members in families.items():
+        own = serial_correlation(rounds[key])
+        serial = own if own and own.is_clear else whole
+        said = verdicts(
+            {name: one.pairs for name, one in members.items()},
+            delta,
+            {name: one.looks for name, one in members.items()},
+            correlation=serial.used if serial else 0.0,
+            withheld=withheld or (serial is not None and serial.withheld),
+        )
+        found[key] = InFamily(verdicts=said, serial=serial, own=own)
+    return found, whole
+
+
+class Side(Protocol):
+    """One side of a comparison: whose it is, and what it measured round by round, all above zero."""
+
+    @property
+    def cell(self) -> Cell:
+        """The point in the campaign's plan."""
+
+    @property
+    def by_round(self) -> Rounds:
+        """What its launches gave."""
+
+
+def told_apart(
+    data: Dataset, families: Mapping[_Family, Iterable[tuple[Side, Side]]]
+) -> dict[_Family, dict[str, PairedVerdict]]:
+    """Return whether the first of two sides differs from the second, by however little: by family and its point.
+
+    All of a campaign, judged at the looks that it was planned with. `PairedVerdict.differs` is the answer.
+    """
+    pairing = Pairing(data, looks_planned(data.plan))
+    compared = {
+        key: {
+            ours.cell.point_id: pairing.compared(ours.cell, base.cell, ours.by_round, base.by_round)
+            for ours, base in sides
+        }
+        for key, sides in families.items()
+    }
+    found, _ = judge_families(compared, 0.0)
+    return {key: dict(one.verdicts) for key, one in found.items()}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two cells of a campaign paired round by round, at the looks that the campaign was planned with.
+
+Launches of one round ran close together, so that what the machine does for longer than a round cancels. A launch that
+gave no number takes its round from both sides. The looks of that comparison then have fewer pairs, and the same error;
+which rounds are lost says nothing of how the others went. Rounds that were not run yet are waited for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from cadge_analysis.stats.load import Cell, Dataset, RoundKey
+from cadge_analysis.stats.sequential import LookPlan, fixed
+
+Rounds = Mapping[RoundKey, float]
+"""What a series gave, by round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Paired log-ratios up to the last look that was reached, that comparison's looks, and how many rounds it lost.
+
+    Above zero is worse than the other side, whatever is better.
+    """
+
+    pairs: Rounds
+    looks: LookPlan
+    lost: int = 0
+
+    @property
+    def in_order(self) -> list[float]:
+        """The log-ratios in the order of rounds."""
+        return [value for _, value in sorted(self.pairs.items())]
+
+
+def paired(ours: Rounds, base: Rounds) -> Compared:
+    """Pair what stands in the same rounds, to be looked at once; times, or anything else of which less is better."""
+    pairs = _pairs(ours, base, more_is_better=False)
+    return Compared(pairs, fixed(max(1, len(pairs))))
+
+
+class Pairing:
+    """Pairs the cells of one campaign."""
+
+    def __init__(self, data: Dataset, looks: LookPlan | None) -> None:
+        """Take in the rounds of a campaign. looks: None for one look, at all launches that were planned."""
+        planned: dict[str, Counter[int]] = defaultdict(Counter)
+        run: dict[str, set[int]] = defaultdict(set)
+        recorded = {record.launch_id for record in data.records}
+        for launch in data.plan.launches:
+            for name in launch.point_ids:
+                planned[name][launch.round] += 1
+                if launch.launch_id in recorded:
+                    run[name].add(launch.round)
+        self._planned, self._run = planned, run
+        self._finished = data.meta.status == "finished"
+        self._looks = looks
+
+    def compared(self, ours: Cell, base: Cell, our_values: Rounds | None, base_values: Rounds | None) -> Compared:
+        """Pair two cells; without a logarithm, or without a number on either side, there are no pairs."""
+        order = sorted((self._planned[ours.point_id] & self._planned[base.point_id]).elements())
+        both = self._run.get(ours.point_id, set()) & self._run.get(base.point_id, set())
+        made = max((place + 1 for place, number in enumerate(order) if number in both), default=0)
+        looks = self._looks
+        if looks is None:
+            looks = fixed(max(1, len(order)))
+            made = len(order) if self._finished else made
+        pairs = _pairs(our_values, base_values, more_is_better=ours.case.file.main_quantity.better == "high")
+        have = Counter(number for number, _ in pairs)
+
+        def pairs_until(look: int) -> int:
+            # of launches that are still to come none is lost yet
+            return sum(have[number] for number in set(order[: min(look, made)])) + max(0, look - made)
+
+        last = max((look for look in looks.looks if look <= made), default=made)
+        seen = set(order[:last])
+        return Compared(
+            pairs={key: value for key, value in pairs.items() if key[0] in seen},
+            looks=_shortened(looks, [pairs_until(look) for look in looks.looks]),
+            lost=last - sum(have[number] for number in seen),
+        )
+
+
+def _pairs(ours: Rounds | None, base: Rounds | None, *, more_is_better: bool) -> dict[RoundKey, float]:
+    if not ours or not base or min(*ours.values(), *base.values()) <= 0:
+        return {}
+    sign = -1 if more_is_better else 1
+    return {key: sign * (log(ours[key]) - log(base[key])) for key in sorted(ours.keys() & base.keys())}
+
+
+def _shortened(looks: LookPlan, pairs_at: Sequence[int]) -> LookPlan:
+    """Return the looks by how many pairs there are at each; of those that have as many, the last."""
+    found = dict(zip(pairs_at, looks.levels, strict=True))
+    found.pop(0, None)
+    return LookPlan(tuple(found), tuple(found.values())) if found else looks

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 from statistics import pstdev
@@ -23,7 +24,9 @@ def one(
     name: str, called: int, cells: int = 200, *, p: float = ODD, families: int = 8, disturbed: bool = False
 ) -> Alike:
     found = tuple((k % families, p if k < called else EVEN, NINE, 9) for k in range(cells))
-    return Alike(campaign_id=name, disturbed=disturbed, cells=found)
+    chance = random.Random(name)
+    rounds = {k: [chance.gauss(0, 1) for _ in range(9)] for k in range(cells)}
+    return Alike(campaign_id=name, disturbed=disturbed, cells=found, rounds=rounds)
 
 
 def five(*called: int, cells: int = 200) -> list[Alike]:
@@ -32,15 +35,20 @@ def five(*called: int, cells: int = 200) -> list[Alike]:
 
 def test_a_sound_instrument_passes() -> None:
     found = pooled(five(6, 9, 8, 11, 7))
-    assert (found.cells, found.called, found.rate, found.nominal) == (1000, 41, 0.041, NINE)
-    assert found.low < NINE < found.high
+    of_all = found.of_all
+    assert (of_all.cells, of_all.called, of_all.rate, of_all.nominal) == (1000, 41, 0.041, NINE)
+    assert of_all.low < NINE < of_all.high
     assert found.passes
     assert found.after_correction == 0
     assert found.needed is None, "nine launches cannot stand up to 25 cells at 1 %"
     told = spoken(found)
     assert all(holds for _, holds, _ in told)
     assert told[2][2] == "3.0 %, 4.5 %, 4.0 %, 5.5 %, 3.5 % beside a load"
-    assert told[3][2] == "0 of 1,000 cells; with so few launches there could be none"
+    assert told[3][2] == (
+        "0 of 1,000 cells within a campaign, where with so few launches there could be none; 0 of 200 by all of its "
+        "rounds, up to 45"
+    )
+    assert found.tails is None
 
 
 def test_each_criterion_fails_by_itself() -> None:
@@ -64,6 +72,35 @@ def test_each_criterion_fails_by_itself() -> None:
     assert fails(small) == [False, False, False, True]
 
 
+def shifted(one: Alike, cells: int) -> Alike:
+    """The second copy is slower in so many cells, by twice what rounds spread, which no campaign alone can tell."""
+    rounds = {k: [value + 2 * (k < cells) for value in values] for k, values in one.rounds.items()}
+    return replace(one, rounds=rounds)
+
+
+def test_a_cell_that_differs_from_itself_in_every_campaign_fails() -> None:
+    sound = five(6, 9, 8, 11, 7)
+    found = pooled([shifted(one, 3) for one in sound])
+    assert found.after_correction == 0
+    assert found.across.called == 3
+    assert not found.few_corrected
+    assert spoken(found)[3][1:] == (
+        False,
+        "0 of 1,000 cells within a campaign, where with so few launches there could be none; 3 of 200 by all of its "
+        "rounds, up to 45",
+    )
+    assert pooled([shifted(one, 1) for one in sound]).passes, "one in all is allowed"
+
+
+def test_the_p99_is_told_and_not_asked_for() -> None:
+    sound = five(6, 9, 8, 11, 7)
+    found = pooled([replace(one, tails=wild.cells) for one, wild in zip(sound, five(*[60] * 5), strict=True)])
+    assert found.passes
+    assert found.tails is not None
+    assert not found.tails.in_band
+    assert "of the p99, which is told and not asked for, 30.0 %, 300 of 1,000, outside" in spoken(found)[1][2]
+
+
 def test_the_spread_is_that_of_all_draws_of_campaigns() -> None:
     counts = [(3, 100), (9, 200), (2, 150)]
     rates = [
@@ -76,8 +113,9 @@ def test_the_spread_is_that_of_all_draws_of_campaigns() -> None:
 def test_cells_that_hang_together_are_not_counted_as_so_many() -> None:
     """The same share called, once spread over campaigns evenly and once in two of them alone: the band knows it."""
     even, lumped = pooled(five(8, 8, 8, 8, 8)), pooled(five(0, 20, 0, 20, 0))
-    assert even.called == lumped.called
-    assert even.high - even.low < 0.04 < 0.09 < lumped.high - lumped.low
+    assert even.of_all.called == lumped.of_all.called
+    widths = [one.of_all.high - one.of_all.low for one in (even, lumped)]
+    assert widths[0] < 0.04 < 0.09 < widths[1]
 
 
 def test_one_campaign_is_no_pool() -> None:
@@ -99,5 +137,5 @@ def test_how_often_a_rate_is_outside(level: float, together: float, least: float
             if together:
                 own = chance.betavariate(level * (1 / together - 1), (1 - level) * (1 / together - 1))
             campaigns.append(one(f"c{k}", sum(chance.random() < own for _ in range(200))))
-        outside += not pooled(campaigns).in_band
+        outside += not pooled(campaigns).of_all.in_band
     assert least <= 100 * outside / made <= most

@@ -120,8 +120,8 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
         yield Remark(
             grave=True,
             title=f"{units.count_of(len(beaten), 'measurement')} better than the floor",
-            text="Either the floor is weak or the measurement is wrong; do not rely on these ratios, each of which stands "
-            "up to all others of its pattern, place and wait mode: "
+            text="Either the floor is weak or the measurement is wrong; do not rely on these ratios, each of which "
+            "stands up to all others of its pattern, place and wait mode: "
             f"{'; '.join(names)}{rest}.",
         )
     without = sum(row.ratio is None for row in rows)

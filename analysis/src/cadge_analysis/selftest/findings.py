@@ -20,6 +20,7 @@ from cadge_analysis.selftest.planted import (
     planted,
     send_ns,
 )
+from cadge_analysis.selftest.pooled import Rate, alike, pooled, spoken
 from cadge_analysis.selftest.quiet import quiet
 from cadge_analysis.selftest.stall import CLOSED_MOST, SHOWN_NS, stalled
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
@@ -223,8 +224,6 @@ def of_coverage(campaign: Campaign) -> Finding:
 
 def of_alike(campaigns: Sequence[Campaign]) -> Finding:
     """Judge campaigns of the sweep selftest-aa, of which the first was made beside a load."""
-    from cadge_analysis.selftest.pooled import alike, pooled, spoken
-
     found = pooled([alike(one, disturbed=one is campaigns[0]) for one in campaigns])
     criteria = spoken(found)
     verdict: PartVerdict = "passed" if found.passes else "failed" if found.enough else "not judged"
@@ -232,16 +231,23 @@ def of_alike(campaigns: Sequence[Campaign]) -> Finding:
         verdict=verdict,
         says="; ".join(f"{asked}: {came}{'' if holds else ' (NOT HELD)'}" for asked, holds, came in criteria),
         figures={
-            "cells": found.cells,
-            "called": found.called,
-            "rate": found.rate,
-            "nominal": found.nominal,
-            "low": found.low,
-            "high": found.high,
+            **_rate(found.of_all),
             "after_correction": found.after_correction,
+            "across": {
+                "cells": found.across.cells,
+                "rounds": found.across.rounds,
+                "called": found.across.called,
+                "p": found.across.p,
+                "correlation": found.across.serial.correlation if found.across.serial else None,
+            },
+            "p99": _rate(found.tails) if found.tails else None,
             "campaigns": [
                 {"campaign_id": one.campaign_id, "disturbed": one.disturbed, "cells": len(one.cells), "rate": one.rate}
                 for one in found.campaigns
             ],
         },
     )
+
+
+def _rate(rate: Rate) -> dict[str, JsonValue]:
+    return asdict(rate) | {"rate": rate.rate}

@@ -14,23 +14,31 @@ distribution: outside the band are 0.05, 0.5, 0.9 and 2.4 % where cells of a cam
 0.02; percentiles of the draws would be 11 to 15 %. Of instruments that are wrong in 6, 8 and 9.6 % (what a correlation
 of 0.3 makes of nine launches) 17, 62 and 85 % are outside, and with HIGHEST as well more than 88 % of the last: so few
 campaigns tell a rate that is off by a half from a right one only now and then.
+
+After correction at CORRECTED_ERROR next to nothing is to be called: neither within the campaigns, where nine launches
+could not be called anything, nor of any cell over all of them (across.py), where they can.
+
+The p99 is counted apart, and told; nothing is asked of it here, since a campaign withholds its verdicts on the p99 by
+itself (stats/twin.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from math import ceil, factorial, prod, sqrt
 
-from cadge_analysis.stats.campaign_verdicts import judge_campaign
+from cadge_analysis.selftest.across import Across, Rounds, across
+from cadge_analysis.stats.campaign_verdicts import judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import compare
 from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.load import read
+from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.signs import two_sided
-from cadge_analysis.stats.twin import called_at_most, corrected, twin_cells
+from cadge_analysis.stats.twin import TwinCell, called_at_most, corrected, twin_cells
 from cadge_results import Campaign
 
 CELLS_LEAST = 1000
@@ -44,13 +52,21 @@ _STUDENT = (63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.16
 """Student's t at 99.5 % for 1, 2, ... degrees of freedom; with more the last is taken, which is a little wide."""
 
 
+Judged = tuple[Hashable, float, float, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """What one campaign says of A against A: `cells` are (family, p, attainable level, launches)."""
+    """What one campaign says of A against A: `cells` are (family, p, attainable level, launches); `tails` of the p99.
+
+    `rounds`: the cells' paired log-ratios, by point.
+    """
 
     campaign_id: str
     disturbed: bool
-    cells: tuple[tuple[Hashable, float, float, int], ...]
+    cells: tuple[Judged, ...]
+    tails: tuple[Judged, ...] = ()
+    rounds: Rounds = field(default_factory=dict)
     error: float = ERROR
 
     @property
@@ -72,23 +88,51 @@ class Alike:
 def alike(campaign: Campaign, *, disturbed: bool = False) -> Alike:
     """Return what a stored campaign brings to the pool. Raises AnalysisError, cadge_results.ResultsError."""
     comparison = compare(read(campaign))
-    cells = twin_cells(comparison, judge_campaign(comparison))
-    found = tuple((cell.family, cell.p, cell.level, cell.launches) for cell in cells)
-    return Alike(campaign_id=campaign.meta.campaign_id, disturbed=disturbed, cells=found)
+    verdicts = replace(judge_campaign(comparison), tails=tail_verdicts(comparison))
+    cells = twin_cells(comparison, verdicts)
+    return Alike(
+        campaign_id=campaign.meta.campaign_id,
+        disturbed=disturbed,
+        cells=_judged(cells),
+        tails=_judged(twin_cells(comparison, verdicts, measure=TAIL)),
+        rounds={cell.cell.point_id: cell.rounds for cell in cells},
+    )
+
+
+def _judged(cells: Iterable[TwinCell]) -> tuple[Judged, ...]:
+    return tuple((cell.family, cell.p, cell.level, cell.launches) for cell in cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """How many of `cells` were called different, and the band around the `nominal` rate, as shares."""
+
+    cells: int
+    called: int
+    nominal: float
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """The share that was called different."""
+        return self.called / self.cells
+
+    @property
+    def in_band(self) -> bool:
+        """The rate is the nominal one, as far as so many campaigns can tell."""
+        return self.low <= self.rate <= self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooled:
-    """What all campaigns together say. The rate is to lie within `low` to `high`, the band around the nominal one."""
+    """What all campaigns together say: `of_all` cells, and of the `tails`, where two campaigns or more have these."""
 
     campaigns: tuple[Alike, ...]
-    cells: int
-    called: int
-    rate: float
-    nominal: float
-    low: float
-    high: float
+    of_all: Rate
+    tails: Rate | None
     after_correction: int
+    across: Across
     needed: int | None
     """How many cells of the smallest family have to differ in all rounds alike before one survives the correction; None
     where all of them would not do: then `after_correction` says nothing, as it could not be anything but 0."""
@@ -97,12 +141,7 @@ class Pooled:
     def enough(self) -> bool:
         """True where there are as many cells and campaigns as the test asks for, one of these disturbed."""
         made = [one for one in self.campaigns if one.cells]
-        return self.cells >= CELLS_LEAST and len(made) >= CAMPAIGNS_LEAST and any(one.disturbed for one in made)
-
-    @property
-    def in_band(self) -> bool:
-        """The rate is the nominal one, as far as so many campaigns can tell."""
-        return self.low <= self.rate <= self.high
+        return self.of_all.cells >= CELLS_LEAST and len(made) >= CAMPAIGNS_LEAST and any(one.disturbed for one in made)
 
     @property
     def none_high(self) -> bool:
@@ -111,13 +150,14 @@ class Pooled:
 
     @property
     def few_corrected(self) -> bool:
-        """After correction next to nothing is called different."""
-        return self.after_correction <= CORRECTED_MOST
+        """After correction next to nothing is called different, in a campaign or over all of them."""
+        within = self.after_correction <= CORRECTED_MOST
+        return within and self.across.called <= CORRECTED_MOST and not self.across.withheld
 
     @property
     def passes(self) -> bool:
         """All of it."""
-        return self.enough and self.in_band and self.none_high and self.few_corrected
+        return self.enough and self.of_all.in_band and self.none_high and self.few_corrected
 
 
 def pooled(campaigns: Sequence[Alike]) -> Pooled:
@@ -125,21 +165,23 @@ def pooled(campaigns: Sequence[Alike]) -> Pooled:
     made = [one for one in campaigns if one.cells]
     if len(made) < 2:
         raise ValueError("a rate is pooled over two campaigns or more")
+    tailed = [replace(one, cells=one.tails) for one in made if one.tails]
+    return Pooled(
+        campaigns=tuple(campaigns),
+        of_all=_rate(made),
+        tails=_rate(tailed) if len(tailed) > 1 else None,
+        after_correction=sum(one.after_correction for one in made),
+        across=across([one.rounds for one in made], CORRECTED_ERROR),
+        needed=_needed(made),
+    )
+
+
+def _rate(made: Sequence[Alike]) -> Rate:
     cells, called = sum(len(one.cells) for one in made), sum(one.called for one in made)
     levels = [level for one in made for _, _, level, _ in one.cells]
     nominal = sum(levels) / cells
     low, high = _band([(one.called, len(one.cells)) for one in made], levels, nominal)
-    return Pooled(
-        campaigns=tuple(campaigns),
-        cells=cells,
-        called=called,
-        rate=called / cells,
-        nominal=nominal,
-        low=low,
-        high=high,
-        after_correction=sum(one.after_correction for one in made),
-        needed=_needed(made),
-    )
+    return Rate(cells=cells, called=called, nominal=nominal, low=low, high=high)
 
 
 def _band(counts: Sequence[tuple[int, int]], levels: Sequence[float], nominal: float) -> tuple[float, float]:
@@ -178,28 +220,51 @@ def _needed(made: Sequence[Alike]) -> int | None:
 
 def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
     """Return each criterion for people: what is asked, whether it holds, and what came."""
+    of_all = found.of_all
     by_campaign = ", ".join(
         f"{100 * one.rate:.1f} %{' beside a load' if one.disturbed else ''}" for one in found.campaigns if one.cells
     )
-    corrected_said = f"{found.after_correction} of {found.cells:,} cells"
-    if found.needed is None:
-        corrected_said += "; with so few launches there could be none"
     return (
         (
             f"at least {CELLS_LEAST:,} cells of {CAMPAIGNS_LEAST} campaigns, one beside a load",
             found.enough,
-            f"{found.cells:,} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
+            f"{of_all.cells:,} cells of {sum(bool(one.cells) for one in found.campaigns)} campaigns",
         ),
         (
-            f"the rate lies within the band of {100 * found.low:.1f} to {100 * found.high:.1f} % around "
-            f"{100 * found.nominal:.1f} %",
-            found.in_band,
-            f"{100 * found.rate:.1f} %, {found.called} of {found.cells:,}",
+            f"the rate lies within the band of {_band_said(of_all)}",
+            of_all.in_band,
+            f"{100 * of_all.rate:.1f} %, {of_all.called} of {of_all.cells:,}{_of_tails(found.tails)}",
         ),
         (f"no campaign above {100 * HIGHEST:.0f} %", found.none_high, by_campaign),
         (
             f"after correction at {100 * CORRECTED_ERROR:.0f} % at most {CORRECTED_MOST} in all",
             found.few_corrected,
-            corrected_said,
+            f"{_within(found)}; {_across(found.across)}",
         ),
     )
+
+
+def _band_said(rate: Rate) -> str:
+    return f"{100 * rate.low:.1f} to {100 * rate.high:.1f} % around {100 * rate.nominal:.1f} %"
+
+
+def _of_tails(rate: Rate | None) -> str:
+    if rate is None:
+        return ""
+    where = "within" if rate.in_band else "outside"
+    return (
+        f" (of the p99, which is told and not asked for, {100 * rate.rate:.1f} %, {rate.called} of {rate.cells:,}, "
+        f"{where} {_band_said(rate)})"
+    )
+
+
+def _within(found: Pooled) -> str:
+    text = f"{found.after_correction} of {found.of_all.cells:,} cells within a campaign"
+    return text if found.needed is not None else f"{text}, where with so few launches there could be none"
+
+
+def _across(found: Across) -> str:
+    if found.withheld:
+        return "over all campaigns rounds are too much alike for an answer"
+    text = f"{found.called} of {found.cells:,} by all of its rounds, up to {found.rounds}"
+    return text if found.possible else f"{text}, which are too few for any"

@@ -80,9 +80,7 @@ def leaves(
         return (two_sided(looks[0], fewest[0]) / (2 if one_sided else 1),)
     chain = _chain(correlation)
     parts = len(chain)
-    # ways[above][part]: the probability of so many above zero, the last in this part, and never outside
-    ways = [[1 / parts if part < parts // 2 else 0.0 for part in range(parts)]]
-    ways.append([1 / parts - one for one in ways[0]])
+    ways = _first(parts)
     found, launches = [], 1
     for look, fewer in zip(looks, fewest, strict=True):
         while launches < look:
@@ -95,6 +93,22 @@ def leaves(
                 ways[above] = [0.0] * parts
         found.append(outside)
     return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def ways_above(launches: int, *, correlation: float = 0.0) -> tuple[float, ...]:
+    """Return the probability of each number of differences above zero, from 0 to all of one or more launches."""
+    chain = _chain(correlation)
+    ways = _first(len(chain))
+    for _ in range(launches - 1):
+        ways = _step(ways, chain)
+    return tuple(sum(row) for row in ways)
+
+
+def _first(parts: int) -> list[list[float]]:
+    """Return ways[above][part] after one launch: the probability of so many above zero, the last in this part."""
+    below = [1 / parts if part < parts // 2 else 0.0 for part in range(parts)]
+    return [below, [1 / parts - one for one in below]]
 
 
 def _step(ways: Sequence[Sequence[float]], chain: Chain) -> list[list[float]]:

@@ -44,7 +44,7 @@ class TwinCell:
     """A against A in one case; above zero the second series is the slower one.
 
     `level`: how often this test, with so many launches, calls what is no difference one. `family`: what it is corrected
-    within.
+    within. `rounds`: the log-ratios in the order of rounds.
     """
 
     family: FamilyKey
@@ -53,6 +53,7 @@ class TwinCell:
     log_ratio: float
     p: float
     level: float
+    rounds: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,7 @@ def twin_cells(
                     log_ratio=judged.log_ratio,
                     p=judged.p,
                     level=attainable(pair.looks, error, correlation),
+                    rounds=tuple(value for _, value in sorted(pair.pairs.items())),
                 )
             )
     return tuple(found)

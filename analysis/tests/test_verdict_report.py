@@ -145,11 +145,12 @@ def test_the_method_says_what_was_done(root: pagereader.Node) -> None:
     ):
         assert said in method.text
     rows = [[cell.text for cell in row.all("td")] for row in method.one("table").one("tbody").all("tr")]
-    assert [row[:9] for row in rows] == [
-        ["RPC", "within one host", "polling", "12", "6", "3", "3", "0", "100\u202f%"],
-        ["Stream", "within one host", "polling", "12", "6", "3", "3", "0", "100\u202f%"],
+    assert [row[:10] for row in rows] == [
+        ["RPC", "within one host", "polling", "p50", "12", "6", "3", "3", "0", "100\u202f%"],
+        ["Stream", "within one host", "polling", "rate", "12", "6", "3", "3", "0", "100\u202f%"],
+        ["RPC", "within one host", "polling", "p99", "12", "6", "3", "3", "0", "100\u202f%"],
     ]
-    assert all("(allowed for: 0)" in row[9] for row in rows)
+    assert all("(allowed for: 0)" in row[10] for row in rows)
 
 
 def test_a_campaign_whose_baseline_was_not_measured_says_so(tmp_path: Path) -> None:

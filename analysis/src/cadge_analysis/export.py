@@ -3,7 +3,8 @@
 
 As a third form, the models that were fitted to its points (see `models.loggp`).
 
-What was measured twice stands apart, in JSON alone (`twins`): a second row of a layer would pass for a competitor.
+What was measured twice stands apart, so that no second row of a layer passes for a competitor: in CSV last, with `twin`
+true, and in JSON as `twins`. These rows have no verdicts; they say how they compare with the first series of the layer.
 
 Values are those of the report, unrounded. An empty field has no value; `state` and `reason` say why.
 """
@@ -12,22 +13,25 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from math import exp
 from typing import TextIO
 
 from cadge_analysis import words
 from cadge_analysis.errors import BadInputError, NoDataError
 from cadge_analysis.judged import judged
 from cadge_analysis.models.campaign import fits_of
-from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, CellVerdict, FamilyVerdicts
 from cadge_analysis.stats.compare import Comparison, Numbers, Row, compare, numbers_of
 from cadge_analysis.stats.costs import PerOperation
 from cadge_analysis.stats.intervals import Estimate, Tail
 from cadge_analysis.stats.knee import Knee, loads
 from cadge_analysis.stats.load import Cell, Dataset, read
+from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.twin import twin_rate
+from cadge_analysis.stats.twin import twin_cells, twin_rate
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Campaign
 from cadge_results.catalogue import in_order
@@ -64,6 +68,7 @@ def _identity(cell: Cell, data: Dataset) -> Record:
         "layer": series.layer,
         "shims": "+".join(series.shims),
         "settings": " ".join(f"{key}={value}" for key, value in series.settings),
+        "twin": cell.twin,
         "place": case.place,
         "wait": case.wait,
         "pattern": case.pattern,
@@ -120,23 +125,31 @@ def _baseline(row: Row | None) -> Record:
     }
 
 
+def _said(name: str, one: CellVerdict | None, baseline: str | None) -> Record:
+    found, ratio = (one.verdict, one.ratio) if one else (None, None)
+    return {
+        name: str(found.says) if found else None,
+        f"{name}_against": baseline if found else None,
+        f"{name}_ratio": ratio.value if ratio else None,
+        f"{name}_ratio_low": ratio.low if ratio else None,
+        f"{name}_ratio_high": ratio.high if ratio else None,
+        f"{name}_p": found.p if found else None,
+        f"{name}_level": found.level if found else None,
+        f"{name}_launches": found.launches if found else None,
+        f"{name}_early": found.early if found else None,
+        f"{name}_withheld": found.withheld if found else None,
+        f"{name}_more": found.more if found else None,
+    }
+
+
 def _verdict(cell: Cell, verdicts: CampaignVerdicts) -> Record:
     """Return what is said of a point beside the baseline, and whether it leads its case, alone or in a group."""
-    one, group = verdicts.by_point.get(cell.point_id), verdicts.groups.get(cell.case)
-    found, ratio = (one.verdict, one.ratio) if one else (None, None)
-    is_ranked = group is not None and cell.series.kind == "layer" and bool(cell.samples)
+    group, tails = verdicts.groups.get(cell.case), verdicts.tails
+    is_ranked = group is not None and cell.series.kind == "layer" and bool(cell.samples) and not cell.twin
     return {
-        "verdict": str(found.says) if found else None,
-        "verdict_against": verdicts.baseline if found else None,
-        "verdict_ratio": ratio.value if ratio else None,
-        "verdict_ratio_low": ratio.low if ratio else None,
-        "verdict_ratio_high": ratio.high if ratio else None,
-        "verdict_p": found.p if found else None,
-        "verdict_level": found.level if found else None,
-        "verdict_launches": found.launches if found else None,
-        "verdict_early": found.early if found else None,
-        "verdict_withheld": found.withheld if found else None,
-        "verdict_more": found.more if found else None,
+        **_said("verdict", verdicts.by_point.get(cell.point_id), verdicts.baseline),
+        **_said("p99_verdict", tails.by_point.get(cell.point_id) if tails else None, verdicts.baseline),
+        "p99_verdict_without": tails.without.get(cell.point_id) if tails and not cell.twin else None,
         "leads": cell.series in group.members if is_ranked and group else None,
     }
 
@@ -183,8 +196,39 @@ def _measured(numbers: Numbers | None, row: Row | None, data: Dataset, shares: M
     }
 
 
+def _itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, Record]:
+    """Return, by point of a second series, how it compares with the first: ratio by round, and p without correction."""
+    found: dict[str, Record] = defaultdict(dict)
+    for name, measure in (("itself", MAIN), ("itself_p99", TAIL)):
+        for one in twin_cells(comparison, verdicts, measure=measure):
+            sign = -1 if one.cell.case.file.main_quantity.better == "high" else 1
+            found[one.cell.point_id] |= {
+                f"{name}_ratio": exp(sign * one.log_ratio),
+                f"{name}_p": one.p,
+                f"{name}_launches": one.launches,
+            }
+    return found
+
+
+_ITSELF = tuple(f"itself{of}_{what}" for of in ("", "_p99") for what in ("ratio", "p", "launches"))
+
+
 def records(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
-    """Yield one flat record for every planned point, in the report's order."""
+    """Yield one flat record for every planned point, in the report's order; last what was measured a second time."""
+    for record in _first(comparison, verdicts):
+        yield record | (dict.fromkeys(_ITSELF) if comparison.data.twins else {})
+    yield from _second(comparison, verdicts)
+
+
+def _second(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
+    itself = _itself(comparison, verdicts) if comparison.data.twins else {}
+    for cell in comparison.data.twins:
+        measured = _measured(numbers_of(cell), None, comparison.data, {})
+        compared = {name: itself.get(cell.point_id, {}).get(name) for name in _ITSELF}
+        yield _identity(cell, comparison.data) | measured | _verdict(cell, verdicts) | compared
+
+
+def _first(comparison: Comparison, verdicts: CampaignVerdicts) -> Iterator[Record]:
     rows = {row.cell.point_id: row for row in comparison.rows}
     shares = loads(comparison.rows).shares
     floors = {numbers.cell.point_id: numbers for numbers in comparison.floor_numbers}
@@ -216,13 +260,9 @@ def _knee(knee: Knee) -> Record:
     }
 
 
-def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
-    """Return what is said of the campaign: each family, and who leads in each case."""
+def _families(verdicts: FamilyVerdicts) -> dict[str, object]:
+    """Return what is said by one measure, family by family."""
     return {
-        "baseline": verdicts.baseline,
-        "same_within": verdicts.delta,
-        "error": ERROR,
-        "looks": list(verdicts.looks.looks) if verdicts.looks else None,
         "withheld": verdicts.withheld,
         "comparisons": verdicts.comparisons,
         "decided": verdicts.decided,
@@ -237,6 +277,18 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
             }
             for one in verdicts.families
         ],
+    }
+
+
+def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
+    """Return what is said of the campaign: each family, and who leads in each case."""
+    return {
+        "baseline": verdicts.baseline,
+        "same_within": verdicts.delta,
+        "error": ERROR,
+        "looks": list(verdicts.looks.looks) if verdicts.looks else None,
+        **_families(verdicts),
+        "p99": {**_families(verdicts.tails), "without": dict(verdicts.tails.without)} if verdicts.tails else None,
         "groups": [
             {
                 "pattern": case.pattern,
@@ -255,41 +307,41 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
 
 def _json(comparison: Comparison, stream: TextIO) -> None:
     meta = comparison.data.meta
-    listed = []
-    by_id = {cell.point_id: cell for cell in comparison.data.cells}
+    by_id = {cell.point_id: cell for cell in comparison.data.planned}
     verdicts = judged(comparison)
-    for record in records(comparison, verdicts):
+
+    def whole(record: Record) -> dict[str, object]:
         cell = by_id[str(record["point_id"])]
         numbers = numbers_of(cell)
         own = {s.launch_id: numbers.by_round[s.round] for s in cell.samples} if numbers else {}
         counted = {"counted_an_operation": dict(numbers.counted)} if numbers else {}
-        listed.append({**record, **counted, "by_launch": own})
+        return {**record, **counted, "by_launch": own}
+
     document = {
         "schema": "cadge.export/2",
         "campaign_id": comparison.data.campaign_id,
         "plan_hash": meta.plan_hash,
         "tool": meta.tool.model_dump(mode="json"),
         "by_launch_unit": "that of the pattern's main quantity: ns (p50 of the launch), MB/s, or its own",
-        "rows": listed,
+        "rows": [whole(record) for record in _first(comparison, verdicts)],
         "verdicts": _verdicts(verdicts),
         "knees": [_knee(knee) for knee in loads(comparison.rows).knees],
-        **_twins(comparison, verdicts),
+        **({"twins": [whole(record) for record in _second(comparison, verdicts)]} if comparison.data.twins else {}),
+        **_against_itself(comparison, verdicts),
     }
     json.dump(document, stream, indent=1, sort_keys=True, ensure_ascii=True)
     stream.write("\n")
 
 
-def _twins(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
-    """Return what was measured twice: the cells of the second series, which compete nowhere, and A against A."""
+def _against_itself(comparison: Comparison, verdicts: CampaignVerdicts) -> dict[str, object]:
+    """Return how often what was measured twice was called different, by the main quantity and by the p99."""
     if not comparison.data.twins:
         return {}
-    rate = twin_rate(comparison, verdicts)
-    found = asdict(rate) | {"series": [one.label for one in rate.series], "withhold": rate.withhold} if rate else None
-    cells = [
-        _identity(cell, comparison.data) | _measured(numbers_of(cell), None, comparison.data, {})
-        for cell in comparison.data.twins
-    ]
-    return {"twins": cells, "a_against_a": found}
+    return {
+        name: asdict(rate) | {"series": [one.label for one in rate.series], "withhold": rate.withhold} if rate else None
+        for name, measure in (("a_against_a", MAIN), ("a_against_a_p99", TAIL))
+        for rate in (twin_rate(comparison, verdicts, measure=measure),)
+    }
 
 
 def _models(data: Dataset, stream: TextIO) -> None:

@@ -10,8 +10,11 @@ from cadge_analysis.stats.load import Dataset
 from cadge_analysis.stats.twin import TwinRate, reason
 
 
-def itself(data: Dataset, rate: TwinRate | None) -> tuple[Fact, ...]:
-    """Return it as facts: what was measured twice, how often it was called different, and what follows."""
+def itself(data: Dataset, rate: TwinRate | None, of_tails: TwinRate | None = None) -> tuple[Fact, ...]:
+    """Return it as facts: what was measured twice, how often it was called different, and what follows.
+
+    of_tails: the same by the p99, which is counted apart.
+    """
     tried = _tried(data)
     if rate is None:
         return (Fact(name="A against A", text=_without(data)), *tried)
@@ -19,6 +22,7 @@ def itself(data: Dataset, rate: TwinRate | None) -> tuple[Fact, ...]:
         Fact(name="A against A", text=counted(rate)),
         Fact(name="How many are too many", text=_limit(rate)),
         Fact(name="After correction", text=_corrected(rate)),
+        *((Fact(name="By the p99", text=_tails(of_tails)),) if of_tails is not None else ()),
         *tried,
     )
 
@@ -32,7 +36,9 @@ def _tried(data: Dataset) -> tuple[Fact, ...]:
 
 def withheld(rate: TwinRate | None) -> str:
     """Return why no verdict is given in this campaign, as a sentence; "" where A against A speaks against none."""
-    return f"Verdicts are withheld: {reason(rate)}" if rate is not None and rate.withhold else ""
+    if rate is None or not rate.withhold:
+        return ""
+    return f"Verdicts{' on the p99' if rate.ending else ''} are withheld: {reason(rate)}"
 
 
 def counted(rate: TwinRate) -> str:
@@ -69,6 +75,16 @@ def _corrected(rate: TwinRate) -> str:
         f"With the correction within a pattern at a place that layers' verdicts have, {called} of "
         f"{units.count_of(rate.cells, 'cell')} {'is' if rate.after_correction == 1 else 'are'} called different."
     )
+
+
+def _tails(rate: TwinRate) -> str:
+    called = "none" if rate.called == 0 else units.grouped(rate.called)
+    text = (
+        f"Of {units.count_of(rate.cells, 'cell')} with samples enough {called} {'was' if rate.called == 1 else 'were'} "
+        f"called different ({units.percent(rate.rate)}; the test attains {units.percent(rate.nominal)}), "
+        f"{units.grouped(rate.after_correction)} after correction; no more than {rate.quantile_999} are to be. "
+    )
+    return text + (f"{withheld(rate)}." if rate.withhold else "Nothing here speaks against the verdicts on the p99.")
 
 
 def _names(rate: TwinRate) -> str:

@@ -333,10 +333,10 @@ def _identity(data: Dataset) -> Iterator[Remark]:
 
 
 def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
-    if said := withheld(rate):
+    if rate is not None and (said := withheld(rate)):
         yield Remark(
             grave=True,
-            title="A layer differs from itself",
+            title=f"A layer differs from itself{' by its p99' if rate.ending else ''}",
             text=f"{said}. Something else than the layers made differences here: look at what was hindered, at the "
             "machine's load, and measure again.",
         )
@@ -348,8 +348,8 @@ def _of_the_selftest(data: Dataset) -> Iterator[Remark]:
         yield Remark(grave=True, title=title, text=text)
 
 
-def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remark, ...]:
-    """Return every remark, grave ones first, each kind in the order of this file."""
+def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ...]:
+    """Return every remark, grave ones first, each kind in the order of this file. rates: A against A, by measures."""
     data = comparison.data
     found = [
         *_surroundings(data),
@@ -357,7 +357,7 @@ def remarks(comparison: Comparison, rate: TwinRate | None = None) -> tuple[Remar
         *_made_again(data),
         *_floors(comparison.rows, data),
         *_identity(data),
-        *_of_itself(rate),
+        *(remark for rate in rates for remark in _of_itself(rate)),
         *_of_the_selftest(data),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),

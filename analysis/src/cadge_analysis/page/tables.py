@@ -68,6 +68,8 @@ def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> 
             columns.append(Column(key=name, head=quantity.heading, unit=words.shown(quantity).unit))
     if main.kind == "histogram":
         columns.append(Column(key="p99", head="p99", unit=shown.unit))
+        if baseline:
+            columns.append(Column(key="p99_verdict", head=f"p99 beside {baseline}"))
         columns.append(Column(key="p999", head="p99.9", unit=shown.unit))
     if file.baseline is not None:
         base = words.baseline(file)
@@ -105,7 +107,7 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
     details = {name for name, one in file.quantities.items() if one.detail}
     if not details:
         return tuple(columns), ()
-    seen_first = {"wait", "p50", "verdict", "p99", "launches", *file.quantities} - details
+    seen_first = {"wait", "p50", "verdict", "p99", "p99_verdict", "launches", *file.quantities} - details
 
     def is_first(column: Column) -> bool:
         return column.key in seen_first or column.key.startswith("cpu_")
@@ -231,6 +233,7 @@ def _values(
             if name != file.main
         },
         "p99": _tail(numbers.p99),
+        "p99_verdict": verdict_words.of_tail(row, verdicts),
         "p999": _tail(numbers.p999),
         **_baseline(row.baseline),
         "generator": share_value(shares.get(row.cell.point_id), file.knee),

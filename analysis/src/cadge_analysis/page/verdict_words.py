@@ -18,8 +18,9 @@ from cadge_analysis.stats.campaign_verdicts import (
     LeadingGroup,
     Ratio,
 )
-from cadge_analysis.stats.compare import Row
+from cadge_analysis.stats.compare import P99, Row
 from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.measures import BEYOND, samples_needed
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.serial import CLEARLY, IGNORED, WITHHELD, Serial
 from cadge_analysis.stats.verdict import Verdict
@@ -69,6 +70,14 @@ def value_of(one: CellVerdict | None, row: Row, verdicts: CampaignVerdicts) -> V
         detail="; ".join(parts),
         raw=" ".join(f"{end:.12g}" for end in ends if end is not None),
     )
+
+
+def of_tail(row: Row, verdicts: CampaignVerdicts) -> Value:
+    """Return the verdict on a row's p99 as a cell of a table; how many samples there are where they are too few."""
+    name, tails = row.cell.point_id, verdicts.tails
+    if tails is not None and name in tails.without:
+        return Value(text=units.MISSING, reason=tails.without[name].replace(",", units.THIN))
+    return value_of(tails.by_point.get(name) if tails is not None else None, row, verdicts)
 
 
 def beside_baseline(verdicts: CampaignVerdicts, rows: Iterable[Row]) -> str:
@@ -161,10 +170,32 @@ def cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
             f"Of {units.count_of(verdicts.comparisons, 'comparison')} with {verdicts.baseline}, {units.grouped(left)}: "
             "which is faster, or whether they are the same. Each says how many launches more would about do."
         )
+    yield from _tails_cannot(verdicts)
     held = [family for family in verdicts.families if family.withheld and family.cells]
     if held:
         said = words.listing([f"{_pattern(one)} {words.PLACES[one.key.place]}" for one in held])
         yield f"Anything that compares layers of {said}: neighbouring rounds are too much alike, see Method."
+
+
+def _tails_cannot(verdicts: CampaignVerdicts) -> Iterator[str]:
+    """Yield what is left open of the p99."""
+    tails = verdicts.tails
+    if tails is None:
+        return
+    if tails.withheld:
+        yield f"Which layer is faster or slower by its p99: {tails.withheld}."
+        return
+    left, few = len(tails.undecided), len(tails.without)
+    if left:
+        yield (
+            f"Of {units.count_of(tails.comparisons, 'comparison')} by the p99, {units.grouped(left)}: which is faster, "
+            "or whether they are the same."
+        )
+    if few:
+        yield (
+            f"How {units.count_of(few, 'further point')} {'compares' if few == 1 else 'compare'} by the p99: not every "
+            f"launch has the {units.grouped(samples_needed(P99))} samples that its own p99 needs."
+        )
 
 
 def _pattern(family: Family) -> str:
@@ -199,6 +230,13 @@ def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, 
             "comparison that has no number counts as one that cannot be told.",
         ),
         Fact(
+            name="Verdicts on the p99",
+            text="Where the main quantity is a time, each launch's own p99 is compared in the same way, in families of "
+            "its own, with their own correction and their own correlation of rounds. A launch has one where at least "
+            f"{BEYOND} of its samples lie beyond it, so from {units.grouped(samples_needed(P99))} samples on; where a "
+            "launch of either side has fewer the row says how many. Layers that lead are found by the main quantity.",
+        ),
+        Fact(
             name="Leading group",
             text="\u201cFastest\u201d, or what a pattern says for it, is said of a layer that alone is not beaten by "
             "another one. Otherwise the layers that may be the best are a leading group: in each case it holds the "
@@ -231,6 +269,8 @@ def _rounds(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> str:
         return f"{text}Here no rounds can tell."
     apart = [one for one in verdicts.families if one.serial is not verdicts.serial and one.serial is not None]
     text += f"Here it is {_serial(verdicts.serial)}."
+    if verdicts.tails is not None and verdicts.tails.serial is not None:
+        text += f" Of the p99 it is {_serial(verdicts.tails.serial)}."
     for family in apart:
         where = f"{titles.get(family.key.pattern, family.key.pattern)} {words.PLACES[family.key.place]}"
         text += f" {where}, {words.WAITS[family.key.wait]}: {_serial(family.serial)}."
@@ -247,7 +287,8 @@ def _serial(found: Serial | None) -> str:
 def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
     """Return the families, and how many comparisons of each came to which verdict."""
     rows = []
-    for family in verdicts.families:
+    tails = verdicts.tails.families if verdicts.tails else ()
+    for family in (*verdicts.families, *tails):
         if not family.cells:
             continue
         counts = [sum(one.says == verdict for one in family.cells) for verdict in ORDER]
@@ -256,6 +297,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
                 titles.get(family.key.pattern, family.key.pattern),
                 words.PLACES[family.key.place],
                 words.WAITS[family.key.wait],
+                "p99" if family in tails else family.cells[0].cell.case.file.main_quantity.heading,
                 units.grouped(len(family.cells)),
                 *map(units.grouped, counts),
                 units.percent(family.decided / len(family.cells), 0),
@@ -268,6 +310,7 @@ def table(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> FactTable:
             "pattern",
             "place",
             "waits by",
+            "by",
             "comparisons",
             *(f"{SIGNS[verdict]} {verdict}" for verdict in ORDER),
             "decided",

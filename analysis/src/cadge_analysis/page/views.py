@@ -27,6 +27,7 @@ from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
 from cadge_analysis.stats.knee import loads as loads_of
 from cadge_analysis.stats.load import Cell, Dataset, LaunchFacts, Series, launch_facts
+from cadge_analysis.stats.measures import MAIN, TAIL
 from cadge_analysis.stats.twin import twin_rate
 
 FirstFacts = Mapping[tuple[Series, str, str], LaunchFacts]
@@ -182,8 +183,8 @@ def page(comparison: Comparison, *, title: str | None, generated: str, since: Si
             made = _section(comparison, pattern, place, keys, looks, first, fits, loads, verdicts)
             if made is not None:
                 sections[pattern, place] = made
-    rate = twin_rate(comparison, verdicts)
-    found = remarks(comparison, rate)
+    rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
+    found = remarks(comparison, rate, of_tails)
     outcomes = coverage.outcome_rows(data)
     return Page(
         title=title or provenance.title(data),
@@ -197,7 +198,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str, since: Si
         cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),
         sections=tuple(sections.values()),
-        itself=itself(data, rate),
+        itself=itself(data, rate, of_tails),
         matrix=coverage.matrix(data, keys),
         outcomes=outcomes,
         planned_points=units.grouped(sum(row.raw_points for row in outcomes)),

@@ -22,7 +22,7 @@ def keys(name: str) -> tuple[list[str], list[str]]:
 def test_what_is_a_detail_stands_in_the_second_table() -> None:
     first, rest = keys("press")
     cpu = ["cpu_client", "cpu_node", "cpu_all"]
-    assert first == ["wait", "p50", "verdict", "hit", "forwarded", "p99", *cpu, "launches"]
+    assert first == ["wait", "p50", "verdict", "hit", "forwarded", "p99", "p99_verdict", *cpu, "launches"]
     assert {"file_messages", "copied_bytes", "wakeups", "offered", "p999", "lost", "samples"} <= set(rest)
     every = [one.key for one in columns_of(WORKLOADS.file("press"), (), "sockets-tcp")]
     floors = ["ratio", "above", "floor", "references"]

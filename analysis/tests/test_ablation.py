@@ -83,11 +83,9 @@ def test_a_family_is_a_setting_with_a_pattern_at_a_place(found: tuple[Ablation, 
     assert sizes(found) == {("off", "rpc", "within", "poll"): 12, ("off", "rpc", "between", "poll"): 6}
 
 
-@pytest.mark.parametrize("launches", [4, 6])
-def test_few_launches_tell_nothing_apart(tmp_path: Path, launches: int) -> None:
-    """Six launches that all agree tell one ratio from 1, and none of six or twelve."""
-    found = answer(ablated.make(tmp_path, launches=launches))
-    assert found.note == "No ratio can be told apart from 1: the launches in common are too few for so many ratios."
+def test_few_launches_tell_nothing_apart(tmp_path: Path) -> None:
+    found = answer(ablated.make(tmp_path, launches=4))
+    assert found.note == "No ratio can be told apart from 1: that takes 6 launches in common."
     assert not any("*" in cell for table in found.tables for row in table.rows for cell in row)
     assert found.data["differ"] == 0
 

@@ -80,15 +80,15 @@ def test_rounds_that_follow_each_other_are_allowed_for() -> None:
 
 
 def test_one_family_is_judged_without_what_the_others_say_of_its_size() -> None:
-    """Nine rounds that agree stand alone among two, and not among twelve."""
-    up = {(k, 0): 1.2 + (k * 4 % 9) / 1000 for k in range(ROUNDS)}
+    """Nine rounds that agree, the smallest near zero, stand alone among two, and not among twelve."""
+    up = {(k, 0): 1.002 + (k * 4 % 9) / 100 for k in range(ROUNDS)}
     flat = {(k, 0): 1.0 for k in range(ROUNDS)}
     noise = {(k, 0): 1.0 + (-1) ** k / 100 for k in range(ROUNDS)}
     few = {("few", at): paired(one, flat) for at, one in enumerate((up, noise))}
     many = {("many", at): paired(one, flat) for at, one in enumerate((up, *[noise] * 11))}
     found, _ = judge_families({"few": few, "many": many}, 0.0)
     assert [found[name].verdicts[name, 0].differs for name in ("few", "many")] == [True, False]
-    assert found["few"].verdicts["few", 0].p == found["many"].verdicts["many", 0].p == 2 / 2**ROUNDS
+    assert found["few"].verdicts["few", 0].p == found["many"].verdicts["many", 0].p <= 2 / 2**ROUNDS
 
 
 def test_there_is_nothing_without_common_rounds() -> None:

@@ -13,6 +13,7 @@ from cadge_analysis.stats.ablation import Ablation, Variant, ablations, reason, 
 from cadge_analysis.stats.compare import Numbers, compare
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import read
+from cadge_analysis.stats.range_test import LAUNCHES_LEAST
 from cadge_analysis.stats.sequential import ERROR
 from cadge_results import Campaign
 
@@ -64,7 +65,7 @@ def note(found: Iterable[Ablation]) -> str:
     """Return how to read the marks, and how often they are wrong."""
     told = sizes(found)
     if not told:
-        return "No ratio can be told apart from 1: the launches in common are too few for so many ratios."
+        return f"No ratio can be told apart from 1: that takes {LAUNCHES_LEAST} launches in common."
     ratios = units.count_of(sum(told.values()), "ratio")
     families = "" if len(told) == 1 else f", in {units.grouped(len(told))} families"
     return (

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A against A, cell by cell over all campaigns: whether any cell differs from itself, with rounds enough to see it.
 
-Nine rounds of one campaign cannot stand up to 200 cells at 1 %: no result of theirs is rare enough. The rounds of five
-campaigns can. Campaigns are blocks: rounds follow each other within one, and start anew with the next, so that how many
-of a cell's differences lie above zero is a sum of independent walks of signs (signs.py), exactly. Their correlation is
-estimated over all cells and campaigns, and allowed for, as everywhere (serial.py). All cells are one family, by BY's
-rule (families.py).
+Nine rounds of one campaign stand up to 200 cells at 1 % only where they lie far away from zero (range_test.py), and by
+their signs never. The rounds of five campaigns can, by their signs. Campaigns are blocks: rounds follow each other
+within one, and start anew with the next, so that how many of a cell's differences lie above zero is a sum of
+independent walks of signs (signs.py), exactly. Their correlation is estimated over all cells and campaigns, and allowed
+for, as everywhere (serial.py). All cells are one family, by BY's rule (families.py).
 
 By simulation of 400 self-tests each, of 200 cells whose paired rounds spread by 10 %: of those in which nothing differs
 none calls two cells; nor where nine rounds are wrong twice as often as they say because rounds follow each other, which

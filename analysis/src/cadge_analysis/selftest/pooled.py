@@ -15,8 +15,8 @@ distribution: outside the band are 0.05, 0.5, 0.9 and 2.4 % where cells of a cam
 of 0.3 makes of nine launches) 17, 62 and 85 % are outside, and with HIGHEST as well more than 88 % of the last: so few
 campaigns tell a rate that is off by a half from a right one only now and then.
 
-After correction at CORRECTED_ERROR next to nothing is to be called: neither within the campaigns, where nine launches
-could not be called anything, nor of any cell over all of them (across.py), where they can.
+After correction at CORRECTED_ERROR next to nothing is to be called: neither within the campaigns, whose nine launches
+have to lie far away before anything is, nor of any cell over all of them (across.py).
 
 The p99 is counted apart, and told; nothing is asked of it here, since a campaign withholds its verdicts on the p99 by
 itself (stats/twin.py).
@@ -28,16 +28,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from math import ceil, factorial, prod, sqrt
+from math import factorial, prod, sqrt
 
 from cadge_analysis.selftest.across import Across, Rounds, across
 from cadge_analysis.stats.campaign_verdicts import judge_campaign, tail_verdicts
 from cadge_analysis.stats.compare import compare
-from cadge_analysis.stats.families import level_of
 from cadge_analysis.stats.load import read
 from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.signs import two_sided
 from cadge_analysis.stats.twin import TwinCell, called_at_most, corrected, twin_cells
 from cadge_results import Campaign
 
@@ -133,9 +131,6 @@ class Pooled:
     tails: Rate | None
     after_correction: int
     across: Across
-    needed: int | None
-    """How many cells of the smallest family have to differ in all rounds alike before one survives the correction; None
-    where all of them would not do: then `after_correction` says nothing, as it could not be anything but 0."""
 
     @property
     def enough(self) -> bool:
@@ -172,7 +167,6 @@ def pooled(campaigns: Sequence[Alike]) -> Pooled:
         tails=_rate(tailed) if len(tailed) > 1 else None,
         after_correction=sum(one.after_correction for one in made),
         across=across([one.rounds for one in made], CORRECTED_ERROR),
-        needed=_needed(made),
     )
 
 
@@ -205,19 +199,6 @@ def spread_of_draws(counts: Sequence[tuple[int, int]]) -> float:
     return sqrt(variance * n / (n - 1))  # draws from n spread by (n - 1)/n of what they stand for
 
 
-def _needed(made: Sequence[Alike]) -> int | None:
-    """Return Pooled.needed, for the family in which it is fewest."""
-    found = []
-    for one in made:
-        sizes = Counter(family for family, _, _, _ in one.cells)
-        launches = max(launches for _, _, _, launches in one.cells)
-        for size in sizes.values():
-            rank = ceil(two_sided(launches, 0) / level_of(1, size, CORRECTED_ERROR) * (1 - 1e-9))
-            if rank <= size:
-                found.append(rank)
-    return min(found, default=None)
-
-
 def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
     """Return each criterion for people: what is asked, whether it holds, and what came."""
     of_all = found.of_all
@@ -239,7 +220,7 @@ def spoken(found: Pooled) -> tuple[tuple[str, bool, str], ...]:
         (
             f"after correction at {100 * CORRECTED_ERROR:.0f} % at most {CORRECTED_MOST} in all",
             found.few_corrected,
-            f"{_within(found)}; {_across(found.across)}",
+            f"{found.after_correction} of {found.of_all.cells:,} within a campaign; {_across(found.across)}",
         ),
     )
 
@@ -258,13 +239,8 @@ def _of_tails(rate: Rate | None) -> str:
     )
 
 
-def _within(found: Pooled) -> str:
-    text = f"{found.after_correction} of {found.of_all.cells:,} cells within a campaign"
-    return text if found.needed is not None else f"{text}, where with so few launches there could be none"
-
-
 def _across(found: Across) -> str:
     if found.withheld:
         return "over all campaigns rounds are too much alike for an answer"
-    text = f"{found.called} of {found.cells:,} by all of its rounds, up to {found.rounds}"
+    text = f"{found.called} of {found.cells:,} by its rounds of all campaigns, up to {found.rounds}"
     return text if found.possible else f"{text}, which are too few for any"

@@ -20,7 +20,7 @@ from cadge_analysis.stats.family_verdicts import told_apart
 from cadge_analysis.stats.intervals import Estimate
 from cadge_analysis.stats.load import Case, Cell, Dataset, Series
 from cadge_analysis.stats.paired_verdicts import PairedVerdict
-from cadge_analysis.stats.plan_power import alike_needed
+from cadge_analysis.stats.range_test import LAUNCHES_LEAST
 
 Family = tuple[str, str, str, str]
 """Setting, pattern, place and wait mode."""
@@ -134,10 +134,8 @@ def _judged(comparison: Comparison, found: Iterable[Ablation]) -> tuple[Ablation
 
 
 def sizes(found: Iterable[Ablation]) -> dict[Family, int]:
-    """Return how many ratios each family has that launches enough could tell apart from 1, if all of them differed."""
+    """Return how many ratios each family has, where it has some with launches enough to be told apart from 1."""
     launches: dict[Family, list[int]] = defaultdict(list)
     for one in found:
         launches[one.family] += [variant.verdict.launches for variant in one.variants if variant.verdict is not None]
-    return {
-        family: len(each) for family, each in launches.items() if alike_needed(max(each, default=0), len(each) or 1)
-    }
+    return {family: len(each) for family, each in launches.items() if max(each, default=0) >= LAUNCHES_LEAST}

@@ -11,24 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cadge_analysis.stats.shift import Shift, paired, unpaired
+from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.shift import paired, unpaired
 from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, bounds, judge
 
 Better = Literal["low", "high"]
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
 
 
-def shift(ratio: float, spread: float, launches: int = 9) -> Shift:
+def shift(ratio: float, spread: float, launches: int = 9) -> Drifted:
     """One whose launches lie evenly between the ratio times and divided by (1 + spread)."""
     span = [2 * i / (launches - 1) - 1 if launches > 1 else 0.0 for i in range(launches)]
     found = paired(
         {str(i): 1.0 for i in range(launches)}, {str(i): ratio * (1 + spread) ** one for i, one in enumerate(span)}
     )
     assert found is not None
-    return found
+    return Drifted(found)
 
 
-def alone(one: Shift, better: Better = "low") -> Judged:
+def alone(one: Drifted, better: Better = "low") -> Judged:
     [judged] = judge([(one, better)], 0.05)
     return judged
 
@@ -86,11 +87,15 @@ def test_the_same_stands_up_to_the_family_as_well() -> None:
     st.lists(st.floats(0.5, 2), min_size=1, max_size=9),
     st.floats(0.0005, 0.5),
     st.booleans(),
+    st.sampled_from([((0.0,), 0.0), ((0.03,), 0.02), ((0.0, 0.1), 0.01), ((0.0, -0.4), 0.0)]),
 )
-def test_an_interval_says_what_p_says(first: list[float], second: list[float], level: float, is_paired: bool) -> None:
+def test_an_interval_says_what_p_says(
+    first: list[float], second: list[float], level: float, is_paired: bool, drift: tuple[tuple[float, ...], float]
+) -> None:
     """It leaves out zero, or lies within the margin, where the p of that is no larger than its level."""
-    one = paired(dict(enumerate(first)), dict(enumerate(second))) if is_paired else unpaired(first, second)
-    assert one is not None
+    found = paired(dict(enumerate(first)), dict(enumerate(second))) if is_paired else unpaired(first, second)
+    assert found is not None
+    one = Drifted(found, *drift, freedom=4.5)
     interval, (low, high) = one.interval(level), bounds(0.05)
     assert (interval is not None and not interval[0] <= 0 <= interval[1]) == (one.p <= level)
     assert (interval is not None and low < interval[0] and interval[1] < high) == (one.p_outside(low, high) <= level)
@@ -122,7 +127,7 @@ def test_alike_sides_are_hardly_ever_called_different() -> None:
                 {str(i): chance.lognormvariate(0, 0.1) for i in range(12)},
             )
             assert one is not None
-            cells.append(one)
+            cells.append(Drifted(one))
         judged = judge([(one, "low") for one in cells], 0.05)
         wrong += any(one.verdict in OPPOSITE for one in judged)
     assert wrong / 200 <= 0.05 + 3 * 0.0155
@@ -141,14 +146,14 @@ def test_about_how_many_launches_more() -> None:
 def test_launches_that_all_agree_are_asked_to_stand_up_to_the_family(is_paired: bool, launches: int) -> None:
     """Of 100 cells with 3 launches one more each would not do: as many are wanted as then decide, and no fewer do."""
 
-    def cells(number: int) -> list[tuple[Shift, Better]]:
+    def cells(number: int) -> list[tuple[Drifted, Better]]:
         first, second = [1.0 + i / 1e6 for i in range(number)], [2.0 + i / 1e6 for i in range(number)]
         pairs = paired(dict(enumerate(first)), dict(enumerate(second)))
         found = pairs if is_paired else unpaired(first, second)
         alike = paired({1: 1.0}, {1: 1.0})
         assert found is not None
         assert alike is not None
-        return [(found, "low"), *[(alike, "low")] * 99]
+        return [(Drifted(found), "low"), *[(Drifted(alike), "low")] * 99]
 
     [few, *_] = judge(cells(3), 0.05)
     assert few.more == launches - 3

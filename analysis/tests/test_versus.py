@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,21 @@ import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cadge_analysis.page.since import since
 from cadge_analysis.stats import load
 from cadge_analysis.stats.intervals import over_launches
 from cadge_analysis.stats.verdict import Verdict
 from cadge_analysis.versus.against import Against, against
+from cadge_analysis.versus.drift_words import moved_alike
 from cadge_analysis.versus.forbidden import forbids
 from cadge_analysis.versus.sides import Side
-from cadge_results import Campaign
+from cadge_results import Campaign, SelftestPin
+from cadge_results.selftest import BetweenCampaigns, machine_of
 
 SLOW = "native-ucx"
 FAST = "sockets-tcp"
+LAYERS = (FAST, SLOW, "native-ofi", "rdma-ucx", "sockets-unix", "sockets-udp")
+"""As many series as tell what the machine did between two campaigns, when one of them changed."""
 
 
 def made(folder: Path, **options: Any) -> Campaign:  # noqa: ANN401
@@ -68,7 +74,8 @@ def test_a_campaign_beside_itself(tmp_path: Path) -> None:
 
 
 def test_what_became_slower_stands_first_and_backwards_it_became_faster(tmp_path: Path) -> None:
-    before, after = side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=8, attempt_hook=slower))
+    before = side(made(tmp_path / "a", layers=LAYERS))
+    after = side(made(tmp_path / "b", layers=LAYERS, seed=8, attempt_hook=slower))
     there, back = against(before, after, 0.05), against(after, before, 0.05)
     assert not there.paired
     assert {change.series for change in there.changes[:2]} == {SLOW}
@@ -122,7 +129,8 @@ def test_a_number_that_is_not_above_zero_is_no_ratio(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("margin", [0.01, 0.5])
 def test_the_margin_decides_what_is_the_same(tmp_path: Path, margin: float) -> None:
-    found = against(side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=9)), margin)
+    before, after = (side(made(tmp_path / str(seed), layers=LAYERS, seed=seed)) for seed in (7, 9))
+    found = against(before, after, margin)
     same = found.count(Verdict.SAME)
     assert same == len(found.changes) if margin == 0.5 else same < len(found.changes)
 
@@ -224,7 +232,8 @@ LAUNCHES = st.lists(st.floats(0.01, 1e9), min_size=1, max_size=14)
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
     folder = tmp_path_factory.mktemp("two")
-    return tuple(side(made(folder / name, seed=seed, launches=2)) for name, seed in (("a", 7), ("b", 8)))  # type: ignore[return-value]
+    few = {"layers": LAYERS, "sizes": (8,), "samples": 100}
+    return tuple(side(made(folder / name, seed=seed, **few)) for name, seed in (("a", 7), ("b", 8)))  # type: ignore[return-value]
 
 
 def with_numbers(one: Side, values: list[list[float]]) -> Side:
@@ -242,23 +251,36 @@ def with_numbers(one: Side, values: list[list[float]]) -> Side:
     return other
 
 
-@given(st.lists(LAUNCHES, max_size=8), st.lists(LAUNCHES, max_size=8), st.booleans(), st.floats(0.01, 0.3))
+@given(st.lists(LAUNCHES, max_size=12), st.lists(LAUNCHES, max_size=12), st.booleans(), st.floats(0.01, 0.3))
 def test_exchanged_sides_are_the_mirror_image(
     two: tuple[Side, Side], ours: list[list[float]], theirs: list[list[float]], paired: bool, margin: float
 ) -> None:
-    """To the last bit, whatever was measured and whichever cells have numbers; paired and not."""
-    first, second = with_numbers(two[0], ours), with_numbers(two[0] if paired else two[1], theirs)
+    """To the last bit, whatever was measured and whichever cells have numbers; two layers of one campaign, and two."""
+    sides = two
+    if paired:
+        one, other = (next(series for series in two[0].data.layers if series.label == name) for name in (FAST, SLOW))
+        sides = replace(two[0], series=one), replace(two[0], series=other)
+    first, second = with_numbers(sides[0], ours), with_numbers(sides[1], theirs)
     there, back = against(first, second, margin), against(second, first, margin)
     assert there.paired == paired
-    mirrored = {one.name: one for one in back.changes}
+
+    def named(name: str) -> str:
+        """Sides that are layers stand in the name, in their order."""
+        return name.replace(f"{SLOW} \u2192 {FAST}", f"{FAST} \u2192 {SLOW}")
+
+    mirrored = {named(one.name): one for one in back.changes}
     assert mirrored.keys() == {one.name for one in there.changes}
     for one in there.changes:
         other = mirrored[one.name]
+        assert (other.judged.drowned, other.judged.level) == (one.judged.drowned, one.judged.level)
+        assert (other.judged.interval is None) == (one.judged.interval is None)
+        if one.judged.interval and other.judged.interval:
+            assert one.judged.interval == tuple(-end for end in reversed(other.judged.interval))
         assert other.shift == one.shift.mirrored()
         assert other.judged.verdict is OPPOSITE.get(one.judged.verdict, one.judged.verdict)
         assert (other.judged.p, other.judged.more) == (one.judged.p, one.judged.more)
         assert (other.first, other.second) == (one.second, one.first)
-    assert [one.name for one in there.left] == [one.name for one in back.left]
+    assert [one.name for one in there.left] == [named(one.name) for one in back.left]
     assert [one.cells for one in there.wholes] == [one.cells for one in back.wholes]
     for whole, same in zip(there.wholes, back.wholes, strict=True):
         assert (whole.mean is None) == (same.mean is None)
@@ -276,3 +298,98 @@ def test_a_side_beside_itself_is_never_faster_or_slower(
     # the same numbers as those of two campaigns, too
     other = with_numbers(two[1], values)
     assert {change.judged.verdict for change in against(one, other, margin).changes} <= {Verdict.SAME, Verdict.UNKNOWN}
+
+
+# ---- the machine's drift between two campaigns ----
+
+
+def scaled(of: Side, by: dict[str, float]) -> Side:
+    """Return a side of which some series, or all others (""), took so many times as long."""
+    other = Side(of.name, of.data, of.series)
+    found = {}
+    for key, numbers in of.everything.items():
+        times = by.get(key[1], by.get("", 1.0))
+        times = 1 / times if numbers.more_is_better else times
+        found[key] = replace(numbers, by_round={at: value * times for at, value in numbers.by_round.items()})
+    vars(other)["everything"] = found
+    vars(other)["numbers"] = {other.key(one.cell): one for one in found.values() if one.cell.series.kind == "layer"}
+    return other
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
+    """Two campaigns of six layers and, between hosts, of three floors."""
+    folder = tmp_path_factory.mktemp("alike")
+    usual = {"layers": LAYERS, "places": ("between",), "floors": True, "patterns": (("rpc", 1),)}
+    return tuple(side(made(folder / name, seed=seed, **usual)) for name, seed in (("a", 7), ("b", 8)))  # type: ignore[return-value]
+
+
+def named_in(found: Against) -> set[tuple[str, Verdict]]:
+    return {
+        (one.series, one.judged.verdict)
+        for one in found.changes
+        if one.judged.verdict in (Verdict.FASTER, Verdict.SLOWER)
+    }
+
+
+def test_what_all_series_did_is_told_and_taken_out(alike: tuple[Side, Side]) -> None:
+    """A machine that is 7 % slower in the second campaign makes no layer slower; one that is slower besides is."""
+    found = against(alike[0], scaled(alike[1], {"": 1.07}), 0.05)
+    (machine,) = found.drift
+    assert exp(machine.drift.common.value) == pytest.approx(1.07, abs=0.02)
+    assert machine.drift.has_witness
+    assert named_in(found) == set()
+    assert all(one.change == pytest.approx(one.ratio / exp(machine.drift.common.value)) for one in found.changes)
+    assert "series moved by +7." in moved_alike(machine)
+    planted = against(alike[0], scaled(alike[1], {"": 1.07, SLOW: 1.5}), 0.05)
+    assert named_in(planted) == {(SLOW, Verdict.SLOWER)}
+    # what the rank sum of launches alone says, as before: everything is slower
+    assert all(one.shift.shift.p < 0.05 for one in found.changes)
+
+
+def test_layers_that_all_became_slower_while_no_floor_did_are_slower(alike: tuple[Side, Side]) -> None:
+    layers = dict.fromkeys(LAYERS, 1.3)
+    found = against(alike[0], scaled(alike[1], layers), 0.05)
+    assert {series for series, verdict in named_in(found) if verdict is Verdict.SLOWER} == set(LAYERS)
+    (machine,) = found.drift
+    assert machine.drift.is_apart
+    assert "that is no drift which floors show" in moved_alike(machine)
+    findings = {one.kind: one for one in since(found).findings}
+    assert findings["together"].grave
+    assert "What they share may have changed" in findings["together"].text
+
+
+def test_too_few_series_say_that_drift_is_not_known(tmp_path: Path) -> None:
+    before, after = side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=8, attempt_hook=slower))
+    found = against(before, after, 0.05)
+    assert {one.judged.verdict for one in found.changes} == {Verdict.UNKNOWN}
+    assert found.drift_is_unknown
+    assert "no self-test of this machine" in found.withheld
+
+
+def test_the_self_test_of_this_machine_says_how_far_campaigns_lie_apart(tmp_path: Path) -> None:
+    before, after = side(made(tmp_path / "a")), side(made(tmp_path / "b", seed=8, attempt_hook=slower))
+
+    def with_pin(one: Side, between: BetweenCampaigns, **facts: Any) -> Side:  # noqa: ANN401
+        pin = SelftestPin(
+            selftest_id="20261121T000000Z-00000000",
+            finished_utc="2026-11-21T00:30:00Z",
+            version="1",
+            build="0" * 64,
+            machine=machine_of(one.data.nodes) | facts,
+            verdict="passed",
+            between=between,
+            parts={},
+            says={},
+        )
+        return replace(one, data=replace(one.data, meta=one.data.meta.model_copy(update={"selftest": pin})))
+
+    steady = BetweenCampaigns(common=0.01, spread=0.01, freedom=12, campaigns=4)
+    found = against(before, with_pin(after, steady), 0.05)
+    assert named_in(found) == {(SLOW, Verdict.SLOWER)}
+    assert found.usual == steady
+    restless = BetweenCampaigns(common=1, spread=1, freedom=12, campaigns=4)
+    assert named_in(against(before, with_pin(after, restless), 0.05)) == set()
+    elsewhere = against(before, with_pin(after, steady, kernel=["another"]), 0.05)
+    assert elsewhere.usual is None
+    assert named_in(elsewhere) == set()

@@ -19,6 +19,7 @@ from cadge_harness.errors import EXIT_CHANGED, EXIT_NOTHING, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from cadge_analysis.versus.against import Against, Change
+    from cadge_analysis.versus.drift import Told
 
 EXAMPLES = "\b\nExamples:\n"
 EXIT_CODES = (
@@ -32,7 +33,7 @@ KINDS = ("slower", "faster", "missing", "refused", "undecided")
 OF_VERDICTS = {"slower": "slower", "faster": "faster", "undecided": "cannot tell"}
 NAMED_MOST = 3
 MEANS_MOST = 12
-HEADS = ("verdict", "second / first", "first", "second", "cell", "launches without a number")
+HEADS = ("verdict", "change", "second / first", "first", "second", "cell", "launches without a number")
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,13 @@ def compare(
     """Compare two campaigns, or two layers: what differed in their conditions, and what became faster or slower.
 
     Each side is a campaign (its id, or `last`), or a layer of one as reports name it. Layers of one campaign are
-    compared launch by launch, since launches of a round stand side by side; campaigns are not, and what the machine did
-    between them is in the difference: what floors and witnesses did stands beside. Verdicts stand up to all cells that
-    are compared together. Refused, each with its reason, are cells that were measured on other machines, whose
-    processes were spread over hosts otherwise, or whose pattern measures something else. `cadge why` says more of one
-    cell.
+    compared round by round, as the campaign's own verdicts are. Between campaigns the machine drifts: what all series
+    did alike, floors among them, is told and taken out of each change, and intervals are wider by how far series drift
+    apart; with fewer than five series in common the self-test of this machine says how far that is. Where layers moved
+    and floors did not, that is said, and not taken for drift. Verdicts stand up to all cells that are compared
+    together, and intervals are those that verdicts are read from. Refused, each with its reason, are cells that were
+    measured on other machines, whose processes were spread over hosts otherwise, or whose pattern measures something
+    else. `cadge why` says more of one cell.
     """
     from cadge_analysis.versus.against import against
 
@@ -181,13 +184,30 @@ def _about(found: Against) -> Iterator[str]:
     for step in found.moved:
         most = f" ({step.least:.3f} to {step.most:.3f}, median of {step.parts})" if step.parts > 1 else ""
         yield f"  {step.what}: {step.ratio:.3f}{most}"
+    yield from _drift(found)
     if found.left:
         yield "cells that are not compared"
     for title, counts in (("refused", found.refused), ("left out", found.missing)):
         for why, count in counts.items():
             yield f"  {units.count_of(count, 'cell')} {title}: {why} ({_named(found, why)})"
-    how = "paired by round" if found.paired else "not paired"
+    how = "not paired"
+    if found.paired:
+        allowed = f", which correlate by up to {found.correlation:.2f}" if found.correlation else ""
+        how = f"paired by round{allowed}"
     yield f"{how}; the same is within {100 * found.margin:.3g} %"
+    if found.withheld:
+        yield f"verdicts are withheld: {found.withheld}"
+
+
+def _drift(found: Against) -> Iterator[str]:
+    from cadge_analysis.versus.drift_words import moved_alike, unknown, where
+
+    if found.drift:
+        yield "what the machine did between the campaigns, as series show it together"
+    for one in found.drift:
+        yield f"  {where(one)}: {moved_alike(one)}"
+    if found.drift_is_unknown:
+        yield unknown(has_usual=found.usual is not None)
 
 
 def _named(found: Against, why: str) -> str:
@@ -199,25 +219,31 @@ def _named(found: Against, why: str) -> str:
 def _rows(found: Against) -> list[tuple[str, ...]]:
     """Return the change table with its heads; without the last column where it would be empty."""
     rows = [HEADS, *map(_row, found.changes)]
-    return rows if any(change.objections for change in found.changes) else [row[:-1] for row in rows]
+    left_out = {1} if found.paired else set()  # with nothing taken out, the change is the ratio
+    left_out |= set() if any(change.objections for change in found.changes) else {len(HEADS) - 1}
+    return [tuple(text for at, text in enumerate(row) if at not in left_out) for row in rows]
 
 
 def _row(change: Change) -> tuple[str, ...]:
     from cadge_analysis import units
-    from cadge_analysis.stats.intervals import TARGET_COVERAGE
 
-    shift, judged = change.shift, change.judged
-    interval = ""
-    if shift.low is not None and shift.high is not None:
-        interval = f" [{exp(shift.low):.3f}, {exp(shift.high):.3f}]"
-        if shift.coverage < TARGET_COVERAGE:
-            interval += f" {units.percent(shift.coverage, 0)}"
+    judged = change.judged
+    ends = f" [{exp(judged.interval[0]):.3f}, {exp(judged.interval[1]):.3f}]" if judged.interval else ""
     verdict = str(judged.verdict)
     if judged.verdict == "cannot tell":
-        more = f"about {units.count_of(judged.more, 'launch', 'launches')} more" if judged.more else "far more launches"
-        verdict += f" ({more})"
+        verdict += f" ({_more(change)})"
     first, second = (f"{units.sig3(value)} {change.unit}" for value in (change.first, change.second))
-    return verdict, f"{change.ratio:.3f}{interval}", first, second, change.name, change.objections
+    ratio = f"{change.ratio:.3f}{ends if change.shift.shift.paired else ''}"
+    return verdict, f"{change.change:.3f}{ends}", ratio, first, second, change.name, change.objections
+
+
+def _more(change: Change) -> str:
+    from cadge_analysis import units
+
+    if change.judged.drowned:
+        return "the machine's drift is as large"
+    more = change.judged.more
+    return f"about {units.count_of(more, 'launch', 'launches')} more" if more else "far more launches"
 
 
 def _counts(found: Against) -> Iterator[str]:
@@ -230,6 +256,10 @@ def _counts(found: Against) -> Iterator[str]:
         f"{units.count_of(len(found.changes), 'cell')}: {said}; on average at most {100 * ERROR:.0f} % of those "
         "called different are not, and of those called the same (Benjamini and Yekutieli, over all cells)"
     )
+    levels = sorted({change.judged.level for change in found.changes if change.judged.interval})
+    if levels:
+        said = " or ".join(f"{100 * (1 - level):.4g} %" for level in levels)
+        yield f"intervals are those that verdicts are read from, of {said} each"
     for one in found.wholes[:MEANS_MOST]:
         mean = f"no geometric mean: {one.why}"
         if one.mean is not None:
@@ -275,12 +305,36 @@ def _data(found: Against) -> dict[str, JsonValue]:
         ],
         "correction": "Benjamini-Yekutieli",
         "false_share": ERROR,
+        "withheld": found.withheld or None,
+        "correlation": found.correlation,
+        "drift": [_drifted(one) for one in found.drift],
+        "drift_of_selftest": found.usual.model_dump(mode="json") if found.usual else None,
         "changes": [*changes],
+    }
+
+
+def _drifted(one: Told) -> dict[str, JsonValue]:
+    drift = one.drift
+    return {
+        "group": [*one.group],
+        "cells": one.cells,
+        "series": drift.series,
+        "common": drift.common.value,
+        "common_low": drift.common.low,
+        "common_high": drift.common.high,
+        "layers": drift.layers.value if drift.layers else None,
+        "floors": drift.floors.value if drift.floors else None,
+        "layers_and_floors_differ": drift.is_apart,
+        "has_witness": drift.has_witness,
+        "spread": drift.spread,
+        "freedom": drift.freedom,
+        "least_for_a_single_cell": one.least,
     }
 
 
 def _change(change: Change) -> dict[str, JsonValue]:
     shift, judged = change.shift, change.judged
+    low, high = judged.interval or (None, None)
     return {
         "cell": change.name,
         "series": change.series,
@@ -294,13 +348,15 @@ def _change(change: Change) -> dict[str, JsonValue]:
         "first": change.first,
         "second": change.second,
         "ratio": change.ratio,
-        "ratio_low": None if shift.low is None else exp(shift.low),
-        "ratio_high": None if shift.high is None else exp(shift.high),
-        "coverage": shift.coverage,
-        "launches": [*shift.launches],
+        "change": change.change,
+        "change_low": None if low is None else exp(low),
+        "change_high": None if high is None else exp(high),
+        "level": judged.level,
+        "launches": [*shift.shift.launches],
         "p": shift.p,
         "p_adjusted": judged.p,
         "verdict": str(judged.verdict),
         "more_launches": judged.more,
+        "drift_is_as_large": judged.drowned,
         "objections": change.objections,
     }

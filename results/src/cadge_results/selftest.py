@@ -35,6 +35,19 @@ _OF_THE_SYSTEM = frozenset({"microcode"})
 MachineFacts = dict[str, list[JsonValue]]
 
 
+class BetweenCampaigns(Frozen):
+    """How far campaigns of one machine lie apart, beyond what their launches explain: logarithms, of one campaign.
+
+    common: the standard deviation of what all series of a campaign have alike; spread: that of what a cell has beside.
+    freedom: degrees of freedom of both.
+    """
+
+    common: float = Field(ge=0)
+    spread: float = Field(ge=0)
+    freedom: float = Field(gt=0)
+    campaigns: int = Field(ge=2)
+
+
 class SelftestPart(Frozen):
     """One part: what was planted or looked for, and what came."""
 
@@ -59,6 +72,8 @@ class _Identity(Frozen):
     """Digest of the driver and of every built layer."""
     machine: MachineFacts
     verdict: Overall
+    between: BetweenCampaigns | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of older self-tests, and of those without enough campaigns, it is not known."""
 
 
 class SelftestPin(_Identity):
@@ -91,6 +106,7 @@ class SelftestFile(_Identity, Document):
             build=self.build,
             machine=self.machine,
             verdict=self.verdict,
+            between=self.between,
             parts={part.name: part.verdict for part in self.parts},
             says={part.name: part.says for part in self.parts},
             asked=asked,

@@ -9,9 +9,9 @@ from math import exp, log1p
 from cadge_analysis import units, words
 from cadge_analysis.page.findings import clipped
 from cadge_analysis.page.viewmodel import FactTable, Finding, Since, Span
-from cadge_analysis.stats.intervals import TARGET_COVERAGE
 from cadge_analysis.stats.sequential import ERROR
 from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.versus import drift_words
 from cadge_analysis.versus.against import Against, Change
 from cadge_analysis.versus.conditions import Difference
 from cadge_analysis.versus.moved import Moved
@@ -35,9 +35,11 @@ def since(found: Against) -> Since:
         findings=tuple(_findings(found)),
         note=f"Ratios are this campaign / {found.first}, of each cell's main quantity. On average at most "
         f"{units.percent(ERROR, 0)} of the cells that are called slower or faster are neither (Benjamini and "
-        f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. "
+        f"Yekutieli, over all cells); the same is within {units.percent(found.margin, 0)}. A change is the ratio less "
+        "what the machine did meanwhile, as floors, references and layers show it together, with the interval that its "
+        "verdict is read from. "
         f"The same as `cadge compare {found.first} {found.second}`, which says more.",
-        tables=tuple(table for table in (_conditions(found), _machine(found), _changes(found), _left(found)) if table),
+        tables=tuple(filter(None, (of(found) for of in (_conditions, _drift, _machine, _changes, _left)))),
     )
 
 
@@ -48,8 +50,9 @@ def _findings(found: Against) -> Iterator[Finding]:
         [change for change in found.changes if change.judged.verdict is verdict]
         for verdict in (Verdict.SLOWER, Verdict.FASTER)
     )
+    yield from _together(found)
     yield _regression(found, slower, faster)
-    yield from _of_machine(found)
+    yield from (_of_drift(found) if found.drift else _of_machine(found))
     if found.refused:
         reasons = sorted(found.refused.items(), key=lambda item: (-item[1], item[0]))
         said = "; ".join(f"{units.count_of(often, 'cell')}: {clipped(why)}" for why, often in reasons[:REASONS_NAMED])
@@ -93,6 +96,28 @@ def _merged(told: Sequence[Difference]) -> list[tuple[str, str, str]]:
     return list(found)
 
 
+def _together(found: Against) -> Iterator[Finding]:
+    """Say where layers moved and floors did not: a change of something that all of them share is no drift."""
+    one = drift_words.sharing(found.drift, log1p(found.margin))
+    if one is not None and one.drift.layers is not None and one.drift.floors is not None:
+        slower = one.drift.layers.value > one.drift.floors.value
+        head = Span(f"Layers moved together, {drift_words.where(one)}", strong=True)
+        said = (
+            f": by {drift_words.signed(one.drift.layers.value)}, where floors moved by "
+            f"{drift_words.signed(one.drift.floors.value)}. What they share may have changed."
+        )
+        yield Finding(kind="together", grave=slower, spans=(head, Span(said)))
+
+
+def _of_drift(found: Against) -> Iterator[Finding]:
+    """Say where everything moved by more than what counts as the same: that is taken out of each change."""
+    one = drift_words.beyond(found.drift, log1p(found.margin))
+    if one is not None:
+        head = Span("The machine itself took another time", strong=True)
+        said = f", {drift_words.where(one)}: {drift_words.moved_alike(one)}."
+        yield Finding(kind="machine", grave=False, spans=(head, Span(said)))
+
+
 def _of_machine(found: Against) -> Iterator[Finding]:
     """Say where the machine itself changed by more than what counts as the same: changes of layers may be its."""
     beyond = [one for one in found.moved if abs(one.log_ratio) > log1p(found.margin)]
@@ -113,8 +138,12 @@ def _regression(found: Against, slower: Sequence[Change], faster: Sequence[Chang
     if same:
         one = "cell is" if same == 1 else "cells are"
         rest.append(f"{units.grouped(same)} {one} the same within {units.percent(found.margin, 0)}")
-    if unknown:
-        rest.append(f"{units.grouped(unknown)} cannot be told with so many launches")
+    drowned = sum(change.judged.drowned for change in found.changes)
+    if unknown - drowned:
+        rest.append(f"{units.grouped(unknown - drowned)} cannot be told with so many launches")
+    if drowned:
+        why = found.withheld or "the machine drifted as far"
+        rest.append(f"{units.grouped(drowned)} cannot be told: {why}")
     if not found.changes:
         text = "no cell can be compared: " + ("all are refused" if found.refused else "none is in both campaigns")
         return Finding(kind="regression", grave=True, spans=(Span(f"{head}{text}.", strong=True),))
@@ -153,9 +182,8 @@ def _by(change: Change) -> str:
     """Return by how much a cell's number is worse, or better, with the interval: "22 % [18, 27]"."""
     sign = 1 if change.better == "low" else -1
     shares = [_share(change.shift.log_ratio * sign)]
-    low, high = change.shift.low, change.shift.high
-    if low is not None and high is not None and change.shift.coverage >= TARGET_COVERAGE:
-        shares += sorted((_share(low * sign), _share(high * sign)), key=abs)
+    if change.judged.interval is not None:
+        shares += sorted((_share(end * sign) for end in change.judged.interval), key=abs)
     text = [units.sig3(abs(100 * share)) for share in shares]
     ends = f" {units.interval(text[1], text[2])}" if len(text) > 1 else ""
     return f"{text[0]}{units.THIN}%{ends}"
@@ -196,12 +224,13 @@ def _changes(found: Against) -> FactTable | None:
             one.name,
             f"{units.sig3(one.first)} {one.unit}",
             f"{units.sig3(one.second)} {one.unit}",
-            f"{units.times(one.ratio)}{_interval(one)}",
+            units.times(one.ratio),
+            f"{units.times(one.change)}{_interval(one)}",
             one.objections,
         )
         for one in found.changes
     ]
-    heads = ("verdict", "cell", "then", "now", "now / then", "launches without a number")
+    heads = ("verdict", "cell", "then", "now", "now / then", "change", "launches without a number")
     columns = len(heads) if any(one.objections for one in found.changes) else len(heads) - 1
     return FactTable(
         title="Cell by cell: slower, faster, and what cannot be told first",
@@ -211,12 +240,16 @@ def _changes(found: Against) -> FactTable | None:
 
 
 def _interval(change: Change) -> str:
-    low, high = change.shift.low, change.shift.high
-    if low is None or high is None:
-        return ""
-    text = f" {units.interval(units.sig3(exp(low)), units.sig3(exp(high)))}"
-    covers = change.shift.coverage
-    return text if covers >= TARGET_COVERAGE else f"{text} {units.percent(covers, 0)}"
+    ends = change.judged.interval
+    return f" {units.interval(*(units.sig3(exp(end)) for end in ends))}" if ends else ""
+
+
+def _drift(found: Against) -> FactTable | None:
+    rows = [(drift_words.where(one), drift_words.moved_alike(one)) for one in found.drift]
+    if found.drift_is_unknown:
+        rows.append(("the others", drift_words.unknown(has_usual=found.usual is not None)))
+    title = "What the machine did meanwhile, as series show it together"
+    return FactTable(title=title, columns=("of", "what it did"), rows=tuple(rows)) if rows else None
 
 
 def _left(found: Against) -> FactTable | None:

@@ -43,11 +43,20 @@ def standing(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> Standing | None:
     pin = meta.selftest
     if pin is None:
         return None
-    here = machine_of(nodes)
     others = [] if meta.build == pin.build else ["another build"]
-    others += [f"another {_NAMES.get(name, name)}" for name, facts in pin.machine.items() if here.get(name) != facts]
+    others += [f"another {_NAMES.get(name, name)}" for name in _other_facts(pin, nodes)]
     age = datetime.fromisoformat(meta.created_utc) - datetime.fromisoformat(pin.finished_utc)
     return Standing(pin=pin, others=tuple(others), age_s=age.total_seconds())
+
+
+def is_of_this_machine(pin: SelftestPin, nodes: Sequence[NodeFacts]) -> bool:
+    """Tell whether a self-test is of the machine of these hosts, with whatever build."""
+    return not _other_facts(pin, nodes)
+
+
+def _other_facts(pin: SelftestPin, nodes: Sequence[NodeFacts]) -> list[str]:
+    here = machine_of(nodes)
+    return [name for name, facts in pin.machine.items() if here.get(name) != facts]
 
 
 def withholds(meta: CampaignMeta, nodes: Sequence[NodeFacts]) -> str:

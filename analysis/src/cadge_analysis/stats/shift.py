@@ -12,7 +12,7 @@ Two campaigns are not paired. The shift is the median of all differences between
 other (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963, p. 598), with the interval and the p of the rank
 sum (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, sections 4.1 to 4.3). That takes
 launches for independent and both sides for alike but for the shift; what the machine did between two campaigns is in
-it.
+it. `Drifted` takes that out, as far as it is known (between.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, erf, log, sqrt
+from statistics import NormalDist
 
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, median, over_launches
 from cadge_analysis.stats.signs import most_fewer, two_sided
@@ -56,6 +57,17 @@ class Shift:
         """Return the interval that misses with this probability at most; None where even the widest one does."""
         rank = most_fewer(self.launches[0], level) + 1 if self.paired else _rank_of_pairs(*self.launches, level)
         return (self.differences[rank - 1], self.differences[-rank]) if rank else None
+
+    def steps(self) -> tuple[tuple[float, float, float], ...]:
+        """Return the interval of each level that has one of its own, as (level, low, high): the widest first."""
+        if self.paired:
+            levels = [two_sided(self.launches[0], fewer) for fewer in range((self.launches[0] + 1) // 2)]
+        else:
+            levels = list(_levels_of_pairs(*self.launches))
+        n = len(self.differences)
+        return tuple(
+            (level, self.differences[rank], self.differences[n - 1 - rank]) for rank, level in enumerate(levels)
+        )
 
     def _p(self, fewer: int) -> float:
         """Return the two-sided p of so many differences on the emptier side."""
@@ -115,10 +127,26 @@ def unpaired(first: Sequence[float], second: Sequence[float]) -> Shift | None:
     )
 
 
+def error_of(shift: Shift) -> float:
+    """Return the standard error that launches give a shift: a normal one's whose interval is as wide; 0: of one launch.
+
+    From the interval and not from the values, so that one stalled launch says no more than another.
+    """
+    ends = next((step for step in reversed(shift.steps()) if step[0] <= 1 - TARGET_COVERAGE), None)
+    level, low, high = ends or shift.steps()[0]
+    return (high - low) / 2 / NormalDist().inv_cdf(1 - level / 2) if level < 1 else 0.0
+
+
 def sign_test(differences: Sequence[float]) -> float:
     """Return the two-sided p of differences whose median is zero; those that are zero speak against a difference."""
     fewer = min(sum(value >= 0 for value in differences), sum(value <= 0 for value in differences))
     return 1.0 if 2 * fewer >= len(differences) else two_sided(len(differences), fewer)
+
+
+@lru_cache(maxsize=256)
+def _levels_of_pairs(ours: int, theirs: int) -> tuple[float, ...]:
+    """Return how often the shift lies outside of the smallest and largest difference, the second ones, and so on."""
+    return tuple(min(1.0, 2 * _at_most(rank, ours, theirs)) for rank in range((ours * theirs + 1) // 2))
 
 
 @lru_cache(maxsize=256)

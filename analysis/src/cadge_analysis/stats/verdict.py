@@ -12,8 +12,8 @@ rest.
 Exchanged sides give the mirrored verdict. A zero difference counts against every finding: against a difference, and
 against a bound that it touches.
 
-Comparisons within a campaign, paired, at looks that were fixed beforehand: paired_verdicts.py. Shifts, paired or not,
-with one look: `judge`.
+Comparisons within a campaign, paired, at looks that were fixed beforehand: paired_verdicts.py. Shifts between
+campaigns: `judge`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import count
-from math import ceil, comb, log1p
+from math import ceil, comb, log1p, sqrt
 from typing import Literal
 
+from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.families import differing, harmonic, level_of
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
 from cadge_analysis.stats.sequential import ERROR
-from cadge_analysis.stats.shift import Shift
 
 LAUNCHES_FOR_AN_INTERVAL = {True: 6, False: 4}
 """Of each side, paired or not: fewer have no interval of 95 %."""
@@ -104,11 +104,19 @@ def said(evidence: Evidence, delta: float, level: float, level_same: float) -> S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A verdict, the p after adjustment, and about how many launches more of each side would decide; None: too many."""
+    """A verdict, the interval that it is read from, that one's level, and the p after adjustment.
+
+    The interval is of log-ratios of the quantity itself, whatever is better; None where nothing is refused at the
+    level. `more`: about how many launches more of each side would decide, where the verdict is "cannot tell"; None:
+    too many. `drowned`: no number would, since what the machine did between the sides is as large.
+    """
 
     verdict: Verdict
     p: float
+    interval: Interval | None = None
+    level: float = ERROR
     more: int | None = 0
+    drowned: bool = False
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:
@@ -121,39 +129,60 @@ def adjusted(ps: Sequence[float]) -> list[float]:
     return found
 
 
-def judge(shifts: Sequence[tuple[Shift, Literal["low", "high"]]], margin: float) -> list[Judged]:
+def judge(shifts: Sequence[tuple[Drifted, Literal["low", "high"]]], margin: float) -> list[Judged]:
     """Judge shifts of one family, each with what is better. `margin`: 0.05 for 5 %."""
     family = [_evidence(shift, margin) for shift, _ in shifts]
     level, level_same = levels(family, max(1, len(family)))
     found = []
     for (shift, better), evidence, p in zip(shifts, family, adjusted([one.p for one in family]), strict=True):
-        says = said(evidence, margin, level, level_same).says
-        if better == "high":
-            says = _MIRRORED.get(says, says)
-        more = _more(shift, log1p(margin), len(family)) if says is Verdict.UNKNOWN else 0
-        found.append(Judged(verdict=says, p=p, more=more))
+        read = said(evidence, margin, level, level_same)
+        says = MIRRORED.get(read.says, read.says) if better == "high" else read.says
+        is_open = says is Verdict.UNKNOWN
+        drift = shift.beyond(level) if is_open else 0.0
+        found.append(
+            Judged(
+                verdict=says,
+                p=p,
+                interval=read.interval,
+                level=read.level,
+                more=_more(shift, log1p(margin), len(family), drift) if is_open else 0,
+                drowned=is_open and drift >= _reach(shift, log1p(margin)),
+            )
+        )
     return found
 
 
-_MIRRORED = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+MIRRORED = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
 
 
-def _evidence(shift: Shift, margin: float) -> Evidence:
+def _evidence(shift: Drifted, margin: float) -> Evidence:
     return Evidence(p=shift.p, p_same=shift.p_outside(*bounds(margin)), interval=shift.interval)
 
 
-def _more(shift: Shift, margin: float, family: int) -> int | None:
-    """Return about how many launches more would do: intervals become narrower with the root of their number."""
-    have, away = min(shift.launches), abs(shift.log_ratio)
+def _reach(drifted: Drifted, margin: float) -> float:
+    """Return how far an interval may reach: not to zero where the shift is beyond the margin, else within it."""
+    away = abs(drifted.log_ratio)
+    return away if away > margin else margin - away
+
+
+def _more(drifted: Drifted, margin: float, family: int, drift: float) -> int | None:
+    """Return about how many launches more would do: intervals become narrower with the root of their number.
+
+    What the machine did between the sides, up to `drift`, does not: it is there with any number of launches.
+    """
+    shift = drifted.shift
+    have, reach = min(shift.launches), _reach(drifted, margin)
+    if drift >= reach:
+        return None
     least = LAUNCHES_FOR_AN_INTERVAL[shift.paired]
-    if away > margin:
+    if abs(drifted.log_ratio) > margin:
         least = max(least, _least_for_a_family(family, paired=shift.paired))
     if shift.low is None or shift.high is None or shift.coverage < TARGET_COVERAGE:
         return max(least - have, 1)
-    # out of zero where it is beyond the margin, else wholly within it; the family asks for more of both than this
-    reach = away if away > margin else margin - away
+    # the family asks for more than 95 %, so that this is the least that will do
+    reach = sqrt(reach**2 - drift**2)
     half = (shift.high - shift.low) / 2
-    if reach <= 0 or half >= reach * (MORE_MOST / have) ** 0.5:
+    if half >= reach * (MORE_MOST / have) ** 0.5:
         return None
     return max(ceil(have * (half / reach) ** 2) - have, least - have, 1)
 

@@ -11,14 +11,18 @@ from math import exp, fsum
 
 from cadge_analysis import words
 from cadge_analysis.stats.compare import Numbers
+from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.load import Cell
-from cadge_analysis.stats.shift import Shift, paired, unpaired
-from cadge_analysis.stats.verdict import Judged, Verdict, judge
+from cadge_analysis.stats.shift import Shift, paired
+from cadge_analysis.stats.verdict import Judged, Verdict
 from cadge_analysis.versus.conditions import Difference, differences
+from cadge_analysis.versus.drift import Told, drift, shift_between, told
 from cadge_analysis.versus.forbidden import forbids, other_parameters
+from cadge_analysis.versus.judging import between_campaigns, within_campaign
 from cadge_analysis.versus.moved import Moved, moved
 from cadge_analysis.versus.names import ARROW, name_of, workloads
 from cadge_analysis.versus.sides import Key, Side
+from cadge_results.selftest import BetweenCampaigns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,8 @@ class Change:
     unit: str
     first: float
     second: float
-    shift: Shift
+    shift: Drifted
+    """What it is once the machine's part is out; `shift.shift` is what was seen."""
     better: str
     judged: Judged
     objections: str
@@ -43,7 +48,12 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """How many times the first side's number the second side's is."""
+        """How many times the first side's number the second side's is, as it was measured."""
+        return exp(self.shift.shift.log_ratio)
+
+    @property
+    def change(self) -> float:
+        """The same less what the machine did between two campaigns."""
         return exp(self.shift.log_ratio)
 
     @property
@@ -82,7 +92,12 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """All that is said of two sides. `margin` as a share; `moved`: what the machine itself did between them."""
+    """All that is said of two sides. `margin` as a share; `moved`: what the machine itself did between them.
+
+    `drift`: what all series did alike, and how far apart they are otherwise; nothing of one campaign, and of machines.
+    `usual`: what a self-test of this machine says of that, which is used where series are too few. `withheld`: why
+    verdicts are, or some of them. `correlation`: of the rounds of one campaign, as is allowed for.
+    """
 
     first: str
     second: str
@@ -91,6 +106,10 @@ class Against:
     margin: float
     conditions: tuple[Difference, ...]
     moved: tuple[Moved, ...]
+    drift: tuple[Told, ...]
+    usual: BetweenCampaigns | None
+    withheld: str
+    correlation: float
     changes: tuple[Change, ...]
     left: tuple[Left, ...]
     wholes: tuple[Whole, ...]
@@ -104,6 +123,12 @@ class Against:
     def refused(self) -> Mapping[str, int]:
         """How many cells cannot be compared, by why."""
         return dict(sorted(Counter(one.why for one in self.left if one.forbidden).items()))
+
+    @property
+    def drift_is_unknown(self) -> bool:
+        """True where some cells are of too few series to show the drift of two campaigns."""
+        of_campaigns = not self.paired and not self.across_hosts
+        return of_campaigns and sum(one.cells for one in self.drift) < len(self.changes)
 
     def count(self, verdict: Verdict) -> int:
         """How many cells have this verdict."""
@@ -142,8 +167,10 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
         neither = key not in first.numbers and key not in second.numbers
         pattern = cell.case.pattern
         left.append(Left(name=name, series=series, pattern=pattern, why=why, forbidden=forbidden, neither=neither))
-    judged = judge([(one.shift, one.ours.quantity.better) for one in found], margin)
-    changes = [_change(one, verdict) for one, verdict in zip(found, judged, strict=True)]
+    between = None if pairs or across_hosts else drift(first, second)
+    cells_of = [(one.ours, one.theirs, one.shift) for one in found]
+    ruling = within_campaign(first.data, cells_of, margin) if pairs else between_campaigns(cells_of, between, margin)
+    changes = [_change(*one) for one in zip(found, ruling.shifts, ruling.judged, strict=True)]
     order = [Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME]
     changes.sort(key=lambda one: (order.index(one.judged.verdict), -abs(one.shift.log_ratio)))
     return Against(
@@ -154,6 +181,10 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
         margin=margin,
         conditions=differences(first, second),
         moved=() if pairs else moved(first, second),
+        drift=told(between, [one.ours.cell.case for one in found]) if between else (),
+        usual=between.usual if between else None,
+        withheld=ruling.withheld,
+        correlation=ruling.correlation,
         changes=tuple(changes),
         left=tuple(left),
         wholes=tuple(_wholes(changes, left)),
@@ -180,14 +211,14 @@ def _why(first: Side, second: Side, key: Key, *, across_hosts: bool) -> tuple[st
 
 def shift_of(ours: Numbers, theirs: Numbers, *, pairs: bool) -> Shift | None:
     """Return the shift between two cells; None where there is none, or a number that has no logarithm."""
+    if not pairs:
+        return shift_between(ours, theirs)
     if min(*ours.by_round.values(), *theirs.by_round.values()) <= 0:
         return None
-    if pairs:
-        return paired(dict(ours.by_round), dict(theirs.by_round))
-    return unpaired(list(ours.by_round.values()), list(theirs.by_round.values()))
+    return paired(dict(ours.by_round), dict(theirs.by_round))
 
 
-def _change(found: _Found, judged: Judged) -> Change:
+def _change(found: _Found, shift: Drifted, judged: Judged) -> Change:
     ours, theirs = found.ours, found.theirs
     case, shown = ours.cell.case, words.shown(ours.quantity)
     return Change(
@@ -201,7 +232,7 @@ def _change(found: _Found, judged: Judged) -> Change:
         unit=shown.unit,
         first=ours.central.value * shown.scale,
         second=theirs.central.value * shown.scale,
-        shift=found.shift,
+        shift=shift,
         better=ours.quantity.better,
         judged=judged,
         objections="; ".join(chain(_objections("first", ours.cell), _objections("second", theirs.cell))),

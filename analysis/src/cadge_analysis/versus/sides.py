@@ -49,8 +49,25 @@ class Side:
         found = {key: numbers_of(cell) for key, cell in self.cells.items()}
         return {key: one for key, one in found.items() if one is not None}
 
+    @cached_property
+    def everything(self) -> Mapping[tuple[str, str, str, str, str], Numbers]:
+        """What the whole campaign measured, floors and all: kind and series, place, wait mode and workload."""
+        found = {}
+        for cell in self.data.cells:
+            series = cell.series
+            is_known = series.kind == "layer" and self.series is None
+            numbers = self.numbers.get(self.key(cell)) if is_known else numbers_of(cell)
+            if numbers is not None:
+                found[series.kind, series.label, cell.case.place, cell.case.wait, _workload(cell)] = numbers
+        return found
+
     def key(self, cell: Cell) -> Key:
         """Return what makes a cell of the other side the same one."""
         case = cell.case
-        values = ", ".join(f"{name}={case.workload[name]}" for name in case.file.parameters)
-        return "" if self.series else cell.series.label, case.place, case.wait, f"{case.pattern} {values}"
+        return "" if self.series else cell.series.label, case.place, case.wait, _workload(cell)
+
+
+def _workload(cell: Cell) -> str:
+    case = cell.case
+    values = ", ".join(f"{name}={case.workload[name]}" for name in case.file.parameters)
+    return f"{case.pattern} {values}"

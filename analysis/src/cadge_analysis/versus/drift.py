@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the machine did between two campaigns, from all that both measured: floors, references and every layer.
+
+Cells are taken together that move alike: of one form of exchange, at one place, in one wait mode (a floor's form is the
+one that patterns name). Where both campaigns have too few series of that, all of the place are taken, then all there
+are. Where even these are too few, the self-test that both campaigns keep says how far campaigns lie apart on this
+machine, if it is of this machine; which build it is of does not matter here, as two may be compared. It is not used
+beside what the two campaigns show themselves: that is of these very hours, and the self-test of others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from cadge_analysis.selftest.pinned import is_of_this_machine
+from cadge_analysis.stats.between import Between, Moved, between
+from cadge_analysis.stats.compare import Numbers
+from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.families import level_of
+from cadge_analysis.stats.load import Case
+from cadge_analysis.stats.shift import Shift, error_of, unpaired
+from cadge_analysis.stats.student import reach
+from cadge_analysis.versus.forbidden import forbids
+from cadge_analysis.versus.sides import Side
+from cadge_results.selftest import BetweenCampaigns
+
+Group = tuple[str, ...]
+"""Place, wait mode and form of exchange, or the first of these: what cells have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """What the machine did, by group, and what the self-test says of campaigns on this machine; None: nothing."""
+
+    groups: Mapping[Group, Between]
+    usual: BetweenCampaigns | None
+
+    def at(self, case: Case) -> tuple[Group, Between] | None:
+        """Return the closest group of a case that is known."""
+        whole = group_of(case)
+        parts = (whole[:length] for length in range(len(whole), -1, -1))
+        return next(((part, self.groups[part]) for part in parts if part in self.groups), None)
+
+    def used(self, case: Case) -> Between | None:
+        """Return the drift that a case is freed of; None where it is not known from these two campaigns."""
+        found = self.at(case)
+        return found[1] if found else None
+
+    def out_of(self, shift: Shift, case: Case, *, more_is_better: bool) -> Drifted | None:
+        """Return a shift less the drift that is in it; None where that is not known at all."""
+        found = self.used(case)
+        if found is not None:
+            common = -found.common.value if more_is_better else found.common.value
+            return Drifted(shift, (common,) if found.has_witness else (0.0, common), found.error, found.freedom)
+        if self.usual is not None:
+            # of two campaigns each has moved by itself, and nothing of that is known to be common
+            error = sqrt(2 * (self.usual.spread**2 + self.usual.common**2))
+            return Drifted(shift, (0.0,), error, self.usual.freedom)
+        return None
+
+
+def group_of(case: Case) -> Group:
+    """Return what a case has in common with those that move alike, the widest first."""
+    return case.place, case.wait, case.file.floor.form or case.pattern
+
+
+def drift(first: Side, second: Side) -> Drift:
+    """Return what the machine did between two campaigns."""
+    cells: dict[Group, list[Moved]] = defaultdict(list)
+    for case, one in _moved(first, second):
+        whole = group_of(case)
+        for length in range(len(whole) + 1):
+            cells[whole[:length]].append(one)
+    known = {group: found for group, of in sorted(cells.items()) if (found := between(of)) is not None}
+    return Drift(groups=known, usual=_usual(first, second))
+
+
+def _moved(first: Side, second: Side) -> list[tuple[Case, Moved]]:
+    found = []
+    ours, theirs = first.everything, second.everything
+    for key in sorted(ours.keys() & theirs.keys()):
+        here, there = ours[key], theirs[key]
+        shift = shift_between(here, there)
+        if shift is None or forbids(first, second, here.cell, there.cell):
+            continue
+        way = -1 if here.more_is_better else 1
+        kind, label, *_ = key
+        one = Moved(series=label, is_floor=kind == "floor", shift=way * shift.log_ratio, error=error_of(shift))
+        found.append((here.cell.case, one))
+    return found
+
+
+def shift_between(ours: Numbers, theirs: Numbers) -> Shift | None:
+    """Return the shift between cells of two campaigns; None where a number has no logarithm."""
+    if min(*ours.by_round.values(), *theirs.by_round.values()) <= 0:
+        return None
+    return unpaired(list(ours.by_round.values()), list(theirs.by_round.values()))
+
+
+def _usual(first: Side, second: Side) -> BetweenCampaigns | None:
+    """Return what the newest self-test of this machine that either campaign keeps says of campaigns."""
+    pins = [
+        side.data.meta.selftest
+        for side in (first, second)
+        if side.data.meta.selftest is not None and is_of_this_machine(side.data.meta.selftest, side.data.nodes)
+    ]
+    told = [pin for pin in pins if pin.between is not None]
+    return max(told, key=lambda pin: (pin.finished_utc, pin.selftest_id)).between if told else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the machine did to some of the compared cells, and what change of a single one it lets be told at all.
+
+    `group`: of which series the drift was taken. `least`: as a logarithm, with however many launches; a layer of which
+    several cells changed needs less.
+    """
+
+    group: Group
+    drift: Between
+    cells: int
+    least: float
+
+
+def told(found: Drift, cases: Sequence[Case]) -> tuple[Told, ...]:
+    """Return what befell the compared cells, each group once."""
+    groups = Counter(at[0] for case in cases if (at := found.at(case)) is not None)
+    level = level_of(1, max(1, len(cases)))
+    return tuple(
+        Told(group=group, drift=one, cells=often, least=one.error * reach(level, one.freedom))
+        for group, often in sorted(groups.items())
+        for one in (found.groups[group],)
+    )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the machine did between two campaigns, in sentences: the same in the terminal and in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import expm1
+
+from cadge_analysis import units, words
+from cadge_analysis.stats.intervals import Estimate
+from cadge_analysis.versus.drift import Told
+
+SINGLE = "; a single cell is told from it from a change by {} on, with however many launches"
+
+
+def where(one: Told) -> str:
+    """Return of which cells it is said."""
+    if not one.group:
+        return "all together"
+    place, *more = one.group
+    said = [words.PLACES[place], *([words.WAITS[more[0]]] if more else []), *more[1:]]
+    return ", ".join(said)
+
+
+def moved_alike(one: Told) -> str:
+    """Return one sentence: how far all series moved alike, whether floors did, and how far apart they are otherwise."""
+    drift = one.drift
+    rest = f"; a cell drifts by {_size(drift.spread)} beside that{SINGLE.format(_size(one.least))}"
+    layers, floors = drift.layers, drift.floors
+    if drift.is_apart and layers is not None and floors is not None:
+        return (
+            f"layers moved by {_by(layers)}, and floors by {_by(floors)}: that is no drift which floors show, so "
+            f"layers are freed of what floors did alone{rest}"
+        )
+    text = f"all {drift.series} series moved by {_by(drift.common)}"
+    if drift.has_witness and floors is not None:
+        return f"{text}, floors by {signed(floors.value)}: taken for the machine's, and out of each change{rest}"
+    beside = f", floors by {signed(floors.value)}" if floors is not None else ""
+    return (
+        f"{text}{beside}: with so few floors and layers it cannot be told whether that is the machine or what layers "
+        f"share, so a verdict has to hold with it and without it{rest}"
+    )
+
+
+def unknown(*, has_usual: bool) -> str:
+    """Return what is said where the campaigns themselves do not show their drift."""
+    few = "too few series in common to see the machine's drift"
+    if has_usual:
+        return f"{few}: taken for as wide as the self-test of this machine found it"
+    return f"{few}, and no self-test of this machine says how wide it is: `cadge selftest` finds out"
+
+
+def sharing(told: Sequence[Told], margin_log: float) -> Told | None:
+    """Return where layers moved otherwise than floors, and by more than the margin: the farthest of them."""
+    found = [one for one in told if one.drift.is_apart and abs(_apart(one)) > margin_log]
+    return max(found, key=lambda one: abs(_apart(one)), default=None)
+
+
+def beyond(told: Sequence[Told], margin_log: float) -> Told | None:
+    """Return where all series moved alike by more than the margin: the farthest of them."""
+    found = [one for one in told if not one.drift.is_apart and abs(one.drift.common.value) > margin_log]
+    return max(found, key=lambda one: abs(one.drift.common.value), default=None)
+
+
+def _apart(one: Told) -> float:
+    layers, floors = one.drift.layers, one.drift.floors
+    return layers.value - floors.value if layers is not None and floors is not None else 0.0
+
+
+def signed(log_ratio: float) -> str:
+    """Return how much longer things took, with its sign: "+4.0 %"."""
+    share = 100 * expm1(log_ratio)
+    return f"{'+' if share >= 0 else units.MINUS}{_digits(abs(share))}{units.THIN}%"
+
+
+def _by(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return signed(estimate.value)
+    return f"{signed(estimate.value)} {units.interval(signed(estimate.low), signed(estimate.high))}"
+
+
+def _size(log_ratio: float) -> str:
+    return f"{_digits(100 * expm1(log_ratio))}{units.THIN}%"
+
+
+def _digits(number: float) -> str:
+    return f"{number:.1f}" if number < 99.95 else units.grouped(round(number))

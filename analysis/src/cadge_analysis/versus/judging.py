@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verdicts on all cells of a comparison, one family: of one campaign round by round, of two beside the machine's drift.
+
+Two series of one campaign are judged as its own verdicts are: paired by round, at the looks that it was planned with,
+with the allowance for serial correlation that its families ask for (the largest of them, as this is one family), and
+withheld where the campaign's own are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from cadge_analysis.judged import judged
+from cadge_analysis.stats.campaign_verdicts import FamilyKey, pair_cells
+from cadge_analysis.stats.compare import Numbers, compare
+from cadge_analysis.stats.drifted import Drifted
+from cadge_analysis.stats.load import Cell, Dataset
+from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.shift import Shift
+from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
+from cadge_analysis.versus.drift import Drift
+
+Pair = tuple[Numbers, Numbers, Shift]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """A verdict on each cell, the shift of each less what the machine did, and why verdicts are withheld, if any are.
+
+    correlation: of neighbouring rounds, as it is allowed for; 0 between campaigns.
+    """
+
+    shifts: tuple[Drifted, ...]
+    judged: tuple[Judged, ...]
+    withheld: str = ""
+    correlation: float = 0.0
+
+
+def between_campaigns(pairs: Sequence[Pair], drift: Drift | None, margin: float) -> Ruling:
+    """Judge cells of two campaigns; drift is None where machines are compared, so that nothing is taken out."""
+    if drift is None:
+        shifts = [Drifted(shift) for _, _, shift in pairs]
+        return Ruling(shifts=tuple(shifts), judged=tuple(_judge(pairs, shifts, margin)))
+    freed = [drift.out_of(shift, ours.cell.case, more_is_better=ours.more_is_better) for ours, _, shift in pairs]
+    known = [at for at, one in enumerate(freed) if one is not None]
+    verdicts_of = iter(_judge([pairs[at] for at in known], [one for one in freed if one is not None], margin))
+    unknown = Judged(verdict=Verdict.UNKNOWN, p=1.0, more=None, drowned=True)
+    return Ruling(
+        shifts=tuple(one or Drifted(pair[2]) for one, pair in zip(freed, pairs, strict=True)),
+        judged=tuple(unknown if one is None else next(verdicts_of) for one in freed),
+        withheld=""
+        if len(known) == len(pairs)
+        else f"what the machine did between the campaigns is not known for {len(pairs) - len(known)} of them: both "
+        "have too few series in common, and no self-test of this machine says how far campaigns lie apart",
+    )
+
+
+def _judge(pairs: Sequence[Pair], shifts: Sequence[Drifted], margin: float) -> list[Judged]:
+    better = [ours.quantity.better for ours, _, _ in pairs]
+    return judge(list(zip(shifts, better, strict=True)), margin)
+
+
+def within_campaign(data: Dataset, pairs: Sequence[Pair], margin: float) -> Ruling:
+    """Judge cells of one campaign, paired by round."""
+    shifts = tuple(Drifted(shift) for _, _, shift in pairs)
+    if all(ours.cell.point_id == theirs.cell.point_id for ours, theirs, _ in pairs):
+        # a series beside itself: no round says anything of the next one
+        families, withheld, looks = {}, "", None
+    else:
+        found = judged(compare(data))
+        families, withheld, looks = {one.key: one for one in found.families}, found.withheld, found.looks
+    concerned = [one for ours, _, _ in pairs if (one := families.get(_family(ours.cell))) is not None]
+    if not withheld and any(one.withheld for one in concerned):
+        withheld = "neighbouring rounds of the campaign are too much alike"
+    correlation = max((one.correlation for one in concerned), default=0.0)
+    numbers = {one.cell.point_id: one for one in chain.from_iterable((ours, theirs) for ours, theirs, _ in pairs)}
+    paired = list(pair_cells(data, numbers, [(ours.cell, theirs.cell) for ours, theirs, _ in pairs], looks))
+    made = verdicts(
+        {at: values for at, (values, _) in enumerate(paired)},
+        margin,
+        {at: plan for at, (_, plan) in enumerate(paired)},
+        correlation=correlation,
+        withheld=bool(withheld),
+    )
+    ps = adjusted([one.p for one in made.values()])
+    says = tuple(_said(made[at], ps[at], pairs[at][0]) for at in range(len(pairs)))
+    return Ruling(shifts=shifts, judged=says, withheld=withheld, correlation=correlation)
+
+
+def _family(cell: Cell) -> FamilyKey:
+    case = cell.case
+    return FamilyKey(case.pattern, case.place, case.wait, case.file.main)
+
+
+def _said(one: PairedVerdict, p: float, ours: Numbers) -> Judged:
+    interval = None if one.low is None or one.high is None else (one.low, one.high)
+    if interval and ours.more_is_better:
+        interval = -interval[1], -interval[0]
+    return Judged(
+        verdict=one.says,
+        p=p,
+        interval=interval,
+        level=one.level,
+        more=one.more if one.says is Verdict.UNKNOWN else 0,
+    )

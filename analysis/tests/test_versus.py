@@ -12,6 +12,7 @@ import pytest
 import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
+from scaled import scaled
 
 from cadge_analysis.page.since import since
 from cadge_analysis.stats import load
@@ -303,19 +304,6 @@ def test_a_side_beside_itself_is_never_faster_or_slower(
 # ---- the machine's drift between two campaigns ----
 
 
-def scaled(of: Side, by: dict[str, float]) -> Side:
-    """Return a side of which some series, or all others (""), took so many times as long."""
-    other = Side(of.name, of.data, of.series)
-    found = {}
-    for key, numbers in of.everything.items():
-        times = by.get(key[1], by.get("", 1.0))
-        times = 1 / times if numbers.more_is_better else times
-        found[key] = replace(numbers, by_round={at: value * times for at, value in numbers.by_round.items()})
-    vars(other)["everything"] = found
-    vars(other)["numbers"] = {other.key(one.cell): one for one in found.values() if one.cell.series.kind == "layer"}
-    return other
-
-
 @pytest.fixture(scope="module")
 def alike(tmp_path_factory: pytest.TempPathFactory) -> tuple[Side, Side]:
     """Two campaigns of six layers and, between hosts, of three floors."""
@@ -378,18 +366,19 @@ def test_the_self_test_of_this_machine_says_how_far_campaigns_lie_apart(tmp_path
             build="0" * 64,
             machine=machine_of(one.data.nodes) | facts,
             verdict="passed",
-            between=between,
+            between=(between,),
             parts={},
             says={},
         )
         return replace(one, data=replace(one.data, meta=one.data.meta.model_copy(update={"selftest": pin})))
 
-    steady = BetweenCampaigns(common=0.01, spread=0.01, freedom=12, campaigns=4)
+    of = {"place": "within", "wait": "poll", "form": "exchange"}
+    steady = BetweenCampaigns(**of, common=0.01, spread=0.01, freedom=12, campaigns=4)
     found = against(before, with_pin(after, steady), 0.05)
     assert named_in(found) == {(SLOW, Verdict.SLOWER)}
-    assert found.usual == steady
-    restless = BetweenCampaigns(common=1, spread=1, freedom=12, campaigns=4)
+    assert found.usual == (steady,)
+    restless = BetweenCampaigns(**of, common=1, spread=1, freedom=12, campaigns=4)
     assert named_in(against(before, with_pin(after, restless), 0.05)) == set()
     elsewhere = against(before, with_pin(after, steady, kernel=["another"]), 0.05)
-    assert elsewhere.usual is None
+    assert elsewhere.usual == ()
     assert named_in(elsewhere) == set()

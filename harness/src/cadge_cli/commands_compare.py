@@ -207,7 +207,7 @@ def _drift(found: Against) -> Iterator[str]:
     for one in found.drift:
         yield f"  {where(one)}: {moved_alike(one)}"
     if found.drift_is_unknown:
-        yield unknown(has_usual=found.usual is not None)
+        yield unknown(has_usual=bool(found.usual))
 
 
 def _named(found: Against, why: str) -> str:
@@ -308,7 +308,7 @@ def _data(found: Against) -> dict[str, JsonValue]:
         "withheld": found.withheld or None,
         "correlation": found.correlation,
         "drift": [_drifted(one) for one in found.drift],
-        "drift_of_selftest": found.usual.model_dump(mode="json") if found.usual else None,
+        "drift_of_selftest": [one.model_dump(mode="json") for one in found.usual],
         "changes": [*changes],
     }
 

@@ -125,6 +125,8 @@ def _made(making: Making, name: str) -> SelftestPart:
         raise
     except (NotMadeError, HarnessError, AnalysisError) as error:
         why = str(error)
+    if finding and finding.between:
+        making.between = finding.between
     return SelftestPart(
         name=name,
         verdict=finding.verdict if finding else "not made",
@@ -167,6 +169,7 @@ def _file(
         machine=machine_of(made[0].nodes()),
         testbed=made[0].meta.testbed.name,
         verdict=verdict if whole or verdict == "failed" else "incomplete",
+        between=making.between,
         parts=tuple(parts),
         wall_s=round(wall_s, 1),
     )

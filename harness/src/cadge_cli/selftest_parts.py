@@ -29,6 +29,7 @@ from cadge_results import Campaign, Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # numbers take time to import, and --help does without
     from cadge_analysis.selftest.findings import Finding
+    from cadge_results.selftest import BetweenCampaigns
 
 LAUNCHES = 30
 """Of each side of a series of delays."""
@@ -94,6 +95,8 @@ class Making:
     """By time.monotonic: later no campaign is begun."""
     made: dict[str, list[Campaign]] = field(default_factory=dict)
     """Campaigns by the part that they were made for."""
+    between: tuple[BetweenCampaigns, ...] = ()
+    """How far campaigns of this machine lie apart, once a part shows it."""
 
     def campaign(self, part: str, sweep: str, *, seed: int | None = None) -> Campaign:
         """Carry out a sweep, or a sweep's file, as `cadge run` does. Raises NotMadeError where no time is left."""

@@ -38,9 +38,13 @@ MachineFacts = dict[str, list[JsonValue]]
 class BetweenCampaigns(Frozen):
     """How far campaigns of one machine lie apart, beyond what their launches explain: logarithms, of one campaign.
 
-    common: the standard deviation of what all series of a campaign have alike; spread: that of what a cell has beside.
-    freedom: degrees of freedom of both.
+    Of cells of one place, wait mode and form of exchange. common: the standard deviation of what all series of a
+    campaign have alike; spread: that of what a cell has beside. freedom: degrees of freedom of both.
     """
+
+    place: str
+    wait: str
+    form: str
 
     common: float = Field(ge=0)
     spread: float = Field(ge=0)
@@ -72,7 +76,7 @@ class _Identity(Frozen):
     """Digest of the driver and of every built layer."""
     machine: MachineFacts
     verdict: Overall
-    between: BetweenCampaigns | None = Field(default=None, exclude_if=lambda value: value is None)
+    between: tuple[BetweenCampaigns, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Of older self-tests, and of those without enough campaigns, it is not known."""
 
 

@@ -247,7 +247,7 @@ def _interval(change: Change) -> str:
 def _drift(found: Against) -> FactTable | None:
     rows = [(drift_words.where(one), drift_words.moved_alike(one)) for one in found.drift]
     if found.drift_is_unknown:
-        rows.append(("the others", drift_words.unknown(has_usual=found.usual is not None)))
+        rows.append(("the others", drift_words.unknown(has_usual=bool(found.usual))))
     title = "What the machine did meanwhile, as series show it together"
     return FactTable(title=title, columns=("of", "what it did"), rows=tuple(rows)) if rows else None
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from cadge_analysis import units
+from cadge_analysis.selftest.campaign_pairs import campaign_pairs
 from cadge_analysis.selftest.drift import SHORT_MOST, coverage, together
 from cadge_analysis.selftest.planted import (
     SERIES_LAUNCHES,
@@ -25,8 +26,9 @@ from cadge_analysis.selftest.quiet import quiet
 from cadge_analysis.selftest.stall import CLOSED_MOST, SHOWN_NS, stalled
 from cadge_analysis.stats.intervals import TARGET_COVERAGE
 from cadge_analysis.stats.load import read
+from cadge_analysis.versus.sides import Side
 from cadge_results import Campaign
-from cadge_results.selftest import PartVerdict
+from cadge_results.selftest import BetweenCampaigns, PartVerdict
 
 SERIES = 20
 FOUND_LEAST = 19
@@ -44,6 +46,8 @@ class Finding:
     verdict: PartVerdict
     says: str
     figures: dict[str, JsonValue]
+    between: tuple[BetweenCampaigns, ...] = ()
+    """How far campaigns of this machine lie apart, where the part's own show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,9 +231,12 @@ def of_alike(campaigns: Sequence[Campaign]) -> Finding:
     found = pooled([alike(one, disturbed=one is campaigns[0]) for one in campaigns])
     criteria = spoken(found)
     verdict: PartVerdict = "passed" if found.passes else "failed" if found.enough else "not judged"
+    pairs = campaign_pairs([Side(one.meta.campaign_id, read(one)) for one in campaigns[1:]])
+    said = [f"{asked}: {came}{'' if holds else ' (NOT HELD)'}" for asked, holds, came in criteria]
     return Finding(
         verdict=verdict,
-        says="; ".join(f"{asked}: {came}{'' if holds else ' (NOT HELD)'}" for asked, holds, came in criteria),
+        says="; ".join([*said, *([pairs.says] if pairs else [])]),
+        between=pairs.between if pairs else (),
         figures={
             **_rate(found.of_all),
             "after_correction": found.after_correction,
@@ -241,6 +248,7 @@ def of_alike(campaigns: Sequence[Campaign]) -> Finding:
                 "correlation": found.across.serial.correlation if found.across.serial else None,
             },
             "p99": _rate(found.tails) if found.tails else None,
+            "campaign_pairs": pairs.figures if pairs else None,
             "campaigns": [
                 {"campaign_id": one.campaign_id, "disturbed": one.disturbed, "cells": len(one.cells), "rate": one.rate}
                 for one in found.campaigns

@@ -95,7 +95,9 @@ class Between:
 
 def between(cells: Sequence[Moved]) -> Between | None:
     """Return the drift that cells show; None where they are of too few series."""
-    of_layers, of_floors = (_own([one for one in cells if one.is_floor is kind]) for kind in (False, True))
+    of_layers, of_floors = (
+        list(of_series([one for one in cells if one.is_floor is kind]).values()) for kind in (False, True)
+    )
     every = [*of_layers, *of_floors]
     if len(every) < SERIES_LEAST:
         return None
@@ -112,12 +114,12 @@ def between(cells: Sequence[Moved]) -> Between | None:
     )
 
 
-def _own(cells: Sequence[Moved]) -> list[float]:
+def of_series(cells: Sequence[Moved]) -> dict[str, float]:
     """Return the median of each series."""
     found: dict[str, list[float]] = defaultdict(list)
     for one in cells:
         found[one.series].append(one.shift)
-    return [median(shifts) for shifts in found.values()]
+    return {series: median(shifts) for series, shifts in found.items()}
 
 
 def can_be_apart(layers: int, floors: int) -> bool:

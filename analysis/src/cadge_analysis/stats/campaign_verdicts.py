@@ -424,16 +424,3 @@ def pair_twins(comparison: Comparison, looks: LookPlan | None = None, measure: M
             found = judging.compared(cell, first)
             made.append(TwinPair(cell=cell, key=_key(cell.case, measure), pairs=found.pairs, looks=found.looks))
     return tuple(made)
-
-
-def pair_cells(
-    data: Dataset, numbers: Mapping[str, Numbers], wanted: Iterable[tuple[Cell, Cell]], looks: LookPlan | None = None
-) -> Iterator[tuple[Mapping[RoundKey, float], LookPlan]]:
-    """Yield each second cell paired with the first one, exactly as a layer is with the baseline, and its looks.
-
-    numbers: by point. The logarithms are of (second / first), of a quantity of which less is better.
-    """
-    judging = _Judging(numbers, _turns(data), looks)
-    for base, ours in wanted:
-        compared = judging.compared(ours, base)
-        yield compared.pairs, compared.looks

@@ -107,7 +107,7 @@ class Against:
     conditions: tuple[Difference, ...]
     moved: tuple[Moved, ...]
     drift: tuple[Told, ...]
-    usual: BetweenCampaigns | None
+    usual: tuple[BetweenCampaigns, ...]
     withheld: str
     correlation: float
     changes: tuple[Change, ...]
@@ -182,7 +182,7 @@ def against(first: Side, second: Side, margin: float, *, across_hosts: bool = Fa
         conditions=differences(first, second),
         moved=() if pairs else moved(first, second),
         drift=told(between, [one.ours.cell.case for one in found]) if between else (),
-        usual=between.usual if between else None,
+        usual=between.usual if between else (),
         withheld=ruling.withheld,
         correlation=ruling.correlation,
         changes=tuple(changes),

@@ -11,7 +11,7 @@ beside what the two campaigns show themselves: that is of these very hours, and 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -33,10 +33,10 @@ Group = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What the machine did, by group, and what the self-test says of campaigns on this machine; None: nothing."""
+    """What the machine did, by group, and what the self-test says of campaigns on this machine, if it says anything."""
 
     groups: Mapping[Group, Between]
-    usual: BetweenCampaigns | None
+    usual: tuple[BetweenCampaigns, ...]
 
     def at(self, case: Case) -> tuple[Group, Between] | None:
         """Return the closest group of a case that is known."""
@@ -55,11 +55,21 @@ class Drift:
         if found is not None:
             common = -found.common.value if more_is_better else found.common.value
             return Drifted(shift, (common,) if found.has_witness else (0.0, common), found.error, found.freedom)
-        if self.usual is not None:
-            # of two campaigns each has moved by itself, and nothing of that is known to be common
-            error = sqrt(2 * (self.usual.spread**2 + self.usual.common**2))
-            return Drifted(shift, (0.0,), error, self.usual.freedom)
+        if self.usual:
+            return allowed(shift, closest(self.usual, case))
         return None
+
+
+def closest(usual: Sequence[BetweenCampaigns], case: Case) -> BetweenCampaigns:
+    """Return what is known of cells like this one; where it has none like it, the one that drifts most."""
+    whole = group_of(case)
+    alike = [one for one in usual if (one.place, one.wait, one.form) == whole]
+    return max(alike or usual, key=lambda one: one.common**2 + one.spread**2)
+
+
+def allowed(shift: Shift, usual: BetweenCampaigns) -> Drifted:
+    """Return a shift with the drift that campaigns of a machine usually have; nothing of it is known to be common."""
+    return Drifted(shift, (0.0,), sqrt(2 * (usual.spread**2 + usual.common**2)), usual.freedom)
 
 
 def group_of(case: Case) -> Group:
@@ -70,7 +80,7 @@ def group_of(case: Case) -> Group:
 def drift(first: Side, second: Side) -> Drift:
     """Return what the machine did between two campaigns."""
     cells: dict[Group, list[Moved]] = defaultdict(list)
-    for case, one in _moved(first, second):
+    for case, one, _ in moved_cells(first, second):
         whole = group_of(case)
         for length in range(len(whole) + 1):
             cells[whole[:length]].append(one)
@@ -78,8 +88,8 @@ def drift(first: Side, second: Side) -> Drift:
     return Drift(groups=known, usual=_usual(first, second))
 
 
-def _moved(first: Side, second: Side) -> list[tuple[Case, Moved]]:
-    found = []
+def moved_cells(first: Side, second: Side) -> Iterator[tuple[Case, Moved, Shift]]:
+    """Yield each cell that two campaigns have in common and that may be compared, with its shift."""
     ours, theirs = first.everything, second.everything
     for key in sorted(ours.keys() & theirs.keys()):
         here, there = ours[key], theirs[key]
@@ -89,8 +99,7 @@ def _moved(first: Side, second: Side) -> list[tuple[Case, Moved]]:
         way = -1 if here.more_is_better else 1
         kind, label, *_ = key
         one = Moved(series=label, is_floor=kind == "floor", shift=way * shift.log_ratio, error=error_of(shift))
-        found.append((here.cell.case, one))
-    return found
+        yield here.cell.case, one, shift
 
 
 def shift_between(ours: Numbers, theirs: Numbers) -> Shift | None:
@@ -100,15 +109,15 @@ def shift_between(ours: Numbers, theirs: Numbers) -> Shift | None:
     return unpaired(list(ours.by_round.values()), list(theirs.by_round.values()))
 
 
-def _usual(first: Side, second: Side) -> BetweenCampaigns | None:
+def _usual(first: Side, second: Side) -> tuple[BetweenCampaigns, ...]:
     """Return what the newest self-test of this machine that either campaign keeps says of campaigns."""
     pins = [
         side.data.meta.selftest
         for side in (first, second)
         if side.data.meta.selftest is not None and is_of_this_machine(side.data.meta.selftest, side.data.nodes)
     ]
-    told = [pin for pin in pins if pin.between is not None]
-    return max(told, key=lambda pin: (pin.finished_utc, pin.selftest_id)).between if told else None
+    told = [pin for pin in pins if pin.between]
+    return max(told, key=lambda pin: (pin.finished_utc, pin.selftest_id)).between if told else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

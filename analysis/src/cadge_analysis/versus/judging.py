@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from cadge_analysis.judged import judged
-from cadge_analysis.stats.campaign_verdicts import FamilyKey, pair_cells
+from cadge_analysis.stats.campaign_verdicts import FamilyKey
 from cadge_analysis.stats.compare import Numbers, compare
 from cadge_analysis.stats.drifted import Drifted
 from cadge_analysis.stats.load import Cell, Dataset
 from cadge_analysis.stats.paired_verdicts import PairedVerdict, verdicts
+from cadge_analysis.stats.pairing import Pairing
 from cadge_analysis.stats.shift import Shift
 from cadge_analysis.stats.verdict import Judged, Verdict, adjusted, judge
 from cadge_analysis.versus.drift import Drift
@@ -75,12 +75,12 @@ def within_campaign(data: Dataset, pairs: Sequence[Pair], margin: float) -> Ruli
     if not withheld and any(one.withheld for one in concerned):
         withheld = "neighbouring rounds of the campaign are too much alike"
     correlation = max((one.correlation for one in concerned), default=0.0)
-    numbers = {one.cell.point_id: one for one in chain.from_iterable((ours, theirs) for ours, theirs, _ in pairs)}
-    paired = list(pair_cells(data, numbers, [(ours.cell, theirs.cell) for ours, theirs, _ in pairs], looks))
+    pairing = Pairing(data, looks)
+    paired = [pairing.compared(theirs.cell, ours.cell, theirs.by_round, ours.by_round) for ours, theirs, _ in pairs]
     made = verdicts(
-        {at: values for at, (values, _) in enumerate(paired)},
+        {at: one.pairs for at, one in enumerate(paired)},
         margin,
-        {at: plan for at, (_, plan) in enumerate(paired)},
+        {at: one.looks for at, one in enumerate(paired)},
         correlation=correlation,
         withheld=bool(withheld),
     )

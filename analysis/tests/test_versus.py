@@ -136,6 +136,37 @@ def test_the_margin_decides_what_is_the_same(tmp_path: Path, margin: float) -> N
     assert same == len(found.changes) if margin == 0.5 else same < len(found.changes)
 
 
+# ---- layers of one campaign ----
+
+
+def waning(point: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    """Calls of one layer take a little longer from launch to launch; those of the other are as they were."""
+    if point["workload"]["pattern"] == "rpc":
+        mine = point["subject"]["layer"] == SLOW
+        synthetic.set_samples(attempt, [(10_000 * (102 + 2 * number if mine else 100) // 100, 400)])
+
+
+def test_rounds_that_follow_each_other_are_not_taken_for_independent(tmp_path: Path) -> None:
+    """All fourteen rounds agree, which is no news where each is like the one before."""
+    campaign = made(tmp_path, attempt_hook=waning, patterns=(("rpc", 1),))
+    found = against(side(campaign, FAST), side(campaign, SLOW), 0.05)
+    assert all(one.shift.shift.p < 0.001 for one in found.changes)  # by the sign test
+    assert "neighbouring rounds of the campaign are too much alike" in found.withheld
+    assert {one.judged.verdict for one in found.changes} == {Verdict.UNKNOWN}
+
+
+def test_intervals_of_layers_are_those_that_verdicts_are_read_from(tmp_path: Path) -> None:
+    campaign = made(tmp_path)
+    found = against(side(campaign, FAST), side(campaign, SLOW), 0.05)
+    assert not found.withheld
+    assert found.changes
+    for one in found.changes:
+        assert one.judged.level < 0.05
+        assert one.judged.interval is not None
+        low, high = one.judged.interval
+        assert (low > 0 or high < 0) == (one.judged.verdict in (Verdict.FASTER, Verdict.SLOWER))
+
+
 # ---- what forbids ----
 
 

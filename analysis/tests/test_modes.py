@@ -15,6 +15,7 @@ import synthetic
 
 from cadge_analysis import report
 from cadge_analysis.stats import modes
+from cadge_results.histogram import Histogram, decode
 
 DRAWS = 4000
 
@@ -70,9 +71,12 @@ def test_no_two_groups_of_launches(values: Sequence[float]) -> None:
     assert modes.of_launches(rounds(values)) is None
 
 
-def samples(rng: random.Random, middles: Sequence[tuple[float, int]], spread: float = 0.04) -> modes.Counts:
-    drawn = (round(rng.lognormvariate(0, spread) * at_ns) for at_ns, often in middles for _ in range(often))
-    return tuple(sorted(Counter(drawn).items()))
+def draws(rng: random.Random, middles: Sequence[tuple[float, int]], spread: float = 0.04) -> Counter[int]:
+    return Counter(round(rng.lognormvariate(0, spread) * at_ns) for at_ns, often in middles for _ in range(often))
+
+
+def samples(rng: random.Random, middles: Sequence[tuple[float, int]], spread: float = 0.04) -> Histogram:
+    return decode(synthetic.encoded(draws(rng, middles, spread).items()))
 
 
 def test_two_groups_of_operations() -> None:
@@ -121,11 +125,10 @@ def test_a_wide_hill_is_one_group() -> None:
 
 def test_the_clock_s_steps_are_no_groups() -> None:
     """Short times are multiples of what the clock counts in."""
-    drawn = samples(random.Random(5), [(100, 20_000)], spread=0.2)
     coarse: Counter[int] = Counter()
-    for value_ns, often in drawn:
+    for value_ns, often in draws(random.Random(5), [(100, 20_000)], spread=0.2).items():
         coarse[value_ns // 20 * 20] += often
-    assert modes.of_operations(tuple(sorted(coarse.items()))) is None
+    assert modes.of_operations(decode(synthetic.encoded(coarse.items()))) is None
 
 
 def banner(tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any], int], None]) -> str:

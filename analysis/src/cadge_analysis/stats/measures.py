@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import P99, Numbers, tail_by_round
 from cadge_analysis.stats.pairing import Rounds
 from cadge_results import PatternFile
@@ -41,7 +40,7 @@ def samples_needed(per_mille: int) -> int:
 
 def _own_p99(numbers: Numbers) -> Rounds | str:
     main = numbers.cell.case.file.main
-    fewest = min(intervals.size_of(sample.quantities[main].counts) for sample in numbers.cell.samples)
+    fewest = min(sample.quantities[main].counts.total for sample in numbers.cell.samples)
     needed = samples_needed(P99)
     if fewest < needed:
         return f"not enough samples: {fewest:,} in a launch; needs {needed:,}"

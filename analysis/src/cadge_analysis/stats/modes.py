@@ -18,14 +18,15 @@ times as high as the lower peak. Some ten thousand samples make that certain; fe
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, exp, log, log2
+from math import ceil, exp, log
 from statistics import median
 
-from cadge_analysis.stats.intervals import Counts, quantile, size_of
+import numpy as np
+
+from cadge_results.histogram import Histogram
 
 LAUNCHES_LEAST = 9
 SIDE_LEAST = 3
@@ -37,7 +38,6 @@ SAMPLES_LEAST = 2_000
 SHARE_LEAST = 0.15
 DEEP = 1 / 3
 _STEPS = 8
-_MIDDLE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +108,12 @@ def witnesses(found: Modes, launches: Sequence[tuple[float, Mapping[str, float]]
     return tuple(told)
 
 
-def within_launches(launches: Sequence[Counts]) -> Modes | None:
+def within_launches(launches: Sequence[Histogram]) -> Modes | None:
     """Return the two groups of single operations, where more than half of the launches that can tell have two.
 
     The groups are those of these launches together: their middles, and how many operations.
     """
-    can_tell = [one for one in launches if size_of(one) >= SAMPLES_LEAST]
+    can_tell = [one for one in launches if one.total >= SAMPLES_LEAST]
     in_two = [found for one in can_tell if (found := of_operations(one))]
     if 2 * len(in_two) <= len(can_tell):
         return None
@@ -126,35 +126,33 @@ def within_launches(launches: Sequence[Counts]) -> Modes | None:
     )
 
 
-def of_operations(samples: Counts) -> Modes | None:
-    """Return the two groups of a launch's operations, `samples` being ns and how often; None where there is one."""
-    if size_of(samples) < SAMPLES_LEAST:
+def of_operations(samples: Histogram) -> Modes | None:
+    """Return the two groups of a launch's operations, of a histogram in ns; None where there is one."""
+    if samples.total < SAMPLES_LEAST:
         return None
-    steps: Counter[int] = Counter()
-    for value_ns, often in samples:
-        steps[round(_STEPS * log2(max(1, value_ns)))] += often
+    values_ns, often = samples.highs, samples.counts
+    steps = np.rint(_STEPS * np.log2(values_ns)).astype(np.int64)
+    heights = np.bincount(steps - steps[0], weights=often)
     # three neighbours together: short times are multiples of what the clock counts in, and leave single steps empty
-    heights = [sum(steps[near] for near in (at - 1, at, at + 1)) for at in range(min(steps), max(steps) + 1)]
-    valley = _valley(heights)
+    valley = _valley(np.convolve(heights, np.ones(3), mode="same").tolist())
     if valley is None:
         return None
-    border = min(steps) + valley
-    low = tuple(one for one in samples if round(_STEPS * log2(max(1, one[0]))) <= border)
-    high = samples[len(low) :]
+    lower = int(np.searchsorted(steps, steps[0] + valley, side="right"))
+    below, every = int(samples.upto[lower - 1]), samples.total
     return Modes(
-        low=float(quantile(low, _MIDDLE)),
-        high=float(quantile(high, _MIDDLE)),
-        lower=size_of(low),
-        upper=size_of(high),
-        border=float(high[0][0]),
+        low=float(samples.value_of((below + 1) // 2)),
+        high=float(samples.value_of(below + (every - below + 1) // 2)),
+        lower=below,
+        upper=every - below,
+        border=float(values_ns[lower]),
     )
 
 
-def _valley(heights: Sequence[int]) -> int | None:
+def _valley(heights: Sequence[float]) -> int | None:
     """Return the lowest step between the two peaks, or None where there is one peak alone."""
     total = sum(heights)  # each sample three times
     best: tuple[float, int] | None = None
-    below = 0
+    below = 0.0
     for at in range(1, len(heights) - 1):
         below += heights[at - 1]
         above = total - below - heights[at]

@@ -34,6 +34,7 @@ int drv_answers_start(struct drv_answers *answers, const struct drv_play *play, 
 	drv_port_start(&answers->port, engine);
 	answers->port.sink.recv = recv;
 	answers->port.sink.sent = on_sent;
+	answers->sink = &answers->port.sink;
 	answers->chan = engine->channels[0].chan;
 	answers->intake.seed = play->seed;
 	answers->intake.reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;

@@ -21,6 +21,8 @@ typedef void (*drv_sent_fn)(struct cadge_sink *sink, uint32_t peer, uint64_t tok
 struct drv_answers {
 	/* first: callbacks get a pointer to it */
 	struct drv_port port;
+	/* what polls call: its own sink, or at place self that of both sides */
+	struct cadge_sink *sink;
 	struct cadge_chan *chan;
 	struct drv_intake intake;
 	/* of the engine's pool: DRV_ANSWERS of `stride` bytes */
@@ -85,6 +87,15 @@ DRV_INLINE bool drv_answers_due(void *arg)
 	const struct drv_answers *answers = arg;
 
 	return answers->due || answers->failed;
+}
+
+/* Ends a drain: 0, or -1 with the reason. */
+DRV_INLINE int drv_answers_drained(const struct drv_answers *answers, struct drv_fail *fail)
+{
+	if (DRV_LIKELY(!answers->failed))
+		return 0;
+	*fail = answers->fail;
+	return -1;
 }
 
 /* The role's `phase`. */

@@ -9,8 +9,8 @@
 
 #define SETTLE_NS UINT64_C(500000000)
 
-void drv_asker_start(struct drv_asker *asker, const struct drv_play *play, struct drv_answers *answers,
-		     drv_recv_fn recv, drv_sent_fn sent, bool touch)
+void drv_asker_start(struct drv_asker *asker, const struct drv_play *play, void *other, drv_recv_fn recv,
+		     drv_sent_fn sent, bool touch)
 {
 	struct drv_engine *engine = play->engine;
 
@@ -18,12 +18,18 @@ void drv_asker_start(struct drv_asker *asker, const struct drv_play *play, struc
 	asker->port.sink.recv = recv;
 	asker->port.sink.sent = sent;
 	asker->sink = &asker->port.sink;
-	asker->answers = answers;
+	asker->other = other;
 	asker->chan = engine->channels[0].chan;
 	asker->seed = play->seed;
 	asker->touch = touch;
 	asker->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
 	asker->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
+}
+
+void drv_asker_join(struct drv_asker *asker, struct drv_answers *answers, struct drv_halves *halves)
+{
+	drv_halves_start(halves, asker->port.engine, asker->sink, answers->sink, asker->seed);
+	asker->sink = answers->sink = &halves->port.sink;
 }
 
 void drv_asker_mismatch(struct drv_asker *asker, const char *what, uint64_t number)
@@ -40,16 +46,17 @@ void drv_asker_stray(struct drv_asker *asker, const char *what, uint64_t number)
 		asker->late++;
 }
 
-bool drv_asker_settle(struct drv_asker *asker, drv_answers_drain_fn drain)
+bool drv_asker_settle(struct drv_asker *asker, drv_drain_fn drain)
 {
 	struct drv_engine *engine = asker->port.engine;
 	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
 	const bool waits = asker->reliable && asker->posted > 0;
+	struct drv_fail ignored;
 
 	while ((asker->lents > 0 || (waits && !asker->answered_at)) && !engine->down_code &&
 	       drv_now_ns() < until_ns)
 		if (engine->layer->poll(engine->ctx, asker->sink) < 0 ||
-		    (asker->answers && drain(asker->answers, asker->sink)))
+		    (asker->other && drain(asker->other, &ignored)))
 			return false;
 	return asker->lents == 0 && (asker->answered_at || !waits);
 }

@@ -8,6 +8,7 @@
 
 #include "answers.h"
 #include "pattern.h"
+#include "serve_loop.h"
 #include "touch.h"
 #include "verify.h"
 #include "warmup.h"
@@ -21,8 +22,8 @@ struct drv_asker {
 	struct drv_port port;
 	/* what polls call: its own sink, or at place self that of both sides */
 	struct cadge_sink *sink;
-	/* place self: the other side, in this process; else NULL */
-	struct drv_answers *answers;
+	/* place self: the other side, in this process, as its drain takes it; else NULL */
+	void *other;
 	struct cadge_chan *chan;
 	uint64_t seed;
 	bool touch, reliable;
@@ -45,9 +46,12 @@ struct drv_asker {
 	char mismatch[160];
 };
 
-/* Before the pattern's own part. `answers` only where one process plays both sides. */
-void drv_asker_start(struct drv_asker *asker, const struct drv_play *play, struct drv_answers *answers,
-		     drv_recv_fn recv, drv_sent_fn sent, bool touch);
+/* Before the pattern's own part. `other` only where one process plays both sides. */
+void drv_asker_start(struct drv_asker *asker, const struct drv_play *play, void *other, drv_recv_fn recv,
+		     drv_sent_fn sent, bool touch);
+
+/* Place self: puts the sink of both sides before them, which have been started and stay the caller's. */
+void drv_asker_join(struct drv_asker *asker, struct drv_answers *answers, struct drv_halves *halves);
 
 /* Counts a mismatch and keeps the words of the first. */
 void drv_asker_mismatch(struct drv_asker *asker, const char *what, uint64_t number)
@@ -77,23 +81,19 @@ DRV_INLINE void drv_asker_sent(struct drv_asker *asker, int code)
 	}
 }
 
-/* What the other side has to do in this process, where there is one. 0, or -1 with answers->fail. */
-typedef int (*drv_answers_drain_fn)(struct drv_answers *answers, struct cadge_sink *sink);
-
 /*
  * Polls once; now and then looks around. In block mode it sleeps where nothing came, for `sleep_ns` at most; 0: not.
- * `drain` is a constant where it is called, so that nothing is called inside.
+ * `drain` does what the other side has to do, where that is in this process. It is a constant where this is called, so
+ * that nothing is called inside.
  */
-DRV_INLINE int drv_asker_turn(struct drv_asker *asker, const drv_answers_drain_fn drain, uint64_t sleep_ns,
+DRV_INLINE int drv_asker_turn(struct drv_asker *asker, const drv_drain_fn drain, uint64_t sleep_ns,
 			      struct drv_fail *fail)
 {
 	struct drv_engine *engine = asker->port.engine;
 	const int events = engine->layer->poll(engine->ctx, asker->sink);
 
-	if (DRV_UNLIKELY(asker->answers != NULL) && drain(asker->answers, asker->sink)) {
-		*fail = asker->answers->fail;
+	if (DRV_UNLIKELY(asker->other != NULL) && drain(asker->other, fail))
 		return -1;
-	}
 	if (DRV_UNLIKELY(asker->failed)) {
 		*fail = asker->fail;
 		return -1;
@@ -114,7 +114,7 @@ DRV_INLINE int drv_asker_turn(struct drv_asker *asker, const drv_answers_drain_f
  * After a failure: polls for up to half a second until the layer has given everything back, and, since a reliable
  * channel is not clean before, until the latest answer is there. False: it is not.
  */
-bool drv_asker_settle(struct drv_asker *asker, drv_answers_drain_fn drain);
+bool drv_asker_settle(struct drv_asker *asker, drv_drain_fn drain);
 
 /* What a role's `phase` tells of the asking side. */
 void drv_asker_counts(const struct drv_asker *asker, struct drv_counts *counts_out);

@@ -70,7 +70,7 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 }
 
 /* Computes for so long, and then takes the message that came meanwhile; gives up after as long again. */
-static int take_waiting(struct receiver *receiver, struct cadge_sink *sink)
+static int take_waiting(struct receiver *receiver, struct drv_fail *fail)
 {
 	struct drv_engine *engine = receiver->answers.port.engine;
 	const uint64_t end = drv_clock_now(&engine->clock) + receiver->pause;
@@ -83,28 +83,29 @@ static int take_waiting(struct receiver *receiver, struct cadge_sink *sink)
 	receiver->taken_at = 0;
 	begin = drv_clock_now(&engine->clock);
 	while (code >= 0 && !receiver->taken_at && drv_clock_now(&engine->clock) < end + receiver->pause)
-		code = engine->layer->poll(engine->ctx, sink);
+		code = engine->layer->poll(engine->ctx, receiver->answers.sink);
 	receiver->taking = false;
 	span = receiver->taken_at - begin;
 	if (receiver->taken_at && receiver->samples)
 		drv_sample(receiver->samples,
 			   drv_clock_to_ns(&engine->clock,
 					   span > receiver->read_cost ? span - receiver->read_cost : 0));
-	return code < 0 ? drv_engine_fail("poll", code, &receiver->answers.fail) : 0;
+	return code < 0 ? drv_engine_fail("poll", code, fail) : 0;
 }
 
 /* Answers, if that is due and possible, and pauses then if it was asked for. */
-static int receiver_drain(struct drv_answers *answers, struct cadge_sink *sink)
+DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 {
-	struct receiver *receiver = (struct receiver *)answers;
+	struct receiver *receiver = arg;
+	struct drv_answers *answers = &receiver->answers;
 
 	if (DRV_UNLIKELY(drv_answers_post(answers, &receiver->answer)) && DRV_UNLIKELY(receiver->pause_due) &&
 	    !answers->failed) {
 		receiver->pause_due = false;
-		if (receiver->pause && take_waiting(receiver, sink))
+		if (receiver->pause && take_waiting(receiver, fail))
 			return -1;
 	}
-	return answers->failed ? -1 : 0;
+	return drv_answers_drained(answers, fail);
 }
 
 static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
@@ -289,7 +290,7 @@ static int exchange(struct sender *sender, uint32_t length, bool delayed, struct
 /* Has the server take a message that lies there. As of exchange. */
 static int lay_down(struct sender *sender, struct drv_fail *fail)
 {
-	struct receiver *receiver = (struct receiver *)sender->asker.answers;
+	struct receiver *receiver = sender->asker.other;
 	int status = 0;
 
 	/* where one thread plays both, what it sent lies there for as long as it does not poll */
@@ -305,10 +306,8 @@ static int lay_down(struct sender *sender, struct drv_fail *fail)
 	begin_burst(sender);
 	if (send_one(sender, 1, 0, fail))
 		return -1;
-	if (receiver && take_waiting(receiver, sender->asker.sink)) {
-		*fail = receiver->answers.fail;
+	if (receiver && take_waiting(receiver, fail))
 		return -1;
-	}
 	status = await(sender, fail);
 	return status < 0 || come_back(sender, fail) ? -1 : status;
 }
@@ -362,9 +361,7 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (receiver_start(&both->receiver, play, fail) ||
 	    sender_start(&both->sender, play, &both->receiver, fail))
 		return -1;
-	drv_halves_start(&both->halves, play->engine, &both->sender.asker.port.sink,
-			 &both->receiver.answers.port.sink, play->seed);
-	both->sender.asker.sink = &both->halves.port.sink;
+	drv_asker_join(&both->sender.asker, &both->receiver.answers, &both->halves);
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }
@@ -504,21 +501,11 @@ static uint64_t tell(const struct drv_play *play)
 	return sender->delay ? drv_clock_to_ns(&play->engine->clock, sender->trip * PAUSE_TRIPS) : 0;
 }
 
-DRV_INLINE int serve_drain(void *arg, struct drv_fail *fail)
-{
-	struct drv_answers *answers = arg;
-
-	if (!receiver_drain(answers, &answers->port.sink))
-		return 0;
-	*fail = answers->fail;
-	return -1;
-}
-
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct drv_answers *answers = &((struct both *)play->state)->receiver.answers;
 
-	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, serve_drain,
+	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, receiver_drain,
 			      message_out, fail);
 }
 
@@ -535,7 +522,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	const struct drv_asker *asker = &((const struct both *)play->state)->sender.asker;
 
 	drv_asker_counts(asker, counts_out);
-	if (asker->answers)
+	if (asker->other)
 		phase_server(play, phase, counts_out);
 }
 

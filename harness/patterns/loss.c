@@ -64,11 +64,12 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 	return CADGE_TAKEN;
 }
 
-static int receiver_drain(struct drv_answers *answers, struct cadge_sink *sink)
+DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 {
-	(void)sink;
-	(void)drv_answers_post(answers, &((struct receiver *)answers)->answer);
-	return answers->failed ? -1 : 0;
+	struct receiver *receiver = arg;
+
+	(void)drv_answers_post(&receiver->answers, &receiver->answer);
+	return drv_answers_drained(&receiver->answers, fail);
 }
 
 static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
@@ -233,10 +234,8 @@ static int calm_down(struct caller *caller, struct drv_fail *fail)
 
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
-		if (caller->asker.answers && receiver_drain(caller->asker.answers, caller->asker.sink)) {
-			*fail = caller->asker.answers->fail;
+		if (caller->asker.other && receiver_drain(caller->asker.other, fail))
 			return -1;
-		}
 		now_ns = drv_now_ns();
 		if (events > 0)
 			quiet_ns = now_ns;
@@ -289,9 +288,7 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (receiver_start(&both->receiver, play, fail) ||
 	    caller_start(&both->caller, play, &both->receiver, fail))
 		return -1;
-	drv_halves_start(&both->halves, play->engine, &both->caller.asker.port.sink,
-			 &both->receiver.answers.port.sink, play->seed);
-	both->caller.asker.sink = &both->halves.port.sink;
+	drv_asker_join(&both->caller.asker, &both->receiver.answers, &both->halves);
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }
@@ -374,21 +371,11 @@ static bool settle(struct drv_play *play)
 	return !calm_down(caller, &ignored) && caller->asker.lents == 0;
 }
 
-DRV_INLINE int serve_drain(void *arg, struct drv_fail *fail)
-{
-	struct drv_answers *answers = arg;
-
-	if (!receiver_drain(answers, &answers->port.sink))
-		return 0;
-	*fail = answers->fail;
-	return -1;
-}
-
 static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *fail)
 {
 	struct drv_answers *answers = &((struct both *)play->state)->receiver.answers;
 
-	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, serve_drain,
+	return drv_serve_loop(play->engine, &answers->port.sink, answers, drv_answers_due, receiver_drain,
 			      message_out, fail);
 }
 
@@ -409,7 +396,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	const struct drv_asker *asker = &((const struct both *)play->state)->caller.asker;
 
 	drv_asker_counts(asker, counts_out);
-	if (asker->answers)
+	if (asker->other)
 		phase_server(play, phase, counts_out);
 }
 

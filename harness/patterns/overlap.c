@@ -5,17 +5,11 @@
  * answer is there. In turn with it the same transfer while the caller does nothing but poll.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "asker.h"
 #include "caller.h"
 #include "loss.h"
-#include "message.h"
-#include "pattern.h"
 
-#define WAIT_NS   UINT64_C(10000000)
-#define SETTLE_NS UINT64_C(500000000)
-#define WINDOW_NS UINT64_C(100000)
 /* nobody looks at a deadline while the caller works */
 #define WORK_MAX_NS UINT64_C(1000000000)
 /* of the message that asks, or that says that all is there */
@@ -46,76 +40,42 @@ static struct drv_exchange exchange_of(const struct drv_play *play)
 
 struct worker {
 	/* first: callbacks get a pointer to it; at place self it is the sink of both sides */
-	struct drv_port port;
-	struct cadge_chan *chan;
+	struct drv_asker asker;
 	struct drv_exchange exchange;
 	/* of the engine's pool: one request */
 	uint8_t *request;
-	bool reliable, lent, failed;
-	/* this phase compares whole payloads, and which it is */
-	bool full;
-	uint64_t phase;
-	/* of the next transfer, from 0 on; and when the answer to the latest came, in ticks; 0: not yet */
-	uint64_t number, answered_at;
-	/* ticks: to be computed; what a reading of the clock takes; when an answer is lost, over an unreliable layer */
-	uint64_t work, read_cost, patience;
-	uint32_t idle;
-	uint64_t posted, key_sum, waits, lost, late;
-	uint64_t checked, full_checked, mismatches;
-	struct drv_warmup warmup;
-	struct drv_fail fail;
-	char mismatch[160];
+	/* of the next transfer, from 0 on */
+	uint64_t number;
+	/* ticks: to be computed; what a reading of the clock takes */
+	uint64_t work, read_cost;
 	/* place self */
 	struct drv_server server;
-	bool plays_both;
 };
-
-static void __attribute__((cold, noinline)) note_mismatch(struct worker *worker, const char *what,
-							  uint64_t number)
-{
-	if (!worker->mismatches++)
-		snprintf(worker->mismatch, sizeof(worker->mismatch), "%s (%" PRIu64 ")", what, number);
-}
-
-/* Whether an answer to the latest request holds what its sender wrote. */
-static bool is_whole(struct worker *worker, const void *data, size_t bytes, uint64_t key)
-{
-	const uint64_t seed = ~worker->exchange.seed;
-
-	if (worker->full) {
-		worker->full_checked++;
-		return drv_body_holds(data, bytes, seed, worker->phase, key);
-	}
-	return worker->exchange.touch == DRV_TOUCH_NONE || drv_touch_read(data, bytes, seed, key);
-}
 
 static enum cadge_keep on_recv(struct cadge_sink *sink, uint32_t peer, const void *data, size_t bytes,
 			       struct cadge_lend *lend)
 {
 	struct worker *worker = (struct worker *)sink;
+	struct drv_asker *asker = &worker->asker;
 	uint64_t key;
 
-	if (worker->plays_both && bytes >= DRV_HEAD_BYTES &&
-	    drv_load64((const uint8_t *)data + 8) == worker->exchange.seed)
+	if (asker->other && bytes >= DRV_HEAD_BYTES && drv_load64((const uint8_t *)data + 8) == asker->seed)
 		return drv_server_on_recv(&worker->server.port.sink, peer, data, bytes, lend);
 	if (DRV_UNLIKELY(bytes != worker->exchange.reply_bytes ||
-			 drv_load64((const uint8_t *)data + 8) != ~worker->exchange.seed)) {
-		note_mismatch(worker, "a message that is no answer, of so many bytes", bytes);
+			 drv_load64((const uint8_t *)data + 8) != ~asker->seed)) {
+		drv_asker_mismatch(asker, "a message that is no answer, of so many bytes", bytes);
 		return CADGE_TAKEN;
 	}
 	key = drv_load64(data);
-	if (DRV_UNLIKELY(key + 1 != worker->number || worker->answered_at)) {
-		if (worker->reliable || worker->late >= worker->lost)
-			note_mismatch(worker, "an answer to no transfer outstanding", key);
-		else
-			worker->late++;
+	if (DRV_UNLIKELY(key + 1 != worker->number || asker->answered_at)) {
+		drv_asker_stray(asker, "an answer to no transfer outstanding", key);
 		return CADGE_TAKEN;
 	}
-	if (DRV_LIKELY(is_whole(worker, data, bytes, key)))
-		worker->checked++;
+	if (DRV_LIKELY(drv_asker_holds(asker, data, bytes, key)))
+		asker->checked++;
 	else
-		note_mismatch(worker, "an answer that holds other bytes", key);
-	worker->answered_at = drv_clock_now(&worker->port.engine->clock);
+		drv_asker_mismatch(asker, "an answer that holds other bytes", key);
+	asker->answered_at = drv_clock_now(&asker->port.engine->clock);
 	return CADGE_TAKEN;
 }
 
@@ -123,70 +83,53 @@ static void on_sent(struct cadge_sink *sink, uint32_t peer, uint64_t token, int 
 {
 	struct worker *worker = (struct worker *)sink;
 
-	if (token & DRV_TOKEN_SERVER) {
+	if (token & DRV_TOKEN_SERVER)
 		drv_server_on_sent(&worker->server.port.sink, peer, token, code);
-		return;
-	}
-	if (DRV_UNLIKELY(token || !worker->lent)) {
-		note_mismatch(worker, "a completion for a token that is not outstanding", token);
-		return;
-	}
-	worker->lent = false;
-	if (DRV_UNLIKELY(code < 0) && code != CADGE_E_LOST && !worker->failed) {
-		worker->failed = true;
-		drv_engine_fail("post", code, &worker->fail);
-	}
+	else if (DRV_UNLIKELY(token || !worker->asker.lents))
+		drv_asker_mismatch(&worker->asker, "a completion for a token that is not outstanding", token);
+	else
+		drv_asker_sent(&worker->asker, code);
 }
 
-/* Polls once; now and then looks around. In block mode it sleeps where nothing came. */
+DRV_INLINE int server_drain(void *arg, struct drv_fail *fail)
+{
+	struct drv_server *server = arg;
+
+	if (!drv_server_drain(server))
+		return 0;
+	*fail = server->fail;
+	return -1;
+}
+
 static int turn(struct worker *worker, struct drv_fail *fail)
 {
-	struct drv_engine *engine = worker->port.engine;
-	const int events = engine->layer->poll(engine->ctx, &worker->port.sink);
-
-	if (DRV_UNLIKELY(worker->plays_both) && drv_server_drain(&worker->server)) {
-		*fail = worker->server.fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(worker->failed)) {
-		*fail = worker->fail;
-		return -1;
-	}
-	if (DRV_UNLIKELY(events < 0))
-		return drv_engine_fail("poll", events, fail);
-	if (engine->block && events == 0) {
-		worker->waits++;
-		if (drv_engine_wait(engine, WAIT_NS, fail))
-			return -1;
-	} else if (DRV_LIKELY(++worker->idle & 63)) {
-		return 0;
-	}
-	return drv_engine_look(engine, drv_clock_now(&engine->clock), NULL, fail);
+	return drv_asker_turn(&worker->asker, server_drain, DRV_ASKER_WAIT_NS, fail);
 }
 
 /* Writes the request and hands it over. */
 static int hand_over(struct worker *worker, struct drv_fail *fail)
 {
-	struct drv_engine *engine = worker->port.engine;
+	struct drv_asker *asker = &worker->asker;
 	struct drv_message message = {.at = worker->request,
 				      .bytes = (size_t)worker->exchange.request_bytes,
-				      .seed = worker->exchange.seed,
+				      .seed = asker->seed,
 				      .key = worker->number,
-				      .full = worker->full,
-				      .touch = worker->exchange.touch != DRV_TOUCH_NONE,
-				      .phase = worker->phase};
+				      .full = asker->full,
+				      .touch = asker->touch,
+				      .phase = asker->phase};
 	int code;
 
-	worker->answered_at = 0;
+	asker->answered_at = 0;
 	worker->number++;
-	while (DRV_UNLIKELY((code = drv_message_post(engine, worker->chan, &message, 0)) == CADGE_BUSY))
+	while (DRV_UNLIKELY((code = drv_message_post(asker->port.engine, asker->chan, &message, 0)) ==
+			    CADGE_BUSY))
 		if (turn(worker, fail))
 			return -1;
 	if (DRV_UNLIKELY(code < 0))
 		return drv_engine_fail("post", code, fail);
-	worker->lent = code == CADGE_QUEUED;
-	worker->posted++;
-	worker->key_sum += message.key;
+	asker->lents = code == CADGE_QUEUED;
+	asker->posted++;
+	asker->key_sum += message.key;
 	return 0;
 }
 
@@ -198,7 +141,7 @@ struct spans {
 /* Computes, and does not call the layer. Returns for how long, with the readings of the clock at both ends. */
 static uint64_t work(const struct worker *worker)
 {
-	const struct drv_clock *clock = &worker->port.engine->clock;
+	const struct drv_clock *clock = &worker->asker.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t now;
 
@@ -211,7 +154,7 @@ static uint64_t work(const struct worker *worker)
 /* One transfer and its answer. 1: the answer is lost; -1: *fail. Nothing is lent afterwards. */
 static int transfer(struct worker *worker, bool works, struct spans *spans_out, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &worker->port.engine->clock;
+	const struct drv_clock *clock = &worker->asker.port.engine->clock;
 	const uint64_t begin = drv_clock_now(clock);
 	uint64_t sent, worked = 0;
 	int lost = 0;
@@ -221,35 +164,32 @@ static int transfer(struct worker *worker, bool works, struct spans *spans_out, 
 	sent = drv_clock_now(clock);
 	if (works)
 		worked = work(worker);
-	while (!worker->answered_at && !lost) {
+	while (!worker->asker.answered_at && !lost) {
 		if (turn(worker, fail))
 			return -1;
-		lost = !worker->reliable && !worker->answered_at &&
-		       drv_clock_now(clock) - sent > worker->patience + worked;
+		lost = !worker->asker.reliable && !worker->asker.answered_at &&
+		       drv_clock_now(clock) - sent > worker->asker.patience + worked;
 	}
-	worker->lost += (uint64_t)lost;
-	*spans_out = (struct spans){worker->answered_at - begin, sent - begin, worked};
-	while (worker->lent)
+	worker->asker.lost += (uint64_t)lost;
+	*spans_out = (struct spans){worker->asker.answered_at - begin, sent - begin, worked};
+	while (worker->asker.lents)
 		if (turn(worker, fail))
 			return -1;
 	return lost;
 }
 
-static int worker_start(struct worker *worker, struct drv_play *play, struct drv_fail *fail)
+static int worker_start(struct worker *worker, struct drv_play *play, struct drv_server *other,
+			struct drv_fail *fail)
 {
+	const struct drv_exchange exchange = exchange_of(play);
 	struct drv_engine *engine = play->engine;
 
-	drv_port_start(&worker->port, engine);
-	worker->port.sink.recv = on_recv;
-	worker->port.sink.sent = on_sent;
-	worker->chan = engine->channels[0].chan;
-	worker->exchange = exchange_of(play);
-	worker->reliable = (engine->offer.both.caps & CADGE_CAP_RELIABLE) != 0;
+	drv_asker_start(&worker->asker, play, other, on_recv, on_sent, exchange.touch != DRV_TOUCH_NONE);
+	worker->exchange = exchange;
 	worker->read_cost = drv_clock_to_ticks(&engine->clock, engine->clock.read_cost_ns);
-	worker->patience = drv_clock_to_ticks(&engine->clock, DRV_LOSS_MAX_NS);
 	worker->request = drv_pool_take(engine, DRV_POOL_CLIENT,
 					drv_memory_stride(worker->exchange.request_bytes), fail);
-	play->engine->sink = &worker->port.sink;
+	engine->sink = worker->asker.sink;
 	/* where it has worked the answer may be there */
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return worker->request && drv_record_samples(play->record, BUSY, fail) &&
@@ -263,7 +203,7 @@ static int worker_start(struct worker *worker, struct drv_play *play, struct drv
 
 static int prepare_client(struct drv_play *play, struct drv_fail *fail)
 {
-	return worker_start(play->state, play, fail);
+	return worker_start(play->state, play, NULL, fail);
 }
 
 static int prepare_self(struct drv_play *play, struct drv_fail *fail)
@@ -273,8 +213,7 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (drv_server_start(&worker->server, play->engine, exchange_of(play), fail))
 		return -1;
 	drv_server_phase(&worker->server, true, 1);
-	worker->plays_both = true;
-	return worker_start(worker, play, fail);
+	return worker_start(worker, play, &worker->server, fail);
 }
 
 static int prepare_server(struct drv_play *play, struct drv_fail *fail)
@@ -293,10 +232,10 @@ static int verify(struct drv_play *play, uint64_t serial, struct drv_fail *fail)
 	struct spans ignored;
 	int status;
 
-	worker->full = true;
-	worker->phase = serial;
+	worker->asker.full = true;
+	worker->asker.phase = serial;
 	status = transfer(worker, false, &ignored, fail);
-	worker->full = false;
+	worker->asker.full = false;
 	return status < 0 ? -1 : 0;
 }
 
@@ -312,19 +251,19 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 	bool over = false;
 	int status = 0;
 
-	drv_warmup_start(&worker->warmup, drv_clock_now(clock), drv_clock_to_ticks(clock, WINDOW_NS),
-			 drv_clock_to_ticks(clock, cap_ns));
+	drv_warmup_start(&worker->asker.warmup, drv_clock_now(clock),
+			 drv_clock_to_ticks(clock, DRV_ASKER_WINDOW_NS), drv_clock_to_ticks(clock, cap_ns));
 	while (status >= 0 && !over) {
 		status = transfer(worker, false, &spans, fail);
-		over = status ? drv_warmup_expired(&worker->warmup, drv_clock_now(clock))
-			      : drv_warmup_add(&worker->warmup, drv_clock_now(clock), spans.whole);
+		over = status ? drv_warmup_expired(&worker->asker.warmup, drv_clock_now(clock))
+			      : drv_warmup_add(&worker->asker.warmup, drv_clock_now(clock), spans.whole);
 		if (!status)
 			drv_sample(pure, drv_clock_to_ns(clock, spans.whole));
 	}
-	drv_record_warmup(play->record, &worker->warmup);
+	drv_record_warmup(play->record, &worker->asker.warmup);
 	usual_ns = drv_histogram_quantile(&pure->histogram, 500000);
 	worker->work = drv_clock_to_ticks(clock, usual_ns) * parameters->work_percent / 100;
-	worker->patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(usual_ns));
+	worker->asker.patience = drv_clock_to_ticks(clock, drv_loss_deadline_ns(usual_ns));
 	if (status >= 0 && usual_ns * parameters->work_percent / 100 > WORK_MAX_NS)
 		return drv_fail_set(fail, DRV_DEADLINE,
 				    "a transfer usually takes %" PRIu64
@@ -337,7 +276,7 @@ static int warmup(struct drv_play *play, uint64_t cap_ns, struct drv_fail *fail)
 /* One transfer without work, and one with it. */
 static int measure_once(struct worker *worker, struct drv_record *record, struct drv_fail *fail)
 {
-	const struct drv_clock *clock = &worker->port.engine->clock;
+	const struct drv_clock *clock = &worker->asker.port.engine->clock;
 	struct spans spans;
 	int status = transfer(worker, false, &spans, fail);
 
@@ -365,7 +304,7 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	struct worker *worker = play->state;
 	const struct drv_clock *clock = &play->engine->clock;
 	const uint64_t begin = drv_clock_now(clock), span = drv_clock_to_ticks(clock, play->duration_ns);
-	const uint64_t lost = worker->lost, late = worker->late;
+	const uint64_t lost = worker->asker.lost, late = worker->asker.late;
 	struct drv_record *record = play->record;
 
 	do
@@ -374,8 +313,8 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 	while (drv_clock_now(clock) - begin < span);
 	record->elapsed_ns = drv_clock_to_ns(clock, drv_clock_now(clock) - begin);
 	record->bytes = record->operations * (worker->exchange.request_bytes + worker->exchange.reply_bytes);
-	record->lost = worker->lost - lost;
-	record->late = worker->late - late;
+	record->lost = worker->asker.lost - lost;
+	record->late = worker->asker.late - late;
 	if (record->operations && median(record, PURE) > 0)
 		drv_record_fit(record, AVAILABLE,
 			       100.0 * (1.0 - median(record, BUSY) / median(record, PURE)));
@@ -384,33 +323,15 @@ static int measure(struct drv_play *play, struct drv_fail *fail)
 
 static bool settle(struct drv_play *play)
 {
-	struct worker *worker = play->state;
-	struct drv_engine *engine = play->engine;
-	const uint64_t until_ns = drv_now_ns() + SETTLE_NS;
-	/* an answer may still be under way: a reliable channel is not clean then */
-	const bool waits = worker->reliable && worker->posted > 0;
-
-	while ((worker->lent || (waits && !worker->answered_at)) && !engine->down_code &&
-	       drv_now_ns() < until_ns)
-		if (engine->layer->poll(engine->ctx, &worker->port.sink) < 0 ||
-		    (worker->plays_both && drv_server_drain(&worker->server)))
-			return false;
-	return !worker->lent && (worker->answered_at || !waits);
+	return drv_asker_settle(&((struct worker *)play->state)->asker, server_drain);
 }
 
 static void phase_client(struct drv_play *play, const struct drv_phase *phase, struct drv_counts *counts_out)
 {
 	struct worker *worker = play->state;
 
-	counts_out->posts = true;
-	counts_out->posted = worker->posted;
-	counts_out->posted_keys = worker->key_sum;
-	counts_out->waits = worker->waits;
-	counts_out->checked = worker->checked;
-	counts_out->full_checked = worker->full_checked;
-	counts_out->mismatches = worker->mismatches;
-	memcpy(counts_out->mismatch, worker->mismatch, sizeof(counts_out->mismatch));
-	if (!worker->plays_both)
+	drv_asker_counts(&worker->asker, counts_out);
+	if (!worker->asker.other)
 		return;
 	drv_intake_counts(&worker->server.intake, counts_out);
 	drv_server_phase(&worker->server, phase->full, phase->serial);

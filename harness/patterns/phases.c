@@ -48,22 +48,22 @@ static enum cadge_keep receiver_on_recv(struct cadge_sink *sink, uint32_t peer, 
 	return CADGE_TAKEN;
 }
 
-static int receiver_drain(struct drv_answers *answers, struct cadge_sink *sink)
+DRV_INLINE int receiver_drain(void *arg, struct drv_fail *fail)
 {
-	const struct receiver *receiver = (const struct receiver *)answers;
+	struct receiver *receiver = arg;
+	struct drv_answers *answers = &receiver->answers;
 	struct cadge_iov iov = {.bytes = ANSWER_BYTES};
 	uint8_t *at;
 	uint64_t token;
 
-	(void)sink;
 	at = iov.base = drv_answers_next(answers, &token);
 	if (DRV_LIKELY(!at))
-		return answers->failed ? -1 : 0;
+		return drv_answers_drained(answers, fail);
 	drv_head_write(at, ANSWER_BYTES, ~answers->intake.seed, receiver->answer_key);
 	drv_store64(at + DRV_HEAD_BYTES, receiver->taken_from);
 	drv_store64(at + DRV_HEAD_BYTES + 8, receiver->taken_at);
 	drv_answers_posted(answers, answers->port.engine->layer->post(answers->chan, &iov, 1, 0, token));
-	return answers->failed ? -1 : 0;
+	return drv_answers_drained(answers, fail);
 }
 
 static int receiver_start(struct receiver *receiver, const struct drv_play *play, struct drv_fail *fail)
@@ -131,8 +131,8 @@ static int turn(struct sender *sender, struct drv_fail *fail)
 {
 	struct drv_asker *asker = &sender->asker;
 
-	if (asker->answers)
-		((struct receiver *)asker->answers)->polled_at = drv_clock_now(&asker->port.engine->clock);
+	if (asker->other)
+		((struct receiver *)asker->other)->polled_at = drv_clock_now(&asker->port.engine->clock);
 	return drv_asker_turn(asker, receiver_drain, DRV_ASKER_WAIT_NS, fail);
 }
 
@@ -261,9 +261,7 @@ static int prepare_self(struct drv_play *play, struct drv_fail *fail)
 	if (receiver_start(&both->receiver, play, fail) ||
 	    sender_start(&both->sender, &both->receiver, play, fail))
 		return -1;
-	drv_halves_start(&both->halves, play->engine, &both->sender.asker.port.sink,
-			 &both->receiver.answers.port.sink, play->seed);
-	both->sender.asker.sink = &both->halves.port.sink;
+	drv_asker_join(&both->sender.asker, &both->receiver.answers, &both->halves);
 	play->sleep = DRV_SLEEP_IF_WAITED;
 	return 0;
 }
@@ -364,10 +362,8 @@ static int serve(struct drv_play *play, json_t **message_out, struct drv_fail *f
 
 		receiver->polled_at = drv_clock_now(&engine->clock);
 		events = engine->layer->poll(engine->ctx, sink);
-		if (DRV_UNLIKELY(receiver_drain(&receiver->answers, sink))) {
-			*fail = receiver->answers.fail;
+		if (DRV_UNLIKELY(receiver_drain(receiver, fail)))
 			return -1;
-		}
 		if (DRV_UNLIKELY(events < 0))
 			return drv_engine_fail("poll", events, fail);
 		if (events > 0) {
@@ -402,7 +398,7 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	const struct drv_asker *asker = &((const struct both *)play->state)->sender.asker;
 
 	drv_asker_counts(asker, counts_out);
-	if (asker->answers)
+	if (asker->other)
 		phase_server(play, phase, counts_out);
 }
 

@@ -76,11 +76,33 @@ static void ofi_providers(char *list, size_t list_bytes)
 	fi_freeinfo(infos);
 }
 
+/*
+ * The value of FI_PROVIDER where it leaves out the provider that is asked for, else NULL. It holds names, or after a ^ those
+ * that are not wanted (fi_getinfo(3) of libfabric); of layered providers the lowest one counts.
+ */
+static const char *ofi_left_out_by(const char *asked)
+{
+	const char *chosen = getenv("FI_PROVIDER");
+	char lowest[sizeof(((struct cadge_ofi *)NULL)->asked)];
+
+	if (!chosen || !chosen[0])
+		return NULL;
+	snprintf(lowest, sizeof(lowest), "%.*s", (int)strcspn(asked, ";"), asked);
+	return (strstr(chosen, lowest) != NULL) == (chosen[0] == '^') ? chosen : NULL;
+}
+
 /* Why no fi_info came back, as the code and sentence of open. */
 static int ofi_none(const struct cadge_ofi *ofi, const struct cadge_open_args *args, int error)
 {
+	const char *chosen = ofi_left_out_by(ofi->asked);
 	char list[256];
 
+	if (chosen) { /* libfabric lists what it has, also where it may not use it */
+		snprintf(args->error, args->error_bytes,
+			 "FI_PROVIDER=%s leaves out the provider %s, which the layer asks for (%s)", chosen,
+			 ofi->asked, fi_strerror(-error));
+		return CADGE_E_TRANSPORT;
+	}
 	ofi_providers(list, sizeof(list));
 	if (strcmp(ofi->asked, OFI_SHM) == 0 && strstr(list, OFI_SHM)) {
 		snprintf(args->error, args->error_bytes,

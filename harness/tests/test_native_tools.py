@@ -60,7 +60,7 @@ IB_BW = """\
  65536      1000             2784.70            2780.50              0.044488
 """
 KEPT = Path(__file__).with_name("native_printed")
-"""What OSU Micro-Benchmarks 7.4, Intel MPI Benchmarks 2021.11, fabtests 1.17 printed, on Open MPI 4.1, libfabric 1.17."""
+"""Of OSU Micro-Benchmarks 7.4, Intel MPI Benchmarks 2021.11 and fabtests 1.17, on Open MPI 4.1 and libfabric 1.17."""
 
 
 def kept(name: str) -> str:

@@ -7,6 +7,8 @@ import hashlib
 import json
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,3 +291,9 @@ def test_the_cache_stays_small(stored: Campaign, tmp_path: Path, monkeypatch: py
     cache.write_bytes(b"")
     read(stored)
     assert list(folder.iterdir()) == [cache]
+
+
+def test_numpy_is_imported_where_it_is_used() -> None:
+    """It takes a tenth of a second, which a command that reads no histogram would pay as well."""
+    code = "import sys, cadge_results, cadge_results.verify; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

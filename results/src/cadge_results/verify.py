@@ -17,7 +17,6 @@ from cadge_results.campaign import CampaignMeta
 from cadge_results.checksum import SUFFIX, beside
 from cadge_results.damage import look, misfit
 from cadge_results.errors import Damage, DamagedError, FormatError, Kind, StoreBusyError
-from cadge_results.histogram import decode
 from cadge_results.layout import stored, visible
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
@@ -271,5 +270,5 @@ def _check_histograms(record: LaunchRecord) -> None:
     for attempt in record.result.attempts if record.result is not None else ():
         for name in attempt.quantities:
             for samples in attempt.samples(name):
-                if (total := decode(samples.histogram).total) != samples.count:
+                if (total := samples.buckets.total) != samples.count:
                     raise FormatError(f"a histogram of {name} holds {total} samples, not {samples.count}")

@@ -167,6 +167,20 @@ static inline int cadge_tell_down(struct cadge_state *state, struct cadge_sink *
 	})
 #define CADGE_POOL_GIVE(head, item) ((void)((item)->next = (head), (head) = (item)))
 
+/* ---- receives that are posted before their messages come ---- */
+
+enum { CADGE_POSTED_MOST = 8 };
+
+/*
+ * How many of them to keep posted where the last message had so many bytes; half of these are posted at once, the others
+ * when nothing else is to do. Messages take them in turn, so all their buffers pass through the processor's caches, and
+ * eight of 1 MiB are more than these hold. A message that finds none waits in its library.
+ */
+static inline uint32_t cadge_posted_after(uint64_t message_bytes)
+{
+	return message_bytes > 65536 ? 2 : CADGE_POSTED_MOST;
+}
+
 /* ---- sleeping ---- */
 
 /* ppoll for wait: until one of them is ready, timeout_ns, or a signal. DONE or E_LIBRARY. */

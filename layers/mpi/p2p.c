@@ -208,6 +208,7 @@ static int p2p_connect(struct cadge_ctx *ctx, uint32_t peer, const void *blob, s
 	chan->oldest[P2P_SEND] = MPI_REQUEST_NULL;
 	chan->begins = own_rank < chan->rank;
 	chan->connected = true;
+	chan->posted_wanted = CADGE_POSTED_MOST;
 	*chan_out = chan;
 	return CADGE_DONE;
 }

@@ -140,6 +140,7 @@ static int p2p_received(struct cadge_ctx *ctx, struct cadge_chan *chan, const MP
 	if (chan->greetings_seen < P2P_GREETINGS) {
 		chan->greetings_seen++;
 	} else {
+		chan->posted_wanted = cadge_posted_after((size_t)bytes);
 		keep = sink->recv(sink, chan->peer, lend->data, (size_t)bytes, lend);
 		events = 1;
 	}
@@ -187,14 +188,14 @@ static int p2p_poll_chan(struct cadge_ctx *ctx, struct cadge_chan *chan, struct 
 			return events + p2p_down(chan, sink);
 		if (done <= 0) {
 			/* Time to spare: one receive more, so that posting it delays no reply. */
-			if (chan->posted < P2P_POSTED && p2p_repost(ctx, chan, chan->posted + 1))
+			if (chan->posted < chan->posted_wanted && p2p_repost(ctx, chan, chan->posted + 1))
 				return events + p2p_down(chan, sink);
 			break;
 		}
 		for (i = 0; i < done; i++)
 			events += index[i] == P2P_SEND ? p2p_sent(ctx, chan, sink)
 						       : p2p_received(ctx, chan, &status[i], sink);
-		if (p2p_repost(ctx, chan, P2P_POSTED_LOW))
+		if (p2p_repost(ctx, chan, chan->posted_wanted / 2))
 			return events + p2p_down(chan, sink);
 		if (events)
 			break;
@@ -212,7 +213,7 @@ int mpi_p2p_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 
 		if (!chan->connected || chan->down)
 			continue;
-		if (!chan->posted && p2p_repost(ctx, chan, P2P_POSTED))
+		if (!chan->posted && p2p_repost(ctx, chan, chan->posted_wanted))
 			events += p2p_down(chan, sink);
 		else
 			events += p2p_poll_chan(ctx, chan, sink);

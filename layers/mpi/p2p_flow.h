@@ -13,10 +13,8 @@
 #include "mpi/world.h"
 
 enum {
-	P2P_POSTED = 8,     /* receives posted a channel */
-	P2P_POSTED_LOW = 4, /* below this they are posted at once, else when nothing else is to do */
-	P2P_SPARE = 16,     /* buffers beyond those that a caller may keep */
-	P2P_EVENTS = 16,    /* most messages of a channel in one poll */
+	P2P_SPARE = 16,  /* buffers beyond those that a caller may keep */
+	P2P_EVENTS = 16, /* most messages of a channel in one poll */
 	P2P_IOV_MAX = 8,
 	P2P_DEPTH_MAX = 1024,
 	P2P_PEERS_MAX = 4096,
@@ -46,7 +44,7 @@ struct cadge_chan {
 	int rank, tag_in, tag_out;
 	pid_t pid; /* of the peer, as it calls itself */
 	bool connected, begins, up, down;
-	uint32_t greetings_sent, greetings_seen, posted, queued;
+	uint32_t greetings_sent, greetings_seen, posted, posted_wanted, queued;
 	/* Oldest first; the requests of the oldest are in oldest[], where one call tests both. */
 	MPI_Request oldest[2];
 	struct cadge_lend *receive_head, *receive_tail;

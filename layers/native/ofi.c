@@ -52,7 +52,8 @@ static int ofi_make_buffers(struct cadge_ctx *ctx, uint32_t count, size_t stride
 		ctx->lends[i].data = (char *)ctx->pool + i * stride_bytes;
 		CADGE_POOL_GIVE(ctx->free_lend, &ctx->lends[i]);
 	}
-	return native_ofi_repost(ctx, OFI_POSTED);
+	ctx->posted_wanted = CADGE_POSTED_MOST;
+	return native_ofi_repost(ctx, CADGE_POSTED_MOST);
 }
 
 static int ofi_make_sends(struct cadge_ctx *ctx)
@@ -92,7 +93,7 @@ static int ofi_open(const struct cadge_open_args *args, struct cadge_ctx **ctx_o
 	if (buffers * stride_bytes > OFI_POOL_BYTES)
 		buffers =
 			OFI_POOL_BYTES / stride_bytes > OFI_SPARE ? OFI_POOL_BYTES / stride_bytes : OFI_SPARE;
-	needs.completions = (size_t)ctx->depth * ctx->peers + OFI_POSTED;
+	needs.completions = (size_t)ctx->depth * ctx->peers + CADGE_POSTED_MOST;
 	code = cadge_ofi_open(&ctx->ofi, args, &needs);
 	if (code) {
 		free(ctx);

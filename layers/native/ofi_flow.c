@@ -146,6 +146,7 @@ static int ofi_received(struct cadge_ctx *ctx, const struct fi_cq_data_entry *en
 	int events = 0;
 
 	ctx->posted--;
+	ctx->posted_wanted = cadge_posted_after(entry->len);
 	if (!chan || generation != chan->generation || !(entry->flags & FI_REMOTE_CQ_DATA)) {
 		ctx->stale_messages++;
 	} else {
@@ -210,9 +211,9 @@ int native_ofi_poll(struct cadge_ctx *ctx, struct cadge_sink *sink)
 	} else if (count != -FI_EAGAIN) {
 		return CADGE_E_LIBRARY;
 	}
-	if (ctx->posted < OFI_POSTED) {
+	if (ctx->posted < ctx->posted_wanted) {
 		/* One buffer more when there is time to spare, so that posting it delays no reply. */
-		code = native_ofi_repost(ctx, count == -FI_EAGAIN ? ctx->posted + 1 : OFI_POSTED_LOW);
+		code = native_ofi_repost(ctx, count == -FI_EAGAIN ? ctx->posted + 1 : ctx->posted_wanted / 2);
 		if (code)
 			return code;
 	}

@@ -7,8 +7,6 @@
 #include "common/ofi_params.h"
 
 enum {
-	OFI_POSTED = 8,         /* receive buffers posted at a time */
-	OFI_POSTED_LOW = 4,     /* below this they are posted at once, else when nothing else is to do */
 	OFI_SPARE = 16,         /* buffers beyond those that a caller may keep */
 	OFI_EVENTS = 16,        /* most events in one poll */
 	OFI_PEERS_MAX = 0xffff, /* slots that fit into the immediate data */
@@ -48,7 +46,7 @@ struct cadge_ctx {
 	struct cadge_ofi ofi;
 	uint32_t peers, depth;
 	uint32_t pending; /* channels that are connected and not yet announced */
-	uint32_t posted;
+	uint32_t posted, posted_wanted;
 	uint64_t message_bytes_max;
 	uint64_t eager_bytes; /* above it ofi_rxm lets a message wait for the receiver */
 	size_t inject_bytes, pool_bytes;

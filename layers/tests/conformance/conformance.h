@@ -330,6 +330,7 @@ void test_poll_counts_events(struct rank *r);
 void test_poll_never_sleeps(struct rank *r);
 void test_post_in_sink_as_claimed(struct rank *r);
 void test_lend_as_claimed(struct rank *r);
+void test_long_stay_warm(struct rank *r);
 void test_wait_sleeps_and_wakes(struct rank *r);
 void test_put_get_fetch_add(struct rank *r);
 void test_quiet_is_visible(struct rank *r);

@@ -54,6 +54,7 @@ const struct test tests[] = {
 	 .ranks = 2,
 	 .deadline_s = 20},
 	{.name = "lend_as_claimed", .run = test_lend_as_claimed, .ranks = 2, .deadline_s = 20},
+	{.name = "long_stay_warm", .run = test_long_stay_warm, .ranks = 2, .deadline_s = 30, .no_self = true},
 	{.name = "wait_sleeps_and_wakes",
 	 .run = test_wait_sleeps_and_wakes,
 	 .ranks = 2,

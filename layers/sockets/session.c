@@ -95,7 +95,7 @@ void sock_session_limits(const struct cadge_ctx *ctx, struct cadge_limits *limit
 		.message_bytes_max = ctx->message_bytes_max,
 		.depth_max = ctx->depth,
 		.iov_max = SOCK_IOV_MAX,
-		.wire_overhead_bytes = SOCK_HEADER_BYTES,
+		.wire_overhead_bytes = SOCK_LENGTH_BYTES,
 		.short_bytes_max = cadge_least(ctx->message_bytes_max, SOCK_SHORT_BYTES_MAX),
 		.short_path = "shared receive block",
 		.long_path = "receive block of its own",

@@ -5,6 +5,10 @@
  * to their header for a cheaper send; what the kernel does not take waits in a queue of descriptors, never of
  * copies. Receiving reads into a block and lends messages from it.
  *
+ * Behind the length of a message that is not copied come 64 bytes of zeros. Such a message often begins a page, and the
+ * kernel's copy of it too, but for the header: processors whose `rep movsb` is fast copy 1 MiB in twice the time where
+ * the target lies 1 to 15 (AMD), or 1 to 63 bytes (Intel), behind the source modulo 4096.
+ *
  * A stream belongs to one thread, never blocks (but for sock_stream_fill without MSG_DONTWAIT), and does not
  * own its socket.
  */
@@ -14,27 +18,49 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "cadge/layer.h"
+#include "common/bytes.h"
 #include "sockets/blocks.h"
 
 enum {
-	SOCK_HEADER_BYTES = 4,
+	SOCK_LENGTH_BYTES = 4,
+	/* Up to here header and payload are copied together: a plain send takes the kernel 0.15 us less than
+	   sendmsg. */
+	SOCK_COPY_BYTES_MAX = 1024,
+	SOCK_HEADER_BYTES_MAX = SOCK_LENGTH_BYTES + 64,
 	SOCK_IOV_MAX = 8,
 	SOCK_BLOCK_BYTES = 64 * 1024, /* messages up to about this share a block, longer ones get their own */
 	SOCK_DEPTH_MAX = 4096,
-	/* The first header of a block ends on a cache line, so that the first payload begins on one. */
-	SOCK_BLOCK_START = 64 - SOCK_HEADER_BYTES,
+	/* The first payload of a block begins on a cache line, and is read more than 64 bytes behind where a page may begin. */
+	SOCK_BLOCK_START = 128 - SOCK_LENGTH_BYTES,
 };
-#define SOCK_SHORT_BYTES_MAX   (UINT64_C(65536) - 4)
+#define SOCK_SHORT_BYTES_MAX   (UINT64_C(65536) - SOCK_HEADER_BYTES_MAX)
 #define SOCK_MESSAGE_BYTES_MAX (UINT64_C(64) << 20)
+
+/* Bytes on the wire before a message of so many. */
+static inline size_t sock_header_bytes(uint64_t message_bytes)
+{
+	return message_bytes > SOCK_COPY_BYTES_MAX ? SOCK_HEADER_BYTES_MAX : SOCK_LENGTH_BYTES;
+}
+
+/* Writes the header of a message; returns its length. */
+static inline size_t sock_header_write(unsigned char header[SOCK_HEADER_BYTES_MAX], uint32_t message_bytes)
+{
+	const size_t bytes = sock_header_bytes(message_bytes);
+
+	cadge_store32(header, message_bytes);
+	memset(header + SOCK_LENGTH_BYTES, 0, bytes - SOCK_LENGTH_BYTES);
+	return bytes;
+}
 
 /* A message that the kernel has not taken whole. */
 struct sock_unsent {
 	uint64_t token;
 	uint32_t first, count; /* entries of iov that are left */
-	unsigned char header[SOCK_HEADER_BYTES];
+	unsigned char header[SOCK_HEADER_BYTES_MAX];
 	struct iovec iov[SOCK_IOV_MAX + 1];
 };
 
@@ -83,7 +109,7 @@ int sock_stream_fill(struct sock_stream *stream, int flags);
 /* Makes room behind tail. Returns how many bytes to read there now, or 0 when memory ran out. */
 size_t sock_stream_room(struct sock_stream *stream);
 
-/* Bytes of the frame that begins at head, its length among them, or 0 while that is not there. */
+/* Bytes of the frame that begins at head, its header among them, or 0 while its length is not there. */
 size_t sock_stream_frame_bytes(const struct sock_stream *stream);
 
 /* Is a whole message (or a broken length) there without reading? */

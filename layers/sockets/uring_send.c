@@ -6,8 +6,6 @@
 
 #include "common/bytes.h"
 
-enum { COPY_BYTES_MAX = 1024 }; /* as sockets-tcp copies */
-
 static void empty(struct uring_batch *batch)
 {
 	batch->first = batch->count = batch->lent_first = batch->lent_count = 0;
@@ -41,8 +39,8 @@ int uring_flow_post(struct cadge_chan *session, const struct cadge_iov *iov, uin
 {
 	struct uring_chan *chan = uring_of_session(session);
 	struct uring_batch *batch = chan->filling;
-	unsigned char header[SOCK_HEADER_BYTES];
-	size_t bytes = 0, copied_bytes;
+	unsigned char header[SOCK_HEADER_BYTES_MAX];
+	size_t bytes = 0, header_bytes, copied_bytes;
 
 	(void)flags;
 	if (count > SOCK_IOV_MAX)
@@ -57,20 +55,20 @@ int uring_flow_post(struct cadge_chan *session, const struct cadge_iov *iov, uin
 										    : CADGE_BUSY;
 	if (session->stream.broken)
 		return CADGE_E_DOWN;
-	copied_bytes = SOCK_HEADER_BYTES + (bytes <= COPY_BYTES_MAX ? bytes : 0);
+	header_bytes = sock_header_write(header, (uint32_t)bytes);
+	copied_bytes = header_bytes + (bytes <= SOCK_COPY_BYTES_MAX ? bytes : 0);
 	if (batch->copied_bytes + copied_bytes > URING_COPY_ROOM ||
 	    batch->count + 1 + count > chan->iov_room ||
-	    (bytes > COPY_BYTES_MAX && chan->lent_count == session->ctx->depth))
+	    (bytes > SOCK_COPY_BYTES_MAX && chan->lent_count == session->ctx->depth))
 		return CADGE_BUSY;
 	uring_ctx_of(chan)->pending = true;
-	cadge_store32(header, (uint32_t)bytes);
-	append_copy(batch, header, sizeof(header));
+	append_copy(batch, header, header_bytes);
 	for (uint32_t i = 0; i < count; i++)
-		if (bytes <= COPY_BYTES_MAX)
+		if (bytes <= SOCK_COPY_BYTES_MAX)
 			append_copy(batch, iov[i].base, iov[i].bytes);
 		else
 			append(batch, iov[i].base, iov[i].bytes);
-	if (bytes <= COPY_BYTES_MAX)
+	if (bytes <= SOCK_COPY_BYTES_MAX)
 		return CADGE_DONE;
 	batch->lent[batch->lent_count++] = (struct uring_lent){.token = token, .end_bytes = batch->bytes};
 	chan->lent_count++;

@@ -17,10 +17,11 @@
 
 #include "common/bytes.h"
 #include "sockets/endpoint.h"
+#include "sockets/stream.h"
 #include "tests/unit/support/pair.h"
 #include "tests/unit/support/tap.h"
 
-enum { WIRE_BYTES = 4 << 20, HEADER_BYTES = 4 };
+enum { WIRE_BYTES = 4 << 20 };
 
 static const struct cadge_layer *layer;
 
@@ -56,9 +57,9 @@ static int bare_peer(struct pair_end *end, uint32_t peer, struct cadge_chan **ch
 
 static void odd_pieces(bool keep)
 {
-	static const size_t sizes[] = {0,     1,     3,     60,    1000,  5000,  0,     17,
-				       20000, 32763, 32764, 40000, 65531, 65532, 65533, 70000,
-				       9,     9,     9,     9,     9,     9,     9,     300000};
+	static const size_t sizes[] = {0,    1,     3,     60,    1000,  5000,  0,     17,    1024,
+				       1025, 20000, 32699, 32700, 40000, 65467, 65468, 65469, 70000,
+				       9,    9,     9,     9,     9,     9,     9,     300000};
 	static const size_t steps[] = {7, 61, 4099, 65536, 65537, 200003};
 	const struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
 	const int messages = (int)(sizeof(sizes) / sizeof(*sizes));
@@ -68,10 +69,10 @@ static void odd_pieces(bool keep)
 	for (int m = 0; m < 2 * messages; m++) {
 		const size_t bytes = sizes[m % messages];
 
-		cadge_store32(wire + total, (uint32_t)bytes);
-		pair_fill(wire + total + HEADER_BYTES, bytes, (unsigned)m);
-		memcpy(payload + paid, wire + total + HEADER_BYTES, bytes);
-		total += HEADER_BYTES + bytes;
+		total += sock_header_write(wire + total, (uint32_t)bytes);
+		pair_fill(wire + total, bytes, (unsigned)m);
+		memcpy(payload + paid, wire + total, bytes);
+		total += bytes;
 		paid += bytes;
 	}
 	for (size_t s = 0; s < sizeof(steps) / sizeof(*steps); s++) {
@@ -124,7 +125,7 @@ static void out_of_buffers(void)
 {
 	enum { PEERS = 4, BYTES = 996, ENOUGH = 4 << 20 };
 	struct cadge_open_args args = pair_args(CADGE_WAIT_POLL);
-	unsigned char wire[HEADER_BYTES + BYTES] = {0};
+	unsigned char wire[SOCK_LENGTH_BYTES + BYTES] = {0};
 	struct cadge_chan *chans[PEERS];
 	struct pair_end end;
 	int fds[PEERS], sent = 0;
@@ -136,7 +137,7 @@ static void out_of_buffers(void)
 		tap_bail(args.error);
 	for (uint32_t i = 0; i < PEERS; i++)
 		fds[i] = bare_peer(&end, i, &chans[i]);
-	cadge_store32(wire, BYTES);
+	sock_header_write(wire, BYTES);
 	for (int round = 0; round < 40 && !ran_out; round++) {
 		for (int i = 0; i < PEERS; i++) {
 			/* whole messages alone, so that the count is of these */

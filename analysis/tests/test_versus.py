@@ -413,3 +413,22 @@ def test_the_self_test_of_this_machine_says_how_far_campaigns_lie_apart(tmp_path
     elsewhere = against(before, with_pin(after, steady, kernel=["another"]), 0.05)
     assert elsewhere.usual == ()
     assert named_in(elsewhere) == set()
+
+
+def test_a_place_with_few_series_is_judged_by_all_there_are(tmp_path: Path) -> None:
+    """Within a host are two series, between hosts six."""
+
+    def lacks(point: dict[str, Any], attempt: dict[str, Any], _: int) -> None:
+        subject = point["subject"]
+        if subject["place"] == "within" and subject["layer"] not in (FAST, SLOW):
+            attempt["quantities"] = {}
+
+    usual = {"layers": LAYERS, "places": ("within", "between"), "patterns": (("rpc", 1),), "attempt_hook": lacks}
+    before, after = (side(made(tmp_path / str(seed), seed=seed, **usual)) for seed in (7, 8))
+    found = against(before, after, 0.05)
+    groups = {one.group: one for one in found.drift}
+    assert set(groups) == {(), ("between", "poll", "exchange")}
+    assert groups[()].drift.series == len(LAYERS)
+    assert groups[()].cells == 2 * 2
+    assert not found.drift_is_unknown
+    assert named_in(found) == set()

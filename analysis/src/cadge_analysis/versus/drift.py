@@ -29,6 +29,7 @@ from cadge_results.selftest import BetweenCampaigns
 
 Group = tuple[str, ...]
 """Place, wait mode and form of exchange, or the first of these: what cells have in common."""
+WHOLE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,12 @@ def drift(first: Side, second: Side) -> Drift:
         whole = group_of(case)
         for length in range(len(whole) + 1):
             cells[whole[:length]].append(one)
-    known = {group: found for group, of in sorted(cells.items()) if (found := between(of)) is not None}
+    known: dict[Group, Between] = {}
+    asked = {group for group in cells if len(group) == WHOLE}
+    while asked:  # a group that says nothing asks for the next wider one
+        found = {group: between(cells[group]) for group in sorted(asked)}
+        known |= {group: one for group, one in found.items() if one is not None}
+        asked = {group[:-1] for group, one in found.items() if one is None and group}
     return Drift(groups=known, usual=_usual(first, second))
 
 

@@ -29,10 +29,10 @@ def moved_alike(one: Told) -> str:
     layers, floors = drift.layers, drift.floors
     if drift.is_apart and layers is not None and floors is not None:
         return (
-            f"layers moved by {_by(layers)}, and floors by {_by(floors)}: that is no drift which floors show, so "
-            f"layers are freed of what floors did alone{rest}"
+            f"layers moved by {_by(layers)} in time, and floors by {_by(floors)}: that is no drift which floors "
+            f"show, so layers are freed of what floors did alone{rest}"
         )
-    text = f"all {drift.series} series moved by {_by(drift.common)}"
+    text = f"all {drift.series} series moved by {_by(drift.common)} in time"
     if drift.has_witness and floors is not None:
         return f"{text}, floors by {signed(floors.value)}: taken for the machine's, and out of each change{rest}"
     beside = f", floors by {signed(floors.value)}" if floors is not None else ""

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def check_whole(checkout: Checkout, cadge: Cadge) -> None:
 
 @pytest.mark.parametrize("after", [0, 4])
 def test_resume_runs_the_tools_of_what_is_missing(
-    after: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool
+    after: int, checkout: Checkout, cadge: Cadge, runner: FakeRunner, tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner.stop_after = after
     assert cadge(*CROSSCHECK).code == 6
@@ -120,9 +121,14 @@ def test_resume_runs_the_tools_of_what_is_missing(
     assert len(before.cells) == len(SIZES)
     assert len(before.readings) == len(ran) < RUNS
     runner.stop_after = None
-    assert cadge(*RESUME).code == 0
+    now_s = time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr(interleave.time, "time", lambda: now_s + 60)
+        assert cadge(*RESUME).code == 0
     assert len(tool.runs) == RUNS, "what had run was run again"
     after_it = native(checkout)
+    ports = [one.command.split("-P ")[1].split()[0] for one in after_it.readings]
+    assert len(set(ports)) == RUNS, "the kernel keeps a port for a minute"
     assert after_it.readings[: len(ran)] == before.readings
     assert (after_it.cells, after_it.rounds) == (before.cells, ROUNDS)
     check_whole(checkout, cadge)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from cadge_results.launch import Endpoint
 
 PORTS = (18750, 19749)
-"""Those of the tools, in turn: a server that ended first keeps its port from others for a minute."""
+"""Those of the tools, in turn: a server that ended first keeps its port from others for a minute.
+
+The first one goes with the clock, so that a campaign that is resumed at once begins behind the last one.
+"""
 
 
 BEGIN_WITHIN_S = 10.0
@@ -84,7 +87,7 @@ class Between:
         self._tools = tools_of(found)
         self._after = schedule(found.cells, plan)
         self._rounds = {launch.launch_id: launch.round for launch in plan.launches}
-        self._port = PORTS[0]
+        self._port = PORTS[0] + int(time.time()) % (PORTS[1] - PORTS[0])
 
     def __call__(
         self,

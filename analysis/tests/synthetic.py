@@ -67,6 +67,7 @@ class Options:
     titles: Mapping[str, str] = field(default_factory=dict)
     sweep: Mapping[str, object] = field(default_factory=lambda: {"baseline": "sockets-tcp"})
     """What the sweep says beside its name."""
+    clock_step_ns: float | None = None
     lost: Callable[[Mapping[str, Any]], bool] = lambda _: False
     """Whether a launch was not run."""
     drop_launches: int = 0
@@ -448,6 +449,7 @@ def _record(
                 "read_cost_ns": 14.0,
                 "drift_ppm": 0.4,
                 "bracket_ns": 41.0,
+                "step_ns": options.clock_step_ns,
                 "ok": True,
             }
         ]

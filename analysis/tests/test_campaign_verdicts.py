@@ -106,6 +106,7 @@ def test_those_that_cannot_be_told_apart_lead_together(usual: Comparison) -> Non
     for group in groups:
         assert {one.layer for one in group.members} == {"native-ucx", "native-ofi"}
         assert (group.best, group.ranked, group.launches, group.unranked) == (None, 5, 12, ())
+        assert group.alike, "surely within 5 % of one another"
 
 
 def test_without_a_declared_baseline_there_are_leading_groups_alone(tmp_path: Path) -> None:
@@ -119,6 +120,7 @@ def test_the_sweep_states_within_what_layers_are_the_same(tmp_path: Path) -> Non
     found = judge_campaign(compared(made(tmp_path, sweep={"baseline": BASE, "same_within": 0.01})))
     assert found.delta == pytest.approx(0.0001)
     assert "same" not in said(found)["rdma-ucx"]
+    assert not any(group.alike for group in found.groups.values())
 
 
 def test_a_launch_that_gave_no_number_takes_its_round_from_both(tmp_path: Path) -> None:

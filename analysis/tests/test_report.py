@@ -126,6 +126,26 @@ def test_where_shared_memory_lay_and_what_was_set_for_it_is_told(report_text: st
     assert told in report_text
 
 
+def test_what_is_shorter_than_the_clock_can_tell_is_marked(report_text: str, tmp_path: Path) -> None:
+    assert "near the clock" not in report_text
+    path = tmp_path / "report.html"
+    report.build(synthetic.make(tmp_path / "store", synthetic.Options(clock_step_ns=10.0)).path, path)
+    text = path.read_text()
+    assert "near the clock" in text
+    assert "steps of 10.0 ns" in text
+    assert "10.0 ns</td>" in text, "the table of clocks has it"
+
+
+def test_versions_of_programs_beside_the_build_are_told_where_there_are_any(report_text: str, tmp_path: Path) -> None:
+    assert "programs beside the build" not in report_text
+    nginx = {"version": "1.22.1-9", "path": "/usr/sbin/nginx"}
+    options = synthetic.Options(layers=("sockets-tcp",), sizes=(8,), node={"programs": {"nginx": nginx}})
+    path = tmp_path / "report.html"
+    report.build(synthetic.make(tmp_path / "store", options).path, path)
+    assert "programs beside the build" in path.read_text()
+    assert "1.22.1-9" in path.read_text()
+
+
 def test_equal_records_give_equal_bytes(
     campaign: Campaign, report_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@
 #define BRACKETS      20
 #define FIRST_SPAN_NS UINT64_C(10000000)
 #define COST_READS    101
+#define STEP_READS    1000
 
 /* The kernel's verdict on the counter: when it fell back to one of these, it found the counter unstable. */
 static bool kernel_distrusts_tsc(void)
@@ -88,6 +89,28 @@ static void measure_read_cost(struct drv_clock *clock)
 	clock->read_cost_ns = (drv_clock_to_ns(clock, costs[COST_READS / 2]) + 8) / 17;
 }
 
+/* The greatest common divisor of what readings differ by, with waits of many lengths between them. */
+static void measure_step(struct drv_clock *clock)
+{
+	uint64_t step = 0;
+
+	for (int i = 0; i < STEP_READS; i++) {
+		const uint64_t before = drv_clock_now(clock);
+		uint64_t rest;
+
+		for (volatile int wait = 0; wait < i % 97; wait++)
+			;
+		rest = drv_clock_now(clock) - before;
+		while (rest) {
+			const uint64_t left = step % rest;
+
+			step = rest;
+			rest = left;
+		}
+	}
+	clock->step_ticks = step ? step : 1;
+}
+
 void drv_clock_start(struct drv_clock *clock, bool allow_tsc)
 {
 	uint64_t until_ns;
@@ -110,6 +133,7 @@ void drv_clock_start(struct drv_clock *clock, bool allow_tsc)
 		clock->hz = UINT64_C(1000000000);
 	}
 	measure_read_cost(clock);
+	measure_step(clock);
 	drv_clock_finish(clock);
 }
 

@@ -278,6 +278,8 @@ json_t *drv_result_clock_json(const struct drv_clock *clock)
 	put_count(&object, "read_cost_ns", clock->read_cost_ns);
 	put(&object, "drift_ppm", json_real(clock->drift_ppm));
 	put_count(&object, "bracket_ns", clock->bracket_ns);
+	put(&object, "step_ns",
+	    json_real((double)clock->step_ticks * (double)clock->ns_per_tick / 4294967296.0));
 	put(&object, "ok", json_boolean(clock->ok));
 	return finish(&object);
 }

@@ -296,6 +296,7 @@ def _verdicts(verdicts: CampaignVerdicts) -> dict[str, object]:
                 "wait": case.wait,
                 **case.workload.values,
                 "leading": [series.label for series in group.members],
+                "alike": group.alike,
                 "ranked": group.ranked,
                 "launches": group.launches,
                 "unranked": [series.label for series in group.unranked],

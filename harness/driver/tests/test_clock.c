@@ -8,7 +8,7 @@ static void test_source(bool allow_tsc)
 	struct drv_clock clock;
 	uint64_t ticks, raw_ns, span_ns, raw_span_ns;
 	struct timespec pause = {.tv_nsec = 50000000};
-	int forward = 1;
+	int forward = 1, multiple = 1;
 
 	drv_clock_start(&clock, allow_tsc);
 	printf("# source %s, %llu Hz, read %llu ns, bracket %llu ns\n", drv_clock_source(&clock),
@@ -25,6 +25,12 @@ static void test_source(bool allow_tsc)
 		ticks = now;
 	}
 	tap_ok(forward, "it never goes back");
+	tap_ok(clock.step_ticks > 0 && drv_clock_to_ns(&clock, clock.step_ticks) < 1000,
+	       "readings differ by multiples of %llu ticks", (unsigned long long)clock.step_ticks);
+	ticks = drv_clock_now(&clock);
+	for (int i = 0; i < 100000; i++)
+		multiple &= (drv_clock_now(&clock) - ticks) % clock.step_ticks == 0;
+	tap_ok(multiple, "and by nothing else");
 	ticks = drv_clock_now(&clock);
 	raw_ns = drv_clock_raw_ns();
 	nanosleep(&pause, NULL);

@@ -77,7 +77,7 @@ class Decision(Document):
     """A digest of them."""
     families: tuple[JudgedFamily, ...]
     leading: tuple[tuple[PointId, ...], ...] = ()
-    """By case, the points of layers that may each be the best: only where that are several."""
+    """By case, the points of layers that may each be the best: only where that are several, which are not all alike."""
     pace: PositiveFloat = 1.0
     """How many times the planned time the campaign took so far; the next look is expected to take as much longer."""
     tool_version: str

@@ -98,6 +98,8 @@ class ClockFacts(Frozen):
     drift_ppm: float
     bracket_ns: float
     ok: bool
+    step_ns: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Readings differ by multiples of it; None in older records."""
 
 
 class PinFacts(Frozen):

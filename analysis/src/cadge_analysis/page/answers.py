@@ -61,14 +61,14 @@ def _answer(rows: Sequence[Row], data: Dataset, verdicts: CampaignVerdicts) -> A
             spans.append(Span(f", {_ratio_text(row.ratio)} its floor ({words.floor_name(row.floor, data)})"))
         spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
     else:
-        spans += _group(leading, group, data)
+        spans += _group(leading, group, data, verdicts.delta)
     spans.append(Span(verdict_words.unranked(group)))
     against = verdict_words.beside_baseline(verdicts, rows)
     spans.append(Span(f" {against}" if against else ""))
     return Answer(topic=_topic(case), spans=tuple(span for span in spans if span.text))
 
 
-def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset) -> list[Span]:
+def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: float) -> list[Span]:
     """Return the sentence on a leading group: its members with what they measured, and the floor of all of them."""
     shown = words.shown(leading[0].numbers.quantity)
     named = [f"{row.cell.series.label} {shown.text(row.numbers.central.value)}" for row in leading]
@@ -76,7 +76,7 @@ def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset) -> list[S
         words.listing(named) if len(named) <= MEMBERS_MOST else f"{', '.join(named[: MEMBERS_MOST - 1])} and others"
     )
     spans = [Span(f"Leading group of {len(leading)}", strong=True), Span(f": {listed}; ")]
-    spans.append(Span(verdict_words.not_told_apart(group)))
+    spans.append(Span(verdict_words.not_told_apart(group, delta)))
     ratios = [row.ratio.value for row in leading if row.ratio is not None]
     floor = leading[0].floor
     if ratios and floor is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from cadge_analysis import units, words
@@ -36,12 +36,15 @@ NODE_FACTS = (
     ("libc", "C library"),
     ("python", "Python"),
     ("libraries", "libraries"),
+    ("programs", "programs beside the build"),
     ("namespaces", "namespaces"),
     ("limits", "limits"),
     ("interfaces", "interfaces"),
     ("yama", "ptrace scope"),
     ("can", "permitted"),
 )
+_WHERE_NEEDED = {"programs"}
+"""Facts that a campaign has only where a point asks for them: no row where there is nothing."""
 
 
 def plain(value: object) -> str:
@@ -283,26 +286,32 @@ def _library_table(data: Dataset, facts: Mapping[tuple[Series, str, str], tuple[
     )
 
 
+def _step_text(steps_ns: Sequence[float | None]) -> str:
+    known = [one for one in steps_ns if one is not None]
+    return f"{units.sig3(max(known))} ns" if known else "not stored"
+
+
 def _clock_table(data: Dataset) -> FactTable:
-    groups: dict[tuple[str, str, int], list[tuple[float, float, float]]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[tuple[float, float, float, float | None]]] = defaultdict(list)
     for record in data.records:
         result = record.result
         if result is None:
             continue
         for endpoint, clock in zip(result.endpoints, result.clock, strict=False):
             key = (endpoint.host, clock.source, clock.hz // 1_000_000)
-            groups[key].append((clock.read_cost_ns, abs(clock.drift_ppm), clock.bracket_ns))
+            groups[key].append((clock.read_cost_ns, abs(clock.drift_ppm), clock.bracket_ns, clock.step_ns))
     return FactTable(
         title="Clocks",
-        columns=("host", "source", "MHz", "read cost, median", "drift, worst", "bracket, worst", "readings"),
+        columns=("host", "source", "MHz", "read cost, median", "drift, worst", "bracket, worst", "step", "readings"),
         rows=tuple(
             (
                 host,
                 source,
                 units.grouped(mhz),
-                f"{units.sig3(intervals.median([cost for cost, _, _ in found]))} ns",
-                f"{units.sig3(max(drift for _, drift, _ in found))} ppm",
-                f"{units.sig3(max(bracket for _, _, bracket in found))} ns",
+                f"{units.sig3(intervals.median([cost for cost, *_ in found]))} ns",
+                f"{units.sig3(max(drift for _, drift, *_ in found))} ppm",
+                f"{units.sig3(max(bracket for _, _, bracket, _ in found))} ns",
+                _step_text([step for *_, step in found]),
                 units.grouped(len(found)),
             )
             for (host, source, mhz), found in sorted(groups.items())
@@ -341,7 +350,14 @@ def fact_tables(
 def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     """Return every host's fingerprint."""
     return tuple(
-        (node.host, tuple(Fact(name=name, text=plain(getattr(node, key))) for key, name in NODE_FACTS))
+        (
+            node.host,
+            tuple(
+                Fact(name=name, text=plain(value))
+                for key, name in NODE_FACTS
+                if (value := getattr(node, key)) or key not in _WHERE_NEEDED
+            ),
+        )
         for node in data.nodes
     )
 

@@ -23,6 +23,7 @@ _STEAL_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1
 _HINDERED_SHARE = 0.1
 _PHYSICAL = {"none", "no", "physical", ""}
+_COARSE_SHARE = 0.02
 _NAMED = 3
 
 
@@ -197,6 +198,22 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
     )
 
 
+def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
+    """Say how many rows are so short that the clock's step is a part of them."""
+    step_ns = data.clock_step_ns
+    timed = [row for row in rows if row.cell.case.file.main_quantity.kind == "histogram"]
+    near = [row for row in timed if 0 < row.numbers.central.value * _COARSE_SHARE < step_ns]
+    if near:
+        shortest = min(row.numbers.central.value for row in near)
+        yield Remark(
+            grave=False,
+            title=f"{units.count_of(len(near), 'row')} near the clock's step",
+            text=f"The clock counts in steps of {units.sig3(step_ns)} ns: the shortest of these medians, "
+            f"{units.us(shortest)} \u00b5s, is known to {units.percent(step_ns / shortest, 0)} at best, however "
+            "narrow its interval is.",
+        )
+
+
 def _parted(rows: Sequence[Row]) -> tuple[str, Callable[[Row], str]]:
     """Return by what rows are told apart, and how: where their axes differ, 4 is of one and not of another."""
     if len({_along([row]) for row in rows}) == 1:
@@ -361,6 +378,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *_of_the_selftest(data),
         *_replication(data, comparison.rows),
         *_few_operations(comparison.rows),
+        *_coarse(data, comparison.rows),
         *modes.remarks(data, comparison.rows),
         *_hindered(comparison.rows),
         *_caveats(comparison.rows),

@@ -120,12 +120,13 @@ def _one(one: CellVerdict) -> str:
     return f"{text} (early)" if one.verdict.early else text
 
 
-def not_told_apart(group: LeadingGroup) -> str:
+def not_told_apart(group: LeadingGroup, delta: float) -> str:
     """Say that the members of a leading group are not told apart, and by how many launches."""
     if group.withheld:
         return "verdicts are withheld"
     few = f"{group.launches} to " if group.launches < group.launches_most else ""
-    return f"not told apart by {few}{units.count_of(group.launches_most, 'launch', 'launches')}"
+    alike = f"surely within {units.percent(delta, 0)} of one another, and " if group.alike else ""
+    return f"{alike}not told apart by {few}{units.count_of(group.launches_most, 'launch', 'launches')}"
 
 
 def unranked(group: LeadingGroup) -> str:

@@ -37,6 +37,7 @@ QUICK_NS = 1200
 """Up to this round trip 200 ns are planted, and have to be held by the interval."""
 LARGE_NS, SMALL_NS = 200, 50
 LARGE_SHARE, SMALL_SHARE = 0.20, 0.05
+STEP_SHOWN = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +124,18 @@ def _of(least: int, series: int) -> float:
     return least * series / SERIES
 
 
+def _step(one: Planted) -> str:
+    """Say what was given and taken, where that is a part of what was planted."""
+    shown = one.clock_step_ns > STEP_SHOWN * one.truth_ns
+    return f", give or take a step of the clock, {units.sig3(one.clock_step_ns)} ns" if shown else ""
+
+
 def _said(one: Planted, *, planted_large: bool) -> str:
     share = units.percent(one.truth_ns / one.round_trip_ns)
     text = (
         f"{one.layer}: {one.truth_ns:.0f} ns in a round trip of {one.round_trip_ns:.0f} ns ({share}) found in "
         f"{one.found} of {len(one.series)} series of {SERIES_LAUNCHES} launches, and held by {one.held} intervals"
+        f"{_step(one)}"
     )
     if not planted_large:
         text += f" (the planner expects {one.predicted * len(one.series):.1f} to find it)"
@@ -144,6 +152,7 @@ def _figures(one: Planted) -> dict[str, JsonValue]:
         "launches": SERIES_LAUNCHES,
         "found": one.found,
         "held": one.held,
+        "clock_step_ns": one.clock_step_ns,
         "predicted_share": round(one.predicted_share, 4),
         "predicted": round(one.predicted, 4),
         "launches_needed": one.launches_needed,

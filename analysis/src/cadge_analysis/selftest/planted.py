@@ -54,6 +54,7 @@ class Planted:
     truths_ns: tuple[float, ...]
     hindered: int
     predicted_share: float
+    clock_step_ns: float = 0.0
 
     @property
     def found(self) -> int:
@@ -62,9 +63,10 @@ class Planted:
 
     @property
     def held(self) -> int:
-        """In how many series the interval holds the truth."""
+        """In how many series the interval holds the truth, give or take a step of the clock: no median is nearer."""
+        step = self.clock_step_ns
         return sum(
-            one.low is not None and one.high is not None and one.low <= truth <= one.high
+            one.low is not None and one.high is not None and one.low - step <= truth <= one.high + step
             for one, truth in zip(self.series, self.truths_ns, strict=True)
         )
 
@@ -122,10 +124,10 @@ def send_ns(wanted_ns: float) -> int:
 
 def planted(data: Dataset) -> tuple[Planted, ...]:
     """Return what a campaign of the sweep selftest-delay says of each delay, layer by layer."""
-    return tuple(one for cells in _by_layer(data).values() for one in _of_layer(cells))
+    return tuple(one for cells in _by_layer(data).values() for one in _of_layer(cells, data.clock_step_ns))
 
 
-def _of_layer(cells: Sequence[Cell]) -> Iterator[Planted]:
+def _of_layer(cells: Sequence[Cell], step_ns: float) -> Iterator[Planted]:
     measured = [(cell, found) for cell in cells if (found := numbers_of(cell)) is not None]
     if len(measured) < 2 or measured[0][0] is not cells[0]:
         return
@@ -152,6 +154,7 @@ def _of_layer(cells: Sequence[Cell]) -> Iterator[Planted]:
             truths_ns=tuple(truths),
             hindered=numbers.hindered + base.hindered,
             predicted_share=sum(one + step > 0 for one in scatter) / len(scatter),
+            clock_step_ns=step_ns,
         )
 
 

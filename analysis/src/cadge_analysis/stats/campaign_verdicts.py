@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from itertools import combinations
+from math import comb, exp
 
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import better_p, not_beaten
@@ -27,9 +28,9 @@ from cadge_analysis.stats.load import Case, Cell, Series
 from cadge_analysis.stats.measures import MAIN, TAIL, Measure
 from cadge_analysis.stats.paired_verdicts import PairedVerdict
 from cadge_analysis.stats.pairing import Compared, Pairing, Rounds
-from cadge_analysis.stats.sequential import LookPlan
+from cadge_analysis.stats.sequential import ERROR, LookPlan
 from cadge_analysis.stats.serial import Serial
-from cadge_analysis.stats.verdict import Verdict
+from cadge_analysis.stats.verdict import Verdict, bounds
 
 SAME_WITHIN = 0.05
 """Two layers are the same where they surely differ by less, unless the sweep says otherwise."""
@@ -116,6 +117,8 @@ class LeadingGroup:
     """The layers of a case of which one is the best, by what they measured; one alone is the best.
 
     `launches` and `launches_most`: the fewest and most valid ones that a ranked layer has. `unranked` have too few.
+    `alike`: several lead, and surely all lie within the sweep's `same_within` of one another: more launches would only
+    tell which of them is the best by less than that.
     """
 
     case: Case
@@ -125,6 +128,7 @@ class LeadingGroup:
     launches_most: int
     unranked: tuple[Series, ...]
     withheld: bool
+    alike: bool = False
 
     @property
     def best(self) -> Series | None:
@@ -389,7 +393,23 @@ class _Judging:
             launches_most=max((len(cell.samples) for cell in ordered), default=0),
             unranked=tuple(sorted(cell.series for cell in measured if cell not in enough)),
             withheld=withheld,
+            alike=not withheld and self._alike([ordered[place] for place in leading], len(ordered), correlation),
         )
+
+    def _alike(self, members: Sequence[Cell], ranked: int, correlation: float) -> bool:
+        """Tell whether any two of several members are surely the same; the error is shared among all ranked pairs."""
+        low, high = bounds(self.delta)
+
+        def same(one: Cell, other: Cell) -> bool:
+            found = self.compared(one, other)
+            look = found.looks.reached(len(found.pairs))
+            if look is None:
+                return False
+            level = ERROR / comb(ranked, 2)
+            ends = found.looks.interval(list(found.pairs.values()), look, level, correlation=correlation)
+            return ends is not None and low < ends[0] and ends[1] < high
+
+        return len(members) > 1 and all(same(one, other) for one, other in combinations(members, 2))
 
     def _rank(self, cell: Cell) -> tuple[float, Series]:
         """Return what sorts the best first."""

@@ -97,10 +97,10 @@ def _family(family: Family, data: Dataset) -> JudgedFamily:
 
 
 def _leading(groups: Mapping[Case, LeadingGroup], data: Dataset) -> Iterator[tuple[str, ...]]:
-    """Yield the points of each case of which several layers may be the best."""
+    """Yield the points of each case of which several layers may be the best, by more than what counts as the same."""
     points = {(cell.case, cell.series): cell.point_id for cell in data.cells}
     for case, group in groups.items():
-        if len(group.members) > 1:
+        if len(group.members) > 1 and not group.alike:
             yield tuple(sorted(points[case, series] for series in group.members))
 
 

@@ -215,6 +215,12 @@ class Dataset:
         return (*self.cells, *self.twins)
 
     @property
+    def clock_step_ns(self) -> float:
+        """By what readings of the coarsest clock differ at least; 0 where older records do not say."""
+        clocks = (clock for record in self.records if record.result for clock in record.result.clock)
+        return max((clock.step_ns or 0.0 for clock in clocks), default=0.0)
+
+    @property
     def layers(self) -> tuple[Series, ...]:
         """Every planned series that is a layer, in the order of names."""
         return tuple(sorted({cell.series for cell in self.cells if cell.series.kind == "layer"}))

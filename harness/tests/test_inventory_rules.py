@@ -399,7 +399,7 @@ def test_roles_take_no_variable_of_an_inventory_that_is_not_checked() -> None:
     ours = {
         "cadge_archive", "cadge_archive_marker", "cadge_block_current", "cadge_build", "cadge_campaign",
         "cadge_fetch_folder", "cadge_folder", "cadge_lease_socket", "cadge_link", "cadge_link_become",
-        "cadge_link_bits", "cadge_python", "cadge_tune",
+        "cadge_link_bits", "cadge_programs", "cadge_python", "cadge_tune",
     }  # fmt: skip
     assert taken - ours <= set(KNOWN)
     assert not ours & set(KNOWN)

@@ -492,7 +492,8 @@ def test_the_sound_one_passes_everything(name: str, wait: str) -> None:
     assert report.failed == {}
     skipped = {each.test for each in report.outcomes if each.verdict == "skip"}
     # Nearly nothing is skipped here, or the suite would prove nothing of its own tests.
-    assert skipped <= {"open_bad_device", *SLEEPING_TESTS}
+    # (Its messages are too short for the one that asks for long ones.)
+    assert skipped <= {"open_bad_device", "long_stay_warm", *SLEEPING_TESTS}
     for test in SLEEPING_TESTS:
         assert (report.verdict(test) == "ok") == (wait == "block"), test
 

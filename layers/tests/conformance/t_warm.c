@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where messages lie that are handed over: a layer that goes round many long buffers pushes its own data out of the caches. */
+#include "cadge/sanitized.h"
 #include "conformance.h"
 
 #define WARM_BYTES (UINT64_C(1) << 20)
@@ -66,6 +67,11 @@ void test_long_stay_warm(struct rank *r)
 	struct warm w = {.count = 0};
 	struct endpoint *ep;
 
+	if (CADGE_SANITIZED) {
+		skip(r, "the address sanitizer gives freed memory out late, so that each message lies "
+			"elsewhere");
+		return;
+	}
 	if (endpoint_start(r, &wishes, &ep) < 0)
 		return;
 	if (ep->limits.message_bytes_max < WARM_BYTES || !(ep->limits.caps & CADGE_CAP_RELIABLE)) {

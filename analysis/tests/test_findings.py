@@ -99,14 +99,28 @@ def waits(raw: Raw, ends: list[int], share: float) -> None:
 
 
 def first_screen(data: Dataset, **given: Any) -> list[str]:  # noqa: ANN401
-    """Return the sentences that stand before everything else."""
+    """Return the sentences on the first screen: what changed since an earlier campaign, then what was found."""
     root = pagereader.read(html(report.page_of(data, **given)))
-    first = next(part for part in root.one("main").children if isinstance(part, pagereader.Node))
-    assert first.attrs["id"] == "found"
-    said = [item.text for item in first.all("li")]
-    assert [head.text for head in first.all("h2")] == (["Found"] if said else [])
-    assert (NOTHING in first.text) == (not findings(data))
+    parts = [part for part in root.one("main").children if isinstance(part, pagereader.Node)]
+    told = [part.attrs.get("id", part.attrs.get("class", "")) for part in parts]
+    assert told[: told.index("answer")] == ["stops"] * ("stops" in told) + ["found"] * bool(given)
+    banner = root.one("section", class_="banner")
+    assert (NOTHING in banner.text) == (not findings(data))
+    said = [item.text for item in root.one("section", id="found").all("li")] if given else []
+    for one in banner.all("details"):
+        if "data-kind" in one.attrs:
+            said += [item.text for item in one.all("li")] or [f"{one.one('b').text} {one.one('p').text}"]
     return said
+
+
+def grave_line(data: Dataset) -> str:
+    """Return the one line above the answer, whose links lead to what they name."""
+    root = pagereader.read(html(report.page_of(data)))
+    [line] = root.all("p", class_="stops")
+    for link in line.all("a"):
+        [fold] = [one for one in root.all("details") if one.attrs.get("id") == link.attrs["href"].removeprefix("#")]
+        assert fold.one("summary").one("b").text == link.text
+    return line.text
 
 
 def test_nothing_is_found_where_nothing_was_planted(data: Dataset) -> None:
@@ -117,6 +131,7 @@ def test_a_host_that_is_slow(data: Dataset) -> None:
     (said,) = first_screen(planted(data, slow_copies))
     assert said.startswith("Host h2 is slow beside h1: a copy of 64 KiB in memory takes 2\u202f2")
     assert "1.81\u00d7 as long (in 24 of 24 launches); a reading of the clock takes 14.4 ns" in said
+    assert grave_line(planted(data, slow_copies)) == "To be read with reserve: Host h2 is slow"
 
 
 def test_a_neighbour_on_a_host(data: Dataset) -> None:
@@ -190,6 +205,7 @@ def test_a_path_that_changed(data: Dataset) -> None:
         "rdma-ucx changed its path between hosts during the campaign, so that its launches do not compare: tcp/data0 "
         "in 7; tcp/mgmt0 in 1."
     ]
+    assert grave_line(planted(data, plant)).startswith("To be read with reserve: A layer changed during the campaign (")
 
 
 @pytest.fixture(scope="module")

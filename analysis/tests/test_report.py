@@ -242,7 +242,8 @@ def test_a_campaign_without_any_number_still_has_a_report(tmp_path: Path) -> Non
     path = tmp_path / "r.html"
     report.build(synthetic.make(tmp_path / "store", options).path, path)
     text = path.read_text()
-    assert "No point of a layer has a result" in text
+    root = pagereader.read(text)
+    assert root.one("p", class_="opening").text == "Nothing was measured: no launch of 1 planned point was made."
     assert "No floor was measured" in text
 
 

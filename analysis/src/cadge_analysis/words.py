@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -148,6 +149,15 @@ def slug(quantity: Quantity) -> str:
     """Return a quantity's unit as a part of a name for programs."""
     known = {"MB/s": "mb_s", "1/s": "per_s"}
     return known.get(quantity.unit) or re.sub(r"[^a-z0-9]+", "_", quantity.unit.lower()).strip("_")
+
+
+def isolated(name: str) -> str:
+    """Return a name that may stand in a sentence: one that writes from right to left, or turns, is set apart.
+
+    First strong isolate and pop directional isolate (Unicode Standard Annex 9); other names stay as they are.
+    """
+    turns = {"R", "AL", "AN", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDF", "PDI"}
+    return f"\u2068{name}\u2069" if any(unicodedata.bidirectional(one) in turns for one in name) else name
 
 
 def listing(names: Sequence[str]) -> str:

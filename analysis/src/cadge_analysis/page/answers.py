@@ -56,22 +56,28 @@ def _answer(rows: Sequence[Row], data: Dataset, verdicts: CampaignVerdicts) -> A
     if group.best is not None or group.ranked == 1:
         (row,) = leading
         value = f"{estimate_text(row.numbers.central, shown.scale)}\u00a0{shown.unit}"
-        spans += [Span(row.cell.series.label, strong=True), Span(f" {_best(case.file)}: "), Span(value, strong=True)]
+        spans += [
+            Span(words.isolated(row.cell.series.label), strong=True),
+            Span(f" {_best(case.file)}: "),
+            Span(value, strong=True),
+        ]
         if row.ratio is not None and row.floor is not None:
             spans.append(Span(f", {_ratio_text(row.ratio)} its floor ({words.floor_name(row.floor, data)})"))
         spans.append(Span("." if group.ranked > 1 else " (the only layer with a number here)."))
     else:
         spans += _group(leading, group, data, verdicts.delta)
     spans.append(Span(verdict_words.unranked(group)))
-    against = verdict_words.beside_baseline(verdicts, rows)
-    spans.append(Span(f" {against}" if against else ""))
-    return Answer(topic=_topic(case), spans=tuple(span for span in spans if span.text))
+    return Answer(
+        topic=_topic(case),
+        spans=tuple(span for span in spans if span.text),
+        against=verdict_words.beside_baseline(verdicts, rows),
+    )
 
 
 def _group(leading: Sequence[Row], group: LeadingGroup, data: Dataset, delta: float) -> list[Span]:
     """Return the sentence on a leading group: its members with what they measured, and the floor of all of them."""
     shown = words.shown(leading[0].numbers.quantity)
-    named = [f"{row.cell.series.label} {shown.text(row.numbers.central.value)}" for row in leading]
+    named = [f"{words.isolated(row.cell.series.label)} {shown.text(row.numbers.central.value)}" for row in leading]
     listed = (
         words.listing(named) if len(named) <= MEMBERS_MOST else f"{', '.join(named[: MEMBERS_MOST - 1])} and others"
     )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cadge_analysis import units, words
 from cadge_analysis.page.provenance import NODE_FACTS, plain
@@ -30,10 +31,10 @@ def findings(data: Dataset) -> tuple[Finding, ...]:
     """Return what is wrong, the gravest first."""
     ways = strayed(data)
     found = [
-        *(_went(one) for one in ways if one.kind == "strayed"),
+        *(_shared(one) for one in ways if one.kind == "strayed"),
         *(_slow(one, data) for one in slow_hosts(data)),
         *_elsewhere([one for one in ways if one.kind == "elsewhere"]),
-        *(_went(one) for one in ways if one.kind not in ("strayed", "elsewhere")),
+        *(_shared(one) for one in ways if one.kind not in ("strayed", "elsewhere")),
     ]
     rest = len(found) - REASONS_MOST
     if rest > 1:
@@ -57,7 +58,8 @@ def _slow(slow: Slow, data: Dataset) -> Finding:
         apart = list(_facts_apart(slow, data))
         if apart:
             spans.append(Span(f" What it has of its own: {'; '.join(apart)}."))
-    return Finding(kind="slow host", grave=True, spans=tuple(spans))
+    share = max(symptom.often / symptom.launches for symptom in slow.symptoms)
+    return Finding(kind="slow host", grave=True, spans=tuple(spans), share=share, stops=True)
 
 
 def _symptom(symptom: Symptom, *, one_other: bool) -> Iterator[Span]:
@@ -90,6 +92,11 @@ def _facts_apart(slow: Slow, data: Dataset) -> Iterator[str]:
 # ---- paths ----
 
 
+def _shared(way: Strayed) -> Finding:
+    """Return the finding with the share of the layer's attempts that it touches."""
+    return replace(_went(way), share=way.often / way.of if way.of else 0.0)
+
+
 def _went(way: Strayed) -> Finding:
     who, where = way.series.label, words.PLACES[way.place]
     often = f"{units.grouped(way.often)} of {units.count_of(way.of, 'attempt')}"
@@ -98,7 +105,7 @@ def _went(way: Strayed) -> Finding:
         return _apart(way)
     if way.kind == "changed":
         said = f" {where} during the campaign, so that its launches do not compare: {clipped(way.said)}."
-        return _finding("wrong transport", f"{who} changed its path", said, grave=True)
+        return _finding("wrong transport", f"{who} changed its path", said, grave=True, stops=True)
     if way.kind == "strayed":
         said = clipped(way.said)
         if way.other:
@@ -140,8 +147,8 @@ def _apart(way: Strayed) -> Finding:
     return _finding("wrong transport", f"{way.series.label} goes another way than its kind", said, grave=not asked)
 
 
-def _finding(kind: str, head: str, said: str, *, grave: bool = False) -> Finding:
-    return Finding(kind=kind, grave=grave, spans=(Span(head, strong=True), Span(said)))
+def _finding(kind: str, head: str, said: str, *, grave: bool = False, stops: bool = False) -> Finding:
+    return Finding(kind=kind, grave=grave, spans=(Span(head, strong=True), Span(said)), stops=stops)
 
 
 MEDIA = {

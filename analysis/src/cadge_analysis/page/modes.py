@@ -35,6 +35,8 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
             text="Their launches lie near one value or near another, with nothing between, so that the median only "
             f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'row')} about "
             f"{units.sig3(0.01 * tried)} would look so by chance.",
+            size=f"{units.percent(len(launches) / len(rows), 0)} of rows",
+            share=len(launches) / len(rows),
         )
     operations = [(row, two, "") for row in rows if (two := _within(row))]
     if operations:
@@ -43,6 +45,8 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
             title=f"{units.count_of(len(operations), 'row')} of two groups of operations",
             text="Within launches single operations take one time or another, and few lie between: "
             f"{_named(operations, 'operations')}.",
+            size=f"{units.percent(len(operations) / len(rows), 0)} of rows",
+            share=len(operations) / len(rows),
         )
 
 

@@ -10,7 +10,7 @@ from cadge_analysis import units, words
 from cadge_analysis.page import modes
 from cadge_analysis.page.itself import withheld
 from cadge_analysis.page.viewmodel import Remark
-from cadge_analysis.selftest.pinned import warning
+from cadge_analysis.selftest.pinned import warning, withholds
 from cadge_analysis.stats.compare import OPERATIONS_MIN, Comparison, Row
 from cadge_analysis.stats.hindrance import HINDERED_SHARE
 from cadge_analysis.stats.intervals import TARGET_COVERAGE, rank_coverage
@@ -25,6 +25,8 @@ _HINDERED_SHARE = 0.1
 _PHYSICAL = {"none", "no", "physical", ""}
 _COARSE_SHARE = 0.02
 _NAMED = 3
+_WORST = 2
+"""So many sizes are named where a warning says how much it touches."""
 
 
 def virtualisation(data: Dataset) -> tuple[str, ...]:
@@ -40,26 +42,31 @@ def virtualisation(data: Dataset) -> tuple[str, ...]:
 
 
 def _surroundings(data: Dataset) -> Iterator[Remark]:
-    found = virtualisation(data)
-    if found:
-        yield Remark(
-            grave=True,
-            title="Measured on a virtual machine",
-            text=f"The hosts say: {', '.join(found)}. Ratios between layers hold here; absolute times do not carry "
-            "over to real hardware, where no other guest shares it and no hypervisor takes a CPU away.",
+    """Say what of the hosts and the network between them is virtual: one remark of both."""
+    machine, veth = virtualisation(data), words.on_veth(data)
+    said = []
+    if machine:
+        said.append(
+            f"The hosts say: {', '.join(machine)}. Ratios between layers hold here; absolute times do not carry over "
+            "to real hardware, where no other guest shares it and no hypervisor takes a CPU away."
         )
-    if words.on_veth(data):
-        yield Remark(
-            grave=True,
-            title="The network is emulated",
-            text="The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween hosts\u201d "
-            "has no wire and no network card in it, and its floors include that kernel's work.",
+    if veth:
+        said.append(
+            "The hosts are namespaces of one kernel, joined by virtual interfaces: \u201cbetween hosts\u201d has no "
+            "wire and no network card in it, and its floors include that kernel's work."
         )
+    title = "Measured on a virtual machine" if machine else "The network is emulated"
+    if machine and veth:
+        title = "Measured on a virtual machine, over an emulated network"
+    if said:
+        yield Remark(grave=True, title=title, text=" ".join(said), size="every number", share=1.0)
     if not data.nodes:
-        yield Remark(grave=True, title="The hosts are unknown", text="No host's facts were stored with this campaign.")
+        text = "No host's facts were stored with this campaign."
+        yield Remark(grave=True, title="The hosts are unknown", text=text, size="every number", share=1.0)
 
 
 def _completeness(data: Dataset) -> Iterator[Remark]:
+    every = sum(cell.planned for cell in data.planned)
     missing = sum(cell.states.get("missing", 0) for cell in data.planned)
     if data.meta.status != "finished" or missing:
         state = {"running": "is still running", "interrupted": "was interrupted"}.get(data.meta.status, "is finished")
@@ -69,6 +76,9 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
             text=f"The campaign {state}; {units.count_of(missing, 'planned attempt')} "
             f"{'is' if missing == 1 else 'are'} missing. "
             f"`cadge resume {data.campaign_id}` makes them.",
+            size=_of(missing, every, "planned attempt") if missing else "",
+            share=_share(missing, every),
+            stops=bool(missing),
         )
     unsound = sum(cell.states.get("unsound", 0) for cell in data.planned)
     if unsound:
@@ -77,6 +87,8 @@ def _completeness(data: Dataset) -> Iterator[Remark]:
             title="Unsound attempts were left out",
             text=f"In {units.count_of(unsound, 'attempt')} a check failed; none of their numbers is used. "
             "The reasons stand under \u201cPoints without a result\u201d.",
+            size=_of(unsound, every, "planned attempt"),
+            share=_share(unsound, every),
         )
 
 
@@ -102,6 +114,8 @@ def _made_again(data: Dataset) -> Iterator[Remark]:
         title=f"{units.count_of(len(every), 'launch was', 'launches were')} made again",
         text=f"{', '.join(parts)}. Each counts once, as it was made last; the earlier records lie in the campaign's "
         "folder \u201caside\u201d and count nowhere.",
+        size=_of(len(every), len(data.records), "launch", "launches"),
+        share=_share(len(every), len(data.records)),
     )
 
 
@@ -124,6 +138,9 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             text="Either the floor is weak or the measurement is wrong; do not rely on these ratios, each of which "
             "stands up to all others of its pattern, place and wait mode: "
             f"{'; '.join(names)}{rest}.",
+            size=_of(len(beaten), len(rows), "row"),
+            share=_share(len(beaten), len(rows)),
+            stops=True,
         )
     without = sum(row.ratio is None for row in rows)
     if without:
@@ -132,6 +149,8 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             grave=False,
             title=f"{units.count_of(without, 'row')} without a floor",
             text=f"They show no ratio: {'; '.join(reasons[:_NAMED])}.",
+            size=_of(without, len(rows), "row"),
+            share=_share(without, len(rows)),
         )
 
 
@@ -148,6 +167,8 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             grave=False,
             title=f"{units.count_of(len(few), 'row')} on too few launches for 95\u202f%",
             text=f"Six valid launches are needed; these intervals cover less ({text} at worst), as each row says.",
+            size=_of(len(few), len(rows), "row"),
+            share=_share(len(few), len(rows)),
         )
     yield from _warmup(rows)
     if data.meta.tool.dirty:
@@ -175,11 +196,20 @@ def _warmup(rows: tuple[Row, ...]) -> Iterator[Remark]:
     share = {name: unsteady[name] / often for name, often in attempts.items()}
     often = [f"{name} {units.percent(one)}" for name, one in share.items() if one > _UNSTEADY_SHARE]
     where = f" By {along}: {', '.join(often)}." if often else ""
+    worst = sorted((name for name in share if share[name] > _UNSTEADY_SHARE), key=lambda name: -share[name])
+    of_all = _share(unsteady.total(), attempts.total())
     yield Remark(
         grave=bool(often),
         title="Warm-up cut short",
         text=f"In {units.grouped(unsteady.total())} of {units.grouped(attempts.total())} attempts warm-up ended by its "
         f"time limit, not because times had become steady.{where}",
+        size="; ".join(
+            [
+                f"{units.percent(of_all, 0)} of attempts did not settle",
+                *(f"{name}: {units.percent(share[name], 0)}" for name in worst[:_WORST]),
+            ]
+        ),
+        share=of_all,
     )
 
 
@@ -195,6 +225,8 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
         title=f"{units.count_of(len(few), 'row')} on few operations",
         text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These rows are "
         "marked; longer points (`duration` of the sweep) mend it.",
+        size=_of(len(few), len(rows), "row"),
+        share=_share(len(few), len(rows)),
     )
 
 
@@ -211,6 +243,8 @@ def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             text=f"The clock counts in steps of {units.sig3(step_ns)} ns: the shortest of these medians, "
             f"{units.us(shortest)} \u00b5s, is known to {units.percent(step_ns / shortest, 0)} at best, however "
             "narrow its interval is.",
+            size=_of(len(near), len(rows), "row"),
+            share=_share(len(near), len(rows)),
         )
 
 
@@ -247,6 +281,8 @@ def _hindered(rows: tuple[Row, ...]) -> Iterator[Remark]:
         title=f"{units.count_of(hindered, 'attempt')} hindered",
         text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
         f"processor, or the host took it away: {listed}. None of them is dropped.",
+        size=_of(hindered, attempts, "attempt"),
+        share=share,
     )
 
 
@@ -264,7 +300,7 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
     def count(row: Row) -> int:
         return row.numbers.caveats.get(name, 0)
 
-    often, _, by_size = _tally(_by_size(rows), count, lambda row: words.size(row.cell.case))
+    often, attempts, by_size = _tally(_by_size(rows), count, lambda row: words.size(row.cell.case))
     _, _, by_layer = _tally(sorted(rows, key=_layer), count, _layer)
     if often:
         yield Remark(
@@ -272,6 +308,8 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
             title=f"{units.count_of(often, 'attempt')} {quantity.title}",
             text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. Rows are marked where it "
             "holds of more than half of the launches; none is dropped.",
+            size=f"{_of(often, attempts, 'attempt')} of {rows[0].cell.case.file.title}",
+            share=_share(often, attempts),
         )
 
 
@@ -303,6 +341,8 @@ def _generator(rows: tuple[Row, ...]) -> Iterator[Remark]:
             title=f"{units.count_of(len(near), 'row')} above {units.percent(rule.marked, 0)} of the generator's limit",
             text=f"{file.title}: over a layer that does nothing at most {said} a second are achieved, by what else is "
             "asked. Near that the lag may be the generator's own; rows say how near they are.",
+            size=_of(len(near), len(rows), "row"),
+            share=_share(len(near), len(rows)),
         )
 
 
@@ -328,13 +368,19 @@ def _machine(data: Dataset) -> Iterator[Remark]:
             title="Time was stolen by the hypervisor",
             text=f"In {units.count_of(stolen, 'launch', 'launches')} more than 1\u202f% of the wall time, "
             f"at worst {units.percent(worst)}. Launches are never dropped for it.",
+            size=_of(stolen, len(data.records), "launch", "launches"),
+            share=_share(stolen, len(data.records)),
         )
-    lost = sum(sample.lost for cell in data.planned for sample in cell.samples)
+    samples = [sample for cell in data.planned for sample in cell.samples]
+    lost = sum(sample.lost for sample in samples)
+    done = sum(sample.operations for sample in samples)
     if lost:
         yield Remark(
             grave=False,
             title=f"{units.count_of(lost, 'operation')} lost",
             text="They got no answer before their deadline and are in no quantile; the tables count them row by row.",
+            size=f"{units.sig3(100 * lost / (lost + done))}{units.THIN}% of operations",
+            share=lost / (lost + done),
         )
 
 
@@ -346,6 +392,9 @@ def _identity(data: Dataset) -> Iterator[Remark]:
             title="A layer changed during the campaign",
             text=f"Its launches state different libraries, files or paths: {', '.join(mixed)}. "
             "Their numbers do not compare.",
+            size=units.count_of(len(mixed), "layer"),
+            share=1.0,
+            stops=True,
         )
 
 
@@ -356,13 +405,56 @@ def _of_itself(rate: TwinRate | None) -> Iterator[Remark]:
             title=f"A layer differs from itself{' by its p99' if rate.ending else ''}",
             text=f"{said}. Something else than the layers made differences here: look at what was hindered, at the "
             "machine's load, and measure again.",
+            size="verdicts on the p99 are withheld" if rate.ending else "all verdicts are withheld",
+            share=1.0,
+            stops=True,
         )
 
 
 def _of_the_selftest(data: Dataset) -> Iterator[Remark]:
     title, text = warning(data.meta, data.nodes)
     if title:
-        yield Remark(grave=True, title=title, text=text)
+        withheld_for_it = bool(withholds(data.meta, data.nodes))
+        yield Remark(
+            grave=True,
+            title=title,
+            text=text,
+            size="all verdicts are withheld" if withheld_for_it else "verdicts do not rest on it",
+            share=1.0,
+            stops=withheld_for_it,
+        )
+
+
+def _said_by_others(data: Dataset) -> Iterator[Remark]:
+    """Say what harness and planner said, each of them as one."""
+    problems, notices = data.meta.problems, data.plan.notices
+    if problems:
+        one = "Problem reported by the harness"
+        yield Remark(
+            grave=True,
+            title=one if len(problems) == 1 else f"{len(problems)} problems reported by the harness",
+            text=problems[0] if len(problems) == 1 else "",
+            items=tuple(problems) if len(problems) > 1 else (),
+            share=1.0,
+            stops=True,
+        )
+    if notices:
+        yield Remark(
+            grave=False,
+            title="Note of the planner" if len(notices) == 1 else f"{len(notices)} notes of the planner",
+            text=notices[0] if len(notices) == 1 else "",
+            items=tuple(notices) if len(notices) > 1 else (),
+        )
+
+
+def _share(some: int, every: int) -> float:
+    return some / every if every else 0.0
+
+
+def _of(some: int, every: int, noun: str, plural: str | None = None) -> str:
+    """Return "3 of 40 rows (7.5 %)"."""
+    share = f" ({units.percent(_share(some, every), 0 if some >= every else 1)})" if every else ""
+    return f"{units.grouped(some)} of {units.count_of(every, noun, plural)}{share}"
 
 
 def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ...]:
@@ -384,8 +476,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
         *_caveats(comparison.rows),
         *_generator(comparison.rows),
         *_machine(data),
-        *(Remark(grave=True, title="Problem reported by the harness", text=text) for text in data.meta.problems),
-        *(Remark(grave=False, title="Note of the planner", text=text) for text in data.plan.notices),
+        *_said_by_others(data),
     ]
     return tuple(sorted(found, key=lambda remark: not remark.grave))
 

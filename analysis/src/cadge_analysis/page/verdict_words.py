@@ -112,7 +112,7 @@ def _named(found: Sequence[CellVerdict]) -> str:
 
 
 def _one(one: CellVerdict) -> str:
-    text = one.cell.series.label
+    text = words.isolated(one.cell.series.label)
     if one.ratio is not None:
         text += f" {ratio_text(one.ratio)}"
     if one.says == Verdict.UNKNOWN:
@@ -133,7 +133,7 @@ def unranked(group: LeadingGroup) -> str:
     """Say which layers have too few launches to be ranked; empty where none has."""
     if not group.unranked:
         return ""
-    named = words.listing([series.label for series in group.unranked])
+    named = words.listing([words.isolated(series.label) for series in group.unranked])
     return f" {named} gave too few numbers to be ranked."
 
 

@@ -18,10 +18,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One answer: what it is about, and the sentences."""
+    """One answer: what it is about, the sentences, and how all stand to the baseline, where there is one."""
 
     topic: str
     spans: tuple[Span, ...]
+    against: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +39,22 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """Something that limits what the numbers mean. `grave` ones stand in the banner."""
+    """Something that limits what the numbers mean; `grave` ones are warnings, all others notes.
+
+    `size` says how much it touches, `share` which share of the campaign that is, for the order. `stops`: answers are
+    not to be read without it, so that it is told above them. `items`: several of a kind, told as one. `kind`: that of
+    findings, for programs.
+    """
 
     grave: bool
     title: str
     text: str
+    size: str = ""
+    share: float = 0.0
+    stops: bool = False
+    items: tuple[str, ...] = ()
+    anchor: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,11 +286,16 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that was found wrong, or changed, in a sentence; `kind` for programs. `grave` ones stand out."""
+    """Something that was found wrong, or changed, in a sentence; `kind` for programs. `grave` ones stand out.
+
+    `share`: of the campaign's attempts that it touches; `stops`: as of a Remark.
+    """
 
     kind: str
     grave: bool
     spans: tuple[Span, ...]
+    share: float = 0.0
+    stops: bool = False
 
     @property
     def text(self) -> str:
@@ -297,17 +314,47 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library with its version as its layers state it, these layers, and what carried their payload, by place."""
+
+    name: str
+    layers: tuple[str, ...]
+    paths: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What was compared. `workloads`: patterns with the values of their axes; `attempts`: planned, and with numbers."""
+
+    libraries: tuple[Library, ...]
+    workloads: str
+    attempts: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """All that limits the numbers. `headline` counts it; `stops` are told above the answer, in one line."""
+
+    headline: str
+    stops: tuple[Remark, ...]
+    warnings: tuple[Remark, ...]
+    notes: tuple[Remark, ...]
+    nothing_found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """The whole report."""
 
     title: str
     deck: str
-    verdict: str
-    remarks: tuple[Remark, ...]
+    compared: Compared
+    warned: Warned
     findings: tuple[Finding, ...]
-    nothing_found: str
     since: Since | None
+    opening: tuple[str, ...]
     answers: tuple[Answer, ...]
+    bracket: str
     cannot: tuple[str, ...]
     layers: tuple[LayerCard, ...]
     sections: tuple[Section, ...]

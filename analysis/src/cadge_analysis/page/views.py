@@ -13,15 +13,18 @@ from cadge_analysis.models.campaign import fits_of
 from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page.answers import answers
+from cadge_analysis.page.compared import compared
 from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
-from cadge_analysis.page.remarks import counted, remarks, virtualisation
+from cadge_analysis.page.opening import bracket, opening
+from cadge_analysis.page.remarks import remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Since, Summary
+from cadge_analysis.page.warned import warned
 from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts
 from cadge_analysis.stats.compare import Comparison, Row
 from cadge_analysis.stats.knee import Knee, Loads
@@ -185,16 +188,18 @@ def page(comparison: Comparison, *, title: str | None, generated: str, since: Si
                 sections[pattern, place] = made
     rate, of_tails = (twin_rate(comparison, verdicts, measure=measure) for measure in (MAIN, TAIL))
     found = remarks(comparison, rate, of_tails)
+    wrong = findings(data)
     outcomes = coverage.outcome_rows(data)
     return Page(
         title=title or provenance.title(data),
         deck=provenance.deck(data),
-        verdict=f"Valid with {counted(found)}" if found else "Valid without warnings or notes",
-        remarks=found,
-        findings=findings(data),
-        nothing_found=NOTHING,
+        compared=compared(data),
+        warned=warned(found, wrong, nothing_found=NOTHING),
+        findings=wrong,
         since=since,
+        opening=opening(data, comparison.rows),
         answers=answers(comparison, verdicts),
+        bracket=bracket(comparison.rows),
         cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),
         sections=tuple(sections.values()),

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was compared, for the head of the report: layers by library and version, the path that ran, sizes, attempts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from cadge_analysis import units, words
+from cadge_analysis.page.findings import MEDIA
+from cadge_analysis.page.viewmodel import Compared, Library
+from cadge_analysis.stats.load import Dataset, Series, series_of
+
+NEVER = "never opened"
+WORKLOADS_MOST = 4
+"""So many groups of patterns are told with their values; of more, how many there are."""
+
+
+def compared(data: Dataset) -> Compared:
+    """Return what the campaign compared."""
+    return Compared(libraries=tuple(_libraries(data)), workloads=_workloads(data), attempts=_attempts(data))
+
+
+def _libraries(data: Dataset) -> Iterator[Library]:
+    """Yield libraries by how many layers stand on them; those that no layer opened last."""
+    stated: dict[Series, dict[str, None]] = defaultdict(dict)
+    media: dict[Series, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    for record in data.records:
+        result = record.result
+        if result is None or result.status != "done" or result.library is None or record.launch.kind != "layer":
+            continue
+        series = series_of(record.launch.subject)
+        stated[series][f"{result.library.name} {result.library.stated_version}".strip()] = None
+        for path in result.path:
+            media[series][record.launch.place][_carried(path.medium, path.device)] = None
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for series in data.layers:
+        name = " | ".join(stated[series]) if series in stated else NEVER
+        groups[name, _paths(media[series])].append(words.isolated(series.label))
+    for (name, paths), layers in sorted(groups.items(), key=lambda one: (one[0][0] == NEVER, -len(one[1]), one[0])):
+        yield Library(name=name, layers=tuple(layers), paths=paths)
+
+
+def _carried(medium: str, device: str) -> str:
+    said = MEDIA.get(medium, medium)
+    return f"{said} ({device})" if device and medium == "network" else said
+
+
+def _paths(by_place: dict[str, dict[str, None]]) -> str:
+    """Return "within: shared memory; between: a network (data0)"."""
+    return "; ".join(
+        f"{words.PLACES_SHORT[place]}: {words.listing(list(by_place[place]))}"
+        for place in words.PLACE_ORDER
+        if place in by_place
+    )
+
+
+def _workloads(data: Dataset) -> str:
+    """Return what was measured: patterns of the same values together, and how was waited."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name, file in data.patterns.items():
+        axis = file.parameters[file.axis]
+        values = sorted({cell.case.size for cell in data.cells if cell.case.pattern == name})
+        said = [words.value(axis, value) for value in values]
+        what = "sizes" if axis.unit == "bytes" else "values"
+        along = "" if axis.unit == "bytes" else f"{axis.title} "
+        span = said[0] if len(said) == 1 else f"{said[0]} to {said[-1]} ({len(said)} {what})"
+        groups[f"{along}{span}"].append(file.title)
+    parts = [f"{words.listing(titles)}: {span}" for span, titles in groups.items()]
+    rest = len(parts) - WORKLOADS_MOST
+    if rest > 1:
+        more = sum(len(titles) for titles in list(groups.values())[WORKLOADS_MOST:])
+        parts = [*parts[:WORKLOADS_MOST], units.count_of(more, "pattern more", "patterns more")]
+    waits = [words.WAITS[wait] for wait in words.WAIT_ORDER if any(cell.case.wait == wait for cell in data.cells)]
+    return f"{'; '.join(parts)}; {words.listing(waits)}"
+
+
+def _attempts(data: Dataset) -> str:
+    """Return how many attempts of layers were planned, and how many have numbers; empty where none was planned."""
+    cells = [cell for cell in data.planned if cell.series.kind == "layer"]
+    planned, valid = sum(cell.planned for cell in cells), sum(len(cell.samples) for cell in cells)
+    if not planned:
+        return ""
+    return f"{units.grouped(valid)} of {units.count_of(planned, 'planned attempt')} gave a number"

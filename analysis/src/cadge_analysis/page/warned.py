@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Warnings of the first screen: what was found and what limits the numbers, merged by kind, the widest first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cadge_analysis import units
+from cadge_analysis.page.viewmodel import Finding, Remark, Warned
+
+SEVERAL = {
+    "slow host": "hosts or processors that are slow",
+    "wrong transport": "paths that are not as one would think",
+    "unsound": "layers that did not pass a check",
+    "refused": "layers without their transport",
+}
+"""What findings of one kind are called where there are several of them."""
+
+
+def warned(found: Sequence[Remark], findings: Sequence[Finding], *, nothing_found: str) -> Warned:
+    """Return warnings and notes by how much of the campaign they touch; equal ones in the given order.
+
+    nothing_found: what is said where there is no finding.
+    """
+    ordered = sorted([*_merged(findings), *found], key=lambda one: (not one.stops, not one.grave, -one.share))
+    named = [replace(one, anchor=f"warning-{number}") for number, one in enumerate(ordered, 1)]
+    return Warned(
+        headline=_headline(named),
+        stops=tuple(one for one in named if one.stops),
+        warnings=tuple(one for one in named if one.grave),
+        notes=tuple(one for one in named if not one.grave),
+        nothing_found="" if findings else nothing_found,
+    )
+
+
+def _merged(findings: Sequence[Finding]) -> Iterator[Remark]:
+    """Yield a remark a kind of finding, and of what stops one of its own."""
+    kinds: dict[tuple[str, bool, bool], list[Finding]] = defaultdict(list)
+    for one in findings:
+        kinds[one.kind, one.grave, one.stops].append(one)
+    for (kind, grave, stops), members in kinds.items():
+        share = max(one.share for one in members)
+        if len(members) == 1:
+            head, *rest = members[0].spans
+            text = "".join(span.text for span in rest).removeprefix(":").strip()
+            yield Remark(grave=grave, title=head.text, text=text, share=share, stops=stops, kind=kind)
+            continue
+        title = f"{units.grouped(len(members))} {SEVERAL.get(kind, kind)}"
+        items = tuple(one.text for one in members)
+        yield Remark(grave=grave, title=title, text="", items=items, share=share, stops=stops, kind=kind)
+
+
+def _headline(found: Sequence[Remark]) -> str:
+    stops = sum(one.stops for one in found)
+    warnings = sum(one.grave and not one.stops for one in found)
+    notes = sum(not one.grave for one in found)
+    parts = [units.count_of(stops, "grave condition")] * bool(stops)
+    parts += [units.count_of(warnings, "warning")] * bool(warnings)
+    parts += [units.count_of(notes, "note")] * bool(notes)
+    if not parts:
+        return "Valid without warnings or notes"
+    return f"{'To be read with reserve' if stops else 'Valid'}: {', '.join(parts)}"

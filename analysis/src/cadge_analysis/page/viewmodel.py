@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from cadge_analysis.page.questions_model import Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +359,7 @@ class Page:
     opening: tuple[str, ...]
     answers: tuple[Answer, ...]
     bracket: str
+    questions: Questions
     cannot: tuple[str, ...]
     layers: tuple[LayerCard, ...]
     sections: tuple[Section, ...]

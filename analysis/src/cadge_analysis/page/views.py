@@ -21,6 +21,7 @@ from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
 from cadge_analysis.page.model_tables import model_tables
 from cadge_analysis.page.opening import bracket, opening
+from cadge_analysis.page.questions import questions
 from cadge_analysis.page.remarks import remarks, virtualisation
 from cadge_analysis.page.sheet import sheet
 from cadge_analysis.page.viewmodel import Figure, Key, Page, Section, Since, Summary
@@ -200,6 +201,7 @@ def page(comparison: Comparison, *, title: str | None, generated: str, since: Si
         opening=opening(data, comparison.rows),
         answers=answers(comparison, verdicts),
         bracket=bracket(comparison.rows),
+        questions=questions(comparison, verdicts, keys),
         cannot=_cannot(comparison, verdicts),
         layers=provenance.layer_cards(data, keys, every_fact),
         sections=tuple(sections.values()),

@@ -16,10 +16,12 @@ of the main quantity alone.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from math import comb, exp
+from statistics import median
 
 from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
 from cadge_analysis.stats.families import better_p, not_beaten
@@ -370,19 +372,9 @@ class _Judging:
     def leading(self, case: Case, cells: Sequence[Cell], correlation: float, *, withheld: bool) -> LeadingGroup:
         """Return which layers of a case lead: those that look best first."""
         measured = [cell for cell in cells if cell.point_id in self.numbers]
-        enough = [cell for cell in measured if len(cell.samples) >= RANKED_LEAST * cell.planned]
+        enough = [cell for cell in measured if _is_ranked(cell)]
         ordered = sorted(enough, key=self._rank)
-        against: dict[tuple[int, int], Compared] = {}
-
-        def better(one: int, other: int) -> float:
-            if (one, other) not in against:
-                against[one, other] = self.compared(ordered[one], ordered[other])
-            found = against[one, other]
-            look = found.looks.reached(len(found.pairs))
-            if look is None:
-                return 1.0
-            return better_p(found.looks, look, list(found.pairs.values()), correlation=correlation)
-
+        better = self._better(ordered, correlation)
         places = tuple(range(len(ordered)))
         leading = places if withheld else not_beaten(places, better)
         return LeadingGroup(
@@ -395,6 +387,40 @@ class _Judging:
             withheld=withheld,
             alike=not withheld and self._alike([ordered[place] for place in leading], len(ordered), correlation),
         )
+
+    def in_groups(self, cells: Sequence[Cell], correlation: float) -> tuple[tuple[Series, ...], ...]:
+        """Return the layers of a case in groups: those that lead, then those that lead without them, and so on.
+
+        Each step is the test of leading groups among the layers that are left, at its own level. In a group those come
+        first that look best by this measure. Layers with too few launches, or without such a number, are in none.
+        """
+        enough = [cell for cell in cells if cell.point_id in self.values and _is_ranked(cell)]
+        ordered = sorted(enough, key=self._by_median)
+        better = self._better(ordered, correlation)
+        groups, left = [], tuple(range(len(ordered)))
+        while left:
+            # where each is beaten by some other one, which pairs of different rounds allow, nobody leads
+            leading = not_beaten(left, better) or left
+            groups.append(tuple(ordered[place].series for place in leading))
+            left = tuple(place for place in left if place not in leading)
+        return tuple(groups)
+
+    def _better(self, ordered: Sequence[Cell], correlation: float) -> Callable[[int, int], float]:
+        """Return the one-sided p that one of several cells is better than another, by their places; each made once."""
+
+        @cache
+        def better(one: int, other: int) -> float:
+            found = self.compared(ordered[one], ordered[other])
+            look = found.looks.reached(len(found.pairs))
+            if look is None:
+                return 1.0
+            return better_p(found.looks, look, list(found.pairs.values()), correlation=correlation)
+
+        return better
+
+    def _by_median(self, cell: Cell) -> tuple[float, Series]:
+        value = median(self.values[cell.point_id].values())
+        return -value if cell.case.file.main_quantity.better == "high" else value, cell.series
 
     def _alike(self, members: Sequence[Cell], ranked: int, correlation: float) -> bool:
         """Tell whether any two of several members are surely the same; the error is shared among all ranked pairs."""
@@ -416,6 +442,32 @@ class _Judging:
         numbers = self.numbers[cell.point_id]
         value = numbers.central.value
         return -value if numbers.more_is_better else value, cell.series
+
+
+def _is_ranked(cell: Cell) -> bool:
+    return len(cell.samples) >= RANKED_LEAST * cell.planned
+
+
+def groups_in_order(
+    comparison: Comparison,
+    families: Iterable[Family],
+    cases: Collection[Case],
+    looks: LookPlan | None = None,
+    measure: Measure = MAIN,
+) -> dict[Case, tuple[tuple[Series, ...], ...]]:
+    """Return, of some cases, the layers in groups that are not told apart, the best first; see `_Judging.in_groups`.
+
+    families: those of the measure, as they were judged. Those whose verdicts are withheld have no groups.
+    """
+    judging = _Judging.of(comparison, looks, measure)
+    every = _cases(comparison, measure)
+    return {
+        case: judging.in_groups(cells, family.correlation)
+        for family in families
+        if not family.withheld
+        for case, cells in every.get(family.key, {}).items()
+        if case in cases
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The summary matrix: layer against question, sorted by results, with groups that are not told apart.
+
+Which questions there are follows from what was measured and from the patterns' own files: of each pattern its main
+quantity where its file says that a report answers for it; of those that stand on the first screen, where they are
+timed, a second size, the p99 and the time of processors as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from cadge_analysis import units, words
+from cadge_analysis.page.answers import first_screen
+from cadge_analysis.page.figures import in_family, main_family
+from cadge_analysis.page.questions_model import Question, Questions, QuestionTable, Replies, Reply
+from cadge_analysis.page.tables import SUMMARY_SIZES
+from cadge_analysis.page.viewmodel import Key
+from cadge_analysis.stats.campaign_verdicts import CampaignVerdicts, groups_in_order
+from cadge_analysis.stats.compare import Comparison, Row
+from cadge_analysis.stats.load import Case, Cell, Series
+from cadge_analysis.stats.measures import MAIN, TAIL, Measure
+
+FARTHEST = 100.0
+"""So many times its floor, or more, a number has the longest bar: the same scale in all tables."""
+QUESTIONS_MOST = 7
+"""Further questions stand in a table of their own."""
+WORDS = {"valid": "no number", "missing": "not run"}
+"""Why a layer has no value, where that is not the state's own name."""
+NOT_PLANNED = "not planned"
+
+Groups = tuple[tuple[Series, ...], ...]
+Answering = Callable[[Row], Reply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A question to all layers of a case: `reply` makes the cell of one that was measured. `measure` ranks, or None."""
+
+    case: Case
+    head: str
+    of: str
+    reply: Answering
+    measure: Measure | None
+    has_floor: bool = False
+
+
+def questions(comparison: Comparison, verdicts: CampaignVerdicts, keys: Mapping[Series, Key]) -> Questions:
+    """Return the matrix: a table a place and wait mode, and further ones where there are many questions."""
+    cells = [cell for cell in comparison.data.cells if cell.series.kind == "layer"]
+    spots = [(place, wait) for wait in words.WAIT_ORDER for place in words.PLACE_ORDER]
+    planned = [spot for spot in spots if any((cell.case.place, cell.case.wait) == spot for cell in cells)]
+    asked = {spot: _asked(comparison, spot) for spot in planned}
+    ranked = _ranked(comparison, verdicts, [one for some in asked.values() for one in some])
+    tables, without = [], []
+    first_wait = next((wait for (_, wait), some in asked.items() if some), "")
+    for (place, wait), some in asked.items():
+        title = f"{words.PLACES[place].capitalize()}, {words.WAITS[wait]}"
+        if not some:
+            without.append(
+                f"{title}: no layer has a number; the reasons stand under \u201cPoints without a result\u201d."
+            )
+        here = [cell for cell in cells if (cell.case.place, cell.case.wait) == (place, wait)]
+        for number, part in enumerate(_parts(some)):
+            more = ": further questions" if number else ""
+            opened = wait == first_wait and not number
+            tables.append(_table(f"{title}{more}", part, comparison, here, ranked, keys, opened=opened))
+    return Questions(reading=_reading(tables, verdicts), tables=tuple(tables), without=tuple(without))
+
+
+# ---- which questions ----
+
+
+def _asked(comparison: Comparison, spot: tuple[str, str]) -> list[_Asked]:
+    """Return the questions at a place and in a wait mode: those of the first screen, then one of each other pattern."""
+    rows = [row for row in comparison.rows if (row.cell.case.place, row.cell.case.wait) == spot]
+    patterns = {row.cell.case.pattern for row in rows}
+    files = {name: file for name, file in comparison.data.patterns.items() if name in patterns}
+    leading = first_screen(files)
+    found: list[_Asked] = []
+    for pattern in (*leading, *(name for name in files if name not in leading)):
+        members = [row for row in rows if row.cell.case.pattern == pattern]
+        found += _of_pattern(members, in_full=pattern in leading)
+    return found
+
+
+def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
+    family = main_family(rows)
+    cases = {
+        row.cell.case.size: row.cell.case for row in rows if family is not None and in_family(row.cell.case, family)
+    }
+    if not cases:
+        return
+    file = next(iter(cases.values())).file
+    timed = file.main_quantity.kind == "histogram"
+    at = min(cases, key=lambda size: (abs(size - file.first_screen.at), size))
+    yield _main(cases[at], rows)
+    if not in_full or not timed:
+        return
+    if file.parameters[file.axis].unit == "bytes":
+        further = next((size for size in SUMMARY_SIZES if size > at and size in cases), None)
+        if further is not None:
+            yield _main(cases[further], rows)
+    what = f"{words.pattern(cases[at])} {words.size(cases[at])}"
+    yield _Asked(
+        case=cases[at], head=f"{what}, p99", of=f"p99 of the {file.main_quantity.title}", reply=_p99, measure=TAIL
+    )
+    if any(row.numbers.costs.cpu_ns for row in rows if row.cell.case == cases[at]):
+        noun = file.words.operations.partition("/")[0].removesuffix("s")
+        yield _Asked(
+            case=cases[at], head=f"{what}, CPU", of=f"all processors' time, one {noun}", reply=_cpu, measure=None
+        )
+
+
+def _main(case: Case, rows: Sequence[Row]) -> _Asked:
+    quantity = case.file.main_quantity
+    what = f"p50 of the {quantity.title}" if quantity.kind == "histogram" else quantity.title
+    return _Asked(
+        case=case,
+        head=f"{words.pattern(case)} {words.size(case)}",
+        of=what,
+        reply=_central,
+        measure=MAIN,
+        has_floor=any(row.ratio for row in rows if row.cell.case == case),
+    )
+
+
+def _parts(asked: Sequence[_Asked]) -> list[Sequence[_Asked]]:
+    return [asked[at : at + QUESTIONS_MOST] for at in range(0, len(asked), QUESTIONS_MOST)]
+
+
+# ---- replies ----
+
+
+def _central(row: Row) -> Reply:
+    numbers = row.numbers
+    shown = words.shown(numbers.quantity)
+    central = numbers.central
+    detail = "1 launch"
+    if central.low is not None and central.high is not None:
+        detail = units.interval(units.sig3(central.low * shown.scale), units.sig3(central.high * shown.scale))
+    ends = (central.value, central.low, central.high)
+    return Reply(
+        question="",
+        text=shown.text(central.value),
+        detail=detail,
+        floor=f"{units.times(row.ratio.value)} floor" if row.ratio else "",
+        bar=bar(row.ratio.value, more_is_better=numbers.more_is_better) if row.ratio else "",
+        below=row.beats_floor,
+        raw=" ".join(f"{end:.12g}" for end in ends if end is not None),
+    )
+
+
+def _p99(row: Row) -> Reply:
+    tail, shown = row.numbers.p99, words.shown(row.numbers.quantity)
+    if tail is None or tail.value is None or tail.low is None or tail.high is None:
+        return _none("few samples", (tail.reason or "").replace(",", units.THIN) if tail else "no samples")
+    detail = f"{units.us(tail.low)}\u2026{units.us(tail.high)} by launch"
+    return Reply(question="", text=shown.text(tail.value), detail=detail, raw=f"{tail.value:.12g}")
+
+
+def _cpu(row: Row) -> Reply:
+    found = row.numbers.costs.cpu_ns
+    if found is None:
+        return _none("not recorded", "")
+    sides = ", ".join(f"{role} {units.us(value)}" for role, value in found.by_role.items())
+    detail = sides if len(found.by_role) > 1 else ""
+    return Reply(question="", text=f"{units.us(found.all_roles)} \u00b5s", detail=detail, raw=f"{found.all_roles:.12g}")
+
+
+def _none(reason: str, why: str) -> Reply:
+    return Reply(question="", text=units.MISSING, reason=reason, why=why)
+
+
+def bar(ratio: float, *, more_is_better: bool) -> str:
+    """Return how long a ratio's bar is, in percent: the logarithm of how far from its floor a number is, up to 100."""
+    away = 1 / ratio if more_is_better else ratio
+    return f"{100 * min(1.0, max(0.0, math.log(away) / math.log(FARTHEST))):.0f}"
+
+
+# ---- ranks and rows ----
+
+
+def _ranked(
+    comparison: Comparison, verdicts: CampaignVerdicts, asked: Sequence[_Asked]
+) -> dict[tuple[Case, str], Groups]:
+    """Return the groups of each case by main quantity and by p99; none where verdicts on these are withheld."""
+    found: dict[tuple[Case, str], Groups] = {}
+    for measure, judged in ((MAIN, verdicts), (TAIL, verdicts.tails)):
+        if judged is None or judged.withheld:
+            continue
+        cases = {one.case for one in asked if one.measure is measure}
+        groups = groups_in_order(comparison, judged.families, cases, verdicts.looks, measure)
+        found |= {(case, measure.ending): some for case, some in groups.items()}
+    return found
+
+
+def ranks(groups: Groups) -> dict[Series, tuple[int, int]]:
+    """Return each layer's rank and how many share it: 1, 1, 3 where two lead."""
+    found: dict[Series, tuple[int, int]] = {}
+    for members in groups:
+        rank = len(found) + 1
+        found |= {series: (rank, len(members)) for series in members}
+    return found
+
+
+def _table(
+    title: str,
+    asked: Sequence[_Asked],
+    comparison: Comparison,
+    cells: Sequence[Cell],
+    ranked: Mapping[tuple[Case, str], Groups],
+    keys: Mapping[Series, Key],
+    *,
+    opened: bool,
+) -> QuestionTable:
+    columns = [_column(one, comparison, cells, ranked) for one in asked]
+    first, first_ranks = columns[0], _ranks_of(asked[0], ranked)
+    series = {cell.series for cell in cells}
+
+    def order(one: Series) -> tuple[bool, int, float, Series]:
+        value = _value(first[one], asked[0])
+        return value is None, first_ranks.get(one, (len(series) + 1, 0))[0], value or 0.0, one
+
+    ordered = sorted(series, key=order)
+    # those without any number last
+    ordered.sort(key=lambda one: all(column[one].reason for column in columns))
+    place_of = {one: first_ranks.get(one, (0, 0))[0] for one in ordered}
+    begins = {later for earlier, later in pairwise(ordered) if place_of[earlier] != place_of[later]}
+    return QuestionTable(
+        title=title,
+        opened=opened,
+        sorted_by=f"sorted by {asked[0].head}",
+        questions=tuple(
+            Question(head=one.head, of=one.of, floor="" if one.has_floor or one.measure is not MAIN else "no floor")
+            for one in asked
+        ),
+        rows=tuple(
+            Replies(key=keys[one], begins=one in begins, cells=tuple(column[one] for column in columns))
+            for one in ordered
+        ),
+    )
+
+
+def _value(reply: Reply, asked: _Asked) -> float | None:
+    """Return what sorts a reply: small is good; None where it has no value."""
+    if reply.reason or not reply.raw:
+        return None
+    value = float(reply.raw.split(" ")[0])
+    return -value if asked.case.file.main_quantity.better == "high" else value
+
+
+def _ranks_of(asked: _Asked, ranked: Mapping[tuple[Case, str], Groups]) -> dict[Series, tuple[int, int]]:
+    return ranks(ranked.get((asked.case, asked.measure.ending), ())) if asked.measure else {}
+
+
+def _column(
+    asked: _Asked, comparison: Comparison, cells: Sequence[Cell], ranked: Mapping[tuple[Case, str], Groups]
+) -> dict[Series, Reply]:
+    """Return the replies of all layers of a table to one question."""
+    rows = {row.cell.series: row for row in comparison.rows if row.cell.case == asked.case}
+    points = {cell.series: cell for cell in cells if cell.case == asked.case}
+    places = _ranks_of(asked, ranked)
+    found = {}
+    for series in dict.fromkeys(cell.series for cell in cells):
+        row = rows.get(series)
+        reply = asked.reply(row) if row is not None else _without(points.get(series))
+        found[series] = _placed(reply, asked.head, places.get(series))
+    return found
+
+
+def _placed(reply: Reply, head: str, place: tuple[int, int] | None) -> Reply:
+    if place is None or reply.reason:
+        return replace(reply, question=head)
+    rank, members = place
+    shared = f", shared by {members} layers" if members > 1 else ""
+    return replace(
+        reply,
+        question=head,
+        rank=f"{rank}{'=' if members > 1 else ''}",
+        spoken=f"rank {rank}{shared}",
+        leads=rank == 1,
+    )
+
+
+def _without(cell: Cell | None) -> Reply:
+    """Return why a layer has no value: in a word, and with the reason that was given."""
+    if cell is None:
+        return _none(NOT_PLANNED, "")
+    why = cell.troubles[0].reason if cell.troubles else ""
+    return _none(WORDS.get(cell.state, cell.state), why)
+
+
+def _reading(tables: Collection[QuestionTable], verdicts: CampaignVerdicts) -> str:
+    cells = [cell for table in tables for row in table.rows for cell in row.cells]
+    said = []
+    if any(cell.rank for cell in cells):
+        said.append(
+            "Layers with one rank (1=) are not told apart: none of them is surely worse than another of the same or a "
+            "lower group."
+        )
+    elif cells:
+        why = verdicts.withheld or "too few launches, or neighbouring rounds that are too much alike"
+        said.append(f"Nothing is ranked here ({why}): rows are sorted by value alone.")
+    if any(cell.bar for cell in cells):
+        said.append(
+            "A bar says how far a number is from its floor, what the machine itself can do: none at 1\u00d7, full from "
+            f"{units.times(FARTHEST)} on."
+        )
+    return " ".join(said)

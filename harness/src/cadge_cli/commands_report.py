@@ -20,7 +20,7 @@ from cadge_cli.options import (
     results_option,
 )
 from cadge_cli.sides import Campaigns, margin_of
-from cadge_harness.errors import EXIT_OK, NothingSelectedError, UsageError
+from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
 
@@ -59,8 +59,8 @@ def report(
 ) -> int:
     """Make the report of a campaign: one HTML file that works offline.
 
-    What is wrong stands first, and is said here as well: a host that is slow beside the others, a layer whose payload
-    went another way than asked, and, with --against, what became slower since an earlier campaign.
+    What is wrong stands on its first screen, and is said here as well: a host that is slow beside the others, a layer
+    whose payload went another way than asked, and, with --against, what became slower since an earlier campaign.
     """
     from cadge_analysis import report as reports  # numbers and pictures take time to import
     from cadge_analysis.stats.load import read
@@ -70,8 +70,6 @@ def report(
         refuse_options(ctx, ("margin",), "is for --against")
     share = margin_of(margin)
     found = Store(results or find_checkout().campaigns).open(campaign)
-    if not found.launch_ids():
-        raise NothingSelectedError(f"campaign {found.campaign_id} has no launches yet")
     path = out or found.layout.report
     if against is None:
         page = reports.page_of(read(found))

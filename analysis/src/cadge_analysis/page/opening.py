@@ -41,11 +41,13 @@ def _without(cells: Sequence[Cell]) -> Iterator[str]:
         yield f"Nothing here has a number: {whole} {done}."
     else:
         yield f"Nothing here has a number: of {_points(len(cells), 'planned point')} {words.listing(parts)}."
-    reasons = Counter(trouble.reason for cell in cells for trouble in cell.troubles[:1])
+    reasons: Counter[str] = Counter()
+    for trouble in (trouble for cell in cells for trouble in cell.troubles):
+        reasons[trouble.reason.rstrip(".")] += trouble.attempts
     if reasons:
-        reason, often = max(reasons.items(), key=lambda one: (one[1], one[0]))
-        most = f", for {_points(often, 'point')} the most frequent one," if len(reasons) > 1 else ""
-        yield f"The reason{most} is: {words.isolated(reason.rstrip('.'))}."
+        reason, _ = max(reasons.items(), key=lambda one: (one[1], one[0]))
+        which = f"The most frequent of {len(reasons)} reasons" if len(reasons) > 1 else "The reason"
+        yield f"{which} is: {words.isolated(reason)}."
 
 
 def _points(number: int, noun: str) -> str:

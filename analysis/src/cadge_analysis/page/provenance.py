@@ -73,8 +73,9 @@ def moment(text: str) -> datetime:
 
 
 def title(data: Dataset) -> str:
-    """Return the report's own title: what was compared, and where."""
-    places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in data.cells)]
+    """Return the report's own title: what was compared, and where something was measured, if anything was."""
+    cells = [cell for cell in data.cells if cell.samples] or data.cells
+    places = [words.PLACES[p] for p in words.PLACE_ORDER if any(c.case.place == p for c in cells)]
     return f"Communication layers compared, {words.listing(places)}"
 
 
@@ -88,11 +89,12 @@ def deck(data: Dataset) -> str:
     launches = units.count_of(data.rounds, "launch", "launches")
     if data.looks is not None and data.rounds > data.looks.looks[0]:
         launches = f"{data.looks.looks[0]} to {launches}"
+    hosts = ", ".join(map(words.isolated, meta.testbed.hosts))
     machines = " and ".join(dict.fromkeys(filter(None, (_processor(node.cpu) for node in data.nodes))))
     return (
         f"{units.count_of(len(data.layers), 'layer')}, {launches} of each, on "
         f"testbed \u201c{meta.testbed.name}\u201d ({units.count_of(len(meta.testbed.hosts), 'host')}: "
-        f"{', '.join(meta.testbed.hosts)}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
+        f"{hosts}{'; ' if machines else ''}{machines}). Sweep \u201c{meta.sweep}\u201d, "
         f"{units.day(created)}, {units.clock_time(created)} UTC{until}."
     )
 

@@ -41,14 +41,17 @@ _LAST = (
 
 
 def uncounted(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield what was counted nowhere, and why, in sentences."""
+    """Yield what was counted nowhere, and why, in sentences: one a reason."""
     every = [row.numbers.costs for row in rows]
+    by_reason: dict[str, list[str]] = defaultdict(list)
     for name, head in _COUNTED.items():
         if every and all(getattr(costs, name) is None for costs in every):
             said = sorted({costs.why[name] for costs in every if costs.why.get(name)})
             # where some could not and some were not asked to, that they could not says more
             why = next((text for text in said if text.startswith("not to be had")), said[0] if said else "not recorded")
-            yield f"How many {head} an operation takes: {why}."
+            by_reason[why].append(head)
+    for why, heads in by_reason.items():
+        yield f"How many {words.listing(heads)} an operation takes: {why}."
 
 
 def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> tuple[Column, ...]:

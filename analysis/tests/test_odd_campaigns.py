@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Campaigns without anything to compare say so first; whatever names hold, the page stays whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import chromium
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import report, words
+
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
+
+TOO_WIDE = """
+Array.from(document.querySelectorAll('.top *, #answer *, #questions *, nav *')).filter(e => {
+  const box = e.getBoundingClientRect();
+  return e.checkVisibility({contentVisibilityAuto: true}) && box.width > 1 && box.right > innerWidth + .5;
+}).map(e => e.tagName + '.' + e.className)
+"""
+FSI, PDI = "\u2068", "\u2069"
+
+
+def options(**given: Any) -> synthetic.Options:  # noqa: ANN401
+    usual: dict[str, Any] = {
+        "layers": ("sockets-tcp", "native-ucx"),
+        "sizes": (8, 4096),
+        "places": ("within",),
+        "waits": ("poll",),
+        "patterns": (("rpc", 1),),
+        "launches": 3,
+        "samples": 200,
+        "troubles": False,
+    }
+    return synthetic.Options(**(usual | given))
+
+
+def path_of(folder: Path, **given: Any) -> Path:  # noqa: ANN401
+    report.build(synthetic.make(folder / "store", options(**given)).path, folder / "r.html")
+    return folder / "r.html"
+
+
+def page_of(folder: Path, **given: Any) -> pagereader.Node:  # noqa: ANN401
+    return pagereader.read(path_of(folder, **given).read_text())
+
+
+def said(root: pagereader.Node) -> list[str]:
+    """Return what the answer begins with."""
+    return [node.text for node in root.one("section", id="answer").all("p", class_="opening")]
+
+
+def fail(_: dict[str, Any], attempt: dict[str, Any], number: int) -> None:
+    synthetic._spoil(attempt, "DEADLINE", "no progress for 3000 ms" if number else "the library ended")
+
+
+def test_an_empty_campaign(tmp_path: Path) -> None:
+    root = page_of(tmp_path, status="interrupted", lost=lambda _: True)
+    assert said(root) == ["Nothing was measured: no launch of 4 planned points was made."]
+    assert not root.all("ul", class_="answers")
+    [stop] = root.all("p", class_="stops")
+    assert stop.text.startswith("To be read with reserve: The campaign is incomplete (")
+    assert "never opened" in root.one("dl", class_="compared").text
+    assert "0 of 12 planned attempts gave a number" in root.one("dl", class_="compared").text
+    assert "Within one host, polling: no layer has a number" in root.one("section", id="questions").text
+
+
+def test_all_refused(tmp_path: Path) -> None:
+    root = page_of(tmp_path, layers=("sockets-unix",), places=("between",), troubles=True)
+    assert said(root) == [
+        "Nothing here has a number: all 2 planned points were refused before anything was tried.",
+        "The reason is: a Unix socket does not leave its host.",
+    ]
+    assert "planned attempts gave" not in root.one("dl", class_="compared").text, "none was planned"
+
+
+def test_one_point_refused(tmp_path: Path) -> None:
+    root = page_of(tmp_path, layers=("sockets-unix",), places=("between",), troubles=True, sizes=(8,))
+    assert said(root)[0] == "Nothing here has a number: its one planned point was refused before anything was tried."
+
+
+def test_all_failed(tmp_path: Path) -> None:
+    root = page_of(tmp_path, attempt_hook=fail)
+    assert said(root) == [
+        "Nothing here has a number: all 4 planned points were tried, and failed.",
+        "The most frequent of 2 reasons is: no progress for 3000 ms.",
+    ]
+    assert "0 of 12 planned attempts gave a number" in root.one("dl", class_="compared").text
+
+
+def test_some_failed_and_the_rest_was_not_run(tmp_path: Path) -> None:
+    gone = {"lost": lambda launch: launch["subject"]["layer"] == "native-ucx"}
+    assert said(page_of(tmp_path, attempt_hook=fail, **gone))[0] == (
+        "Nothing here has a number: of 4 planned points 2 were tried, and failed and 2 were not run."
+    )
+
+
+def test_one_layer(tmp_path: Path) -> None:
+    root = page_of(tmp_path, layers=("sockets-tcp",))
+    assert said(root) == ["Nothing is compared: sockets-tcp is the only layer of this campaign."]
+    assert "the only layer with a number here" in root.one("ul", class_="answers").text
+
+
+def test_one_layer_with_numbers_of_several(tmp_path: Path) -> None:
+    root = page_of(tmp_path, lost=lambda launch: launch["subject"]["layer"] == "native-ucx")
+    assert said(root) == ["Nothing is compared: of 2 layers only sockets-tcp has numbers."]
+
+
+def test_one_size(tmp_path: Path) -> None:
+    root = page_of(tmp_path, sizes=(64,))
+    assert said(root) == ["One size alone was measured, 64 B: nothing here says how results change with it."]
+
+
+def test_a_usual_campaign_needs_no_such_words(tmp_path: Path) -> None:
+    assert said(page_of(tmp_path)) == []
+
+
+# ---- names ----
+
+HOSTILE = {
+    "script": "<script>alert(1)</script>",
+    "quotes": "h\"1'><b onmouseover=alert(1)>",
+    "long": "layer-" + "x" * 294,
+    "from the right": "\u05e9\u05db\u05d1\u05d4-\u0637\u0628\u0642\u0629",
+    "turned": "tcp\u202eefas\u2066",
+}
+
+
+def test_names_that_turn_are_set_apart() -> None:
+    assert words.isolated("sockets-tcp") == "sockets-tcp"
+    assert words.isolated("caf\u00e9 \u5c42") == "caf\u00e9 \u5c42"
+    for name in (HOSTILE["from the right"], HOSTILE["turned"]):
+        assert words.isolated(name) == f"{FSI}{name}{PDI}"
+
+
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_layer_is_harmless_and_leaves_the_page_whole(
+    name: str, browser: chromium.Browser, tmp_path: Path
+) -> None:
+    path = path_of(tmp_path, layers=(name, "sockets-tcp"), launches=6, node={"kernel": name, "libc": name})
+    root = pagereader.read(path.read_text())
+    assert len(root.all("script")) == 1
+    assert not root.all("b", onmouseover="alert(1)")
+    rows = root.one("section", id="questions").one("tbody").all("tr")
+    assert name in {row.one("th").one("bdi").text for row in rows}
+    assert words.isolated(name) in root.one("ul", class_="answers").text
+    for width in (390, 1280):
+        browser.open(path, width=width)
+        assert browser.complaints() == []
+        assert browser.value("document.documentElement.scrollWidth") == width
+        assert browser.value(TOO_WIDE) == []
+        letters = "getComputedStyle(document.querySelector('.answers li')).direction"
+        assert browser.value(letters) == "ltr"

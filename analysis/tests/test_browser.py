@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,29 @@ def test_it_asks_for_nothing_and_has_nothing_to_complain_of(browser: Browser, re
     assert browser.requests() == [report_path.resolve().as_uri()]
 
 
+HEIGHTS = "Array.from(document.querySelectorAll('{selector}')).map(e => e.getBoundingClientRect().{side})"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_first_screen_holds_the_answer(browser: Browser, report_path: Path, dark: bool) -> None:
+    """Of a window of 1280 by 900: what was compared, answers, and beside them all warnings with their sizes."""
+    browser.open(report_path, width=1280, height=900, dark=dark)
+    assert browser.value(HEIGHTS.format(selector=".compared", side="bottom"))[0] < 320
+    answers = browser.value(HEIGHTS.format(selector=".answers li", side="bottom"))
+    assert sum(bottom < 900 for bottom in answers) >= 3
+    warnings = browser.value(HEIGHTS.format(selector=".banner details.grave", side="bottom"))
+    assert max(warnings) < 900
+    assert browser.value("document.querySelectorAll('.banner details.grave').length") == len(warnings) > 0
+
+
+def test_headings_are_in_order(browser: Browser, report_path: Path) -> None:
+    browser.open(report_path, width=1280)
+    levels = browser.value("Array.from(document.querySelectorAll('h1,h2,h3,h4,h5,h6')).map(e => +e.tagName[1])")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert max(later - earlier for earlier, later in pairwise(levels)) == 1
+
+
 def test_it_is_complete_with_scripts_off(browser: Browser, report_path: Path) -> None:
     browser.open(report_path, width=1280, scripts=False)
     assert browser.value("document.querySelectorAll('svg.chart').length") > 8
@@ -77,7 +101,18 @@ def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Pa
         shade = luminance(browser.value(COLOUR.format(selector=selector, name=name)))
         return (max(shade, ground) + 0.05) / (min(shade, ground) + 0.05)
 
-    for selector in (".answers li", ".deck", "figcaption", ".full small", "nav a", "summary", "td.below"):
+    for selector in (
+        ".answers li",
+        ".deck",
+        "figcaption",
+        ".full small",
+        "nav a",
+        "summary",
+        "td.below",
+        ".answers small",
+        ".rank:not(.leads)",
+        ".away",
+    ):
         if browser.value(f"document.querySelector('{selector}') !== null"):
             assert contrast(selector) >= 4.5, selector
     assert contrast("figure svg.chart text", "fill") >= 4.5
@@ -85,8 +120,10 @@ def test_text_and_lines_contrast_with_the_page(browser: Browser, report_path: Pa
         if browser.value(f"document.querySelector('figure svg.chart [fill*=\"var(--s{slot},\"]') !== null"):
             assert contrast(f'figure svg.chart [fill*="var(--s{slot},"]', "fill") >= 3.0
     banner = luminance(browser.value(COLOUR.format(selector=".banner", name="backgroundColor")))
-    assert contrast(".banner p", ground=banner) >= 4.5
-    assert contrast(".banner h2", ground=banner) >= 4.5
+    for selector in (".banner p", ".banner h3", ".banner summary span"):
+        assert contrast(selector, ground=banner) >= 4.5, selector
+    chip = luminance(browser.value(COLOUR.format(selector=".rank.leads", name="backgroundColor")))
+    assert contrast(".rank.leads", ground=chip) >= 4.5
 
 
 def test_a_layer_can_be_picked_out_without_scripts(browser: Browser, report_path: Path) -> None:

@@ -97,5 +97,5 @@ def test_the_report_shows_what_was_counted_and_says_what_was_not(campaign: Campa
         both = shown.fields["switches_client"].numbers[0] + shown.fields["switches_server"].numbers[0]
         assert shown.fields["switches_all"].numbers[0] == pytest.approx(both)
     assert all("cycles" not in shown.fields for shown in rows)
-    assert "How many cycles an operation takes: not recorded." in page.text
+    assert "How many cycles and instructions an operation takes: not recorded." in page.text
     assert "How many system calls an operation takes" not in page.text

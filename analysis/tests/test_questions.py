@@ -89,7 +89,7 @@ def test_questions_follow_from_what_was_measured(root: pagereader.Node) -> None:
         "RPC 8 B, CPU",
         "Stream 1 MiB",
     ]
-    assert [head.smalls for head in heads[:2]] == [["sorted by RPC 8 B"], ["p50 of the round trip"]]
+    assert [head.smalls for head in heads[:2]] == [["sorted by RPC 8 B"], ["p50, round trip"]]
 
 
 def test_rows_are_sorted_by_result_and_ties_share_a_rank(root: pagereader.Node) -> None:

@@ -105,9 +105,7 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
         if further is not None:
             yield _main(cases[further], rows)
     what = f"{words.pattern(cases[at])} {words.size(cases[at])}"
-    yield _Asked(
-        case=cases[at], head=f"{what}, p99", of=f"p99 of the {file.main_quantity.title}", reply=_p99, measure=TAIL
-    )
+    yield _Asked(case=cases[at], head=f"{what}, p99", of=f"p99, {file.main_quantity.title}", reply=_p99, measure=TAIL)
     if any(row.numbers.costs.cpu_ns for row in rows if row.cell.case == cases[at]):
         noun = file.words.operations.partition("/")[0].removesuffix("s")
         yield _Asked(
@@ -117,7 +115,7 @@ def _of_pattern(rows: Sequence[Row], *, in_full: bool) -> Iterator[_Asked]:
 
 def _main(case: Case, rows: Sequence[Row]) -> _Asked:
     quantity = case.file.main_quantity
-    what = f"p50 of the {quantity.title}" if quantity.kind == "histogram" else quantity.title
+    what = f"p50, {quantity.title}" if quantity.kind == "histogram" else quantity.title
     return _Asked(
         case=case,
         head=f"{words.pattern(case)} {words.size(case)}",

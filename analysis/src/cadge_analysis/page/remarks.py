@@ -114,7 +114,7 @@ def _made_again(data: Dataset) -> Iterator[Remark]:
         title=f"{units.count_of(len(every), 'launch was', 'launches were')} made again",
         text=f"{', '.join(parts)}. Each counts once, as it was made last; the earlier records lie in the campaign's "
         "folder \u201caside\u201d and count nowhere.",
-        size=_of(len(every), len(data.records), "launch", "launches"),
+        size=_share_of(len(every), len(data.records), "launch", "launches"),
         share=_share(len(every), len(data.records)),
     )
 
@@ -138,7 +138,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             text="Either the floor is weak or the measurement is wrong; do not rely on these ratios, each of which "
             "stands up to all others of its pattern, place and wait mode: "
             f"{'; '.join(names)}{rest}.",
-            size=_of(len(beaten), len(rows), "row"),
+            size=_share_of(len(beaten), len(rows), "row"),
             share=_share(len(beaten), len(rows)),
             stops=True,
         )
@@ -149,7 +149,7 @@ def _floors(rows: tuple[Row, ...], data: Dataset) -> Iterator[Remark]:
             grave=False,
             title=f"{units.count_of(without, 'row')} without a floor",
             text=f"They show no ratio: {'; '.join(reasons[:_NAMED])}.",
-            size=_of(without, len(rows), "row"),
+            size=_share_of(without, len(rows), "row"),
             share=_share(without, len(rows)),
         )
 
@@ -167,7 +167,7 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             grave=False,
             title=f"{units.count_of(len(few), 'row')} on too few launches for 95\u202f%",
             text=f"Six valid launches are needed; these intervals cover less ({text} at worst), as each row says.",
-            size=_of(len(few), len(rows), "row"),
+            size=_share_of(len(few), len(rows), "row"),
             share=_share(len(few), len(rows)),
         )
     yield from _warmup(rows)
@@ -225,7 +225,7 @@ def _few_operations(rows: tuple[Row, ...]) -> Iterator[Remark]:
         title=f"{units.count_of(len(few), 'row')} on few operations",
         text=f"In some launch fewer than {OPERATIONS_MIN} operations were measured: {', '.join(sizes)}. These rows are "
         "marked; longer points (`duration` of the sweep) mend it.",
-        size=_of(len(few), len(rows), "row"),
+        size=_share_of(len(few), len(rows), "row"),
         share=_share(len(few), len(rows)),
     )
 
@@ -243,7 +243,7 @@ def _coarse(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             text=f"The clock counts in steps of {units.sig3(step_ns)} ns: the shortest of these medians, "
             f"{units.us(shortest)} \u00b5s, is known to {units.percent(step_ns / shortest, 0)} at best, however "
             "narrow its interval is.",
-            size=_of(len(near), len(rows), "row"),
+            size=_share_of(len(near), len(rows), "row"),
             share=_share(len(near), len(rows)),
         )
 
@@ -281,7 +281,7 @@ def _hindered(rows: tuple[Row, ...]) -> Iterator[Remark]:
         title=f"{units.count_of(hindered, 'attempt')} hindered",
         text=f"For more than {units.percent(HINDERED_SHARE)} of its time an endpoint was ready to run and had no "
         f"processor, or the host took it away: {listed}. None of them is dropped.",
-        size=_of(hindered, attempts, "attempt"),
+        size=_share_of(hindered, attempts, "attempt"),
         share=share,
     )
 
@@ -308,7 +308,7 @@ def _caveat(rows: Sequence[Row], name: str, quantity: Quantity) -> Iterator[Rema
             title=f"{units.count_of(often, 'attempt')} {quantity.title}",
             text=f"{quantity.caveat} By {_along(rows)}: {by_size}; by layer: {by_layer}. Rows are marked where it "
             "holds of more than half of the launches; none is dropped.",
-            size=f"{_of(often, attempts, 'attempt')} of {rows[0].cell.case.file.title}",
+            size=f"{_share_of(often, attempts, 'attempt')} of {rows[0].cell.case.file.title}",
             share=_share(often, attempts),
         )
 
@@ -341,7 +341,7 @@ def _generator(rows: tuple[Row, ...]) -> Iterator[Remark]:
             title=f"{units.count_of(len(near), 'row')} above {units.percent(rule.marked, 0)} of the generator's limit",
             text=f"{file.title}: over a layer that does nothing at most {said} a second are achieved, by what else is "
             "asked. Near that the lag may be the generator's own; rows say how near they are.",
-            size=_of(len(near), len(rows), "row"),
+            size=_share_of(len(near), len(rows), "row"),
             share=_share(len(near), len(rows)),
         )
 
@@ -449,6 +449,12 @@ def _said_by_others(data: Dataset) -> Iterator[Remark]:
 
 def _share(some: int, every: int) -> float:
     return some / every if every else 0.0
+
+
+def _share_of(some: int, every: int, noun: str, plural: str | None = None) -> str:
+    """Return "7.5 % of 40 rows", beside a title that says how many they are."""
+    share = units.percent(_share(some, every), 0 if some >= every else 1)
+    return f"{share} of {units.count_of(every, noun, plural)}"
 
 
 def _of(some: int, every: int, noun: str, plural: str | None = None) -> str:

@@ -161,6 +161,23 @@ def test_labels_of_charts_do_not_leave_the_picture(browser: Browser, report_path
     assert browser.value(OUTSIDE) == []
 
 
+def test_paper_shows_what_the_screen_folds(browser: Browser, report_path: Path) -> None:
+    """Of the first screen and of the matrix: the texts of warnings, and tables of blocking layers."""
+    taller = (
+        "Array.from(document.querySelectorAll('.sure details, .asks')).map(e => e.getBoundingClientRect().height"
+        " > e.querySelector('summary').getBoundingClientRect().height + 10)"
+    )
+    browser.open(report_path, width=760)
+    assert not all(browser.value(taller))
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        shown = browser.value(taller)
+        assert len(shown) > 5
+        assert all(shown)
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="")
+
+
 def test_it_prints_with_every_section_on_paper(browser: Browser, report_path: Path) -> None:
     browser.open(report_path, width=1280)
     printed = browser.send("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]

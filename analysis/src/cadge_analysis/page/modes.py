@@ -14,6 +14,8 @@ from cadge_analysis.stats.modes import Modes
 from cadge_analysis.stats.witness import Around, around
 
 _NAMED = 3
+_OFTEN_SHARE = 0.1
+"""Of more rows it is a warning that launches are of two groups."""
 _WITNESSES = {"line_ns": "a bounced cache line", "copy_ns": "a copy", "clock_ns": "reading the clock"}
 
 Found = tuple[Row, Modes, str]  # and what more there is to say of it
@@ -30,7 +32,7 @@ def remarks(data: Dataset, rows: Sequence[Row]) -> Iterator[Remark]:
     tried = sum(len(row.numbers.by_round) >= modes.LAUNCHES_LEAST for row in rows)
     if launches:
         yield Remark(
-            grave=False,
+            grave=len(launches) > _OFTEN_SHARE * len(rows),
             title=f"{units.count_of(len(launches), 'row')} of two groups of launches",
             text="Their launches lie near one value or near another, with nothing between, so that the median only "
             f"says which group is larger: {_named(launches, 'launches')}. Of {units.count_of(tried, 'row')} about "

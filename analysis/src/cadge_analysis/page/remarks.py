@@ -22,6 +22,7 @@ from cadge_results.pattern import Quantity
 _STEAL_SHARE = 0.01
 _UNSTEADY_SHARE = 0.1
 _HINDERED_SHARE = 0.1
+_FEW_SHARE = 0.5
 _PHYSICAL = {"none", "no", "physical", ""}
 _COARSE_SHARE = 0.02
 _NAMED = 3
@@ -164,7 +165,7 @@ def _replication(data: Dataset, rows: tuple[Row, ...]) -> Iterator[Remark]:
             else f"{worst} launches: {units.percent(rank_coverage(worst, 1))}"
         )
         yield Remark(
-            grave=False,
+            grave=len(few) > _FEW_SHARE * len(rows),
             title=f"{units.count_of(len(few), 'row')} on too few launches for 95\u202f%",
             text=f"Six valid launches are needed; these intervals cover less ({text} at worst), as each row says.",
             size=_share_of(len(few), len(rows), "row"),

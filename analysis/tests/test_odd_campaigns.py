@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import synthetic
 
 from cadge_analysis import report, words
+from cadge_analysis.stats import load
 
 pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
 
@@ -153,3 +155,38 @@ def test_a_hostile_layer_is_harmless_and_leaves_the_page_whole(
         assert browser.value(TOO_WIDE) == []
         letters = "getComputedStyle(document.querySelector('.answers li')).direction"
         assert browser.value(letters) == "ltr"
+
+
+@pytest.mark.parametrize("name", [HOSTILE["quotes"], HOSTILE["long"], HOSTILE["turned"]])
+def test_a_hostile_host_is_harmless(name: str, browser: chromium.Browser, tmp_path: Path) -> None:
+    data = load.read(synthetic.make(tmp_path / "store", options()))
+    testbed = data.meta.testbed.model_copy(update={"hosts": (name, "h2"), "name": name})
+    node = data.nodes[0].model_copy(update={"host": name})
+    meta = data.meta.model_copy(update={"testbed": testbed, "sweep": name, "problems": (name, name)})
+    notices = data.plan.model_copy(update={"notices": (name, "another")})
+    report.write(report.page_of(replace(data, meta=meta, nodes=(node,), plan=notices)), tmp_path / "r.html")
+    root = pagereader.read((tmp_path / "r.html").read_text())
+    assert not root.all("b", onmouseover="alert(1)")
+    assert len(root.all("script")) == 1
+    assert words.isolated(name) in root.one("p", class_="deck").text
+    assert name in [one.text for one in root.all("bdi")]
+    for width in (390, 1280):
+        browser.open(tmp_path / "r.html", width=width)
+        browser.value("document.querySelectorAll('.sure details').forEach(d => d.open = true)")
+        assert browser.complaints() == []
+        assert browser.value("document.documentElement.scrollWidth") == width
+        assert browser.value(TOO_WIDE) == []
+
+
+def test_the_head_says_what_was_compared(tmp_path: Path) -> None:
+    layers = ("native-ucx", "rdma-ucx", "mpi-p2p")
+    both = ("within", "between")
+    root = page_of(tmp_path, layers=layers, places=both, patterns=(("rpc", 1), ("stream", 16)), waits=("poll", "block"))
+    told = {item.one("dt").text: item.one("dd").text for item in root.one("dl", class_="compared").all("div")}
+    over = "within: shared memory; between: a network (data0)"
+    assert told["UCX 1.13.1"] == f"native-ucx, rdma-ucx {over}"
+    assert told["Open MPI 4.1.4"] == f"mpi-p2p {over}"
+    # three layers, two patterns, two sizes, two places, two ways to wait, three launches
+    assert told["Measured"].startswith(
+        "RPC and Stream: 8 B to 4 KiB (2 sizes); polling and blocking 144 of 144 planned attempts gave a number"
+    )

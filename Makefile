@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Verbs only. What they do stands in ci/, layers/build.mk, harness/build.mk and in the command `cadge`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build sweep report test check bench long fresh conformance new-layer new-pattern clean
+.PHONY: help setup build sweep report test check bench long fresh conformance new-layer new-pattern site clean
 SHELL := /bin/bash
 
 SWEEP ?= default
@@ -64,6 +64,10 @@ new-layer: ## the three files of a new layer, ready to build and to conform: NAM
 
 new-pattern: ## the two files of a new pattern, ready to build: NAME=name
 	@ci/new-pattern "$$NAME"
+
+site: ## these pages as a site to read offline, with a reference made of the code: build/site/html
+	@ci/setup site
+	@build/site/venv/bin/python -m ci.site
 
 clean: ## remove what was built; results stay
 	rm -rf build

@@ -17,7 +17,8 @@ SECTION = re.compile(r'<section id="([^"]+)"[^>]*>.*?</section>', re.DOTALL)
 SHAPES = re.compile(r"<svg[^>]*><symbol.*?</svg>", re.DOTALL)
 """Markers, which are drawn once and used everywhere."""
 LINK = re.compile(r'(<a\b[^>]*\bhref=")#([^"]*)')
-PLACE = re.compile(r"^<!-- example: ([\w-]+) -->$", re.MULTILINE)
+PLACE = re.compile(r"^<!-- example: ([\w-]+)(?:, (\d+) lines)? -->$", re.MULTILINE)
+LINES_USUAL = 24
 REPORT = "example/report.html"
 """The whole of it, within the site."""
 
@@ -33,7 +34,7 @@ def report() -> str:
     others = [name for name in synthetic.LAYERS if name != baseline]
     options = synthetic.Options(
         layers=(baseline, *others[:3]),
-        sizes=(8, 4096, 65536),
+        sizes=(8, 4096),
         places=("within",),
         waits=("poll",),
         launches=12,
@@ -70,7 +71,10 @@ def heading(section: str) -> str:
 
 
 def filled(name: str, text: str, known: Mapping[str, str]) -> str:
-    """Return a page with pieces of the example where it asks for them: `<!-- example: ANCHOR -->`, alone on a line."""
+    """Return a page with pieces of the example where it asks for them, alone on a line.
+
+    `<!-- example: ANCHOR -->`, or `<!-- example: ANCHOR, 9 lines -->` where its frame need not be as high as usual.
+    """
     up = "../" * name.count("/")
 
     def piece(match: re.Match[str]) -> str:
@@ -78,7 +82,8 @@ def filled(name: str, text: str, known: Mapping[str, str]) -> str:
             raise SystemExit(f"{name}: the example's report has no section {match[1]}: {', '.join(known)}")
         place = f"{up}example/{match[1]}.html"
         title = f"The example: {heading(known[match[1]])}"
-        frame = f'<iframe class="report" loading="lazy" title="{title}" src="{place}"></iframe>'
+        high = f'style="height: {match[2] or LINES_USUAL}lh"'
+        frame = f'<iframe class="report" {high} loading="lazy" title="{title}" src="{place}"></iframe>'
         return f'{frame}\n\n<a href="{place}">This piece alone</a>'
 
     return PLACE.sub(piece, text)

@@ -50,6 +50,12 @@ def with_links(name: str, text: str, root: Path, every: Iterable[str]) -> str:
     return text
 
 
+def _entry(name: str) -> str:
+    """Return a page's line in the contents: its own heading, but the README's, which is the site's as well."""
+    place = f"/{name.removesuffix('.md')}"
+    return f"What it does <{place}>" if name == "README.md" else place
+
+
 def contents(names: Iterable[str]) -> str:
     """Return the table of contents: each page in the first part one of whose patterns it matches. None is left out."""
     parts: Mapping[str, list[str]] = yaml.safe_load((HERE / "contents.yml").read_text(encoding="utf-8"))
@@ -60,7 +66,7 @@ def contents(names: Iterable[str]) -> str:
             chosen += [name for name in left if fnmatchcase(name, pattern) and name not in chosen]
         left = [name for name in left if name not in chosen]
         if chosen:
-            listing = "\n".join(f"/{name.removesuffix('.md')}" for name in chosen)
+            listing = "\n".join(_entry(name) for name in chosen)
             text += f"\n```{{toctree}}\n:caption: {part}\n:hidden:\n\n{listing}\n```\n"
     assert not left, f"contents.yml has no part for {left}"
     return text

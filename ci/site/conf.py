@@ -12,6 +12,7 @@ language = "en"
 extensions = ["myst_parser"]
 myst_heading_anchors = 6  # every heading can be linked to, by the words that a forge makes of it
 root_doc = "index"
+suppress_warnings = ["misc.highlighting_failure"]  # a piece of code that is cut short is no fault of its page
 smartquotes = False  # options are written as they are typed
 
 html_theme = "furo"

@@ -18,9 +18,13 @@ from cadge_cli.cli import COMMANDS, cadge
 from cadge_harness.errors import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parents[2]
-MADE = reference.made(ROOT)
 INLINE = re.compile(r"`(cadge [a-z]+ [^`]*)`")
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return reference.made(ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +40,23 @@ def report() -> str:
         ("layers", "layers/*/*.layer.yml"),
     ],
 )
-def test_the_reference_has_every_file(page: str, files: str) -> None:
-    headings = check_links.read(MADE[f"reference/{page}.md"]).anchors
+def test_the_reference_has_every_file(made: dict[str, str], page: str, files: str) -> None:
+    headings = check_links.read(made[f"reference/{page}.md"]).anchors
     for path in ROOT.glob(files):
         name = path.name.partition(".")[0]
         style = "shim" if path.parent.name == "shims" else path.parent.name
         assert (f"{style}-{name}" if page == "layers" else name) in headings
 
 
-def test_the_reference_has_every_command_and_option_and_exit_code() -> None:
-    text = MADE["reference/commands.md"]
+def test_the_reference_has_every_command_and_option_and_exit_code(made: dict[str, str]) -> None:
+    text = made["reference/commands.md"]
     for name in COMMANDS:
         assert f"\n## cadge {name}\n" in text
     assert "### cadge testbed up\n" in text
     assert "| `--budget TIME` |" in text
     assert "```text\nExamples:\n" in text
     for number, meaning in EXIT_CODES.items():
-        assert f"| {number} | {reference.escaped(meaning)} |" in MADE["reference/exit-codes.md"]
+        assert f"| {number} | {reference.escaped(meaning)} |" in made["reference/exit-codes.md"]
 
 
 def test_words_are_no_markup() -> None:
@@ -60,16 +64,16 @@ def test_words_are_no_markup() -> None:
     assert reference.escaped("see `cadge a_b`") == "see `cadge a_b`"
 
 
-def test_links_within_made_pages_lead_somewhere() -> None:
-    for name, text in MADE.items():
+def test_links_within_made_pages_lead_somewhere(made: dict[str, str]) -> None:
+    for name, text in made.items():
         page = check_links.read(text)
         for link in page.links:
             assert link.target.startswith("#"), (name, link)
             assert link.target[1:] in page.anchors, (name, link)
 
 
-def test_every_page_has_a_place_in_the_contents() -> None:
-    names = [*stage.pages(ROOT), *MADE]
+def test_every_page_has_a_place_in_the_contents(made: dict[str, str]) -> None:
+    names = [*stage.pages(ROOT), *made]
     text = stage.contents([*names, "some/new/page.md"])
     for name in [*names, "some/new/page.md"]:
         place = re.escape(f"/{name.removesuffix('.md')}")
@@ -179,12 +183,12 @@ def test_a_command_that_a_page_shows_is_one(page: str, line: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_site_is_built() -> None:
+def test_the_site_is_built(made: dict[str, str]) -> None:
     """Sphinx takes no warning, and every link within the site leads somewhere."""
     done = subprocess.run(["make", "-s", "site"], cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     html = ROOT / "build/site/html"
-    for name in [*stage.pages(ROOT), *MADE]:
+    for name in [*stage.pages(ROOT), *made]:
         assert (html / name).with_suffix(".html").is_file(), name
     assert (html / "example/report.html").stat().st_size > 50_000
     assert list(check_built.wrong(html)) == []

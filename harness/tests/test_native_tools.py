@@ -111,15 +111,20 @@ def test_a_rate_of_the_mpi_suites_is_that_of_its_size() -> None:
 
 
 def test_what_one_of_them_prints_is_nothing_for_its_sibling() -> None:
-    """Columns are counted: fabtests have one less than fi_pingpong, quantiles of OSU come beside the mean."""
+    """Headings are read: those of fi_pingpong are others, and who prints no quantile has none."""
     for name, printed in (
         ("fi_pingpong", kept("fi_rdm_pingpong.8")),
         ("fi_rdm_pingpong", HEAD_OFI + "8       20k     =20k     312k        0.56s      0.57      13.95       0.07\n"),
-        ("osu_latency", kept("osu_latency_z.8")),
         ("osu_latency -z", kept("osu_latency.8")),
+        ("osu_bw", kept("osu_latency.8")),
+        ("osu_latency", kept("osu_get_latency.8")),
     ):
-        with pytest.raises(ToolError, match="no line"):
+        with pytest.raises(ToolError, match=r"no line|no such columns"):
             BY_NAME[name].read(printed, ASK)
+
+
+def test_a_mean_beside_quantiles_is_still_the_mean() -> None:
+    assert BY_NAME["osu_latency"].read(kept("osu_latency_z.8"), ASK) == pytest.approx(2460.0)
 
 
 def test_fabtests_are_told_a_port_for_addresses_and_one_of_their_own_on_each_side() -> None:

@@ -43,6 +43,7 @@ COMMANDS = {
     "resume": "Make the missing launches of a campaign, and no others.",
     "report": "Make the report of a campaign.",
     "export": "Write a campaign as CSV or JSON.",
+    "import": "Set what other tools printed beside a campaign.",
     "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
@@ -114,6 +115,10 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_report import export
 
             return export
+        case "import":
+            from cadge_cli.commands_import import import_
+
+            return import_
         case "verify":
             from cadge_cli.commands_verify import verify
 

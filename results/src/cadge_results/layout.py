@@ -81,6 +81,11 @@ class Layout:
         return self.root / "looks"
 
     @property
+    def imported(self) -> Path:
+        """Folder of what the user's own runs of other tools printed; only where some of it was imported."""
+        return self.root / "imported"
+
+    @property
     def aside(self) -> Path:
         """Folder of what was moved aside: damaged files, and records of launches that are made again."""
         return self.root / "aside"
@@ -88,6 +93,10 @@ class Layout:
     def launch(self, launch_id: str) -> Path:
         """Return the file of one launch."""
         return self.launches / f"{launch_id}.json"
+
+    def imported_file(self, imported_id: str) -> Path:
+        """Return the file of one import."""
+        return self.imported / f"{imported_id}.json"
 
     def decision(self, look: int) -> Path:
         """Return the file of what was decided at a look, counted from 1."""

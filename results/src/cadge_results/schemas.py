@@ -15,6 +15,7 @@ from cadge_results.block import Block
 from cadge_results.campaign import CampaignMeta
 from cadge_results.decision import Decision, LaterLook
 from cadge_results.floor import FloorFile
+from cadge_results.imported import ImportedFile
 from cadge_results.launch import LaunchFile
 from cadge_results.layerfile import LayerFile
 from cadge_results.native import NativeFile
@@ -31,6 +32,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     CampaignMeta,
     Decision,
     FloorFile,
+    ImportedFile,
     LaterLook,
     LaunchFile,
     LaunchRecord,

@@ -6,6 +6,7 @@ A campaign is one folder:
     <campaign_id>/campaign.json  plan.json  sweep.yml  nodes/<host>.json
                   decisions/look-<n>.json  looks/look-<n>.json  where its sweep names looks: see `decision`
                   blocks/<block_id>/block.json  launches/<launch_id>.json  report.html  study-<name>.html  ansible.log
+                  imported/<imported_id>.json  what the user's own runs of other tools printed: see `imported`
                   aside/<number>-<why>/...  what was moved aside, as it lay in the campaign
 
 Beside each file that never changes lies its checksum, NAME.sha256; campaign.json, which changes, has its own in itself.
@@ -39,6 +40,7 @@ from cadge_results.errors import (
     SchemaTooNewError,
     SchemaTooOldError,
 )
+from cadge_results.imported import ImportedFile
 from cadge_results.layout import Layout, stored
 from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
@@ -316,6 +318,23 @@ class Campaign:
         """Return what native tools printed beside the launches, None where none ran. Read anew: it grows meanwhile."""
         path = self.layout.native
         return self._document(NativeFile, path, changes=True)[0] if path.exists() else None
+
+    def imported_ids(self) -> tuple[str, ...]:
+        """Return the names of what was imported, in their order. Raises DamagedError."""
+        return tuple(path.stem for path in self._stored(self.layout.imported))
+
+    def imported_file(self, imported_id: str) -> ImportedFile:
+        """Return one import. Raises FormatError, DamagedError."""
+        path = self.layout.imported_file(imported_id)
+        found = self._document(ImportedFile, path)[0]
+        if found.imported_id != imported_id:
+            self._refuse(Damage(path, Kind.SWAPPED, f"it holds import {found.imported_id}"))
+        return found
+
+    def imported(self) -> tuple[ImportedFile, ...]:
+        """Return everything that was imported, oldest first. Raises FormatError, DamagedError."""
+        every = map(self.imported_file, self.imported_ids())
+        return tuple(sorted(every, key=lambda one: (one.imported_utc, one.imported_id)))
 
     def missing_launch_ids(self) -> tuple[str, ...]:
         """Return planned launches that are not stored, in the plan's order."""

@@ -17,7 +17,7 @@ from cadge_results.campaign import CampaignMeta
 from cadge_results.checksum import SUFFIX, beside
 from cadge_results.damage import look, misfit
 from cadge_results.errors import Damage, DamagedError, FormatError, Kind, StoreBusyError
-from cadge_results.layout import stored, visible
+from cadge_results.layout import Layout, stored, visible
 from cadge_results.plan import Plan
 from cadge_results.record import LaunchRecord
 from cadge_results.store import Campaign
@@ -85,7 +85,8 @@ def mendable(campaign: Campaign, damage: Damage) -> bool:
         return not os.path.lexists(layout.later_look(int(look) + 1))
     if look.isdecimal() and damage.path.parent == layout.later:
         return not _made_for(campaign, int(look))
-    return any(folder in damage.path.parents for folder in (layout.launches, layout.nodes, layout.blocks))
+    again = (layout.launches, layout.nodes, layout.blocks, layout.imported)  # of the last, the user has the file
+    return any(folder in damage.path.parents for folder in again)
 
 
 def _made_for(campaign: Campaign, look: int) -> list[Path]:
@@ -128,6 +129,9 @@ class _Look:
         if layout.native.exists():
             with self._looking(layout.native):
                 self.campaign.native()
+        for path in self._documents(layout.imported):
+            with self._looking(path):
+                self.campaign.imported_file(path.stem)
         for path in self._documents(layout.nodes):
             with self._looking(path):
                 self.campaign.node(path.stem)
@@ -229,8 +233,8 @@ class _Look:
     def _missing(self) -> None:
         """Find files of which only the checksum is left, and launches that a finished campaign has not."""
         layout = self.layout
-        folders = (layout.launches, layout.nodes, layout.decisions, layout.later, *layout.blocks.glob("*/"))
-        for folder in folders:
+        blocks = layout.blocks.glob("*/")
+        for folder in (*_folders(layout), *blocks):
             for checksum in sorted(folder.glob(f"*{SUFFIX}")):
                 path = checksum.with_name(checksum.name.removesuffix(SUFFIX))
                 if not os.path.lexists(path):
@@ -250,12 +254,13 @@ class _Look:
     def _others(self) -> None:
         """Find what cadge did not write: where it reads every file, that is damage."""
         layout = self.layout
-        for folder in (layout.launches, layout.nodes, layout.decisions, layout.later):
+        for folder in _folders(layout):
             for path in self._visible(folder):
                 if not path.name.endswith((".json", f".json{SUFFIX}")):
                     self._damaged(Damage(path, Kind.UNKNOWN, "cadge stores nothing of this name"))
         traces = [layout.trace] if self.plan is None or self.plan.trace is not None else []
         ours = {layout.meta, layout.nodes, layout.launches, layout.blocks, layout.aside, layout.decisions, layout.later}
+        ours.add(layout.imported)
         ours |= {file for path in (layout.plan, layout.sweep, layout.native, *traces) for file in (path, beside(path))}
         made = (path for path in self._visible(layout.root) if path not in ours)
         self.found.strangers += [path for path in made if not any(fnmatch(path.name, name) for name in _MADE)]
@@ -263,6 +268,11 @@ class _Look:
             block = layout.block(path.name)
             inside = self._visible(path) if path.is_dir() else [path]
             self.found.strangers += [one for one in inside if one not in (block, beside(block))]
+
+
+def _folders(layout: Layout) -> tuple[Path, ...]:
+    """Return the folders in which every file is a document of its own."""
+    return layout.launches, layout.nodes, layout.imported, layout.decisions, layout.later
 
 
 def _check_histograms(record: LaunchRecord) -> None:

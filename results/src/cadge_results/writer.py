@@ -74,10 +74,10 @@ class CampaignWriter:
         lock_fd = _lock(layout.lock)
         try:
             _make_folders(layout)
-            _put_for_ever(layout.sweep, sweep_text.encode())
+            put_for_ever(layout.sweep, sweep_text.encode())
             if trace is not None:
-                _put_for_ever(layout.trace, trace.content)
-            _put_for_ever(layout.plan, plan.to_json().encode())
+                put_for_ever(layout.trace, trace.content)
+            put_for_ever(layout.plan, plan.to_json().encode())
             if native is not None:
                 _replace(layout.native, native.to_json())
             _put(layout.meta, meta.sealed().to_json().encode())
@@ -119,7 +119,7 @@ class CampaignWriter:
         if planned is None:
             raise FormatError(f"launch {launch_id} is not in the plan of {self.campaign.path.name}")
         check_belongs(record, planned.point_ids, self.campaign.path.name)
-        _put_for_ever(path, record.to_json().encode())
+        put_for_ever(path, record.to_json().encode())
         self._stored.add(launch_id)
         self.campaign.keep(record)
 
@@ -140,7 +140,7 @@ class CampaignWriter:
             raise FormatError(f"the decision of look {look} does not follow on what {campaign.path.name} has decided")
         with explained(self._layout.decisions):
             self._layout.decisions.mkdir(exist_ok=True)
-        _put_for_ever(self._layout.decision(look), decision.to_json().encode())
+        put_for_ever(self._layout.decision(look), decision.to_json().encode())
 
     def add_look(self, part: LaterLook) -> None:
         """Store for ever what is planned for a look, which the campaign's plan has from now on.
@@ -158,14 +158,14 @@ class CampaignWriter:
             raise FormatError(f"look {look} has launches or blocks of names that there are already")
         with explained(self._layout.later):
             self._layout.later.mkdir(exist_ok=True)
-        _put_for_ever(self._layout.later_look(look), part.to_json().encode())
+        put_for_ever(self._layout.later_look(look), part.to_json().encode())
         campaign.grown()
 
     def add_node(self, node: NodeFacts) -> None:
         """Store the facts of a host; the first ones stay (a resumed campaign keeps what it began with)."""
         path = self._layout.node(node.host)
         if not path.exists():
-            _put_for_ever(path, node.to_json().encode())
+            put_for_ever(path, node.to_json().encode())
 
     def add_block_file(self, block_id: str, name: str, text: str) -> None:
         """Keep what a block was given or what its play said; a later one replaces it."""
@@ -279,7 +279,7 @@ def _replace(path: Path, text: str) -> None:
     _put(beside(path), Checksum.of(text.encode(), path.name).line().encode())
 
 
-def _put_for_ever(path: Path, content: bytes) -> None:
+def put_for_ever(path: Path, content: bytes) -> None:
     """Write a file that never changes, and before it its checksum: so no file is ever without one.
 
     A kill in between leaves a checksum alone: the file is missing, as it was, and comes when it is made again. Raises

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OSU's and Intel's MPI benchmarks, where the user has them on PATH: both poll, print means of half a round trip in us.
+"""OSU's and Intel's MPI benchmarks, where the user has them on PATH: both poll, and print means.
 
-osu_latency prints two columns, bytes and us, with -z (from 7.4 on) also quantiles, of which the second column after the
-bytes is the median. osu_get_latency and osu_put_latency print whole operations. IMB-MPI1 prints bytes, repetitions, us
-and MB/s (10^6); its makefile asks for -O0. osu_bw prints bytes and MB/s (10^6).
+With -z osu_latency prints quantiles as well (from 7.3 on). IMB-MPI1's makefile asks for -O0.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from cadge_harness.native.tool import Ask, Commands, Tool, ToolError, last_words, messages, positive
+from cadge_harness.native.tool import Ask, Commands, Tool, messages, value_of
+from cadge_harness.printed import imb, osu
+from cadge_results.imported import Kind
 
 
 def _osu(command: tuple[str, ...], ask: Ask) -> Commands:
@@ -33,40 +33,14 @@ def _imb(ask: Ask) -> Commands:
     return Commands(client=("IMB-MPI1", "PingPong", *options), ranks=True)
 
 
-def _column(text: str, size: int, column: int, columns: int) -> float:
-    for line in reversed(text.splitlines()):
-        words = line.split()
-        if len(words) == columns and words[0] == str(size):
-            try:
-                return positive(float(words[column]), text)
-            except ValueError:
-                continue
-    raise ToolError(f"no line for {size} bytes: {last_words(text)}")
+def _read_osu(test: str, kind: Kind, statistic: str, text: str, ask: Ask) -> float:
+    """Return what a test prints: ns of a whole round trip, or of a whole operation, or bytes a second."""
+    return value_of(osu.read, text, ask.bytes, (test, kind, statistic))
 
 
-def read_osu(text: str, ask: Ask) -> float:
+def _read_imb(text: str, ask: Ask) -> float:
     """Return the whole mean round trip, in ns."""
-    return _column(text, ask.bytes, 1, 2) * 2e3
-
-
-def read_osu_median(text: str, ask: Ask) -> float:
-    """Return the whole median round trip, in ns."""
-    return _column(text, ask.bytes, 2, 5) * 2e3
-
-
-def read_osu_operation(text: str, ask: Ask) -> float:
-    """Return the whole mean operation, in ns."""
-    return _column(text, ask.bytes, 1, 2) * 1e3
-
-
-def read_osu_bw(text: str, ask: Ask) -> float:
-    """Return bytes a second."""
-    return _column(text, ask.bytes, 1, 2) * 1e6
-
-
-def read_imb(text: str, ask: Ask) -> float:
-    """Return the whole mean round trip, in ns."""
-    return _column(text, ask.bytes, 2, 4) * 2e3
+    return value_of(imb.read, text, ask.bytes, ("PingPong", "time", "mean"))
 
 
 _OSU = "OSU Micro-Benchmarks, built with Open MPI, on PATH"
@@ -74,26 +48,31 @@ _INTEL = "Intel MPI Benchmarks, built with Open MPI, on PATH"
 TOOLS = (
     Tool(
         name="osu_latency", program="osu_latency", package="", source=_OSU,
-        statistic="mean", clocked=True, commands=partial(_osu, ("osu_latency",)), read=read_osu,
+        statistic="mean", clocked=True, commands=partial(_osu, ("osu_latency",)),
+        read=partial(_read_osu, "osu_latency", "time", "mean"),
     ),
     Tool(
         name="osu_latency -z", program="osu_latency", package="", source=_OSU,
-        statistic="p50", clocked=True, commands=partial(_osu, ("osu_latency", "-z")), read=read_osu_median,
+        statistic="p50", clocked=True, commands=partial(_osu, ("osu_latency", "-z")),
+        read=partial(_read_osu, "osu_latency", "time", "p50"),
     ),
     Tool(
         name="osu_get_latency -s flush", program="osu_get_latency", package="", source=_OSU, min_bytes=1,
-        statistic="mean", commands=partial(_osu, ("osu_get_latency", "-s", "flush")), read=read_osu_operation,
+        statistic="mean", commands=partial(_osu, ("osu_get_latency", "-s", "flush")),
+        read=partial(_read_osu, "osu_get_latency", "time", "mean"),
     ),
     Tool(
         name="osu_put_latency -s flush_local", program="osu_put_latency", package="", source=_OSU, min_bytes=1,
-        statistic="mean", commands=partial(_osu, ("osu_put_latency", "-s", "flush_local")), read=read_osu_operation,
+        statistic="mean", commands=partial(_osu, ("osu_put_latency", "-s", "flush_local")),
+        read=partial(_read_osu, "osu_put_latency", "time", "mean"),
     ),
     Tool(
         name="osu_bw", program="osu_bw", package="", source=_OSU,
-        statistic="rate", commands=_osu_bw, read=read_osu_bw, min_bytes=1,
+        statistic="rate", commands=_osu_bw,
+        read=partial(_read_osu, "osu_bw", "bandwidth", "overall"), min_bytes=1,
     ),
     Tool(
         name="IMB-MPI1 PingPong", program="IMB-MPI1", package="", source=_INTEL,
-        statistic="mean", commands=_imb, read=read_imb, min_bytes=1,
+        statistic="mean", commands=_imb, read=_read_imb, min_bytes=1,
     ),
 )  # fmt: skip

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fi_pingpong of libfabric, and fabtests' programs where the user has them. All poll and print means alone.
 
-A line of fi_pingpong: bytes, messages sent, acknowledged, total bytes (with a unit), time (with a unit), MB/s, us of
-half a round trip, millions of transfers a second. One of fabtests has transfers in the place of sent and acknowledged;
-where a program goes one way, us are those of a whole operation. fi_pingpong has no warm-up, so that it is told to run
+fi_pingpong has no warm-up, so that it is told to run
 long. On one machine fabtests need a port of their own on each side, beside the one for addresses.
 """
 
@@ -11,10 +9,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from cadge_harness.native.tool import Ask, Commands, Tool, ToolError, last_words, messages, positive
-
-_FIELDS = 8
-_FABTESTS_FIELDS = 7
+from cadge_harness.native.tool import Ask, Commands, Tool, messages, value_of
+from cadge_harness.printed import fabtests
+from cadge_harness.printed.text import Told
+from cadge_results.imported import Kind
 
 
 def _provider(ask: Ask) -> str:
@@ -41,31 +39,10 @@ def _fabtests(options: tuple[str, ...], ask: Ask) -> Commands:
     )
 
 
-def _mean_us(text: str, columns: int) -> float:
-    for line in reversed(text.splitlines()):
-        words = line.split()
-        if len(words) != columns or words[0] == "bytes":
-            continue
-        try:
-            return positive(float(words[-2]), text)
-        except ValueError:
-            continue
-    raise ToolError(f"no line of {columns} columns: {last_words(text)}")
-
-
-def read(text: str, _ask: Ask) -> float:
-    """Return the whole mean round trip, in ns."""
-    return _mean_us(text, _FIELDS) * 2e3
-
-
-def read_fabtests(text: str, _ask: Ask) -> float:
-    """Return the whole mean round trip, in ns."""
-    return _mean_us(text, _FABTESTS_FIELDS) * 2e3
-
-
-def read_operation(text: str, _ask: Ask) -> float:
-    """Return the whole mean operation, in ns."""
-    return _mean_us(text, _FABTESTS_FIELDS) * 1e3
+def _read(program: str, text: str, ask: Ask) -> float:
+    """Return the mean that a program prints, in ns: of a whole round trip, or of a whole operation."""
+    what: tuple[str, Kind, str] = (program.partition(" ")[0], "time", "mean")
+    return value_of(partial(fabtests.read, told=Told(test=program)), text, ask.bytes, what)
 
 
 _SOURCE = "fabtests, from libfabric's sources"
@@ -80,7 +57,7 @@ TOOLS = (
         package="libfabric-bin",
         statistic="mean",
         commands=_pingpong,
-        read=read,
+        read=partial(_read, "fi_pingpong"),
         note="the tool does not warm up, and tells 20 ns of a round trip at the finest",
     ),
     Tool(
@@ -90,7 +67,7 @@ TOOLS = (
         source=_SOURCE,
         statistic="mean",
         commands=partial(_fabtests, ("fi_rdm_pingpong",)),
-        read=read_fabtests,
+        read=partial(_read, "fi_rdm_pingpong"),
     ),
     Tool(
         name="fi_rma_bw -o read -W 1",
@@ -99,7 +76,7 @@ TOOLS = (
         source=_SOURCE,
         statistic="mean",
         commands=partial(_fabtests, ("fi_rma_bw", "-e", "rdm", "-o", "read", "-W", "1")),
-        read=read_operation,
+        read=partial(_read, "fi_rma_bw -W 1"),
         min_bytes=1,
         note="in the tool both sides read at once, each one at a time",
     ),

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cadge_harness.printed.text import MIB as MIB
+from cadge_harness.printed.text import Printed, PrintedError
 from cadge_results.base import Place, Wait
+from cadge_results.imported import Kind
 from cadge_results.native import Statistic
 
 TARGET_MS = 250
 """How long a tool measures, where it can be told by a number of messages."""
-MIB = 1 << 20
 
 
 class ToolError(Exception):
@@ -102,6 +104,22 @@ def numbers_of(text: str, least: int) -> list[float]:
         if len(found) >= least:
             return found
     raise ToolError(f"no line of {least} numbers: {last_words(text)}")
+
+
+def value_of(read: Callable[[str], Printed], text: str, size: int, what: tuple[str, Kind, str]) -> float:
+    """Return what a tool printed last for a size, in Cadge's units. Raises ToolError.
+
+    `what`: test, kind and statistic.
+    """
+    try:
+        every = read(text).series
+    except PrintedError as error:
+        raise ToolError(f"{error}: {last_words(text)}") from error
+    for one in reversed(every):
+        for found in reversed(one.values):
+            if (one.test, one.kind, one.statistic) == what and found.bytes == size:
+                return positive(found.value, text)
+    raise ToolError(f"no line for {size} bytes: {last_words(text)}")
 
 
 def positive(value: float, text: str) -> float:

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ucx_perftest of UCX: ping-pongs and streams over its own calls.
 
-It polls, and reads its time-stamp counter in every round. `-f -v` prints one line of comma-separated values:
-iterations, 50 % quantile, average, overall latency in us of half a round trip; average and overall bandwidth in MiB/s;
-average and overall messages a second. The quantile is that of its last 2,048 rounds. One-sided operations go one way:
-with `-O 1` one at a time, whose quantile is that of whole operations, until each is complete here.
+It polls, and reads its time-stamp counter in every round. `-f -v` prints one line of comma-separated values. One-sided
+operations go one way: with `-O 1` one at a time, whose quantile is that of whole operations, until each is complete
+here.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from cadge_harness.native.tool import MIB, Ask, Commands, Tool, messages, numbers_of, positive
+from cadge_harness.native.tool import Ask, Commands, Tool, messages, numbers_of, positive, value_of
+from cadge_harness.printed import ucx
+from cadge_harness.printed.text import Told
+from cadge_results.imported import Kind
 
 _COLUMNS = 8
 _ALONE = " -O 1"
@@ -32,36 +34,33 @@ def _commands(test: str, ask: Ask) -> Commands:
     return Commands(server=tuple(command), client=(*command, ask.address), variables=variables)
 
 
-def read_latency(text: str, _ask: Ask) -> float:
-    """Return the whole median round trip, in ns."""
-    return positive(numbers_of(text, _COLUMNS)[1] * 2e3, text)
-
-
-def read_bandwidth(text: str, _ask: Ask) -> float:
-    """Return bytes a second over the whole run."""
-    return positive(numbers_of(text, _COLUMNS)[5] * MIB, text)
+def _read(test: str, kind: Kind, statistic: str, text: str, ask: Ask) -> float:
+    """Return what a test prints: ns of the whole round trip or operation, or bytes a second over the whole run."""
+    return value_of(partial(ucx.read, told=Told(test=test, bytes=ask.bytes)), text, ask.bytes, (test, kind, statistic))
 
 
 def read_operation(text: str, _ask: Ask) -> float:
-    """Return the whole median operation, in ns."""
+    """Return the whole median operation of a test that goes one way, in ns: one at a time its time is that."""
     return positive(numbers_of(text, _COLUMNS)[1] * 1e3, text)
 
 
 def _tool(test: str) -> Tool:
-    read = next(read for end, read in _READS.items() if test.endswith(end))
+    name = test.removesuffix(_ALONE)
+    is_rate = test.endswith("_bw")
+    read = partial(_read, name, "bandwidth", "overall") if is_rate else partial(_read, name, "time", "p50")
+    alone = test.endswith(_ALONE)
     return Tool(
         name=f"ucx_perftest {test}",
         program="ucx_perftest",
         package="ucx-utils",
-        statistic="rate" if read is read_bandwidth else "p50",
+        statistic="rate" if is_rate else "p50",
         clocked=True,
         commands=partial(_commands, test),
-        read=read,
-        min_bytes=1 if read is read_operation else 0,
+        read=read_operation if alone else read,
+        min_bytes=1 if alone else 0,
     )
 
 
-_READS = {"_lat": read_latency, "_bw": read_bandwidth, _ALONE: read_operation}
 _TESTS = (
     "ucp_am_lat", "ucp_put_lat", "tag_lat", "ucp_am_bw", "ucp_put_bw", "tag_bw", "ucp_get -O 1", "ucp_put_bw -O 1",
 )  # fmt: skip

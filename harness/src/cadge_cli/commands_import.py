@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge import`: a user's own output of another tool beside a campaign; what is imported, and taking it back."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from cadge_cli.options import json_option, output_of, refuse_options, results_option
+from cadge_cli.output import Output, table
+from cadge_harness.errors import EXIT_OK, UsageError, printable
+from cadge_harness.paths import find_checkout
+from cadge_harness.words import count_of
+from cadge_results import Campaign, Store
+from cadge_results.imported import FORMATS, ImportedFile, ImportedSeries
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from cadge_results.base import Place
+    from cadge_results.imported import Format
+
+EPILOG = (
+    "\b\nExamples:\n"
+    "  cadge import osu osu_latency.txt --place between --host 'n1, n2'\n"
+    "  cadge import imb IMB.log --into 20261121T013042Z-1f3a9c2e --label 'Intel MPI 2021.11'\n"
+    "  cadge import ucx_perftest tag_lat.txt --test tag_lat --bytes 8\n"
+    '  cadge import fabtests rma.txt --test "fi_rma_bw -W 1"\n'
+    "  cadge import --list\n"
+    "  cadge import --remove 3f9a"
+)
+_OF_A_FILE = ("label", "host", "place", "note", "test", "size_bytes")
+
+
+@click.command(name="import", epilog=EPILOG)
+@click.argument("format_", metavar="[FORMAT", type=click.Choice(FORMATS), required=False)
+@click.argument("file", metavar="FILE]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--into", "campaign", default="last", show_default=True, metavar="CAMPAIGN", help="Beside which campaign."
+)
+@click.option("--label", default="", help="What reports call it; default: the tool's own title, and the file's name.")
+@click.option("--host", default="", help="Where it was measured.")
+@click.option(
+    "--place",
+    type=click.Choice(("within", "between")),
+    help="Within one host, or between two: only where that is known does it stand in figures.",
+)
+@click.option("--note", default="", help="What a reader has to know of it.")
+@click.option(
+    "--test", default="", metavar="NAME", help="Of ucx_perftest and fabtests, where the file does not say it."
+)
+@click.option(
+    "--bytes", "size_bytes", type=click.IntRange(0, 1 << 40), help="Of ucx_perftest, where the file does not say it."
+)
+@click.option("--list", "listed", is_flag=True, help="List what is imported.")
+@click.option("--remove", metavar="ID", help="Take an import back, by its ID or the beginning of it.")
+@results_option
+@json_option
+@click.pass_context
+def import_(
+    ctx: click.Context,
+    format_: str | None,
+    file: Path | None,
+    campaign: str,
+    label: str,
+    host: str,
+    place: str | None,
+    note: str,
+    test: str,
+    size_bytes: int | None,
+    listed: bool,
+    remove: str | None,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Set what other tools printed beside a campaign: FORMAT is osu, ucx_perftest, fabtests or imb.
+
+    A report shows it, marked imported: without an interval, without a verdict, and never ranked, for nobody knows how
+    many runs stand behind it, or what else the machine did. Half round trips are kept as such, and compared whole.
+    The campaign's own files are not touched; the same file is imported once, and --remove takes it back.
+    """
+    output = output_of(ctx, as_json)
+    found = Store(results or find_checkout().campaigns).open(campaign)
+    if remove is not None or listed:
+        if format_ is not None or (remove is not None and listed):
+            raise UsageError("--list and --remove stand alone")
+        refuse_options(ctx, _OF_A_FILE, "is for importing a file")
+        return _remove(output, found, remove) if remove is not None else _list(output, found)
+    if format_ is None or file is None:
+        raise UsageError(f"what is to be imported? cadge import FORMAT FILE; FORMAT is one of {', '.join(FORMATS)}")
+    from cadge_harness.imports import Said, read_import
+    from cadge_harness.plan.catalogue import read_catalogue
+    from cadge_harness.printed.text import Told
+
+    new, skipped = read_import(
+        file,
+        cast("Format", format_),
+        told=Told(test=test, bytes=size_bytes),
+        said=Said(label=label, host=host, place=cast("Place | None", place), note=note),
+        layers=[info.file for info in read_catalogue(find_checkout()).layers],
+        patterns=found.plan.patterns,
+        at=datetime.now(UTC),
+    )
+    return _add(output, found, new, skipped)
+
+
+def _add(output: Output, campaign: Campaign, new: ImportedFile, skipped: tuple[str, ...]) -> int:
+    from cadge_results.imports import add_import
+
+    added = add_import(campaign, new)
+    stored = campaign.imported_file(new.imported_id)
+    if added:
+        lines = [f"imported {stored.imported_id} into {campaign.campaign_id}: {stored.label}"]
+        lines += [f"  {_told(one)}" for one in stored.series]
+        lines += [f"  not read: {printable(one)}" for one in skipped]
+        if stored.place is None:
+            lines.append("  in the table alone, not in figures: nothing says whether it was within a host (--place)")
+        lines.append(
+            f"take it back with: cadge import --into {shlex.quote(campaign.path.name)} --remove {stored.imported_id}"
+        )
+    else:
+        when = stored.imported_utc
+        lines = [
+            f"{stored.imported_id} is in {campaign.campaign_id} since {when} ({stored.label}); nothing was changed"
+        ]
+    data = _data(stored) | {"campaign_id": campaign.campaign_id, "added": added, "not_read": list(skipped)}
+    return output.finish(EXIT_OK, data, lines)
+
+
+def _list(output: Output, campaign: Campaign) -> int:
+    every = campaign.imported()
+    rows = [("id", "format", "measured", "label")]
+    rows += [(one.imported_id, one.format, _tests(one), printable(one.label)) for one in every]
+    lines = table(rows) if every else [f"nothing is imported into {campaign.campaign_id}"]
+    data: dict[str, JsonValue] = {"campaign_id": campaign.campaign_id, "imports": [_data(one) for one in every]}
+    return output.finish(EXIT_OK, data, lines)
+
+
+def _remove(output: Output, campaign: Campaign, name: str) -> int:
+    from cadge_results.imports import remove_import
+
+    removed = remove_import(campaign, name)
+    lines = [f"removed import {removed} from {campaign.campaign_id}; nothing else was touched"]
+    return output.finish(EXIT_OK, {"campaign_id": campaign.campaign_id, "removed": removed}, lines)
+
+
+def _told(series: ImportedSeries) -> str:
+    """Return what was read of a column, in one line."""
+    about = f" ({printable(series.about)})" if series.about else ""
+    what = f"{series.test}: {series.statistic} {series.kind}, {series.moves}, in {series.unit} as printed"
+    return f"{what}, {count_of(len(series.values), 'size')}{about}"
+
+
+def _tests(file: ImportedFile) -> str:
+    return ", ".join(dict.fromkeys(one.test for one in file.series))
+
+
+def _data(file: ImportedFile) -> dict[str, JsonValue]:
+    return {
+        "id": file.imported_id,
+        "format": file.format,
+        "file": file.file,
+        "sha256": file.sha256,
+        "version": file.version,
+        "label": file.label,
+        "imported_utc": file.imported_utc,
+        "series": [
+            {
+                "test": one.test,
+                "kind": one.kind,
+                "moves": one.moves,
+                "statistic": one.statistic,
+                "patterns": list(one.patterns),
+                "sizes": len(one.values),
+            }
+            for one in file.series
+        ],
+    }

@@ -47,7 +47,7 @@ _OF_A_FILE = ("label", "host", "place", "note", "test", "size_bytes")
 @click.option(
     "--place",
     type=click.Choice(("within", "between")),
-    help="Within one host, or between two: only where that is known does it stand in figures.",
+    help="Within one host, or between two.",
 )
 @click.option("--note", default="", help="What a reader has to know of it.")
 @click.option(
@@ -117,8 +117,6 @@ def _add(output: Output, campaign: Campaign, new: ImportedFile, skipped: tuple[s
         lines = [f"imported {stored.imported_id} into {campaign.campaign_id}: {stored.label}"]
         lines += [f"  {_told(one)}" for one in stored.series]
         lines += [f"  not read: {printable(one)}" for one in skipped]
-        if stored.place is None:
-            lines.append("  in the table alone, not in figures: nothing says whether it was within a host (--place)")
         lines.append(
             f"take it back with: cadge import --into {shlex.quote(campaign.path.name)} --remove {stored.imported_id}"
         )

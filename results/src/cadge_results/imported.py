@@ -92,7 +92,7 @@ class ImportedFile(Document):
     host: str = Field(default="", max_length=TEXT_MAX)
     """Where it was measured, as the user says."""
     place: Place | None = None
-    """Within one host or between two, as the user says; figures show it only where that is known."""
+    """Within one host or between two, as the user says; a figure may show it only where that is known."""
     note: str = Field(default="", max_length=TEXT_MAX)
     series: tuple[ImportedSeries, ...] = Field(min_length=1)
 

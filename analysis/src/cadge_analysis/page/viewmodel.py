@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 if TYPE_CHECKING:
+    from cadge_analysis.page.imported import ImportedTables
     from cadge_analysis.page.questions_model import Questions
 
 
@@ -375,6 +376,7 @@ class Page:
     fact_tables: tuple[FactTable, ...]
     hosts: tuple[tuple[str, tuple[Fact, ...]], ...]
     sheet: Sheet
+    imported: tuple[ImportedTables, ...] = ()
 
     @property
     def told(self) -> tuple[Finding, ...]:

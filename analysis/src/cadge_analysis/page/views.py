@@ -16,6 +16,7 @@ from cadge_analysis.page.answers import answers
 from cadge_analysis.page.compared import compared
 from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings
+from cadge_analysis.page.imported import imported_tables
 from cadge_analysis.page.itself import itself
 from cadge_analysis.page.knee_table import knee_tables
 from cadge_analysis.page.method import method
@@ -221,4 +222,5 @@ def page(comparison: Comparison, *, title: str | None, generated: str, since: Si
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
         sheet=sheet(comparison, looks=looks.values(), generated=generated),
+        imported=imported_tables(data),
     )

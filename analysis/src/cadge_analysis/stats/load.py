@@ -35,6 +35,7 @@ from cadge_results import (
 )
 from cadge_results.catalogue import in_order
 from cadge_results.histogram import NOTHING, Histogram, merge
+from cadge_results.imported import ImportedFile
 from cadge_results.looks import LooksState, looks_state
 from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
@@ -208,6 +209,8 @@ class Dataset:
     """Which launches were made again, by why an earlier record does not count."""
     looks: LooksState | None = None
     """How many looks were made, where the sweep names some."""
+    imported: tuple[ImportedFile, ...] = ()
+    """What other tools printed, which the user set beside; no figure of the campaign is computed from it."""
 
     @property
     def planned(self) -> tuple[Cell, ...]:
@@ -387,6 +390,7 @@ def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None
         rounds=len({launch.round for launch in plan.launches}),
         made_again={str(why): names for why, names in campaign.made_again().items()},
         looks=looks_state(campaign) if rounds is None else None,
+        imported=campaign.imported() if rounds is None else (),
     )
 
 

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What other tools printed and the user set beside the campaign: a table a test, and lines for figures.
+
+Nothing of it has an interval, a verdict or a rank, and no figure of the campaign is computed from it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cadge_analysis import units
+from cadge_analysis.page.viewmodel import Fact
+from cadge_analysis.stats.load import Case, Dataset
+from cadge_results.imported import ImportedFile, ImportedSeries
+
+MB = 1_000_000
+_OF = {
+    "half round trip": "whole round trip",
+    "operation": "operation",
+    "exchange": "both send and receive",
+    "one way": "one way",
+    "both ways": "both ways together",
+}
+_STATISTICS = {"min": "least", "max": "greatest", "overall": "overall"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedColumn:
+    """A column: its statistic, what it is of and in which unit, and how the tool prints it."""
+
+    head: str
+    unit: str
+    printed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTest:
+    """One test: a row a size, of each column the value and what was printed."""
+
+    name: str
+    about: str
+    columns: tuple[ImportedColumn, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTables:
+    """All of one file."""
+
+    title: str
+    facts: tuple[Fact, ...]
+    tests: tuple[ImportedTest, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """A series that a figure may show in grey: (bytes, value) in the stored unit of the figure's quantity."""
+
+    label: str
+    marks: tuple[tuple[int, float], ...]
+
+
+def imported_tables(data: Dataset) -> tuple[ImportedTables, ...]:
+    """Return a file's tables each, in the order in which they were imported."""
+    return tuple(map(_tables, data.imported))
+
+
+def imported_lines(data: Dataset, case: Case) -> tuple[ImportedLine, ...]:
+    """Return the lines that belong into the figure of a case: of its pattern and place, of tools that poll.
+
+    Of several columns of a test the median stands for it, else the mean, or the overall rate. Marks are in ns, or MB/s,
+    as the quantity is stored and shown; zeros, which a tool prints where its digits end, have no place on a
+    logarithmic axis.
+    """
+    axis = case.file.parameters[case.file.axis]
+    if axis.unit != "bytes" or case.wait != "poll":
+        return ()
+    found = []
+    for file in data.imported:
+        by_test: dict[tuple[str, str], list[ImportedSeries]] = defaultdict(list)
+        for one in file.series:
+            if file.place == case.place and case.pattern in one.patterns:
+                by_test[one.test, one.about].append(one)
+        for (test, _), several in by_test.items():
+            one = min(several, key=lambda each: _PREFERRED.get(each.statistic, len(_PREFERRED)))
+            if one.statistic in _PREFERRED:
+                scale = 1 / MB if one.kind == "bandwidth" else 1.0
+                marks = tuple((value.bytes, value.value * scale) for value in one.values if value.value > 0)
+                label = f"{test}, {_statistic(one)} (imported: {file.label})"
+                found.append(ImportedLine(label=label, marks=tuple(sorted(marks))))
+    return tuple(line for line in found if line.marks)
+
+
+_PREFERRED = {"p50": 0, "mean": 1, "overall": 2}
+
+
+def _tables(file: ImportedFile) -> ImportedTables:
+    by_test: dict[tuple[str, str], list[ImportedSeries]] = defaultdict(list)
+    for one in file.series:
+        by_test[one.test, one.about].append(one)
+    facts = (
+        Fact(name="File", text=f"{file.file}, {units.count_of(file.size_bytes, 'byte')}"),
+        Fact(name="SHA-256", text=file.sha256, code=True),
+        Fact(name="Tool, as printed", text=file.version or "it prints no version"),
+        Fact(name="Measured on", text=file.host or "not said"),
+        Fact(name="Place", text=_PLACES.get(file.place or "", "not said")),
+        Fact(name="Imported", text=f"{file.imported_utc}, as {file.imported_id}"),
+        *([Fact(name="Note", text=file.note)] if file.note else []),
+    )
+    tests = tuple(_test(name, about, several) for (name, about), several in by_test.items())
+    return ImportedTables(title=file.label, facts=facts, tests=tests)
+
+
+_PLACES = {"within": "within one host", "between": "between two hosts", "self": "one process with itself"}
+
+
+def _test(name: str, about: str, several: Sequence[ImportedSeries]) -> ImportedTest:
+    by_size: dict[int, list[tuple[str, str]]] = {}
+    for one in several:
+        for value in one.values:
+            by_size.setdefault(value.bytes, [("", "")] * len(several))
+    for index, one in enumerate(several):
+        for value in one.values:
+            by_size[value.bytes][index] = _shown(one, value.value), value.printed
+    return ImportedTest(
+        name=name,
+        about=about,
+        columns=tuple(map(_column, several)),
+        rows=tuple((units.size(size), tuple(cells)) for size, cells in sorted(by_size.items())),
+    )
+
+
+def _column(one: ImportedSeries) -> ImportedColumn:
+    unit = {"time": "\u00b5s", "bandwidth": "MB/s", "rate": "messages/s"}[one.kind]
+    printed = f"{one.column}, half" if one.moves == "half round trip" else one.column
+    return ImportedColumn(head=f"{_statistic(one)}, {_OF[one.moves]}", unit=unit, printed=printed)
+
+
+def _statistic(one: ImportedSeries) -> str:
+    return _STATISTICS.get(one.statistic, one.statistic)
+
+
+def _shown(one: ImportedSeries, value: float) -> str:
+    if one.kind == "time":
+        return units.us(value)
+    return units.sig3(value / MB if one.kind == "bandwidth" else value)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Imports in a report: marked, in whole round trips, without influence on any other figure, hostile words harmless."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cadge_analysis.page.imported import imported_lines, imported_tables
+from cadge_analysis.page.render import html
+from cadge_analysis.report import page_of
+from cadge_analysis.stats.load import Case, Dataset, read
+from cadge_results import Campaign
+from cadge_results.base import Place
+from cadge_results.imported import ImportedFile, ImportedSeries, ImportedValue, Kind, Moves
+
+pytestmark = pytest.mark.spare
+
+
+def series(kind: Kind, moves: Moves, statistic: str, pattern: str, *values: tuple[int, float, str]) -> ImportedSeries:
+    return ImportedSeries(
+        test="a_test",
+        column="Latency (us)",
+        unit="us",
+        kind=kind,
+        moves=moves,
+        statistic=statistic,
+        about="<i>about</i>",
+        patterns=(pattern,),
+        values=tuple(ImportedValue(bytes=n, value=v, printed=text, line=1) for n, v, text in values),
+    )
+
+
+def file(pattern: str, place: Place | None = "within") -> ImportedFile:
+    return ImportedFile(
+        schema_=ImportedFile.schema_id(),
+        imported_id="0123456789ab",
+        imported_utc="2026-11-26T01:02:03Z",
+        format="osu",
+        file="a.txt",
+        sha256="0" * 64,
+        size_bytes=10,
+        version="",
+        label="</script><script>alert(1)</script>",
+        place=place,
+        note="\u202eabc",
+        series=(
+            series("time", "half round trip", "mean", pattern, (8, 2460.0, "1.23"), (1024, 0.0, "0.00")),
+            series("time", "half round trip", "p50", pattern, (8, 780.0, "0.39")),
+            series("bandwidth", "both ways", "overall", "", (64, 3_804_930_000.0, "3804.93")),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def data(campaign: Campaign) -> Dataset:
+    return read(campaign)
+
+
+def case_of(data: Dataset, wait: str = "poll") -> Case:
+    """Return a case within a host whose axis is a size and whose main quantity is a time."""
+    return next(
+        cell.case
+        for cell in data.cells
+        if (cell.case.place, cell.case.wait, cell.case.file.main_quantity.kind) == ("within", wait, "histogram")
+        and cell.case.file.parameters[cell.case.file.axis].unit == "bytes"
+    )
+
+
+def test_a_table_has_whole_round_trips_and_what_was_printed(data: Dataset) -> None:
+    (found,) = imported_tables(replace(data, imported=(file("any"),)))
+    assert found.title == "</script><script>alert(1)</script>"
+    (test,) = found.tests
+    assert [(one.head, one.unit) for one in test.columns] == [
+        ("mean, whole round trip", "\u00b5s"),
+        ("p50, whole round trip", "\u00b5s"),
+        ("overall, both ways together", "MB/s"),
+    ]
+    assert test.columns[0].printed == "Latency (us), half"
+    assert dict(test.rows) == {
+        "8 B": (("2.46", "1.23"), ("0.780", "0.39"), ("", "")),
+        "64 B": (("", ""), ("", ""), ("3\u202f800", "3804.93")),
+        "1 KiB": (("0", "0.00"), ("", ""), ("", "")),
+    }
+    facts = {fact.name: fact.text for fact in found.facts}
+    assert facts["Place"] == "within one host"
+    assert facts["Tool, as printed"] == "it prints no version"
+    (apart,) = imported_tables(replace(data, imported=(file("any", None),)))
+    assert {fact.name: fact.text for fact in apart.facts}["Place"] == "not said"
+
+
+def test_a_figure_gets_the_median_of_its_own_pattern_place_and_wait_mode(data: Dataset) -> None:
+    case = case_of(data)
+
+    def lines(one: ImportedFile, where: Case = case) -> list[tuple[tuple[int, float], ...]]:
+        return [line.marks for line in imported_lines(replace(data, imported=(one,)), where)]
+
+    assert lines(file(case.pattern)) == [((8, 780.0),)]
+    assert lines(file("another")) == []
+    assert lines(file(case.pattern, "between")) == []
+    assert lines(file(case.pattern, None)) == []
+    assert lines(file(case.pattern), case_of(data, "block")) == []
+
+
+def test_a_report_with_an_import_differs_in_that_alone(data: Dataset) -> None:
+    bare = page_of(data)
+    with_it = page_of(replace(data, imported=(file(case_of(data).pattern),)))
+    assert replace(with_it, imported=()) == bare
+    text = html(with_it)
+    assert 'id="imported"' in text
+    assert 'id="imported"' not in html(bare)
+    assert "alert(1)</script>" not in text.replace("&lt;/script&gt;", "")
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text
+    assert "&lt;i&gt;about" in text

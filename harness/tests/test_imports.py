@@ -95,15 +95,15 @@ RATES = {  # each worked out by hand from the last row of the text
     "osu-7.4-get_latency": [("osu_get_latency", "time", "operation", "mean", "us", 64, 80.0)],
     "imb-2021.11": [
         ("PingPong", *HALF, "mean", "us", 1024, 700.0),
-        ("Sendrecv", "time", "exchange", "mean", "us", 1024, 450.0),
+        ("Sendrecv", "time", "both at once", "mean", "us", 1024, 450.0),
         ("Sendrecv", "bandwidth", "both ways", "overall", "MB/s", 1024, 4_530_770_000.0),
-        ("PingPing", "time", "exchange", "mean", "us", 1024, 500.0),
+        ("PingPing", "time", "both at once", "mean", "us", 1024, 500.0),
         ("PingPing", "bandwidth", "one way", "overall", "MB/s", 1024, 2_039_050_000.0),
         ("Uniband", "bandwidth", "one way", "overall", "MB/s", 1024, 2_707_210_000.0),
         ("Uniband", "rate", "one way", "overall", "1/s", 1024, 2_643_758.0),
         ("Biband", "bandwidth", "both ways", "overall", "MB/s", 1024, 1_096_450_000.0),
         ("Biband", "rate", "both ways", "overall", "1/s", 1024, 1_070_752.0),
-        ("Exchange", "time", "exchange", "mean", "us", 1024, 710.0),
+        ("Exchange", "time", "both at once", "mean", "us", 1024, 710.0),
         ("Exchange", "bandwidth", "both ways", "overall", "MB/s", 1024, 5_768_530_000.0),
     ],
     "ucx-1.13-batch": [

@@ -24,11 +24,11 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 Kind = Literal["time", "bandwidth", "rate"]
 UNITS: dict[Kind, str] = {"time": "ns", "bandwidth": "bytes/s", "rate": "messages/s"}
 
-Moves = Literal["half round trip", "operation", "exchange", "one way", "both ways"]
+Moves = Literal["half round trip", "operation", "both at once", "one way", "both ways"]
 """What a number is of.
 
 half round trip: a message there and back, of which the tool prints half and `value` is the whole. operation: a
-one-sided operation until it is complete at its origin. exchange: each side sends and receives at the same time. one
+one-sided operation until it is complete at its origin. both at once: each side sends and receives at the same time. one
 way, both ways: rates of what goes from one side to the other, or of both directions together.
 """
 

@@ -19,7 +19,7 @@ MB = 1_000_000
 _OF = {
     "half round trip": "whole round trip",
     "operation": "operation",
-    "exchange": "both send and receive",
+    "both at once": "both send and receive",
     "one way": "one way",
     "both ways": "both ways together",
 }

@@ -73,7 +73,7 @@ def _table(program: str, line: Line, about: list[str]) -> Table:
     """Return the table of a program: its time where that means something, else its rate."""
     name, _, options = program.partition(" ")
     alone = re.search(r"(^| )-W ?1( |$)", options) is not None
-    if name.endswith("pingpong"):
+    if name.endswith("_pingpong"):
         of_time = Column(
             heading="usec/xfer", unit="us", kind="time", moves="half round trip", statistic="mean", factor=2000
         )

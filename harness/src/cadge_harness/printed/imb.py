@@ -17,9 +17,9 @@ from cadge_results.imported import Moves
 _TITLE = re.compile(r"#\s*(Intel ?\(R\) MPI Benchmarks?( Suite)? V?(?P<year>[0-9]+)[0-9A-Za-z.]*)")
 _TESTS: dict[str, tuple[Moves | None, Moves | None]] = {
     "PingPong": ("half round trip", None),
-    "PingPing": ("exchange", "one way"),
-    "Sendrecv": ("exchange", "both ways"),
-    "Exchange": ("exchange", "both ways"),
+    "PingPing": ("both at once", "one way"),
+    "Sendrecv": ("both at once", "both ways"),
+    "Exchange": ("both at once", "both ways"),
     "Uniband": (None, "one way"),
     "Biband": (None, "both ways"),
 }

@@ -42,6 +42,20 @@ class Planned(Frozen):
     wall_s: float
 
 
+class Redaction(Frozen):
+    """Says that a published campaign is a copy from which names were taken, and layers that may not be published."""
+
+    original_sha256: str = Field(pattern=DIGEST)
+    """Of the campaign that it is a copy of: the digest over its files' digests, see `published.original_sha256`."""
+    original_plan_hash: str = Field(pattern=DIGEST)
+    replaced: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """In how many places, by kind of name."""
+    kept: tuple[str, ...] = ()
+    """Kinds of names that were left on purpose."""
+    withheld: dict[str, str] = Field(default_factory=dict)
+    """Layers without their figures, and why."""
+
+
 class CampaignMeta(Document):
     """`campaign.json`: the only file of a campaign that changes, until the campaign is finished."""
 
@@ -63,6 +77,8 @@ class CampaignMeta(Document):
     """Digest of the driver and of every built layer here, when it was begun."""
     selftest: SelftestPin | None = Field(default=None, exclude_if=lambda value: value is None)
     """What the newest self-test of this build said, or that of another where there was none, when it was begun."""
+    redacted: Redaction | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Only in what was published."""
     checksum: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the rest. A campaign that was begun before files had checksums has none."""
 

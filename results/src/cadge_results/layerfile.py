@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt, model_validator
 
 from cadge_results.base import Document, Frozen, Launcher, Place, Wait
 from cadge_results.point import Value
@@ -87,7 +87,16 @@ class LayerFile(Document):
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
     """How the names of the environment variables begin that steer its library, and that a sweep may set."""
     natives: tuple[Native, ...] = Field(default=(), exclude_if=lambda value: not value)
+    publish: bool = Field(default=True, exclude_if=lambda value: value)
+    """Whether its figures may be published; `publish_reason` says why not, as its licence has it."""
+    publish_reason: str = Field(default="", exclude_if=lambda value: not value)
     notes: str = ""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if self.publish == bool(self.publish_reason):
+            raise ValueError("publish: no needs a publish_reason, and no other layer has one")
+        return self
 
     @property
     def name(self) -> str:

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A copy of a campaign that may be published: without names, without layers whose figures nobody may publish.
+
+The copy is a campaign like any other: every file has its checksum, made anew, and the campaign file says `redacted`,
+with a digest of the original, so that whoever has that can show which one it was. The plan's hash is that of the copy's
+plan.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import socket
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from cadge_results.base import Document, digest_without
+from cadge_results.block import Block
+from cadge_results.campaign import CampaignMeta, Redaction
+from cadge_results.checksum import Checksum, beside
+from cadge_results.decision import Decision, LaterLook
+from cadge_results.errors import DamagedError, ResultsError
+from cadge_results.layout import Layout, stored
+from cadge_results.native import NativeFile
+from cadge_results.node import NodeFacts
+from cadge_results.plan import Plan
+from cadge_results.record import LaunchRecord
+from cadge_results.redact import Gathered, Names, Redactor, names_of
+from cadge_results.store import Campaign
+from cadge_results.verify import verify
+
+Json = dict[str, Any]
+LOG = "ansible.log"
+
+
+class UnpublishableError(ResultsError):
+    """The campaign cannot be published as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is taken out: `keep` are kinds of names that stay, `withheld` layers that may not be published, and why.
+
+    `also` is further text to replace; `words` are words of programs and pages, which names may equal.
+    """
+
+    keep: Collection[str] = ()
+    also: Collection[str] = ()
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    words: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What was made: the copy, the redactor with what it replaced, and the layers without their figures."""
+
+    campaign: Campaign
+    redactor: Redactor
+    withheld: Mapping[str, str]
+
+
+def original_sha256(campaign: Campaign) -> str:
+    """Return the digest of the lines that sha256sum prints of a campaign's documents, by name.
+
+    The same as: find . -type f ( -name '*.json' -o -name sweep.yml -o -name trace.bin ) -not -path './aside/*'
+    | LC_ALL=C sort | xargs sha256sum | sha256sum
+    """
+    lines = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  ./{name}\n" for name, path in _documents(campaign))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _documents(campaign: Campaign) -> list[tuple[str, Path]]:
+    layout = campaign.layout
+    every = [path for path in layout.root.rglob("*") if path.is_file() and layout.aside not in path.parents]
+    named = sorted((str(path.relative_to(layout.root)), path) for path in every)
+    return [(name, path) for name, path in named if path.suffix == ".json" or path in {layout.sweep, layout.trace}]
+
+
+def names(campaign: Campaign, rules: Rules) -> Names:
+    """Read all of a campaign for the names in it; those of this machine and of who publishes are looked for as well."""
+    gathered = Gathered()
+    for _, path in _documents(campaign):
+        if path.suffix == ".json":
+            gathered.value(json.loads(path.read_bytes()))
+    for path in (campaign.layout.sweep, campaign.layout.root / LOG):
+        if path.is_file():
+            gathered.text(path.read_text(encoding="utf-8", errors="replace"))
+    hosts = [*campaign.meta.testbed.hosts, *(path.stem for path in stored(campaign.layout.nodes))]
+    full = socket.getfqdn()
+    hosts += [one for one in (full, socket.gethostname()) if one]
+    return names_of(gathered, hosts, users=_self(), also=rules.also, words=rules.words)
+
+
+def _self() -> tuple[str, ...]:
+    try:
+        return (getpass.getuser(),)
+    except (OSError, KeyError):  # of a number that no user has
+        return ()
+
+
+def copy(campaign: Campaign, target: Path, rules: Rules) -> Made:
+    """Write the copy into a folder that is not there. Raises UnpublishableError, DamagedError, OSError."""
+    found = verify(campaign)
+    if found.damages:
+        raise DamagedError(found.damages[0])
+    redactor = Redactor(names(campaign, rules), rules.keep)
+    return _Copy(campaign, target, redactor, rules).made()
+
+
+class _Copy:
+    def __init__(self, campaign: Campaign, target: Path, redactor: Redactor, rules: Rules) -> None:
+        self.old, self.new = campaign.layout, Layout(target)
+        self.campaign, self.redactor = campaign, redactor
+        plan = campaign.plan
+        planned = {point.subject.layer for point in plan.points if point.subject.kind == "layer"}
+        self.withheld = {name: why for name, why in rules.withheld.items() if name in planned}
+        self.points = {one.point_id for one in plan.points if one.subject.layer in self.withheld}
+        self.launches = {one.launch_id for one in plan.launches if one.subject.layer in self.withheld}
+        self.keep = rules.keep
+        if self.withheld and campaign.decisions():
+            raise UnpublishableError(
+                f"what was decided at the looks of {campaign.campaign_id} rests on {', '.join(self.withheld)}, which "
+                "may not be published; measure again without it: cadge run --without"
+            )
+
+    def made(self) -> Made:
+        """Write everything, the campaign file last."""
+        for folder in (self.new.root, self.new.nodes, self.new.launches, self.new.blocks):
+            folder.mkdir(parents=True)
+        self._text(self.old.sweep, self.new.sweep)
+        if self.old.trace.exists():
+            self._put(self.new.trace, self.old.trace.read_bytes())
+        plan = self._plan()
+        for host in stored(self.old.nodes):
+            facts = self._read(host)
+            self._document(self.new.node(self.redactor.host(host.stem)), NodeFacts, facts)
+        for path in sorted(self.old.blocks.glob("*/block.json")):
+            self._block(path)
+        for path in stored(self.old.launches):
+            if path.stem not in self.launches:
+                self._document(self.new.launch(path.stem), LaunchRecord, self._read(path))
+        if self.old.native.exists():
+            self._native()
+        self._aside()
+        self._looks(plan["plan_hash"])
+        log = self.old.root / LOG
+        if log.is_file():
+            text = log.read_text(encoding="utf-8", errors="replace")
+            (self.new.root / LOG).write_text(self._lines(text), encoding="utf-8")
+        self._meta(plan)
+        return Made(campaign=Campaign(self.new.root), redactor=self.redactor, withheld=self.withheld)
+
+    def _read(self, path: Path) -> Json:
+        return cast(Json, json.loads(path.read_bytes()))
+
+    def _put(self, path: Path, content: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        beside(path).write_text(Checksum.of(content, path.name).line(), encoding="utf-8")
+
+    def _document(self, path: Path, kind: type[Document], content: Json) -> None:
+        self._put(path, as_stored(kind, cast(Json, self.redactor.value(content))))
+
+    def _lines(self, text: str) -> str:
+        """Redact line by line, as messages name lines."""
+        return "".join(self.redactor.text(line) for line in text.splitlines(keepends=True))
+
+    def _text(self, old: Path, new: Path) -> None:
+        self._put(new, self._lines(old.read_text(encoding="utf-8")).encode())
+
+    def _plan(self) -> Json:
+        plan = self._read(self.old.plan)
+        for point in plan["points"]:
+            if point["point_id"] in self.points:
+                why = self.withheld[point["subject"]["layer"]]
+                point |= {"state": "refused", "reason": f"not published: {why}", "reason_code": None}
+        plan["launches"] = [one for one in plan["launches"] if one["launch_id"] not in self.launches]
+        for block in plan["blocks"]:
+            block["launch_ids"] = [one for one in block["launch_ids"] if one not in self.launches]
+        plan["blocks"] = [block for block in plan["blocks"] if block["launch_ids"]]
+        made = cast(Json, self.redactor.value(plan))
+        made["plan_hash"] = digest_without("plan_hash", json.dumps(made))
+        self._put(self.new.plan, as_stored(Plan, made))
+        return made
+
+    def _block(self, path: Path) -> None:
+        block = self._read(path)
+        block["launches"] = [one for one in block["launches"] if one["launch_id"] not in self.launches]
+        if block["launches"]:
+            self._document(self.new.block(path.parent.name), Block, block)
+
+    def _native(self) -> None:
+        """Leave out tools that ran beside a withheld layer: what they print are its library's figures."""
+        native = self._read(self.old.native)
+        cells = {one["cell_id"] for one in native["cells"] if one["point_id"] in self.points}
+        for name in ("cells", "readings"):
+            native[name] = [one for one in native[name] if one["cell_id"] not in cells]
+        self._document(self.new.native, NativeFile, native)
+
+    def _aside(self) -> None:
+        """Copy what was moved aside, of which reports count the launches; what is damaged cannot be redacted."""
+        for path in sorted(self.old.aside.rglob("*.json")):
+            target = self.new.root / path.relative_to(self.old.root)
+            if path.stem in self.launches:
+                continue
+            try:
+                content = self._read(path)
+            except (ValueError, OSError):
+                content = {"not_published": "it is damaged, so that names in it cannot be found"}
+            self._document(target, LaunchRecord, content)
+
+    def _looks(self, plan_hash: str) -> None:
+        """Write decisions and later looks, each with the digests of what they were made from here."""
+        copied = Campaign(self.new.root)
+        number = 0
+        while (old := self.old.decision(number + 1)).exists():
+            number += 1
+            decision = self._read(old) | {"plan_hash": plan_hash}
+            count, digest = self._records(copied, decision["launches"])
+            self._document(self.new.decision(number), Decision, decision | {"records": count, "records_sha256": digest})
+            later = self.old.later_look(number + 1)
+            if later.exists():
+                sha = hashlib.sha256(self.new.decision(number).read_bytes()).hexdigest()
+                part = self._read(later) | {"plan_hash": plan_hash, "decision_sha256": sha}
+                self._document(self.new.later_look(number + 1), LaterLook, part)
+                copied.grown()
+
+    def _records(self, copied: Campaign, rounds: int) -> tuple[int, str]:
+        have = frozenset(path.stem for path in stored(self.new.launches))
+        names = sorted(
+            one.launch_id for one in self.campaign.plan.launches if one.round < rounds and one.launch_id in have
+        )
+        lines = (f"{hashlib.sha256(copied.layout.launch(name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+        return len(names), hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def _meta(self, plan: Json) -> None:
+        meta = self._read(self.old.meta)
+        before = meta.get("redacted")
+        meta["plan_hash"] = plan["plan_hash"]
+        if self.withheld:
+            meta["planned"]["launches"] -= len(self.launches)
+            lost = sum(len(one.point_ids) for one in self.campaign.plan.launches if one.launch_id in self.launches)
+            meta["planned"]["attempts"] = max(0, meta["planned"]["attempts"] - lost)
+            says = (meta.get("selftest") or {}).get("says", {})
+            for part, text in says.items():
+                if any(name in text for name in self.withheld):
+                    says[part] = "not published: it has figures of a layer that may not be published"
+        made = cast(Json, self.redactor.value(meta))
+        counted: Counter[str] = Counter()
+        for (category, _, _), often in self.redactor.places.items():
+            counted[category] += often
+        if counted or self.withheld:
+            made["redacted"] = before or Redaction(
+                original_sha256=original_sha256(self.campaign),
+                original_plan_hash=self._read(self.old.plan)["plan_hash"],
+                replaced=dict(sorted(counted.items())),
+                kept=tuple(sorted(self.keep)),
+                withheld=dict(self.withheld),
+            ).model_dump(mode="json")
+        made.pop("checksum", None)
+        sealed = CampaignMeta.from_object(made, source="campaign.json").sealed()
+        self.new.meta.write_text(sealed.to_json(), encoding="utf-8")
+
+
+def as_stored(kind: type[Document], content: Json) -> bytes:
+    """Return a document's bytes as the store writes them; only what was changed differs."""
+    separators = (",", ":") if kind.INDENT is None else None
+    return (json.dumps(content, indent=kind.INDENT, separators=separators, ensure_ascii=False) + "\n").encode()
+
+
+def document_paths(campaign: Campaign) -> Iterator[tuple[str, Path]]:
+    """Yield every file of a copy by its name there: documents, checksums, log, and what lies aside."""
+    root = campaign.layout.root
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            yield str(path.relative_to(root)), path

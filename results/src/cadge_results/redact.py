@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Taking names out of what is published: hosts, addresses, hardware, users, home folders, jobs, e-mail.
+
+Only strings change, and of those never the ones that identify or count (ids, digests, parameters, versions): a number
+is the same before and after. Each name has one pseudonym throughout a campaign. Pseudonyms are of kinds that nobody has:
+addresses from the ranges kept for documents (RFC 5737, RFC 3849, RFC 7042), `n1` for hosts, `u1` for users; what is one
+already stays, so that redacting twice is redacting once.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from pydantic import JsonValue
+
+CATEGORIES = ("hosts", "addresses", "hardware", "users", "paths", "jobs", "mail", "also")
+_HOST_KEYS = frozenset({"host", "hosts", "leader"})
+_FIXED = frozenset(
+    """
+    schema launch_id launch_ids campaign_id block_id block point_id point_ids attempt_id cell_id selftest_id after
+    plan_hash build build_id revision checksum sha256 records_sha256 decision_sha256 log_sha256 histogram sum_sq_ns2
+    role roles layer layers style substrate shims pattern patterns floors tool statistic kind status place wait launcher
+    quantity quantities parameters state reason_code caps traits semantics redacted
+    version versions stated_version release compiler libc python created_utc started_utc finished_utc
+    """.split()
+)
+"""Keys of the store whose text names no person or machine: ids, digests, versions, words of our own."""
+_FROZEN = frozenset({"parameters", "patterns", "floors", "quantities", "traits", "semantics", "redacted", "versions"})
+"""Of these, keys under which nothing else stands either."""
+_GENERIC = frozenset({"root", "localhost", "nobody", "user", "users", "home", "shared", "public"})
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_PLAIN_NUMBER = re.compile(r"[0-9.]+[A-Za-z]{0,3}")
+_VERSION = re.compile(r"\d+\.\d+\.\d+\.\d+")
+
+_MAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_MAC = r"[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?:(?:[:-][0-9A-Fa-f]{2}){2})?"
+_GUID = r"[0-9A-Fa-f]{4}(?::[0-9A-Fa-f]{4}){3}"
+_V6 = r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
+_V4 = r"\d{1,3}(?:\.\d{1,3}){3}"
+_HOME = r"/(?:home|Users)/(?P<owner>[^\s/:;,\"'<>&\\]+)"
+_JOB = r"(?i:\b(?P<job>slurm[._-]?(?:job)?[._-]?|job[ _.-]?id[ =:_.-]*|job[ =_.-]))(?P<number>\d{3,})"
+_PATTERNS = (
+    ("mail", _MAIL),
+    ("uuid", _UUID),
+    ("mac", rf"(?<![:.-]){_MAC}(?![:.-])"),
+    ("guid", rf"(?<![:.]){_GUID}(?![:.])"),
+    ("six", rf"(?<![:.]){_V6}(?![:.])"),
+    ("four", rf"(?<![.]){_V4}(?!\.?[\w~+-])(?<!\.)"),
+)
+_OF = {
+    "mail": "mail",
+    "uuid": "hardware",
+    "mac": "hardware",
+    "guid": "hardware",
+    "six": "addresses",
+    "four": "addresses",
+}
+_DOCUMENTS = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What is known of a campaign before its text is read: hosts in order, users, and words that are no names."""
+
+    hosts: tuple[str, ...]
+    users: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """What the user wants replaced beside all that."""
+    words: frozenset[str] = frozenset()
+    """A name that is such a word as well is replaced where a host must stand, and left in running text."""
+    versions: frozenset[str] = frozenset()
+    """Four numbers with dots that are a version here, and no address."""
+    taken: frozenset[str] = frozenset()
+    """Pseudonyms that stand in the campaign already, for something else."""
+
+
+@dataclass(slots=True)
+class Redactor:
+    """Replaces names. `places` counts what was replaced: (category, name, pseudonym)."""
+
+    names: Names
+    keep: Collection[str] = ()
+    places: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    _given: dict[tuple[str, str], str] = field(default_factory=dict)
+    _hosts: dict[str, str] = field(init=False)
+    _known: dict[str, str] = field(init=False)
+    _expression: re.Pattern[str] = field(init=False)
+    _seen: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = field(default_factory=dict)
+    _found: list[tuple[str, str, str]] = field(default_factory=list)
+    _counters: dict[str, Iterator[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Give hosts their pseudonyms in order, and make the one expression that finds every name."""
+        hosts = [name for name in dict.fromkeys(self.names.hosts) if name not in _GENERIC]
+        self._hosts = {} if "hosts" in self.keep else {name: f"n{place}" for place, name in enumerate(hosts, 1)}
+        self._known = {}
+        for category, some in (("users", self.names.users), ("hosts", self._hosts), ("also", self.names.also)):
+            if category not in self.keep:
+                self._known |= {name: category for name in some if self._is_distinct(name) or category == "also"}
+        parts = [f"(?<!\\w)(?P<{name}>{text})(?!\\w)" for name, text in _PATTERNS if _OF[name] not in self.keep]
+        if "paths" not in self.keep:
+            parts.append(_HOME)
+        if "jobs" not in self.keep:
+            parts.append(_JOB)
+        if self._known:
+            each = "|".join(re.escape(name) for name in sorted(self._known, key=lambda one: (-len(one), one)))
+            parts.append(f"(?<![A-Za-z0-9_])(?P<name>{each})(?![A-Za-z0-9_])")
+        self._expression = re.compile("|".join(parts) or r"(?!)")
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Names that are words as well, and are not looked for in running text."""
+        every = {**dict.fromkeys(self.names.users, "users"), **dict.fromkeys(self._hosts, "hosts")}
+        return tuple(sorted(n for n, c in every.items() if c not in self.keep and not self._is_distinct(n)))
+
+    def _is_distinct(self, name: str) -> bool:
+        """Tell a name from numbers, sizes and words of our own, by which running text would be spoiled."""
+        if len(name) < 2 or name in _GENERIC or _PLAIN_NUMBER.fullmatch(name):
+            return False
+        return name not in self.names.words and name.lower() not in self.names.words
+
+    def host(self, name: str) -> str:
+        """Return what stands for a host where a host must stand."""
+        found = self._hosts.get(name)
+        if found is None:
+            return self.text(name)
+        self._count("hosts", name, found)
+        return found
+
+    def text(self, text: str) -> str:
+        """Return running text without names."""
+        known = self._seen.get(text)
+        if known is None:
+            self._found = []
+            made = self._expression.sub(self._replace, text)
+            known = self._seen[text] = made, tuple(self._found)
+        for one in known[1]:
+            self.places[one] += 1
+        return known[0]
+
+    def value(self, value: JsonValue, key: str = "") -> JsonValue:
+        """Return JSON without names: numbers and what is under fixed keys are the same."""
+        if is_fixed(key, value):
+            return value
+        if isinstance(value, str):
+            return self.host(value) if key in _HOST_KEYS else self.text(value)
+        if isinstance(value, list):
+            return [self._block_host(one) if key == "hosts" and isinstance(one, dict) else self.value(one, key)
+                    for one in value]  # fmt: skip
+        if isinstance(value, dict):
+            return {self._key(name): self.value(one, name) for name, one in value.items()}
+        return value
+
+    def _block_host(self, host: Mapping[str, JsonValue]) -> JsonValue:
+        plain = {name: one for name, one in host.items() if name != "name"}
+        name = host.get("name")
+        made = self.value(plain)
+        named = {"name": self.host(name)} if isinstance(name, str) else {}
+        return {**named, **made} if isinstance(made, dict) else made
+
+    def _key(self, name: str) -> str:
+        return self.text(name) if "/" in name or name in self._hosts else name
+
+    def _count(self, category: str, old: str, new: str) -> None:
+        if old != new:
+            self.places[category, old, new] += 1
+
+    def _replace(self, match: re.Match[str]) -> str:
+        kind, old = match.lastgroup or "", match.group()
+        groups = match.groupdict()
+        if groups.get("owner"):
+            owner = groups["owner"]
+            new = f"{old[: -len(owner)]}{self._pseudonym('users', owner)}"
+            return self._noted("paths", old, new)
+        if groups.get("number"):
+            return self._noted("jobs", old, f"{groups['job']}j{self._number('jobs', groups['number'])}")
+        if groups.get("name"):
+            category = self._known[old]
+            new = self._hosts[old] if category == "hosts" else self._pseudonym(category, old)
+            return self._noted(category, old, new)
+        kind = next(name for name in _OF if groups.get(name))
+        return self._noted(_OF[kind], old, self._pseudonym(kind, old))
+
+    def _noted(self, category: str, old: str, new: str) -> str:
+        if new != old:
+            self._found.append((category, old, new))
+        return new
+
+    def _number(self, kind: str, old: str) -> int:
+        given = self._given.get((kind, old))
+        if given is None:
+            given = self._given[kind, old] = str(next(self._counters.setdefault(kind, count(1))))
+        return int(given)
+
+    def _pseudonym(self, kind: str, old: str) -> str:
+        """Return the pseudonym of a name; a name that is one already, or names nobody, is its own."""
+        if self._is_nobodys(kind, old):
+            return old
+        given = self._given.get((kind, old))
+        while given is None or given in self.names.taken:
+            given = _MADE[kind](next(self._counters.setdefault(kind, count(1))))
+        self._given[kind, old] = given
+        return given
+
+    def _is_nobodys(self, kind: str, old: str) -> bool:
+        match kind:
+            case "users":
+                return old in _GENERIC or re.fullmatch(r"u\d+", old) is not None
+            case "also":
+                return re.fullmatch(r"x\d+", old) is not None
+            case "mail":
+                return old.endswith("@example.org")
+            case "uuid":
+                return old.startswith("00000000-0000-0000-0000-")
+            case "mac":
+                return old.lower().startswith("00:00:5e:00:53:") or len(set(old)) == 2
+            case "guid":
+                return old.startswith("0000:0000:0000:")
+            case _:
+                return old in self.names.versions or not _is_address(old)
+
+
+def is_fixed(key: str, value: JsonValue) -> bool:
+    """Tell whether what stands under a key is never changed, and never read for names."""
+    return key in _FIXED and (isinstance(value, str) or (key in _FROZEN and isinstance(value, dict)))
+
+
+def _is_address(text: str) -> bool:
+    """Tell an address that belongs to somebody: not loopback, any, a mask, or one of those for documents."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address) and max(map(len, text.split(":"))) < 2:
+        return False
+    if found.is_loopback or found.is_unspecified or text.startswith("255."):
+        return False
+    return not any(found in network for network in _DOCUMENTS)
+
+
+def _four(number: int) -> str:
+    """Return an address from the three ranges for documents, and where those are used up an IPv6 one."""
+    place, host = divmod(number - 1, 254)
+    return f"{('192.0.2', '198.51.100', '203.0.113')[place]}.{host + 1}" if place < 3 else f"2001:db8::4:{number:x}"
+
+
+_MADE: Mapping[str, Callable[[int], str]] = {
+    "users": "u{}".format,
+    "also": "x{}".format,
+    "mail": "m{}@example.org".format,
+    "uuid": "00000000-0000-0000-0000-{:012x}".format,
+    "mac": "00:00:5e:00:53:{:02x}".format,
+    "guid": "0000:0000:0000:{:04x}".format,
+    "six": "2001:db8::{:x}".format,
+    "four": _four,
+}
+_TAKEN = re.compile(
+    r"\bu\d+\b|\bx\d+\b|\bm\d+@example\.org\b|00:00:5e:00:53:[0-9a-f]{2}|0000:0000:0000:[0-9a-f]{4}"
+    r"|00000000-0000-0000-0000-[0-9a-f]{12}|2001:db8::[0-9a-f:]+|\b(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d+\b"
+)
+_OWNER = re.compile(_HOME)
+USER_VARIABLES = ("USER", "LOGNAME", "USERNAME")
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What stands in a campaign's documents, put together while they are read."""
+
+    users: dict[str, None] = field(default_factory=dict)
+    words: set[str] = field(default_factory=set)
+    versions: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+
+    def text(self, text: str) -> None:
+        """Read running text."""
+        self.taken.update(_TAKEN.findall(text))
+        self.users.update(dict.fromkeys(found["owner"] for found in _OWNER.finditer(text)))
+
+    def value(self, value: JsonValue, key: str = "") -> None:
+        """Read JSON."""
+        if isinstance(value, str):
+            if key == "histogram":
+                return
+            if key in _FIXED:
+                self.words.update(_WORD.findall(value))
+                self.versions.update(_VERSION.findall(value))
+                return
+            if key in USER_VARIABLES and value:
+                self.users[value] = None
+            self.text(value)
+        elif isinstance(value, list):
+            if key != "first_ns":
+                for one in value:
+                    self.value(one, key)
+        elif isinstance(value, dict):
+            for name, one in value.items():
+                self.words.add(name)
+                self.text(name)
+                # what stands under a frozen key is of our own words
+                self.value(one, key if key in _FROZEN and name != "histogram" else name)
+
+
+def names_of(
+    gathered: Gathered, hosts: Iterable[str], *, users: Iterable[str] = (), also: Iterable[str] = (),
+    words: Iterable[str] = (),
+) -> Names:  # fmt: skip
+    """Return the names of a campaign, of which `gathered` has read all documents."""
+    return Names(
+        hosts=tuple(hosts),
+        users=tuple(dict.fromkeys((*gathered.users, *users))),
+        also=tuple(also),
+        words=frozenset(gathered.words) | frozenset(words),
+        versions=frozenset(gathered.versions),
+        taken=frozenset(gathered.taken),
+    )

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is published names nobody, keeps every number, and is the same when it is redacted again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cadge_results import Campaign, CampaignWriter, LaunchRecord, LayerFile, NodeFacts, Plan
+from cadge_results.errors import FormatError
+from cadge_results.published import Rules, copy, original_sha256
+from cadge_results.redact import Gathered, Names, Redactor, names_of
+from cadge_results.secrets_found import secret_in
+from cadge_results.verify import verify
+
+NAMES = Names(hosts=("gpu-a", "8", "node"), users=("alice", "1"), words=frozenset({"node"}))
+TEXTS = (
+    ("ssh alice@gpu-a failed", "ssh u1@n1 failed"),
+    ("bind 10.1.2.3:18600, then fe80::1ff:fe23:4567:890a", "bind 192.0.2.1:18600, then 2001:db8::1"),
+    ("link 0c:42:a1:03:00:65 guid 0c42:a103:0065:1234", "link 00:00:5e:00:53:01 guid 0000:0000:0000:0001"),
+    ("in /home/bob/x and /Users/bob", "in /home/u1/x and /Users/u1"),
+    ("JobId=123456 in /tmp/slurm.99999/x", "JobId=j1 in /tmp/slurm.j2/x"),
+    ("ask a.b@lab.ac.uk or nobody@example.org", "ask m1@example.org or nobody@example.org"),
+    ("8 B on node 1: 8 of 8", "8 B on node 1: 8 of 8"),
+    ("12:34:56 libx.so.1.14.44.0 std::string 127.0.0.1 ::1 0.0.0.0 0000:3b:00.0", None),
+    ("gpu-ab gpu_a xgpu-a alices", None),
+    ("2026-11-25T19:32:11Z 99.999 % [1.02, 1.08] 1e-05", None),
+)
+
+
+@pytest.mark.parametrize(("text", "redacted"), TEXTS)
+def test_names_go_and_the_rest_stays(text: str, redacted: str | None) -> None:
+    assert Redactor(NAMES).text(text) == (text if redacted is None else redacted)
+
+
+def test_a_host_is_replaced_where_a_host_must_stand_even_if_it_is_a_word_or_a_number() -> None:
+    redactor = Redactor(NAMES)
+    found = redactor.value({"host": "node", "hosts": ["8", {"name": "node", "address": "10.0.0.1"}], "text": "node 8"})
+    assert found == {"host": "n3", "hosts": ["n2", {"name": "n3", "address": "192.0.2.1"}], "text": "node 8"}
+    assert redactor.untold == ("1", "8", "node")
+
+
+def test_hosts_called_as_their_pseudonyms_change_places_once() -> None:
+    first = Redactor(Names(hosts=("n2", "n1", "n12")))
+    assert first.text("n1 n2 n12") == "n2 n1 n3"
+    assert Redactor(Names(hosts=("n1", "n2", "n3"))).text("n1 n2 n3") == "n1 n2 n3"
+
+
+def test_a_version_of_four_numbers_is_no_address() -> None:
+    gathered = Gathered()
+    gathered.value({"library": {"version": "5.0.10.1"}, "reason": "with 5.0.10.1 at 10.0.0.9"})
+    assert Redactor(names_of(gathered, ())).text("with 5.0.10.1 at 10.0.0.9") == "with 5.0.10.1 at 192.0.2.1"
+
+
+def test_two_names_never_share_a_pseudonym_that_was_there() -> None:
+    gathered = Gathered()
+    gathered.text("u1 192.0.2.1 /home/alice")
+    found = Redactor(names_of(gathered, ())).text("u1 192.0.2.1 /home/alice 10.0.0.1")
+    assert found == "u1 192.0.2.1 /home/u2 192.0.2.2"
+
+
+@pytest.mark.parametrize("kind", ["hosts", "addresses", "hardware", "users", "paths", "jobs", "mail"])
+def test_what_is_kept_stays(kind: str) -> None:
+    texts = {"hosts": "gpu-a", "addresses": "10.1.2.3", "hardware": "0c:42:a1:03:00:65", "users": "alice",
+             "paths": "/home/bob/", "jobs": "JobId=12345", "mail": "a.b@lab.ac.uk"}  # fmt: skip
+    kept, other = Redactor(NAMES, keep=(kind,)), Redactor(NAMES)
+    assert kept.text(texts[kind]) == texts[kind]
+    assert other.text(texts[kind]) != texts[kind]
+
+
+_leaf = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False),
+    st.text(max_size=30),
+    st.sampled_from([text for text, _ in TEXTS]), st.from_regex(r"\d{1,3}(\.\d{1,3}){0,3}( ms| B)?"),
+)  # fmt: skip
+_key = st.sampled_from(
+    ["host", "hosts", "detail", "log_tail", "parameters", "version", "value", "quantities", "launches"]
+)
+_json = st.recursive(
+    _leaf, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_key, inner, max_size=4), max_leaves=20
+)
+
+
+def _numbers(value: Any) -> list[object]:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return [one for item in value.values() for one in _numbers(item)]
+    if isinstance(value, list):
+        return [one for item in value for one in _numbers(item)]
+    return [] if isinstance(value, str) else [(type(value).__name__, repr(value))]
+
+
+def _redacted(value: Any, hosts: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON
+    gathered = Gathered()
+    gathered.value(value)
+    return Redactor(names_of(gathered, hosts, users=("alice", "1"))).value(value)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_json)
+def test_every_number_stays_and_twice_is_once(value: Any) -> None:  # noqa: ANN401 - any JSON
+    once = _redacted(value, ("gpu-a", "8", "node"))
+    assert _numbers(once) == _numbers(value)
+    assert _redacted(once, ("n1", "n2", "n3")) == once
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 10**12).map(str), st.floats(0, 1e9).map(lambda x: f"{x:.3f}"), st.sampled_from(
+    ["ns", "of", "8B", "1", "%", "p99", "alice"])), max_size=12).map(" ".join))  # fmt: skip
+def test_numbers_in_running_text_stay(text: str) -> None:
+    assert Redactor(NAMES).text(text).split() == ["u1" if word == "alice" else word for word in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "a private key"),
+        (f"x ghp_{'a' * 36}", "a GitHub token"),
+        ("AKIA" + "A" * 16, "an AWS key"),
+        ("https://bob:hunter22@lab.example/x", "a password in an address"),
+        ("DB_PASSWORD=correcthorse", "a password"),
+        ("the token of the out-of-band channel", None),
+        ("a secret: none", None),
+    ],
+)
+def test_secrets_are_known(text: str, what: str | None) -> None:
+    assert secret_in(text) == what
+
+
+@pytest.fixture
+def told(new_writer: Callable[[], CampaignWriter], record: Callable[..., LaunchRecord]) -> Campaign:
+    """A campaign that tells on everybody."""
+    with new_writer() as writer:
+        plan = writer.campaign.plan
+        for place, launch in enumerate(plan.launches):
+            tail = f"alice@10.9.8.7 /home/alice/run on {launch.endpoints[0].host}"
+            writer.add_launch(record(place, log_tail=[tail, ""]))
+        hosts = dict.fromkeys(end.host for launch in plan.launches for end in launch.endpoints)
+        for host in hosts:
+            writer.add_node(NodeFacts.from_object({"schema": "cadge.node/1", "host": host}, source="x"))
+        writer.finish("finished", at=datetime(2026, 11, 25, tzinfo=UTC))
+    return writer.campaign
+
+
+def test_a_copy_is_a_campaign_that_verifies_and_says_what_it_is(told: Campaign, tmp_path: Path) -> None:
+    made = copy(told, tmp_path / "copy", Rules())
+    assert verify(made.campaign).damages == []
+    meta = made.campaign.meta
+    assert meta.redacted is not None
+    assert meta.campaign_id == told.campaign_id
+    assert meta.testbed.hosts == tuple(f"n{place}" for place, _ in enumerate(told.meta.testbed.hosts, 1))
+    text = "".join(path.read_text() for path in (tmp_path / "copy").rglob("*") if path.is_file())
+    assert "alice" not in text
+    assert "10.9.8.7" not in text
+    hosts = {end.host for launch in made.campaign.launches() for end in launch.launch.endpoints}
+    assert not hosts & set(told.meta.testbed.hosts)
+    for launch in told.launches():
+        assert _numbers(made.campaign.launch(launch.launch_id).to_object()) == _numbers(launch.to_object())
+    again = copy(made.campaign, tmp_path / "again", Rules())
+    for path in (tmp_path / "copy").rglob("*.json"):
+        assert path.read_bytes() == (again.campaign.path / path.relative_to(tmp_path / "copy")).read_bytes()
+
+
+def test_the_digest_of_the_original_is_what_sha256sum_says(told: Campaign) -> None:
+    command = (
+        "find . -type f \\( -name '*.json' -o -name sweep.yml -o -name trace.bin \\) -not -path './aside/*' "
+        "| LC_ALL=C sort | xargs sha256sum | sha256sum"
+    )
+    done = subprocess.run(["sh", "-c", command], cwd=told.path, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == original_sha256(told)
+
+
+def test_a_layer_that_may_not_be_published_leaves_no_figure_and_its_reason(
+    told: Campaign, plan: Plan, tmp_path: Path
+) -> None:
+    layer = plan.launches[0].subject.layer
+    made = copy(told, tmp_path / "copy", Rules(withheld={layer: "its licence forbids it", "unplanned": "x"}))
+    assert verify(made.campaign).damages == []
+    assert dict(made.withheld) == {layer: "its licence forbids it"}
+    assert layer not in {one.launch.layer for one in made.campaign.launches()}
+    for point in made.campaign.plan.points:
+        if point.subject.layer == layer:
+            assert (point.state, point.reason) == ("refused", "not published: its licence forbids it")
+
+
+def test_a_layer_file_says_why_it_is_not_published() -> None:
+    raw = {"schema": "cadge.layer/1", "title": "t", "style": "a", "substrate": "b", "library": "l", "licence": "x",
+           "rpc": "native", "places": ["within"], "publish": False}  # fmt: skip
+    with pytest.raises(FormatError, match="publish_reason"):
+        LayerFile.from_object(raw, source="x")
+    assert not LayerFile.from_object(raw | {"publish_reason": "section 3"}, source="x").publish
+    assert json.loads(LayerFile.from_object(raw | {"publish": True}, source="x").to_json()).get("publish") is None

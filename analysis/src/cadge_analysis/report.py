@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cadge_analysis.errors import BadInputError
+from cadge_analysis.making import Making, epoch
 from cadge_analysis.page import provenance, render, views
 from cadge_analysis.page.since import since
 from cadge_analysis.page.viewmodel import Page
@@ -21,20 +22,50 @@ def stamp(data: load.Dataset) -> str:
 
     The clock is not asked, so that the same records give the same bytes.
     """
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    if epoch is not None:
-        try:
-            return f"{datetime.fromtimestamp(int(epoch), UTC):%Y-%m-%d %H:%M:%S} UTC"
-        except (ValueError, OverflowError, OSError) as error:
-            raise BadInputError(f"SOURCE_DATE_EPOCH is {epoch!r}, which is not a time in seconds") from error
+    return _stamp(data, epoch())
+
+
+def _stamp(data: load.Dataset, at: int | None) -> str:
+    if at is not None:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
     made = provenance.moment(data.meta.finished_utc or data.meta.created_utc)
     return f"records of {made:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def page_of(data: load.Dataset, *, title: str | None = None, beside: Against | None = None) -> Page:
-    """Return the page of a campaign. `beside`: it as the second side against an earlier one."""
-    told = since(beside) if beside is not None else None
-    return views.page(compare.compare(data), title=title, generated=stamp(data), since=told)
+def page_of(
+    data: load.Dataset, *, title: str | None = None, beside: Against | None = None, baseline: str | None = None
+) -> Page:
+    """Return the page of a campaign. `beside`: it as the second side against an earlier one.
+
+    baseline: what layers are judged against, by its label, where that is not what the sweep declares. Raises
+    BadInputError for one that the campaign does not have.
+    """
+    making = Making(title=title, baseline=baseline, epoch=epoch())
+    return made_as(data, making, beside)
+
+
+def made_as(data: load.Dataset, making: Making, beside: Against | None = None) -> Page:
+    """Return the page of a campaign as somebody chose it to be. Raises BadInputError."""
+    if beside is not None:
+        making = replace(making, against=beside.first, margin=beside.margin)
+    return views.page(
+        compare.compare(judged_against(data, making.baseline)),
+        title=making.title,
+        generated=_stamp(data, making.epoch),
+        since=since(beside) if beside is not None else None,
+        making=making.stored(),
+    )
+
+
+def judged_against(data: load.Dataset, baseline: str | None) -> load.Dataset:
+    """Return a campaign whose layers are to be judged against another one than its sweep declares; None: as it is."""
+    if baseline is None or baseline == data.plan.baseline:
+        return data
+    known = [series.label for series in data.layers]
+    if baseline not in known:
+        raise BadInputError(f"the campaign has no layer {baseline!r} to be the baseline; it has {', '.join(known)}")
+    sweep = {**data.plan.sweep, "baseline": baseline}
+    return replace(data, plan=data.plan.model_copy(update={"sweep": sweep}), baseline_chosen=True)
 
 
 def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Written:
@@ -42,6 +73,11 @@ def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Writ
     return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
 
 
+def html(page: Page) -> str:
+    """Return a page as one HTML document."""
+    return render.html(page)
+
+
 def write(page: Page, out_path: Path) -> Written:
     """Write a page into a file."""
-    return write_output(out_path, render.html(page).encode())
+    return write_output(out_path, html(page).encode())

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from pydantic import JsonValue
 
 from cadge_cli.fit_choice import FitChoice, fit_options
@@ -19,12 +20,22 @@ from cadge_cli.options import (
     refuse_options,
     results_option,
 )
+from cadge_cli.report_verify import verify
 from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_OK, UsageError
 from cadge_harness.paths import find_checkout
 from cadge_results import Campaign, Store, write_output
 
 EXAMPLES = "\b\nExamples:\n"
+EXIT_CODES = (
+    "\n\n\b\nExit codes:\n"
+    "  0  made; with --verify: every number was recomputed, and agrees\n"
+    "  1  with --verify: some differ, or could not be recomputed\n"
+    "  2  an option is wrong; FILE is no report, or of another campaign\n"
+    "  3  the report cannot be written\n"
+    "  5  there is no such campaign\n"
+    "  7  the campaign's raw data is damaged"
+)
 # cadge: another loggp, the model
 FORMATS = ("csv", "json", "loggp", "simgrid")
 OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "endpoints")
@@ -33,7 +44,11 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
 @click.command(
     epilog=EXAMPLES
     + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html\n"
-    + "  cadge report last --against 20261121T013042Z-1f3a9c2e"
+    + "  cadge report last --against 20261121T013042Z-1f3a9c2e\n"
+    + "  cadge report last --baseline native-ucx\n"
+    + "  cadge report --verify report.html\n"
+    + "  cadge report --verify report.html bundle/"
+    + EXIT_CODES
 )
 @click.argument("campaign", default="last")
 @click.option(
@@ -44,6 +59,17 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
 @click.option(
     "--margin", default="5%", show_default=True, metavar="SHARE", help="With --against: within this it is the same."
 )
+@click.option(
+    "--baseline", metavar="LAYER", help="Judge layers against this one, not against the one that the sweep declares."
+)
+@click.option(
+    "--verify",
+    "verified",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Make none: recompute every number of this report from its campaign's raw data, which lies near it or is "
+    "named by CAMPAIGN (a campaign, or a folder that holds one), and say what differs.",
+)
 @out_option()
 @results_option
 @json_option
@@ -53,6 +79,8 @@ def report(
     campaign: str,
     against: str | None,
     margin: str,
+    baseline: str | None,
+    verified: Path | None,
     out: Path | None,
     results: Path | None,
     as_json: bool,
@@ -66,13 +94,17 @@ def report(
     from cadge_analysis.stats.load import read
 
     output = output_of(ctx, as_json, out)
+    if verified is not None:
+        refuse_options(ctx, ("against", "margin", "baseline", "out"), "is not for --verify: the report says what it is")
+        given = ctx.get_parameter_source("campaign") is not ParameterSource.DEFAULT
+        return output.finish(*verify(verified, campaign if given else None, results))
     if against is None:
         refuse_options(ctx, ("margin",), "is for --against")
     share = margin_of(margin)
     found = Store(results or find_checkout().campaigns).open(campaign)
     path = out or found.layout.report
     if against is None:
-        page = reports.page_of(read(found))
+        page = reports.page_of(read(found), baseline=baseline)
     else:
         from cadge_analysis.versus.against import against as set_beside
         from cadge_analysis.versus.sides import Side
@@ -80,7 +112,7 @@ def report(
         both = Campaigns(results)
         earlier, data_of = both.read(against), both.read(str(found.path))
         sides = Side(earlier.campaign_id, earlier), Side(data_of.campaign_id, data_of)
-        page = reports.page_of(data_of, beside=set_beside(*sides, share))
+        page = reports.page_of(data_of, beside=set_beside(*sides, share), baseline=baseline)
     written = reports.write(page, path)
     data: dict[str, JsonValue] = {
         "campaign_id": found.campaign_id,

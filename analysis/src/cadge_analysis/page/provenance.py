@@ -364,8 +364,11 @@ def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     )
 
 
-def embedded(comparison: Comparison) -> dict[str, object]:
-    """Return the numbers behind the report for programs: each launch's own value, cell by cell, with its unit."""
+def embedded(comparison: Comparison, made: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Return the numbers behind the report for programs: each launch's own value, cell by cell, with its unit.
+
+    made: what the page was made with beside them.
+    """
     cells = [
         {
             "point_id": numbers.cell.point_id,
@@ -376,7 +379,12 @@ def embedded(comparison: Comparison) -> dict[str, object]:
         }
         for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)
     ]
-    return {"schema": "cadge.report-data/1", "campaign_id": comparison.data.campaign_id, "cells": cells}
+    data: dict[str, object] = {
+        "schema": "cadge.report-data/1",
+        "campaign_id": comparison.data.campaign_id,
+        "cells": cells,
+    }
+    return data | ({"made": dict(made)} if made else {})
 
 
 def as_json(value: object) -> str:

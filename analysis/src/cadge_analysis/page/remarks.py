@@ -66,6 +66,17 @@ def _surroundings(data: Dataset) -> Iterator[Remark]:
         yield Remark(grave=True, title="The hosts are unknown", text=text, size="every number", share=1.0)
 
 
+def _chosen(data: Dataset) -> Iterator[Remark]:
+    if data.baseline_chosen:
+        yield Remark(
+            grave=True,
+            title="The baseline was chosen after the measurement",
+            text=f"Layers are judged against {data.plan.baseline}, as whoever made this report asked, and not against "
+            "what the sweep declares. Of many baselines that one may try, some show what another does not: tell "
+            "readers why it is this one.",
+        )
+
+
 def _completeness(data: Dataset) -> Iterator[Remark]:
     every = sum(cell.planned for cell in data.planned)
     missing = sum(cell.states.get("missing", 0) for cell in data.planned)
@@ -469,6 +480,7 @@ def remarks(comparison: Comparison, *rates: TwinRate | None) -> tuple[Remark, ..
     data = comparison.data
     found = [
         *_surroundings(data),
+        *_chosen(data),
         *_completeness(data),
         *_made_again(data),
         *_floors(comparison.rows, data),

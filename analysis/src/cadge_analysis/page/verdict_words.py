@@ -206,8 +206,9 @@ def _pattern(family: Family) -> str:
 def facts(verdicts: CampaignVerdicts, titles: Mapping[str, str]) -> tuple[Fact, ...]:
     """Return how verdicts are made, and what was allowed for here. titles: of patterns, by name."""
     margin = units.percent(verdicts.delta, 0 if round(verdicts.delta * 100, 6).is_integer() else 1)
+    chosen = "was chosen for this report" if verdicts.baseline_chosen else "the sweep declares"
     against = (
-        f"the baseline that the sweep declares, {verdicts.baseline}"
+        f"the baseline that {chosen}, {verdicts.baseline}"
         if verdicts.baseline
         else "a baseline, where a sweep declares one; this one declares none"
     )

@@ -170,8 +170,15 @@ def _cannot(comparison: Comparison, verdicts: CampaignVerdicts) -> tuple[str, ..
     return tuple(said)
 
 
-def page(comparison: Comparison, *, title: str | None, generated: str, since: Since | None = None) -> Page:
-    """Return the page. `generated` is the report's own time stamp, which the caller decides."""
+def page(
+    comparison: Comparison,
+    *,
+    title: str | None,
+    generated: str,
+    since: Since | None = None,
+    making: Mapping[str, object] | None = None,
+) -> Page:
+    """Return the page. `generated` is the report's own time stamp, which the caller decides; `making`: see there."""
     data = comparison.data
     series = data.layers
     looks = palette.identities(series)
@@ -221,6 +228,6 @@ def page(comparison: Comparison, *, title: str | None, generated: str, since: Si
         families=verdict_words.table(verdicts, titles),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
-        sheet=sheet(comparison, looks=looks.values(), generated=generated),
+        sheet=sheet(comparison, looks=looks.values(), generated=generated, made=making),
         imported=imported_tables(data),
     )

@@ -194,6 +194,8 @@ class CampaignVerdicts(FamilyVerdicts):
     looks: LookPlan | None
     groups: Mapping[Case, LeadingGroup]
     tails: TailVerdicts | None = None
+    baseline_chosen: bool = False
+    """The baseline is not the sweep's: it was chosen after the measurement."""
 
 
 def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, withhold: str = "") -> CampaignVerdicts:
@@ -219,6 +221,7 @@ def judge_campaign(comparison: Comparison, looks: LookPlan | None = None, *, wit
         groups=groups,
         by_point=_by_point(families),
         withheld=withhold,
+        baseline_chosen=comparison.data.baseline_chosen,
     )
 
 

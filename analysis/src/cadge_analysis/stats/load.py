@@ -211,6 +211,8 @@ class Dataset:
     """How many looks were made, where the sweep names some."""
     imported: tuple[ImportedFile, ...] = ()
     """What other tools printed, which the user set beside; no figure of the campaign is computed from it."""
+    baseline_chosen: bool = False
+    """True where what layers are judged against was chosen after the measurement, and is not what the sweep says."""
 
     @property
     def planned(self) -> tuple[Cell, ...]:

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds a report against one that was made anew: every number, and where both are of one program, every byte.
+
+A file of this very program has to be the same byte for byte; its places tell what is not. One of another version may
+say the same in other words and draw it otherwise. Its tables and embedded data are held against ours by name, and a
+sentence counts as recomputed where ours says the very same one. What is left was not recomputed and is told: it is
+never passed over as right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.making import program
+from cadge_analysis.recompute.places import Place, Sort, places
+from cadge_analysis.recompute.tree import Node, read
+
+SCHEMA = "cadge.report-data/1"
+_NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A place at which both do not say the same."""
+
+    place: str
+    printed: str
+    recomputed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What came of it. `recomputed`: how many numbers agree, by where they stand; `unchecked`: places left over."""
+
+    recomputed: Mapping[Sort, int]
+    differences: tuple[Difference, ...]
+    unchecked: tuple[str, ...]
+    same_program: bool
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers were recomputed, and agree."""
+        return sum(self.recomputed.values())
+
+    @property
+    def agrees(self) -> bool:
+        """True where every number was recomputed, and no place differs."""
+        return not self.differences and not self.unchecked
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A report as it lies there. `data`: what is embedded in it."""
+
+    text: str
+    root: Node
+    data: Mapping[str, object]
+
+    @property
+    def campaign_id(self) -> str:
+        """The campaign that it says it is of."""
+        return str(self.data.get("campaign_id", ""))
+
+    @property
+    def made(self) -> Mapping[str, object]:
+        """What it says it was made with."""
+        found = self.data.get("made")
+        return found if isinstance(found, Mapping) else {}
+
+
+def printed(text: str, source: str) -> Printed:
+    """Return a report with its embedded data. Raises BadInputError for what is none."""
+    try:
+        root = read(text)
+        scripts = [one for one in root.all("script") if one.attrs.get("id") == "data"]
+    except RecursionError as error:
+        raise BadInputError(f"{source} is no report of cadge: its elements are nested too deep") from error
+    if len(scripts) != 1:
+        raise BadInputError(f"{source} is no report of cadge: it holds {len(scripts) or 'no'} embedded data")
+    try:
+        data = json.loads("".join(child for child in scripts[0].children if isinstance(child, str)))
+    except ValueError as error:
+        raise BadInputError(f"{source}: its embedded data cannot be read: {error}") from error
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+        raise BadInputError(f"{source}: its embedded data is not {SCHEMA}, which is what this version reads")
+    return Printed(text, root, data)
+
+
+def check(report: Printed, anew: str) -> Check:
+    """Hold a report against the one that its campaign gives anew."""
+    same = report.made.get("program") == program()
+    theirs, ours = places(report.root), places(read(anew))
+    return _exactly(report, anew, theirs, ours) if same else _by_name(theirs, ours)
+
+
+def _exactly(report: Printed, anew: str, theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
+    agree: Counter[Sort] = Counter()
+    differences = []
+    for name in (*theirs, *(name for name in ours if name not in theirs)):
+        here, there = theirs.get(name), ours.get(name)
+        if here is not None and there is not None and here.exact == there.exact:
+            agree[here.sort] += len(here.numbers)
+        else:
+            differences.append(_difference(name, here, there))
+    if not differences and report.text != anew:
+        differences.append(_bytes(report.text, anew))
+    return Check(recomputed=agree, differences=tuple(differences), unchecked=(), same_program=True)
+
+
+def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
+    agree: Counter[Sort] = Counter()
+    differences: list[Difference] = []
+    unchecked: list[str] = []
+    said = {(place.sort, place.shown) for place in ours.values()}
+    for name, here in theirs.items():
+        there = ours.get(name)
+        if here.sort == Sort.MARKUP or name.startswith("data, made,"):
+            continue
+        if here.sort in (Sort.CELL, Sort.DATA) and there is not None and here.numbers != there.numbers:
+            differences.append(_difference(name, here, there))
+        elif (here.sort, here.shown) in said if here.sort in (Sort.TEXT, Sort.CHART) else there and _alike(here, there):
+            agree[here.sort] += len(here.numbers)
+        else:
+            unchecked.append(name)
+    return Check(recomputed=agree, differences=tuple(differences), unchecked=tuple(unchecked), same_program=False)
+
+
+def _alike(one: Place, other: Place) -> bool:
+    return one.shown == other.shown and one.numbers == other.numbers
+
+
+def _difference(name: str, here: Place | None, there: Place | None) -> Difference:
+    """Return a difference as a reader sees it; where both look alike, with all that stands there."""
+    shown = [place.shown if place is not None else _NOTHING for place in (here, there)]
+    if here is not None and there is not None and here.shown == there.shown:
+        shown = [_around(here.exact, there.exact), _around(there.exact, here.exact)]
+    return Difference(place=name, printed=shown[0], recomputed=shown[1])
+
+
+def _around(text: str, other: str, most: int = 40) -> str:
+    """Return what of a text is not in the other one, with some of what stands before it."""
+    at = _first_apart(text, other)
+    return text[max(0, at - most // 2) : at + most]
+
+
+def _first_apart(text: str, other: str) -> int:
+    return next((n for n, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1]), len(text))
+
+
+def _bytes(text: str, anew: str) -> Difference:
+    at = _first_apart(text, anew)
+    line = text.count("\n", 0, at) + 1
+    return Difference(place=f"line {line} of the file", printed=_around(text, anew), recomputed=_around(anew, text))
+
+
+def words_of(found: Check) -> Iterator[str]:
+    """Yield what came of it in lines: first the whole, then each place."""
+    parts = ", ".join(f"{count} {sort}" for sort, count in found.recomputed.items() if count)
+    whole = f"{found.numbers} numbers recomputed"
+    if not found.same_program:
+        whole = f"Another version of cadge made this file, so it is compared by names and not byte by byte. {whole}"
+    if found.agrees:
+        yield f"{whole}, all agree ({parts})"
+        return
+    if found.differences:
+        yield f"{whole} and agree; what differs: {len(found.differences)}"
+    else:
+        yield f"{whole} and agree; not all: see below"
+    for one in found.differences:
+        yield f"{one.place}: printed {one.printed!r}, recomputed {one.recomputed!r}"
+    if found.unchecked:
+        yield (
+            f"{len(found.unchecked)} places were not recomputed, since this version words or draws them otherwise; "
+            f"among them {'; '.join(found.unchecked[:3])}"
+        )

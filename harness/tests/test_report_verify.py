@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge report --verify` as users run it: where it finds the campaign, what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cadge_harness.paths import Checkout
+from cadge_results import Campaign, Store
+
+from .conftest import Answer, FakeRunner
+from .test_learn import carry_out
+
+Cadge = Callable[..., Answer]
+
+
+@pytest.fixture
+def campaign(checkout: Checkout, cadge: Cadge, runner: FakeRunner) -> Campaign:
+    assert runner
+    carry_out(cadge, checkout)
+    (one,) = Store(checkout.campaigns).campaigns()
+    return one
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+def test_a_report_agrees_and_an_altered_one_differs(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
+    made = cadge("report", campaign.campaign_id, "--baseline", "b-two", "-o", str(elsewhere / "r.html"))
+    assert made.code == 0, made.err
+    answer = cadge("report", "--verify", str(elsewhere / "r.html"))
+    assert answer.code == 0, answer.err + answer.out
+    assert re.match(r"\d+ numbers recomputed, all agree \(", answer.out)
+    text = (elsewhere / "r.html").read_text()
+    (elsewhere / "r.html").write_text(re.sub(r'data-v="(\d)', r'data-v="9\1', text, count=1))
+    answer = cadge("report", "--verify", str(elsewhere / "r.html"))
+    assert answer.code == 1
+    first, place = answer.out.splitlines()
+    assert first.endswith("what differs: 1")
+    assert "printed" in place
+    assert "recomputed" in place
+    data = json.loads(cadge("report", "--verify", str(elsewhere / "r.html"), "--json").out)["data"]
+    assert not data["agrees"]
+    assert [sorted(one) for one in data["differences"]] == [["place", "printed", "recomputed"]]
+
+
+def test_one_beside_an_earlier_campaign(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
+    path = str(elsewhere / "r.html")
+    made = cadge("report", campaign.campaign_id, "--against", campaign.campaign_id, "--margin", "20%", "-o", path)
+    assert made.code == 0, made.err
+    answer = cadge("report", "--verify", path)
+    assert answer.code == 0, answer.out
+
+
+def test_where_the_campaign_is_found(campaign: Campaign, cadge: Cadge, elsewhere: Path, checkout: Checkout) -> None:
+    assert cadge("report", campaign.campaign_id).code == 0
+    inside = campaign.layout.report
+    assert cadge("report", "--verify", str(inside)).code == 0
+    bundle = elsewhere / "bundle"
+    shutil.copytree(campaign.path, bundle / "raw" / "of-a-paper")
+    inside.rename(bundle / "report.html")
+    shutil.rmtree(checkout.campaigns)
+    beside = cadge("report", "--verify", str(bundle / "report.html"), "--json")
+    assert beside.code == 0
+    assert json.loads(beside.out)["data"]["campaign"] == str(bundle / "raw" / "of-a-paper")
+    alone = elsewhere / "alone" / "far" / "off"
+    alone.mkdir(parents=True)
+    shutil.copy(bundle / "report.html", alone)
+    lost = cadge("report", "--verify", str(alone / "report.html"))
+    assert (lost.code, "name it, or the folder of the bundle that holds it" in lost.err) == (5, True)
+    assert cadge("report", "--verify", str(alone / "report.html"), str(bundle)).code == 0
+
+
+def test_what_is_refused(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
+    path = elsewhere / "r.html"
+    assert cadge("report", campaign.campaign_id, "-o", str(path)).code == 0
+    text = path.read_text()
+    other = elsewhere / "other.html"
+    other.write_text(text.replace(f'"campaign_id":"{campaign.campaign_id}"', '"campaign_id":"\\u001b[2J7"'))
+    for argv, said in (
+        ((str(other), str(campaign.path)), "is of campaign '\\x1b[2J7'"),
+        ((str(elsewhere / "none.html"),), "does not exist"),
+        ((str(path), "--baseline", "a-one"), "--baseline is not for --verify"),
+        ((str(campaign.layout.plan),), "is no report of cadge"),
+    ):
+        answer = cadge("report", "--verify", *argv)
+        assert (answer.code, said in answer.err) == (2, True), answer.err
+    (elsewhere / "bytes.html").write_bytes(b"\xff\xfe\x00")
+    answer = cadge("report", "--verify", str(elsewhere / "bytes.html"))
+    assert (answer.code, "cannot be read" in answer.err) == (2, True)
+    unknown = cadge("report", campaign.campaign_id, "--baseline", "z-none", "-o", str(path))
+    assert (unknown.code, "has no layer 'z-none' to be the baseline" in unknown.err) == (2, True)
+    assert path.read_text() == text
+    record = next(iter(sorted(campaign.layout.launches.glob("*.json"))))
+    record.chmod(0o644)
+    record.write_bytes(record.read_bytes()[:-9])
+    assert cadge("report", "--verify", str(path)).code == 7

@@ -206,7 +206,7 @@ def long_names_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_long_names_leave_neither_page_nor_picture(browser: Browser, long_names_path: Path, width: int) -> None:
     browser.open(long_names_path, width=width)
     browser.value(OPEN_ALL)
-    assert browser.value("document.querySelectorAll('.small-multiples h4').length") > 6
+    assert browser.value("document.querySelectorAll('.small-multiples h4 .name').length") > 6
     names = "Array.from(document.querySelectorAll('.summary tbody th, .full tbody th'))"
     widest = browser.value(f"Math.max(...{names}.map(e => e.getBoundingClientRect().width))")
     assert widest < width / 2, "the column of names stays, and the others are read beside it"

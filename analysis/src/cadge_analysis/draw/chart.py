@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cadge_analysis.draw.palette import FLOOR, GRID, INK, MUTED, Identity
+from cadge_analysis.draw.palette import GRID, INK, MUTED, Identity
 from cadge_analysis.draw.svg import Spec
 
 TEXT_PX = 11
@@ -32,12 +32,22 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One series; `short_bytes` is the largest size on its short path (0: it has but one path)."""
+    """One series; `short_bytes` is the largest size on its short path (0: it has but one path).
+
+    `style` is what it shares with its kin. One that is `faint` stands back: a grey line, without marks and name.
+    """
 
     label: str
     look: Identity
     marks: tuple[Mark, ...]
     short_bytes: int
+    style: str = ""
+    faint: bool = False
+
+    @property
+    def token(self) -> str:
+        """What stands for its colour."""
+        return self.look.faint_token if self.faint else self.look.token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +80,8 @@ class Chart:
     floor: tuple[FloorMark, ...]
 
 
-def colour_of(lines: Sequence[Line]) -> Spec:
-    """Return the colour of each series."""
-    return {
-        "field": "s",
-        "type": "nominal",
-        "legend": None,
-        "scale": {
-            "domain": [*(line.label for line in lines), FLOOR_LABEL],
-            "range": [*(line.look.token for line in lines), FLOOR],
-        },
-    }
+GIVEN: Spec = {"field": "c", "type": "nominal", "scale": None}
+"""A colour that each row brings: a scale would be one for all layers of a panel."""
 
 
 def shape_of(lines: Sequence[Line]) -> Spec:
@@ -121,10 +122,9 @@ def marker(lines: Sequence[Line]) -> Spec:
             },
         }
 
-    colour = colour_of(lines)
     return {
-        "fill": colour,
-        "stroke": colour,
+        "fill": GIVEN,
+        "stroke": GIVEN,
         "shape": shape_of(lines),
         "fillOpacity": opacity(filled=True),
         "strokeOpacity": opacity(filled=False),
@@ -140,6 +140,8 @@ def config() -> Spec:
         "labelColor": MUTED,
         "titleColor": INK,
         "labelFontSize": TEXT_PX,
+        "labelLimit": 0,
+        "titleLimit": 0,
         "titleFontSize": TEXT_PX,
         "titleFontWeight": "normal",
         "tickSize": 4,

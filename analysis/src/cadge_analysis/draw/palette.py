@@ -68,6 +68,16 @@ class Identity:
         return f"#fe{self.number:04x}"
 
     @property
+    def faint_token(self) -> str:
+        """As `token`, of one that stands back, in grey, until a page picks it out."""
+        return f"#fd{self.number:04x}"
+
+    @property
+    def ink_token(self) -> str:
+        """As `token`, of the text that names it."""
+        return f"#fc{self.number:04x}"
+
+    @property
     def light(self) -> str:
         """Colour on a light page, which is also the fallback."""
         return LIGHT[self.slot]
@@ -98,11 +108,27 @@ def variables() -> dict[str, str]:
     for slot, marker, variant in product(range(len(LIGHT)), range(len(SHAPES)), range(len(LOOKS.variants))):
         look = Identity(slot, marker, variant)
         found[look.token] = f"var(--k{look.number},var(--dim,var(--s{slot},{look.light})))"
+        found[look.faint_token] = f"var(--k{look.number},var(--dim,var(--ghost,{GHOST})))"
+        found[look.ink_token] = f"var(--t{look.number},var(--ink,{INK}))"
+    return found
+
+
+def classes() -> dict[str, str]:
+    """Return the class of all that is drawn in each token: that of its series."""
+    found: dict[str, str] = {}
+    for slot, marker, variant in product(range(len(LIGHT)), range(len(SHAPES)), range(len(LOOKS.variants))):
+        look = Identity(slot, marker, variant)
+        found |= dict.fromkeys((look.token, look.faint_token, look.ink_token), f"k{look.number}")
     return found
 
 
 def _hash(text: str, among: int) -> int:
     return zlib.crc32(text.encode()) % among
+
+
+def style_of(series: Series) -> str:
+    """Return the style that a layer's name begins with; looks, and small pictures, go by it."""
+    return series.layer.partition("-")[0]
 
 
 def _wanted(series: Series) -> Identity:

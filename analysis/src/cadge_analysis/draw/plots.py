@@ -2,26 +2,44 @@
 """Charts as Vega-Lite specifications (plain dicts): a quantity against size, above its ratio to the floor.
 
 Sizes stand on a binary logarithm, 0 B apart on the left, and shares in percent in proportion; latency is logarithmic in
-microseconds, anything else linear from zero. A marker is a measured size with its interval over launches; a line only
-joins markers, and is broken where the layer changes its path and beside 0 B. Series are labelled at their right end;
-nothing is told by colour alone.
+microseconds, anything else linear from zero, and logarithmic as well where it spans more than a decade. A marker is a
+measured size with its interval over launches; a line only joins markers, and is broken where the layer changes its path
+and beside 0 B. Series are labelled at their right end; nothing is told by colour alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from cadge_analysis.draw.chart import FLOOR_LABEL, TEXT_PX, Chart, Line, Mark, colour_of, config, dash_of, marker
-from cadge_analysis.draw.palette import FLOOR, GHOST, INK, MUTED
-from cadge_analysis.draw.scales import Axis, labelled, linear_axis, log_axis, positions, spread
-from cadge_analysis.draw.svg import Spec
+from cadge_analysis import units
+from cadge_analysis.draw.axes import (
+    BELOW_PX,
+    EDGE_PX,
+    TICK,
+    TIMES_TICK,
+    below_px,
+    horizontal,
+    left_px,
+    names_px,
+    ticks_px,
+    vertical,
+)
+from cadge_analysis.draw.chart import FLOOR_LABEL, GIVEN, TEXT_PX, Chart, Line, Mark, config, dash_of, marker
+from cadge_analysis.draw.palette import FLOOR, GHOST, INK
+from cadge_analysis.draw.scales import LABEL_PX, Axis, labelled, linear_axis, log_axis, positions, spread
+from cadge_analysis.draw.svg import Spec, framed
+from cadge_analysis.draw.textwidth import shortened
 
-WIDTH, HEIGHT, RATIO_HEIGHT = 680, 310, 210
-SMALL_WIDTH, SMALL_HEIGHT = 190, 112
-RIGHT_PX = 26
-WIDER_PX = 1.3
-"""A character of a label, in the widest of the fonts that readers have, above what the renderer reckons with."""
+WIDTH, HEIGHT, LINEAR_HEIGHT, RATIO_HEIGHT = 680, 310, 190, 210
+SMALL_WIDTH, SMALL_HEIGHT = 164, 104
+LABEL_AT_PX, LABEL_GAP_PX, LABEL_ROOM_PX = 30, 13, 240
+EDGE_MARKS_PX = 8
+DECADE = 10.0
+DETAIL = [{"field": "s"}, {"field": "g"}]
+INKED: Spec = {**GIVEN, "field": "i"}
 
 
 def _spots(chart: Chart) -> dict[int, float]:
@@ -38,9 +56,21 @@ def _main_axis(chart: Chart) -> Axis:
     return linear_axis(values) if chart.linear else log_axis(values)
 
 
+def _log_axis(chart: Chart) -> Axis | None:
+    """Return the logarithmic axis of a linear chart whose values span more than a decade; None of any other."""
+    values = _ends(chart.lines, lambda m: (m.value, m.low, m.high)) + [mark.value for mark in chart.floor]
+    positive = [value for value in values if value > 0]
+    if not chart.linear or chart.proportional or not positive or max(positive) < DECADE * min(positive):
+        return None
+    return log_axis(positive)
+
+
 def _ratio_axis(chart: Chart) -> Axis:
+    """Return a linear axis for shares of a floor, a logarithmic one where they span more than a decade."""
     values = [*_ends(chart.lines, lambda m: (m.ratio, m.ratio_low, m.ratio_high)), 1.0]
-    return linear_axis(values) if chart.more_is_better else log_axis(values, wide=2)
+    if chart.more_is_better and (min(values) <= 0 or max(values) < DECADE * min(values)):
+        return linear_axis(values)
+    return log_axis(values, wide=2)
 
 
 def _segment(line: Line, size: int) -> int:
@@ -50,21 +80,23 @@ def _segment(line: Line, size: int) -> int:
     return 2 if line.short_bytes and size > line.short_bytes else 1
 
 
-def _rows(lines: Sequence[Line], spots: dict[int, float], *, ratio: bool) -> list[dict[str, object]]:
+def _rows(lines: Sequence[Line], spots: dict[int, float], axis: Axis, *, ratio: bool) -> list[dict[str, object]]:
+    """Return the marks that an axis can show: a logarithm has no place for zero."""
     rows: list[dict[str, object]] = []
     for line in lines:
         for mark in line.marks:
             value, low, high = (
                 (mark.ratio, mark.ratio_low, mark.ratio_high) if ratio else (mark.value, mark.low, mark.high)
             )
-            if value is None:
+            if value is None or (axis.log and value <= 0):
                 continue
             rows.append(
                 {
                     "s": line.label,
+                    "c": line.token,
                     "x": round(spots[mark.size], 4),
                     "y": value,
-                    "lo": value if low is None else low,
+                    "lo": value if low is None else max(low, axis.low),
                     "hi": value if high is None else high,
                     "g": _segment(line, mark.size),
                     **({"ring": True} if mark.ringed else {}),
@@ -73,61 +105,58 @@ def _rows(lines: Sequence[Line], spots: dict[int, float], *, ratio: bool) -> lis
     return rows
 
 
+def _label(name: str) -> str:
+    return shortened(name, TEXT_PX, LABEL_ROOM_PX)
+
+
 def _labels(
-    ends: Sequence[tuple[str, float, float]], axis: Axis, height: int, x_label: float
+    ends: Sequence[tuple[str, float, float]], lines: Sequence[Line], axis: Axis, height: int, x_label: float
 ) -> list[dict[str, object]]:
     """Return one label a series, (name, x, y of its last marker) → where its text and its leader stand."""
     wanted = [(1 - axis.share(y)) * height for _, _, y in ends]
+    looks = {line.label: line.look for line in lines}
     return [
-        {"s": name, "x": x, "y": y, "lx": x_label, "ly": axis.value(1 - place / height)}
+        {
+            "s": name,
+            "t": _label(name),
+            "c": looks[name].token if name in looks else FLOOR,
+            "i": looks[name].ink_token if name in looks else INK,
+            "x": x,
+            "y": y,
+            "lx": x_label,
+            "ly": axis.value(1 - place / height),
+        }
         for (name, x, y), place in zip(ends, spread(wanted, height), strict=True)
     ]
 
 
-def _x_axis(chart: Chart, spots: dict[int, float], *, title: str | None, width: int, room_px: float) -> Spec:
-    names = {f"{spots[size]:.4f}": chart.sizes[size] for size in labelled(spots, width, room_px)}
-    table = ",".join(f"'{x}':'{name}'" for x, name in sorted(names.items()))
-    return {
-        "title": title,
-        "values": [round(x, 4) for x in spots.values()],
-        "labelExpr": f"({{{table}}})[format(datum.value,'.4f')]||''",
-        "labelOverlap": False,
-        "grid": True,
-    }
-
-
-def _y(axis: Axis, title: str | None, expr: str) -> Spec:
-    scale: Spec = {"domain": [axis.low, axis.high], "nice": False, "zero": False, "clamp": False}
-    if axis.log:
-        scale["type"] = "log"
-    return {
-        "field": "y",
-        "type": "quantitative",
-        "scale": scale,
-        "axis": {"title": title, "values": list(axis.ticks), "labelExpr": expr, "titlePadding": 8},
-    }
-
-
-_TICK = "replace(format(datum.value,',~r'),',','\u202f')"
-_RATIO_TICK = f"{_TICK}+'\\u00d7'"
+def _x(chart: Chart, spots: dict[int, float], *, title: str | None, width: int, room_px: float, edge_px: int) -> Spec:
+    first, last = min(spots.values()), max(spots.values())
+    edge = edge_px * (last - first or 1.0) / width
+    named = labelled(spots, width, room_px)
+    texts = {at: chart.sizes[size] if size in named else "" for size, at in spots.items()}
+    return horizontal(texts, first - edge, last + edge, title=title)
 
 
 def _panel(
-    chart: Chart, spots: dict[int, float], axis: Axis, *, ratio: bool, height: int, title: str, x_title: str | None
+    chart: Chart,
+    spots: dict[int, float],
+    axis: Axis,
+    *,
+    ratio: bool,
+    height: int,
+    title: str,
+    x_title: str | None,
+    room_px: float,
 ) -> Spec:
-    """Return one labelled panel: floor, intervals, lines, markers, labels."""
-    lines = chart.lines
-    last = max(spots.values())
-    first = min(spots.values())
+    """Return one labelled panel: floor, intervals, lines, markers, labels; lines that stand back lie behind."""
+    lines = [line for line in chart.lines if not line.faint]
+    x = _x(chart, spots, title=x_title, width=WIDTH, room_px=44, edge_px=EDGE_MARKS_PX)
+    first, last = min(spots.values()), max(spots.values())
     unit = (last - first or 1.0) / WIDTH
-    x: Spec = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [first - 8 * unit, last + 8 * unit], "nice": False, "zero": False},
-        "axis": _x_axis(chart, spots, title=x_title, width=WIDTH, room_px=44),
-    }
-    y = _y(axis, title, _RATIO_TICK if ratio else _TICK)
-    rows = _rows(lines, spots, ratio=ratio)
+    y = vertical(axis, title, TIMES_TICK if ratio else TICK, room_px=room_px)
+    rows = _rows(lines, spots, axis, ratio=ratio)
+    behind = [line for line in chart.lines if line.faint]
     floor_rows = (
         [{"x": x_at, "y": 1.0, "s": FLOOR_LABEL, "g": "1"} for x_at in (first - 8 * unit, last + 8 * unit)]
         if ratio
@@ -143,10 +172,10 @@ def _panel(
     if floor_rows:
         tail = floor_rows[-1]
         ends[FLOOR_LABEL] = (FLOOR_LABEL, float(str(tail["x"])), float(str(tail["y"])))
-    labels = _labels(list(ends.values()), axis, height, last + 30 * unit)
-    colour = colour_of(lines)
+    labels = _labels(list(ends.values()), lines, axis, height, last + LABEL_AT_PX * unit)
     text_x: Spec = {"field": "lx", "type": "quantitative"}
     layers: list[Spec] = [
+        *_faint_lines(_rows(behind, spots, axis, ratio=ratio), x, y),
         {
             "data": {"values": floor_rows},
             "mark": {"type": "line", "strokeWidth": 1.4, "strokeDash": [2, 3], "color": FLOOR},
@@ -159,25 +188,25 @@ def _panel(
         },
         {
             "data": {"values": labels},
-            "mark": {"type": "rule", "strokeWidth": 0.8, "strokeDash": [1, 3], "color": MUTED},
-            "encoding": {"x": x, "y": y, "x2": text_x, "y2": {"field": "ly"}},
+            "mark": {"type": "rule", "strokeWidth": 0.8, "strokeDash": [1, 3], "strokeOpacity": 0.7},
+            "encoding": {"x": x, "y": y, "x2": text_x, "y2": {"field": "ly"}, "color": INKED},
         },
         {
             "data": {"values": [row for row in rows if row["lo"] != row["hi"]]},
-            "mark": {"type": "rule", "strokeWidth": 3.2, "opacity": 0.35},
-            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": colour},
+            "mark": {"type": "rule", "strokeWidth": 3.2, "strokeOpacity": 0.35},
+            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": GIVEN},
         },
         {
             "data": {"values": rows},
             "mark": {"type": "line", "strokeWidth": 1.7},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash_of(lines), "detail": {"field": "g"}},
+            "encoding": {"x": x, "y": y, "color": GIVEN, "strokeDash": dash_of(lines), "detail": DETAIL},
         },
         {
             "data": {"values": rows},
             "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3},
             "encoding": {"x": x, "y": y, **marker(lines)},
         },
-        *_rings(rows, x, y, colour),
+        *_rings(rows, x, y),
         {
             "data": {"values": [label for label in labels if label["s"] != FLOOR_LABEL]},
             "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3, "xOffset": 5},
@@ -189,17 +218,41 @@ def _panel(
                 "type": "text",
                 "align": "left",
                 "baseline": "middle",
-                "dx": 13,
+                "dx": LABEL_GAP_PX,
                 "fontSize": TEXT_PX,
-                "color": INK,
             },
-            "encoding": {"x": {**x, "field": "lx"}, "y": {**y, "field": "ly"}, "text": {"field": "s"}},
+            "encoding": {
+                "x": {**x, "field": "lx"},
+                "y": {**y, "field": "ly"},
+                "text": {"field": "t"},
+                "color": INKED,
+            },
         },
     ]
     return {"width": WIDTH, "height": height, "layer": layers}
 
 
-def _rings(rows: Sequence[dict[str, object]], x: Spec, y: Spec, colour: Spec) -> list[Spec]:
+def _faint_lines(rows: Sequence[dict[str, object]], x: Spec, y: Spec) -> list[Spec]:
+    """Return lines that stand back; one of a single mark is a dot."""
+    if not rows:
+        return []
+    often = Counter((row["s"], row["g"]) for row in rows)
+    alone = [row for row in rows if often[row["s"], row["g"]] == 1]
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "line", "strokeWidth": 1},
+            "encoding": {"x": x, "y": y, "color": GIVEN, "detail": DETAIL},
+        },
+        {
+            "data": {"values": alone},
+            "mark": {"type": "point", "filled": True, "size": 12, "opacity": 1},
+            "encoding": {"x": x, "y": y, "color": GIVEN},
+        },
+    ]
+
+
+def _rings(rows: Sequence[dict[str, object]], x: Spec, y: Spec) -> list[Spec]:
     """Return circles around the markers that are set apart; nothing where none is."""
     ringed = [row for row in rows if row.get("ring")]
     if not ringed:
@@ -208,45 +261,49 @@ def _rings(rows: Sequence[dict[str, object]], x: Spec, y: Spec, colour: Spec) ->
         {
             "data": {"values": ringed},
             "mark": {"type": "point", "shape": "circle", "size": 190, "strokeWidth": 1.3, "filled": False},
-            "encoding": {"x": x, "y": y, "color": colour},
+            "encoding": {"x": x, "y": y, "color": GIVEN},
         }
     ]
 
 
 def main_figure(chart: Chart) -> Spec:
-    """Return the figure: all series above their ratio to the floor; without floors the ratio panel is left out."""
+    """Return the figure: all series above their ratio to the floor; without floors the ratio panel is left out.
+
+    What is not logarithmic, over sizes that are, stands on a logarithmic axis first: one from zero shows nothing of
+    small sizes.
+    """
     spots = _spots(chart)
-    below = has_ratio(chart)
+    linear, log = _main_axis(chart), _log_axis(chart)
+    parts = [(linear, False, HEIGHT, chart.title)]
+    if log is not None:
+        parts = [
+            (log, False, HEIGHT, chart.title),
+            (linear, False, LINEAR_HEIGHT, f"the same, from zero, {chart.unit}"),
+        ]
+    if has_ratio(chart):
+        parts.append((_ratio_axis(chart), True, RATIO_HEIGHT, "ratio to the floor"))
+    room_px = max(ticks_px(axis, units.TIMES if ratio else "") for axis, ratio, _, _ in parts)
     panels = [
         _panel(
             chart,
             spots,
-            _main_axis(chart),
-            ratio=False,
-            height=HEIGHT,
-            title=chart.title,
-            x_title=None if below else chart.along_title,
+            axis,
+            ratio=ratio,
+            height=height,
+            title=title,
+            x_title=chart.along_title if number == len(parts) else None,
+            room_px=room_px,
         )
+        for number, (axis, ratio, height, title) in enumerate(parts, 1)
     ]
-    if below:
-        panels.append(
-            _panel(
-                chart,
-                spots,
-                _ratio_axis(chart),
-                ratio=True,
-                height=RATIO_HEIGHT,
-                title="ratio to the floor",
-                x_title=chart.along_title,
-            )
-        )
-    longest = max(len(line.label) for line in chart.lines)
-    return {
-        "vconcat": panels,
-        "spacing": 18,
-        "config": config(),
-        "padding": {"left": 4, "top": 4, "bottom": 4, "right": max(RIGHT_PX, WIDER_PX * longest)},
-    }
+    names = [_label(line.label) for line in chart.lines if not line.faint]
+    return framed(
+        {"vconcat": panels, "spacing": BELOW_PX + 16, "config": config()},
+        left=left_px(room_px, titled=True),
+        top=LABEL_PX + EDGE_PX,
+        right=LABEL_AT_PX + LABEL_GAP_PX + names_px([*names, FLOOR_LABEL]) - EDGE_MARKS_PX + EDGE_PX,
+        bottom=below_px(titled=True),
+    )
 
 
 def has_ratio(chart: Chart) -> bool:
@@ -254,71 +311,77 @@ def has_ratio(chart: Chart) -> bool:
     return any(mark.ratio is not None for line in chart.lines for mark in line.marks)
 
 
-def single_figure(chart: Chart, line: Line) -> Spec:
-    """Return a small picture of one series, its interval as a band, the others behind it in grey.
+def _small(chart: Chart, layers: Sequence[Spec], axis: Axis) -> Spec:
+    """Return a small picture on the axes that all small pictures of a chart share."""
+    return framed(
+        {"width": SMALL_WIDTH, "height": SMALL_HEIGHT, "layer": list(layers), "config": config()},
+        left=left_px(ticks_px(axis, units.TIMES if has_ratio(chart) else ""), titled=False),
+        top=EDGE_PX,
+        right=names_px(chart.sizes.values()) / 2 + EDGE_PX,
+        bottom=below_px(titled=False),
+    )
 
-    It shows the ratio to the floor where there is one (absolute values of unlike layers lie on top of each other), else
-    the value itself.
+
+def _small_axes(chart: Chart, *, drawn: bool) -> tuple[dict[int, float], Axis, Spec, Spec]:
+    """Return places of sizes, the vertical axis, and both encodings; with their axes where they are `drawn`.
+
+    They are of the ratio to the floor where there is one (absolute values of unlike layers lie on top of each other),
+    else of the value itself.
     """
-    spots = _spots(chart)
-    ratio = has_ratio(chart)
-    axis = _ratio_axis(chart) if ratio else _main_axis(chart)
-    first, last = min(spots.values()), max(spots.values())
-    margin = (last - first or 1.0) * 6 / SMALL_WIDTH
-    x: Spec = {
-        "field": "x",
-        "type": "quantitative",
-        "scale": {"domain": [first - margin, last + margin], "nice": False, "zero": False},
-        "axis": _x_axis(chart, spots, title=None, width=SMALL_WIDTH, room_px=46),
-    }
+    spots, ratio = _spots(chart), has_ratio(chart)
+    axis = _ratio_axis(chart) if ratio else _log_axis(chart) or _main_axis(chart)
     coarse = tuple(t for t in axis.ticks if not axis.log or abs(math.log10(t) - round(math.log10(t))) < 1e-9)
-    ticks = coarse if len(coarse) > 1 else axis.ticks
-    y = _y(Axis(axis.low, axis.high, ticks, axis.log), None, _RATIO_TICK if ratio else _TICK)
-    own = _rows([line], spots, ratio=ratio)
-    others = _rows([other for other in chart.lines if other is not line], spots, ratio=ratio)
+    axis = Axis(axis.low, axis.high, coarse if len(coarse) > 1 else axis.ticks, axis.log)
+    x = _x(chart, spots, title=None, width=SMALL_WIDTH, room_px=46, edge_px=6)
+    y = vertical(axis, None, TIMES_TICK if ratio else TICK, room_px=0)
+    if not drawn:
+        x, y = {**x, "axis": None}, {**y, "axis": None}
+    return spots, axis, x, y
+
+
+def small_backdrop(chart: Chart) -> Spec:
+    """Return what all small pictures of a chart have behind them: axes, the floor, and every series in grey."""
+    spots, axis, x, y = _small_axes(chart, drawn=True)
+    ratio = has_ratio(chart)
     floor: list[dict[str, object]] = [
         {"x": round(spots[m.size], 4), "y": 1.0 if ratio else m.value, "g": "1" if ratio else m.name}
         for m in chart.floor
     ]
-    colour = line.look.token
     layers: list[Spec] = [
         {
-            "data": {"values": others},
+            "data": {"values": _rows(chart.lines, spots, axis, ratio=ratio)},
             "mark": {"type": "line", "strokeWidth": 1, "color": GHOST},
-            "encoding": {"x": x, "y": y, "detail": [{"field": "s"}, {"field": "g"}]},
+            "encoding": {"x": x, "y": y, "detail": DETAIL},
         },
         {
             "data": {"values": floor},
             "mark": {"type": "line", "strokeWidth": 1.2, "strokeDash": [2, 3], "color": FLOOR},
             "encoding": {"x": x, "y": y, "detail": {"field": "g"}},
         },
+    ]
+    return _small(chart, layers, axis)
+
+
+def small_figure(chart: Chart, lines: Sequence[Line]) -> Spec:
+    """Return a small picture of a few series before the backdrop, their intervals as bands."""
+    spots, axis, x, y = _small_axes(chart, drawn=False)
+    lines = [replace(line, faint=False) for line in lines]
+    own = _rows(lines, spots, axis, ratio=has_ratio(chart))
+    layers: list[Spec] = [
         {
             "data": {"values": own},
-            "mark": {"type": "area", "opacity": 0.25, "color": colour},
-            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "detail": {"field": "g"}},
+            "mark": {"type": "area", "fillOpacity": 0.25},
+            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": GIVEN, "detail": DETAIL},
         },
         {
             "data": {"values": own},
-            "mark": {"type": "line", "strokeWidth": 1.9, "color": colour, "strokeDash": list(line.look.dash) or [1, 0]},
-            "encoding": {"x": x, "y": y, "detail": {"field": "g"}},
+            "mark": {"type": "line", "strokeWidth": 1.9},
+            "encoding": {"x": x, "y": y, "color": GIVEN, "strokeDash": dash_of(lines), "detail": DETAIL},
         },
         {
             "data": {"values": own},
-            "mark": {
-                "type": "point",
-                "filled": not line.look.hollow,
-                "size": 22,
-                "opacity": 1,
-                "color": colour,
-                "shape": line.look.shape,
-            },
-            "encoding": {"x": x, "y": y},
+            "mark": {"type": "point", "size": 22, "opacity": 1, "strokeWidth": 1.3},
+            "encoding": {"x": x, "y": y, **marker(lines)},
         },
     ]
-    return {
-        "width": SMALL_WIDTH,
-        "height": SMALL_HEIGHT,
-        "layer": layers,
-        "config": config(),
-        "padding": {"left": 6, "top": 4, "bottom": 2, "right": 10},
-    }
+    return _small(chart, layers, axis)

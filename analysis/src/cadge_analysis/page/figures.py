@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+
+from markupsafe import Markup
 
 from cadge_analysis import units, words
 from cadge_analysis.draw import plots, svg
 from cadge_analysis.draw.chart import Chart, FloorMark, Line, Mark
-from cadge_analysis.draw.palette import Identity
-from cadge_analysis.page.viewmodel import DataTable, Figure, Key
+from cadge_analysis.draw.palette import Identity, style_of
+from cadge_analysis.page.viewmodel import DataTable, Figure, Key, SmallPicture
 from cadge_analysis.stats import intervals
 from cadge_analysis.stats.compare import P99, Row, tail_by_round
 from cadge_analysis.stats.intervals import Estimate
@@ -21,8 +23,9 @@ from cadge_results import PatternFile
 from cadge_results.pattern import Quantity
 from cadge_results.point import Value
 
-MANY = 6  # from seven series on, each also gets a picture of its own,
+MANY = 6  # from seven series on, each style also gets a picture of its own,
 FEW_SIZES = 2  # unless it would show no more than two markers
+EMPHASISED = 8  # lines of one picture that stand out: of more, nobody tells one from another
 MAIN_PX = 720
 
 
@@ -104,6 +107,7 @@ def chart_of(
                 label=series.label,
                 look=looks[series],
                 marks=tuple(sorted(map(_mark, members), key=lambda m: m.size)),
+                style=style_of(series),
                 short_bytes=known.short_bytes if is_size and known and known.long_path != known.short_path else 0,
             )
         )
@@ -114,7 +118,7 @@ def chart_of(
             name = words.floor_name(row.floor, data)
             floor[size] = FloorMark(size=size, value=row.floor.central.value * shown.scale, name=name)
     sizes = sorted({mark.size for line in lines for mark in line.marks} | set(floor))
-    return Chart(
+    chart = Chart(
         more_is_better=quantity.better == "high",
         linear=quantity.kind != "histogram",
         unit=shown.unit,
@@ -127,6 +131,7 @@ def chart_of(
         lines=tuple(lines),
         floor=tuple(floor[size] for size in sorted(floor)),
     )
+    return emphasised(chart, {line.label for line in lines if line.label == data.plan.baseline})
 
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:
@@ -285,35 +290,90 @@ def _title(case: Case) -> str:
     return f"{words.figure(case)}, {words.WAITS[case.wait]}"
 
 
+def _small(chart: Chart, by_label: Mapping[str, Key], *, name: str, title: str) -> tuple[SmallPicture, ...]:
+    """Return small pictures, one a style, with no more lines in one than stand out; none where they would show little.
+
+    What they have in common is drawn once, behind them.
+    """
+    if len(chart.lines) <= MANY or len(chart.sizes) <= FEW_SIZES:
+        return ()
+    by_style: dict[str, list[Line]] = defaultdict(list)
+    for line in chart.lines:
+        by_style[line.style].append(line)
+    parts = [
+        (style, lines[at : at + EMPHASISED])
+        for style, lines in by_style.items()
+        for at in range(0, len(lines), EMPHASISED)
+    ]
+    return tuple(
+        SmallPicture(
+            heading=style,
+            keys=tuple(by_label[line.label] for line in lines),
+            svg=svg.render(
+                plots.small_figure(chart, lines),
+                name=f"{name}-{number}",
+                title=f"{style}: {title}",
+                description=_range(replace(chart, lines=tuple(lines), floor=())),
+                behind=f"{name}-back",
+            ),
+        )
+        for number, (style, lines) in enumerate(parts)
+    )
+
+
 def _figure(
     chart: Chart, rows: Sequence[Row], keys: Mapping[Series, Key], *, name: str, title: str, caption: str
 ) -> Figure:
     series = [s for s in keys if s in {row.cell.series for row in rows}]
     by_label = {s.label: keys[s] for s in series}
-    small = []
-    if len(chart.lines) > MANY and len(chart.sizes) > FEW_SIZES:
-        for number, line in enumerate(chart.lines):
-            picture = svg.render(
-                plots.single_figure(chart, line),
-                name=f"{name}-{number}",
-                title=f"{line.label}: {title}",
-                description=_range(replace(chart, lines=(line,), floor=())),
-            )
-            small.append((by_label[line.label], picture))
+    small = _small(chart, by_label, name=name, title=title)
     return Figure(
         name=name,
         title=title,
         svg=svg.render(plots.main_figure(chart), name=name, title=title, description=_range(chart), minimum_px=MAIN_PX),
-        caption=caption,
+        caption=f"{caption}{_faint(chart)}",
         keys=tuple(by_label[line.label] for line in chart.lines),
         small_title=(
-            "One layer at a time: ratio to the floor, the others in grey"
+            "One style at a time: ratio to the floor, the others in grey"
             if plots.has_ratio(chart)
-            else "One layer at a time, the others in grey"
+            else "One style at a time, the others in grey"
         ),
-        small=tuple(small),
+        back=svg.backdrop(plots.small_backdrop(chart), name=f"{name}-back") if small else Markup(""),
+        small=small,
         table=_data_table(chart),
     )
+
+
+def _faint(chart: Chart) -> str:
+    """Return which lines stand back, as a sentence for the caption; nothing where none does."""
+    often = sum(line.faint for line in chart.lines)
+    if not often:
+        return ""
+    first = chart.sizes[min(chart.sizes)]
+    return (
+        f" {units.count_of(often, 'line')} of {len(chart.lines)} {'is' if often == 1 else 'are'} grey here: in colour "
+        f"are the baseline, what is best at some {chart.along}, and then what is next best at {first}. Every line is "
+        "in the numbers below, and comes forward when it is chosen above."
+    )
+
+
+def emphasised(chart: Chart, baseline: Collection[str] = ()) -> Chart:
+    """Return a chart with no more than `EMPHASISED` lines that stand out: others are `faint`.
+
+    Kept are the baseline, what is best at some size, and what comes next at the first size that it has.
+    """
+    if len(chart.lines) <= EMPHASISED:
+        return chart
+    sign = -1.0 if chart.more_is_better else 1.0
+    at = {
+        size: [(sign * m.value, x.label) for x in chart.lines for m in x.marks if m.size == size]
+        for size in chart.sizes
+    }
+    best = Counter(min(found)[1] for found in at.values() if found)
+    first = {x.label: (x.marks[0].size, sign * x.marks[0].value) for x in chart.lines}
+    order = sorted(first, key=lambda name: (name not in baseline, -best[name], first[name], name))
+    kept = set(order[:EMPHASISED])
+    return replace(chart, lines=tuple(replace(line, faint=line.label not in kept) for line in chart.lines))
 
 
 def estimate_text(estimate: Estimate, scale: float) -> str:

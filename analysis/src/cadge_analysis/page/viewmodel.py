@@ -167,8 +167,17 @@ class DataTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SmallPicture:
+    """A small chart of a few series."""
+
+    heading: str
+    keys: tuple[Key, ...]
+    svg: Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, how to read it, one small chart a series, and its data."""
+    """A chart, how to read it, small charts with what lies behind them all, and its data."""
 
     name: str
     title: str
@@ -176,7 +185,8 @@ class Figure:
     caption: str
     keys: tuple[Key, ...]
     small_title: str
-    small: tuple[tuple[Key, Markup], ...]
+    back: Markup
+    small: tuple[SmallPicture, ...]
     table: DataTable
 
 

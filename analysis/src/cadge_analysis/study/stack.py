@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cadge_analysis.draw.axes import EDGE_PX, TITLE_Y_PX, below_px
 from cadge_analysis.draw.chart import TEXT_PX, config
 from cadge_analysis.draw.palette import FLOOR as FLOOR_INK
 from cadge_analysis.draw.palette import INK, LIGHT, MUTED
-from cadge_analysis.draw.svg import Spec
+from cadge_analysis.draw.svg import Spec, framed
 from cadge_analysis.study.bill import ENGINE, FLOOR, PARTS, REST, SOFTWARE, TOGETHER, Item, summary
 
 WIDTH, ROW_PX = 680, 52
@@ -48,6 +49,7 @@ def figure(items: Sequence[Item]) -> Spec:
         "scale": {"domain": [0, 1], "nice": False},
         "axis": {
             "title": "share of the round trip",
+            "titleY": TITLE_Y_PX,
             "values": [0, 0.25, 0.5, 0.75, 1],
             "labelExpr": "format(datum.value*100,'d')+'\u202f%'",
         },
@@ -85,13 +87,13 @@ def figure(items: Sequence[Item]) -> Spec:
         _text(texts, "name", x, y, dy=-15, colour=INK, weight="bold"),
         _text(texts, "text", x, y, dy=0, colour=MUTED, weight="normal"),
     ]
-    return {
-        "width": WIDTH,
-        "height": count * ROW_PX,
-        "layer": layers,
-        "config": config(),
-        "padding": {"left": 14, "top": 8, "bottom": 4, "right": 20},
-    }
+    return framed(
+        {"width": WIDTH, "height": count * ROW_PX, "layer": layers, "config": config()},
+        left=EDGE_PX * 4,
+        top=EDGE_PX * 2,
+        right=EDGE_PX * 6,
+        bottom=below_px(titled=True),
+    )
 
 
 def _text(texts: list[dict[str, object]], name: str, x: Spec, y: Spec, *, dy: int, colour: str, weight: str) -> Spec:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Charts show the numbers that they are given, at places that can be computed by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pagereader
+import pytest
+
+from cadge_analysis.draw import plots, svg
+from cadge_analysis.draw.chart import Chart, FloorMark, Line, Mark
+from cadge_analysis.draw.palette import Identity
+from cadge_analysis.page.figures import EMPHASISED, emphasised
+
+
+def mark(size: int, value: float, ratio: float | None = None) -> Mark:
+    return Mark(size=size, value=value, low=None, high=None, ratio=ratio, ratio_low=None, ratio_high=None)
+
+
+def chart(*lines: Line, floor: tuple[FloorMark, ...] = (), more_is_better: bool = True) -> Chart:
+    sizes = sorted({one.size for line in lines for one in line.marks})
+    return Chart(
+        more_is_better=more_is_better,
+        linear=more_is_better,
+        unit="MB/s",
+        spoken="MB/s",
+        title="MB/s",
+        along="size",
+        along_title="message size",
+        proportional=False,
+        sizes={size: f"{size} B" for size in sizes},
+        lines=lines,
+        floor=floor,
+    )
+
+
+def line(label: str, *marks: Mark, slot: int = 0) -> Line:
+    return Line(label=label, look=Identity(slot, slot), marks=marks, short_bytes=0, style=label.partition("-")[0])
+
+
+def test_bandwidth_stands_on_a_logarithm_and_from_zero_above_its_ratio() -> None:
+    one = line("a-x", mark(8, 10.0, 0.5), mark(1024, 1000.0, 0.25))
+    floor = (FloorMark(size=8, value=20.0, name="f"), FloorMark(size=1024, value=4000.0, name="f"))
+    spec = plots.main_figure(chart(one, floor=floor))
+    parts = spec["vconcat"]
+    assert isinstance(parts, list)
+    assert [part["height"] for part in parts] == [plots.HEIGHT, plots.LINEAR_HEIGHT, plots.RATIO_HEIGHT]
+    picture = pagereader.read(str(svg.render(spec, name="f", title="t", description="d")))
+    lines = [
+        [tuple(map(float, corner.split(","))) for corner in node.attrs["d"].removeprefix("M").split("L")]
+        for node in picture.all("path", class_="k0")
+        if "L" in node.attrs.get("d", "") and node.attrs.get("stroke-width") == "1.7"
+    ]
+    log, linear, ratio = ([y for _, y in corners] for corners in lines)
+    span = math.log(4000 * 1.18 / (10 / 1.18))
+    assert log == pytest.approx(
+        [plots.HEIGHT * (1 - math.log(v * 1.18 / 10) / span) for v in (10.0, 1000.0)], abs=0.01
+    ), "both ends of a factor of a hundred can be seen"
+    assert linear == pytest.approx([plots.LINEAR_HEIGHT * (1 - v / (4000 * 1.06)) for v in (10.0, 1000.0)], abs=0.01)
+    assert ratio == pytest.approx([plots.RATIO_HEIGHT * (1 - v / 1.06) for v in (0.5, 0.25)], abs=0.01)
+
+
+def test_a_ratio_over_more_than_a_decade_is_logarithmic_as_well() -> None:
+    one = line("a-x", mark(8, 10.0, 0.004), mark(1024, 1000.0, 0.4))
+    spec = plots.main_figure(chart(one, floor=(FloorMark(size=8, value=2500.0, name="f"),)))
+    picture = pagereader.read(str(svg.render(spec, name="f", title="t", description="d")))
+    assert {"0.01\u00d7", "0.1\u00d7", "1\u00d7"} <= {node.text for node in picture.all("text")}
+
+
+def test_what_lies_within_a_decade_needs_no_logarithm() -> None:
+    spec = plots.main_figure(chart(line("a-x", mark(8, 300.0), mark(64, 1000.0))))
+    parts = spec["vconcat"]
+    assert isinstance(parts, list)
+    assert len(parts) == 1
+
+
+def test_zero_has_no_place_on_a_logarithm() -> None:
+    spec = plots.main_figure(chart(line("a-x", mark(8, 0.0), mark(64, 10.0), mark(512, 1000.0))))
+    picture = pagereader.read(str(svg.render(spec, name="f", title="t", description="d")))
+    assert not any("NaN" in value or "null" in value for node in picture.walk() for value in node.attrs.values())
+
+
+def test_no_more_than_eight_lines_stand_out_and_none_is_lost() -> None:
+    lines = [line(f"s{n:02d}-x", mark(8, 100.0 + n), mark(64, 200.0 + (n == 11)), slot=n % 10) for n in range(12)]
+    one = emphasised(chart(*lines, more_is_better=False), {"s10-x"})
+    kept = [x.label for x in one.lines if not x.faint]
+    assert len(kept) == EMPHASISED
+    # the baseline s10; best at 8 B: s00, as at 64 B, where all but s11 are equal; then the next at 8 B
+    assert kept == ["s00-x", "s01-x", "s02-x", "s03-x", "s04-x", "s05-x", "s06-x", "s10-x"]
+    picture = pagereader.read(str(svg.render(plots.main_figure(one), name="f", title="t", description="d")))
+    names = {node.text for node in picture.all("text")}
+    assert set(kept) <= names
+    assert not {x.label for x in one.lines if x.faint} & names
+    classes = {f"k{x.look.number}" for x in one.lines}
+    assert classes <= {node.attrs.get("class") for node in picture.walk()}, "each is drawn, in colour or in grey"
+
+
+def test_up_to_eight_all_stand_out() -> None:
+    lines = [line(f"s{n}-x", mark(8, 100.0 + n), slot=n) for n in range(EMPHASISED)]
+    assert not any(x.faint for x in emphasised(chart(*lines)).lines)

@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTION = re.compile(r'<section id="([^"]+)"[^>]*>.*?</section>', re.DOTALL)
+SECTION = re.compile(r"<section\b([^>]*)>.*?</section>", re.DOTALL)
+NAME = re.compile(r'\b(?:id|aria-label)="([^"]+)"')
 SHAPES = re.compile(r"<svg[^>]*><symbol.*?</svg>", re.DOTALL)
 """Markers, which are drawn once and used everywhere."""
 LINK = re.compile(r'(<a\b[^>]*\bhref=")#([^"]*)')
@@ -47,7 +48,7 @@ def report() -> str:
 
 
 def sections(report: str) -> dict[str, str]:
-    """Return each section of a report as a page of its own, by the section's anchor.
+    """Return each section of a report as a page of its own, by the section's anchor, or its label.
 
     It has the report's own head and shapes; where it links to another section, it leads to the whole report.
     """
@@ -55,19 +56,21 @@ def sections(report: str) -> dict[str, str]:
     shapes = "".join(SHAPES.findall(report))
     found = {}
     for match in SECTION.finditer(report):
+        name = NAME.search(match[1])
+        assert name, match[0][:80]
         own = set(re.findall(r'\bid="([^"]+)"', match[0]))
         text = match[0]
         for begin, anchor in set(LINK.findall(text)):
             if anchor not in own:
                 text = text.replace(f'{begin}#{anchor}"', f'{begin}{Path(REPORT).name}#{anchor}"')
-        found[match[1]] = f"{head}<body>\n{shapes}\n<main>\n{text}\n</main>\n</body>\n</html>\n"
+        found[name[1].lower()] = f"{head}<body>\n{shapes}\n<main>\n{text}\n</main>\n</body>\n</html>\n"
     return found
 
 
 def heading(section: str) -> str:
     """Return a section's own heading."""
     found = re.search(r"<h2[^>]*>(.*?)</h2>", section, re.DOTALL)
-    return re.sub(r"<[^>]+>", "", found[1]).strip() if found else ""
+    return re.sub(r"<[^>]+>", "", found[1]).strip() if found else "no heading"
 
 
 def filled(name: str, text: str, known: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cadge_analysis.page import layout
 from cadge_analysis.page.tables import columns_of, parted
 from cadge_results import PatternFile, ResultsError, read_workloads
 
@@ -29,10 +30,12 @@ def test_what_is_a_detail_stands_in_the_second_table() -> None:
     assert sorted(first + rest + floors) == sorted(every), "the others stand in one of the two: it has no floor"
 
 
-def test_a_pattern_without_details_has_one_table() -> None:
-    first, rest = keys("load")
-    assert rest == []
-    assert {"offered", "ratio", "floor", "samples"} <= set(first)
+def test_a_pattern_without_details_shows_what_is_compared() -> None:
+    first, rest = keys("rpc")
+    assert first == ["wait", "p50", "verdict", "p99", "p99_verdict", "ratio", "launches"]
+    assert {"p999", "floor", "above", "rate", "cpu_client", "samples"} <= set(rest)
+    assert sorted(first + rest) == sorted(one.key for one in columns_of(WORKLOADS.file("rpc"), (), "sockets-tcp"))
+    assert len(first) < layout.FEW, "they fit beside each other"
 
 
 def test_the_main_quantity_is_no_detail() -> None:

@@ -7,7 +7,7 @@ import random
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cadge_analysis.stats import sequential, serial, shift, signs
@@ -62,6 +62,7 @@ def test_known_rates() -> None:
     assert sum(unspent.spent(each)) == pytest.approx(0.0954, abs=1e-4)
 
 
+@example(0.0625, 1, 1, 0.2)  # here a larger scale spends less
 @given(st.floats(1e-6, 0.2), st.integers(0, 3), st.integers(0, 14), st.sampled_from([0.0, 0.2]))
 def test_p_and_limits_say_the_same(level: float, look: int, fewer: int, correlation: float) -> None:
     limit = FOUR_LOOKS.fewest(level, correlation=correlation)[look]

@@ -7,19 +7,27 @@ from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
+from cadge_analysis.page import layout
 from cadge_analysis.page.viewmodel import Page
 
 
 def environment(folder: Path | None = None) -> Environment:
     """Return the environment of all templates, and of those in a folder. Every value from data is escaped."""
     ours = PackageLoader("cadge_analysis.page", "templates")
-    return Environment(
+    made = Environment(
         loader=ours if folder is None else ChoiceLoader([ours, FileSystemLoader(folder)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters.update(
+        heads=layout.heads,
+        column_heads=layout.column_heads,
+        summary_heads=layout.summary_heads,
+        matrix_heads=layout.matrix_heads,
+    )
+    return made
 
 
 def html(page: Page) -> str:

@@ -104,18 +104,19 @@ def columns_of(file: PatternFile, rows: Sequence[Row], baseline: str | None) -> 
 def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
     """Return the columns of the first table and those of the second one.
 
-    Of a pattern with details the first has what it measures without them, the tail, and the processors' time; of any
-    other it has all.
+    The first has what is compared, as few as fit beside each other: what the pattern measures, the tail, verdicts, how
+    many launches stand behind, and the distance to the floor. Of a pattern with details it leaves those out, and has the
+    processors' time.
     """
     details = {name for name, one in file.quantities.items() if one.detail}
-    if not details:
-        return tuple(columns), ()
     seen_first = {"wait", "p50", "verdict", "p99", "p99_verdict", "launches", *file.quantities} - details
+    if not details:
+        seen_first.add("ratio")
+    without = {"ratio", "above", "floor", "references"} if details and not file.floor.form else set()
 
     def is_first(column: Column) -> bool:
-        return column.key in seen_first or column.key.startswith("cpu_")
+        return column.key in seen_first or (bool(details) and column.key.startswith("cpu_"))
 
-    without = set() if file.floor.form else {"ratio", "above", "floor", "references"}
     rest = (one for one in columns if not is_first(one) and one.key not in without)
     return tuple(filter(is_first, columns)), tuple(rest)
 

@@ -80,7 +80,7 @@ class LookPlan:
         nominal = two_sided(launches, fewer)
         if fewer == 0:
             nominal *= range_test.factor(launches, stretch)
-        return min(1.0, self._spent(nominal / self.levels[look], correlation, one_sided=one_sided))
+        return min(1.0, self._least(nominal / self.levels[look], correlation, one_sided=one_sided))
 
     def interval(
         self, values: Sequence[float], look: int, level: float, *, correlation: float = 0.0
@@ -109,6 +109,15 @@ class LookPlan:
         limits = self._at(scale)
         by_signs = sum(leaves(self.looks, limits, correlation=correlation, one_sided=one_sided))
         return by_signs + scale * self._by_range(limits, correlation) / (2 if one_sided else 1)
+
+    def _least(self, scale: float, correlation: float, *, one_sided: bool = False) -> float:
+        """Return the least that this scale or a larger one spends.
+
+        Where a look's signs begin to say something, its range no longer speaks, and a larger scale may spend less.
+        """
+        begins = (two_sided(n, 0) / level for n, level in zip(self.looks, self.levels, strict=True))
+        scales = (scale, *(one for one in begins if one > scale))
+        return min(self._spent(one, correlation, one_sided=one_sided) for one in scales)
 
     def _by_range(self, limits: Sequence[int], correlation: float) -> float:
         """Return what looks at which signs can say nothing spend at most, a unit of scale."""
@@ -140,7 +149,7 @@ def _scale(plan: LookPlan, level: float, correlation: float) -> float:
     few, many = 0, len(scales)  # the error rises with the scale: the first that is too large is sought
     while few < many:
         middle = (few + many) // 2
-        if plan._spent(scales[middle], correlation) <= level * (1 + 1e-9):
+        if plan._least(scales[middle], correlation) <= level * (1 + 1e-9):
             few = middle + 1
         else:
             many = middle

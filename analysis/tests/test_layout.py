@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Heads of tables in a style sheet: whatever is in them stays a string."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cadge_analysis.page import layout
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("p50, \u00b5s", '"p50, \u00b5s"'), ('"};*{', '"\\22 \\7d \\3b \\2a \\7b "'), ("a\nb", '"a\\a b"'), ("\\", '"\\5c "')],
+)
+def test_strings_of_a_style_sheet(text: str, written: str) -> None:
+    assert layout.css_string(text) == written.replace("\\3b ", ";")
+
+
+@given(st.text())
+def test_no_text_ends_its_string(text: str) -> None:
+    inside = layout.css_string(text)[1:-1]
+    assert not set('"\n\r\f<') & set(inside)
+    read = re.sub(r"\\([0-9a-f]+) ", lambda match: chr(int(match[1], 16)), inside)
+    assert read == text
+
+
+def test_a_table_says_how_many_heads_it_has() -> None:
+    assert layout.heads(["layer", 'a "b"']) == (
+        'data-heads="few" style="--h1:&#34;layer&#34;;--h2:&#34;a \\22 b\\22 &#34;"'
+    )
+    assert 'data-heads="many"' in layout.heads(["layer"] * (layout.FEW + 1))

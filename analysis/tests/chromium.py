@@ -117,14 +117,26 @@ class Browser:
                 return result
             self.events.append(message)
 
-    def open(self, path: Path, *, width: int, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
-        """Load a file at a size of window; with `scripts` off the page's own scripts do not run."""
+    def open(
+        self,
+        path: Path,
+        *,
+        width: int,
+        height: int = 900,
+        dark: bool = False,
+        scripts: bool = True,
+        fragment: str = "",
+    ) -> None:
+        """Load a file at a size of window; with `scripts` off the page's own scripts do not run.
+
+        fragment: "#" and what follows it. Another fragment of the page that is open loads nothing.
+        """
         self.events.clear()
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.send("Page.navigate", url=path.resolve().as_uri())
+        self.send("Page.navigate", url=path.resolve().as_uri() + fragment)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._message())
 

@@ -147,6 +147,6 @@ def test_raw_files_stay_as_they_were(golden: Campaign, tmp_path: Path) -> None:
 
 def test_embedded_numbers_are_those_of_the_launches(golden: Campaign, tmp_path: Path) -> None:
     report.build(golden.path, tmp_path / "r.html")
-    data = json.loads(pagereader.read((tmp_path / "r.html").read_text()).one("script").text)
+    data = json.loads(pagereader.read((tmp_path / "r.html").read_text()).one("script", id="data").text)
     layer = next(cell for cell in data["cells"] if cell["kind"] == "layer" and cell["unit"] == "ns")
     assert sorted(layer["by_launch"].values()) == [1000.0, 1010.0, 1020.0, 1030.0, 1040.0, 1050.0]

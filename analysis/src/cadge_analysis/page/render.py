@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
 from cadge_analysis.page import layout
+from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.viewmodel import Page
 
 
@@ -32,7 +34,13 @@ def environment(folder: Path | None = None) -> Environment:
 
 def html(page: Page) -> str:
     """Return the report as one HTML document that needs nothing else."""
-    return tidy(environment().get_template("report.html.j2").render(page=page))
+    return tidy(environment().get_template("report.html.j2").render(page=page, script=_script()))
+
+
+def _script() -> Script:
+    """Return what a report can do besides being read, tidied already: its digest is of what stands in the file."""
+    text = (files("cadge_analysis.page") / "templates" / "report.js").read_text("utf-8")
+    return script_of(tidy(text).rstrip("\n"))
 
 
 def tidy(text: str) -> str:

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a reader can do with a report: sort, hide layers, read values off a figure, take a table along.
+// Nothing depends on it. Names come from data: they are compared and shown as text, never as markup.
+"use strict";
+(() => {
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const make = (tag, properties = {}, ...children) => {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+};
+const button = (text, click, properties = {}) => {
+  const node = make("button", { type: "button", ...properties }, text);
+  node.addEventListener("click", click);
+  return node;
+};
+const said = make("p", { className: "said" });
+said.setAttribute("role", "status");
+const say = (text) => { said.textContent = text; };
+
+// ---- what stands in a table ----
+
+const SORTED = "table.full, table.summary, table.asked";
+const TAKEN = SORTED + ", table.knees, table.numbers";
+
+/** All text of an element that is read out, its pieces parted by spaces. */
+function wordsOf(node) {
+  if (node.nodeType === Node.TEXT_NODE) return node.data.trim();
+  if (node.nodeType !== Node.ELEMENT_NODE || node.getAttribute("aria-hidden") === "true") return "";
+  return [...node.childNodes].map(wordsOf).filter(Boolean).join(" ");
+}
+
+/** The number of a cell: the exact one where it has one, else the one that is shown; NaN without. */
+function numberOf(cell) {
+  if (!cell || cell.classList.contains("none")) return NaN;
+  if (cell.dataset.v) return parseFloat(cell.dataset.v);
+  return parseFloat(wordsOf(cell).replace(/(\d)[\s\u2009\u202f](?=\d{3})/g, "$1"));
+}
+
+const rowsOf = (table) => (table.tBodies.length ? [...table.tBodies[0].rows] : []);
+const headsOf = (table) => (table.tHead ? [...table.tHead.rows[0].cells] : []);
+const layerOf = (row) => row.querySelector(':scope > th[scope="row"] .name bdi')?.textContent;
+
+const tableNames = new Map();
+const firstOrder = new Map();
+for (const table of all(SORTED)) {
+  const label = table.closest("[aria-label]")?.getAttribute("aria-label") ?? "table";
+  let name = label;
+  for (let number = 2; tableNames.has(name); number += 1) name = label + " " + number;
+  tableNames.set(name, table);
+  firstOrder.set(table, { name, rows: rowsOf(table) });
+}
+
+// ---- state: hidden layers, sorted tables, in the fragment of the address ----
+
+const hidden = new Set();
+const sorts = new Map();
+let at = "";
+
+function fragment() {
+  const parts = ["v1"];
+  if (hidden.size) parts.push("hide=" + [...hidden].sort().map(encodeURIComponent).join(","));
+  if (sorts.size) {
+    parts.push("sort=" + [...sorts].map(([name, one]) =>
+      [encodeURIComponent(name), one.column, one.down ? "down" : "up"].join(":")).join(","));
+  }
+  if (parts.length > 1 && at) parts.push("at=" + encodeURIComponent(at));
+  return parts.length > 1 ? "#" + parts.join("&") : at ? "#" + encodeURIComponent(at) : "";
+}
+
+function keep() {
+  // A page inside a frame without an origin may not change its address; all else works there.
+  try { history.replaceState(history.state, "", fragment() || location.pathname + location.search); } catch { /* so it stays */ }
+}
+
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return ""; }
+}
+
+/** Take over what an address says; of what this report does not have, nothing. */
+function restore() {
+  const text = location.hash.slice(1);
+  const [version, ...parts] = text.split("&");
+  if (version !== "v1") {
+    at = decoded(text);
+    if (hidden.size || sorts.size) keep();
+    return;
+  }
+  const given = new Map(parts.map((part) => {
+    const cut = part.indexOf("=");
+    return cut < 0 ? [part, ""] : [part.slice(0, cut), part.slice(cut + 1)];
+  }));
+  hidden.clear();
+  for (const one of (given.get("hide") ?? "").split(",").map(decoded)) if (layers.has(one)) hidden.add(one);
+  for (const name of [...sorts.keys()]) sort(tableNames.get(name), null);
+  for (const one of (given.get("sort") ?? "").split(",").filter(Boolean)) {
+    const [name, column, way] = one.split(":");
+    const table = tableNames.get(decoded(name));
+    if (table && headsOf(table)[+column]) sort(table, { column: +column, down: way === "down" });
+  }
+  at = decoded(given.get("at") ?? "");
+  showLayers();
+  if (at) document.getElementById(at)?.scrollIntoView();
+}
+
+// ---- sort ----
+
+/** Sort a table by a column; without an order as it was made. What has no number comes last, either way. */
+function sort(table, order) {
+  const { name, rows } = firstOrder.get(table);
+  const sorted = [...rows];
+  if (order) {
+    const cells = new Map(rows.map((row) => [row, row.cells[order.column]]));
+    const numbers = new Map(rows.map((row) => [row, numberOf(cells.get(row))]));
+    const byWords = rows.every((row) => Number.isNaN(numbers.get(row))) || order.column === 0;
+    const texts = new Map(rows.map((row) => [row, wordsOf(cells.get(row))]));
+    const sign = order.down ? -1 : 1;
+    sorted.sort((a, b) => {
+      if (byWords) return sign * (texts.get(a) < texts.get(b) ? -1 : +(texts.get(a) > texts.get(b)));
+      const [one, other] = [numbers.get(a), numbers.get(b)];
+      if (Number.isNaN(one) || Number.isNaN(other)) return Number.isNaN(one) - Number.isNaN(other);
+      return sign * (one - other);
+    });
+    sorts.set(name, order);
+  } else {
+    sorts.delete(name);
+  }
+  table.tBodies[0].append(...sorted);
+  table.classList.toggle("sorted", Boolean(order));
+  headsOf(table).forEach((head, column) => {
+    if (order?.column === column) head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  });
+}
+
+/** What a press on a column's head does: up, then down, then as it was. */
+function press(table, column) {
+  const now = sorts.get(firstOrder.get(table).name);
+  const next = now?.column !== column ? { column, down: false } : now.down ? null : { column, down: true };
+  sort(table, next);
+  say(next ? "Sorted by " + wordsOf(headsOf(table)[column]) + (next.down ? ", descending" : ", ascending") : "Order as it was");
+  keep();
+}
+
+// ---- take a table along ----
+
+const visible = (table) => rowsOf(table).filter((row) => !row.hidden);
+const shownColumns = (table) => headsOf(table).map((head, column) => [head, column]).filter(([head]) => !head.hidden);
+const titleOf = (table) => wordsOf(table.caption ?? make("i")) ||
+  (table.closest("[aria-label]")?.getAttribute("aria-label") ?? "table");
+
+function asMarkdown(table) {
+  const columns = shownColumns(table);
+  const line = (texts) => "| " + texts.map((text) => text.replace(/[\\|`*_<>[\]]/g, "\\$&").replace(/\s+/g, " ")).join(" | ") + " |\n";
+  return line(columns.map(([head]) => wordsOf(head))) +
+    "|" + columns.map(([, column]) => (column ? "---:|" : "---|")).join("") + "\n" +
+    visible(table).map((row) => line(columns.map(([, column]) => wordsOf(row.cells[column])))).join("");
+}
+
+/** As RFC 4180; exact numbers follow the text of their column. What a spreadsheet would run is made text. */
+function asCsv(table) {
+  const field = (text) => {
+    const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? "'" + text : text;
+    return /[",\r\n]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
+  };
+  const rows = visible(table);
+  const exact = (row, column) => (row.cells[column].dataset.v ?? "").split(" ").filter(Boolean);
+  const columns = shownColumns(table).map(([head, column]) =>
+    [wordsOf(head), column, Math.max(0, ...rows.map((row) => exact(row, column).length))]);
+  const lines = [columns.flatMap(([name, , many]) =>
+    [name, ...["exact", "exact low", "exact high"].slice(0, many).map((what) => name + ", " + what)])];
+  for (const row of rows) {
+    lines.push(columns.flatMap(([, column, many]) => {
+      const found = exact(row, column);
+      return [wordsOf(row.cells[column]), ...Array.from({ length: Math.min(many, 3) }, (_, n) => found[n] ?? "")];
+    }));
+  }
+  return lines.map((line) => line.map(field).join(",") + "\r\n").join("");
+}
+
+async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = make("textarea", { value: text, className: "said" });
+    document.body.append(area);
+    const before = document.activeElement;
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    before?.focus();
+    if (!done) return say("The browser does not let this page copy");
+  }
+  return say(what + " copied");
+}
+
+function download(table) {
+  const name = titleOf(table).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "table";
+  const link = make("a", { download: name + ".csv" });
+  const address = URL.createObjectURL(new Blob([asCsv(table)], { type: "text/csv;charset=utf-8" }));
+  link.href = address;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+  say("CSV made");
+}
+
+/** Give a table its buttons. Those in what is folded get theirs when it opens: a large report has thousands. */
+const equipped = new WeakSet();
+function equip(table) {
+  if (equipped.has(table) || !rowsOf(table).length) return;
+  equipped.add(table);
+  if (firstOrder.has(table)) {
+    headsOf(table).forEach((head, column) => {
+      const inner = button("", () => press(table, column), { className: "by" });
+      inner.append(...head.childNodes);
+      head.append(inner);
+      inner.title = "Sort by this column";
+    });
+  }
+  const title = titleOf(table);
+  const markdown = button("Copy as Markdown", () => copy(asMarkdown(table), "Table"));
+  const csv = button("Download CSV", () => download(table));
+  markdown.setAttribute("aria-label", "Copy as Markdown: " + title);
+  csv.setAttribute("aria-label", "Download CSV: " + title);
+  (table.closest(".scroll") ?? table).after(make("p", { className: "take" }, markdown, csv));
+}
+
+function equipOpen(root) {
+  for (const table of all(TAKEN, root)) if (!table.closest("details:not([open])")) equip(table);
+}
+
+// ---- layers ----
+
+/** Every layer's name, with the class of what is drawn of it where a figure shows it. */
+const layers = new Map();
+for (const row of all("table.asked tbody tr, table.full tbody tr")) {
+  const name = layerOf(row);
+  if (name) layers.set(name, "");
+}
+for (const input of all(".keys input")) {
+  const name = input.parentElement.querySelector("bdi")?.textContent;
+  if (name && /^\d+$/.test(input.value)) layers.set(name, input.value);
+}
+const names = [...layers.keys()].sort();
+const lines = new CSSStyleSheet();
+document.adoptedStyleSheets = [...document.adoptedStyleSheets, lines];
+const boxes = new Map();
+const counted = make("summary");
+
+/** The layer that a column of a figure's table is of: its head is a name and a unit. */
+function columnLayer(head) {
+  const text = head.textContent;
+  return names.filter((name) => text.startsWith(name + ", ")).sort((a, b) => b.length - a.length)[0];
+}
+
+/** Show and hide, everywhere, by the set of hidden layers. Answers and warnings stay: they are of the whole run. */
+function showLayers() {
+  for (const row of all("main tbody tr")) {
+    const name = layerOf(row);
+    if (name !== undefined) row.hidden = hidden.has(name);
+  }
+  const numbers = [...hidden].map((name) => layers.get(name)).filter(Boolean);
+  lines.replaceSync(numbers.length ? numbers.map((number) => "svg.chart .k" + number).join(",") + "{display:none}" : "");
+  for (const input of all(".keys input")) {
+    const name = input.parentElement.querySelector("bdi")?.textContent;
+    if (name === undefined) continue;
+    input.parentElement.hidden = hidden.has(name);
+    if (input.checked && hidden.has(name)) input.closest(".keys").querySelector('input[value="all"]').checked = true;
+  }
+  for (const one of all(".small-multiples > div")) {
+    const own = all("h4 .name bdi", one).map((bdi) => bdi.textContent);
+    one.hidden = own.length > 0 && own.every((name) => hidden.has(name));
+  }
+  for (const table of all("table.numbers")) {
+    headsOf(table).forEach((head, column) => {
+      const away = hidden.has(columnLayer(head));
+      if (head.hidden === away) return;
+      head.hidden = away;
+      for (const row of rowsOf(table)) row.cells[column].hidden = away;
+    });
+  }
+  for (const [name, box] of boxes) box.checked = !hidden.has(name);
+  counted.textContent = hidden.size ? "Layers: " + (names.length - hidden.size) + " of " + names.length : "Layers: all";
+  document.dispatchEvent(new Event("layers"));
+}
+
+function panel() {
+  const list = document.querySelector("nav ul");
+  if (!list || names.length < 2) return;
+  const choices = make("ul", { className: "shown" });
+  const set = (change) => { change(); showLayers(); keep(); };
+  choices.append(make("li", {},
+    button("Show all", () => set(() => hidden.clear())),
+    button("Hide all", () => set(() => names.forEach((name) => hidden.add(name)))),
+    button("Copy link", () => copy(location.href, "Link"))));
+  for (const name of names) {
+    const box = make("input", { type: "checkbox", checked: true });
+    box.addEventListener("change", () => set(() => (box.checked ? hidden.delete(name) : hidden.add(name))));
+    boxes.set(name, box);
+    choices.append(make("li", {}, make("label", {}, box, make("bdi", { textContent: name }))));
+  }
+  const folded = make("details", { className: "layers-shown" }, counted, choices);
+  folded.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !folded.open) return;
+    folded.open = false;
+    counted.focus();
+  });
+  list.append(make("li", {}, folded));
+}
+
+// ---- values of a figure ----
+
+const UNITS = { B: 0, KiB: 10, MiB: 20, GiB: 30 };
+
+/** The binary logarithm of a size as it is written, "4 KiB"; NaN of anything else. */
+function logSize(text) {
+  const found = /^([\d.]+)\s(B|KiB|MiB|GiB)$/.exec(text.trim().replaceAll("\u202f", " "));
+  return found ? Math.log2(+found[1]) + UNITS[found[2]] : NaN;
+}
+
+/** How sizes lie on a picture: its px at log size 0, and px a doubling; null where its ticks do not say. */
+function scaleOf(svg) {
+  const box = svg.getBoundingClientRect();
+  if (!box.width) return null;
+  const ticks = all("text", svg).map((text) => {
+    const own = text.getBoundingClientRect();
+    return { size: logSize(text.textContent), x: own.left + own.width / 2 - box.left };
+  }).filter((tick) => Number.isFinite(tick.size)).sort((a, b) => a.size - b.size);
+  if (ticks.length < 2) return null;
+  const [first, last] = [ticks[0], ticks[ticks.length - 1]];
+  const step = (last.x - first.x) / (last.size - first.size);
+  const start = first.x - step * first.size;
+  const fits = Number.isFinite(step) && step > 0 && ticks.every((tick) => Math.abs(start + step * tick.size - tick.x) < 3);
+  return fits ? { start, step, width: box.width } : null;
+}
+
+function readOut(figure) {
+  const table = figure.querySelector("table.numbers");
+  const svg = figure.querySelector(":scope > .scroll > svg.chart");
+  if (!table || !svg) return;
+  const rows = rowsOf(table).filter((row) => Number.isFinite(logSize(row.cells[0].textContent)));
+  if (rows.length < 2) return;
+  const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+  const line = document.createElementNS(svg.namespaceURI, "line");
+  line.setAttribute("class", "cursor");
+  line.setAttribute("y2", String(height));
+  const slider = make("input", { type: "range", min: "0", max: String(rows.length - 1), step: "1", value: "0" });
+  slider.setAttribute("aria-label", "Read values: " + wordsOf(figure.querySelector("h3")));
+  const out = make("p", { className: "values" });
+
+  function show(cursor = true) {
+    const row = rows[+slider.value];
+    const picked = figure.querySelector(".keys input:checked")?.value ?? "all";
+    const size = row.cells[0].textContent;
+    const values = headsOf(table).map((head, column) => ({ head, column, layer: columnLayer(head) }))
+      .filter(({ head, column, layer }) => column > 0 && !head.hidden &&
+        (picked === "all" || layer === undefined || layers.get(layer) === picked))
+      .map(({ head, column, layer }) => [layer ?? wordsOf(head), wordsOf(row.cells[column])])
+      .filter(([, value]) => value);
+    out.replaceChildren(make("b", { textContent: size }),
+      ...values.map(([name, value]) => make("span", {}, make("bdi", { textContent: name }), " " + value)));
+    slider.setAttribute("aria-valuetext", size + ": " + values.map((one) => one.join(" ")).join("; "));
+    const scale = cursor && scaleOf(svg);
+    if (!scale) return line.remove();
+    const x = String((scale.start + scale.step * logSize(size)) / scale.width * width);
+    line.setAttribute("x1", x);
+    line.setAttribute("x2", x);
+    if (!line.isConnected) svg.append(line);
+  }
+
+  slider.addEventListener("input", () => show());
+  slider.addEventListener("focus", () => show());
+  slider.addEventListener("blur", () => line.remove());
+  svg.addEventListener("pointermove", (event) => {
+    const scale = scaleOf(svg);
+    if (!scale) return;
+    const size = (event.clientX - svg.getBoundingClientRect().left - scale.start) / scale.step;
+    const far = rows.map((row) => Math.abs(logSize(row.cells[0].textContent) - size));
+    slider.value = String(far.indexOf(Math.min(...far)));
+    show();
+  });
+  svg.addEventListener("pointerleave", () => line.remove());
+  figure.querySelector(".keys")?.addEventListener("change", () => show(false));
+  document.addEventListener("layers", () => show(false));
+  svg.parentElement.after(make("div", { className: "read" }, slider, out));
+  show(false);
+}
+
+// ---- begin ----
+
+document.body.append(said);
+panel();
+all("figure.fig").forEach(readOut);
+equipOpen(document);
+document.addEventListener("toggle", (event) => {
+  if (event.target instanceof HTMLDetailsElement && event.target.open) equipOpen(event.target);
+}, true);
+showLayers();
+restore();
+addEventListener("hashchange", restore);
+})();

@@ -114,6 +114,7 @@ def test_a_column_sorts_up_down_and_as_it_was(path: Path, browser: Browser) -> N
     assert browser.value(values) == sorted(browser.value(values), reverse=True)
     turned = browser.value(ASKED)
     assert turned != first
+    assert "sorted by" not in browser.value("document.querySelector('#questions > table.asked thead').innerText")
     kept = browser.value("location.hash")
     follow(browser, path, kept)
     assert browser.value(ASKED) == turned
@@ -148,8 +149,13 @@ def test_a_hidden_layer_is_hidden_everywhere_and_stays_so(name: str, path: Path,
         )
         assert not any(head.startswith(name) for head in heads)
         assert browser.value(BOX.format(name=name) + ".checked") is False
+        browser.send("Emulation.setEmulatedMedia", media="print")
+        assert name in browser.value("document.querySelector('.chosen').textContent")
+        assert browser.value("document.querySelector('.chosen').getClientRects().length") > 0, "paper says it as well"
+        browser.send("Emulation.setEmulatedMedia", media="")
         assert harmless(browser)
     browser.value("document.querySelector('.shown button').click()")
+    assert browser.value("document.querySelector('.chosen').hidden") is True
     assert name in browser.value(ASKED)
     assert browser.value("location.hash") == ""
 

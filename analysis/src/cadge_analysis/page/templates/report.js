@@ -26,7 +26,7 @@ const TAKEN = SORTED + ", table.knees, table.numbers";
 /** All text of an element that is read out, its pieces parted by spaces. */
 function wordsOf(node) {
   if (node.nodeType === Node.TEXT_NODE) return node.data.trim();
-  if (node.nodeType !== Node.ELEMENT_NODE || node.getAttribute("aria-hidden") === "true") return "";
+  if (node.nodeType !== Node.ELEMENT_NODE || node.hidden || node.getAttribute("aria-hidden") === "true") return "";
   return [...node.childNodes].map(wordsOf).filter(Boolean).join(" ");
 }
 
@@ -34,7 +34,7 @@ function wordsOf(node) {
 function numberOf(cell) {
   if (!cell || cell.classList.contains("none")) return NaN;
   if (cell.dataset.v) return parseFloat(cell.dataset.v);
-  return parseFloat(wordsOf(cell).replace(/(\d)[\s\u2009\u202f](?=\d{3})/g, "$1"));
+  return parseFloat(wordsOf(cell).replace(/[\u00a0\u2009\u202f]/g, "").replace("\u2212", "-"));
 }
 
 const rowsOf = (table) => (table.tBodies.length ? [...table.tBodies[0].rows] : []);
@@ -127,6 +127,7 @@ function sort(table, order) {
   }
   table.tBodies[0].append(...sorted);
   table.classList.toggle("sorted", Boolean(order));
+  if (table.matches(".asked")) for (const made of all("small", headsOf(table)[0])) made.hidden = Boolean(order);
   headsOf(table).forEach((head, column) => {
     if (order?.column === column) head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
     else head.removeAttribute("aria-sort");
@@ -213,6 +214,9 @@ function equip(table) {
     headsOf(table).forEach((head, column) => {
       const inner = button("", () => press(table, column), { className: "by" });
       inner.append(...head.childNodes);
+      const way = make("i");
+      way.setAttribute("aria-hidden", "true");
+      inner.insertBefore(way, inner.querySelector("small"));
       head.append(inner);
       inner.title = "Sort by this column";
     });
@@ -246,6 +250,7 @@ const lines = new CSSStyleSheet();
 document.adoptedStyleSheets = [...document.adoptedStyleSheets, lines];
 const boxes = new Map();
 const counted = make("summary");
+const chosen = make("p", { className: "chosen", hidden: true });
 
 /** The layer that a column of a figure's table is of: its head is a name and a unit. */
 function columnLayer(head) {
@@ -281,6 +286,9 @@ function showLayers() {
   }
   for (const [name, box] of boxes) box.checked = !hidden.has(name);
   counted.textContent = hidden.size ? "Layers: " + (names.length - hidden.size) + " of " + names.length : "Layers: all";
+  chosen.hidden = !hidden.size;
+  chosen.replaceChildren("Hidden by choice in tables and figures: ", ...[...hidden].sort().flatMap((name, number) =>
+    [number ? ", " : "", make("bdi", { textContent: name })]), ". Answers, ranks and warnings are of all layers.");
   document.dispatchEvent(new Event("layers"));
 }
 
@@ -389,6 +397,7 @@ function readOut(figure) {
 // ---- begin ----
 
 document.body.append(said);
+document.querySelector("main").prepend(chosen);
 panel();
 all("figure.fig").forEach(readOut);
 equipOpen(document);

@@ -148,5 +148,13 @@ def test_raw_files_stay_as_they_were(golden: Campaign, tmp_path: Path) -> None:
 def test_embedded_numbers_are_those_of_the_launches(golden: Campaign, tmp_path: Path) -> None:
     report.build(golden.path, tmp_path / "r.html")
     data = json.loads(pagereader.read((tmp_path / "r.html").read_text()).one("script", id="data").text)
-    layer = next(cell for cell in data["cells"] if cell["kind"] == "layer" and cell["unit"] == "ns")
-    assert sorted(layer["by_launch"].values()) == [1000.0, 1010.0, 1020.0, 1030.0, 1040.0, 1050.0]
+    (layer,) = (
+        cell
+        for cell in data["cells"]
+        if data["subjects"][cell["subject"]]["kind"] == "layer"
+        and data["workloads"][cell["workload"]]["pattern"] == "rpc"
+    )
+    rounds = [data["launches"][place][1] for place in layer["at"]]
+    assert dict(zip(rounds, layer["values"], strict=True)) == {n: 1000 + 10 * n for n in range(6)}
+    assert (layer["p99"], layer["samples"]) == ([5003] * 6, 2000)  # the top of the bucket of 5 us
+    assert "planned" not in layer

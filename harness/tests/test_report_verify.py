@@ -79,6 +79,26 @@ def test_where_the_campaign_is_found(campaign: Campaign, cadge: Cadge, elsewhere
     assert cadge("report", "--verify", str(alone / "report.html"), str(bundle)).code == 0
 
 
+def test_a_report_is_opened_again_without_its_campaign(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
+    path, again = str(elsewhere / "r.html"), str(elsewhere / "again.html")
+    assert cadge("report", campaign.campaign_id, "-o", path).code == 0
+    shutil.rmtree(campaign.path)
+    made = cadge("report", "--from-html", path, "--baseline", "b-two", "-o", again)
+    assert made.code == 0, made.err
+    assert "made without raw data" in made.out
+    assert "beside b-two" in Path(again).read_text()
+    for argv, said in (
+        (("--from-html", path), "add -o FILE"),
+        (("--from-html", path, "-o", path), "is the report itself"),
+        (("--from-html", path, "--against", "last", "-o", again), "--against is not for --from-html"),
+        (("last", "--from-html", path, "-o", again), "is not for --from-html"),
+        (("--from-html", path, "--baseline", "z-none", "-o", again), "has no layer 'z-none'"),
+        (("--verify", again), "was opened again without raw data"),
+    ):
+        answer = cadge("report", *argv)
+        assert (answer.code, said in answer.err) == (2, True), answer.err
+
+
 def test_what_is_refused(campaign: Campaign, cadge: Cadge, elsewhere: Path) -> None:
     path = elsewhere / "r.html"
     assert cadge("report", campaign.campaign_id, "-o", str(path)).code == 0

@@ -13,15 +13,17 @@ from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
 
 
-def judged(comparison: Comparison) -> CampaignVerdicts:
+def judged(comparison: Comparison, withhold: str | None = None) -> CampaignVerdicts:
     """Return the verdicts on a campaign, at the looks that it was planned with, on main quantities and on their p99.
 
     They are withheld where what was measured twice differs from itself more often than chance lets it, and where the
     self-test that they were to rest on failed, or is of another build or machine. Where it is the p99 alone that
     differs from itself, those on the p99 alone are.
+
+    withhold: why verdicts are withheld, "" for not at all, where a report tells it and there are no hosts to ask.
     """
     looks = looks_planned(comparison.data.plan)
-    why = withholds(comparison.data.meta, comparison.data.nodes)
+    why = withhold if withhold is not None else withholds(comparison.data.meta, comparison.data.nodes)
     verdicts = judge_campaign(comparison, looks, withhold=why)
     rate = None if why else twin_rate(comparison, verdicts)
     if rate is not None and rate.withhold:

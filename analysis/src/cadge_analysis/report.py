@@ -7,11 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cadge_analysis import reopen
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import Making, epoch
-from cadge_analysis.page import provenance, render, views
+from cadge_analysis.page import provenance, render, reopened, views
 from cadge_analysis.page.since import since
 from cadge_analysis.page.viewmodel import Page
+from cadge_analysis.recompute.check import printed
 from cadge_analysis.stats import compare, load
 from cadge_analysis.versus.against import Against
 from cadge_results import Campaign, Written, write_output
@@ -71,6 +73,17 @@ def judged_against(data: load.Dataset, baseline: str | None) -> load.Dataset:
 def build(campaign_path: Path, out_path: Path, title: str | None = None) -> Written:
     """Write the report of the campaign in a folder. Raises AnalysisError, cadge_results.ResultsError."""
     return write(page_of(load.read(Campaign(campaign_path)), title=title), out_path)
+
+
+def opened_again(text: str, file: str, baseline: str | None) -> str:
+    """Return the page that can be made of a report alone, without its campaign; `file` is the report's name.
+
+    baseline: what layers are judged against, in place of what the file says. Raises BadInputError.
+    """
+    found = printed(text, file)
+    carried = reopen.carried(found.data, file)
+    data = judged_against(carried.data, baseline or Making.of(found.making).baseline)
+    return render.reopened(reopened.page(compare.compare(data), carried, file=file))
 
 
 def html(page: Page) -> str:

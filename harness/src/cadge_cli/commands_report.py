@@ -20,6 +20,7 @@ from cadge_cli.options import (
     refuse_options,
     results_option,
 )
+from cadge_cli.output import Output
 from cadge_cli.report_verify import verify
 from cadge_cli.sides import Campaigns, margin_of
 from cadge_harness.errors import EXIT_OK, UsageError
@@ -46,6 +47,7 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
     + "  cadge report\n  cadge report 20261121T013042Z-1f3a9c2e -o report.html\n"
     + "  cadge report last --against 20261121T013042Z-1f3a9c2e\n"
     + "  cadge report last --baseline native-ucx\n"
+    + "  cadge report --from-html report.html --baseline am-ucx -o again.html\n"
     + "  cadge report --verify report.html\n"
     + "  cadge report --verify report.html bundle/"
     + EXIT_CODES
@@ -70,6 +72,14 @@ OF_A_PLATFORM = ("layer", "place", "wait_mode", "choices", "size", "topology", "
     help="Make none: recompute every number of this report from its campaign's raw data, which lies near it or is "
     "named by CAMPAIGN (a campaign, or a folder that holds one), and say what differs.",
 )
+@click.option(
+    "--from-html",
+    "reopened",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Open this report again, without its campaign: judge the numbers that it carries, with --baseline against "
+    "another layer, into the file of -o. What needs raw data is left out, and the page says so.",
+)
 @out_option()
 @results_option
 @json_option
@@ -81,6 +91,7 @@ def report(
     margin: str,
     baseline: str | None,
     verified: Path | None,
+    reopened: Path | None,
     out: Path | None,
     results: Path | None,
     as_json: bool,
@@ -95,9 +106,14 @@ def report(
 
     output = output_of(ctx, as_json, out)
     if verified is not None:
-        refuse_options(ctx, ("against", "margin", "baseline", "out"), "is not for --verify: the report says what it is")
+        refuse_options(
+            ctx, ("against", "margin", "baseline", "out", "reopened"), "is not for --verify: the report says what it is"
+        )
         given = ctx.get_parameter_source("campaign") is not ParameterSource.DEFAULT
         return output.finish(*verify(verified, campaign if given else None, results))
+    if reopened is not None:
+        refuse_options(ctx, ("campaign", "against", "margin", "results"), "is not for --from-html")
+        return _open_again(reopened, baseline, out, output)
     if against is None:
         refuse_options(ctx, ("margin",), "is for --against")
     share = margin_of(margin)
@@ -124,6 +140,22 @@ def report(
     if not written.streamed:
         lines += [f"found: {one.text}" for one in page.told]
     return output.finish(EXIT_OK, data, lines)
+
+
+def _open_again(file: Path, baseline: str | None, out: Path | None, output: Output) -> int:
+    from cadge_analysis.report import opened_again
+
+    if out is None:
+        raise UsageError(f"--from-html needs another file to write: add -o FILE, which is not {file.name} itself")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+    if out.exists() and out.samefile(file):
+        raise UsageError(f"-o {out} is the report itself, which has more in it: name another file")
+    written = write_output(out, opened_again(text, file.name, baseline).encode())
+    lines = output.wrote(written, out, "made without raw data, which the page says")
+    return output.finish(EXIT_OK, {"from": str(file), "report": str(out), "bytes": written.size_bytes}, lines)
 
 
 @click.command(

@@ -34,10 +34,12 @@ def verify(file: Path, campaign: str | None, results: Path | None) -> tuple[int,
         report = printed(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
+    if report.data.get("opened_again"):
+        raise UsageError(f"{file} was opened again without raw data: verify the report that it was made of")
     found = _campaign_of(report.campaign_id, file, campaign, results)
     for _ in found.launches():  # the raw files, not what a cache says of them
         pass
-    data, making, beside = read(found), Making.of(report.made), None
+    data, making, beside = read(found), Making.of(report.making), None
     if making.against is not None:
         earlier = Campaigns(results).read(making.against)
         sides = Side(earlier.campaign_id, earlier), Side(data.campaign_id, data)

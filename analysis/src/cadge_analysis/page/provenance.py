@@ -364,30 +364,10 @@ def host_facts(data: Dataset) -> tuple[tuple[str, tuple[Fact, ...]], ...]:
     )
 
 
-def embedded(comparison: Comparison, made: Mapping[str, object] | None = None) -> dict[str, object]:
-    """Return the numbers behind the report for programs: each launch's own value, cell by cell, with its unit.
-
-    made: what the page was made with beside them.
-    """
-    cells = [
-        {
-            "point_id": numbers.cell.point_id,
-            "series": numbers.cell.series.label,
-            "kind": numbers.cell.series.kind,
-            "unit": numbers.quantity.unit,
-            "by_launch": {sample.launch_id: numbers.by_round[sample.round] for sample in numbers.cell.samples},
-        }
-        for numbers in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)
-    ]
-    data: dict[str, object] = {
-        "schema": "cadge.report-data/1",
-        "campaign_id": comparison.data.campaign_id,
-        "cells": cells,
-    }
-    return data | ({"made": dict(made)} if made else {})
-
-
 def as_json(value: object) -> str:
-    """Return JSON that may stand inside a script element: no `<`, `>` or `&` survives as such."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    """Return JSON that may stand inside a script element: no `<`, `>` or `&` survives as such.
+
+    Keys keep their order, which of a pattern's parameters means something.
+    """
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

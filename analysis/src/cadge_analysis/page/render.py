@@ -10,6 +10,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, S
 
 from cadge_analysis.page import layout
 from cadge_analysis.page.script import Script, script_of
+from cadge_analysis.page.reopened import Reopened
 from cadge_analysis.page.viewmodel import Page
 
 
@@ -41,6 +42,11 @@ def _script() -> Script:
     """Return what a report can do besides being read, tidied already: its digest is of what stands in the file."""
     text = (files("cadge_analysis.page") / "templates" / "report.js").read_text("utf-8")
     return script_of(tidy(text).rstrip("\n"))
+
+
+def reopened(page: Reopened) -> str:
+    """Return a report that was opened again as one HTML document."""
+    return tidy(environment().get_template("reopened.html.j2").render(page=page))
 
 
 def tidy(text: str) -> str:

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from cadge_analysis.draw import palette
 from cadge_analysis.draw.palette import Identity
 from cadge_analysis.page import provenance
-from cadge_analysis.page.viewmodel import Sheet
+from cadge_analysis.page.embed import Heading, embedded
+from cadge_analysis.page.viewmodel import Fact, Sheet
 from cadge_analysis.stats.compare import Comparison
 
 
@@ -19,20 +20,35 @@ def sheet(
     *,
     generated: str,
     looks: Iterable[Identity] = (),
-    made: Mapping[str, object] | None = None,
+    making: Mapping[str, object] | None = None,
+    said: Heading | None = None,
 ) -> Sheet:
     """Return it. `generated` is the page's time stamp, which the caller decides; `looks` are of its figures' series.
 
-    made: what it was made with, see `making`.
+    making: what it was made with, see there; said: what the page says of its campaign as a whole.
     """
+    facts = provenance.campaign_facts(comparison.data)
+    data = embedded(comparison, facts, said, making)
+    return dressed(facts, provenance.command(comparison.data), data, generated=generated, looks=looks)
+
+
+def dressed(
+    facts: tuple[Fact, ...],
+    command: str,
+    data: Mapping[str, object],
+    *,
+    generated: str,
+    looks: Iterable[Identity] = (),
+) -> Sheet:
+    """Return it of what is known already: facts and command of the campaign, and the data that the page carries."""
     light = {name: colour for colour, name in palette.NEUTRALS.items()}
     return Sheet(
-        facts=provenance.campaign_facts(comparison.data),
-        command=provenance.command(comparison.data),
+        facts=facts,
+        command=command,
         shapes=palette.SHAPES,
         looks=tuple((look.number, look.slot) for look in looks),
         palette_light=(*((f"s{n}", c) for n, c in enumerate(palette.LIGHT)), *light.items()),
         palette_dark=(*((f"s{n}", c) for n, c in enumerate(palette.DARK)), *palette.NEUTRALS_DARK.items()),
-        data_json=Markup(provenance.as_json(provenance.embedded(comparison, made))),  # noqa: S704 - escaped by as_json
+        data_json=Markup(provenance.as_json(data)),  # noqa: S704 - escaped by as_json
         generated=generated,
     )

@@ -14,6 +14,7 @@ from cadge_analysis.models.loggp import Fitted
 from cadge_analysis.page import coverage, provenance, tables, verdict_words
 from cadge_analysis.page.answers import answers
 from cadge_analysis.page.compared import compared
+from cadge_analysis.page.embed import Heading
 from cadge_analysis.page.figures import beside, figure, in_family, main_family, tail_figure
 from cadge_analysis.page.findings import NOTHING, findings
 from cadge_analysis.page.imported import imported_tables
@@ -199,11 +200,13 @@ def page(
     found = remarks(comparison, rate, of_tails)
     wrong = findings(data)
     outcomes = coverage.outcome_rows(data)
+    told = warned(found, wrong, nothing_found=NOTHING)
+    said = Heading(title or provenance.title(data), provenance.deck(data), (*told.warnings, *told.notes))
     return Page(
-        title=title or provenance.title(data),
-        deck=provenance.deck(data),
+        title=said.title,
+        deck=said.deck,
         compared=compared(data),
-        warned=warned(found, wrong, nothing_found=NOTHING),
+        warned=told,
         findings=wrong,
         since=since,
         opening=opening(data, comparison.rows),
@@ -228,6 +231,6 @@ def page(
         families=verdict_words.table(verdicts, titles),
         fact_tables=provenance.fact_tables(data, every_fact),
         hosts=provenance.host_facts(data),
-        sheet=sheet(comparison, looks=looks.values(), generated=generated, made=making),
+        sheet=sheet(comparison, looks=looks.values(), generated=generated, making=making, said=said),
         imported=imported_tables(data),
     )

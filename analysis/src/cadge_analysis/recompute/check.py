@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from cadge_analysis.errors import BadInputError
 from cadge_analysis.making import program
+from cadge_analysis.page.embed import SCHEMA
 from cadge_analysis.recompute.places import Place, Sort, places
 from cadge_analysis.recompute.tree import Node, read
 
-SCHEMA = "cadge.report-data/1"
 _NOTHING = "nothing"
 
 
@@ -66,9 +66,9 @@ class Printed:
         return str(self.data.get("campaign_id", ""))
 
     @property
-    def made(self) -> Mapping[str, object]:
+    def making(self) -> Mapping[str, object]:
         """What it says it was made with."""
-        found = self.data.get("made")
+        found = self.data.get("making")
         return found if isinstance(found, Mapping) else {}
 
 
@@ -92,7 +92,7 @@ def printed(text: str, source: str) -> Printed:
 
 def check(report: Printed, anew: str) -> Check:
     """Hold a report against the one that its campaign gives anew."""
-    same = report.made.get("program") == program()
+    same = report.making.get("program") == program()
     theirs, ours = places(report.root), places(read(anew))
     return _exactly(report, anew, theirs, ours) if same else _by_name(theirs, ours)
 
@@ -118,7 +118,7 @@ def _by_name(theirs: Mapping[str, Place], ours: Mapping[str, Place]) -> Check:
     said = {(place.sort, place.shown) for place in ours.values()}
     for name, here in theirs.items():
         there = ours.get(name)
-        if here.sort == Sort.MARKUP or name.startswith("data, made,"):
+        if here.sort == Sort.MARKUP or name.startswith("data, making,"):
             continue
         if here.sort in (Sort.CELL, Sort.DATA) and there is not None and here.numbers != there.numbers:
             differences.append(_difference(name, here, there))

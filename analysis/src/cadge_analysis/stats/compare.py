@@ -39,6 +39,10 @@ class Numbers:
 
     cell: Cell
     by_round: Mapping[RoundKey, float]
+    own_p99: Mapping[RoundKey, float]
+    """Each launch's own p99; empty for what is no time."""
+    fewest: int
+    """Samples of the launch that has the fewest."""
     central: Estimate
     samples: int
     p99: Tail | None
@@ -128,6 +132,8 @@ class Comparison:
 
 def per_launch(measured: Measured, quantity: Quantity) -> float:
     """Return a launch's own number: see cadge_results.pattern.Quantity for what becomes of several endpoints."""
+    if measured.told is not None:
+        return measured.told.value
     if quantity.kind == "histogram":
         return float(intervals.quantile(measured.counts, P50))
     if quantity.kind == "rate":
@@ -143,7 +149,7 @@ def _rate(amount: int, elapsed_ns: int, quantity: Quantity) -> float:
 
 def _pooled(measured: Sequence[Measured], quantity: Quantity) -> float | None:
     """Return the rate of all launches together, endpoint by endpoint; None for what is no rate."""
-    if quantity.kind != "rate":
+    if quantity.kind != "rate" or any(one.told for one in measured):
         return None
     endpoints = zip(*(one.amounts for one in measured), strict=False)
     return sum(_rate(sum(a for a, _ in found), sum(t for _, t in found), quantity) for found in endpoints)
@@ -189,13 +195,15 @@ def numbers_of(cell: Cell) -> Numbers | None:
     return Numbers(
         cell=cell,
         by_round=by_round,
+        own_p99=_own_p99(samples, main) if file.main_quantity.kind == "histogram" else {},
+        fewest=min(_samples(measured) for measured in main),
         central=intervals.over_launches(list(by_round.values())),
         samples=sum(histogram.total for histogram in histograms),
         p99=p99,
         p999=p999,
         pooled=_pooled(main, file.main_quantity),
         apart=apart(main, file.main_quantity),
-        operations_s=units.per_second(operations, elapsed),
+        operations_s=units.per_second(operations, elapsed) if elapsed else 0.0,
         others=others,
         costs=costs_of(samples, roles),
         operations=operations,
@@ -207,6 +215,17 @@ def numbers_of(cell: Cell) -> Numbers | None:
         counted={name: count / operations for name, count in sorted(_counted(samples).items())} if operations else {},
         thin=bool(histograms) and any(sample.operations < OPERATIONS_MIN for sample in samples),
     )
+
+
+def _own_p99(samples: Sequence[Sample], main: Sequence[Measured]) -> dict[RoundKey, float]:
+    return {
+        sample.round: one.told.p99_ns if one.told else float(intervals.quantile(one.counts, P99))
+        for sample, one in zip(samples, main, strict=True)
+    }
+
+
+def _samples(measured: Measured) -> int:
+    return measured.told.samples if measured.told else measured.counts.total
 
 
 def floor_key(case: Case, plan: Plan) -> FloorKey | str:
@@ -232,6 +251,8 @@ def _unmeasured(case: Case, size: int) -> str:
 
 def tail_by_round(numbers: Numbers, per_mille: int) -> dict[RoundKey, float]:
     """Return each launch's own tail quantile of the main quantity, a histogram."""
+    if per_mille == P99:
+        return dict(numbers.own_p99)
     main = numbers.cell.case.file.main
     return {
         sample.round: float(intervals.quantile(sample.quantities[main].counts, per_mille))

@@ -125,6 +125,19 @@ class Measured:
     amounts: tuple[tuple[int, int], ...] = ()
     """(amount, ns), one an endpoint."""
     numbers: tuple[float, ...] = ()
+    told: Told | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a launch measured, as a report tells it, where its samples are not at hand.
+
+    `value`: its own number of the quantity; `p99_ns`: its own p99, of so many `samples`; 0 where it has none.
+    """
+
+    value: float
+    p99_ns: float = 0.0
+    samples: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +226,16 @@ class Dataset:
     """What other tools printed, which the user set beside; no figure of the campaign is computed from it."""
     baseline_chosen: bool = False
     """True where what layers are judged against was chosen after the measurement, and is not what the sweep says."""
+
+    not_run: frozenset[str] | None = None
+    """The launches that were not run, where there are no records to tell."""
+
+    @property
+    def recorded(self) -> frozenset[str]:
+        """The launches that were run."""
+        if self.not_run is not None:
+            return frozenset(launch.launch_id for launch in self.plan.launches) - self.not_run
+        return frozenset(record.launch_id for record in self.records)
 
     @property
     def planned(self) -> tuple[Cell, ...]:

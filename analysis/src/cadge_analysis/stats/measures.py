@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cadge_analysis.stats.compare import P99, Numbers, tail_by_round
+from cadge_analysis.stats.compare import P99, Numbers
 from cadge_analysis.stats.pairing import Rounds
 from cadge_results import PatternFile
 
@@ -39,12 +39,10 @@ def samples_needed(per_mille: int) -> int:
 
 
 def _own_p99(numbers: Numbers) -> Rounds | str:
-    main = numbers.cell.case.file.main
-    fewest = min(sample.quantities[main].counts.total for sample in numbers.cell.samples)
     needed = samples_needed(P99)
-    if fewest < needed:
-        return f"not enough samples: {fewest:,} in a launch; needs {needed:,}"
-    return tail_by_round(numbers, P99)
+    if numbers.fewest < needed:
+        return f"not enough samples: {numbers.fewest:,} in a launch; needs {needed:,}"
+    return numbers.own_p99
 
 
 MAIN = Measure(ending="", asks_all=True, belongs=lambda _: True, of=lambda numbers: numbers.by_round)

@@ -50,7 +50,7 @@ class Pairing:
         """Take in the rounds of a campaign. looks: None for one look, at all launches that were planned."""
         planned: dict[str, Counter[int]] = defaultdict(Counter)
         run: dict[str, set[int]] = defaultdict(set)
-        recorded = {record.launch_id for record in data.records}
+        recorded = data.recorded
         for launch in data.plan.launches:
             for name in launch.point_ids:
                 planned[name][launch.round] += 1

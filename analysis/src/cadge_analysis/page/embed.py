@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The numbers that a report carries for programs: each launch's own value, cell by cell.
+
+`cadge.report-data/2`. Lists that cells point into by place stand once: `subjects` (what was measured, where it ran, how
+it waited), `workloads` (a pattern with its parameters), `launches` (id and round). A cell holds, launch by launch, its
+main quantity in its base unit: `values`, of the launches in `at`. `p99` are those launches' own p99 in ns, of
+`samples` samples in the one that has the fewest. A planned launch that is not in `at` gave no number; `states` counts
+what became of the others. `patterns` and `floors` are the files that say what all of this means.
+
+It is what verdicts are made of: with it a report can be opened again and judged against another baseline (`reopen`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cadge_analysis import words
+from cadge_analysis.page.viewmodel import Fact, Remark
+from cadge_analysis.selftest.pinned import withholds
+from cadge_analysis.stats.compare import Comparison, Numbers, numbers_of
+from cadge_analysis.stats.load import Cell
+
+SCHEMA = "cadge.report-data/2"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What a page says of its campaign as a whole, and what one that is made of its numbers alone has to repeat."""
+
+    title: str
+    deck: str
+    remarks: tuple[Remark, ...]
+
+
+def embedded(
+    comparison: Comparison, facts: Sequence[Fact], said: Heading | None, making: Mapping[str, object] | None
+) -> dict[str, object]:
+    """Return what a page of a campaign carries. `facts`: of its provenance; `making`: see there."""
+    data = comparison.data
+    numbers = {one.cell.point_id: one for one in (*(row.numbers for row in comparison.rows), *comparison.floor_numbers)}
+    numbers |= {cell.point_id: found for cell in data.twins if (found := numbers_of(cell)) is not None}
+    launches = {launch.launch_id: place for place, launch in enumerate(data.plan.launches)}
+    planned: dict[str, list[int]] = {cell.point_id: [] for cell in data.planned}
+    for launch in data.plan.launches:
+        for name in launch.point_ids:
+            planned[name].append(launches[launch.launch_id])
+    recorded = {record.launch_id for record in data.records}
+    subjects, workloads = _Places(), _Places()
+    cells = [
+        _cell(cell, numbers.get(cell.point_id), planned[cell.point_id], launches, subjects, workloads)
+        for cell in data.planned
+    ]
+    return {
+        "schema": SCHEMA,
+        "campaign_id": data.campaign_id,
+        "status": data.meta.status,
+        "network_is_virtual": words.on_veth(data),
+        "sweep": {key: data.plan.sweep[key] for key in ("baseline", "same_within", "looks") if key in data.plan.sweep},
+        "patterns": {name: file.to_object() for name, file in data.plan.patterns.items()},
+        "floors": {name: file.to_object() for name, file in data.plan.floors.items()},
+        "launches": [[launch.launch_id, launch.round] for launch in data.plan.launches],
+        "not_run": [place for name, place in launches.items() if name not in recorded],
+        "subjects": subjects.items,
+        "workloads": workloads.items,
+        "cells": cells,
+        "withheld": withholds(data.meta, data.nodes),
+        "facts": [[one.name, one.text, one.code] for one in facts],
+        **({"making": dict(making)} if making else {}),
+        **_told(said),
+    }
+
+
+def _told(said: Heading | None) -> dict[str, object]:
+    if said is None:
+        return {}
+    remarks = [[one.grave, one.title, "; ".join(filter(None, (one.text, *one.items)))] for one in said.remarks]
+    return {"title": said.title, "deck": said.deck, "remarks": remarks}
+
+
+class _Places:
+    """A list in which equal items stand once."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self.items: list[object] = []
+
+    def of(self, item: object) -> int:
+        """Return the place of an item."""
+        key = json.dumps(item, sort_keys=True)
+        if key not in self._places:
+            self._places[key] = len(self.items)
+            self.items.append(item)
+        return self._places[key]
+
+
+def _cell(
+    cell: Cell,
+    numbers: Numbers | None,
+    planned: Sequence[int],
+    launches: Mapping[str, int],
+    subjects: _Places,
+    workloads: _Places,
+) -> dict[str, object]:
+    series, case = cell.series, cell.case
+    subject: dict[str, object] = {"kind": series.kind, "layer": series.layer, "place": case.place, "wait": case.wait}
+    if series.shims:
+        subject["shims"] = list(series.shims)
+    if series.settings:
+        subject["settings"] = dict(series.settings)
+    found: dict[str, object] = {
+        "point_id": cell.point_id,
+        "subject": subjects.of(subject),
+        "workload": workloads.of({"pattern": case.pattern, "parameters": dict(case.workload.items())}),
+    }
+    at = [launches[sample.launch_id] for sample in cell.samples]
+    if sorted(at) != list(planned):
+        found |= {"planned": list(planned), "states": dict(cell.states)}
+    if cell.twin:
+        found["twin"] = True
+    if numbers is None:
+        return found
+    found |= {"at": at, "values": [_short(numbers.by_round[sample.round]) for sample in cell.samples]}
+    if numbers.own_p99:
+        found["p99"] = [_short(numbers.own_p99[sample.round]) for sample in cell.samples]
+        found["samples"] = numbers.fewest
+    return found
+
+
+def _short(value: float) -> float | int:
+    """Return the same number, without a fraction where it has none."""
+    return int(value) if value.is_integer() else value

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A report opened again: the campaign as far as the numbers tell that the report carries (see page.embed)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.page.viewmodel import Fact, Remark
+from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, Sample, Series, Told
+from cadge_results import CampaignMeta, FormatError, PatternFile, Plan
+from cadge_results.campaign import TestbedFacts
+from cadge_results.floor import FloorFile
+from cadge_results.plan import PlanLaunch
+from cadge_results.point import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What a report carries: the campaign as far as it tells, and its own words. `withheld`: why verdicts are."""
+
+    data: Dataset
+    withheld: str
+    title: str
+    deck: str
+    facts: tuple[Fact, ...]
+    remarks: tuple[Remark, ...]
+    whole: Mapping[str, object]
+
+
+def carried(data: Mapping[str, Any], source: str) -> Carried:
+    """Return what a report's data tells; `source` names the report in errors. Raises BadInputError."""
+    try:
+        return Carried(
+            data=_dataset(data),
+            withheld=str(data["withheld"]),
+            title=str(data["title"]),
+            deck=str(data["deck"]),
+            facts=tuple(Fact(name=str(name), text=str(text), code=bool(code)) for name, text, code in data["facts"]),
+            remarks=tuple(
+                Remark(grave=bool(grave), title=str(title), text=str(text)) for grave, title, text in data["remarks"]
+            ),
+            whole=data,
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, FormatError) as error:
+        raise BadInputError(f"{source}: its embedded data is damaged: {type(error).__name__}: {error}") from error
+
+
+def _dataset(data: Mapping[str, Any]) -> Dataset:
+    patterns = {name: PatternFile.from_object(raw, source=name) for name, raw in data["patterns"].items()}
+    launches: Sequence[tuple[str, int]] = [(str(name), int(number)) for name, number in data["launches"]]
+    points: dict[int, list[str]] = {place: [] for place in range(len(launches))}
+    cells = [_cell(raw, data, patterns, launches) for raw in data["cells"]]
+    for raw in data["cells"]:
+        for place in raw.get("planned", raw.get("at", ())):
+            points[place].append(raw["point_id"])
+    # parts of a plan and of a campaign's facts: what no report carries is not there, and nothing here asks for it
+    planned: list[dict[str, Any]] = [
+        {"launch_id": name, "round": number, "point_ids": tuple(points[place])}
+        for place, (name, number) in enumerate(launches)
+    ]
+    plan: dict[str, Any] = {
+        "sweep": dict(data["sweep"]),
+        "points": (),
+        "launches": tuple(PlanLaunch.model_construct(**one) for one in planned),
+        "patterns": patterns,
+        "floors": {name: FloorFile.from_object(raw, source=name) for name, raw in data["floors"].items()},
+    }
+    meta: dict[str, Any] = {
+        "campaign_id": str(data["campaign_id"]),
+        "status": str(data["status"]),
+        "testbed": TestbedFacts(name="", kind="emulated" if data["network_is_virtual"] else "", hosts=()),
+    }
+    return Dataset(
+        campaign_id=str(data["campaign_id"]),
+        meta=CampaignMeta.model_construct(**meta),
+        plan=Plan.model_construct(**plan),
+        nodes=(),
+        records=(),
+        cells=tuple(cell for cell in cells if not cell.twin),
+        twins=tuple(cell for cell in cells if cell.twin),
+        rounds=len({number for _, number in launches}),
+        not_run=frozenset(launches[place][0] for place in data["not_run"]),
+    )
+
+
+def _cell(
+    raw: Mapping[str, Any],
+    data: Mapping[str, Any],
+    patterns: Mapping[str, PatternFile],
+    launches: Sequence[tuple[str, int]],
+) -> Cell:
+    subject, workload = data["subjects"][raw["subject"]], data["workloads"][raw["workload"]]
+    file = patterns[workload["pattern"]]
+    at = raw.get("at", [])
+    planned = raw.get("planned", at)
+    return Cell(
+        series=Series(
+            str(subject["kind"]),
+            str(subject["layer"]),
+            tuple(subject.get("shims", ())),
+            tuple(sorted(subject.get("settings", {}).items())),
+        ),
+        case=Case(
+            str(subject["place"]),
+            str(subject["wait"]),
+            Workload(pattern=workload["pattern"], parameters=tuple(sorted(workload["parameters"].items()))),
+            file,
+        ),
+        point_id=str(raw["point_id"]),
+        planned=len(planned),
+        samples=_samples(raw, at, file, launches),
+        states=dict(raw.get("states", {"valid": len(at)})),
+        troubles=(),
+        twin=bool(raw.get("twin")),
+    )
+
+
+def _samples(
+    raw: Mapping[str, Any], at: Sequence[int], file: PatternFile, launches: Sequence[tuple[str, int]]
+) -> tuple[Sample, ...]:
+    values = raw.get("values", [])
+    tails = raw.get("p99", [0.0] * len(values))
+    used: Counter[int] = Counter()
+    found = []
+    for place, value, tail in zip(at, values, tails, strict=True):
+        name, number = launches[place]
+        if not (isfinite(value) and isfinite(tail)):
+            raise ValueError(f"launch {name} has no number, but {value} and {tail}")
+        told = Told(value=float(value), p99_ns=float(tail), samples=int(raw.get("samples", 0)))
+        found.append(
+            Sample(
+                launch_id=name,
+                round=(number, used[number]),
+                quantities={file.main: Measured(told=told)},
+                elapsed_ns=0,
+                operations=0,
+                lost=0,
+                late=0,
+                cpu=(),
+                steady=True,
+                hindered=False,
+            )
+        )
+        used[number] += 1
+    return tuple(found)

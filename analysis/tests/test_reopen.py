@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A report opened again from its own numbers says what its campaign would have said, and names what it cannot say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pagereader
+import pytest
+import synthetic
+
+from cadge_analysis import report
+from cadge_analysis.errors import BadInputError
+from cadge_analysis.page.reopened import NEEDS_RAW
+from cadge_analysis.stats import load
+from cadge_results import Campaign
+
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
+
+TOLD = {"wait", "p50", "verdict", "p99_verdict", "ratio", "above", "floor", "references"}
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    """With a layer measured twice, launches that were lost, settings, and attempts that gave no number."""
+    options = synthetic.Options(
+        sizes=(8, 65536),
+        waits=("poll",),
+        samples=1500,
+        launches=9,
+        twins=("sockets-tcp",),
+        settings=({}, {"window": "2"}),
+        drop_launches=3,
+    )
+    return synthetic.make(tmp_path_factory.mktemp("reopened"), options)
+
+
+def of_campaign(campaign: Campaign, baseline: str | None = None) -> str:
+    return report.html(report.page_of(load.read(campaign), baseline=baseline))
+
+
+@pytest.fixture(scope="module")
+def text(twice: Campaign) -> str:
+    return of_campaign(twice)
+
+
+def answer_of(text: str) -> list[str]:
+    root = pagereader.read(text)
+    return [line.text for line in root.one("ul", class_="answers").all("li")]
+
+
+@pytest.mark.parametrize("baseline", [None, "native-ucx", "rdma-ucx"])
+def test_it_says_what_the_campaign_would(twice: Campaign, text: str, baseline: str | None) -> None:
+    ours = of_campaign(twice, baseline)
+    again = report.opened_again(text, "report.html", baseline)
+    assert answer_of(again) == answer_of(ours)
+    rows = {row.point_id: row for row in pagereader.full_rows(pagereader.read(ours))}
+    found = pagereader.full_rows(pagereader.read(again))
+    assert {row.point_id for row in found} == set(rows)
+    verdicts = set()
+    for row in found:
+        assert set(row.fields) <= TOLD
+        assert {"p50", "verdict", "ratio"} <= set(row.fields)
+        for name, cell in row.fields.items():
+            assert cell == rows[row.point_id].fields[name]
+        verdicts.add(row.fields["verdict"].text)
+    assert len(verdicts) > 2
+    tables = [
+        [
+            (table.one("caption").text, table.text)
+            for table in pagereader.read(page).one("section", id="method").all("table")
+        ]
+        for page in (ours, again)
+    ]
+    assert tables[0] == tables[1]
+
+
+def test_it_names_what_it_cannot_say(text: str) -> None:
+    again = report.opened_again(text, "r<b>.html", "native-ucx")
+    assert all(said.partition("`")[0] in again for said in NEEDS_RAW)
+    assert "Opened again from r&lt;b&gt;.html, without raw data" in again
+    assert "against native-ucx, which was chosen now and not by the sweep" in again
+    assert "Measured on a virtual machine" in again, "the warnings of the file stay"
+    assert 'class="chart"' not in again
+    for heading in ("Layers, and what really ran", "Every planned attempt gave a result"):
+        assert heading not in again
+
+
+def test_it_can_be_opened_once_more(text: str) -> None:
+    again = report.opened_again(text, "report.html", "native-ucx")
+    assert answer_of(report.opened_again(again, "again.html", None)) == answer_of(text)
+    assert "The warnings below are that file" in again
+
+
+def test_a_baseline_that_was_chosen_stays(twice: Campaign) -> None:
+    chosen = of_campaign(twice, "native-ucx")
+    again = report.opened_again(chosen, "report.html", None)
+    assert answer_of(again) == answer_of(chosen)
+    assert "against native-ucx" in again
+
+
+def test_damaged_data_is_refused(text: str) -> None:
+    for pattern, by in (
+        (r'"launches":\[\[', '"launches":[7,['),
+        (r'"at":\[\d+', '"at":[99999'),
+        (r'"subject":\d+', '"subject":"x"'),
+        (r'"pattern":"rpc"', '"pattern":"rpx"'),
+        (r'"withheld":"",', ""),
+        (r'("at":\[[^\]]*\],"values":)\[', r"\g<1>[1,"),
+        (r'("at":\[[^\]]*\],"values":)\[[\d.]+', r"\g<1>[NaN"),
+        (r'"remarks":\[\[', '"remarks":[7,['),
+        (r'"axis":"[a-z_]+"', '"axis":"none"'),
+    ):
+        damaged, often = re.subn(pattern, by, text, count=1)
+        assert often == 1, pattern
+        with pytest.raises(BadInputError, match=r"r\.html: its embedded data is damaged"):
+            report.opened_again(damaged, "r.html", None)
+    with pytest.raises(BadInputError, match="has no layer 'none'"):
+        report.opened_again(text, "r.html", "none")
+
+
+def test_the_data_stays_small(text: str) -> None:
+    """Each number of a launch takes a dozen bytes, and what many cells share stands once."""
+    data = pagereader.read(text).one("script").text
+    values = sum(len(found.split(",")) for found in re.findall(r'"(?:values|p99|at)":\[([^\]]*)\]', data))
+    cells = data.count('"point_id"')
+    files = len(re.search(r'"patterns":.*"launches":', data)[0])  # type: ignore[index]
+    assert len(data) < files + 10_000 + 90 * cells + 10 * values
+
+
+def test_nothing_of_the_file_can_escape(twice: Campaign, tmp_path: Path) -> None:
+    hostile = report.html(report.page_of(load.read(twice), title="</script><script>alert(7)</script>"))
+    again = report.opened_again(hostile, "<i>.html", None)
+    assert "<script>alert" not in again
+    assert "&lt;/script&gt;" in again
+    (tmp_path / "again.html").write_text(again)

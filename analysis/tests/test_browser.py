@@ -184,7 +184,8 @@ def test_nothing_but_a_chart_scrolls_sideways(browser: Browser, report_path: Pat
     browser.open(report_path, width=width)
     browser.value(OPEN_ALL)
     wide = browser.value(
-        "Array.from(document.querySelectorAll('.scroll')).filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)"
+        "Array.from(document.querySelectorAll('.scroll'))"
+        ".filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)"
         ".filter(e => !e.querySelector('svg.chart')).map(e => e.getAttribute('aria-label') || e.tagName)"
     )
     assert wide == []

@@ -14,7 +14,12 @@ from cadge_analysis.page import layout
 
 @pytest.mark.parametrize(
     ("text", "written"),
-    [("p50, \u00b5s", '"p50, \u00b5s"'), ('"};*{', '"\\22 \\7d \\3b \\2a \\7b "'), ("a\nb", '"a\\a b"'), ("\\", '"\\5c "')],
+    [
+        ("p50, \u00b5s", '"p50, \u00b5s"'),
+        ('"};*{', '"\\22 \\7d \\3b \\2a \\7b "'),
+        ("a\nb", '"a\\a b"'),
+        ("\\", '"\\5c "'),
+    ],
 )
 def test_strings_of_a_style_sheet(text: str, written: str) -> None:
     assert layout.css_string(text) == written.replace("\\3b ", ";")

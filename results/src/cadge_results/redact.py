@@ -2,9 +2,9 @@
 """Taking names out of what is published: hosts, addresses, hardware, users, home folders, jobs, e-mail.
 
 Only strings change, and of those never the ones that identify or count (ids, digests, parameters, versions): a number
-is the same before and after. Each name has one pseudonym throughout a campaign. Pseudonyms are of kinds that nobody has:
-addresses from the ranges kept for documents (RFC 5737, RFC 3849, RFC 7042), `n1` for hosts, `u1` for users; what is one
-already stays, so that redacting twice is redacting once.
+is the same before and after. Each name has one pseudonym throughout a campaign. Pseudonyms are of kinds that nobody
+has: addresses from the ranges kept for documents (RFC 5737, RFC 3849, RFC 7042), `n1` for hosts, `u1` for users; what
+is one already stays, so that redacting twice is redacting once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIXED = frozenset(
     role roles layer layers style substrate shims pattern patterns floors tool statistic kind status place wait launcher
     quantity quantities parameters state reason_code caps traits semantics redacted
     version versions stated_version release compiler libc python created_utc started_utc finished_utc
-    """.split()
+    """.split()  # noqa: SIM905 - ninety quotes would not be easier to read
 )
 """Keys of the store whose text names no person or machine: ids, digests, versions, words of our own."""
 _FROZEN = frozenset({"parameters", "patterns", "floors", "quantities", "traits", "semantics", "redacted", "versions"})
@@ -143,6 +143,11 @@ class Redactor:
         for one in known[1]:
             self.places[one] += 1
         return known[0]
+
+    def told(self, text: str) -> tuple[tuple[str, str, str], ...]:
+        """Return what is replaced in running text: kind, name, pseudonym."""
+        self.text(text)
+        return self._seen[text][1]
 
     def value(self, value: JsonValue, key: str = "") -> JsonValue:
         """Return JSON without names: numbers and what is under fixed keys are the same."""

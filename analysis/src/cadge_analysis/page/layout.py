@@ -21,8 +21,8 @@ MOST = 96
 
 
 def css_string(text: str) -> str:
-    """Return text as a string of a style sheet: what could end it is written by its code point (CSS Syntax 3, 4.3.7)."""
-    return '"' + "".join(c if c.isalnum() or c in " .,:;()%/+-×÷µ" else f"\\{ord(c):x} " for c in text) + '"'
+    """Return text as a string of a style sheet; what could end it stands by its code point (CSS Syntax 3, 4.3.7)."""
+    return '"' + "".join(c if c.isalnum() or c in " .,:;()%/+-" else f"\\{ord(c):x} " for c in text) + '"'
 
 
 def heads(heads_of: Iterable[str]) -> Markup:

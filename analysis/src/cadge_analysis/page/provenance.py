@@ -221,7 +221,20 @@ def campaign_facts(data: Dataset) -> tuple[Fact, ...]:
         Fact(name="Driver", text=drivers or "no launch was stored"),
         Fact(name="Shared memory", text=_shared_memory(data) or "not stored"),
         Fact(name="Environment", text=_environment(data) or "not stored"),
+        *_redacted_facts(data),
     )
+
+
+def _redacted_facts(data: Dataset) -> tuple[Fact, ...]:
+    """Return what was taken out of a published copy; nothing for a campaign as it was measured."""
+    found = data.meta.redacted
+    if found is None:
+        return ()
+    places = ", ".join(f"{kind} in {units.count_of(often, 'place')}" for kind, often in found.replaced.items())
+    kept = f"; left on purpose: {', '.join(found.kept)}" if found.kept else ""
+    left = "".join(f"; without figures: {layer}, as {why}" for layer, why in found.withheld.items())
+    text = f"yes: {places or 'no name'}{kept}{left}; numbers are as measured; original SHA-256 {found.original_sha256}"
+    return (Fact(name="Redacted", text=text),)
 
 
 def _looks_facts(data: Dataset) -> tuple[Fact, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
 from cadge_analysis.page import layout
-from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.reopened import Reopened
+from cadge_analysis.page.script import Script, script_of
 from cadge_analysis.page.viewmodel import Page
 
 

@@ -105,8 +105,8 @@ def parted(file: PatternFile, columns: Sequence[Column]) -> tuple[tuple[Column, 
     """Return the columns of the first table and those of the second one.
 
     The first has what is compared, as few as fit beside each other: what the pattern measures, the tail, verdicts, how
-    many launches stand behind, and the distance to the floor. Of a pattern with details it leaves those out, and has the
-    processors' time.
+    many launches stand behind, and the distance to the floor. Of a pattern with details it leaves those out, and has
+    the processors' time.
     """
     details = {name for name, one in file.quantities.items() if one.detail}
     seen_first = {"wait", "p50", "verdict", "p99", "p99_verdict", "launches", *file.quantities} - details

@@ -122,7 +122,7 @@ def test_damaged_data_is_refused(text: str) -> None:
 
 def test_the_data_stays_small(text: str) -> None:
     """Each number of a launch takes a dozen bytes, and what many cells share stands once."""
-    data = pagereader.read(text).one("script").text
+    data = pagereader.read(text).one("script", id="data").text
     values = sum(len(found.split(",")) for found in re.findall(r'"(?:values|p99|at)":\[([^\]]*)\]', data))
     cells = data.count('"point_id"')
     files = len(re.search(r'"patterns":.*"launches":', data)[0])  # type: ignore[index]

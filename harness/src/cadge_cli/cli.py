@@ -44,6 +44,9 @@ COMMANDS = {
     "report": "Make the report of a campaign.",
     "export": "Write a campaign as CSV or JSON.",
     "import": "Set what other tools printed beside a campaign.",
+    "publish": "Put campaigns into a static site, without names, with data and citation.",
+    "preview": "Serve a site to this machine alone.",
+    "retract": "Mark a published run as not to be relied on.",
     "verify": "Check every file of a campaign, and move damaged ones aside.",
     "ablate": "Measure a layer with its optimisations switched off in turn.",
     "compare": "Compare two campaigns, or two layers, cell by cell, with verdicts.",
@@ -119,6 +122,18 @@ def command_of(name: str) -> click.Command | None:
             from cadge_cli.commands_import import import_
 
             return import_
+        case "publish":
+            from cadge_cli.commands_publish import publish
+
+            return publish
+        case "preview":
+            from cadge_cli.commands_publish import preview
+
+            return preview
+        case "retract":
+            from cadge_cli.commands_publish import retract
+
+            return retract
         case "verify":
             from cadge_cli.commands_verify import verify
 

@@ -23,6 +23,7 @@ EXIT_STOPPED = 6
 EXIT_DAMAGED = 7
 EXIT_CHANGED = 8
 EXIT_UNTRUSTED = 9
+EXIT_LEAK = 10
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
@@ -39,6 +40,7 @@ EXIT_CODES = {
     EXIT_DAMAGED: "a stored campaign is damaged; `cadge verify` names the files",
     EXIT_CHANGED: "`cadge compare` found what --fail-on names, or `cadge crosscheck` more than --threshold",
     EXIT_UNTRUSTED: "`cadge selftest` failed: what was planted was not found, or something else was",
+    EXIT_LEAK: "`cadge publish` found a name or a secret that was left, and published nothing",
     EXIT_INTERNAL: "internal error; the traceback is in a file whose path is printed",
     EXIT_INTERRUPTED: "interrupted; results so far are complete and resumable",
     EXIT_TERMINATED: "terminated; results so far are complete and resumable",

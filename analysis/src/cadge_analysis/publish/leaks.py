@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The check over what is to be published: a name or a secret that is left, with its file and line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from cadge_analysis.errors import AnalysisError
+from cadge_results.redact import Redactor, is_fixed
+from cadge_results.secrets_found import secret_in
+
+_WORD = re.compile(r"[A-Za-z]+")
+_TEXTS = {".html", ".json", ".jsonl", ".csv", ".md", ".yml", ".log", ".cff", ".xml", ".svg", ".sh", ".gz", ""}
+_ATTRIBUTES = {"title", "alt", "aria-label", "content", "href", "placeholder", "value"}
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Something that must not go out. The thing itself is not repeated where it is a secret."""
+
+    file: str
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+class LeakError(AnalysisError):
+    """Something that must not go out was found; nothing was published."""
+
+    exit_code = 10
+
+    def __init__(self, leaks: list[Leak]) -> None:
+        shown = "\n".join(f"  {leak}" for leak in leaks[:20])
+        more = f"\n  and {len(leaks) - 20} more" if len(leaks) > 20 else ""
+        super().__init__(f"nothing was published, because names or secrets are left:\n{shown}{more}")
+        self.leaks = leaks
+
+
+@lru_cache(maxsize=1)
+def own_words() -> frozenset[str]:
+    """Return the words of our own programs and pages: a host of such a name cannot be told from them."""
+    package = Path(__file__).parent.parent
+    files = (path for pattern in ("*.py", "*.j2") for path in package.rglob(pattern))
+    return frozenset(word for path in files for word in _WORD.findall(path.read_text(encoding="utf-8")))
+
+
+def checker(redactor: Redactor) -> Redactor:
+    """Return a redactor that changes only what was left; a host that is called as a pseudonym is none of it."""
+    given = {new for _, _, new in redactor.places}
+    hosts = tuple(name for name in redactor.names.hosts if name not in given)
+    return Redactor(replace(redactor.names, hosts=hosts), redactor.keep)
+
+
+def leaks(root: Path, files: Iterable[Path], redactor: Redactor | None) -> list[Leak]:
+    """Look at files below `root`; without a redactor for secrets alone. Checksums and archives of ours are skipped."""
+    found = []
+    for path in files:
+        if path.suffix in _TEXTS and path.name != ".lock":
+            name = str(path.relative_to(root))
+            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            if path.name.endswith(".tar.gz"):
+                continue  # made of files that were looked at one by one
+            suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+            for line, text in _pieces(suffix, content.decode("utf-8", "replace")):
+                if what := _wrong(text, redactor):
+                    found.append(Leak(name, line, what))
+    return found
+
+
+def _wrong(text: str, redactor: Redactor | None) -> str | None:
+    if what := secret_in(text):
+        return f"it looks like {what}"
+    if redactor is None or redactor.text(text) == text:
+        return None
+    category, old, _ = redactor.told(text)[0]
+    return f"{old} ({category})"
+
+
+def _pieces(suffix: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield what people and programs read in a file, with its line."""
+    match suffix:
+        case ".html":
+            reader = _Reader()
+            reader.feed(text)
+            yield from reader.found
+        case ".json":
+            yield from _of_json(text, 1)
+        case ".jsonl":
+            for number, line in enumerate(text.splitlines(), 1):
+                for _, piece in _of_json(line, number):
+                    yield number, piece
+        case _:
+            yield from enumerate(text.splitlines(), 1)
+
+
+def _of_json(text: str, first: int) -> Iterator[tuple[int, str]]:
+    try:
+        strings = dict.fromkeys(_strings(json.loads(text)))
+    except ValueError:
+        yield from enumerate(text.splitlines(), first)
+        return
+    lines = text.count("\n") > 1
+    for one in strings:
+        yield (first + text[: max(0, text.find(json.dumps(one, ensure_ascii=False)[1:-1]))].count("\n") if lines
+               else first), one  # fmt: skip
+
+
+def _strings(value: JsonValue, key: str = "") -> Iterator[str]:
+    if is_fixed(key, value):
+        return
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one, key)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield name
+            yield from _strings(one, name)
+
+
+class _Reader(HTMLParser):
+    """Reads the text of a page, attributes that are read out, and data; not its style and its own programs."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[int, str]] = []
+        self._skip = self._json = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Read attributes."""
+        given = dict(attrs)
+        self._json = tag == "script" and (given.get("type") or "").endswith("json")
+        self._skip = tag == "style" or (tag == "script" and not self._json)
+        line = self.getpos()[0]
+        self.found += [(line, value) for name, value in attrs if name in _ATTRIBUTES and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave style or script."""
+        if tag in ("style", "script"):
+            self._skip = self._json = False
+
+    def handle_data(self, data: str) -> None:
+        """Read text."""
+        line = self.getpos()[0]
+        if self._json:
+            self.found += list(_of_json(data, line))
+        elif not self._skip and data.strip():
+            self.found += [(line + number, one) for number, one in enumerate(data.splitlines())]

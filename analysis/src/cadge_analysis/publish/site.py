@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A site: a folder that holds an index, published runs, and what else a static web server needs.
+
+A change is made in a folder beside it, which takes the site's place at once when it is whole and was checked. What is
+not of the site (a repository, pages of others) stays as it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.page.render import tidy
+from cadge_analysis.publish import bundle
+from cadge_analysis.publish.banner import framed, templates
+from cadge_analysis.publish.cite import citation, licence_text
+from cadge_analysis.publish.exchange import linked, put_in_place
+from cadge_analysis.publish.model import PublishedRun, Retraction, SiteFile
+from cadge_analysis.publish.run import PAGE, RUN, SUMS, schemas
+from cadge_results.errors import FormatError, StoreUnwritableError
+
+MARKER = "cadge-site.json"
+_HARMLESS = {".git", ".gitignore", ".gitattributes"}
+
+
+class Site:
+    """A site in a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def about(self) -> SiteFile:
+        """Return what the site says of itself. Raises BadInputError where the folder is none."""
+        marker = self.root / MARKER
+        if not marker.is_file():
+            raise BadInputError(f"{self.root} is no site of cadge: it has no {MARKER}; make one with: cadge publish")
+        return SiteFile.parse(marker.read_bytes(), source=str(marker))
+
+    def runs(self) -> tuple[PublishedRun, ...]:
+        """Return all runs, the newest first. Raises FormatError."""
+        found = [PublishedRun.parse(path.read_bytes(), source=str(path)) for path in self.root.glob(f"runs/*/{RUN}")]
+        return tuple(sorted(found, key=lambda run: (run.created_utc, run.campaign_id), reverse=True))
+
+    def folder(self, campaign_id: str) -> Path:
+        """Return the folder of a run."""
+        return self.root / "runs" / campaign_id
+
+    def run(self, which: str) -> PublishedRun:
+        """Return a run by the beginning of its id. Raises NoDataError with the names that are there."""
+        found = [run for run in self.runs() if run.campaign_id.startswith(which)]
+        if len(found) != 1 or not which:
+            what = "several runs begin with" if found else "no run begins with"
+            names = ", ".join(run.campaign_id for run in (found or self.runs())[:5]) or "none"
+            raise NoDataError(f"{what} {which!r} in {self.root}; there: {names}")
+        return found[0]
+
+    def put_run(self, campaign_id: str, files: Mapping[str, bytes]) -> None:
+        """Put the files of a run in place of those that it had."""
+        folder = self.folder(campaign_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in self.own(campaign_id) - set(files):
+            (folder / name).unlink(missing_ok=True)
+        for name, content in {**files, SUMS: bundle.sums(files)}.items():
+            put(folder / name, content)
+
+    def own(self, campaign_id: str) -> set[str]:
+        """Return the names of the files that are of a run: those that its checksums name."""
+        listed = self.folder(campaign_id) / SUMS
+        if not listed.is_file():
+            return set()
+        names = (line.partition("  ")[2] for line in listed.read_text(encoding="utf-8").splitlines())
+        return {name for name in names if name and "/" not in name and name not in {".", ".."}}
+
+    def write_rest(self, about: SiteFile) -> list[Path]:
+        """Write everything beside the runs, anew; return those files that say something of runs."""
+        runs = self.runs()
+        index = tidy(templates().get_template("index.html.j2").render(site=about, runs=runs))
+        cff = citation(about.title, authors=about.authors, licence=about.licence)
+        files = {
+            MARKER: about.to_json().encode(),
+            PAGE: index.encode(),
+            "CITATION.cff": cff.encode(),
+            "LICENSE-DATA": licence_text(about.licence).encode(),
+            ".nojekyll": b"",
+        }
+        for name, content in files.items():
+            put(self.root / name, content)
+        for name, content in schemas().items():
+            put(self.root / "schema" / name, content)
+        return [self.root / PAGE, self.root / "CITATION.cff"]
+
+    def retract(self, run: PublishedRun, because: str, at_utc: str) -> None:
+        """Mark a run as not to be relied on: in its report and in what the index says of it, and nowhere else."""
+        if run.retracted is not None:
+            raise BadInputError(f"{run.campaign_id} was retracted on {run.retracted.at_utc}: {run.retracted.because}")
+        marked = run.model_copy(update={"retracted": Retraction(because=because, at_utc=at_utc)})
+        folder = self.folder(run.campaign_id)
+        files = {name: (folder / name).read_bytes() for name in self.own(run.campaign_id)}
+        if files[PAGE] and bundle.sums(files) != (folder / SUMS).read_bytes():
+            raise FormatError(f"files in {folder} are not those that were published; see: sha256sum --check {SUMS}")
+        files[RUN] = marked.to_json().encode()
+        files[PAGE] = framed(files[PAGE].decode(), marked).encode()
+        self.put_run(run.campaign_id, files)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file; one that was there may be a hard link, and is replaced."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+
+
+def check_target(target: Path) -> Path:
+    """Return where a site goes, links followed. Raises BadInputError for a folder with something else in it."""
+    real = target.resolve()
+    if real.exists() and not real.is_dir():
+        raise BadInputError(f"{target} is a file; a site needs a folder")
+    if real.is_dir() and not (real / MARKER).is_file():
+        others = sorted(path.name for path in real.iterdir() if path.name not in _HARMLESS)
+        if others:
+            raise BadInputError(
+                f"{target} is no site of cadge (it has no {MARKER}) and holds {', '.join(others[:3])}"
+                f"{' and more' if len(others) > 3 else ''}; name a new or an empty folder"
+            )
+    if not real.parent.is_dir():
+        raise BadInputError(f"{real.parent} is not there; make it first")
+    return real
+
+
+@contextmanager
+def changed(target: Path) -> Iterator[Site]:
+    """Yield the site in a folder beside it, to be changed; it takes its place where nothing is raised.
+
+    Raises BadInputError, StoreUnwritableError.
+    """
+    real = check_target(target)
+    stage = real.with_name(f".{real.name}.{secrets.token_hex(4)}.part")
+    try:
+        if real.exists():
+            linked(real, stage)
+        else:
+            stage.mkdir()
+        yield Site(stage)
+        put_in_place(stage, real)
+    except OSError as error:
+        raise StoreUnwritableError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`cadge publish`, `cadge preview` and `cadge retract`: a static site of campaigns."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from pydantic import JsonValue
+
+from cadge_cli.options import json_option, names_of, output_of, results_option
+from cadge_cli.output import table
+from cadge_harness.errors import EXIT_OK, NothingSelectedError, UnfitError, UsageError, printable
+from cadge_harness.paths import find_checkout
+from cadge_results import Store
+from cadge_results.redact import CATEGORIES
+
+if TYPE_CHECKING:
+    from cadge_analysis.publish.publish import Copies
+
+KEEP = tuple(name for name in CATEGORIES if name != "also")
+EXAMPLES = "\b\nExamples:\n"
+
+
+@click.command(
+    epilog=EXAMPLES
+    + "  cadge publish --dry-run\n  cadge publish last --to site --cite authors.yml\n"
+    + "  cadge publish 20261121T013042Z-1f3a9c2e 20261122T101500Z-77ab01cd --to site --keep hosts,paths --yes"
+)
+@click.argument("campaigns", nargs=-1, metavar="[CAMPAIGN]...")
+@click.option("--to", "target", type=click.Path(path_type=Path), metavar="DIR", help="The site; made if it is new.")
+@click.option("--keep", multiple=True, metavar="KINDS", help=f"Leave names of these kinds: {', '.join(KEEP)}.")
+@click.option("--also", multiple=True, metavar="TEXT", help="Replace this text as well.")
+@click.option("--cite", type=click.Path(path_type=Path), metavar="FILE", help="Authors, as CITATION.cff has them.")
+@click.option(
+    "--licence",
+    type=click.Choice(("CC-BY-4.0", "CC0-1.0")),
+    default="CC-BY-4.0",
+    show_default=True,
+    help="Of the data; the program has its own.",
+)
+@click.option("--site", metavar="NAME", help="Where it was measured, for the index.  [default: the testbed's name]")
+@click.option("--title", metavar="TEXT", help="Of the reports.")
+@click.option("--site-title", metavar="TEXT", help="Of the site.")
+@click.option("--dry-run", is_flag=True, help="Show what would be replaced, and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@results_option
+@json_option
+@click.pass_context
+def publish(
+    ctx: click.Context,
+    campaigns: tuple[str, ...],
+    target: Path | None,
+    keep: tuple[str, ...],
+    also: tuple[str, ...],
+    cite: Path | None,
+    licence: str,
+    site: str | None,
+    title: str | None,
+    site_title: str | None,
+    dry_run: bool,
+    yes: bool,
+    results: Path | None,
+    as_json: bool,
+) -> int:
+    """Put campaigns into a static site: reports, raw data, checksums, schemas, citation, an archive for a paper.
+
+    Names of hosts, users, home folders, jobs, addresses and e-mail are replaced everywhere, and what is replaced is
+    shown first; numbers stay. Exit code 10, and nothing is published, where a name or a secret is left. A layer whose
+    file says `publish: no` goes without its figures. What is in the site stays; a run that is there is updated.
+    """
+    from cadge_analysis.publish.cite import authors_of
+    from cadge_analysis.publish.publish import publish as put
+    from cadge_analysis.publish.publish import redacted
+    from cadge_analysis.publish.run import Labels
+    from cadge_results.published import Rules
+
+    output = output_of(ctx, as_json)
+    if target is None and not dry_run:
+        raise UsageError("say where the site goes: --to DIR; or look at what would be replaced: --dry-run")
+    if any(len(text) < 2 for text in also):
+        raise UsageError("--also needs a text of two characters or more")
+    kept = names_of(keep, KEEP, "kind of names") if keep else []
+    authors = authors_of(cite) if cite else ()
+    store = Store(results or find_checkout().campaigns)
+    found = [store.open(one) for one in dict.fromkeys(campaigns or ("last",))]
+    for one in found:
+        if not one.launch_ids():
+            raise NothingSelectedError(f"campaign {one.campaign_id} has no launches yet")
+    labels = Labels(licence="CC0-1.0" if licence == "CC0-1.0" else "CC-BY-4.0", authors=authors, site=site, title=title)
+    rules = Rules(keep=kept, also=also, withheld=_withheld())
+    with redacted(found, rules) as copies:
+        shown = _difference(copies)
+        data: dict[str, JsonValue] = {
+            "campaigns": [one.campaign_id for one in found],
+            "replaced": [
+                {"campaign": found[number].campaign_id, "kind": kind, "from": old, "to": new, "places": often}
+                for (number, kind, old, new), often in sorted(copies.places.items())
+            ],
+            "site": None if dry_run or target is None else str(target),
+        }
+        if dry_run or target is None:
+            return output.finish(EXIT_OK, data, [*shown, "nothing was written: --dry-run"])
+        for line in shown:
+            output.say(line)
+        if not yes and not output.as_json and sys.stdin is not None and sys.stdin.isatty():
+            click.confirm(f"Publish to {target}?", abort=True, err=True)
+        paths = put(copies, target, labels, site_title)
+    lines = [f"{path / 'index.html'}" for path in paths]
+    return output.finish(EXIT_OK, data, [*lines, f"look at it with: cadge preview {target}"])
+
+
+def _withheld() -> dict[str, str]:
+    """Return the layers whose files say that their figures may not be published, and why."""
+    from cadge_harness.plan.catalogue import read_catalogue
+
+    files = [info.file for info in read_catalogue(find_checkout()).layers]
+    return {file.name: file.publish_reason for file in files if not file.publish}
+
+
+def _difference(copies: Copies) -> list[str]:
+    """Return what is replaced, a line a name, and what could not be looked for."""
+    several = len(copies.made) > 1
+    rows = [("kind", "name", "becomes", "places", *(["campaign"] if several else []))]
+    for (number, kind, old, new), often in sorted(copies.places.items()):
+        name = copies.made[number].campaign.campaign_id
+        rows.append((kind, printable(old), new, str(often), *([name] if several else [])))
+    lines = table(rows) if len(rows) > 1 else ["no name was found: nothing is replaced"]
+    for made in copies.made:
+        withheld: Mapping[str, str] = made.withheld
+        lines += [f"without figures: {layer}, as {why}" for layer, why in withheld.items()]
+        if made.redactor.untold:
+            names = ", ".join(map(printable, made.redactor.untold))
+            lines.append(f"note: {names}: also a common word or a number, so replaced only where a name must stand")
+    return list(dict.fromkeys(lines))
+
+
+@click.command(epilog=EXAMPLES + '  cadge retract site 20261121T013042Z-1f3a9c2e --because "the clock of n2 ran slow"')
+@click.argument("site", type=click.Path(path_type=Path))
+@click.argument("run")
+@click.option("--because", required=True, metavar="TEXT", help="The reason, for everybody to read.")
+@json_option
+@click.pass_context
+def retract(ctx: click.Context, site: Path, run: str, because: str, as_json: bool) -> int:
+    """Mark a published run as not to be relied on: a banner on its report and in the index. Its files stay."""
+    from cadge_analysis.publish.publish import retract as mark
+
+    output = output_of(ctx, as_json)
+    if not because.strip():
+        raise UsageError("--because needs a reason, which readers will see")
+    name = mark(site, run, because.strip(), f"{datetime.now(UTC):%Y-%m-%d}")
+    return output.finish(EXIT_OK, {"campaign_id": name, "site": str(site)}, [f"{name} is retracted in {site}"])
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's signature
+        """Say nothing of each request."""
+
+
+@click.command(epilog=EXAMPLES + "  cadge preview site")
+@click.argument("site", type=click.Path(path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="NUMBER", help="0: a free one.")
+def preview(site: Path, port: int) -> int:
+    """Serve a site to this machine alone, until Ctrl-C."""
+    from cadge_analysis.publish.site import Site
+
+    Site(site).about()
+    handler = functools.partial(_Quiet, directory=str(site))
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise UnfitError(f"cannot listen on port {port}: {error.strerror}") from error
+    with server:
+        click.echo(f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("ended", err=True)
+    return EXIT_OK

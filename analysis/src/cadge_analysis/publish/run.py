@@ -67,7 +67,7 @@ def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) 
         layers=tuple(series.label for series in data.layers),
         withheld=dict(meta.redacted.withheld) if meta.redacted else {},
         headline=headline,
-        validity=page.verdict,
+        validity=page.warned.headline,
         redacted=meta.redacted is not None,
         original_sha256=meta.redacted.original_sha256 if meta.redacted else original_sha256(campaign),
         licence=labels.licence,

@@ -54,9 +54,7 @@ def run_files(campaign: Campaign, labels: Labels, retracted: Retraction | None) 
         html = written.read_text(encoding="utf-8")
     html = html.replace("Data: CC-BY-4.0.", f"Data: {labels.licence}.")
     first = page.answers[0] if page.answers else None
-    headline = (
-        f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else "No answer: nothing is valid"
-    )
+    headline = f"{first.topic}: {''.join(span.text for span in first.spans)}" if first else "No ranking: see the report"
     archive = f"cadge-{name}.tar.gz"
     run = PublishedRun(
         schema_=PublishedRun.schema_id(),

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A site: what is in it, what it refuses, what it never removes, and that nothing goes out that must not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import pagereader
+import pytest
+import synthetic
+import yaml
+
+from cadge_analysis import report
+from cadge_analysis.errors import BadInputError, NoDataError
+from cadge_analysis.publish import publish as publishing
+from cadge_analysis.publish.leaks import LeakError
+from cadge_analysis.publish.publish import publish, redacted, retract
+from cadge_analysis.publish.run import Labels
+from cadge_results import Campaign
+from cadge_results.published import Rules
+from cadge_results.redact import Redactor
+from cadge_results.verify import verify
+
+pytestmark = pytest.mark.spare  # a campaign and its report are costly to make
+
+LABELS = Labels(licence="CC-BY-4.0", authors=({"family-names": "Curie", "given-names": "Marie"},))
+SMALL = synthetic.Options(
+    layers=("sockets-tcp", "native-ucx"),
+    sizes=(8,),
+    places=("within",),
+    waits=("poll",),
+    patterns=(("rpc", 1),),
+    samples=200,
+)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    return synthetic.make(tmp_path_factory.mktemp("small"), SMALL)
+
+
+@pytest.fixture
+def site(small: Campaign, tmp_path: Path) -> Path:
+    put(small, tmp_path / "site")
+    return tmp_path / "site"
+
+
+def put(campaign: Campaign, site: Path, rules: Rules | None = None) -> Path:
+    with redacted([campaign], rules or Rules()) as copies:
+        (folder,) = publish(copies, site, LABELS)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def sums_hold(folder: Path) -> bool:
+    done = subprocess.run(["sha256sum", "--quiet", "--check", "SHA256SUMS"], cwd=folder, check=False)
+    return done.returncode == 0
+
+
+def test_a_site_has_all_that_a_reader_and_a_web_server_need(small: Campaign, site: Path) -> None:
+    name = small.campaign_id
+    for file in (".nojekyll", "LICENSE-DATA", "CITATION.cff", "schema/cadge.plan-2.schema.json"):
+        assert (site / file).is_file(), file
+    run = site / "runs" / name
+    assert sums_hold(run)
+    assert set((run / "SHA256SUMS").read_text().split()[1::2]) | {"SHA256SUMS"} == set(contents(run))
+    root = pagereader.read((site / "index.html").read_text())
+    assert f"runs/{name}/index.html" in [link.attrs["href"] for link in root.all("a")]
+    text = root.one("tbody").text
+    assert "sockets-tcp" in text
+    assert json.loads((run / "run.json").read_text())["headline"] in text
+    records = gzip.decompress((run / "records.jsonl.gz").read_bytes()).splitlines()
+    assert len(records) == len(small.launch_ids())
+    cff = yaml.safe_load((run / "CITATION.cff").read_text())
+    assert cff["type"] == "dataset"
+    assert cff["authors"] == [{"family-names": "Curie", "given-names": "Marie"}]
+    assert cff["identifiers"][0]["value"] == name
+
+
+def test_its_archive_verifies_and_gives_the_same_report(small: Campaign, site: Path, tmp_path: Path) -> None:
+    (archive,) = (site / "runs" / small.campaign_id).glob("*.tar.gz")
+    (tmp_path / "unpacked").mkdir()
+    subprocess.run(["tar", "-C", tmp_path / "unpacked", "-xzf", archive], check=True)
+    (top,) = (tmp_path / "unpacked").iterdir()
+    assert sums_hold(top)
+    campaign = Campaign(top / small.campaign_id)
+    assert verify(campaign).damages == []
+    report.build(campaign.path, tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == (top / "report.html").read_bytes()
+
+
+def test_publishing_again_changes_no_byte_and_removes_nothing_that_is_not_its_own(small: Campaign, site: Path) -> None:
+    before = contents(site)
+    run = site / "runs" / small.campaign_id
+    foreign = {site / "about.html": b"mine", run / "notes.txt": b"mine as well", site / ".git" / "HEAD": b"ref"}
+    for path, content in foreign.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    put(small, site)
+    assert contents(site) == before | {str(path.relative_to(site)): text for path, text in foreign.items()}
+    assert not list(site.parent.glob(".site.*"))
+
+
+def test_a_folder_with_something_else_is_refused_and_stays(small: Campaign, tmp_path: Path) -> None:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "chapter.tex").write_text("x")
+    with pytest.raises(BadInputError, match=r"no site of cadge.*chapter\.tex"):
+        put(small, folder)
+    assert contents(folder) == {"chapter.tex": b"x"}
+
+
+@pytest.mark.parametrize("what", ["ghp_" + "a" * 36, "mail bob@lab.ac.uk", "at 10.11.12.13"])
+def test_what_is_left_is_found_with_its_place_and_nothing_is_published(
+    what: str, small: Campaign, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(site)
+    real = publishing.run_files
+
+    def leaking(*arguments: object) -> dict[str, bytes]:
+        files = real(*arguments)  # type: ignore[arg-type]
+        return files | {"summary.csv": files["summary.csv"] + f"\n{what}\n".encode()}
+
+    monkeypatch.setattr(publishing, "run_files", leaking)
+    with pytest.raises(LeakError, match=r"summary\.csv:\d+: ") as caught:
+        put(small, site)
+    assert caught.value.exit_code == 10
+    assert contents(site) == before
+    assert not list(site.parent.glob(".site.*"))
+
+
+def test_a_redaction_that_leaves_hosts_is_found(
+    small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as by a fault of ours: the place where a host must stand keeps it
+    monkeypatch.setattr(Redactor, "host", lambda _, name: name)
+    with pytest.raises(LeakError, match=r"campaign\.json:\d+: h1 \(hosts\)"):
+        put(small, tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_retraction_stands_on_report_and_index_and_outlives_publishing(small: Campaign, site: Path) -> None:
+    run = site / "runs" / small.campaign_id
+    before = contents(site)
+    assert retract(site, small.campaign_id[:12], "the clock <ran> slow", "2026-11-26") == small.campaign_id
+    after = contents(site)
+    mine = {f"runs/{small.campaign_id}/{name}" for name in ("index.html", "run.json", "SHA256SUMS")} | {"index.html"}
+    assert {name for name in before if before[name] != after[name]} == mine
+    for _ in range(2):
+        assert sums_hold(run)
+        page = pagereader.read((run / "index.html").read_text())
+        assert "the clock <ran> slow" in page.one("section", role="alert").text
+        assert page.one("title").text.startswith("Retracted: ")
+        assert "the clock <ran> slow" in pagereader.read((site / "index.html").read_text()).one("tbody").text
+        put(small, site)
+    with pytest.raises(BadInputError, match="was retracted on 2026-11-26"):
+        retract(site, small.campaign_id, "again", "2026-11-27")
+    with pytest.raises(NoDataError, match="no run begins with"):
+        retract(site, "1999", "x", "2026-11-27")
+
+
+def test_a_layer_that_may_not_be_published_has_no_figure_anywhere(small: Campaign, tmp_path: Path) -> None:
+    rules = Rules(withheld={"native-ucx": "section 3 of its licence"})
+    run = put(small, tmp_path / "site", rules)
+    page = pagereader.read((run / "index.html").read_text())
+    assert "not published: section 3 of its licence" in page.text
+    rows = json.loads((run / "summary.json").read_text())["rows"]
+    withheld = [row for row in rows if row["layer"] == "native-ucx"]
+    assert withheld
+    assert all(row["state"] == "refused" and row["latency_p50_ns"] is None for row in withheld)
+    records = gzip.decompress((run / "records.jsonl.gz").read_bytes()).splitlines()
+    assert {json.loads(line)["launch"]["layer"] for line in records} >= {"sockets-tcp"}
+    assert "native-ucx" not in {json.loads(line)["launch"]["layer"] for line in records}

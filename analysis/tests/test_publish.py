@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pagereader
 import pytest
 import synthetic
+import test_imported
 import yaml
 
 from cadge_analysis import report
@@ -20,6 +22,7 @@ from cadge_analysis.publish.leaks import LeakError
 from cadge_analysis.publish.publish import publish, redacted, retract
 from cadge_analysis.publish.run import Labels
 from cadge_results import Campaign
+from cadge_results.checksum import Checksum, beside
 from cadge_results.published import Rules
 from cadge_results.redact import Redactor
 from cadge_results.verify import verify
@@ -52,6 +55,22 @@ def put(campaign: Campaign, site: Path, rules: Rules | None = None) -> Path:
     with redacted([campaign], rules or Rules()) as copies:
         (folder,) = publish(copies, site, LABELS)
     return folder
+
+
+def test_what_was_imported_goes_with_it_and_names_nobody(small: Campaign, tmp_path: Path) -> None:
+    copied = Campaign(Path(shutil.copytree(small.path, tmp_path / small.path.name)))
+    said = {"host": "gpu-a", "note": "by zoe@lab.example.edu on gpu-a", "label": "ours"}
+    file = test_imported.file("rpc").model_copy(update=said)
+    path = copied.layout.imported_file(file.imported_id)
+    path.parent.mkdir()
+    content = file.to_json().encode()
+    path.write_bytes(content)
+    beside(path).write_text(Checksum.of(content, path.name).line())
+    with redacted([copied], Rules()) as copies:
+        (there,) = copies.made[0].campaign.imported()
+    assert (there.label, there.file, there.sha256) == ("ours", "a.txt", file.sha256)
+    assert "gpu-a" not in (there.host, there.note)
+    assert "zoe" not in there.note
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -50,5 +50,8 @@ def test_preview_serves_this_machine_alone_until_it_is_interrupted(tmp_path: Pat
         assert found, line
         with urllib.request.urlopen(found[1], timeout=20) as answer:  # noqa: S310 - our own address
             assert answer.read() == b"<p>here</p>"
-        child.send_signal(signal.SIGINT)
-        assert child.wait(timeout=20) == 0
+        try:
+            child.send_signal(signal.SIGINT)
+            assert child.wait(timeout=20) == 0
+        finally:
+            child.kill()

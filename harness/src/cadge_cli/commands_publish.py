@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import signal
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -178,6 +179,8 @@ def preview(site: Path, port: int) -> int:
         raise UnfitError(f"cannot listen on port {port}: {error.strerror}") from error
     with server:
         click.echo(f"http://127.0.0.1:{server.server_address[1]}/  (Ctrl-C ends it)")
+        # a shell starts what it runs in the background with SIGINT ignored, and Python leaves it so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

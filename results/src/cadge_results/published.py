@@ -24,6 +24,7 @@ from cadge_results.campaign import CampaignMeta, Redaction
 from cadge_results.checksum import Checksum, beside
 from cadge_results.decision import Decision, LaterLook
 from cadge_results.errors import DamagedError, ResultsError
+from cadge_results.imported import ImportedFile
 from cadge_results.layout import Layout, stored
 from cadge_results.native import NativeFile
 from cadge_results.node import NodeFacts
@@ -90,6 +91,7 @@ def names(campaign: Campaign, rules: Rules) -> Names:
         if path.is_file():
             gathered.text(path.read_text(encoding="utf-8", errors="replace"))
     hosts = [*campaign.meta.testbed.hosts, *(path.stem for path in stored(campaign.layout.nodes))]
+    hosts += [one.host for one in campaign.imported() if one.host]
     full = socket.getfqdn()
     hosts += [one for one in (full, socket.gethostname()) if one]
     return names_of(gathered, hosts, users=_self(), also=rules.also, words=rules.words)
@@ -145,6 +147,9 @@ class _Copy:
                 self._document(self.new.launch(path.stem), LaunchRecord, self._read(path))
         if self.old.native.exists():
             self._native()
+        if self.old.imported.exists():
+            for path in stored(self.old.imported):
+                self._document(self.new.imported_file(path.stem), ImportedFile, self._read(path))
         self._aside()
         self._looks(plan["plan_hash"])
         log = self.old.root / LOG

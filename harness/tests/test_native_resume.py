@@ -28,6 +28,9 @@ ROUNDS, SIZES = 3, (8, 16, 32)
 RUNS = ROUNDS * len(SIZES)
 CROSSCHECK = ("crosscheck", "--sizes", " ".join(f"{size}B" for size in SIZES), "--rounds", str(ROUNDS), "--no-report")
 RESUME = ("resume", "--no-report")
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+PORTS = (interleave.PORTS[0] + 240 * WORKER, interleave.PORTS[0] + 240 * WORKER + 239)
+"""Tests that run side by side each have a part of the ports: two campaigns at once do not share a host."""
 
 TOOL = """\
 #!{python} -I
@@ -82,6 +85,7 @@ def tool(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     program.write_text(TOOL.format(python=sys.executable, **files))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(interleave, "PORTS", PORTS)
     return Tool(folder)
 
 
@@ -136,7 +140,9 @@ def test_resume_runs_the_tools_of_what_is_missing(
 
 def broken_off(tool: Tool, whom: str, number: int, at: int) -> subprocess.CompletedProcess[str]:
     """Run a cross-check in a process of its own, which a tool's so-manieth run sends a signal."""
-    begin = f"import os, pathlib; pathlib.Path({str(tool.folder / 'hurt')!r}).write_text(f'{{{whom}}} {number} {at}')"
+    ports = f"from cadge_harness.native import interleave; interleave.PORTS = {PORTS}\n"
+    hurt = str(tool.folder / "hurt")
+    begin = f"{ports}import os, pathlib; pathlib.Path({hurt!r}).write_text(f'{{{whom}}} {number} {at}')"
     conftest = str(Path(__file__).with_name("conftest.py"))
     return subprocess.run(
         [sys.executable, "-c", begin + SLOW_RUN, conftest, *CROSSCHECK],

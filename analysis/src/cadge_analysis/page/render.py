@@ -30,6 +30,7 @@ def environment(folder: Path | None = None) -> Environment:
         summary_heads=layout.summary_heads,
         matrix_heads=layout.matrix_heads,
     )
+    made.globals["heads_most"] = layout.MOST
     return made
 
 

@@ -10,10 +10,12 @@
 #include <cpuid.h>
 #endif
 
-#define BRACKETS      20
-#define FIRST_SPAN_NS UINT64_C(10000000)
-#define COST_READS    101
-#define STEP_READS    1000
+#define BRACKETS       20
+#define FIRST_SPAN_NS  UINT64_C(10000000)
+#define COST_READS     101
+#define STEP_READS     1000
+#define STEP_SPAN_MAX  1024 /* ticks */
+#define STEP_EXACT_MAX 4    /* ticks */
 
 /* The kernel's verdict on the counter: when it fell back to one of these, it found the counter unstable. */
 static bool kernel_distrusts_tsc(void)
@@ -89,26 +91,51 @@ static void measure_read_cost(struct drv_clock *clock)
 	clock->read_cost_ns = (drv_clock_to_ns(clock, costs[COST_READS / 2]) + 8) / 17;
 }
 
-/* The greatest common divisor of what readings differ by, with waits of many lengths between them. */
+/* The greatest common divisor, where a remainder of up to `off` on either side is none. */
+static uint64_t common_divisor(uint64_t one, uint64_t other, uint64_t off)
+{
+	while (other > off) {
+		uint64_t left = one % other;
+
+		if (other - left <= off)
+			left = 0;
+		one = other;
+		other = left;
+	}
+	return one;
+}
+
+/*
+ * What readings differ by, with waits of many lengths between them, has a common divisor, to a tick: some processors
+ * count a second reading in the same step one tick on, so that no two are the same. Steps that are no longer than that
+ * tells apart are looked for exactly, and so are those of the raw clock, which are whole nanoseconds. Spans with an
+ * interrupt in them are left out: of a step that is no whole number of ticks they add up too many.
+ */
 static void measure_step(struct drv_clock *clock)
 {
-	uint64_t step = 0;
+	uint64_t spans[STEP_READS], exact = 0, rounded = 0, ticks = 0, steps = 0;
 
 	for (int i = 0; i < STEP_READS; i++) {
 		const uint64_t before = drv_clock_now(clock);
-		uint64_t rest;
 
 		for (volatile int wait = 0; wait < i % 97; wait++)
 			;
-		rest = drv_clock_now(clock) - before;
-		while (rest) {
-			const uint64_t left = step % rest;
-
-			step = rest;
-			rest = left;
-		}
+		spans[i] = drv_clock_now(clock) - before;
+		if (spans[i] > STEP_SPAN_MAX)
+			continue;
+		exact = common_divisor(exact, spans[i], 0);
+		rounded = common_divisor(rounded, spans[i], 1);
 	}
-	clock->step_ticks = step ? step : 1;
+	if (!clock->tsc || rounded <= STEP_EXACT_MAX) {
+		clock->step_ticks = exact ? exact : 1;
+		return;
+	}
+	for (int i = 0; i < STEP_READS; i++)
+		if (spans[i] <= STEP_SPAN_MAX) {
+			ticks += spans[i];
+			steps += (spans[i] + rounded / 2) / rounded;
+		}
+	clock->step_ticks = (ticks + steps / 2) / steps;
 }
 
 void drv_clock_start(struct drv_clock *clock, bool allow_tsc)

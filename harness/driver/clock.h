@@ -28,7 +28,7 @@ struct drv_clock {
 	uint64_t hz;           /* ticks a second; 10^9 for the raw clock */
 	uint64_t ns_per_tick;  /* fixed point, 32 fractional bits */
 	uint64_t read_cost_ns; /* median cost of one drv_clock_now */
-	uint64_t step_ticks;   /* readings differ by multiples of it: on some processors it is 10 ns long */
+	uint64_t step_ticks;   /* what readings differ by multiples of, to a tick; 10 ns on some processors */
 	double drift_ppm;      /* set by drv_clock_finish */
 	uint64_t bracket_ns;   /* the widest of the brackets used */
 	bool ok;               /* set by drv_clock_finish: drift within the bound */

@@ -66,7 +66,6 @@ void drv_asker_counts(const struct drv_asker *asker, struct drv_counts *counts_o
 	counts_out->posts = true;
 	counts_out->posted = asker->posted;
 	counts_out->posted_keys = asker->key_sum;
-	counts_out->waits = asker->waits;
 	counts_out->checked = asker->checked;
 	counts_out->full_checked = asker->full_checked;
 	counts_out->mismatches = asker->mismatches;

@@ -37,7 +37,7 @@ struct drv_asker {
 	/* messages that the layer has */
 	uint32_t lents, idle;
 	/* since the attempt began */
-	uint64_t posted, key_sum, waits, lost, late;
+	uint64_t posted, key_sum, lost, late;
 	uint64_t checked, full_checked, mismatches;
 	struct drv_warmup warmup;
 	bool failed;
@@ -101,7 +101,6 @@ DRV_INLINE int drv_asker_turn(struct drv_asker *asker, const drv_drain_fn drain,
 	if (DRV_UNLIKELY(events < 0))
 		return drv_engine_fail("poll", events, fail);
 	if (sleep_ns && engine->block && events == 0) {
-		asker->waits++;
 		if (drv_engine_wait(engine, sleep_ns, fail))
 			return -1;
 	} else if (DRV_LIKELY(++asker->idle & 63)) {

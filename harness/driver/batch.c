@@ -56,7 +56,6 @@ static int loop(struct drv_client *client, uint32_t batch, struct drv_fail *fail
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
 		if (engine->block && events == 0) {
-			client->waits++;
 			if (drv_engine_wait(engine, WAIT_NS, fail))
 				return -1;
 		} else if (DRV_LIKELY(++client->idle & 63)) {

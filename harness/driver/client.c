@@ -130,7 +130,6 @@ void drv_client_counts(const struct drv_client *client, struct drv_counts *count
 	counts->posted_keys += client->key_sum;
 	counts->checked += client->checked;
 	counts->full_checked += client->full_checked;
-	counts->waits += client->waits;
 	if (client->mismatches && !counts->mismatches)
 		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s", client->mismatch);
 	counts->mismatches += client->mismatches;

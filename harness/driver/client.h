@@ -95,7 +95,6 @@ struct drv_client {
 	uint64_t end;          /* measure: ticks */
 	uint64_t last;         /* time stamp of the latest completion */
 	uint64_t op_deadline;  /* unreliable: span in ticks */
-	uint64_t waits;        /* calls of the layer's wait */
 
 	struct drv_server *server; /* place self: the other role, in this process */
 	struct cadge_sink *sink;   /* its own, or that of both roles */

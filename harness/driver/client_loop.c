@@ -156,7 +156,6 @@ DRV_INLINE int loop(struct drv_client *client, const enum drv_form form, const b
 			/* a busy layer is waited for like a reply: it ends the wait when it takes more */
 			const uint64_t sleep_ns = open && taken ? until_due_ns(client, wait_ns) : wait_ns;
 
-			client->waits += sleep_ns > 0;
 			if (sleep_ns && drv_engine_wait(engine, sleep_ns, fail))
 				return -1;
 		} else if (DRV_LIKELY(++client->idle & 63)) {

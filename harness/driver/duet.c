@@ -152,7 +152,6 @@ static int run_until_rests(struct drv_duet *duet, struct drv_client *until, stru
 			if (DRV_LIKELY(++turns & 1023))
 				continue;
 		} else if (engine->block && events == 0) {
-			calls->waits++;
 			/* a busy layer ends the wait when it takes more */
 			if (drv_engine_wait(engine, WAIT_NS, fail))
 				return -1;

@@ -169,12 +169,16 @@ static int idle_step(void *arg, struct drv_fail *fail)
 {
 	struct drv_engine *engine = arg;
 	const int events = engine->layer->poll(engine->ctx, engine->sink);
+	int status;
 
 	if (events < 0)
 		return drv_engine_fail("poll", events, fail);
-	if (events == 0 && engine->block)
-		return drv_engine_wait(engine, IDLE_WAIT_NS * engine->nap_factor, fail);
-	return 0;
+	if (events > 0 || !engine->block)
+		return 0;
+	status = drv_engine_wait(engine, IDLE_WAIT_NS * engine->nap_factor, fail);
+	/* of no role's loop */
+	engine->waits--;
+	return status;
 }
 
 const struct drv_idle *drv_engine_idle(struct drv_engine *engine)

@@ -112,6 +112,8 @@ struct drv_engine {
 	struct drv_port port;
 	/* see drv_engine_idle */
 	struct drv_idle idle;
+	/* how often the loop of a role found nothing to do, and slept: calls of the layer's wait, or of its own loop's */
+	uint64_t waits;
 	/*
 	 * Where several threads work: once *bell has come to bell_at, drv_engine_look gives JSON's null for a message;
 	 * where it takes none, the first thread goes on and all others give up. NULL: no bell.
@@ -177,6 +179,7 @@ DRV_INLINE int drv_engine_wait(struct drv_engine *engine, uint64_t timeout_ns, s
 {
 	int code;
 
+	engine->waits++;
 	if (DRV_UNLIKELY(engine->hands != NULL))
 		return drv_hands_wait(engine, timeout_ns, fail);
 	code = engine->layer->wait(engine->ctx, timeout_ns);

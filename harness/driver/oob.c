@@ -111,6 +111,16 @@ void drv_oob_close(struct drv_oob *oob)
 	free(oob);
 }
 
+uint64_t drv_oob_carried(const struct drv_oob *oob, int endpoint)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; oob && i < oob->links_count; i++)
+		if (endpoint == 0 || oob->links[i].endpoint == endpoint)
+			bytes += oob->links[i].carried_bytes;
+	return bytes;
+}
+
 /* Tells all links but one; one that does not listen any more is left out. */
 static void tell(struct drv_oob *oob, const struct drv_link *except, enum drv_reason reason, const char *text,
 		 bool relayed)

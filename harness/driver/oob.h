@@ -99,6 +99,12 @@ int drv_oob_gather(struct drv_oob *oob, const char *name, json_t *mine, const st
 int drv_oob_barrier(struct drv_oob *oob, const char *name, const struct drv_idle *idle, uint64_t deadline_ns,
 		    struct drv_fail *fail);
 
+/*
+ * Endpoint 0: bytes that it said to and heard from an endpoint since they met; of itself, from all together. What the
+ * kernel and the network add to them is not counted. NULL: 0.
+ */
+uint64_t drv_oob_carried(const struct drv_oob *oob, int endpoint);
+
 /* Tells the others why this end stops. Best effort, at most 100 ms each; never fails. NULL is legal. */
 void drv_oob_abort(struct drv_oob *oob, enum drv_reason reason, const char *text);
 

@@ -51,6 +51,8 @@ int drv_link_send(struct drv_link *link, const json_t *message, uint64_t deadlin
 		frame[i] = (char)(bytes >> (8 * i) & 0xff);
 	memcpy(frame + 4, text, bytes);
 	status = drv_oob_write_all(link->fd, frame, 4 + bytes, deadline_ns, fail);
+	if (!status)
+		link->carried_bytes += 4 + bytes;
 	free(frame);
 	free(text);
 	return status;
@@ -133,16 +135,18 @@ static int read_all(struct drv_link *link)
 		}
 		count = recv(link->fd, link->in + link->in_bytes, link->in_room - link->in_bytes,
 			     MSG_DONTWAIT);
-		if (count > 0)
+		if (count > 0) {
 			link->in_bytes += (size_t)count;
-		else if (count == 0)
+			link->carried_bytes += (size_t)count;
+		} else if (count == 0) {
 			return drv_fail_set(&link->why, DRV_PEER_LOST,
 					    "endpoint %d is gone: it closed the connection", link->endpoint);
-		else if (errno == EAGAIN || errno == EINTR)
+		} else if (errno == EAGAIN || errno == EINTR) {
 			return 0;
-		else
+		} else {
 			return drv_fail_set(&link->why, DRV_PEER_LOST, "endpoint %d is gone: %s",
 					    link->endpoint, strerror(errno));
+		}
 	}
 }
 

@@ -18,6 +18,8 @@ struct drv_link {
 	size_t in_bytes, in_room;
 	/* array of messages */
 	json_t *queue;
+	/* what was said and heard on it, frames whole */
+	uint64_t carried_bytes;
 	/* the other end is gone or stopped, and why; what it said before is in the queue */
 	bool broken, aborted;
 	struct drv_fail why;

@@ -95,13 +95,12 @@ struct drv_counts {
 	uint64_t executed, executed_keys;
 	/* messages whose head, and whose whole body, was compared; and how many were wrong */
 	uint64_t checked, full_checked, mismatches;
-	/* calls of the layer's wait by the loop of the role */
-	uint64_t waits;
 	/* roles that take the time of messages */
 	struct drv_stamps stamps;
 	/* the first mismatch in words, NUL-terminated */
 	char mismatch[160];
-	/* filled in by the driver */
+	/* filled in by the driver: waits of the role's loop, since the launch began (engine->waits) */
+	uint64_t waits;
 	struct drv_usage usage;
 	/* what the layer counted since it was opened */
 	struct drv_counters layer;

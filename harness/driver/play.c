@@ -253,6 +253,7 @@ static int phase_one(struct drv_engine *engine, void *arg, struct drv_fail *fail
 	(void)fail;
 	memset(counts, 0, sizeof(*counts));
 	play->role->phase(play, job->phase, counts);
+	counts->waits = engine->waits;
 	drv_usage_read(&counts->usage);
 	drv_counters_read(engine->layer, engine->ctx, &counts->layer);
 	return 0;

@@ -75,6 +75,7 @@ void drv_result_free(struct drv_result *result)
 	json_decref(result->limits);
 	json_decref(result->path);
 	json_decref(result->witness);
+	json_decref(result->control_bytes);
 	for (unsigned i = 0; i < DRV_ENDPOINTS_MAX; i++) {
 		json_decref(result->clock[i]);
 		json_decref(result->pinning[i]);
@@ -328,6 +329,8 @@ char *drv_result_text(const struct drv_result *result)
 	put(&object, "pinning", parts_json(result->pinning));
 	put(&object, "endpoints", parts_json(result->endpoint));
 	put(&object, "threads", parts_json(result->threads));
+	if (result->control_bytes)
+		put(&object, "control_bytes", json_incref(result->control_bytes));
 	put(&object, "checks", checks_json(&result->checks));
 	/* a launch that was refused or failed as a whole has no attempts to show */
 	for (size_t i = 0; !explained && i < result->attempts_count; i++)

@@ -99,7 +99,6 @@ DRV_INLINE int turn(struct drv_sender *sender, const bool may_sleep, struct drv_
 	if (DRV_UNLIKELY(events < 0))
 		return drv_engine_fail("poll", events, fail);
 	if (may_sleep && engine->block && events == 0) {
-		sender->waits++;
 		if (drv_engine_wait(engine, sender->reliable ? WAIT_NS : REPEAT_NS, fail))
 			return -1;
 	} else if (DRV_LIKELY(++sender->idle & 63)) {
@@ -435,7 +434,6 @@ void drv_sender_counts(const struct drv_sender *sender, struct drv_counts *count
 	counts->posts = true;
 	counts->posted = sender->posted;
 	counts->posted_keys = sender->key_sum;
-	counts->waits = sender->waits;
 	counts->mismatches = sender->mismatches + too_many;
 	if (counts->mismatches)
 		snprintf(counts->mismatch, sizeof(counts->mismatch), "%.158s",

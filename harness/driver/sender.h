@@ -44,7 +44,7 @@ struct drv_sender {
 	uint64_t confirmed_count;
 	/* unreliable: in ticks, how long a window may take before the receiver is asked */
 	uint64_t ask_after;
-	uint64_t mismatches, waits;
+	uint64_t mismatches;
 	struct drv_warmup warmup;
 	/* where the time of each window goes; NULL: nowhere */
 	struct drv_samples *windows;

@@ -433,6 +433,19 @@ static void take_facts(struct session *session, int endpoint, const json_t *fact
 		      "endpoint %d: %s", endpoint, detail ? detail : "");
 }
 
+/* How much of what the hosts' networks carried was said out of band, and is nobody's payload. */
+static json_t *control_bytes(const struct session *session)
+{
+	json_t *list = json_array();
+
+	for (int e = 0; list && e < (int)session->launch->endpoints_count; e++)
+		if (json_array_append_new(list, drv_json_count(drv_oob_carried(session->engine.oob, e)))) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
 /* Between hosts the network is asked for; two endpoints on one host have none between them. */
 static bool no_network_between(const struct drv_launch *launch, const json_t *path)
 {
@@ -615,6 +628,8 @@ int drv_session_run(const struct drv_session_args *args)
 	take_facts(&session, args->endpoint, facts);
 	json_decref(facts);
 	judge_launch(&session);
+	if (engine->oob && args->endpoint == 0)
+		session.result.control_bytes = control_bytes(&session);
 	if (close_and_store(&session, &store_fail)) {
 		fprintf(stderr, "cadge-driver: %s\n", store_fail.text);
 		status = -1;

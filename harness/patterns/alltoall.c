@@ -58,7 +58,7 @@ struct alltoall {
 	/* which messages are written for this round already */
 	uint32_t written;
 	uint32_t lents, idle;
-	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches, waits;
+	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches;
 	struct drv_samples *samples;
 	struct drv_warmup warmup;
 	bool failed;
@@ -209,7 +209,6 @@ static int go_round(struct alltoall *state, bool is_last, struct drv_fail *fail)
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
 		if (events == 0 && engine->block) {
-			state->waits++;
 			if (drv_engine_wait(engine, WAIT_NS, fail))
 				return -1;
 		} else if (events > 0 || ++state->idle & 63) {
@@ -363,7 +362,6 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 	counts_out->checked = state->checked;
 	counts_out->full_checked = state->full_checked;
 	counts_out->mismatches = state->mismatches;
-	counts_out->waits = state->waits;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", state->mismatch);
 	state->full = phase->full;
 	state->phase = phase->serial;

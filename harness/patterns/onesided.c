@@ -225,7 +225,7 @@ struct origin {
 	uint64_t next_number, posted, completed, limit;
 	/* of what atomic operations returned */
 	uint64_t before_sum;
-	uint64_t checked, full_checked, mismatches, waits;
+	uint64_t checked, full_checked, mismatches;
 	struct drv_samples *latency, *visible;
 	struct drv_warmup warmup;
 	uint64_t end, last;
@@ -357,7 +357,6 @@ DRV_INLINE int turn(struct origin *origin, struct drv_fail *fail)
 	if (DRV_UNLIKELY(events < 0))
 		return drv_engine_fail("poll", events, fail);
 	if (engine->block && events == 0) {
-		origin->waits++;
 		if (drv_engine_wait(engine, WAIT_NS, fail))
 			return -1;
 	} else if (DRV_LIKELY(++origin->idle & 63)) {
@@ -839,7 +838,6 @@ static void phase_client(struct drv_play *play, const struct drv_phase *phase, s
 	counts_out->checked = origin->checked;
 	counts_out->full_checked = origin->full_checked;
 	counts_out->mismatches = origin->mismatches;
-	counts_out->waits = origin->waits;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%.158s", origin->mismatch);
 	if (origin->plays_both)
 		target_phase(&origin->target, play, phase, origin->next_number, counts_out);

@@ -71,7 +71,7 @@ struct reconnect {
 	bool full;
 	/* client: a message came back */
 	bool answered;
-	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches, waits;
+	uint64_t posted, posted_keys, executed, executed_keys, checked, full_checked, mismatches;
 	struct drv_samples *samples[QUANTITIES];
 	struct drv_warmup warmup;
 	uint32_t idle;
@@ -270,7 +270,6 @@ static int turn(struct reconnect *state, struct drv_fail *fail)
 	if (events < 0)
 		return drv_engine_fail("poll", events, fail);
 	if (events == 0 && engine->block) {
-		state->waits++;
 		if (drv_engine_wait(engine, engine->up_count < engine->channels_count ? NAP_NS : WAIT_NS,
 				    fail))
 			return -1;
@@ -596,7 +595,6 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 	counts_out->checked = state->checked;
 	counts_out->full_checked = state->full_checked;
 	counts_out->mismatches = state->mismatches;
-	counts_out->waits = state->waits;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", state->mismatch);
 	state->full = phase->full;
 	state->phase = phase->serial;

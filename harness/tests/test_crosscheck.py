@@ -117,6 +117,29 @@ def test_what_attempts_tell_each_other_is_no_payload(leaked: int, sound: bool) -
     assert (found == "") is sound, found
 
 
+@pytest.mark.parametrize(("leaked", "sound"), [(0, True), (120_000, False)])
+def test_what_the_drivers_counted_out_of_band_is_no_payload(leaked: int, sound: bool) -> None:
+    """Four ends with long addresses (rdma-ucx, alltoall): of 100,565 bytes in the star's middle 79,557 are ours."""
+    given = record(deltas={"data0": 420_000, "mgmt0": 100_565 + leaked})
+    assert given.result is not None
+    ends = tuple(
+        end.model_copy(update={"host": f"h{1 + number}"})
+        for number, end in enumerate((*given.launch.endpoints, *given.launch.endpoints))
+    )
+    attempt = given.result.attempts[0].model_copy(update={"bytes": 304_896})
+    told = given.model_copy(
+        update={
+            "launch": given.launch.model_copy(update={"endpoints": ends}),
+            "counters": tuple(given.counters[0].model_copy(update={"host": host}) for host in ("h1", "h2", "h3", "h4")),
+            "result": given.result.model_copy(
+                update={"attempts": (attempt,), "control_bytes": (79_557, 26_686, 26_451, 26_420)}
+            ),
+        }
+    )
+    found = verdicts(told)["counters"]
+    assert ("h1: " in found) is not sound, found
+
+
 def test_payload_striped_over_both_networks_is_unsound() -> None:
     assert "mgmt0" in verdicts(record(deltas={"data0": PAYLOAD, "mgmt0": PAYLOAD // 2}))["counters"]
 

@@ -223,7 +223,7 @@ static int turn(struct press_browser *browser, struct drv_fail *fail)
 	const uint64_t timeout_ns = engine->block ? time_left_ns(browser, now) : 0;
 	const int ready = press_loop_turn(&browser->loop, timeout_ns);
 
-	browser->waits += timeout_ns > 0;
+	engine->waits += timeout_ns > 0;
 	if (ready < 0)
 		return drv_fail_set(fail, DRV_SYSTEM, "epoll: %s", strerror(errno));
 	if (browser->failed) {

@@ -75,7 +75,7 @@ struct press_browser {
 	uint32_t outstanding;
 	uint64_t answered, answered_bytes;
 	/* for the audit */
-	uint64_t posted, posted_keys, checked, mismatches, waits;
+	uint64_t posted, posted_keys, checked, mismatches;
 	char mismatch[160];
 	bool failed;
 	struct drv_fail fail;

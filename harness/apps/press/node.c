@@ -65,7 +65,7 @@ int press_node_serve(struct press_node *node, json_t **message_out, struct drv_f
 
 		if (events < 0 || sleep_for(node, events > 0, &timeout_ns, fail))
 			return -1;
-		node->waits += timeout_ns > 0;
+		engine->waits += timeout_ns > 0;
 		node->links.counts[PRESS_WAKEUPS] += timeout_ns > 0;
 		ready = press_loop_turn(&node->loop, timeout_ns);
 		if (ready < 0)

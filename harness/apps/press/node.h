@@ -71,7 +71,7 @@ struct press_node {
 	/* called after each turn of the loop, when nobody is in the middle of anything; NULL: nobody asks */
 	void (*turned)(struct press_node *node);
 	/* for the audit: requests that came, and the sum of their files' numbers */
-	uint64_t executed, executed_keys, waits;
+	uint64_t executed, executed_keys;
 	bool failed;
 	struct drv_fail fail;
 };

@@ -130,7 +130,6 @@ int press_outside_serve(struct press_outside *outside, json_t **message_out, str
 		status = drv_engine_look(engine, drv_clock_now(&engine->clock), message_out, fail);
 		if (status)
 			return status < 0 ? -1 : 0;
-		outside->waits++;
 		if (drv_engine_wait(engine, WAIT_NS, fail))
 			return -1;
 	}

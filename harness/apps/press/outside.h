@@ -31,7 +31,6 @@ struct press_outside {
 	struct press_owner owners[PRESS_NODES_MAX];
 	/* the client has asked where we are, or what was counted, and has no answer yet */
 	bool asks_where, asks_counts, announced;
-	uint64_t waits;
 	bool failed;
 	struct drv_fail fail;
 };

@@ -16,21 +16,30 @@ struct end {
 	uint64_t cpu_ns;
 	int64_t run_wait_ns, stolen_ns;
 	bool block, sound;
+	/* calls of wait, and how often it was sent off its processor */
+	uint64_t waits, preemptions;
 };
 
 static const struct end ENDS[] = {
-	{"one that sleeps each time", 2000, 1900, 40 * MS, 0, 0, true, true},
-	{"one that sleeps every other time", 1000, 2000, 90 * MS, 0, 0, true, true},
+	{"one that sleeps each time", 2000, 1900, 40 * MS, 0, 0, true, true, 0, 0},
+	{"one that sleeps every other time", 1000, 2000, 90 * MS, 0, 0, true, true, 0, 0},
 	/* seen of peregrine-xdp's server, calls of 32 KiB between hosts in one kernel */
-	{"one that is still sending when the next call comes", 466, 1584, 86 * MS, 30000, 0, true, true},
-	{"one that spins", 9, 2000, 100 * MS, 0, 0, true, false},
-	{"one that spins and is preempted", 9, 2000, 50 * MS, 50 * MS, 0, true, false},
-	{"one that spins long before it sleeps", 700, 2000, 97 * MS, 0, 0, true, false},
-	{"one that spins while the host takes its processor", 700, 2000, 60 * MS, 0, 38 * MS, true, false},
-	{"one that sleeps seldom, for long", 100, 2000, 40 * MS, 0, 0, true, false},
-	{"one that spins where the kernel tells nothing", 9, 2000, 100 * MS, -1, -1, true, false},
-	{"one that polls", 2, 2000, 100 * MS, 0, 0, false, true},
-	{"one that should poll and sleeps", 1500, 2000, 40 * MS, 0, 0, false, false},
+	{"one that is still sending when the next call comes", 466, 1584, 86 * MS, 30000, 0, true, true, 0,
+	 0},
+	{"one that spins", 9, 2000, 100 * MS, 0, 0, true, false, 0, 0},
+	{"one that spins and is preempted", 9, 2000, 50 * MS, 50 * MS, 0, true, false, 0, 0},
+	{"one that spins long before it sleeps", 700, 2000, 97 * MS, 0, 0, true, false, 0, 0},
+	{"one that spins while the host takes its processor", 700, 2000, 60 * MS, 0, 38 * MS, true, false, 0,
+	 0},
+	{"one that sleeps seldom, for long", 100, 2000, 40 * MS, 0, 0, true, false, 0, 0},
+	{"one that spins where the kernel tells nothing", 9, 2000, 100 * MS, -1, -1, true, false, 0, 0},
+	/* seen of sockets-udp's server, on the core of its client */
+	{"one that finds its message when it is back on its core", 11, 1918, 52 * MS, 43 * MS, 0, true, true,
+	 13, 1910},
+	{"one that spins in wait on a core of two", 11, 1918, 52 * MS, 43 * MS, 0, true, false, 1918, 1910},
+	{"one that spins before it waits", 11, 1918, 100 * MS, 0, 0, true, false, 13, 20},
+	{"one that polls", 2, 2000, 100 * MS, 0, 0, false, true, 0, 0},
+	{"one that should poll and sleeps", 1500, 2000, 40 * MS, 0, 0, false, false, 0, 0},
 };
 
 static void check(const struct end *end)
@@ -46,11 +55,13 @@ static void check(const struct end *end)
 				.user_ns = end->cpu_ns / 4,
 				.system_ns = end->cpu_ns - end->cpu_ns / 4,
 				.thread_voluntary_switches = end->switches,
+				.involuntary_switches = end->preemptions,
 				.wall_ns = 100 * MS,
 				.run_wait_ns = end->run_wait_ns,
 				.stolen_ns = end->stolen_ns,
 			},
 		.operations = end->operations,
+		.counts[DRV_AFTER].waits = end->waits,
 	};
 
 	attempt.cpu = &usage;

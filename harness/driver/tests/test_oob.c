@@ -278,6 +278,10 @@ static void test_talk(void)
 	tap_ok(drv_oob_receive(oob, NULL, drv_now_ns() + SECOND, &message, &fail) == -1 &&
 		       fail.reason == DRV_TRANSPORT && strstr(fail.text, "enough"),
 	       "an abort carries its reason: %s", fail.text);
+	tap_ok(drv_oob_carried(oob, 1) > 6000000 && drv_oob_carried(oob, 1) < 6002000 &&
+		       drv_oob_carried(oob, 0) == drv_oob_carried(oob, 1) && !drv_oob_carried(oob, 2) &&
+		       !drv_oob_carried(NULL, 0),
+	       "what was said and heard is counted: %llu bytes", (unsigned long long)drv_oob_carried(oob, 1));
 	tap_ok(end_child(child) == 0, "the other end agrees");
 	drv_oob_close(oob);
 	json_decref(large);

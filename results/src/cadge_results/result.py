@@ -300,4 +300,6 @@ class Result(Document):
     threads: tuple[ThreadFacts, ...] = ()
     checks: tuple[Check, ...] = ()
     witness: tuple[Witness, ...] = ()
+    control_bytes: tuple[NonNegativeInt, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """By endpoint: what it said and heard out of band, without headers; the first, with all. () in older records."""
     attempts: tuple[Attempt, ...] = ()

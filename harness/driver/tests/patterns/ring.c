@@ -44,7 +44,7 @@ struct ring {
 	uint32_t waiting, lents;
 	uint64_t bytes, seed, serial;
 	bool full, failed, home;
-	uint64_t lap, laps, hops, checked, full_checked, mismatches, waits;
+	uint64_t lap, laps, hops, checked, full_checked, mismatches;
 	uint64_t key_posted, key_back;
 	struct drv_samples *samples;
 	struct drv_warmup warmup;
@@ -178,7 +178,6 @@ static int lap(struct ring *ring, struct drv_fail *fail)
 		if (events < 0)
 			return drv_engine_fail("poll", events, fail);
 		if (events == 0 && engine->block && !ring->waiting) {
-			ring->waits++;
 			if (drv_engine_wait(engine, WAIT_NS, fail))
 				return -1;
 		} else if (++idle & 63) {
@@ -307,7 +306,6 @@ static void phase(struct drv_play *play, const struct drv_phase *phase, struct d
 	counts_out->checked = ring->checked;
 	counts_out->full_checked = ring->full_checked;
 	counts_out->mismatches = ring->mismatches;
-	counts_out->waits = ring->waits;
 	snprintf(counts_out->mismatch, sizeof(counts_out->mismatch), "%s", ring->mismatch);
 	ring->full = phase->full;
 	ring->serial = phase->serial;

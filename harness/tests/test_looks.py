@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -278,3 +279,21 @@ def test_verify_makes_decisions_again(looked_at: Checkout, cadge: Cadge) -> None
     assert "decisions/look-1.json" in answer.out
     assert "its launches decide otherwise" in answer.out
     assert "--repair" not in answer.out
+
+
+def test_what_was_decided_can_be_published_and_checked(looked_at: Checkout, cadge: Cadge, tmp_path: Path) -> None:
+    """From the archive: its decisions are made again from its redacted records, and its report has the same bytes."""
+    assert cadge(*RUN).code == 0
+    site = tmp_path / "site"
+    answer = cadge("publish", "last", "--to", str(site), "--yes")
+    assert answer.code == 0, answer.err
+    (archive,) = site.glob("runs/*/*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path / "unpacked")
+    (top,) = (tmp_path / "unpacked").iterdir()
+    (copied,) = (path for path in top.iterdir() if (path / "campaign.json").is_file())
+    assert len(Campaign(copied).decisions()) == len(last(looked_at).decisions()) > 0
+    answer = cadge("verify", str(copied))
+    assert answer.code == 0, answer.out + answer.err
+    answer = cadge("report", str(copied), "-o", str(tmp_path / "again.html"))
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "again.html").read_bytes() == (top / "report.html").read_bytes()

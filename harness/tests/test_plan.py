@@ -31,7 +31,7 @@ from cadge_harness.testbed.model import Host, Kind, Testbed
 from cadge_harness.words import runs_only
 from cadge_results import Block, PatternFile, Plan, Point, SweepFile
 from cadge_results.errors import FormatError
-from cadge_results.layerfile import Limit, LimitWhen
+from cadge_results.layerfile import Contexts, Limit, LimitWhen
 from cadge_results.reason import Reason
 from cadge_results.units import format_bytes
 
@@ -1085,6 +1085,21 @@ def test_every_thread_has_a_processor_of_its_own(catalogue: Catalogue) -> None:
     ]
     file = make_blocks(plan, testbed, "c")[0].launches[0]
     assert [end.cpus for end in file.endpoints] == [(0, 1), (0,), (1,)]
+
+
+def test_a_host_bears_so_many_contexts_of_a_layer(catalogue: Catalogue) -> None:
+    """One context has the host's link to itself; between two hosts, the two threads of a sink would be on one."""
+    bears = Contexts(a_host=1, reason="a context has the link to itself")
+    layers = tuple(replace(info, file=info.file.model_copy(update={"contexts": bears})) for info in catalogue.layers)
+    patterns = [{"pattern": "fan", "bytes": "8B", "members": 2}, {"pattern": "rpc", "request_bytes": "8B", "depth": 1}]
+    workloads = replace(MORE, patterns={**MORE.patterns, **WORKLOADS.patterns})
+    sweep = tiny(patterns=patterns, waits="block", places="between", floors=False)
+    site = make_site(4, 8)
+    plan = make_plan(sweep, Catalogue(layers, catalogue.shims), workloads, site, only=["a-one"])
+    assert {point.workload.pattern: (point.reason_code, point.reason) for point in plan.points} == {
+        "fan": ("NODE_LACKS", "a context has the link to itself; here 2 would have to share a host"),
+        "rpc": (None, None),
+    }
 
 
 def test_hands_are_threads_with_processors(catalogue: Catalogue) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cadge_results.base import Document, Frozen, Launcher, Place, Wait
 from cadge_results.point import Value
@@ -30,6 +30,13 @@ class Limit(Frozen):
     when: LimitWhen
     reason: str = Field(min_length=1)
     reason_code: Reason | None = None
+
+
+class Contexts(Frozen):
+    """How many contexts of a layer a host bears, where its devices or its kernel have no more of something."""
+
+    a_host: PositiveInt
+    reason: str = Field(min_length=1)
 
 
 class KnownFault(Frozen):
@@ -83,6 +90,8 @@ class LayerFile(Document):
     places: tuple[Place, ...]
     packages: Packages = Field(default_factory=Packages)
     limits: tuple[Limit, ...] = ()
+    contexts: Contexts | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Each thread of each endpoint has a context; points that need more of them on a host are refused."""
     known_faults: tuple[KnownFault, ...] = ()
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*_$")], ...] = ()
     """How the names of the environment variables begin that steer its library, and that a sweep may set."""

@@ -44,6 +44,9 @@ REPEATS_MAX = 9
 TWIN_BY_SEED, TWIN_ALL, TWIN_NONE = "by seed", "all", "none"
 """Values of `twin` that are not a layer's name."""
 
+ALL_LAYERS = "all"
+"""Stands for every layer, in a sweep and on the command line."""
+
 SAME = "same"
 """The value of a parameter that follows another: that one's."""
 
@@ -154,12 +157,12 @@ class LayerEntry(Frozen):
 
 
 def _layers(value: object) -> object:
-    if value == "all":
+    if value == ALL_LAYERS:
         return ()
     values = value if isinstance(value, list | tuple) else [value]
     if not values:
         raise ValueError("names no layer; leave the key out for every layer")
-    if "all" in values:
+    if ALL_LAYERS in values:
         raise ValueError("'all' stands alone, without a list: write `layers: all`, or name the layers")
     return tuple({"layer": item} if isinstance(item, str) else item for item in values)
 

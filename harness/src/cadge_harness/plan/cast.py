@@ -78,6 +78,14 @@ def contexts_of(cast: Cast) -> int:
     return sum(endpoint.threads for endpoint in cast)
 
 
+def contexts_by_host(cast: Cast) -> Counter[str]:
+    """Return how many contexts of the layer a launch opens on each of its hosts."""
+    found: Counter[str] = Counter()
+    for endpoint in cast:
+        found[endpoint.host] += endpoint.threads
+    return found
+
+
 def say_cast(cast: Cast) -> str:
     """Return who runs where: client on n1; server on n2."""
     by_host: dict[str, Counter[str]] = {}

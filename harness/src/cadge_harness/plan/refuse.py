@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cadge_harness.plan.cast import Cast
+from cadge_harness.plan.cast import Cast, contexts_by_host
 from cadge_harness.plan.catalogue import LayerInfo, Refusal
 from cadge_harness.plan.site import Site, refuse_cast, refuse_place
 from cadge_harness.plan.sweep import Wanted
@@ -30,6 +30,7 @@ def refuse_point(
     return (
         _of_the_layer(info, wanted, pattern)
         or _of_the_pattern(info, wanted, pattern)
+        or _of_the_contexts(info, cast)
         or _another_endpoint(wanted, pattern)
         or refuse_place(site, wanted.place)
         or _few_hosts(wanted, pattern, site)
@@ -66,6 +67,14 @@ def _of_the_pattern(info: LayerInfo, wanted: Wanted, pattern: PatternFile) -> Re
         if not limit.allows(info.name, wanted.wait, wanted.workload):
             return Refusal(code=limit.reason_code, reason=limit.reason)
     return None
+
+
+def _of_the_contexts(info: LayerInfo, cast: Cast) -> Refusal | None:
+    bears = info.file.contexts
+    most = max(contexts_by_host(cast).values(), default=0)
+    if bears is None or most <= bears.a_host:
+        return None
+    return Refusal(code=Reason.NODE_LACKS, reason=f"{bears.reason}; here {most} would have to share a host")
 
 
 def _another_endpoint(wanted: Wanted, pattern: PatternFile) -> Refusal | None:

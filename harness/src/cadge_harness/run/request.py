@@ -23,7 +23,7 @@ from cadge_harness.plan.sweep import by_layers, find_sweep, read_sweep, wanted
 from cadge_harness.plan.weblog import Replay, read_log
 from cadge_harness.testbed.model import Kind, Testbed
 from cadge_results import DamagedError, Plan, Store, SweepFile, Workloads
-from cadge_results.sweep import POINT_MS_MIN, check_looks
+from cadge_results.sweep import ALL_LAYERS, POINT_MS_MIN, check_looks
 from cadge_results.units import parse_ms
 
 
@@ -97,8 +97,7 @@ def read_request(
     if looks is not None:
         changes["looks"] = _looks(looks)
         changes["launches"] = _looks(looks)[0]
-    for name in only:
-        catalogue.get(name)
+    only = _named(only, catalogue)
     if log is not None:
         sweep = replaying(sweep, workloads, sweep_name)
     return Request(
@@ -112,6 +111,17 @@ def read_request(
         only=only,
         replay=read_log(log, bounds(workloads)) if log is not None else None,
     )
+
+
+def _named(only: tuple[str, ...], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the layers asked for; `all` are those as well that the sweep leaves out. Raises UsageError."""
+    if only == (ALL_LAYERS,):
+        return catalogue.names()
+    if ALL_LAYERS in only:
+        raise UsageError(f"--layers: {ALL_LAYERS!r} stands alone, without names beside it")
+    for name in only:
+        catalogue.get(name)
+    return only
 
 
 def _in_question(sweep: SweepFile, catalogue: Catalogue, only: tuple[str, ...]) -> set[str]:

@@ -192,6 +192,21 @@ def test_a_second_reading_is_the_same_and_parses_nothing(stored: Campaign, monke
     assert [without_texts(one) for one in first] == [without_texts(one) for one in stored.launches()]
 
 
+def test_reading_afresh_asks_no_cache_and_leaves_none(
+    stored: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = parses(monkeypatch)
+    expected = [repr(one) for one in Campaign(stored.path).readings(afresh=True)]
+    assert not (tmp_path / "cache").exists()
+    read(stored)
+    assert len(seen) == 4
+    campaign = Campaign(stored.path)
+    assert [repr(one) for one in campaign.readings(afresh=True)] == expected
+    assert len(seen) == 6, "the cache was not asked"
+    list(campaign.readings())
+    assert len(seen) == 6, "what was read afresh is what is used from then on"
+
+
 def changed(path: Path, content: bytes, *, proven: bool) -> None:
     """Put other bytes into a stored file, of the same time; proven: with the checksum that belongs to them."""
     before = path.stat()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cadge_results import Campaign, CampaignWriter, LaunchRecord, LayerFile, NodeFacts, Plan
 from cadge_results.errors import FormatError
 from cadge_results.published import Rules, copy, original_sha256
-from cadge_results.redact import Gathered, Names, Redactor, names_of
+from cadge_results.redact import Gathered, Names, Redactor, names_of, texts
 from cadge_results.secrets_found import secret_in
 from cadge_results.verify import verify
 
@@ -58,6 +58,47 @@ def test_a_version_of_four_numbers_is_no_address() -> None:
     gathered = Gathered()
     gathered.value({"library": {"version": "5.0.10.1"}, "reason": "with 5.0.10.1 at 10.0.0.9"})
     assert Redactor(names_of(gathered, ())).text("with 5.0.10.1 at 10.0.0.9") == "with 5.0.10.1 at 192.0.2.1"
+
+
+UNDER_FIXED_KEYS = {
+    "parameters": {"rail": "10.1.2.3", "mode": "gpu-a", "file": "/home/bob/x", "size_bytes": 8},
+    "version": "5.0.10.1 built by carol@lab.ac.uk in /home/bob/src on gpu-a as bob for 10.1.2.3, fe80::1ff:fe23:4567:1",
+    "address": "10.1.2.3",
+    "layer": "native-ucx",
+    "plan_hash": "0" * 64,
+    "role": "client",
+    "log_tail": "bob saw 5.0.10.1 at 10.1.2.3",
+}
+
+
+def test_names_under_fixed_keys_go_too_and_shield_themselves_nowhere() -> None:
+    made = _redacted(UNDER_FIXED_KEYS, ("gpu-a", "native-ucx", "client"))
+    assert made == {
+        "parameters": {"rail": "192.0.2.1", "mode": "n1", "file": "/home/u1/x", "size_bytes": 8},
+        "version": "5.0.10.1 built by m1@example.org in /home/u1/src on n1 as u1 for 192.0.2.1, 2001:db8::1",
+        "address": "192.0.2.1",
+        "layer": "native-ucx",
+        "plan_hash": "0" * 64,
+        "role": "client",
+        "log_tail": "u1 saw 5.0.10.1 at 192.0.2.1",
+    }
+
+
+def test_keys_that_are_names_go_as_well() -> None:
+    value = {
+        "10.1.2.3": {"gpu-a": 1, "rx_bytes": 2},
+        "versions": {"/home/bob/x": "1.2", "gpu-a": "3"},
+        "model name": "8",
+    }
+    expected = {"192.0.2.1": {"n1": 1, "rx_bytes": 2}, "versions": {"/home/u1/x": "1.2", "n1": "3"}, "model name": "8"}
+    assert _redacted(value, ("gpu-a",)) == expected
+
+
+def test_texts_come_with_the_fixed_key_that_they_stand_under() -> None:
+    found = dict(texts({"version": "1.2", "parameters": {"mode": "a", "histogram": "zz"}, "detail": ["b"]}))
+    assert {one: found[one] for one in ("1.2", "mode", "a", "b")} == {
+        "1.2": "version", "mode": "parameters", "a": "parameters", "b": None}  # fmt: skip
+    assert "zz" not in found
 
 
 def test_two_names_never_share_a_pseudonym_that_was_there() -> None:

@@ -32,7 +32,7 @@ from cadge_results.errors import (
     StoreUnwritableError,
 )
 from cadge_results.event import Event, read_event
-from cadge_results.files import NO_ROOM, Written, own_descriptor, write_output
+from cadge_results.files import NO_ROOM, Written, is_stream, own_descriptor, write_output, write_together
 from cadge_results.floor import FloorFile
 from cadge_results.launch import Endpoint, LaunchFile, LaunchPoint, LaunchTrace
 from cadge_results.layerfile import LayerFile
@@ -116,9 +116,11 @@ __all__ = [
     "Workloads",
     "Written",
     "campaign_id",
+    "is_stream",
     "outcomes",
     "own_descriptor",
     "read_event",
     "read_workloads",
     "write_output",
+    "write_together",
 ]

@@ -8,8 +8,9 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,29 +28,44 @@ class Written:
     streamed: bool
 
 
-def put(path: Path, content: bytes, *, mode: int = 0o666, old: os.stat_result | None = None) -> None:
+def put(
+    path: Path, content: bytes, *, mode: int = 0o666, old: os.stat_result | None = None, lasting: bool = True
+) -> None:
     """Put a whole file in its place, or leave what was there: scratch file, fsync, rename, fsync of the folder.
 
     The new file has `mode` less the user's umask; in the place of `old` it has the mode of that one, and its owner
-    where that can be. Raises OSError.
+    where that can be. Not `lasting`: the disk is not waited for. Raises OSError.
     """
-    scratch = path.with_name(f".{secrets.token_hex(8)}.part")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if old else mode)
+    scratch = _scratch(path)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            if old is not None:
-                with contextlib.suppress(PermissionError):
-                    os.fchown(descriptor, old.st_uid, old.st_gid)
-                os.fchmod(descriptor, old.st_mode & 0o777)
-            os.fsync(descriptor)
+        _fill(scratch, content, mode, old, lasting=lasting)
         scratch.rename(path)
     except BaseException:
         with contextlib.suppress(OSError):
             scratch.unlink()
         raise
-    settle(path.parent)
+    if lasting:
+        settle(path.parent)
+
+
+def _scratch(path: Path) -> Path:
+    return path.with_name(f".{secrets.token_hex(8)}.part")
+
+
+def _fill(
+    scratch: Path, content: bytes, mode: int = 0o666, old: os.stat_result | None = None, *, lasting: bool = True
+) -> None:
+    """Write a scratch file, where it is `lasting` down to the disk."""
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if old else mode)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        if old is not None:
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, old.st_uid, old.st_gid)
+            os.fchmod(descriptor, old.st_mode & 0o777)
+        if lasting:
+            os.fsync(descriptor)
 
 
 def settle(folder: Path) -> None:
@@ -98,6 +114,60 @@ def write_output(path: Path, content: bytes) -> Written:
         kind = OutputLostError if error.errno in _LOST else OutputError
         raise kind(f"cannot write {path}: {error.strerror}") from error
     return Written(size_bytes=len(content), streamed=streamed)
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Write several outputs of one folder that belong together: all lie there whole before the first takes its place.
+
+    They take their places in order, so the one that leads to the others comes last. Links are followed, as
+    `write_output` does; none of them is a device. Raises OutputError, OutputLostError; then all is as it was, as it is
+    where the user interrupts this. A machine that goes down between two of them leaves new ones beside old ones.
+    """
+    staged: dict[Path, Path] = {}
+    kept: dict[Path, Path] = {}
+    placed: list[Path] = []
+    path = Path()
+    try:
+        for path, content in files.items():
+            real = Path(os.path.realpath(path))
+            staged[real] = _scratch(real)
+            _fill(staged[real], content, old=real.stat() if real.exists() else None)
+        for path in staged:
+            if path.exists():
+                kept[path] = _scratch(path)
+                _same_file(path, kept[path])
+        for path, scratch in staged.items():
+            placed.append(path)
+            scratch.rename(path)
+        settle(path.parent)
+    except BaseException as error:
+        for one in placed:
+            with contextlib.suppress(OSError):
+                if one in kept:
+                    kept[one].rename(one)
+                elif not staged[one].exists():
+                    one.unlink()
+        if not isinstance(error, OSError):
+            raise
+        kind = OutputLostError if error.errno in _LOST else OutputError
+        raise kind(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        for scratch in (*staged.values(), *kept.values()):
+            with contextlib.suppress(OSError):
+                scratch.unlink()
+
+
+def _same_file(path: Path, other: Path) -> None:
+    """Give a file another name as well, or a copy where its file system knows one name a file."""
+    try:
+        os.link(path, other)
+    except OSError:
+        shutil.copy2(path, other)
+
+
+def is_stream(path: Path) -> bool:
+    """Say whether an output at a path is no file of its own: a device, a pipe, a descriptor of this process."""
+    return own_descriptor(path) is not None or (path.exists() and not path.is_file())
 
 
 def own_descriptor(path: Path) -> int | None:

@@ -23,6 +23,7 @@ from cadge_results.damage import Content
 from cadge_results.errors import FormatError
 from cadge_results.layout import Layout
 from cadge_results.record import LaunchRecord
+from cadge_results.uncollected import uncollected
 from cadge_results.usercache import cache_folder, cached, keep
 
 WORTH_BYTES = 4 << 20
@@ -47,11 +48,14 @@ class Source(Protocol):
         """Return the record that a file holds. Raises FormatError."""
 
 
-def read_all(source: Source, launch_ids: Sequence[str]) -> Iterator[LaunchRecord]:
-    """Yield records without their samples' texts: see `columns`. Raises FormatError, DamagedError."""
+def read_all(source: Source, launch_ids: Sequence[str], *, afresh: bool = False) -> Iterator[LaunchRecord]:
+    """Yield records without their samples' texts: see `columns`. `afresh`: no cache is used.
+
+    Raises FormatError, DamagedError.
+    """
     if not launch_ids:
         return
-    cache = _cache_of(source.path)
+    cache = None if afresh else _cache_of(source.path)
     known = _known(cache)
     digests: dict[str, str] = {}
     sizes: dict[str, int] = {}
@@ -133,6 +137,7 @@ def _ended(child: subprocess.Popen[bytes]) -> Mapping[str, RecordColumns]:
     return {one.launch_id: one for one in unpack(packed)} if child.wait() == 0 else {}
 
 
+@uncollected()
 def main(argv: Sequence[str]) -> int:
     """Make columns of the records in a folder that standard input names, and write them to standard output."""
     folder = Path(argv[1])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Taking names out of what is published: hosts, addresses, hardware, users, home folders, jobs, e-mail.
 
-Only strings change, and of those never the ones that identify or count (ids, digests, parameters, versions): a number
-is the same before and after. Each name has one pseudonym throughout a campaign. Pseudonyms are of kinds that nobody
-has: addresses from the ranges kept for documents (RFC 5737, RFC 3849, RFC 7042), `n1` for hosts, `u1` for users; what
-is one already stays, so that redacting twice is redacting once.
+Only strings change: a number is the same before and after. Those that identify or count (ids, digests, parameters,
+versions) are read as well, but less is taken for a name there: in a version, four numbers are no address unless they
+are one elsewhere. Each name has one pseudonym throughout a campaign. Pseudonyms are of kinds that nobody has: addresses
+from the ranges kept for documents (RFC 5737, RFC 3849, RFC 7042), `n1` for hosts, `u1` for users; what is one already
+stays, so that redacting twice is redacting once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -32,9 +34,18 @@ _FIXED = frozenset(
 """Keys of the store whose text names no person or machine: ids, digests, versions, words of our own."""
 _FROZEN = frozenset({"parameters", "patterns", "floors", "quantities", "traits", "semantics", "redacted", "versions"})
 """Of these, keys under which nothing else stands either."""
+_VERSIONS = frozenset("version versions stated_version release revision compiler libc python".split())  # noqa: SIM905
+"""Of these, keys whose text others wrote: its words are not ours, and its numbers may look like an address."""
+_ADDRESSES = frozenset({"address", "management_address"})
+"""Keys under which an address must stand."""
+_FREE = frozenset({"parameters", "traits", "quantities"})
+"""Of these, keys under which a text may be anything: as a whole it is no word of ours."""
+_UNREAD = frozenset({"histogram", "first_ns"})
+"""Keys under which there are numbers alone: whoever verifies a campaign decodes them."""
 _GENERIC = frozenset({"root", "localhost", "nobody", "user", "users", "home", "shared", "public"})
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN_NUMBER = re.compile(r"[0-9.]+[A-Za-z]{0,3}")
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_ ]*")
 _VERSION = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
 _MAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
@@ -53,6 +64,9 @@ _PATTERNS = (
     ("six", rf"(?<![:.]){_V6}(?![:.])"),
     ("four", rf"(?<![.]){_V4}(?!\.?[\w~+-])(?<!\.)"),
 )
+Reading = Literal["text", "ids", "versions"]
+Key = str | None
+"""The fixed key that a text stands under; None for running text."""
 _OF = {
     "mail": "mail",
     "uuid": "hardware",
@@ -62,6 +76,29 @@ _OF = {
     "four": "addresses",
 }
 _DOCUMENTS = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
+
+
+def _alone(name: str, text: str) -> str:
+    return f"(?<!\\w)(?P<{name}>{text})(?!\\w)"
+
+
+def _each(names: Iterable[str], group: str = "name") -> str:
+    """Return the expression of names, longer ones first, that stand as words of their own."""
+    each = "|".join(re.escape(name) for name in sorted(names, key=lambda one: (-len(one), one)))
+    return f"(?<![A-Za-z0-9_])(?P<{group}>{each})(?![A-Za-z0-9_])"
+
+
+_OF_PEOPLE = (_alone("mail", _MAIL), _HOME)
+_FOUR = _alone(*_PATTERNS[-1])
+
+
+def _any_of(parts: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(parts) or r"(?!)")
+
+
+def _reading(key: str) -> Reading:
+    """Return how a text under a fixed key is read."""
+    return "versions" if key in _VERSIONS else "ids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +113,8 @@ class Names:
     """A name that is such a word as well is replaced where a host must stand, and left in running text."""
     versions: frozenset[str] = frozenset()
     """Four numbers with dots that are a version here, and no address."""
+    addresses: frozenset[str] = frozenset()
+    """IPv4 addresses of hosts: four numbers in a version that are one of them are no version."""
     taken: frozenset[str] = frozenset()
     """Pseudonyms that stand in the campaign already, for something else."""
 
@@ -90,8 +129,8 @@ class Redactor:
     _given: dict[tuple[str, str], str] = field(default_factory=dict)
     _hosts: dict[str, str] = field(init=False)
     _known: dict[str, str] = field(init=False)
-    _expression: re.Pattern[str] = field(init=False)
-    _seen: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = field(default_factory=dict)
+    _expressions: dict[Reading, re.Pattern[str]] = field(init=False)
+    _seen: dict[tuple[str, Reading], tuple[str, tuple[tuple[str, str, str], ...]]] = field(default_factory=dict)
     _found: list[tuple[str, str, str]] = field(default_factory=list)
     _counters: dict[str, Iterator[int]] = field(default_factory=dict)
 
@@ -103,15 +142,17 @@ class Redactor:
         for category, some in (("users", self.names.users), ("hosts", self._hosts), ("also", self.names.also)):
             if category not in self.keep:
                 self._known |= {name: category for name in some if self._is_distinct(name) or category == "also"}
-        parts = [f"(?<!\\w)(?P<{name}>{text})(?!\\w)" for name, text in _PATTERNS if _OF[name] not in self.keep]
+        parts = [_alone(name, text) for name, text in _PATTERNS if _OF[name] not in self.keep]
         if "paths" not in self.keep:
             parts.append(_HOME)
-        if "jobs" not in self.keep:
-            parts.append(_JOB)
-        if self._known:
-            each = "|".join(re.escape(name) for name in sorted(self._known, key=lambda one: (-len(one), one)))
-            parts.append(f"(?<![A-Za-z0-9_])(?P<name>{each})(?![A-Za-z0-9_])")
-        self._expression = re.compile("|".join(parts) or r"(?!)")
+        known = [_each(self._known)] if self._known else []
+        addresses = [_each(own, "four")] if (own := self.names.addresses) and "addresses" not in self.keep else []
+        jobs = [_JOB] if "jobs" not in self.keep else []
+        self._expressions = {
+            "ids": _any_of([*parts, *known]),
+            "versions": _any_of([*addresses, *(one for one in parts if one != _FOUR), *known]),
+            "text": _any_of([*parts, *jobs, *known]),
+        }
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -135,24 +176,34 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return running text without names."""
-        known = self._seen.get(text)
+        return self._without(text, "text")
+
+    def fixed(self, text: str, key: str) -> str:
+        """Return what stands under a fixed key, without what cannot stand there rightly."""
+        return self._without(text, _reading(key))
+
+    def told(self, text: str, key: str | None = None) -> tuple[tuple[str, str, str], ...]:
+        """Return what is replaced, in running text or under a fixed key: kind, name, pseudonym."""
+        return self._looked_at(text, "text" if key is None else _reading(key))[1]
+
+    def _without(self, text: str, how: Reading) -> str:
+        made, found = self._looked_at(text, how)
+        for one in found:
+            self.places[one] += 1
+        return made
+
+    def _looked_at(self, text: str, how: Reading) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+        known = self._seen.get((text, how))
         if known is None:
             self._found = []
-            made = self._expression.sub(self._replace, text)
-            known = self._seen[text] = made, tuple(self._found)
-        for one in known[1]:
-            self.places[one] += 1
-        return known[0]
-
-    def told(self, text: str) -> tuple[tuple[str, str, str], ...]:
-        """Return what is replaced in running text: kind, name, pseudonym."""
-        self.text(text)
-        return self._seen[text][1]
+            made = self._expressions[how].sub(self._replace, text)
+            known = self._seen[text, how] = made, tuple(self._found)
+        return known
 
     def value(self, value: JsonValue, key: str = "") -> JsonValue:
-        """Return JSON without names: numbers and what is under fixed keys are the same."""
-        if is_fixed(key, value):
-            return value
+        """Return JSON without names: numbers are the same."""
+        if _is_fixed(key, value):
+            return self._fixed_value(value, key)
         if isinstance(value, str):
             return self.host(value) if key in _HOST_KEYS else self.text(value)
         if isinstance(value, list):
@@ -162,6 +213,18 @@ class Redactor:
             return {self._key(name): self.value(one, name) for name, one in value.items()}
         return value
 
+    def _fixed_value(self, value: JsonValue, key: str) -> JsonValue:
+        if isinstance(value, str):
+            return self.fixed(value, key)
+        if isinstance(value, list):
+            return [self._fixed_value(one, key) for one in value]
+        if isinstance(value, dict):
+            return {
+                self._key(name, key): one if name in _UNREAD else self._fixed_value(one, key)
+                for name, one in value.items()
+            }
+        return value
+
     def _block_host(self, host: Mapping[str, JsonValue]) -> JsonValue:
         plain = {name: one for name, one in host.items() if name != "name"}
         name = host.get("name")
@@ -169,8 +232,10 @@ class Redactor:
         named = {"name": self.host(name)} if isinstance(name, str) else {}
         return {**named, **made} if isinstance(made, dict) else made
 
-    def _key(self, name: str) -> str:
-        return self.text(name) if "/" in name or name in self._hosts else name
+    def _key(self, name: str, fixed: str | None = None) -> str:
+        if _PLAIN_KEY.fullmatch(name):  # a word of ours: see Gathered.value
+            return name
+        return self.text(name) if fixed is None else self.fixed(name, fixed)
 
     def _count(self, category: str, old: str, new: str) -> None:
         if old != new:
@@ -231,9 +296,24 @@ class Redactor:
                 return old in self.names.versions or not _is_address(old)
 
 
-def is_fixed(key: str, value: JsonValue) -> bool:
-    """Tell whether what stands under a key is never changed, and never read for names."""
+def _is_fixed(key: str, value: JsonValue) -> bool:
+    """Tell whether what stands under a key is never read for names that are words: see Redactor.fixed."""
     return key in _FIXED and (isinstance(value, str) or (key in _FROZEN and isinstance(value, dict)))
+
+
+def texts(value: JsonValue, key: str = "", fixed: Key = None) -> Iterator[tuple[str, Key]]:
+    """Yield every text of JSON, keys as well, with the fixed key that it stands under, or None."""
+    if isinstance(value, str):
+        yield value, key if fixed is None and key in _FIXED else fixed
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one, key, fixed)
+    elif isinstance(value, dict):
+        below = key if fixed is None and key in _FROZEN else fixed
+        for name, one in value.items():
+            yield name, below
+            if name not in _UNREAD:
+                yield from texts(one, name, below)
 
 
 def _is_address(text: str) -> bool:
@@ -270,6 +350,7 @@ _TAKEN = re.compile(
     r"|00000000-0000-0000-0000-[0-9a-f]{12}|2001:db8::[0-9a-f:]+|\b(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d+\b"
 )
 _OWNER = re.compile(_HOME)
+_IN_FIXED = _any_of(_OF_PEOPLE)
 USER_VARIABLES = ("USER", "LOGNAME", "USERNAME")
 
 
@@ -280,6 +361,7 @@ class Gathered:
     users: dict[str, None] = field(default_factory=dict)
     words: set[str] = field(default_factory=set)
     versions: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
 
     def text(self, text: str) -> None:
@@ -290,25 +372,38 @@ class Gathered:
     def value(self, value: JsonValue, key: str = "") -> None:
         """Read JSON."""
         if isinstance(value, str):
-            if key == "histogram":
+            if key in _UNREAD:
                 return
             if key in _FIXED:
-                self.words.update(_WORD.findall(value))
-                self.versions.update(_VERSION.findall(value))
+                self._fixed(value, key)
                 return
+            if key in _ADDRESSES and _VERSION.fullmatch(value) and _is_address(value):
+                self.addresses.add(value)
             if key in USER_VARIABLES and value:
                 self.users[value] = None
             self.text(value)
         elif isinstance(value, list):
-            if key != "first_ns":
+            if key not in _UNREAD:
                 for one in value:
                     self.value(one, key)
         elif isinstance(value, dict):
             for name, one in value.items():
-                self.words.add(name)
+                if _PLAIN_KEY.fullmatch(name):
+                    self.words.add(name)
                 self.text(name)
                 # what stands under a frozen key is of our own words
-                self.value(one, key if key in _FROZEN and name != "histogram" else name)
+                self.value(one, key if key in _FROZEN and name not in _UNREAD else name)
+
+    def _fixed(self, text: str, key: str) -> None:
+        """Read what stands under a fixed key: its words are our own, but for those that others wrote."""
+        self.text(text)
+        plain = _IN_FIXED.sub(" ", text)
+        if _reading(key) == "versions":
+            self.versions.update(_VERSION.findall(plain))
+        else:
+            self.words.update(_WORD.findall(plain))
+            if key not in _FREE:
+                self.words.add(text)
 
 
 def names_of(
@@ -321,6 +416,7 @@ def names_of(
         users=tuple(dict.fromkeys((*gathered.users, *users))),
         also=tuple(also),
         words=frozenset(gathered.words) | frozenset(words),
-        versions=frozenset(gathered.versions),
+        versions=frozenset(gathered.versions) - gathered.addresses,
+        addresses=frozenset(gathered.addresses),
         taken=frozenset(gathered.taken),
     )

@@ -187,13 +187,16 @@ class Campaign:
             record = self._records[launch_id] = self._launch(launch_id)
         return record
 
-    def readings(self) -> Iterator[LaunchRecord]:
-        """Yield every stored launch, by name, as the analysis reads it: without its samples' texts, see `columns`."""
+    def readings(self, *, afresh: bool = False) -> Iterator[LaunchRecord]:
+        """Yield every stored launch, by name, as the analysis reads it: without its samples' texts, see `columns`.
+
+        afresh: made of the raw files, whatever a cache has of them, and kept in none.
+        """
         from cadge_results.reading import read_all  # numpy takes time to import, and most commands need none
 
         names = [path.stem for path in self._stored(self.layout.launches)]
         have = self._records.keys() | self._readings.keys()
-        for record in read_all(self, [name for name in names if name not in have]):
+        for record in read_all(self, [name for name in names if name not in have], afresh=afresh):
             self._readings[record.launch_id] = record
         for name in names:
             yield self._records.get(name) or self._readings[name]

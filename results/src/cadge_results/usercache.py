@@ -28,10 +28,13 @@ def cached(path: Path, bytes_max: int) -> bytes | None:
         return None
 
 
-def keep(path: Path, content: bytes) -> None:
-    """Put a file into the cache, whole or not at all; where that cannot be, do nothing."""
+def keep(path: Path, content: bytes, *, lasting: bool = True) -> None:
+    """Put a file into the cache, whole or not at all; where that cannot be, do nothing.
+
+    lasting: it is whole also where the machine goes down, for which the disk is waited for.
+    """
     with contextlib.suppress(OSError):
         there = next(folder for folder in path.parents if folder.exists())
         if there.stat().st_uid == os.geteuid():  # under sudo the home may be another user's
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            put(path, content)
+            put(path, content, lasting=lasting)

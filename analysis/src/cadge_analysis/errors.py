@@ -7,6 +7,7 @@
     ├── NoDataError    5    the campaign holds nothing that could be shown
     ├── BadInputError  2    an argument or an environment variable is wrong
     ├── SimulatorMissingError  3  this machine has no SimGrid
+    ├── ExtraMissingError  3  a package is needed that is not part of the core
     └── PictureError   70   a chart could not be drawn: a bug of ours
 """
 
@@ -33,6 +34,12 @@ class BadInputError(AnalysisError):
 
 class SimulatorMissingError(AnalysisError):
     """A simulation was asked for, and this machine has no SimGrid."""
+
+    exit_code = 3
+
+
+class ExtraMissingError(AnalysisError):
+    """Something was asked for that needs an optional package; the message has the command that installs it."""
 
     exit_code = 3
 

@@ -11,8 +11,10 @@ from cadge_analysis.stats.compare import Comparison
 from cadge_analysis.stats.look_plan import looks_planned
 from cadge_analysis.stats.measures import TAIL
 from cadge_analysis.stats.twin import TwinRate, reason, twin_rate
+from cadge_results.uncollected import uncollected
 
 
+@uncollected()
 def judged(comparison: Comparison, withhold: str | None = None) -> CampaignVerdicts:
     """Return the verdicts on a campaign, at the looks that it was planned with, on main quantities and on their p99.
 

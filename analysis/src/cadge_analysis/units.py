@@ -48,6 +48,13 @@ def sig3(value: float) -> str:
     return text.replace(",", THIN).replace("-", MINUS)
 
 
+def raw(*values: float | None) -> str:
+    """Return numbers for programs, parted by spaces: whole ones exactly, others to eight digits."""
+    return " ".join(
+        f"{int(value)}" if float(value).is_integer() else f"{value:.8g}" for value in values if value is not None
+    )
+
+
 def us(value_ns: float) -> str:
     """Return nanoseconds as microseconds with three significant digits, without the unit."""
     return sig3(value_ns / NS_PER_US)

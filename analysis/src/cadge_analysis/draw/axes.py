@@ -11,7 +11,7 @@ from cadge_analysis.draw.scales import Axis
 from cadge_analysis.draw.svg import Spec
 from cadge_analysis.draw.textwidth import width_px
 
-TICK = "replace(format(datum.value,',~r'),',','\u202f')"
+TICK = "replace(format(datum.value,',~r'),regexp(',','g'),'\u202f')"
 TIMES_TICK = f"{TICK}+'\\u00d7'"
 PERCENT_TICK = "format(datum.value*100,'~r')+'\u202f%'"
 _TICK_PX, _TITLE_GAP_PX = 8, 7
@@ -60,7 +60,7 @@ def vertical(axis: Axis, title: str | None, expr: str, *, room_px: float) -> Spe
 
 def horizontal(spots: Mapping[float, str], low: float, high: float, *, title: str | None, grid: bool = True) -> Spec:
     """Return the encoding of a horizontal axis of the field `x`, with a text at each of its ticks; "" for none."""
-    table = ",".join(f"'{spot:.4f}':{json.dumps(text)}" for spot, text in sorted(spots.items()) if text)
+    table = ",".join(f"'{round(spot * 1e4)}':{json.dumps(text)}" for spot, text in sorted(spots.items()) if text)
     return {
         "field": "x",
         "type": "quantitative",
@@ -69,7 +69,7 @@ def horizontal(spots: Mapping[float, str], low: float, high: float, *, title: st
             "title": title,
             "titleY": TITLE_Y_PX,
             "values": sorted(round(spot, 4) for spot in spots),
-            "labelExpr": f"({{{table}}})[format(datum.value,'.4f')]||''",
+            "labelExpr": f"({{{table}}})[''+round(datum.value*10000)]||''",
             "labelOverlap": False,
             "grid": grid,
         },

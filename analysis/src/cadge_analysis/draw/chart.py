@@ -11,11 +11,12 @@ from cadge_analysis.draw.svg import Spec
 
 TEXT_PX = 11
 FLOOR_LABEL = "floor"
+THE_FLOOR = "the floor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One measured size of one series: bytes, value with interval in the chart's unit, and its ratio to the floor.
+    """One measured size of one series: bytes, value with interval in the chart's unit, and its ratio to `base`.
 
     One that is `ringed` is set apart from the others of its series.
     """
@@ -60,8 +61,18 @@ class FloorMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """A line that was not measured here: its name, and (size, value in the chart's unit). It has no interval."""
+
+    label: str
+    marks: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """All that one figure shows.
+
+    Ratios are to `base`: the floor, or one of the series.
 
     `sizes` names every value of the axis that `along` is called, which is logarithmic unless it is `proportional`. The
     values of a linear chart begin at zero, those of another are logarithmic.
@@ -78,6 +89,8 @@ class Chart:
     sizes: Mapping[int, str]
     lines: tuple[Line, ...]
     floor: tuple[FloorMark, ...]
+    base: str = THE_FLOOR
+    foreign: tuple[Foreign, ...] = ()
 
 
 GIVEN: Spec = {"field": "c", "type": "nominal", "scale": None}

@@ -28,6 +28,7 @@ _USUAL = {
     ("font-size", "11px"),
     ("text-anchor", "start"),
     ("transform", "translate(0,0)"),
+    ("stroke-dasharray", "1,0"),
 }
 _INHERITED = (
     "class",
@@ -44,7 +45,8 @@ _INHERITED = (
 _NOTHING = (None, "none", "transparent")
 _NUMBER = re.compile(r"-?\d*\.\d{2,}")
 _MOVED = re.compile(r"translate\((-?[\d.]+),(-?[\d.]+)\)")
-_STROKE = "M{},{}l{},{}"
+_STEADY = tuple(one for one in _INHERITED if one not in ("class", "fill", "stroke"))
+"""What series that are drawn alike have in common."""
 _LONG_OUTLINE = 24
 
 
@@ -65,6 +67,7 @@ def dressed(raw: str, *, name: str, colours: Mapping[str, str], classes: Mapping
     _clean(body)
     body[:] = list(_flat(body))
     for node in body.iter():
+        _unpainted(node)
         _coloured(node, colours, classes)
     _gathered(body)
     shapes = _shared(body, name)
@@ -73,19 +76,31 @@ def dressed(raw: str, *, name: str, colours: Mapping[str, str], classes: Mapping
 
 
 def _clean(node: Element) -> None:
-    """Take out attributes that say nothing, and shorten numbers to a hundredth of a pixel, finer than any screen."""
+    """Take out attributes that say nothing, and shorten numbers to a tenth of a pixel: no eye sees less."""
     for key, value in list(node.attrib.items()):
         if key in _UNSEEN or (key, value) in _USUAL:
             del node.attrib[key]
+        elif key == "d" and "C" in value:
+            node.set(key, _NUMBER.sub(_finer, value))
         elif key in ("transform", "d", "x2", "y2", "x", "y", "width", "height"):
             node.set(key, _NUMBER.sub(_short, value))
+    moved = _MOVED.fullmatch(node.get("transform", "")) if node.tag == "text" else None
+    if moved is not None:
+        del node.attrib["transform"]
+        node.set("x", moved[1])
+        node.set("y", moved[2])
     for child in node:
         _clean(child)
 
 
-def _short(match: re.Match[str]) -> str:
-    text = f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+def _short(match: re.Match[str], digits: int = 1) -> str:
+    text = f"{float(match[0]):.{digits}f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
+
+
+def _finer(match: re.Match[str]) -> str:
+    """Return a number of a bent outline, which is small and shows its corners."""
+    return _short(match, 2)
 
 
 def _seen(node: Element) -> bool:
@@ -111,6 +126,16 @@ def _flat(node: Element) -> Iterator[Element]:
             yield child
 
 
+def _unpainted(node: Element) -> None:
+    """Take out paint that cannot be seen, and what is said of it."""
+    for key in ("fill", "stroke"):
+        if node.get(f"{key}-opacity") == "0":
+            node.attrib.pop(key, None)
+        if node.tag != "g" and node.get(key) in _NOTHING:
+            for said in (key, f"{key}-opacity", f"{key}-width", f"{key}-dasharray"):
+                node.attrib.pop(said, None)
+
+
 def _coloured(node: Element, colours: Mapping[str, str], classes: Mapping[str, str]) -> None:
     for key in ("fill", "stroke"):
         colour = node.get(key, "").lower()
@@ -134,21 +159,33 @@ def _gathered(node: Element) -> None:
         if not look:
             found += several
             continue
-        lines = [one for one in several if one.tag == "line"]
-        if len(lines) == len(several) > 1:
-            several = [_one_path(lines, dict(look))]
-        if len(several) > 1:
-            for one in several:
-                for key, _ in look:
-                    del one.attrib[key]
-            group = Element("g", dict(look))
-            group[:] = several
-            several = [group]
-        found += several
-    node[:] = found
+        if all(one.tag == "line" for one in several):
+            several = [_one_path(several, dict(look))]
+        found += [_group(several, look)] if len(several) > 1 else several
+    node[:] = []
+    for look, members in groupby(found, _steady):
+        alike = list(members)
+        node.extend([_group(alike, look)] if look and len(alike) > 1 else alike)
     for child in node:
         if child.tag == "g" and child.get("transform"):
             _gathered(child)
+
+
+def _steady(node: Element) -> tuple[tuple[str, str], ...]:
+    """Return what a drawing of one series may have in common with that of the next one."""
+    if node.get("opacity") or (node.tag == "g" and node.get("transform")):
+        return ()
+    return tuple((key, value) for key in _STEADY if (value := node.get(key)) is not None)
+
+
+def _group(members: list[Element], look: tuple[tuple[str, str], ...]) -> Element:
+    """Return a group that says how its members look, and they no more."""
+    for one in members:
+        for key, _ in look:
+            del one.attrib[key]
+    group = Element("g", dict(look))
+    group[:] = members
+    return group
 
 
 def _one_path(lines: list[Element], look: dict[str, str]) -> Element:
@@ -158,7 +195,9 @@ def _one_path(lines: list[Element], look: dict[str, str]) -> Element:
         moved = _MOVED.fullmatch(line.get("transform", "translate(0,0)"))
         if moved is None:
             raise PictureError(f"a line is placed by {line.get('transform')}, not by a shift")
-        strokes.append(_STROKE.format(moved[1], moved[2], line.get("x2", "0"), line.get("y2", "0")))
+        right, down = line.get("x2", "0"), line.get("y2", "0")
+        step = f"v{down}" if right == "0" else f"h{right}" if down == "0" else f"l{right},{down}"
+        strokes.append(f"M{moved[1]},{moved[2]}{step}")
     return Element("path", {**look, "d": "".join(strokes)})
 
 

@@ -57,6 +57,13 @@ class Identity:
     marker: int
     variant: int = 0
 
+    @classmethod
+    def of_number(cls, number: int) -> Identity:
+        """Return the look that has a number."""
+        place, variant = divmod(number, len(LOOKS.variants))
+        slot, marker = divmod(place, len(SHAPES))
+        return cls(slot, marker, variant)
+
     @property
     def number(self) -> int:
         """A number of this look alone, by which a page finds all that is drawn of the series."""

@@ -10,8 +10,7 @@ and beside 0 B. Series are labelled at their right end; nothing is told by colou
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from cadge_analysis import units
@@ -27,19 +26,29 @@ from cadge_analysis.draw.axes import (
     ticks_px,
     vertical,
 )
-from cadge_analysis.draw.chart import FLOOR_LABEL, GIVEN, TEXT_PX, Chart, Line, Mark, config, dash_of, marker
-from cadge_analysis.draw.palette import FLOOR, GHOST, INK
-from cadge_analysis.draw.scales import LABEL_PX, Axis, labelled, linear_axis, log_axis, positions, spread
+from cadge_analysis.draw.chart import (
+    FLOOR_LABEL,
+    GIVEN,
+    THE_FLOOR,
+    Chart,
+    FloorMark,
+    Line,
+    Mark,
+    config,
+    dash_of,
+    marker,
+)
+from cadge_analysis.draw.curves import DETAIL, LABEL_AT_PX, curves, right_px
+from cadge_analysis.draw.palette import FLOOR, GHOST
+from cadge_analysis.draw.scales import LABEL_PX, Axis, labelled, linear_axis, log_axis, positions
 from cadge_analysis.draw.svg import Spec, framed
-from cadge_analysis.draw.textwidth import shortened
 
 WIDTH, HEIGHT, LINEAR_HEIGHT, RATIO_HEIGHT = 680, 310, 190, 210
 SMALL_WIDTH, SMALL_HEIGHT = 164, 104
-LABEL_AT_PX, LABEL_GAP_PX, LABEL_ROOM_PX = 30, 13, 240
 EDGE_MARKS_PX = 8
 DECADE = 10.0
-DETAIL = [{"field": "s"}, {"field": "g"}]
-INKED: Spec = {**GIVEN, "field": "i"}
+NEAR = 1.25
+"""An axis of ratios to a series reaches at least so far either way."""
 
 
 def _spots(chart: Chart) -> dict[int, float]:
@@ -51,14 +60,19 @@ def _ends(lines: Sequence[Line], pick: Callable[[Mark], Sequence[float | None]])
     return [value for line in lines for mark in line.marks for value in pick(mark) if value is not None]
 
 
-def _main_axis(chart: Chart) -> Axis:
+def _values(chart: Chart) -> list[float]:
     values = _ends(chart.lines, lambda m: (m.value, m.low, m.high)) + [mark.value for mark in chart.floor]
+    return values + [value for one in chart.foreign for _, value in one.marks]
+
+
+def _main_axis(chart: Chart) -> Axis:
+    values = _values(chart)
     return linear_axis(values) if chart.linear else log_axis(values)
 
 
 def _log_axis(chart: Chart) -> Axis | None:
     """Return the logarithmic axis of a linear chart whose values span more than a decade; None of any other."""
-    values = _ends(chart.lines, lambda m: (m.value, m.low, m.high)) + [mark.value for mark in chart.floor]
+    values = _values(chart)
     positive = [value for value in values if value > 0]
     if not chart.linear or chart.proportional or not positive or max(positive) < DECADE * min(positive):
         return None
@@ -66,8 +80,13 @@ def _log_axis(chart: Chart) -> Axis | None:
 
 
 def _ratio_axis(chart: Chart) -> Axis:
-    """Return a linear axis for shares of a floor, a logarithmic one where they span more than a decade."""
+    """Return a linear axis for shares of a floor, a logarithmic one where they span more than a decade.
+
+    Ratios to a series are logarithmic, so that half and twice stand equally far from it.
+    """
     values = [*_ends(chart.lines, lambda m: (m.ratio, m.ratio_low, m.ratio_high)), 1.0]
+    if chart.base != THE_FLOOR:
+        return log_axis([*values, NEAR, 1 / NEAR])
     if chart.more_is_better and (min(values) <= 0 or max(values) < DECADE * min(values)):
         return linear_axis(values)
     return log_axis(values, wide=2)
@@ -105,28 +124,12 @@ def _rows(lines: Sequence[Line], spots: dict[int, float], axis: Axis, *, ratio: 
     return rows
 
 
-def _label(name: str) -> str:
-    return shortened(name, TEXT_PX, LABEL_ROOM_PX)
-
-
-def _labels(
-    ends: Sequence[tuple[str, float, float]], lines: Sequence[Line], axis: Axis, height: int, x_label: float
-) -> list[dict[str, object]]:
-    """Return one label a series, (name, x, y of its last marker) → where its text and its leader stand."""
-    wanted = [(1 - axis.share(y)) * height for _, _, y in ends]
-    looks = {line.label: line.look for line in lines}
+def _foreign(chart: Chart, spots: dict[int, float], axis: Axis) -> list[dict[str, object]]:
     return [
-        {
-            "s": name,
-            "t": _label(name),
-            "c": looks[name].token if name in looks else FLOOR,
-            "i": looks[name].ink_token if name in looks else INK,
-            "x": x,
-            "y": y,
-            "lx": x_label,
-            "ly": axis.value(1 - place / height),
-        }
-        for (name, x, y), place in zip(ends, spread(wanted, height), strict=True)
+        {"x": round(spots[size], 4), "y": value, "s": one.label}
+        for one in chart.foreign
+        for size, value in one.marks
+        if value > 0 or not axis.log
     ]
 
 
@@ -157,113 +160,41 @@ def _panel(
     y = vertical(axis, title, TIMES_TICK if ratio else TICK, room_px=room_px)
     rows = _rows(lines, spots, axis, ratio=ratio)
     behind = [line for line in chart.lines if line.faint]
+    to_floor = chart.base == THE_FLOOR
     floor_rows = (
-        [{"x": x_at, "y": 1.0, "s": FLOOR_LABEL, "g": "1"} for x_at in (first - 8 * unit, last + 8 * unit)]
+        [{"x": x_at, "y": 1.0, "s": FLOOR_LABEL, "g": "1"} for x_at in (first - 8 * unit, last + 8 * unit) if to_floor]
         if ratio
         else [
-            {"x": round(spots[mark.size], 4), "y": mark.value, "s": FLOOR_LABEL, "g": mark.name} for mark in chart.floor
+            {"x": round(spots[mark.size], 4), "y": mark.value, "s": FLOOR_LABEL, "g": stretch}
+            for mark, stretch in _stretches(chart)
         ]
     )
-    ends: dict[str, tuple[str, float, float]] = {}
-    for row in rows:
-        name, at, value = str(row["s"]), float(str(row["x"])), float(str(row["y"]))
-        if name not in ends or at >= ends[name][1]:
-            ends[name] = (name, at, value)
-    if floor_rows:
-        tail = floor_rows[-1]
-        ends[FLOOR_LABEL] = (FLOOR_LABEL, float(str(tail["x"])), float(str(tail["y"])))
-    labels = _labels(list(ends.values()), lines, axis, height, last + LABEL_AT_PX * unit)
-    text_x: Spec = {"field": "lx", "type": "quantitative"}
-    layers: list[Spec] = [
-        *_faint_lines(_rows(behind, spots, axis, ratio=ratio), x, y),
-        {
-            "data": {"values": floor_rows},
-            "mark": {"type": "line", "strokeWidth": 1.4, "strokeDash": [2, 3], "color": FLOOR},
-            "encoding": {"x": x, "y": y, "detail": {"field": "g"}},
-        },
-        {
-            "data": {"values": floor_rows if not ratio else []},
-            "mark": {"type": "tick", "thickness": 1.4, "size": 7, "color": FLOOR, "orient": "horizontal"},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": {"values": labels},
-            "mark": {"type": "rule", "strokeWidth": 0.8, "strokeDash": [1, 3], "strokeOpacity": 0.7},
-            "encoding": {"x": x, "y": y, "x2": text_x, "y2": {"field": "ly"}, "color": INKED},
-        },
-        {
-            "data": {"values": [row for row in rows if row["lo"] != row["hi"]]},
-            "mark": {"type": "rule", "strokeWidth": 3.2, "strokeOpacity": 0.35},
-            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": GIVEN},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "strokeWidth": 1.7},
-            "encoding": {"x": x, "y": y, "color": GIVEN, "strokeDash": dash_of(lines), "detail": DETAIL},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3},
-            "encoding": {"x": x, "y": y, **marker(lines)},
-        },
-        *_rings(rows, x, y),
-        {
-            "data": {"values": [label for label in labels if label["s"] != FLOOR_LABEL]},
-            "mark": {"type": "point", "size": 34, "opacity": 1, "strokeWidth": 1.3, "xOffset": 5},
-            "encoding": {"x": {**x, "field": "lx"}, "y": {**y, "field": "ly"}, **marker(lines)},
-        },
-        {
-            "data": {"values": labels},
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "baseline": "middle",
-                "dx": LABEL_GAP_PX,
-                "fontSize": TEXT_PX,
-            },
-            "encoding": {
-                "x": {**x, "field": "lx"},
-                "y": {**y, "field": "ly"},
-                "text": {"field": "t"},
-                "color": INKED,
-            },
-        },
-    ]
+    layers = curves(
+        lines,
+        rows,
+        axis,
+        x,
+        y,
+        height=height,
+        label_at=last + LABEL_AT_PX * unit,
+        behind=_rows(behind, spots, axis, ratio=ratio),
+        floor=floor_rows,
+        floor_ticks=[] if ratio else floor_rows,
+        foreign=[] if ratio else _foreign(chart, spots, axis),
+    )
     return {"width": WIDTH, "height": height, "layer": layers}
 
 
-def _faint_lines(rows: Sequence[dict[str, object]], x: Spec, y: Spec) -> list[Spec]:
-    """Return lines that stand back; one of a single mark is a dot."""
-    if not rows:
-        return []
-    often = Counter((row["s"], row["g"]) for row in rows)
-    alone = [row for row in rows if often[row["s"], row["g"]] == 1]
-    return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "strokeWidth": 1},
-            "encoding": {"x": x, "y": y, "color": GIVEN, "detail": DETAIL},
-        },
-        {
-            "data": {"values": alone},
-            "mark": {"type": "point", "filled": True, "size": 12, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": GIVEN},
-        },
-    ]
+def _stretches(chart: Chart) -> Iterator[tuple[FloorMark, str]]:
+    """Yield the floor's marks with the stretch that each is on: neighbours by one program.
 
-
-def _rings(rows: Sequence[dict[str, object]], x: Spec, y: Spec) -> list[Spec]:
-    """Return circles around the markers that are set apart; nothing where none is."""
-    ringed = [row for row in rows if row.get("ring")]
-    if not ringed:
-        return []
-    return [
-        {
-            "data": {"values": ringed},
-            "mark": {"type": "point", "shape": "circle", "size": 190, "strokeWidth": 1.3, "filled": False},
-            "encoding": {"x": x, "y": y, "color": GIVEN},
-        }
-    ]
+    A line between marks that are no neighbours would pass over another program's, and show a floor that is none.
+    """
+    number, before = 0, ""
+    for mark in chart.floor:
+        number += mark.name != before
+        before = mark.name
+        yield mark, str(number)
 
 
 def main_figure(chart: Chart) -> Spec:
@@ -278,10 +209,10 @@ def main_figure(chart: Chart) -> Spec:
     if log is not None:
         parts = [
             (log, False, HEIGHT, chart.title),
-            (linear, False, LINEAR_HEIGHT, f"the same, from zero, {chart.unit}"),
+            (linear, False, LINEAR_HEIGHT, f"{chart.title}, from zero"),
         ]
     if has_ratio(chart):
-        parts.append((_ratio_axis(chart), True, RATIO_HEIGHT, "ratio to the floor"))
+        parts.append((_ratio_axis(chart), True, RATIO_HEIGHT, f"ratio to {chart.base}"))
     room_px = max(ticks_px(axis, units.TIMES if ratio else "") for axis, ratio, _, _ in parts)
     panels = [
         _panel(
@@ -296,18 +227,17 @@ def main_figure(chart: Chart) -> Spec:
         )
         for number, (axis, ratio, height, title) in enumerate(parts, 1)
     ]
-    names = [_label(line.label) for line in chart.lines if not line.faint]
     return framed(
         {"vconcat": panels, "spacing": BELOW_PX + 16, "config": config()},
         left=left_px(room_px, titled=True),
         top=LABEL_PX + EDGE_PX,
-        right=LABEL_AT_PX + LABEL_GAP_PX + names_px([*names, FLOOR_LABEL]) - EDGE_MARKS_PX + EDGE_PX,
+        right=right_px([*(line.label for line in chart.lines if not line.faint), *(x.label for x in chart.foreign)]),
         bottom=below_px(titled=True),
     )
 
 
 def has_ratio(chart: Chart) -> bool:
-    """Tell whether any mark of a chart has a floor to be divided by."""
+    """Tell whether any mark of a chart has something to be divided by."""
     return any(mark.ratio is not None for line in chart.lines for mark in line.marks)
 
 
@@ -344,8 +274,8 @@ def small_backdrop(chart: Chart) -> Spec:
     spots, axis, x, y = _small_axes(chart, drawn=True)
     ratio = has_ratio(chart)
     floor: list[dict[str, object]] = [
-        {"x": round(spots[m.size], 4), "y": 1.0 if ratio else m.value, "g": "1" if ratio else m.name}
-        for m in chart.floor
+        {"x": round(spots[mark.size], 4), "y": 1.0 if ratio else mark.value, "g": "1" if ratio else stretch}
+        for mark, stretch in _stretches(chart)
     ]
     layers: list[Spec] = [
         {

@@ -18,6 +18,7 @@ import vl_convert
 from markupsafe import Markup, escape
 
 from cadge_analysis.draw.dress import dressed
+from cadge_analysis.draw.kept import drawn
 from cadge_analysis.draw.palette import LIGHT, NEUTRALS, classes, variables
 from cadge_analysis.errors import PictureError
 
@@ -58,11 +59,16 @@ def _size(spec: Mapping[str, object]) -> tuple[int, int]:
 
 
 def _rendered(spec: Mapping[str, object], name: str) -> str:
-    try:
-        raw: str = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGA_LITE)
-    except ValueError as error:
-        raise PictureError(f"chart {name}: {error}") from error
-    return dressed(raw, name=name, colours=_VARIABLES, classes=_CLASSES)
+    text = json.dumps(spec)
+
+    def make() -> str:
+        try:
+            raw: str = vl_convert.vegalite_to_svg(text, vl_version=VEGA_LITE)
+        except ValueError as error:
+            raise PictureError(f"chart {name}: {error}") from error
+        return dressed(raw, name=name, colours=_VARIABLES, classes=_CLASSES)
+
+    return drawn((name, text), make)
 
 
 def render(

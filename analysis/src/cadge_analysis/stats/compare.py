@@ -24,8 +24,9 @@ from cadge_analysis.stats.load import Case, Cell, Dataset, Measured, RoundKey, S
 from cadge_analysis.stats.verdict import Verdict
 from cadge_results import Plan
 from cadge_results.pattern import FOLLOWS, Quantity
+from cadge_results.uncollected import uncollected
 
-P50, P99, P999 = 500, 990, 999
+P50, P90, P99, P999 = 500, 900, 990, 999
 OPERATIONS_MIN = 50
 """A launch's own median has at least so many operations behind it, else its row is marked."""
 
@@ -45,6 +46,7 @@ class Numbers:
     """Samples of the launch that has the fewest."""
     central: Estimate
     samples: int
+    p90: Tail | None
     p99: Tail | None
     p999: Tail | None
     pooled: float | None
@@ -181,7 +183,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         sample.round: per_launch(measured, file.main_quantity) for sample, measured in zip(samples, main, strict=True)
     }
     histograms = [measured.counts for measured in main if measured.counts]
-    p99, p999 = intervals.tails(histograms, (P99, P999)) if histograms else (None, None)
+    p90, p99, p999 = intervals.tails(histograms, (P90, P99, P999)) if histograms else (None, None, None)
     others, caveats = {}, {}
     for name, quantity in file.quantities.items():
         found = [per_launch(s.quantities[name], quantity) for s in samples if name in s.quantities]
@@ -199,6 +201,7 @@ def numbers_of(cell: Cell) -> Numbers | None:
         fewest=min(_samples(measured) for measured in main),
         central=intervals.over_launches(list(by_round.values())),
         samples=sum(histogram.total for histogram in histograms),
+        p90=p90,
         p99=p99,
         p999=p999,
         pooled=_pooled(main, file.main_quantity),
@@ -329,6 +332,7 @@ def _family(row: Row) -> tuple[str, str, str]:
     return case.pattern, case.place, case.wait
 
 
+@uncollected()
 def compare(data: Dataset) -> Comparison:
     """Return every measured cell beside its floor."""
     measured = [numbers for numbers in map(numbers_of, data.cells) if numbers is not None]

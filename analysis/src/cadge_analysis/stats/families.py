@@ -28,6 +28,7 @@ fall behind: 24 of 30 alike have p = 0.0014, and 1/e = 0.017. As looks are plann
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from math import comb
 from typing import TypeVar
 
@@ -37,6 +38,7 @@ from cadge_analysis.stats.sequential import ERROR, LookPlan
 _Key = TypeVar("_Key", bound=Hashable)
 
 
+@cache
 def harmonic(size: int) -> float:
     """Return 1 + 1/2 + ... + 1/size."""
     return sum(1 / k for k in range(1, size + 1))

@@ -8,11 +8,9 @@ attempts, so that nothing planned can drop out of sight. Times are integer nanos
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -41,6 +39,7 @@ from cadge_results.outcomes import outcomes_of
 from cadge_results.pattern import Quantity
 from cadge_results.point import AGAIN, Value, label_of
 from cadge_results.result import CpuUse, Result
+from cadge_results.uncollected import uncollected
 
 STATES = ("valid", "unsound", "failed", "refused", "missing")
 
@@ -368,6 +367,7 @@ def _cell(point: PlanPoint, campaign: Campaign, found: list[PointOutcome], recor
     )
 
 
+@uncollected()
 def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
     """Read everything that the analysis needs from a campaign. Raises NoDataError where nothing was planned.
 
@@ -376,20 +376,7 @@ def read(campaign: Campaign, *, rounds: int | None = None) -> Dataset:
     plan, meta = campaign.plan, campaign.meta
     if not plan.points:
         raise NoDataError(f"campaign {meta.campaign_id} planned no points")
-    with _uncollected():
-        return _read(campaign, plan, meta, rounds)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let nobody look for garbage meanwhile: of a million objects that all stay, that takes a fifth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
+    return _read(campaign, plan, meta, rounds)
 
 
 def _read(campaign: Campaign, plan: Plan, meta: CampaignMeta, rounds: int | None) -> Dataset:
@@ -467,16 +454,21 @@ def changed(data: Dataset) -> list[tuple[Series, str, str]]:
     Where a launch has several endpoints on a host, their channels take another path than those between hosts.
     Numbers in a path (buffer sizes, addresses) may differ.
     """
-    libraries: dict[tuple[Series, str, str], set[tuple[str, ...]]] = defaultdict(set)
     paths: dict[tuple[tuple[Series, str, str], tuple[str, ...]], set[str]] = defaultdict(set)
     for record, result in _done(data):
-        key, one = _where(record), _facts(result)
-        identity = (one.library, one.version, one.file, one.build_id, one.adapter_file, one.adapter_build_id)
-        libraries[key].add(identity)
         hosts = tuple(endpoint.host for endpoint in record.launch.endpoints)
-        paths[key, hosts].add(without_numbers(one.used))
-    found = {key for key, identities in libraries.items() if len(identities) > 1}
-    return sorted(found | {key for (key, _), used in paths.items() if len(used) > 1})
+        paths[_where(record), hosts].add(without_numbers(_facts(result).used))
+    return sorted({*changed_libraries(data), *(key for (key, _), used in paths.items() if len(used) > 1)})
+
+
+def changed_libraries(data: Dataset) -> list[tuple[Series, str, str]]:
+    """Return the series whose launches did not all load the same library and adapter, with place and wait mode."""
+    libraries: dict[tuple[Series, str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for record, result in _done(data):
+        one = _facts(result)
+        identity = (one.library, one.version, one.file, one.build_id, one.adapter_file, one.adapter_build_id)
+        libraries[_where(record)].add(identity)
+    return sorted(key for key, identities in libraries.items() if len(identities) > 1)
 
 
 def _done(data: Dataset) -> Iterator[tuple[LaunchRecord, Result]]:

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A chart of a page as a picture of its own: SVG that any program reads, PDF or PNG.
+
+Inside a page, colours come from its style sheet. Here each is the light theme's, on white.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import vl_convert
+
+from cadge_analysis.errors import PictureError
+
+Kind = Literal["svg", "pdf", "png"]
+PNG_SCALE = 3
+"""Pixels of a PNG for one of the page: 288 to the inch, where the page has 96."""
+
+_VARIABLE = re.compile(r"var\(--[\w-]+,(#[0-9A-Fa-f]{3,8})\)")
+_HEAD = re.compile(r'<svg class="chart" role="img" (?P<said>[^>]*?)(?: style="[^"]*")?(?P<rest> font-family=[^>]*)>')
+_PAPER = '<rect width="100%" height="100%" fill="#fff"/>'
+
+
+def alone(chart: str) -> str:
+    """Return a chart of `svg.render` that has no backdrop as an SVG document. Raises PictureError for other text."""
+    head = _HEAD.match(chart)
+    if head is None:
+        raise PictureError("this is no chart of a page")
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {head["said"]}{head["rest"]}>'
+    document = f"{opening}{_PAPER}{chart[head.end() :]}\n"
+    found = 1
+    while found:  # a colour may stand within another's choice
+        document, found = _VARIABLE.subn(r"\1", document)
+    return document
+
+
+def picture(document: str, kind: Kind) -> bytes:
+    """Return an SVG document as a file of a kind. A PDF holds its text as text, in a font of this machine."""
+    try:
+        if kind == "pdf":
+            pdf: bytes = vl_convert.svg_to_pdf(document)
+            return pdf
+        if kind == "png":
+            png: bytes = vl_convert.svg_to_png(document, scale=PNG_SCALE)
+            return png
+    except (RuntimeError, ValueError) as error:
+        raise PictureError(f"the picture cannot be made: {str(error).partition(chr(10))[0]}") from error
+    return document.encode()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Puts a report's files in place: all of them whole, the main one last, and no file that is not ours is touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import escape
+
+from cadge_analysis.errors import BadInputError
+from cadge_results import Written, write_output, write_together
+
+_HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """What lies where: the main file, and the pages beside it."""
+
+    main: Written
+    pages: tuple[Path, ...]
+
+
+def placed(files: Mapping[str, str], out_path: Path) -> Placed:
+    """Write the files of a report, of which the last is the main one, for `out_path`; then remove its older pages.
+
+    Raises BadInputError where a file that is no page of this report has the name of one, and OutputError; either way
+    all is as it was.
+    """
+    *names, main = files
+    paths = [out_path.with_name(name) for name in names]
+    for path in paths:
+        if os.path.lexists(path) and not is_page_of(path, out_path.name):
+            raise BadInputError(
+                f"{path} is there, and is no page of {out_path.name}: nothing was written; move it, or name another "
+                "file with -o"
+            )
+    content = files[main].encode()
+    if paths:
+        write_together({**{path: files[path.name].encode() for path in paths}, out_path: content})
+        written = Written(size_bytes=len(content), streamed=False)
+    else:
+        written = write_output(out_path, content)
+    if not written.streamed:
+        for path in sorted(out_path.parent.iterdir()):
+            named = path.name.startswith(f"{out_path.stem}-") and path.suffix == out_path.suffix
+            if named and path not in paths and is_page_of(path, out_path.name):
+                path.unlink(missing_ok=True)
+    return Placed(main=written, pages=tuple(paths))
+
+
+def is_page_of(path: Path, report: str) -> bool:
+    """Say whether a file is a page that we made beside a report of that name: its head says so."""
+    if path.is_symlink() or not path.is_file() or path.name == report:
+        return False
+    mark = f'<meta name="generator" content="cadge">\n<meta name="part-of" content="{escape(report)}">'
+    try:
+        with path.open("rb") as stream:
+            return mark.encode() in stream.read(_HEAD_BYTES)
+    except OSError:
+        return False

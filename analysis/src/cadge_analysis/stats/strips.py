@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launches in the order in which they ran: what moved all points of a launch at once, and its witness beside it.
+
+A launch's *effect* is the median, over its valid attempts, of the value divided by the median of its cell; of what is
+better high the inverse, so that above one is always slower. What is left of it after the cells' own medians is the
+launch: its memory, its processors, the hour. The drift is the slope of the logarithm of effects against time by Theil
+and Sen (Sen, Journal of the American Statistical Association 63, 1968, p. 1379): the median of the slopes of all pairs,
+with the interval of ranks at 95 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import fmean, median
+
+import numpy as np
+
+from cadge_analysis.stats.compare import per_launch
+from cadge_analysis.stats.load import Dataset, Series, series_of
+from cadge_analysis.stats.witness import WITNESSES, around
+
+SAMPLES_MIN = 3
+"""Cells of fewer launches have no usual value that a launch could be off."""
+PAIRED_MAX = 1200
+"""Of more launches every so many is taken for the drift: pairs grow with the square."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One launch: when it began, its effect (None: no valid attempt says), and the account of its attempts.
+
+    witness: the mean of what its processes measured of the machine, in ns, by witness. hindered and unsteady ones are
+    used, and tagged; rejected ones gave no number.
+    """
+
+    launch_id: str
+    series: Series
+    place: str
+    wait: str
+    started: datetime
+    effect: float | None
+    used: int
+    hindered: int
+    unsteady: int
+    rejected: int
+    witness: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """By what factor launches became slower from the first to the last, with its interval at 95 %."""
+
+    factor: float
+    low: float
+    high: float
+
+
+def launches(data: Dataset) -> tuple[Ran, ...]:
+    """Return the layers' launches that began, in the order of time."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    tagged: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    for cell in data.planned:
+        if cell.series.kind != "layer" or not cell.samples:
+            continue
+        quantity, main = cell.case.file.main_quantity, cell.case.file.main
+        values = [per_launch(sample.quantities[main], quantity) for sample in cell.samples]
+        usual = median(values)
+        for sample, value in zip(cell.samples, values, strict=True):
+            tagged[sample.launch_id].append((sample.hindered, not sample.steady))
+            if len(values) >= SAMPLES_MIN and usual > 0 and value > 0:
+                ratios[sample.launch_id].append(usual / value if quantity.better == "high" else value / usual)
+    planned = {launch.launch_id: len(launch.point_ids) for launch in data.plan.launches}
+    found = []
+    for record in data.records:
+        if record.result is None or record.launch.subject.kind != "layer":
+            continue
+        name = record.launch_id
+        looks = [near for near in around(record).values() if near]
+        found.append(
+            Ran(
+                launch_id=name,
+                series=series_of(record.launch.subject),
+                place=record.launch.place,
+                wait=record.launch.wait,
+                started=datetime.fromisoformat(record.result.started_utc),
+                effect=median(ratios[name]) if ratios[name] else None,
+                used=len(tagged[name]),
+                hindered=sum(hindered for hindered, _ in tagged[name]),
+                unsteady=sum(unsteady for _, unsteady in tagged[name]),
+                rejected=max(0, planned.get(name, 0) - len(tagged[name])),
+                witness={
+                    one: fmean(near[one] for near in looks if one in near)
+                    for one in WITNESSES
+                    if any(one in near for near in looks)
+                },
+            )
+        )
+    return tuple(sorted(found, key=lambda ran: (ran.started, ran.launch_id)))
+
+
+def drift(ran: Sequence[Ran]) -> Drift | None:
+    """Return the drift of launches in the order of time; None where too few say anything, or no time passed."""
+    known = [(one.started.timestamp(), math.log(one.effect)) for one in ran if one.effect]
+    known = known[:: -(-len(known) // PAIRED_MAX) or 1]
+    n = len(known)
+    if n < 2 * SAMPLES_MIN:
+        return None
+    seconds, logs = (np.array(column) for column in zip(*known, strict=True))
+    first, second = np.triu_indices(n, 1)
+    apart = seconds[second] - seconds[first]
+    slopes = np.sort((logs[second] - logs[first])[apart > 0] / apart[apart > 0])
+    if not len(slopes):
+        return None
+    reach = 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    low = max(0, math.floor((len(slopes) - reach) / 2) - 1)
+    high = len(slopes) - 1 - low
+    ends = (float(np.median(slopes)), float(slopes[low]), float(slopes[high]))
+    factor, least, most = (math.exp(slope * float(seconds[-1] - seconds[0])) for slope in ends)
+    return Drift(factor=factor, low=least, high=most)

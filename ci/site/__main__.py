@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ci.site import check_built, example, reference
+from ci.site import accessible, check_built, example, reference
 from ci.site.stage import pages, stage
 from sphinx.cmd.build import main as sphinx  # type: ignore[import-not-found]
 
@@ -42,6 +42,8 @@ def main() -> int:
     status = sphinx([*options, str(source), str(html)])
     if status:
         return 1
+    for path in html.rglob("*.html"):
+        path.write_text(accessible.mended(path.read_text(encoding="utf-8")), encoding="utf-8")
     (html / "example").mkdir()
     for name, text in {**pieces, Path(example.REPORT).stem: report}.items():
         (html / "example" / f"{name}.html").write_text(text, encoding="utf-8")

@@ -94,7 +94,7 @@ def _layer(one: LayerFile) -> str:
         "variables that a sweep may set": ", ".join(code(f"{name}*") for name in one.variables),
     }
     text = f"## {one.name}\n\n{escaped(one.title)}. {escaped(one.notes)}\n\n"
-    text += table(("", ""), ((name, value) for name, value in facts.items() if value))
+    text += table(("what", "which"), ((name, value) for name, value in facts.items() if value))
     if one.limits:
         text += "What it does not do:\n\n"
         text += table(("where", "why"), ((_where(item.when.model_dump()), escaped(item.reason)) for item in one.limits))

@@ -82,7 +82,10 @@ def test_unit(program: Path, suppressions: Path) -> None:
     )
     if done.returncode == 77:
         pytest.skip(((done.stdout + done.stderr).strip().splitlines() or ["no reason given"])[-1])
-    assert done.returncode == 0, f"{program.name} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    failed = [line for line in done.stdout.splitlines() if line.startswith("not ok")]
+    assert done.returncode == 0, "\n".join(
+        [f"{program.name} ended with {done.returncode}", *failed, "-- all that it said:", done.stdout, done.stderr]
+    )
 
 
 def test_there_are_unit_tests() -> None:
